@@ -1,0 +1,45 @@
+# nbspam: `make` lists what can be done.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+MAILS := corpora/mail
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check bench golden clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/developing: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+install: $(VENV)/installed ## make a virtual environment with nbspam in it
+
+demo: $(VENV)/installed ## train on the embedded mail, evaluate on a held-out part, classify a message
+	@sh benchmarks/demo.sh $(BIN)/nbspam $(MAILS)
+
+test: $(VENV)/developing ## the fast tests, under a minute
+	$(BIN)/python -m pytest -q -n 2 -m 'not slow'
+
+check: $(VENV)/developing ## everything continuous integration runs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	sh tests/plain_install.sh $(PYTHON)
+	$(BIN)/python -m pytest -q -n 2
+
+bench: $(VENV)/developing ## speed and memory beside other programs; CORPUS=folder of ham/ and spam/
+	$(BIN)/python benchmarks/speed.py $(CORPUS)
+
+golden: $(VENV)/developing ## rewrite the golden files and show what changed
+	$(BIN)/python -m pytest -q tests/test_golden.py --rewrite-golden || true
+	git diff --stat -- tests/golden
+
+clean: ## remove what was built
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

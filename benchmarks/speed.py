@@ -1,0 +1,104 @@
+"""Time and memory of nbspam beside other programs, in one run, as ratios.
+
+usage: python benchmarks/speed.py CORPUS [--rounds 3]
+
+CORPUS is a folder with ham/ and spam/, one message a file.  Each program does the same
+job from the same files, in turn, round after round; the best time of each counts.  Peers
+that are not installed are left out.  Memory is the peak of a program's largest process.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PYTHON = sys.executable
+NBSPAM = [PYTHON, "-m", "nbspam"]
+SKLEARN = [PYTHON, str(Path(__file__).with_name("peer_sklearn.py"))]
+
+
+class Run:
+    """One command with its input; remembers its best time and its peak memory."""
+
+    def __init__(self, name: str, *commands: list[str], stdin: list[bytes | str] | None = None):
+        self.name, self.commands = name, commands
+        self.stdin = stdin or [b""] * len(commands)
+        self.best, self.peak = float("inf"), 0
+
+    def measure(self) -> None:
+        start = time.perf_counter()
+        for command, data in zip(self.commands, self.stdin, strict=True):
+            self.peak = max(self.peak, run(command, data))
+        self.best = min(self.best, time.perf_counter() - start)
+
+
+def run(command: list[str], stdin: bytes | str) -> int:
+    """Run a command to its end; return its peak memory in bytes."""
+    with tempfile.TemporaryFile() as source:
+        source.write(stdin.encode() if isinstance(stdin, str) else stdin)
+        source.seek(0)
+        child = subprocess.Popen(command, stdin=source, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode not in (0, 1, 2):
+        sys.exit(f"{' '.join(command)}: exit {child.returncode}")
+    return usage.ru_maxrss * 1024
+
+
+def jobs(corpus: Path, work: Path) -> dict[str, list[Run]]:
+    """Return what is measured: name of the job, and who does it, nbspam first."""
+    files = {name: sorted(map(str, (corpus / name).iterdir())) for name in ("ham", "spam")}
+    lists = {name: "\n".join(paths) + "\n" for name, paths in files.items()}
+    everything = lists["ham"] + lists["spam"]
+    message = Path(files["spam"][len(files["spam"]) // 2]).read_bytes()
+    model, sk_model, bogo = str(work / "m.nbspam"), str(work / "sk.joblib"), str(work / "bogo")
+    os.mkdir(bogo)
+    training = [
+        Run("nbspam train", [*NBSPAM, "train", "-m", model, str(corpus)]),
+        Run("scikit-learn", [*SKLEARN, "train", sk_model, str(corpus)]),
+    ]
+    bulk = [
+        Run("nbspam classify", [*NBSPAM, "classify", "-m", model, str(corpus)]),
+        Run("scikit-learn", [*SKLEARN, "classify", sk_model, str(corpus)]),
+    ]
+    single = [
+        Run("nbspam classify", [*NBSPAM, "classify", "-m", model], stdin=[message]),
+        Run("python -c 'import click, numpy'", [PYTHON, "-c", "import click, numpy"]),
+    ]
+    if shutil.which("bogofilter"):
+        learn = [["bogofilter", "-d", bogo, flag, "-b"] for flag in ("-n", "-s")]
+        fresh = [["sh", "-c", f"rm -f {bogo}/*"]]
+        training.append(
+            Run("bogofilter", *fresh, *learn, stdin=[b"", lists["ham"], lists["spam"]])
+        )
+        bulk.append(Run("bogofilter", ["bogofilter", "-d", bogo, "-T", "-b"], stdin=[everything]))
+        single.append(Run("bogofilter", ["bogofilter", "-d", bogo, "-T"], stdin=[message]))
+    return {"train": training, "classify all": bulk, "one message": single}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpus", type=Path, nargs="?", default=Path("corpora/mail"))
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as work:
+        measured = jobs(options.corpus, Path(work))
+        for _ in range(options.rounds):
+            for runs in measured.values():
+                for each in runs:
+                    each.measure()
+    n = sum(len(list((options.corpus / name).iterdir())) for name in ("ham", "spam"))
+    print(f"{options.corpus}: {n} messages, {os.cpu_count()} cores, best of {options.rounds}\n")
+    print(f"{'':14}{'':34}{'seconds':>9}{'ratio':>8}{'peak MB':>9}")
+    for job, runs in measured.items():
+        for each in runs:
+            ratio = each.best / runs[0].best
+            print(f"{job:14}{each.name:34}{each.best:9.3f}{ratio:8.2f}{each.peak / 1e6:9.0f}")
+
+
+if __name__ == "__main__":
+    main()

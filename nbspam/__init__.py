@@ -1,0 +1,3 @@
+"""nbspam: spam and text classification with naive Bayes and its family."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,5 @@
+"""Run the command line with `python -m nbspam`."""
+
+from nbspam.cli import main
+
+main()

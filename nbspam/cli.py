@@ -1,0 +1,105 @@
+"""The command line: one group of commands, loaded one at a time.
+
+Every command parses, calls the library once and reports.  Errors made on purpose are
+shown here, in one line, and nowhere else; anything else is a bug and keeps its traceback.
+
+Secret: exit statuses, and how little is imported before the command is known.
+"""
+
+import os
+import sys
+from importlib import import_module
+
+# numpy's linear algebra would start a thread a core on import; nothing here uses it.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import click
+
+from nbspam import __version__
+from nbspam.errors import NbspamError
+
+COMMANDS = ("train", "classify", "predict", "eval", "tokens", "words", "info")
+# What `--exit-code` (bogofilter's contract) says when anything at all goes wrong.
+EXIT_CODE_FAILURE = 3
+_INTERRUPTED = 130  # 128 + SIGINT, as shells say it
+
+
+class CommandGroup(click.Group):
+    """A group whose commands live in one module each, imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands, in the order help shows them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of this name, importing its module."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(f"nbspam.commands.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command asked for, or fail with the nearest name there is."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, COMMANDS, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
+            ctx.fail(f"no command {name!r}; {hint}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="nbspam")
+def cli() -> None:
+    """Sort mail and other text with naive Bayes.
+
+    \b
+    nbspam train mails/                 folders mails/ham and mails/spam
+    nbspam classify message.eml
+    nbspam classify < message.eml
+    nbspam eval mails/ --cv 10
+    """
+
+
+def main() -> None:
+    """Run the command line and exit with its status."""
+    status = exit_status(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except OSError:  # closed or full: reported already, so the interpreter need not try
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(status)
+
+
+def exit_status(arguments: list[str]) -> int:
+    """Run a command line; return 0 done, 1 error, 2 wrong usage, or what it asked for."""
+    try:
+        status = cli.main(arguments, prog_name="nbspam", standalone_mode=False)
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except BrokenPipeError:
+        return 0
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("nbspam: interrupted", err=True)
+        failure = _INTERRUPTED
+    except (click.ClickException, NbspamError, OSError) as error:
+        failure = _report(error)
+    return EXIT_CODE_FAILURE if "--exit-code" in arguments else failure
+
+
+def _report(error: click.ClickException | NbspamError | OSError) -> int:
+    """Print one line on what went wrong; return the status that says so."""
+    if isinstance(error, click.ClickException):
+        error.show()
+        return error.exit_code
+    from nbspam.report import printable
+
+    # An OSError that the library did not foresee: standard output on a full disk.
+    text = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+    click.echo(f"nbspam: {printable(text)}", err=True)
+    return 1

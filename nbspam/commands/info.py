@@ -1,0 +1,45 @@
+"""nbspam info: what is in a model file."""
+
+import os
+
+import click
+
+from nbspam.commands.shared import echo_json, echo_rows, json_option, model_option
+
+
+@click.command("info")
+@model_option
+@json_option
+def command(model_path: str, as_json: bool) -> None:
+    """Show what a model was trained on and with, having verified the file.
+
+    \b
+    nbspam info
+    nbspam info -m mail.nbspam --json
+    """
+    from nbspam.classifier import load
+
+    classifier = load(model_path)
+    table = classifier.table
+    settings = classifier.settings.to_dict()
+    facts = {
+        "model": model_path,
+        "bytes": os.path.getsize(model_path),
+        "read": {c: int(n) for c, n in zip(table.classes, table.class_count, strict=True)},
+        "tokens": len(table.vocabulary),
+        "settings": settings,
+    }
+    if as_json:
+        echo_json(facts, indent=2)
+        return
+    counts = ", ".join(f"{n:,} {name}" for name, n in facts["read"].items())
+    tokens = settings.pop("tokens")
+    shown = ", ".join(f"{key} {value}" for key, value in {**settings, **tokens}.items())
+    echo_rows(
+        [
+            ("model", f"{model_path} ({facts['bytes']:,} bytes, verified)"),
+            ("trained", f"{table.n_docs:,} messages ({counts})"),
+            ("tokens", f"{facts['tokens']:,}"),
+            ("settings", shown),
+        ]
+    )

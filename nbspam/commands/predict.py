@@ -1,0 +1,50 @@
+"""nbspam predict: labels only, for pipes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from nbspam.commands.shared import (
+    cores,
+    echo_rows,
+    format_options,
+    jobs_option,
+    json_line,
+    json_option,
+    model_option,
+    read_sources,
+    sources_argument,
+)
+from nbspam.errors import InputError
+
+
+@click.command("predict")
+@sources_argument
+@model_option
+@format_options
+@jobs_option
+@json_option
+def command(
+    sources: tuple[str, ...], model_path: str, jobs: int | None, as_json: bool, **options: Any
+) -> None:
+    """Print the most probable class of every message, one a line, nothing else.
+
+    A message that cannot be read ends the command, so that line N is message N.
+
+    \b
+    nbspam predict message.eml
+    nbspam predict tickets.csv | sort | uniq -c
+    """
+    from nbspam.classifier import load
+    from nbspam.sources import Skipped
+
+    classifier = load(model_path)
+
+    def rows() -> Iterator[tuple[str]]:
+        for verdict in classifier.classify(read_sources(sources, options), cores(jobs)):
+            if isinstance(verdict, Skipped):
+                raise InputError(verdict.reason)
+            yield (json_line(verdict.label) if as_json else verdict.label,)
+
+    echo_rows(rows())

@@ -1,0 +1,80 @@
+"""nbspam train: labelled mail to a model file."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from nbspam.commands.shared import (
+    cores,
+    echo_json,
+    format_options,
+    jobs_option,
+    json_option,
+    label_options,
+    model_option,
+    peek,
+    read_sources,
+    report_skipped,
+    settings_for,
+    sources_argument,
+    strict_option,
+    training_options,
+)
+
+
+@click.command("train")
+@sources_argument
+@model_option
+@label_options
+@format_options
+@training_options
+@jobs_option
+@strict_option
+@json_option
+def command(
+    sources: tuple[str, ...],
+    model_path: str,
+    jobs: int | None,
+    strict: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Learn from labelled mail and write a new model.
+
+    SOURCE is a folder with one sub-folder a class, a Maildir, mbox, MH folder, TREC
+    index, CSV, TSV or JSONL table; --spam, --ham and --label say the class where it
+    does not.
+
+    \b
+    nbspam train mails/
+    nbspam train --spam ~/Maildir/.Junk --ham ~/Maildir
+    nbspam train tickets.csv --label-column queue
+    """
+    from nbspam.classifier import count_items, train
+
+    is_text, items = peek(read_sources(sources, options))
+    settings = settings_for(is_text, options)
+    training = count_items(items, settings, cores(jobs), _progress())
+    report_skipped(training.skipped, strict)
+    classifier = train(training.table, settings)
+    classifier.save(model_path)
+    table = classifier.table
+    n_docs = {c: int(n) for c, n in zip(table.classes, table.class_count, strict=True)}
+    if as_json:
+        skipped = [{"name": s.name, "reason": s.reason} for s in training.skipped]
+        tokens = len(table.vocabulary)
+        echo_json({"model": model_path, "read": n_docs, "tokens": tokens, "skipped": skipped})
+        return
+    counts = ", ".join(f"{n:,} {name}" for name, n in n_docs.items())
+    failed = f", skipped {len(training.skipped):,}" if training.skipped else ""
+    click.echo(f"read {table.n_docs:,} messages ({counts}){failed}")
+    click.echo(f"learned {len(table.vocabulary):,} tokens; model in {model_path}")
+
+
+def _progress() -> Callable[[int], None] | None:
+    """Return a function that shows a running count, if somebody is there to see it."""
+    if not sys.stderr.isatty():
+        return None
+    return lambda n: click.echo(f"\r{n:,} messages read", err=True, nl=False)

@@ -1,0 +1,34 @@
+"""nbspam words: the strongest tokens of each class in a model."""
+
+import click
+
+from nbspam.commands.shared import echo_json, echo_rows, json_option, model_option
+
+
+@click.command("words")
+@model_option
+@click.option(
+    "-n", "--number", type=click.IntRange(min=1), default=20, show_default=True, help="How many."
+)
+@json_option
+def command(model_path: str, number: int, as_json: bool) -> None:
+    """Print the tokens that speak most for each class, strongest first.
+
+    Columns: weight (log-odds against the other classes, in nats), how often each class
+    has the token, the token.
+
+    \b
+    nbspam words -n 10
+    """
+    from nbspam.classifier import load, strongest_tokens
+
+    classifier = load(model_path)
+    strongest = strongest_tokens(classifier, number)
+    if as_json:
+        echo_json({name: [row._asdict() for row in rows] for name, rows in strongest.items()})
+        return
+    for name, rows in strongest.items():
+        echo_rows([(f"# {name}: weight", *classifier.classes, "token")])
+        echo_rows(
+            (f"{row.weight:.3f}", *(f"{n:g}" for n in row.counts), row.token) for row in rows
+        )

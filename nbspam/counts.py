@@ -1,0 +1,172 @@
+"""Counting: token batches and their labels to class counts, by sort, count and merge.
+
+A count table is all that training learns.  Tables add: of batches, of processes, of
+machines, of days; whatever the order and the cuts, the sum is the same to the bit.
+
+Secret: how counts are held and added.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nbspam.tokenizer import Integers, TokenBatch
+from nbspam.vocabulary import Vocabulary, empty_vocabulary, join
+
+Floats = NDArray[np.float64]
+
+PRESENCE, COUNTS, UNIT_LENGTH = "presence", "counts", "unit-length"
+WEIGHTINGS = (PRESENCE, COUNTS, UNIT_LENGTH)
+# Weights that are not whole numbers are rounded to multiples of this, so that their sums
+# (below 2**23) have no rounding error and do not depend on the order of addition.
+_GRAIN = 2.0**-30
+# Merging many tables at once sorts each row once per level instead of once per table.
+_FAN_IN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class CountTable:
+    """How often each token was seen in each class: the sufficient statistics."""
+
+    classes: tuple[str, ...]  # sorted
+    class_count: Floats  # (n_classes,) documents
+    vocabulary: Vocabulary
+    feature_count: Floats  # (n_features, n_classes) sums of weights
+    document_frequency: Integers  # (n_features,)
+
+    @property
+    def n_docs(self) -> int:
+        """How many documents were counted."""
+        return int(self.class_count.sum())
+
+    def take(self, columns: Integers) -> "CountTable":
+        """Return the table of these columns (ascending) alone."""
+        return CountTable(
+            self.classes,
+            self.class_count,
+            self.vocabulary.take(columns),
+            self.feature_count[columns],
+            self.document_frequency[columns],
+        )
+
+
+def empty_table() -> CountTable:
+    """Return the table of nothing: what counting starts from."""
+    return CountTable(
+        (), np.zeros(0), empty_vocabulary(), np.zeros((0, 0)), np.zeros(0, np.int64)
+    )
+
+
+def entry_weights(batch: TokenBatch, weighting: str) -> Floats:
+    """Return the weight of every entry of a batch, shape (nnz,)."""
+    if weighting == PRESENCE:
+        return np.ones(len(batch.counts))
+    counts = batch.counts.astype(np.float64)
+    if weighting == COUNTS:
+        return counts
+    length = np.sqrt(np.bincount(batch.documents, counts**2, batch.n_docs))
+    return np.asarray(np.rint(counts / length[batch.documents] / _GRAIN) * _GRAIN)
+
+
+def count_batch(batch: TokenBatch, labels: Sequence[str], weighting: str) -> CountTable:
+    """Return the counts of one batch; labels: the class of every document."""
+    classes = tuple(sorted(set(labels)))
+    index = {name: k for k, name in enumerate(classes)}
+    class_of = np.array([index[label] for label in labels], np.int64)
+    shape = len(batch.keys), len(classes)
+    cell = batch.columns * len(classes) + class_of[batch.documents]
+    weights = entry_weights(batch, weighting)
+    total = np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape)
+    return CountTable(
+        classes,
+        np.bincount(class_of, minlength=len(classes)).astype(np.float64),
+        Vocabulary(batch.keys, *batch.texts()),
+        total,
+        np.diff(batch.indptr),
+    )
+
+
+def add_tables(parts: Sequence[CountTable]) -> CountTable:
+    """Return the sum of count tables."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return empty_table()
+    classes = tuple(sorted({name for part in parts for name in part.classes}))
+    vocabulary, column = join([part.vocabulary for part in parts])
+    class_count = np.zeros(len(classes))
+    feature_count = np.zeros((len(vocabulary), len(classes)))
+    frequency = np.zeros(len(vocabulary), np.int64)
+    start = 0
+    for part in parts:
+        of = column[start : start + len(part.vocabulary)]
+        start += len(of)
+        for k, name in enumerate(part.classes):
+            class_count[classes.index(name)] += part.class_count[k]
+            feature_count[of, classes.index(name)] += part.feature_count[:, k]
+        frequency[of] += part.document_frequency
+    return CountTable(classes, class_count, vocabulary, feature_count, frequency)
+
+
+def subtract_table(total: CountTable, part: CountTable) -> CountTable:
+    """Return the total without a part of it that has the same classes and vocabulary."""
+    return CountTable(
+        total.classes,
+        total.class_count - part.class_count,
+        total.vocabulary,
+        total.feature_count - part.feature_count,
+        total.document_frequency - part.document_frequency,
+    )
+
+
+def sum_tables(tables: Iterable[CountTable]) -> CountTable:
+    """Return the sum of a stream of tables, holding few of them at a time."""
+    levels: list[list[CountTable]] = [[]]
+    for table in tables:
+        levels[0].append(table)
+        for level, parts in enumerate(levels):
+            if len(parts) < _FAN_IN:
+                break
+            if level + 1 == len(levels):
+                levels.append([])
+            levels[level + 1].append(add_tables(parts))
+            parts.clear()
+    # Higher levels hold what came earlier.
+    return add_tables([table for parts in reversed(levels) for table in parts])
+
+
+def prune(table: CountTable, min_df: int = 1, max_features: int | None = None) -> CountTable:
+    """Return the table without rare tokens, and with the most informative only.
+
+    min_df: documents a token must stand in.  max_features: how many to keep, those with
+    the highest mutual information of presence and class.
+    """
+    keep = np.flatnonzero(table.document_frequency >= min_df)
+    if max_features is not None and len(keep) > max_features:
+        information = mutual_information(table)[keep]
+        # Ties are broken by key, so that the choice is the same everywhere.
+        best = np.argsort(-information, kind="stable")[:max_features]
+        keep = np.sort(keep[best])
+    return table if len(keep) == len(table.vocabulary) else table.take(keep)
+
+
+def mutual_information(table: CountTable) -> Floats:
+    """Return I(token present; class) in nats, shape (n_features,).
+
+    Manning, Raghavan & Schütze (2008), eq. 13.17, with probabilities as counts over
+    documents.  Only for tables of presence are these counts of documents exactly;
+    other weights are scaled to the token's document frequency.
+    """
+    n = table.class_count.sum()
+    frequency = table.document_frequency[:, None].astype(np.float64)
+    weight = table.feature_count.sum(axis=1, keepdims=True)
+    present = table.feature_count * np.divide(frequency, weight, where=weight > 0, out=weight * 0)
+    absent = np.maximum(table.class_count - present, 0.0)
+    total = np.zeros(len(frequency))
+    for joint, marginal in ((present, frequency), (absent, n - frequency)):
+        expected = marginal * table.class_count / n
+        ratio = np.divide(joint, expected, where=(joint > 0) & (expected > 0), out=joint * 0 + 1)
+        total += (joint / n * np.log(ratio)).sum(axis=1)
+    return np.maximum(total, 0.0)

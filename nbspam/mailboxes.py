@@ -1,0 +1,229 @@
+"""Stored mail: mbox streams, folders of message files, TREC index lines.
+
+Nothing here knows what a message means or which class it has; damage is a
+ValueError without the file's name, which the caller adds.
+
+Secret: where one message ends and the next begins, and in which order they stand.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import BinaryIO
+
+# A longer message is cut: no mail server passes on such a one, and memory stays bounded.
+MAX_MESSAGE = 64 << 20
+# Large enough that the search is all of the work, small enough to stay in the cache.
+_CHUNK = 1 << 18
+# A From_ line and the start of the line after it fit in this many bytes.
+_LOOKAHEAD = 1024
+# A separator has a date ("Thu Aug 22 12:36") or a header right below it; a sentence that
+# begins with "From " after a blank line has neither.
+_FROM_LINE = re.compile(
+    rb"From (?:[^\n]*[A-Z][a-z]{2} +[A-Z][a-z]{2} +\d\d? +\d\d?:\d\d|[^\n]*\n[!-9;-~]+:)"
+)
+_QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
+_DIGITS = re.compile(r"(\d+)")
+_MBOX_NAMES = tuple(mbox + end for mbox in (".mbox", ".mbx") for end in ("", ".gz", ".bz2", ".xz"))
+_INDEX_LINE_BYTES = 1 << 16
+
+
+def begins_with_from_line(head: bytes) -> bool:
+    """Return whether bytes begin as an mbox does."""
+    return _FROM_LINE.match(head, 0, _LOOKAHEAD) is not None
+
+
+def read_chunks(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the stream in pieces of a size that suits `mbox_messages`."""
+    while chunk := stream.read(_CHUNK):
+        yield chunk
+
+
+def mbox_messages(chunks: Iterable[bytes], limit: int = MAX_MESSAGE) -> Iterator[bytes]:
+    """Yield each message of an mbox as it stands, its From_ line included.
+
+    Text before the first From_ line is a message too, unless it is blank.
+    A message over `limit` bytes is cut there.
+    """
+    buffer = bytearray()
+    searched = 0
+    for chunk in chain(chunks, (b"",)):
+        buffer += chunk
+        # A candidate close to the end waits until the two lines it needs are there.
+        horizon = len(buffer) - _LOOKAHEAD if chunk else len(buffer)
+        start = 0
+        while (found := _find_separator(buffer, searched, horizon)) >= 0:
+            message = bytes(buffer[start : min(found, start + limit)])
+            if not message.isspace():
+                yield message
+            start, searched = found, found + 1
+        searched = max(searched, horizon - 6) - start
+        del buffer[:start]
+        if len(buffer) > limit + _LOOKAHEAD + 8:
+            # The tail stays, with two bytes of context: a separator may begin in it.
+            del buffer[limit : -_LOOKAHEAD - 8]
+            searched = limit + 2
+    if buffer and not buffer.isspace():
+        yield bytes(buffer[:limit])
+
+
+def _find_separator(buffer: bytearray, start: int, end: int) -> int:
+    """Return where the next From_ line after a blank line begins, or -1."""
+    at = buffer.find(b"\nFrom ", start, max(end, 0))
+    while at >= 0:
+        blank_before = at == 0 or buffer.endswith((b"\n", b"\n\r"), max(at - 2, 0), at)
+        if blank_before and _FROM_LINE.match(buffer, at + 1, at + _LOOKAHEAD):
+            return at + 1
+        at = buffer.find(b"\nFrom ", at + 1, end)
+    return -1
+
+
+def unwrap(raw: bytes) -> bytes:
+    """Return a message of an mbox as it was sent.
+
+    The From_ line and the blank line that closes the message go; lines quoted the
+    mboxrd way (">From ", ">>From ") lose one ">".
+    """
+    message = raw.partition(b"\n")[2] if raw.startswith(b"From ") else raw
+    for blank in (b"\r\n", b"\n"):
+        if message == blank or message.endswith(b"\n" + blank):
+            message = message[: -len(blank)]
+            break
+    if b">From " in message:
+        message = _QUOTED_FROM.sub(rb"\1", message)
+    return message
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """The names in a folder, in natural order; hidden names and editors' leavings are left out."""
+
+    files: list[str]
+    folders: list[str]
+    has_sequences: bool
+
+    def kind(self, may_be_classes: bool) -> str:
+        """Return "maildir", "mh", "classes" or "tree"."""
+        if "cur" in self.folders and "new" in self.folders:
+            return "maildir"
+        if self.has_sequences and self.numbered():
+            return "mh"
+        names = {name.lower() for name in self.folders}
+        if may_be_classes and names and (not self.files or {"ham", "spam"} <= names):
+            return "classes"
+        return "tree"
+
+    def numbered(self) -> list[str]:
+        """Return the files that have a number for a name."""
+        return [name for name in self.files if name.isascii() and name.isdigit()]
+
+
+def walk(path: str, label: str | None, kind: str | None) -> Iterator[tuple[str, str | None, str]]:
+    """Yield (path, label, kind) of the files of mail below a folder.
+
+    The kind yielded is "eml", "mbox", or "unsure" where only the content can tell.
+    The kind given is the folder's, or what each file in it is; None: find out.
+    """
+    seen: set[tuple[int, int]] = set()
+    # No recursion: no depth is too deep.  `seen`: no link leads round in circles.
+    waiting = [(path, label, kind)]
+    while waiting:
+        path, label, kind = waiting.pop()
+        status = os.stat(path)
+        if (status.st_dev, status.st_ino) in seen:
+            continue
+        folder = _scan(path)
+        found = kind or folder.kind(may_be_classes=not seen and label is None)
+        seen.add((status.st_dev, status.st_ino))
+        below = os.path.join(path, "")
+        if found == "maildir":
+            yield from ((name, label, "eml") for name in _maildir_files(below, folder))
+            continue
+        if found == "mh":
+            yield from ((below + name, label, "eml") for name in folder.numbered())
+            continue
+        if found == "classes":
+            kind = None
+        else:
+            yield from ((below + name, label, _file_kind(name, found)) for name in folder.files)
+        for name in reversed(folder.folders):
+            is_class = found == "classes" and label is None
+            waiting.append((below + name, name if is_class else label, kind))
+
+
+def _maildir_files(below: str, folder: Folder) -> Iterator[str]:
+    parts = [name for name in ("cur", "new") if name in folder.folders]
+    if not parts:
+        raise ValueError("not a Maildir (no cur/ or new/); give the folder above them")
+    for part in parts:
+        for name in _scan(below + part).files:
+            yield os.path.join(below, part, name)
+
+
+def _file_kind(name: str, folder_kind: str) -> str:
+    """Return what a file in a tree is, by its name alone as far as that will do."""
+    if folder_kind != "tree":
+        return folder_kind
+    if name.lower().endswith(_MBOX_NAMES):
+        return "mbox"
+    return "eml" if "." in name or _DIGITS.search(name) else "unsure"
+
+
+def _scan(path: str) -> Folder:
+    """Return what a folder holds; devices, sockets, FIFOs and dead links are left out."""
+    files: list[str] = []
+    folders: list[str] = []
+    has_sequences = False
+    with os.scandir(path) as entries:
+        for entry in entries:
+            name = entry.name
+            if name.startswith(".") or name.endswith(("~", "#")):
+                has_sequences |= name == ".mh_sequences"
+            elif _is(entry.is_file):
+                files.append(name)
+            elif _is(entry.is_dir):
+                folders.append(name)
+    return Folder(_natural_order(files), _natural_order(folders), has_sequences)
+
+
+def _is(question: Callable[[], bool]) -> bool:
+    """Answer a question about an entry; only links cost a look at the disk."""
+    try:
+        return question()
+    except OSError:  # a link to itself, or through a folder that may not be read
+        return False
+
+
+def _natural_order(names: Iterable[str]) -> list[str]:
+    """Return names sorted with the first two numbers in each by value: 2 before 10."""
+    # Two numbers, not all: names of message files are full of digits (times, hashes).
+    return sorted(sorted(names), key=_natural_key)
+
+
+def _natural_key(name: str) -> list[str | int]:
+    parts: list[str | int] = list(_DIGITS.split(name, 2))
+    parts[1::2] = map(int, parts[1::2])
+    return parts
+
+
+def parse_index_line(line: bytes) -> tuple[str, str] | None:
+    """Return (label, path) of a line such as "spam ../data/inmail.1", or None."""
+    words = line.split(None, 1)
+    if len(words) < 2:
+        return None
+    return words[0].decode("utf-8", "replace"), os.fsdecode(words[1].rstrip())
+
+
+def index_entries(stream: BinaryIO) -> Iterator[tuple[str, str]]:
+    """Yield (label, path) for each line of a TREC index; blank lines are passed over."""
+    number = 0
+    while line := stream.readline(_INDEX_LINE_BYTES):
+        number += 1
+        if not line.strip():
+            continue
+        entry = parse_index_line(line)
+        if entry is None:
+            raise ValueError(f"line {number}: not `class path`; correct the index")
+        yield entry

@@ -1,0 +1,87 @@
+"""Text that is not plain ASCII to one normal form, and what was odd about it.
+
+NFKC and case folding; invisible characters dropped; look-alikes from other alphabets
+inside Latin words made Latin; runs of Chinese, Japanese and Thai cut into pairs of
+characters, since they have no spaces; everything that is no letter, mark or digit a space.
+
+Secret: what two spellings must share to be the same token.
+"""
+
+import unicodedata
+from functools import cache
+from typing import Any
+
+# Cyrillic and Greek letters, case folded, that readers take for Latin ones.
+_LOOK_ALIKES = str.maketrans(
+    "авгеѕіјӏкмнорстухѡԁһԛԝьαβγεικνορτυχω",
+    "abresijlkmhopctyxwdhqwbabyeikvoptuxw",
+)
+
+
+@cache
+def _patterns() -> dict[str, Any]:
+    """Compile what needs the regex module, when the first text asks for it."""
+    import regex
+
+    invisible = r"[\p{Cf}\u034f\u115f\u1160\u17b4\u17b5\u3164\ufe00-\ufe0f]+"
+    return {
+        "invisible": regex.compile(invisible),
+        "split": regex.compile(f"[A-Za-z]{invisible}[A-Za-z]"),
+        "fullwidth": regex.compile("[\uff21-\uff3a\uff41-\uff5a]{2}"),
+        "mixed": regex.compile(
+            r"[\p{Latin}\d]*(?:\p{Latin}[\p{Cyrillic}\p{Greek}]|[\p{Cyrillic}\p{Greek}]\p{Latin})"
+            r"[\p{Latin}\p{Cyrillic}\p{Greek}\d]*"
+        ),
+        "spaceless": regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}ー々]+"),
+        "other": regex.compile(r"[^\p{L}\p{M}\p{N}\x00-\x7f]+"),
+    }
+
+
+def normalize(text: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """Return UTF-8 text in normal form, and facts: fullwidth, homoglyph, zero-width.
+
+    Words of ASCII come back as they are (their case is the tokenizer's to fold), and
+    white space between words may change.
+    """
+    words = text.split()
+    places = [i for i, word in enumerate(words) if not word.isascii()]
+    if not places:
+        return text, ()
+    # All odd words at once, so that each pattern runs once.
+    odd, facts = _normal_form(b"\n".join(words[i] for i in places).decode("utf-8", "replace"))
+    for i, word in zip(places, odd.encode("utf-8", "replace").split(b"\n"), strict=True):
+        words[i] = word
+    return b" ".join(words), facts
+
+
+def _normal_form(original: str) -> tuple[str, tuple[str, ...]]:
+    """Return lines in normal form, as many as there were, and facts."""
+    patterns = _patterns()
+    facts = []
+    if patterns["split"].search(original):
+        facts.append("zero-width")
+    if patterns["fullwidth"].search(original):
+        facts.append("fullwidth")
+    visible = patterns["invisible"].sub("", original)
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
+    latin = patterns["mixed"].sub(_to_latin, folded)
+    if latin != folded:
+        facts.append("homoglyph")
+    words = patterns["other"].sub(" ", latin)
+    return patterns["spaceless"].sub(_to_pairs, words), tuple(sorted(facts))
+
+
+def _to_latin(match: Any) -> str:
+    """Return a word of mixed alphabets in Latin letters, if that is what it mostly is."""
+    word = match.group()
+    latin = word.translate(_LOOK_ALIKES)
+    n_latin = sum("a" <= c <= "z" for c in word)
+    return latin if latin.isascii() or 2 * n_latin >= len(word) else word
+
+
+def _to_pairs(match: Any) -> str:
+    """Return a run of characters as overlapping pairs, spaced."""
+    run = match.group()
+    if len(run) == 1:
+        return f" {run} "
+    return " " + " ".join(run[i : i + 2] for i in range(len(run) - 1)) + " "

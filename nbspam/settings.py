@@ -1,0 +1,68 @@
+"""What a model is trained with: a frozen value, stored in the model file.
+
+Secret: the presets, that is, which decisions a user never has to take.
+"""
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from nbspam.counts import COUNTS, PRESENCE, UNIT_LENGTH, WEIGHTINGS
+from nbspam.errors import UsageError
+from nbspam.tokenizer import TokenSettings
+
+MODELS = ("bernoulli", "multinomial", "complement")
+READINGS = ("mail", "text", "latin1")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How items become tokens, tokens counts, and counts probabilities."""
+
+    tokens: TokenSettings = TokenSettings()
+    reading: str = "mail"  # mail; text; latin1 (the whole file, byte by byte a letter)
+    weighting: str = PRESENCE
+    model: str = "multinomial"
+    alpha: float | str = 0.01  # Lidstone's addend, or "auto": chosen from the counts
+    class_prior: str | tuple[float, ...] = "estimated"  # or "uniform", or given
+    min_df: int = 1
+    max_features: int | None = None
+
+    def __post_init__(self) -> None:
+        for value, allowed, what in (
+            (self.reading, READINGS, "reading"),
+            (self.weighting, WEIGHTINGS, "weighting"),
+            (self.model, MODELS, "model"),
+        ):
+            if value not in allowed:
+                raise UsageError(f"{what}: {value!r} is none of {', '.join(allowed)}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for the model file."""
+        return asdict(self)
+
+
+def settings_from_dict(values: dict[str, Any]) -> Settings:
+    """Return the settings a model file holds; the inverse of `to_dict`."""
+    prior = values["class_prior"]
+    return Settings(
+        **{
+            **values,
+            "tokens": TokenSettings(**values["tokens"]),
+            "class_prior": tuple(prior) if isinstance(prior, list) else prior,
+        }
+    )
+
+
+# The tutorial of scikit-learn's 20 newsgroups example: every file as Latin-1 text, words
+# of two or more word characters, counts scaled to unit length, Laplace's alpha.
+_TUTORIAL = Settings(
+    TokenSettings(punctuation="_", min_length=2, max_length=4096, raw=True),
+    reading="latin1",
+    weighting=UNIT_LENGTH,
+    alpha=1.0,
+)
+PRESETS = {
+    "mail": Settings(),
+    "text": replace(Settings(), reading="text", weighting=COUNTS, alpha="auto"),
+    "tutorial": _TUTORIAL,
+}

@@ -1,0 +1,353 @@
+"""Paths and streams to lazy Items: mail and text wherever people keep them.
+
+What a path is, by the first rule that fits (a format, if given, decides instead):
+
+    -                                    standard input: one message, or an mbox if a
+                                         second message follows in it
+    no such path; FIFO, socket, device   InputError
+    file *.eml                           one message
+    file *.mbox *.mbx                    mbox
+    file *.csv *.tsv *.jsonl *.ndjson    table
+    file that begins with a From_ line   mbox, if a second message follows
+    file that begins with __label__      fastText lines
+    file of `class path`, path exists    TREC index; paths relative to its folder
+    file of `class<TAB>text` lines       table without a header
+    any other file                       one message
+    folder with cur/ and new/            Maildir: cur, then new; sub-folders only if named
+    folder with .mh_sequences, numbers   MH: the numbered files
+    folder with sub-folders, no files    each sub-folder is a class (unless the class is
+      (or with sub-folders ham, spam)    given already); below it, the rules of a folder
+    any other folder                     tree: its files, then its sub-folders
+
+A file whose name goes on with .gz, .bz2 or .xz is decompressed.  In a tree names alone
+decide (*.mbox, *.mbx: mbox; else a message), so that nobody opens thousands of files;
+only a name without digit or dot ("Inbox") is looked into.  Names are in natural order;
+hidden ones are passed over; a folder is read once, whatever links lead to it.
+
+Secret: how mail is stored; nobody else asks whether it was a file, a row or a stream.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, BinaryIO
+
+from nbspam.errors import InputError
+from nbspam.mailboxes import (
+    MAX_MESSAGE,
+    begins_with_from_line,
+    index_entries,
+    mbox_messages,
+    parse_index_line,
+    read_chunks,
+    unwrap,
+    walk,
+)
+from nbspam.tables import read_rows, sniff
+
+FOLDER_FORMATS = ("maildir", "mh", "classes")
+TABLE_FORMATS = ("csv", "tsv", "jsonl", "fasttext")
+FORMATS = ("eml", "mbox", *FOLDER_FORMATS, "trec", *TABLE_FORMATS)
+
+_ENDINGS = {
+    ".eml": "eml",
+    ".mbox": "mbox",
+    ".mbx": "mbox",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+_COMPRESSED = (".gz", ".bz2", ".xz")
+_HEAD = 1 << 16  # bytes looked at to tell what a file is
+_HINT_NAMES = 1000  # names looked at to guess which path was meant
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One message or text; where it is a file of its own, reading waits until asked.
+
+    name: the path; "path#3" for the third message of an mbox or row of a table;
+    "-" for standard input.  label: its class if known.  is_text: text, not mail.
+    """
+
+    name: str
+    label: str | None
+    data: bytes | None = None
+    is_text: bool = False
+
+    def read(self) -> bytes:
+        """Return the bytes, from the file if need be, cut at MAX_MESSAGE."""
+        if self.data is not None:
+            return self.data
+        with _blaming(self.name), _open(self.name) as stream:
+            return _read_message(stream)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An item that was passed over, and why."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What cannot be told from the sources: one of FORMATS, the columns of a table."""
+
+    format: str | None = None
+    text_column: str | None = None
+    label_column: str | None = None
+
+
+_NO_OPTIONS = SourceOptions()
+
+
+def read_items(
+    paths: Iterable[str],
+    *,
+    label: str | None = None,
+    options: SourceOptions = _NO_OPTIONS,
+    stdin: BinaryIO | None = None,
+) -> Iterator[Item]:
+    """Return the Items of all paths, lazily; `label` is the class of every one of them.
+
+    A path that is not there is an InputError at once, before anything is read.
+    """
+    checked = list(paths)
+    for path in checked:
+        if path != "-":
+            _status(path)
+    return chain.from_iterable(
+        _items_of(path, label, options, stdin or sys.stdin.buffer) for path in checked
+    )
+
+
+def chunks(items: Iterable[Item], max_items: int, max_bytes: int) -> Iterator[list[Item]]:
+    """Yield items in lists of at most `max_items`, with at most `max_bytes` of data.
+
+    An item that is larger than that by itself is a list by itself.
+    """
+    chunk: list[Item] = []
+    size = 0
+    for item in items:
+        weight = len(item.data) if item.data is not None else 0
+        if chunk and (len(chunk) >= max_items or size + weight > max_bytes):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(item)
+        size += weight
+    if chunk:
+        yield chunk
+
+
+def _items_of(
+    path: str, label: str | None, options: SourceOptions, stdin: BinaryIO
+) -> Iterator[Item]:
+    """Yield the Items of one path, of which there must be at least one."""
+    if path == "-":
+        items = _stdin_items(stdin, label, options)
+    elif stat.S_ISDIR(_status(path).st_mode):
+        items = _folder_items(path, label, options)
+    else:
+        items = _file_items(path, label, options)
+    first = next(items, None)
+    if first is None:
+        raise InputError(f"{path}: no messages found; give mail, an mbox, a table or a folder")
+    yield first
+    yield from items
+
+
+def _stdin_items(stream: BinaryIO, label: str | None, options: SourceOptions) -> Iterator[Item]:
+    with _blaming("-"):
+        if options.format is not None and options.format != "eml":
+            yield from _stored_items("-", options.format, stream, label, options)
+            return
+        head = stream.read(_HEAD)
+        if options.format is None and begins_with_from_line(head):
+            messages = mbox_messages(chain((head,), read_chunks(stream)))
+            yield from _mbox_items("-", messages, label, lambda raw: Item("-", label, raw))
+        else:
+            yield Item("-", label, _read_message(stream, head))
+
+
+def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:
+    kind = options.format or _kind_by_name(path)
+    if kind == "eml":
+        yield Item(path, label)
+        return
+    with _blaming(path), _open(path) as stream:
+        if kind is not None:
+            yield from _stored_items(path, kind, stream, label, options)
+            return
+        head = stream.read(_HEAD)
+        stream.seek(0)
+        if begins_with_from_line(head):
+            yield from _mbox_or_message(path, stream, label)
+            return
+        kind = "trec" if _is_index(path, head) else sniff(head)
+        if kind is None:
+            yield Item(path, label)
+        else:
+            yield from _stored_items(path, kind, stream, label, options)
+
+
+def _kind_by_name(path: str) -> str | None:
+    stem, ending = os.path.splitext(path.lower())
+    if ending in _COMPRESSED:
+        ending = os.path.splitext(stem)[1]
+    return _ENDINGS.get(ending)
+
+
+def _is_index(path: str, head: bytes) -> bool:
+    """Return whether the first line is a class and a file that exists."""
+    entry = parse_index_line(head.partition(b"\n")[0])
+    if entry is None or "\0" in entry[1]:
+        return False
+    return os.path.exists(os.path.join(os.path.dirname(path), entry[1]))
+
+
+def _stored_items(
+    name: str, kind: str, stream: BinaryIO, label: str | None, options: SourceOptions
+) -> Iterator[Item]:
+    """Yield the Items of one stream of a kind that holds many."""
+    if kind in FOLDER_FORMATS:
+        raise InputError(f"{name}: a file, and {kind} is a folder; give the folder")
+    if kind == "mbox":
+        yield from _mbox_items(name, mbox_messages(read_chunks(stream)), label)
+    elif kind == "trec":
+        base = os.path.dirname(name)
+        for found, path in index_entries(stream):
+            yield Item(os.path.join(base, path), label or found)
+    else:
+        rows = read_rows(stream, kind, options.text_column, options.label_column)
+        for number, (row_label, text) in enumerate(rows, 1):
+            # A lone surrogate, which JSON can spell, has no UTF-8.
+            data = text.encode("utf-8", "replace")
+            yield Item(f"{name}#{number}", label or row_label, data, is_text=True)
+
+
+def _mbox_items(
+    name: str,
+    messages: Iterator[bytes],
+    label: str | None,
+    alone: Callable[[bytes], Item] | None = None,
+) -> Iterator[Item]:
+    """Yield the messages of an mbox; with `alone` a single one is that Item, as it stands."""
+    first = list(islice(messages, 2))
+    if alone is not None and len(first) == 1:
+        yield alone(first[0])
+        return
+    for number, raw in enumerate(chain(first, messages), 1):
+        yield Item(f"{name}#{number}", label, unwrap(raw))
+
+
+def _mbox_or_message(path: str, stream: BinaryIO, label: str | None) -> Iterator[Item]:
+    # Mail servers leave a From_ line on single messages as well.
+    messages = mbox_messages(read_chunks(stream))
+    return _mbox_items(path, messages, label, lambda raw: Item(path, label))
+
+
+def _folder_items(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:
+    if options.format in ("trec", *TABLE_FORMATS):
+        raise InputError(f"{path}: a folder, and {options.format} is a file; give the file")
+    with _blaming(path):
+        for name, found, kind in walk(path, label, options.format):
+            if kind == "eml":
+                yield Item(name, found)
+                continue
+            with _blaming(name), _open(name) as stream:
+                if kind == "mbox":
+                    yield from _stored_items(name, "mbox", stream, found, options)
+                else:
+                    yield from _mbox_or_message(name, stream, found)
+
+
+def _read_message(stream: BinaryIO, head: bytes = b"") -> bytes:
+    """Return head and the rest of the stream, cut at MAX_MESSAGE."""
+    # Most messages fit in the first piece; asking for all at once would set aside 64 MB.
+    head = head or stream.read(_HEAD)
+    return head + stream.read(MAX_MESSAGE - len(head)) if len(head) == _HEAD else head
+
+
+def _open(path: str) -> BinaryIO:
+    """Open a regular file and nothing else, decompressed if its name says so."""
+    if not stat.S_ISREG(_status(path).st_mode):
+        raise InputError(f"{path}: not a file; give a file, or pipe it in and give -")
+    stream: BinaryIO = _opener(path)(path, "rb")
+    return stream
+
+
+def _opener(path: str) -> Callable[..., Any]:
+    if path.endswith(".gz"):
+        import gzip
+
+        return gzip.open
+    if path.endswith(".bz2"):
+        import bz2
+
+        return bz2.open
+    if path.endswith(".xz"):
+        import lzma
+
+        return lzma.open
+    return open
+
+
+def _damages(path: str) -> tuple[type[Exception], ...]:
+    """Return what reading the file raises, besides OSError, if its data are damaged."""
+    if path.endswith(".gz"):
+        import zlib
+
+        return EOFError, zlib.error
+    if path.endswith(".xz"):
+        import lzma
+
+        return EOFError, lzma.LZMAError
+    return (EOFError,)
+
+
+@contextmanager
+def _blaming(name: str) -> Iterator[None]:
+    """Turn what reading raises into an InputError that begins with the name."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename if isinstance(error.filename, str) else name
+        reason = error.strerror or str(error)
+        raise InputError(f"{where}: cannot be read ({reason}); check it and its rights") from error
+    except _damages(name) as error:  # asked for only when something failed
+        raise InputError(f"{name}: damaged ({error}); restore it from its source") from error
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from error
+
+
+def _status(path: str) -> os.stat_result:
+    try:
+        return os.stat(path)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file or folder; {_hint(path)}") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{path}: cannot be read ({reason}); check the path") from error
+
+
+def _hint(path: str) -> str:
+    """Return what may have been meant by a path that is not there."""
+    import difflib
+
+    folder, name = os.path.split(path.rstrip(os.sep))
+    while folder and not os.path.exists(folder):
+        folder, name = os.path.split(folder)
+    try:
+        with os.scandir(folder or os.curdir) as entries:
+            names = [entry.name for entry in islice(entries, _HINT_NAMES)]
+    except OSError:
+        names = []
+    close = difflib.get_close_matches(name, names, 1)
+    return f"did you mean {os.path.join(folder, close[0])}?" if close else "check the spelling"

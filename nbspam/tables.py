@@ -1,0 +1,283 @@
+"""Labelled text in tables: CSV, TSV, JSON lines and fastText lines.
+
+Rows stream; a table of any length takes the memory of its longest row.  Damage is
+a ValueError with the line's number but not the file's name, which the caller adds.
+
+Secret: which column is the text, which the class, and how the cells are delimited.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import BinaryIO
+
+Row = tuple[str | None, str]  # (label, text)
+
+# The first of these names that a table has is taken, whatever its case.
+TEXT_NAMES = (
+    "text", "message", "body", "content", "sms", "email", "mail", "document", "review",
+    "comment", "v2", "subject", "title",
+)  # fmt: skip
+LABEL_NAMES = ("label", "class", "category", "target", "spam", "is_spam", "type", "v1")
+
+DELIMITERS = (",", ";", "\t", "|")
+_MAX_LINE = 64 << 20  # bytes of a line, characters of a quoted cell
+_SAMPLE_LINES = 200
+_SAMPLE_CHARS = 1 << 18
+_FASTTEXT = "__label__"
+# A class, then a tab.  No colon: "Subject:<TAB>..." is a header.
+_LABELLED_LINE = re.compile(rb"([^\s:,;]{1,40})\t")
+
+
+def sniff(head: bytes) -> str | None:
+    """Return "fasttext" or "tsv" for a file that begins so, else None.
+
+    "tsv" is lines of `class<TAB>text`, at least two, with classes that recur.
+    """
+    head = head.removeprefix(b"\xef\xbb\xbf")
+    if head.startswith(_FASTTEXT.encode()):
+        return "fasttext"
+    lines = head.split(b"\n")
+    if len(lines) > 2:
+        lines.pop()  # it may be cut
+    matches = [_LABELLED_LINE.match(line) for line in lines[:_SAMPLE_LINES]]
+    labels = {match[1] for match in matches if match}
+    if len(matches) < 2 or not all(matches) or len(labels) > max(2, len(matches) // 2):
+        return None
+    return "tsv"
+
+
+def read_rows(
+    stream: BinaryIO,
+    kind: str,
+    text_column: str | None = None,
+    label_column: str | None = None,
+) -> Iterator[Row]:
+    """Return the (label, text) rows of a table of this kind: csv, tsv, jsonl or fasttext.
+
+    A line that is not UTF-8 is read as cp1252.
+    """
+    readers: dict[str, Callable[[Iterator[str], str | None, str | None], Iterator[Row]]] = {
+        "csv": _csv_rows,
+        "tsv": _tsv_rows,
+        "jsonl": _json_rows,
+        "fasttext": _fasttext_rows,
+    }
+    return readers[kind](_lines(stream), text_column, label_column)
+
+
+def _lines(stream: BinaryIO) -> Iterator[str]:
+    """Yield decoded lines that end in a newline and have no other line break in them."""
+    number = 0
+    while line := stream.readline(_MAX_LINE):
+        number += 1
+        if number == 1:
+            if line.startswith((b"\xff\xfe", b"\xfe\xff")):
+                raise ValueError("text in UTF-16; save it as UTF-8")
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if len(line) == _MAX_LINE:
+            raise ValueError(f"line {number}: over {_MAX_LINE >> 20} MB long; not a table?")
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
+            text = line.decode("cp1252", "replace")
+        yield text.rstrip("\r\n").replace("\r", " ") + "\n"
+
+
+def _sample(lines: Iterator[str]) -> list[str]:
+    """Return the first lines, few enough to hold."""
+    sample: list[str] = []
+    size = 0
+    for line in lines:
+        sample.append(line)
+        size += len(line)
+        if len(sample) == _SAMPLE_LINES or size > _SAMPLE_CHARS:
+            break
+    return sample
+
+
+def _csv_rows(
+    lines: Iterator[str], text_column: str | None, label_column: str | None
+) -> Iterator[Row]:
+    import csv
+
+    csv.field_size_limit(max(csv.field_size_limit(), _MAX_LINE))
+    sample = _sample(lines)
+    delimiter, rows = _find_delimiter(sample)
+    reader = csv.reader(chain(sample, lines), delimiter=delimiter)
+    try:
+        yield from _pick_cells(reader, rows, text_column, label_column)
+    except csv.Error as error:
+        raise ValueError(f"line {reader.line_num}: not CSV ({error}); correct the line") from error
+
+
+def _find_delimiter(sample: list[str]) -> tuple[str, list[list[str]]]:
+    """Return the delimiter and the sample's rows cut by it.
+
+    Best is the one that cuts all rows into the same number of cells, then the one
+    that cuts the first row into most; among equals the first of `DELIMITERS`.
+    """
+    import csv
+
+    def cut(delimiter: str) -> list[list[str]]:
+        try:
+            rows = [row for row in csv.reader(sample, delimiter=delimiter) if row]
+        except csv.Error:  # reported with its line number when the rows are read
+            return []
+        return rows[:-1] if len(rows) > 2 else rows  # the last may be cut
+
+    def fitness(delimiter: str) -> tuple[bool, int]:
+        widths = [len(row) for row in cuts[delimiter]] or [0]
+        return widths[0] > 1 and len(set(widths)) == 1, widths[0]
+
+    cuts = {delimiter: cut(delimiter) for delimiter in DELIMITERS}
+    best = max(DELIMITERS, key=fitness)
+    return best, cuts[best]
+
+
+def _tsv_rows(
+    lines: Iterator[str], text_column: str | None, label_column: str | None
+) -> Iterator[Row]:
+    # Quotes are plain characters: a message that begins with one must not swallow
+    # the lines up to the next.
+    def cells(lines: Iterable[str]) -> Iterator[list[str]]:
+        return (line[:-1].split("\t") for line in lines if line != "\n")
+
+    sample = _sample(lines)
+    return _pick_cells(cells(chain(sample, lines)), list(cells(sample)), text_column, label_column)
+
+
+def _pick_cells(
+    rows: Iterator[list[str]],
+    sample: list[list[str]],
+    text_column: str | None,
+    label_column: str | None,
+) -> Iterator[Row]:
+    """Yield the two cells that matter of each row; `sample` decides which they are."""
+    if not sample:
+        return
+    columns = None
+    if text_column or label_column or not _repeats_a_cell(sample):
+        columns = _named_columns(sample[0], text_column, label_column)
+    if columns is not None:
+        next(rows)
+    text, label = columns or _unnamed_columns(sample)
+    for row in rows:
+        if row:
+            found = row[label].strip() if label is not None and label < len(row) else ""
+            yield found or None, row[text] if text < len(row) else ""
+
+
+def _repeats_a_cell(sample: list[list[str]]) -> bool:
+    """Return whether a cell of the first of two columns' rows recurs, as no column's name does."""
+    first = sample[0]
+    return len(first) == 2 and any(
+        len(row) == 2 and (row[0] == first[0] or row[1] == first[1]) for row in sample[1:]
+    )
+
+
+def _named_columns(
+    names: list[str], text_column: str | None, label_column: str | None
+) -> tuple[int, int | None] | None:
+    """Return the positions of text and label in a row of names, None if it is no such row."""
+    text = _find_column(names, text_column, TEXT_NAMES)
+    label = _find_column(names, label_column, LABEL_NAMES)
+    if text is None and label is not None and len(names) == 2:
+        # "spam" alone names no column: it is the class of the first row.
+        if label_column is None and names[label].strip().lower() == "spam":
+            return None
+        text = 1 - label
+    if text is None:
+        return None
+    return text, None if label == text else label
+
+
+def _find_column(names: list[str], wanted: str | None, known: tuple[str, ...]) -> int | None:
+    """Return the position of the wanted column, or without one of the first known name."""
+    folded = [name.strip().lower() for name in names]
+    if wanted is None:
+        return next((folded.index(name) for name in known if name in folded), None)
+    if wanted.strip().lower() not in folded:
+        raise ValueError(f"no column {wanted!r}; there are: {_listed(names)}")
+    return folded.index(wanted.strip().lower())
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(name[:40] for name in names[:20])
+
+
+def _no_text_column(names: list[str]) -> ValueError:
+    return ValueError(f"no known text column; name one of: {_listed(names)}")
+
+
+def _unnamed_columns(rows: list[list[str]]) -> tuple[int, int | None]:
+    """Return the positions of text and label in a table of at most two columns.
+
+    The label is the column with fewer values, then the shorter one, then the first.
+    """
+    width = len(rows[0])
+    if width == 1:
+        return 0, None
+    if width > 2:
+        raise _no_text_column(rows[0])
+
+    def size(position: int) -> tuple[int, int]:
+        cells = [row[position] for row in rows if len(row) == 2]
+        return len(set(cells)), sum(map(len, cells))
+
+    label = min((0, 1), key=size)
+    return 1 - label, label
+
+
+def _json_rows(
+    lines: Iterator[str], text_column: str | None, label_column: str | None
+) -> Iterator[Row]:
+    names: list[str] = []
+    for number, line in enumerate(lines, 1):
+        if line.isspace():
+            continue
+        row = _json_object(line, number)
+        if not names:
+            names = list(row)
+            columns = _named_columns(names, text_column, label_column)
+            if columns is None:
+                raise _no_text_column(names)
+            text, label = columns
+        found = "" if label is None else _as_text(row.get(names[label]), number).strip()
+        yield found or None, _as_text(row.get(names[text]), number)
+
+
+def _json_object(line: str, number: int) -> dict[str, object]:
+    import json
+
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"line {number}: not JSON ({error}); correct the line") from error
+    if not isinstance(row, dict):
+        raise ValueError(f"line {number}: not a JSON object; write one such as {{...}} a line")
+    return row
+
+
+def _as_text(value: object, number: int) -> str:
+    """Return a JSON string, number or truth value as text, null as none."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int | float):
+        raise ValueError(f"line {number}: a list or object in place of text; correct the line")
+    return str(value)
+
+
+def _fasttext_rows(
+    lines: Iterator[str], text_column: str | None, label_column: str | None
+) -> Iterator[Row]:
+    """Yield rows of `__label__class text`; of several labels the first counts."""
+    for line in lines:
+        label, text = None, line.strip()
+        while text.startswith(_FASTTEXT):
+            word, _, text = text.partition(" ")
+            label = label or word.removeprefix(_FASTTEXT) or None
+        if label or text:
+            yield label, text

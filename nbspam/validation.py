@@ -1,0 +1,148 @@
+"""Judging: how good a model, or a kind of model, is on somebody's own mail.
+
+Secret: documents are tokenised once and every fold's counts are taken once; what a fold
+trains on is the sum of the others, so ten folds cost little more than one training.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from nbspam.classifier import (
+    CHUNK_BYTES,
+    CHUNK_ITEMS,
+    Classifier,
+    count_items,
+    load,
+    posterior,
+    read_messages,
+    train,
+)
+from nbspam.counts import Floats, add_tables, subtract_table
+from nbspam.errors import InputError, UsageError
+from nbspam.evaluation import Evaluation, evaluate, stratified_folds
+from nbspam.parallel import ordered_map
+from nbspam.settings import Settings
+from nbspam.sources import Item, Skipped, chunks
+from nbspam.tokenizer import Integers, batches, tokenize
+from nbspam.vectorizer import Corpus, CorpusPart, corpus, corpus_part
+
+
+def read_corpus(
+    items: Iterable[Item], settings: Settings, jobs: int = 1
+) -> tuple[Corpus, tuple[Skipped, ...]]:
+    """Return all labelled items as rows of one sparse matrix, and what was skipped."""
+    parts: list[CorpusPart] = []
+    skipped: list[Skipped] = []
+    work = partial(_vectorize_chunk, settings)
+    for part, failures in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
+        parts.append(part)
+        skipped.extend(failures)
+    return corpus(parts), tuple(skipped)
+
+
+def _vectorize_chunk(
+    settings: Settings, items: list[Item]
+) -> tuple[CorpusPart, list[Skipped]]:
+    skipped = [Skipped(item.name, "no label") for item in items if item.label is None]
+    labelled = [item for item in items if item.label is not None]
+    read, messages, unread = read_messages(labelled, settings)
+    token_batches = [tokenize(group, settings.tokens) for group in batches(messages)]
+    names, labels = [item.name for item in read], [str(item.label) for item in read]
+    return corpus_part(token_batches, names, labels, settings.weighting), skipped + unread
+
+
+@dataclass(frozen=True, slots=True)
+class Folds:
+    """What cross-validation found: a held-out answer for every document."""
+
+    fold: Integers  # (n_docs,)
+    joint: Floats  # (n_docs, n_classes) joint log-probabilities, nats
+
+
+def cross_validate(data: Corpus, settings: Settings, k: int, seed: int) -> Folds:
+    """Return held-out answers from k stratified folds; raises UsageError."""
+    smallest = int(np.bincount(data.y).min()) if len(data.y) else 0
+    if not 2 <= k <= smallest:
+        raise UsageError(
+            f"--cv {k}: the smallest class has {smallest} documents;"
+            " give a number of folds from 2 to that"
+        )
+    fold = stratified_folds(data.y, k, np.random.RandomState(seed))
+    rows = [np.flatnonzero(fold == number) for number in range(k)]
+    parts = [data.table(of) for of in rows]
+    total = add_tables(parts)
+    joint = np.empty((len(data.y), len(data.classes)))
+    for of, part in zip(rows, parts, strict=True):
+        seen = subtract_table(total, part)
+        model = train(seen.take(np.flatnonzero(seen.document_frequency)), settings)
+        used = data.vocabulary.columns(model.table.vocabulary.keys)
+        joint[of] = model.intercept + data.X[of][:, used] @ model.weight
+    return Folds(fold, joint)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An evaluation, and what could not be read for it."""
+
+    evaluation: Evaluation
+    skipped: tuple[Skipped, ...]
+
+
+def judge_model(path: str, items: Iterable[Item], jobs: int = 1) -> Outcome:
+    """Return how well the model in a file does on labelled items."""
+    return _judge(load(path), items, jobs)
+
+
+def judge_split(
+    items: Iterable[Item], test_items: Iterable[Item], settings: Settings, jobs: int = 1
+) -> Outcome:
+    """Return how well a model trained on some items does on others."""
+    training = count_items(items, settings, jobs)
+    outcome = _judge(train(training.table, settings), test_items, jobs)
+    return Outcome(outcome.evaluation, training.skipped + outcome.skipped)
+
+
+def judge_folds(
+    items: Iterable[Item], settings: Settings, k: int, seed: int, jobs: int = 1
+) -> Outcome:
+    """Return how well models trained on k - 1 folds do on the one left out."""
+    data, skipped = read_corpus(items, settings, jobs)
+    folds = cross_validate(data, settings, k, seed)
+    return Outcome(_evaluate(data.y, folds.joint, data.classes), skipped)
+
+
+def _judge(classifier: Classifier, items: Iterable[Item], jobs: int) -> Outcome:
+    index = {name: k for k, name in enumerate(classifier.classes)}
+    truth: list[int] = []
+    joint: list[Floats] = []
+    skipped: list[Skipped] = []
+    for answer in classifier.answers(items, jobs):
+        if isinstance(answer, Skipped):
+            skipped.append(answer)
+        elif answer.truth is None:
+            skipped.append(Skipped(answer.name, "no label"))
+        elif answer.truth not in index:
+            skipped.append(
+                Skipped(answer.name, f"class {answer.truth} is not one of the model's")
+            )
+        else:
+            truth.append(index[answer.truth])
+            joint.append(answer.joint)
+    if not truth:
+        raise InputError(
+            "eval: no message with a class the model knows"
+            f" ({', '.join(classifier.classes)}); give labelled mail"
+        )
+    evaluation = _evaluate(np.array(truth), np.stack(joint), classifier.classes)
+    return Outcome(evaluation, tuple(skipped))
+
+
+def _evaluate(truth: Integers, joint: Floats, classes: tuple[str, ...]) -> Evaluation:
+    # The difference of logarithms ranks where probabilities have long become 0 and 1.
+    score = joint[:, 1] - joint[:, 0] if len(classes) == 2 else None
+    return evaluate(
+        truth, joint.argmax(axis=1), classes, score=score, probability=posterior(joint)
+    )

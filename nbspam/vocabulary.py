@@ -1,0 +1,71 @@
+"""The vocabulary: sorted keys and the text each stands for.
+
+Secret: how a token's column is found (bisection in sorted keys, which works on a
+memory-mapped file as it is) and how texts are kept (one blob and offsets).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nbspam.tokenizer import Integers, Keys, gather_slices
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Tokens in the order of their keys: column j is keys[j], spelt by blob and offsets."""
+
+    keys: Keys  # (n_features,) ascending, unique
+    blob: NDArray[np.uint8]  # UTF-8 texts, one behind the other
+    offsets: Integers  # (n_features + 1,)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def columns(self, keys: Keys) -> Integers:
+        """Return the column of every key, -1 for those unknown; same shape as keys."""
+        if not len(self.keys):
+            return np.full(len(keys), -1)
+        column = np.searchsorted(self.keys, keys)
+        np.minimum(column, len(self.keys) - 1, out=column)
+        column[self.keys[column] != keys] = -1
+        return column
+
+    def text(self, column: int) -> str:
+        """Return the text of one column."""
+        start, end = self.offsets[column : column + 2].tolist()
+        return bytes(self.blob[start:end]).decode("utf-8", "replace")
+
+    def take(self, columns: Integers) -> "Vocabulary":
+        """Return the vocabulary of these columns (ascending) alone."""
+        length = np.diff(self.offsets)[columns]
+        blob = gather_slices(self.blob, self.offsets[:-1][columns], length)
+        return Vocabulary(self.keys[columns], blob, np.append(0, np.cumsum(length)))
+
+
+def empty_vocabulary() -> Vocabulary:
+    """Return a vocabulary without tokens."""
+    return Vocabulary(np.empty(0, np.uint64), np.empty(0, np.uint8), np.zeros(1, np.int64))
+
+
+def join(parts: list[Vocabulary]) -> tuple[Vocabulary, Integers]:
+    """Return the union of vocabularies, and the new column of every old one in turn."""
+    if not parts:
+        return empty_vocabulary(), np.empty(0, np.int64)
+    keys = np.concatenate([part.keys for part in parts])
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    new = np.ones(len(keys), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    column = np.empty(len(keys), np.int64)
+    column[order] = np.cumsum(new) - 1
+    # The first text met stands for a key, so the answer does not depend on later parts.
+    chosen = order[new]
+    shift = np.cumsum([0] + [len(part.blob) for part in parts[:-1]])
+    start = np.concatenate([p.offsets[:-1] + s for p, s in zip(parts, shift, strict=True)])
+    length = np.concatenate([np.diff(part.offsets) for part in parts])
+    blob = gather_slices(
+        np.concatenate([part.blob for part in parts]), start[chosen], length[chosen]
+    )
+    return Vocabulary(ordered[new], blob, np.append(0, np.cumsum(length[chosen]))), column

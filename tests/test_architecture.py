@@ -1,0 +1,93 @@
+"""The layers of the design, enforced: imports point down, libraries stay at home."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import nbspam
+
+PACKAGE = Path(nbspam.__file__).parent
+
+RANK = {
+    "errors": 0,
+    "charsets": 0,
+    "headers": 0,
+    "markup": 0,
+    "normalize": 0,
+    "mailboxes": 1,
+    "tables": 1,
+    "message": 1,
+    "modelfile": 1,
+    "parallel": 1,
+    "models.smoothing": 1,
+    "models.base": 1,
+    "sources": 2,
+    "tokenizer": 2,
+    "evaluation": 2,
+    "models.bernoulli": 2,
+    "models.multinomial": 2,
+    "models.complement": 2,
+    "vocabulary": 3,
+    "counts": 4,
+    "vectorizer": 5,
+    "settings": 5,
+    "classifier": 6,
+    "validation": 7,
+    "report": 7,
+    "commands.shared": 8,
+    "commands.train": 9,
+    "commands.classify": 9,
+    "commands.predict": 9,
+    "commands.eval": 9,
+    "commands.tokens": 9,
+    "commands.words": 9,
+    "commands.info": 9,
+    "cli": 10,
+}
+ONLY_IN = {
+    "click": {name for name in RANK if name == "cli" or name.startswith("commands.")},
+    "rich": {"report"},
+    "joblib": {"modelfile"},
+    "regex": {"normalize"},
+    "multiprocessing": {"parallel"},
+    "scipy": {"models.base", "vectorizer"},
+    "sklearn": {"models.base"},
+    "email": set(),
+}
+
+MODULES = {
+    ".".join(path.relative_to(PACKAGE).with_suffix("").parts): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if not path.stem.startswith("__")
+}
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: write `from nbspam.module import name`"
+            names = [alias.name for alias in node.names]
+            package = node.module in ("nbspam", "nbspam.models", "nbspam.commands")
+            yield from (f"{node.module}.{n}" for n in names) if package else [str(node.module)]
+
+
+def test_every_module_has_a_rank_and_every_rank_a_module():
+    assert set(MODULES) == set(RANK)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_point_down(name):
+    for target in imports(MODULES[name]):
+        if target.startswith("nbspam.") and target != "nbspam.__version__":
+            assert RANK[target.removeprefix("nbspam.")] < RANK[name], f"{name} imports {target}"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_each_library_has_its_place(name):
+    for target in imports(MODULES[name]):
+        allowed = ONLY_IN.get(target.split(".")[0])
+        assert allowed is None or name in allowed, f"{name} imports {target}"

@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.feature_selection import mutual_info_classif
+
+from nbspam.counts import (
+    COUNTS,
+    PRESENCE,
+    UNIT_LENGTH,
+    WEIGHTINGS,
+    add_tables,
+    count_batch,
+    mutual_information,
+    prune,
+    subtract_table,
+    sum_tables,
+)
+from nbspam.message import Field, Message
+from nbspam.tokenizer import TokenSettings, tokenize
+
+TEXT = st.text("abcd   ", max_size=20)
+DOCUMENTS = st.lists(st.tuples(TEXT, st.sampled_from(["ham", "spam", "work"])), max_size=12)
+
+
+def table(documents, weighting=PRESENCE):
+    messages = [Message((Field("body", text.encode()),), ()) for text, _ in documents]
+    return count_batch(
+        tokenize(messages, TokenSettings()), [label for _, label in documents], weighting
+    )
+
+
+def plain(counted):
+    """Return a table as plain values, to compare to the bit."""
+    names = [counted.vocabulary.text(j) for j in range(len(counted.vocabulary))]
+    rows = {
+        name: (dict(zip(counted.classes, row, strict=True)), df)
+        for name, row, df in zip(
+            names,
+            counted.feature_count.tolist(),
+            counted.document_frequency.tolist(),
+            strict=True,
+        )
+    }
+    return dict(zip(counted.classes, counted.class_count.tolist(), strict=True)), rows
+
+
+def test_a_table_worked_by_hand():
+    counted = table([("a a b", "ham"), ("b", "spam"), ("b c", "spam")], COUNTS)
+
+    assert counted.classes == ("ham", "spam")
+    assert plain(counted)[0] == {"ham": 1, "spam": 2}
+    assert plain(counted)[1] == {
+        "a": ({"ham": 2, "spam": 0}, 1),
+        "b": ({"ham": 1, "spam": 2}, 3),
+        "c": ({"ham": 0, "spam": 1}, 1),
+    }
+
+
+def test_presence_counts_a_document_once():
+    assert plain(table([("a a a", "ham")]))[1] == {"a": ({"ham": 1}, 1)}
+
+
+def test_unit_length_divides_by_the_euclidean_norm():
+    counted = table([("a a a b b b b", "ham")], UNIT_LENGTH)
+
+    assert sorted(counted.feature_count.ravel()) == pytest.approx([3 / 5, 4 / 5], abs=2**-30)
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@given(documents=DOCUMENTS, cuts=st.lists(st.integers(0, 12), max_size=4))
+def test_parts_add_up_to_the_whole_to_the_bit(weighting, documents, cuts):
+    edges = sorted({0, len(documents), *(min(cut, len(documents)) for cut in cuts)})
+    parts = [table(documents[a:b], weighting) for a, b in zip(edges, edges[1:], strict=False)]
+
+    whole = plain(table(documents, weighting))
+    assert plain(sum_tables(iter(parts))) == whole
+    assert plain(add_tables(parts[::-1])) == whole
+
+
+def test_more_tables_than_one_level_holds_are_summed():
+    parts = [table([("a b"[: i % 3 + 1], "ham")]) for i in range(40)]
+
+    assert plain(sum_tables(iter(parts))) == plain(add_tables(parts))
+
+
+@given(DOCUMENTS.filter(lambda documents: len(documents) > 1))
+def test_subtracting_a_part_leaves_the_rest(documents):
+    whole, part = table(documents), table(documents[:1])
+    aligned = subtract_table(add_tables([whole, part]), whole)
+
+    assert aligned.feature_count.sum() == part.feature_count.sum()
+    assert aligned.class_count.sum() == 1
+
+
+def test_pruning_keeps_frequent_and_informative_tokens():
+    documents = [("a b", "ham"), ("a b", "ham"), ("a c", "spam"), ("a c d", "spam")]
+    counted = table(documents)
+
+    assert set(plain(prune(counted, min_df=2))[1]) == {"a", "b", "c"}
+    assert set(plain(prune(counted, max_features=2))[1]) == {"b", "c"}
+    assert prune(counted) is counted
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+@given(DOCUMENTS.filter(lambda documents: len({label for _, label in documents}) > 1))
+def test_mutual_information_agrees_with_scikit_learn(documents):
+    counted = table(documents)
+    if not len(counted.vocabulary):
+        return
+    words = [counted.vocabulary.text(j) for j in range(len(counted.vocabulary))]
+    X = np.array([[word in text.split() for word in words] for text, _ in documents])
+    labels = [label for _, label in documents]
+
+    theirs = mutual_info_classif(X, labels, discrete_features=True)
+    assert mutual_information(counted) == pytest.approx(theirs, abs=1e-12)
