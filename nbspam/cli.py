@@ -97,7 +97,7 @@ def _report(error: click.ClickException | NbspamError | OSError) -> int:
     if isinstance(error, click.ClickException):
         error.show()
         return error.exit_code
-    from nbspam.report import printable
+    from nbspam.printing import printable
 
     # An OSError that the library did not foresee: standard output on a full disk.
     text = error.strerror or str(error) if isinstance(error, OSError) else str(error)

@@ -23,8 +23,8 @@ def looks_like_header(data: bytes) -> bool:
 
 
 def header_lines(block: bytes) -> list[tuple[bytes, bytes]]:
-    """Return (lower-case name, value with its folds) of every line; junk is passed over."""
-    return [(name.lower(), value) for name, value in _LINE.findall(block)]
+    """Return (name, value with its folds) of every line; junk is passed over."""
+    return _LINE.findall(block)
 
 
 def decode_value(value: bytes) -> bytes:

@@ -20,24 +20,24 @@ class Html(NamedTuple):
     facts: set[str]  # such as tag-img, comment-in-word
 
 
-_TAG = re.compile(rb"<(/?[a-zA-Z][a-zA-Z0-9]*)([^<>]*)>|<[!?/][^<>]*>")
+_TAG = re.compile(rb"<(?:/?[a-zA-Z]|[!?])[^<>]*>")
+_NAME = re.compile(rb"<([a-zA-Z][a-zA-Z0-9]*)")
+_BREAKING = re.compile(
+    rb"</?(?:br|p|div|t[rdh]|table|li|[uod]l|d[td]|h[1-6r]|center|blockquote|pre|form|option"
+    rb"|select|title|body|html|head|input|textarea|section|article)\b[^<>]*>",
+    re.IGNORECASE,
+)
 _OPAQUE = re.compile(rb"<(script|style)\b", re.IGNORECASE)
 _ATTRIBUTE = re.compile(
-    rb"(?<![^\s\"'/])(href|src|action|background|alt|title|style|color|size|on[a-z]+)"
-    rb"\s*=\s*(\"[^\"]*\"|'[^']*'|[^\s\"']+)",
+    rb"\s(href|src|action|background|alt|title|style|color|on[a-z]+)"
+    rb"\s*=\s*(?:\"([^\"]*)|'([^']*)|([^\s\"']+))",
     re.IGNORECASE,
 )
 _LINKS = frozenset((b"href", b"src", b"action", b"background"))
-_HIDING_STYLE = re.compile(
-    rb"display:none|visibility:hidden|font-size:[01](?:px|pt|em|%)?(?:;|$)|opacity:0(?:;|$)"
+_HIDING = re.compile(
+    rb"display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*[01](?:px|pt|em|%)?\s*[;\"']"
 )
-_WHITE = re.compile(rb"(?<!-)color:(?:#fff(?:fff)?|white)\b")
-_MAX_TAG = 2048  # bytes of a tag that are looked at
-_BREAKING_NAMES = (
-    b"br p div tr td th table li ul ol dl dt dd h1 h2 h3 h4 h5 h6 hr center blockquote"
-    b" pre form option select title body html head input textarea section article"
-).split()
-_BREAKING = frozenset(_BREAKING_NAMES) | {b"/" + name for name in _BREAKING_NAMES}
+_WHITE = re.compile(rb"[\s;\"']color\s*[:=]\s*[\"']?\s*(?:#?fff(?:fff)?|white)\b")
 _VOID = frozenset(b"br hr img input meta link area base col wbr embed param source".split())
 _WORTH_TELLING = frozenset(
     b"a img form input script style iframe object embed font table center marquee blink map area"
@@ -51,13 +51,64 @@ def read_html(html: bytes) -> Html:
     facts: set[str] = set()
     text = _without_comments(html, facts)
     text = _without_scripts(text, facts)
-    found = _Attributes([], [], facts)
-    visible, hidden = _walk(_TAG.split(text), found)
-    seen = _unescape(b"".join(visible))
-    if "tag-img" in facts and len(seen.split()) < _FEW:
+    text, hidden = _without_hidden(text, facts)
+    tags = b"\n".join(_TAG.findall(text))
+    urls, alt = _attributes(tags, facts)
+    names = {name.lower() for name in set(_NAME.findall(tags))} & _WORTH_TELLING
+    facts.update(f"tag-{name.decode()}" for name in names)
+    visible = _unescape(_TAG.sub(b"", _BREAKING.sub(b"\n", text)))
+    if b"img" in names and len(visible.split(None, _FEW)) < _FEW:
         facts.add("image-only")
-    alt = _unescape(b"\n".join(found.alt))
-    return Html(seen, _unescape(b" ".join(hidden)), alt, found.urls, facts)
+    return Html(visible, _unescape(hidden), _unescape(b"\n".join(alt)), urls, facts)
+
+
+def _attributes(tags: bytes, facts: set[str]) -> tuple[list[bytes], list[bytes]]:
+    """Return the links and the titles that tags hold, noting telling attributes."""
+    urls, alt = [], []
+    for name, double, single, bare in _ATTRIBUTE.findall(tags):
+        name, value = name.lower(), double or single or bare
+        if name in _LINKS:
+            urls.append(_unescape(value))
+        elif name in (b"alt", b"title"):
+            alt.append(value)
+        elif name[:2] == b"on":
+            facts.add("attr-event")
+    if _WHITE.search(tags.lower()):
+        facts.add("text-white")
+    return urls, alt
+
+
+def _without_hidden(html: bytes, facts: set[str]) -> tuple[bytes, bytes]:
+    """Return the document without elements whose style hides them, and their text."""
+    lower = html.lower()
+    kept, hidden = [], []
+    position = 0
+    while style := _HIDING.search(lower, position):
+        opening = _TAG.match(lower, max(lower.rfind(b"<", position, style.start()), 0))
+        end = style.end()
+        if opening and opening.end() >= end:
+            end = opening.end()
+            name = _NAME.match(opening.group())
+            if name and name.group(1) not in _VOID:
+                facts.add("hidden-text")
+                kept.append(html[position:end])
+                position, end = end, _closing(lower, name.group(1), end)
+                hidden.append(_TAG.sub(b" ", html[position:end]))
+                position = end
+        kept.append(html[position:end])
+        position = end
+    kept.append(html[position:])
+    return b"".join(kept), b" ".join(hidden)
+
+
+def _closing(lower: bytes, name: bytes, position: int) -> int:
+    """Return where the element of this name, open at position, is closed."""
+    depth = 1
+    for match in re.compile(rb"<(/?)" + name + rb"\b").finditer(lower, position):
+        depth += -1 if match.group(1) else 1
+        if not depth:
+            return match.start()
+    return len(lower)
 
 
 def _without_comments(html: bytes, facts: set[str]) -> bytes:
@@ -95,70 +146,6 @@ def _without_scripts(html: bytes, facts: set[str]) -> bytes:
             break
     kept.append(html[position:])
     return b"".join(kept)
-
-
-class _Attributes(NamedTuple):
-    """What the attributes of all tags said."""
-
-    urls: list[bytes]
-    alt: list[bytes]
-    facts: set[str]
-
-    def read(self, attributes: bytes) -> bool:
-        """Take in the attributes of one tag; return whether they hide its content."""
-        hides = False
-        for name, value in _ATTRIBUTE.findall(attributes[:_MAX_TAG]):
-            name, value = name.lower(), value.strip(b"\"'")
-            if name in _LINKS:
-                self.urls.append(_unescape(value))
-            elif name in (b"alt", b"title"):
-                self.alt.append(value)
-            elif name == b"style":
-                style = value.lower().replace(b" ", b"")
-                hides = hides or _HIDING_STYLE.search(style) is not None
-                if _WHITE.search(style):
-                    self.facts.add("text-white")
-            elif name == b"color":
-                if value.lower().lstrip(b"#") in (b"fff", b"ffffff", b"white"):
-                    self.facts.add("text-white")
-            elif name == b"size":
-                hides = hides or value == b"0"
-            else:
-                self.facts.add("attr-event")
-        return hides
-
-
-def _walk(
-    pieces: list[bytes], found: _Attributes
-) -> tuple[list[bytes], list[bytes]]:
-    """Sort the text between tags into visible and hidden."""
-    visible, hidden = [pieces[0]], []
-    names = set()
-    hiding = b""  # the element whose content is hidden, and how often it is open
-    depth = 0
-    for name, attributes, text in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
-        if name is None:  # <!DOCTYPE …>, <?xml …?>
-            visible.append(text)
-            continue
-        name = name.lower()
-        if depth:
-            if name == hiding:
-                depth += 1
-            elif name[1:] == hiding and name[:1] == b"/":
-                depth -= 1
-        else:
-            names.add(name)
-            if b"=" in attributes and found.read(attributes) and name not in _VOID:
-                found.facts.add("hidden-text")
-                hiding, depth = name, 1
-        if depth:
-            hidden.append(text)
-        else:
-            if name in _BREAKING:
-                visible.append(b"\n")
-            visible.append(text)
-    found.facts.update(f"tag-{name.decode()}" for name in names & _WORTH_TELLING)
-    return visible, hidden
 
 
 def _unescape(text: bytes) -> bytes:

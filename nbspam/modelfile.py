@@ -35,7 +35,7 @@ FORMAT = 1
 HEADER = struct.Struct("<4s19sIQIc")
 PREFIX = b"\x80\x04C\x23" + MAGIC
 
-MAX_DEPTH = 16  # of lists and dicts within each other
+MAX_DEPTH = 16  # of lists and dicts within each other, and of the axes of an array
 MAX_STEPS = 1_000_000  # pickle codes: bounds the memory that a hostile file can ask for
 ALIGNMENT = 16  # joblib's, in bytes
 

@@ -40,18 +40,17 @@ def _patterns() -> dict[str, Any]:
 def normalize(text: bytes) -> tuple[bytes, tuple[str, ...]]:
     """Return UTF-8 text in normal form, and facts: fullwidth, homoglyph, zero-width.
 
-    Words of ASCII come back as they are (their case is the tokenizer's to fold), and
-    white space between words may change.
+    Lines of ASCII come back as they are: their case is the tokenizer's to fold.
     """
-    words = text.split()
-    places = [i for i, word in enumerate(words) if not word.isascii()]
+    lines = text.split(b"\n")
+    places = [i for i, line in enumerate(lines) if not line.isascii()]
     if not places:
         return text, ()
-    # All odd words at once, so that each pattern runs once.
-    odd, facts = _normal_form(b"\n".join(words[i] for i in places).decode("utf-8", "replace"))
-    for i, word in zip(places, odd.encode("utf-8", "replace").split(b"\n"), strict=True):
-        words[i] = word
-    return b" ".join(words), facts
+    # All odd lines at once, so that each pattern runs once.
+    odd, facts = _normal_form(b"\n".join(lines[i] for i in places).decode("utf-8", "replace"))
+    for i, line in zip(places, odd.encode("utf-8", "replace").split(b"\n"), strict=True):
+        lines[i] = line
+    return b"\n".join(lines), facts
 
 
 def _normal_form(original: str) -> tuple[str, tuple[str, ...]]:

@@ -1,47 +1,21 @@
-"""Results for people and programs: text, JSON, and lines that are safe to write.
+"""Results for people and programs: text for a terminal, values for JSON.
 
 Text is laid out for a terminal of 80 columns and may change between releases; the
 JSON keys, and the classification report, which is scikit-learn's to the letter, stay.
 
-Secret: how a number or a stranger's string becomes something one can print.
+Secret: how the numbers of an evaluation are laid out.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from math import isfinite
-from typing import Any, BinaryIO, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 from nbspam.evaluation import HM, Evaluation, Report, Scores
+from nbspam.printing import printable
 
 WIDTH = 80
 LABEL_WIDTH = 20
 N_CONFUSIONS = 10
-
-
-def printable(text: str) -> str:
-    r"""Return text with all that could act on a terminal spelt out, as in \x1b or \u202e.
-
-    What `str.isprintable` says no to: control and format characters, bidirectional
-    overrides, lone surrogates, line separators, unassigned code points.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
-    )
-
-
-def write_lines(lines: Iterable[str], stream: TextIO | BinaryIO) -> None:
-    r"""Write lines, spelling what the encoding lacks as \x, \u or \U escapes.
-
-    So names of files that are not text (lone surrogates) never raise.  A stream of
-    bytes gets UTF-8.  Control characters pass; `printable` is for those.
-    """
-    write: Callable[[Any], object] = stream.write
-    binary = not hasattr(stream, "encoding")
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    for line in lines:
-        data = f"{line}\n".encode(encoding, "backslashreplace")
-        write(data if binary else data.decode(encoding))
 
 
 def classification_report_text(report: Report, digits: int = 2) -> str:

@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, BinaryIO
 
-from nbspam.errors import InputError
+from nbspam.errors import InputError, UsageError
 from nbspam.mailboxes import (
     MAX_MESSAGE,
     begins_with_from_line,
@@ -119,13 +119,13 @@ def read_items(
 
     A path that is not there is an InputError at once, before anything is read.
     """
+    if options.format not in (None, *FORMATS):
+        raise UsageError(f"format {options.format}: unknown; choose from {', '.join(FORMATS)}")
     checked = list(paths)
     for path in checked:
         if path != "-":
             _status(path)
-    return chain.from_iterable(
-        _items_of(path, label, options, stdin or sys.stdin.buffer) for path in checked
-    )
+    return chain.from_iterable(_items_of(path, label, options, stdin) for path in checked)
 
 
 def chunks(items: Iterable[Item], max_items: int, max_bytes: int) -> Iterator[list[Item]]:
@@ -147,11 +147,13 @@ def chunks(items: Iterable[Item], max_items: int, max_bytes: int) -> Iterator[li
 
 
 def _items_of(
-    path: str, label: str | None, options: SourceOptions, stdin: BinaryIO
+    path: str, label: str | None, options: SourceOptions, stdin: BinaryIO | None
 ) -> Iterator[Item]:
     """Yield the Items of one path, of which there must be at least one."""
     if path == "-":
-        items = _stdin_items(stdin, label, options)
+        if stdin is None and sys.stdin is None:
+            raise InputError("-: standard input is closed; give a path")
+        items = _stdin_items(stdin or sys.stdin.buffer, label, options)
     elif stat.S_ISDIR(_status(path).st_mode):
         items = _folder_items(path, label, options)
     else:
@@ -284,6 +286,8 @@ def _open(path: str) -> BinaryIO:
 
 
 def _opener(path: str) -> Callable[..., Any]:
+    """Return what opens a file so that its content can be read."""
+    path = path.lower()
     if path.endswith(".gz"):
         import gzip
 
@@ -301,6 +305,7 @@ def _opener(path: str) -> Callable[..., Any]:
 
 def _damages(path: str) -> tuple[type[Exception], ...]:
     """Return what reading the file raises, besides OSError, if its data are damaged."""
+    path = path.lower()
     if path.endswith(".gz"):
         import zlib
 

@@ -28,8 +28,9 @@ RIDER_BITS = 20
 RIDER_MASK = np.uint64((1 << RIDER_BITS) - 1)
 # At most half the bytes start a token, and each may start a pair too: riders suffice.
 MAX_BATCH_BYTES = 1 << RIDER_BITS
-# Batches of this size stay in the processor's second-level cache; twice as much is slower.
-BATCH_BYTES = 1 << 18
+# Larger batches leave the processor's caches, smaller ones pay more for numpy's calls and
+# for merging: E-001.
+BATCH_BYTES = 1 << 19
 
 BODY = "body"
 PAIR = "2g"
@@ -154,22 +155,22 @@ class TokenBatch:
     indptr: Integers  # (n_keys + 1,)
     documents: Integers  # (nnz,)
     counts: Integers  # (nnz,)
-    _buffer: NDArray[np.uint8] = field(repr=False)
-    _pieces: tuple[Integers, Integers] = field(repr=False)  # starts, lengths: (n_keys, pieces)
+    _first: Integers = field(repr=False)  # (n_keys,) rider of the first time it stands
+    _layout: "_Layout" = field(repr=False)
+    _words: "_Words" = field(repr=False)
 
     @property
     def columns(self) -> Integers:
         """The column of every entry, shape (nnz,)."""
         return np.repeat(np.arange(len(self.keys)), np.diff(self.indptr))
 
-    def texts(self, which: Integers | None = None) -> tuple[NDArray[np.uint8], Integers]:
-        """Return the text of the chosen columns: UTF-8 blob and (n + 1,) offsets."""
-        starts, lengths = self._pieces
-        if which is not None:
-            starts, lengths = starts[which], lengths[which]
+    def texts(self) -> tuple[NDArray[np.uint8], Integers]:
+        """Return the texts of the columns: UTF-8 blob and (n_keys + 1,) offsets."""
+        starts, lengths = _text_pieces(self._first, self._layout, self._words)
         offsets = np.zeros(len(starts) + 1, np.int64)
         np.cumsum(lengths.sum(axis=1), out=offsets[1:])
-        return gather_slices(self._buffer, starts.ravel(), lengths.ravel()), offsets
+        buffer = np.frombuffer(self._layout.buffer, np.uint8)
+        return gather_slices(buffer, starts.ravel(), lengths.ravel()), offsets
 
 
 def gather_slices(
@@ -189,13 +190,13 @@ def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch
     field_of = np.repeat(np.arange(layout.n_fields), np.diff(np.searchsorted(start, layout.start)))
     words = _Words(start, length, field_of)
     key = _hash_words(layout, words)
-    rider = np.arange(len(key), dtype=np.uint64)
+    rider = np.arange(0, 2 * len(key), 2, dtype=np.uint64)
     if settings.pairs:
-        key, rider = _add_pairs(key, field_of)
+        key, rider = _add_pairs(key, rider, field_of)
     key &= ~RIDER_MASK
     key |= rider
     key.sort()
-    return _count(key, layout, words, settings)
+    return _count(key, layout, words)
 
 
 class _Layout(NamedTuple):
@@ -307,50 +308,47 @@ def _mix_all(value: Keys, factor: int) -> Keys:
     return value
 
 
-def _add_pairs(word: Keys, field_of: Integers) -> tuple[Keys, Keys]:
+def _add_pairs(word: Keys, rider: Keys, field_of: Integers) -> tuple[Keys, Keys]:
     """Return keys and riders of the words (even) and of pairs within a field (odd)."""
     first = np.flatnonzero(field_of[1:] == field_of[:-1])
     pair = _mix_all((word[first] * np.uint64(_FINISH)) ^ word[first + 1], _MULTIPLY)
-    rider = np.concatenate([np.arange(len(word)) * 2, first * 2 + 1])
-    return np.concatenate([word, pair]), rider.astype(np.uint64)
+    return np.concatenate([word, pair]), np.concatenate([rider, rider[first] + np.uint64(1)])
 
 
-def _count(
-    sorted_keys: Keys, layout: _Layout, words: _Words, settings: TokenSettings
-) -> TokenBatch:
+def _count(sorted_keys: Keys, layout: _Layout, words: _Words) -> TokenBatch:
     """Count equal keys within documents; the sort has brought them side by side."""
     rider = (sorted_keys & RIDER_MASK).astype(np.int64)
     key = sorted_keys & ~RIDER_MASK
-    word = rider >> 1 if settings.pairs else rider
     # Riders grow with the place, so the documents of one key ascend.
-    document = layout.document[words.field_of[word]]
+    document = layout.document[words.field_of][rider >> 1]
     new_key = np.ones(len(key), bool)
     np.not_equal(key[1:], key[:-1], out=new_key[1:])
     new_entry = new_key.copy()
     new_entry[1:] |= document[1:] != document[:-1]
     entry = np.flatnonzero(new_entry)
     first = np.flatnonzero(new_key)
-    is_pair = (rider[first] & 1).astype(bool) if settings.pairs else np.zeros(len(first), bool)
     return TokenBatch(
         layout.n_docs,
         key[first],
         np.append(np.searchsorted(entry, first), len(entry)),
         document[entry],
         np.diff(entry, append=len(key)),
-        np.frombuffer(layout.buffer, np.uint8),
-        _text_pieces(word[first], is_pair, layout, words),
+        rider[first],
+        layout,
+        words,
     )
 
 
-def _text_pieces(
-    word: Integers, is_pair: NDArray[np.bool_], layout: _Layout, words: _Words
-) -> tuple[Integers, Integers]:
+def _text_pieces(rider: Integers, layout: _Layout, words: _Words) -> tuple[Integers, Integers]:
     """Return (n_keys, 4) starts and lengths of what spells each token's text."""
+    word, is_pair = rider >> 1, (rider & 1).astype(bool)
     of = words.field_of[word]
-    second = np.minimum(word + 1, max(len(words.start) - 1, 0))
+    second = np.minimum(word + 1, len(words.start) - 1)
     prefix = np.where(is_pair[:, None], layout.pair_prefix[of], layout.prefix[of])
-    starts = [prefix[:, 0], words.start[word], np.full(len(word), layout.space), words.start[second]]
-    lengths = [prefix[:, 1], words.length[word], is_pair, np.where(is_pair, words.length[second], 0)]
+    space = np.full(len(word), layout.space)
+    starts = [prefix[:, 0], words.start[word], space, words.start[second]]
+    length = words.length
+    lengths = [prefix[:, 1], length[word], is_pair, np.where(is_pair, length[second], 0)]
     return np.stack(starts, axis=1), np.stack(lengths, axis=1)
 
 

@@ -184,7 +184,7 @@ def test_tokens_json(nbspam):
 def test_words_shows_the_strongest_tokens(nbspam, trained):
     status, out, _ = nbspam("words", "-n", "100")
 
-    ham, spam = out.split("spam  (weight")
+    ham, spam = out.split("# spam: weight")
     assert status == 0
     assert "lunch" in ham
     assert "pills" in spam
@@ -258,7 +258,7 @@ def test_control_characters_in_names_never_reach_the_terminal(nbspam, trained, t
 
 def test_tables_are_trained_on_as_text(nbspam, tmp_path, model):
     table = tmp_path / "t.csv"
-    table.write_text("label,text\nham,see you at lunch\nspam,win money now\n" * 3)
+    table.write_text("label,text\n" + "ham,see you at lunch\nspam,win money now\n" * 3)
     status, out, _ = nbspam("train", table)
 
     assert status == 0

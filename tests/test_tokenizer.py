@@ -1,7 +1,6 @@
 from collections import Counter
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -123,7 +122,11 @@ def test_keys_are_the_same_in_every_release():
     assert reference_key(Token("2g", b"free money")) == KEYS["2g:free money"]
 
 
-KEYS = {"viagra": 0, "subject:viagra": 0, "2g:free money": 0}
+KEYS = {
+    "viagra": 0xb448c2b327600000,
+    "subject:viagra": 0x7a4884a8b4b00000,
+    "2g:free money": 0x636b5c6d85500000,
+}
 
 
 def test_more_words_than_a_batch_can_number_are_let_go():
@@ -145,13 +148,3 @@ def test_batches_hold_whole_messages_up_to_a_size():
 def test_no_messages_and_empty_messages_make_an_empty_batch():
     assert len(tokenize([], TokenSettings()).keys) == 0
     assert len(tokenize([Message((), ())], TokenSettings(pairs=True)).keys) == 0
-
-
-@pytest.mark.parametrize("pairs", [False, True])
-def test_a_batch_spells_only_the_columns_asked_for(pairs):
-    batch = tokenize([Message((Field("subject", b"one two three"),), ())], TokenSettings(pairs=pairs))
-    blob, offsets = batch.texts(np.array([1]))
-    every, all_offsets = batch.texts()
-
-    assert bytes(blob) == bytes(every[all_offsets[1] : all_offsets[2]])
-    assert offsets.tolist() == [0, len(blob)]

@@ -189,7 +189,7 @@ def peek(items: Iterator[Any]) -> tuple[bool, Iterator[Any]]:
 
 def echo_rows(rows: Iterable[Iterable[str]]) -> None:
     """Print rows of fields with tabs between; strangers' control characters spelt out."""
-    from nbspam.report import printable, write_lines
+    from nbspam.printing import printable, write_lines
 
     write_lines(("\t".join(map(printable, row)) for row in rows), sys.stdout)
 
@@ -210,7 +210,7 @@ def json_line(value: Any) -> str:
 
 def warn(line: str) -> None:
     """Print one line of diagnosis on standard error."""
-    from nbspam.report import printable
+    from nbspam.printing import printable
 
     click.echo(f"nbspam: {printable(line)}", err=True)
 

@@ -98,7 +98,7 @@ def sums_by_class(X: Any, code: Codes, weight: Array | None, n_classes: int) -> 
         cell = np.repeat(code * n_features, length) + X.indices
         value = X.data if weight is None else X.data * np.repeat(weight, length)
         total = np.bincount(cell, value, n_classes * n_features)
-        return total.reshape(n_classes, n_features)
+        return np.asarray(total.reshape(n_classes, n_features), dtype=np.float64)
     member = np.zeros((n_classes, n_docs))
     member[code, np.arange(n_docs)] = 1.0 if weight is None else weight
     return np.asarray(member @ X)
@@ -223,7 +223,10 @@ class Model:
                     f"{self._at('fit')}: 0 {what}(s) (shape={X.shape}) while a minimum of 1 "
                     "is required."
                 )
-        return self._become(self._batch("fit", X, y, sample_weight), X.shape[1])
+        batch = self._batch("fit", X, y, sample_weight)
+        if not batch.sums["class_count_"].any():
+            raise DataError(f"{self._at('fit')}: every sample_weight is zero; give some above it")
+        return self._become(batch, X.shape[1])
 
     def partial_fit(
         self,
@@ -271,11 +274,12 @@ class Model:
         """Return what there is to learn from documents, of which X is checked already."""
         y = checked_labels(y, X.shape[0], self._at(verb))
         weight = checked_weight(sample_weight, X.shape[0], self._at(verb))
-        known = np.unique(y)
-        if classes is not None:
-            known = np.union1d(known, np.asarray(classes)) if len(known) else np.unique(classes)
-        if not len(known):
+        if classes is None:
+            classes = [] if len(y) else vars(self).get("classes_", [])
+        named = [labels for labels in (y, np.asarray(classes)) if len(labels)]
+        if not named:
             raise DataError(f"{self._at(verb)}: no documents and no classes; give either")
+        known = np.unique(np.concatenate(named))
         code = np.searchsorted(known, y)
         class_count = np.bincount(code, weight, len(known)).astype(np.float64)
         counts = self._count(X, code, weight, len(known))
@@ -479,7 +483,7 @@ class LinearModel(Model):
         self._learnt()
         basis = tuple(vars(self).values())
         kept = getattr(self, "_kept", None)
-        if kept is None or any(new is not old for new, old in zip(basis, kept[0], strict=True)):
+        if kept is None or list(map(id, kept[0])) != list(map(id, basis)):
             kept = self._kept = basis, self._tables()
         return kept[1]
 

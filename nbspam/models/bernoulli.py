@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbspam.models.base import DataError, LinearModel, Tables, is_sparse
-from nbspam.models.smoothing import best_alpha, log_ratio
+from nbspam.models.smoothing import best_alpha, smoothed_log_prob
 
 if TYPE_CHECKING:
     from nbspam.models.base import Array
@@ -26,7 +26,7 @@ class BernoulliNB(LinearModel):
     >>> from nbspam.models.bernoulli import BernoulliNB
     >>> model = BernoulliNB().fit([[1, 0], [0, 1], [1, 1]], ["spam", "ham", "ham"])
     >>> model.predict_proba([[1, 0]]).round(3).tolist()
-    [[0.27, 0.73]]
+    [[0.36, 0.64]]
     """
 
     def _events(self, X: Any) -> Any:
@@ -44,7 +44,7 @@ class BernoulliNB(LinearModel):
         return self._log_prob(self.feature_count_, self.alpha_)
 
     def _log_prob(self, count: Array, alpha: float) -> Array:
-        return log_ratio(count + alpha, self.class_count_[:, None] + 2 * alpha, 2)
+        return smoothed_log_prob(count, self.class_count_[:, None], 2, alpha)
 
     def _absent_count(self) -> Array:
         """Return the number of documents without the token, shape (n_classes, n_features)."""
@@ -63,9 +63,9 @@ class BernoulliNB(LinearModel):
         # is in nearly all, or nearly no, documents of a class.
         absent = self._log_prob(self._absent_count(), alpha)
         # Start as if every token were absent, then swap in the present ones.
-        weight = np.ascontiguousarray((present - absent).T)
-        constant = np.where(np.isfinite(absent), absent, 0.0).sum(axis=1)
-        return Tables(self.class_log_prior_ + constant, weight)
+        constant = absent.sum(axis=1, where=np.isfinite(absent))
+        present -= absent
+        return Tables(self.class_log_prior_ + constant, np.ascontiguousarray(present.T))
 
     def _best_alpha(self) -> float:
         # Every class and token is a distribution over two outcomes, present and absent.

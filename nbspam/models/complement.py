@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nbspam.models.base import DataError, LinearModel, Tables
-from nbspam.models.smoothing import best_alpha, log_ratio
+from nbspam.models.smoothing import best_alpha, smoothed_log_prob
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -53,13 +53,13 @@ class ComplementNB(LinearModel):
 
     def _complement_count(self) -> Array:
         """Return the counts of all other classes, shape (n_classes, n_features)."""
-        # Added up, not taken from the total: sums of fractions would not give 0.
-        others = 1.0 - np.eye(len(self.classes_))
-        return np.asarray(others @ self.feature_count_)
+        # Exactly 0 for a token of one class alone, fractions or not: the other counts
+        # in the sum are zeros.
+        return np.asarray(self.feature_count_.sum(axis=0) - self.feature_count_)
 
     def _weight(self, alpha: float) -> Array:
         n, d = self._complement_count(), self.n_features_in_
-        log_prob = log_ratio(n + alpha, n.sum(axis=1, keepdims=True) + alpha * d, d)
+        log_prob = smoothed_log_prob(n, n.sum(axis=1, keepdims=True), d, alpha)
         return np.negative(log_prob, out=log_prob)
 
     def _tables(self) -> Tables:
@@ -83,8 +83,8 @@ class ComplementNB(LinearModel):
 
 
 def _size(weight: Array) -> Array:
-    """Return the sum of each class's weights, shape (n_classes, 1)."""
+    """Return the sum of each class's weights, or 1 if all are 0, shape (n_classes, 1)."""
     size = weight.sum(axis=1, keepdims=True)
     if not np.isfinite(size).all():
         raise DataError("ComplementNB: norm needs finite weights; give an alpha above 0")
-    return np.asarray(size)
+    return np.where(size > 0, size, 1.0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nbspam.models.base import LinearModel, Tables
-from nbspam.models.smoothing import best_alpha, log_ratio
+from nbspam.models.smoothing import best_alpha, smoothed_log_prob
 
 if TYPE_CHECKING:
     from nbspam.models.base import Array
@@ -37,7 +37,7 @@ class MultinomialNB(LinearModel):
 
     def _log_prob(self, alpha: float) -> Array:
         n, d = self.feature_count_, self.n_features_in_
-        return log_ratio(n + alpha, n.sum(axis=1, keepdims=True) + alpha * d, d)
+        return smoothed_log_prob(n, n.sum(axis=1, keepdims=True), d, alpha)
 
     def _tables(self) -> Tables:
         weight = np.ascontiguousarray(self._log_prob(self.alpha_).T)

@@ -34,19 +34,20 @@ _STEPS = 24
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 
 
-def log_ratio(count: Array, total: Array, outcomes: int) -> Array:
-    """Return log(count / total) in nats; 0 / n gives -inf, 0 / 0 gives 1 / outcomes.
+def smoothed_log_prob(count: Array, total: Array, outcomes: int, alpha: float) -> Array:
+    """Return log((count + alpha) / (total + outcomes * alpha)) in nats, shape of count.
 
-    These are the limits of (count + alpha) / (total + outcomes * alpha) as alpha goes to
-    0, so that maximum likelihood is defined everywhere.  total: broadcasts to count.
+    Without smoothing (alpha 0) it is the limit of alpha going to 0, so that maximum
+    likelihood is defined: 0 / n gives -inf, 0 / 0 gives 1 / outcomes.
+    total: (n_classes, 1).
     """
-    if (total > 0).all():
-        with np.errstate(divide="ignore"):
-            log = np.log(count)
-            log -= np.log(total)
-            return log
-    unseen = total <= 0
-    return log_ratio(np.where(unseen, 1.0, count), np.where(unseen, outcomes, total), outcomes)
+    total = total + outcomes * alpha
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = count + alpha
+        np.log(log, out=log)
+        log -= np.log(total)
+        log[total[:, 0] <= 0] = -np.log(outcomes)
+    return log
 
 
 def leave_one_out(counts: Array, totals: Array, outcomes: int) -> Callable[[float], float]:

@@ -1,0 +1,552 @@
+"""The three models over tokens: textbook numbers, scikit-learn's, and their own claims."""
+
+import math
+import pickle
+import subprocess
+import sys
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from nbspam.errors import NotTrainedError, UsageError
+from nbspam.models import smoothing
+from nbspam.models.base import Tables, logsumexp
+from nbspam.models.bernoulli import BernoulliNB
+from nbspam.models.complement import ComplementNB
+from nbspam.models.multinomial import MultinomialNB
+
+MODELS = [BernoulliNB, MultinomialNB, ComplementNB]
+INF = np.inf
+
+# --- worked by hand ---
+
+# Manning, Raghavan & Schütze (2008), table 13.1.  Columns: Chinese Beijing Shanghai
+# Macao Tokyo Japan; the document to classify is Chinese Chinese Chinese Tokyo Japan.
+CHINA = np.array([[2, 1, 0, 0, 0, 0], [2, 0, 1, 0, 0, 0], [1, 0, 0, 1, 0, 0], [1, 0, 0, 0, 1, 1]])
+LABELS = ["china", "china", "china", "other"]
+TEST = np.array([[3, 0, 0, 0, 1, 1]])
+
+
+def test_multinomial_agrees_with_example_13_1():
+    model = MultinomialNB().fit(CHINA, LABELS)
+
+    china = 3 / 4 * (3 / 7) ** 3 * 1 / 14 * 1 / 14
+    other = 1 / 4 * (2 / 9) ** 3 * 2 / 9 * 2 / 9
+    assert np.exp(model.predict_joint_log_proba(TEST)[0]) == pytest.approx([china, other])
+    assert model.predict(TEST).tolist() == ["china"]
+
+
+def test_bernoulli_agrees_with_example_13_2():
+    model = BernoulliNB().fit(CHINA, LABELS)
+
+    china = 3 / 4 * 4 / 5 * 1 / 5 * 1 / 5 * (1 - 2 / 5) ** 3
+    other = 1 / 4 * 2 / 3 * 2 / 3 * 2 / 3 * (1 - 1 / 3) ** 3
+    assert np.exp(model.predict_joint_log_proba(TEST)[0]) == pytest.approx([china, other])
+    assert model.predict(TEST).tolist() == ["other"]
+
+
+def test_bernoulli_without_smoothing_has_the_fractions_of_the_lecture_equation_4():
+    # Four spams, token 1 in three of them; two hams, token 1 in one.
+    X, y = [[1], [1], [1], [0], [1], [0]], ["spam"] * 4 + ["ham"] * 2
+
+    # phi(1|spam) = 3/4, phi(1|ham) = 1/2, phi(spam) = 4/6.
+    model = BernoulliNB(alpha=0).fit(X, y)
+    assert np.exp(model.feature_log_prob_[:, 0]) == pytest.approx([1 / 2, 3 / 4])
+    assert np.exp(model.class_log_prior_) == pytest.approx([2 / 6, 4 / 6])
+    # Equation 7 adds one to the count and two to the total.
+    model = BernoulliNB(alpha=1).fit(X, y)
+    assert np.exp(model.feature_log_prob_[:, 0]) == pytest.approx([2 / 4, 4 / 6])
+    # P(spam given absent) = 2/3 * 1/3 / (2/3 * 1/3 + 1/3 * 1/2)
+    assert model.predict_proba([[0]])[0, 1] == pytest.approx((2 / 9) / (2 / 9 + 1 / 6))
+
+
+# Three classes of one document each; columns a b c.
+THREE = np.array([[2, 1, 0], [0, 1, 1], [0, 0, 3]])
+
+
+def test_complement_counts_what_is_in_the_other_classes():
+    model = ComplementNB().fit(THREE, [0, 1, 2])
+
+    # Not in class 0: a 0, b 1, c 1 + 3; five tokens, and one added to each of three.
+    assert model.feature_log_prob_[0] == pytest.approx(-np.log([1 / 8, 2 / 8, 5 / 8]))
+    assert model.feature_log_prob_[1] == pytest.approx(-np.log([3 / 9, 2 / 9, 4 / 9]))
+    assert model.feature_log_prob_[2] == pytest.approx(-np.log([3 / 8, 3 / 8, 2 / 8]))
+
+
+def test_complement_joint_is_the_prior_times_ratios_to_the_best_class():
+    model = ComplementNB(class_prior=[0.2, 0.3, 0.5]).fit(THREE, [0, 1, 2])
+
+    # A document "a a c": the classes' complements give a 1/8 3/9 3/8 and c 5/8 4/9 2/8;
+    # the less, the better for the class, and the best are 1/8 and 2/8.
+    expected = [
+        0.2 * 1 * (2 / 8) / (5 / 8),
+        0.3 * ((1 / 8) / (3 / 9)) ** 2 * (2 / 8) / (4 / 9),
+        0.5 * ((1 / 8) / (3 / 8)) ** 2 * 1,
+    ]
+    assert np.exp(model.predict_joint_log_proba([[2, 0, 1]])[0]) == pytest.approx(expected)
+
+
+def test_normed_complement_weights_have_equal_sums_in_nats():
+    plain, normed = (ComplementNB(norm=norm).fit(THREE, [0, 1, 2]) for norm in (False, True))
+    size = plain.feature_log_prob_.sum(axis=1, keepdims=True)
+
+    assert normed.feature_log_prob_ == pytest.approx(plain.feature_log_prob_ / size)
+    nats = normed.feature_log_prob_ * size.mean()
+    assert normed.tables().weight == pytest.approx((nats - nats.max(axis=0)).T)
+
+
+# --- scikit-learn ---
+
+
+def corpus(n_classes, seed=0, n_docs=60, n_features=40):
+    """Return counts, labels and weights; every class has documents."""
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(0.4, (n_docs, n_features)) * rng.integers(1, 4, (n_docs, n_features))
+    y = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, n_docs - n_classes)])
+    return X.astype(float), y, rng.random(n_docs) + 0.1
+
+
+def scikit(model, **parameters):
+    peers = pytest.importorskip("sklearn.naive_bayes", reason="scikit-learn is the oracle")
+    return getattr(peers, type(model).__name__)(**parameters)
+
+
+def close(ours, theirs):
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.5, 1, 7.5])
+@pytest.mark.parametrize("n_classes", [1, 2, 5])
+@pytest.mark.parametrize("kind", [np.array, sparse.csr_array, sparse.csr_matrix])
+@pytest.mark.parametrize("Model", [BernoulliNB, MultinomialNB])
+def test_numbers_are_those_of_scikit_learn(Model, kind, n_classes, alpha):
+    X, y, weight = corpus(n_classes)
+    for prior in ({}, {"fit_prior": False}, {"class_prior": np.full(n_classes, 1 / n_classes)}):
+        ours = {"class_prior": "uniform" if "fit_prior" in prior else "estimated", **prior}
+        ours.pop("fit_prior", None)
+        model = Model(alpha=alpha, **ours).fit(kind(X), y, weight)
+        peer = scikit(model, alpha=alpha, **prior).fit(X, y, weight)
+
+        close(model.feature_count_, peer.feature_count_)
+        close(model.class_count_, peer.class_count_)
+        close(model.feature_log_prob_, peer.feature_log_prob_)
+        close(model.class_log_prior_, peer.class_log_prior_)
+        close(model.predict_joint_log_proba(kind(X)), peer.predict_joint_log_proba(X))
+        close(model.predict_proba(kind(X)), peer.predict_proba(X))
+        assert (model.predict(kind(X)) == peer.predict(X)).all()
+        assert model.score(kind(X), y, weight) == pytest.approx(peer.score(X, y, weight))
+
+
+@pytest.mark.parametrize("norm", [False, True])
+@pytest.mark.parametrize("n_classes", [1, 2, 5])
+def test_complement_weights_are_those_of_scikit_learn(n_classes, norm):
+    X, y, weight = corpus(n_classes)
+    model = ComplementNB(alpha=0.3, norm=norm).fit(X, y, weight)
+    peer = scikit(model, alpha=0.3, norm=norm).fit(X, y, weight)
+
+    close(model.feature_count_, peer.feature_count_)
+    close(model.feature_log_prob_, peer.feature_log_prob_)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_complement_posterior_under_a_uniform_prior_is_that_of_scikit_learn(n_classes):
+    X, y, _ = corpus(n_classes)
+    model = ComplementNB(class_prior="uniform").fit(X, y)
+
+    close(model.predict_proba(X), scikit(model).fit(X, y).predict_proba(X))
+
+
+def test_only_our_complement_honours_the_prior_and_stays_a_probability():
+    X, y, _ = corpus(2)
+    prior = np.array([0.999, 0.001])
+    model = ComplementNB(class_prior=prior).fit(X, y)
+    even = scikit(model).fit(X, y)
+    peer = scikit(model, class_prior=prior).fit(X, y)
+
+    assert (peer.predict_proba(X) == even.predict_proba(X)).all()
+    assert np.exp(peer.predict_joint_log_proba(X)).max() > 1
+    odds = even.predict_proba(X) * prior
+    close(model.predict_proba(X), odds / odds.sum(axis=1, keepdims=True))
+    assert (model.predict_joint_log_proba(X) <= np.log(prior)).all()
+
+
+def test_normed_complement_agrees_with_scikit_learn_but_for_one_factor():
+    X, y, _ = corpus(5)
+    model = ComplementNB(norm=True, class_prior="uniform").fit(X, y)
+    peer = scikit(model, norm=True).fit(X, y)
+    factor = ComplementNB().fit(X, y).feature_log_prob_.sum(axis=1).mean()
+
+    assert (model.predict(X) == peer.predict(X)).all()
+    theirs = factor * peer.predict_joint_log_proba(X)
+    ours = model.predict_joint_log_proba(X)
+    close(ours - ours[:, :1], theirs - theirs[:, :1])
+
+
+def test_only_our_bernoulli_is_defined_without_smoothing():
+    model = BernoulliNB(alpha=0).fit(CHINA, LABELS)
+    with np.errstate(all="ignore"):
+        peer = scikit(model, alpha=0).fit(CHINA, LABELS).predict_joint_log_proba(CHINA)
+
+    assert np.isnan(peer).all()
+    # Every document is possible in its own class alone.
+    assert model.predict_proba(CHINA).tolist() == [[1, 0], [1, 0], [1, 0], [0, 1]]
+
+
+def test_absent_terms_keep_the_digits_that_scikit_learn_loses():
+    n = 1e12
+    model = BernoulliNB.from_counts([n], [[n - 1]], ["a"], alpha=1e-10)
+
+    # One document in n lacks the token.
+    exact = math.log1p(1e-10) - math.log(n)
+    assert model.predict_joint_log_proba([[0]])[0, 0] == pytest.approx(exact, rel=1e-14)
+    by_their_formula = np.log(1 - np.exp(model.feature_log_prob_[0, 0]))
+    assert abs(by_their_formula - exact) > 1e-6
+
+
+# --- no smoothing ---
+
+
+def brute_joint(Model, X, y, document):
+    """Return P(class, document) of both classes by multiplying fractions of counts."""
+    X, y = np.array(X), np.array(y)
+    joint = []
+    for c in (0, 1):
+        rows = X[y == c]
+        joint.append(len(rows) / len(y))
+        for j, value in enumerate(document):
+            if Model is BernoulliNB:
+                share = (rows[:, j] > 0).sum() / len(rows)
+                joint[-1] *= share if value else 1 - share
+            else:
+                joint[-1] *= (rows[:, j].sum() / rows.sum()) ** value
+    return joint
+
+
+@pytest.mark.parametrize("kind", [np.array, sparse.csr_array])
+@pytest.mark.parametrize("Model", [BernoulliNB, MultinomialNB])
+def test_maximum_likelihood_is_a_product_of_fractions_zeros_included(Model, kind):
+    # Column 0 is in every document of class 0; column 1 only in class 1; column 3 nowhere.
+    X = [[1, 0, 2, 0], [1, 0, 0, 0], [0, 1, 1, 0], [1, 1, 0, 0], [0, 1, 0, 0]]
+    y = [0, 0, 1, 1, 1]
+    model = Model(alpha=0).fit(kind(X), y)
+    documents = np.array(list(product([0, 1], repeat=4)))
+
+    expected = [brute_joint(Model, X, y, document) for document in documents]
+    assert np.exp(model.predict_joint_log_proba(kind(documents))) == pytest.approx(
+        np.array(expected)
+    )
+    for document, joint in zip(documents, expected, strict=True):
+        total = sum(joint)
+        posterior = np.array(joint) / total if total else [2 / 5, 3 / 5]
+        assert model.predict_proba(kind([document]))[0] == pytest.approx(posterior)
+        assert model.predict(kind([document]))[0] == np.argmax(posterior)
+
+
+def test_maximum_likelihood_complement_rules_out_all_but_the_owner_of_a_token():
+    model = ComplementNB(alpha=0).fit(THREE, [0, 1, 2])
+
+    # Only class 0 has column 0: its complement never has it.
+    assert model.predict_joint_log_proba([[1, 0, 0]])[0].tolist() == [np.log(1 / 3), -INF, -INF]
+    assert model.feature_log_prob_[0, 0] == INF
+
+
+@pytest.mark.parametrize("Model", [BernoulliNB, MultinomialNB])
+def test_a_class_without_documents_is_uniform_without_smoothing(Model):
+    model = Model(alpha=0, class_prior="uniform")
+    model.partial_fit([[1, 0], [1, 1]], [0, 0], classes=[0, 1])
+
+    assert np.exp(model.feature_log_prob_[1]) == pytest.approx([0.5, 0.5])
+
+
+@pytest.mark.parametrize("Model", MODELS)
+def test_contributions_are_never_nan_without_smoothing(Model):
+    X = np.array([[1, 0, 1, 0], [1, 1, 0, 0]])
+    model = Model(alpha=0).fit(X, [0, 1])
+
+    for kind, label in product((np.array, sparse.csr_array), (None, 0, 1)):
+        terms = model.contributions(kind(np.eye(4)), label).terms
+        assert not np.isnan(terms.toarray() if sparse.issparse(terms) else terms).any()
+
+
+def test_normed_complement_refuses_infinite_weights():
+    model = ComplementNB(alpha=0, norm=True).fit(THREE, [0, 1, 2])
+    with pytest.raises(UsageError, match="alpha above 0"):
+        model.predict(THREE)
+
+
+# --- alpha from the data ---
+
+
+def left_out(Model, counts, totals, outcomes, alpha):
+    """Return the log-likelihood of every event by the counts of the others, one by one."""
+    log_likelihood = 0.0
+    for row, total in zip(counts, totals, strict=True):
+        for outcome in range(outcomes):
+            for _ in range(int(row[outcome])):
+                others = row.copy()
+                others[outcome] -= 1
+                assert others.sum() == total - 1
+                share = (others[outcome] + alpha) / (others.sum() + outcomes * alpha)
+                log_likelihood += math.log(share)
+    return log_likelihood
+
+
+def distributions(Model, model):
+    """Return the counts, (n distributions, n outcomes), that the model smooths."""
+    n = model.feature_count_
+    if Model is BernoulliNB:
+        return np.stack([n, model.class_count_[:, None] - n], axis=-1).reshape(-1, 2)
+    return n if Model is MultinomialNB else n.sum(axis=0) - n
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("Model", MODELS)
+def test_chosen_alpha_is_best_when_every_event_is_left_out_in_turn(Model, seed):
+    X, y, _ = corpus(2, seed, n_docs=8, n_features=6)
+    model = Model(alpha="auto").fit(X, y)
+    counts = distributions(Model, model)
+    totals, outcomes = counts.sum(axis=1), counts.shape[1]
+
+    def brute(alpha):
+        return left_out(Model, counts, totals, outcomes, alpha)
+
+    fast = smoothing.leave_one_out(counts, totals, outcomes)
+    assert fast(0.37) == pytest.approx(brute(0.37), rel=1e-12)
+    chosen = brute(model.alpha_)
+    others = np.geomspace(smoothing.LOWEST, smoothing.HIGHEST, 60)
+    assert all(chosen >= brute(alpha) - 1e-6 for alpha in others)
+    close(model.predict_proba(X), Model(alpha=model.alpha_).fit(X, y).predict_proba(X))
+
+
+@pytest.mark.parametrize("Model", MODELS)
+def test_chosen_alpha_copes_with_fractions_and_with_nothing(Model):
+    X, y, weight = corpus(2)
+    length = np.sqrt((X**2).sum(axis=1, keepdims=True))
+    model = Model(alpha="auto").fit(X / np.maximum(length, 1), y, weight)
+    assert smoothing.LOWEST <= model.alpha_ <= smoothing.HIGHEST
+    assert np.isfinite(model.predict_log_proba(X)).all()
+
+    nothing = Model(alpha="auto").partial_fit(np.zeros((0, 3)), [], classes=["a", "b"])
+    assert nothing.alpha_ == smoothing.NO_EVIDENCE
+
+
+def test_chosen_alpha_shrinks_as_tokens_repeat():
+    often = MultinomialNB.from_counts([9], [[500, 400, 0, 0]], ["a"], alpha="auto")
+    rarely = MultinomialNB.from_counts([9], [[1, 1, 1, 0]], ["a"], alpha="auto")
+
+    assert often.alpha_ < 0.1 < rarely.alpha_
+
+
+# --- counts, tables, state ---
+
+
+@pytest.mark.parametrize("Model", MODELS)
+def test_counts_read_from_a_read_only_file_make_the_same_model(Model, tmp_path):
+    X, y, _ = corpus(3)
+    model = Model(alpha=0.1).fit(X, y)
+    np.save(tmp_path / "counts.npy", model.feature_count_.T.astype(np.uint32))
+    mapped = np.load(tmp_path / "counts.npy", mmap_mode="r").T
+    again = Model.from_counts(model.class_count_, mapped, model.classes_, alpha=0.1)
+
+    close(again.tables().weight, model.tables().weight)
+    again.partial_fit(X, y).unlearn(X, y)
+    assert (again.predict_joint_log_proba(X) == model.predict_joint_log_proba(X)).all()
+
+
+@pytest.mark.parametrize("Model", MODELS)
+def test_tables_classify_by_look_up(Model):
+    X, y, _ = corpus(3)
+    X = (X > 0).astype(float)
+    model = Model(alpha=0.1).fit(X, y)
+    tables = model.tables()
+    assert (tables.intercept.shape, tables.weight.shape) == ((3,), (40, 3))
+    assert tables.weight.dtype == tables.intercept.dtype == np.float64
+    assert tables.weight.flags.c_contiguous
+
+    looked_up = [tables.intercept + tables.weight[np.flatnonzero(row)].sum(axis=0) for row in X]
+    close(looked_up, model.predict_joint_log_proba(X))
+
+
+@pytest.mark.parametrize("Model", MODELS)
+def test_tables_are_kept_until_counts_or_parameters_change(Model):
+    X, y, _ = corpus(2)
+    model = Model().fit(X, y)
+    first = model.tables()
+    assert model.tables() is first
+
+    model.set_params(alpha=0.25)
+    assert (model.tables().weight == Model(alpha=0.25).fit(X, y).tables().weight).all()
+    model.alpha = 1.0
+    assert (model.tables().weight == first.weight).all()
+    model.partial_fit(X[:7], y[:7])
+    assert (model.tables().weight != first.weight).any()
+
+
+@pytest.mark.parametrize("Model", MODELS)
+def test_a_pickle_holds_counts_and_no_tables(Model):
+    X, y, _ = corpus(2, n_features=500)
+    model = Model().fit(X, y)
+    bare = len(pickle.dumps(model))
+    model.tables()
+
+    assert len(pickle.dumps(model)) == bare
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.predict_joint_log_proba(X) == model.predict_joint_log_proba(X)).all()
+
+
+def test_bernoulli_counts_a_place_once_however_many_entries_it_has():
+    twice = sparse.csr_array(
+        (np.array([1.0, 1.0, 0.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), (2, 2)
+    )
+    model = BernoulliNB().fit(twice, [0, 1])
+
+    assert model.feature_count_.tolist() == [[0, 1], [0, 0]]
+    assert twice.nnz == 3
+
+
+def test_a_new_class_may_turn_up_later():
+    model = MultinomialNB().fit([[1, 0]], ["ham"]).partial_fit([[0, 2]], ["a long name"])
+
+    assert model.classes_.tolist() == ["a long name", "ham"]
+    assert model.feature_count_.tolist() == [[0, 2], [1, 0]]
+
+
+def test_logsumexp_neither_overflows_nor_underflows():
+    log = np.array([[1000.0, 1000.0], [-1000.0, -INF], [-INF, -INF]])
+
+    assert logsumexp(log)[:, 0] == pytest.approx([1000 + math.log(2), -1000, -INF])
+
+
+def test_a_document_of_ten_thousand_tokens_scores_finite():
+    X, y, _ = corpus(2)
+    for Model in MODELS:
+        model = Model(alpha=1e-10).fit(X, y)
+        long = np.full((1, X.shape[1]), 10_000 // X.shape[1])
+        assert np.isfinite(model.predict_joint_log_proba(long)).all()
+        assert model.predict_proba(long).sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_infinite_tables_demand_and_forbid():
+    tables = Tables(np.array([0.0, -1.0]), np.array([[INF, 1.0], [-INF, 2.0], [0.5, 3.0]]))
+    X = np.array([[1, 0, 1], [0, 0, 1], [1, 1, 0], [0, 0, 0]])
+
+    expected = [[0.5, 3.0], [-INF, 2.0], [-INF, 2.0], [-INF, -1.0]]
+    assert tables.joint_log_proba(X).tolist() == expected
+    assert tables.joint_log_proba(sparse.csr_array(X)).tolist() == expected
+
+
+def test_importing_and_using_a_model_needs_neither_scipy_nor_scikit_learn():
+    code = """
+import sys
+sys.modules["scipy"] = sys.modules["sklearn"] = None  # importing either now fails
+from nbspam.models.bernoulli import BernoulliNB
+from nbspam.models.complement import ComplementNB
+from nbspam.models.multinomial import MultinomialNB
+for Model in BernoulliNB, ComplementNB, MultinomialNB:
+    model = Model(alpha="auto").fit([[1, 0], [0, 1]], ["a", "b"])
+    assert model.predict([[0, 1]]).tolist() == ["b"]
+    model.contributions([[0, 1]])
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
+
+
+# --- errors ---
+
+GOOD = [[1.0, 0.0], [0.0, 1.0]]
+WRONG_INPUT = {
+    "2D array": ([1.0, 2.0], [0, 1]),
+    "Complex": (np.array(GOOD) * 1j, [0, 1]),
+    "NaN or infinity; give finite counts": ([[np.nan, 1], [0, 1]], [0, 1]),
+    "Input X contains NaN": (sparse.csr_array([[INF, 1], [0, 1]]), [0, 1]),
+    "0 sample": (np.zeros((0, 2)), []),
+    "0 feature": (np.zeros((2, 0)), [0, 1]),
+    "target y is None": (GOOD, None),
+    "one label for each of 2": (GOOD, [0]),
+    "y contains NaN": (GOOD, [0.0, np.nan]),
+    "Unknown label type": (GOOD, [0.5, 1.0]),
+}
+
+
+@pytest.mark.parametrize("Model", MODELS)
+@pytest.mark.parametrize("message", WRONG_INPUT)
+def test_wrong_input_is_refused_with_what_is_wrong(Model, message):
+    X, y = WRONG_INPUT[message]
+    with pytest.raises(UsageError, match=message) as error:
+        Model().fit(X, y)
+    assert isinstance(error.value, ValueError)
+
+
+@pytest.mark.parametrize("Model", [MultinomialNB, ComplementNB])
+def test_negative_counts_are_refused(Model):
+    with pytest.raises(UsageError, match="Negative values"):
+        Model().fit([[-1.0]], [0])
+
+
+@pytest.mark.parametrize("weight", [[1], [1, -1], [1, np.nan], [[1], [1]]])
+def test_wrong_weights_are_refused(weight):
+    with pytest.raises(UsageError, match="sample_weight"):
+        MultinomialNB().fit(GOOD, [0, 1], sample_weight=weight)
+
+
+def test_weights_of_zero_alone_leave_nothing_to_fit():
+    with pytest.raises(UsageError, match="every sample_weight is zero"):
+        MultinomialNB().fit(GOOD, [0, 1], sample_weight=[0, 0])
+
+
+@pytest.mark.parametrize("alpha", [-1, INF, np.nan, "much", "1"])
+def test_wrong_alpha_is_refused_on_fit(alpha):
+    with pytest.raises(UsageError, match="alpha"):
+        MultinomialNB(alpha=alpha).fit(GOOD, [0, 1])
+
+
+@pytest.mark.parametrize("prior", ["guess", [1.0], [0.7, 0.7], [1.5, -0.5], [np.nan, 1.0]])
+def test_wrong_prior_is_refused_on_fit_and_leaves_the_model_as_it_was(prior):
+    model = MultinomialNB().fit(GOOD, [0, 1])
+    model.class_prior = prior
+    with pytest.raises(UsageError, match="class_prior"):
+        model.partial_fit(GOOD, [0, 1])
+    assert model.class_count_.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("Model", MODELS)
+def test_an_untrained_model_says_so(Model):
+    model = Model()
+    for ask in (
+        lambda: model.predict(GOOD),
+        lambda: model.unlearn(GOOD, [0, 1]),
+        lambda: model.merge(Model().fit(GOOD, [0, 1])),
+        lambda: model.contributions(GOOD),
+        lambda: model.alpha_,
+        model.tables,
+    ):
+        with pytest.raises(NotTrainedError, match="fit or partial_fit"):
+            ask()
+    assert not hasattr(model, "class_log_prior_")
+    assert not hasattr(model, "feature_log_prob_")
+
+
+def test_other_misuse_is_refused():
+    model = MultinomialNB().fit(GOOD, [0, 1])
+    three = MultinomialNB().fit([*GOOD, [1, 1]], [0, 1, 2])
+    for message, misuse in {
+        "X has 1 features": lambda: model.predict([[1]]),
+        "X has 3 features": lambda: model.partial_fit([[1, 2, 3]], [0]),
+        "not all of these": lambda: model.unlearn([[5, 5]], [0]),
+        "only what was learnt": lambda: model.unlearn([[0, 0]], [7]),
+        "merge: MultinomialNB": lambda: model.merge(MultinomialNB().fit([[1]], [0])),
+        "of another kind": lambda: model.merge(BernoulliNB().fit(GOOD, [0, 1])),
+        "numbers and some are text": lambda: model.partial_fit(GOOD, ["a", "b"]),
+        "no classes": lambda: MultinomialNB().partial_fit(np.zeros((0, 2)), []),
+        "of 3 classes, name one": lambda: three.contributions(GOOD),
+        "9 is none of": lambda: model.contributions(GOOD, label=9),
+        "no parameter": lambda: model.set_params(gamma=1),
+        "differ in length": lambda: MultinomialNB.from_counts([1, 1], [[1]], [0, 1]),
+        "not sorted": lambda: MultinomialNB.from_counts([1, 1], [[1], [1]], [1, 0]),
+        "Negative": lambda: MultinomialNB.from_counts([1], [[-1]], [0]),
+        "score: y should": lambda: model.score(GOOD, [0]),
+        "once a document": lambda: BernoulliNB.from_counts([1], [[2]], [0]).tables(),
+    }.items():
+        with pytest.raises(UsageError, match=message):
+            misuse()

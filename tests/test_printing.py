@@ -1,0 +1,53 @@
+"""Nothing a stranger wrote acts on a terminal, and nothing fails to be written."""
+
+import io
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from nbspam.printing import printable, write_lines
+
+
+@given(st.text(st.characters()))
+@example("\udc80\x1b]0;title\x07\u202e\u2066\u200b\ufeff\x85\u2028\U000e0041\n")
+def test_printable_leaves_nothing_that_acts_on_a_terminal(text):
+    shown = printable(text)
+    assert not {unicodedata.category(c) for c in shown} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    assert printable(shown) == shown
+    shown.encode()
+
+
+def test_printable_spells_out_what_it_replaces_and_nothing_else():
+    assert printable("a\tb\x1b[0m \u202egpj\udcff") == r"a\tb\x1b[0m \u202egpj\udcff"
+    assert printable("Grüße, 好瓜 \\n 🙂") == "Grüße, 好瓜 \\n 🙂"
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\r\n")), max_size=5))
+@example(["caf\udce9", "好\ud800", "é"])
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8", "cp1252", "gb18030"])
+def test_any_line_can_be_written_to_any_stream(encoding, lines):
+    raw, memory = io.BytesIO(), io.StringIO()
+    text = io.TextIOWrapper(io.BytesIO(), encoding=encoding, newline="")
+    for stream in (raw, memory, text):
+        write_lines(lines, stream)
+    text.flush()
+
+    utf8 = "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
+    assert raw.getvalue() == utf8
+    assert memory.getvalue().encode() == utf8
+    written = text.buffer.getvalue()
+    assert written.count(b"\n") == len(lines)
+    if encoding == "utf-8":
+        assert written == utf8
+
+
+def test_names_that_are_not_text_are_written_as_escapes():
+    raw = io.BytesIO()
+    write_lines([b"caf\xe9 \xc3\xa9".decode("utf-8", "surrogateescape")], raw)
+    assert raw.getvalue() == b"caf\\udce9 \xc3\xa9\n"
+    ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="")
+    write_lines(["é 好"], ascii_only)
+    ascii_only.flush()
+    assert ascii_only.buffer.getvalue() == b"\\xe9 \\u597d\n"
