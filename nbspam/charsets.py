@@ -81,7 +81,9 @@ def _guess(data: bytes) -> bytes:
     sample = data[:_SAMPLE].decode("gb18030", "ignore")
     beyond = [c for c in sample if c > "\x7f"]
     # GBK's first level, the 3,755 commonest characters: bytes B0A1 to D7FA.
-    common = sum("一" <= c <= "鿿" and b"\xb0\xa1" <= c.encode("gb18030") <= b"\xd7\xfa" for c in beyond)
+    common = sum(
+        "一" <= c <= "鿿" and b"\xb0\xa1" <= c.encode("gb18030") <= b"\xd7\xfa" for c in beyond
+    )
     if len(beyond) > 1 and common >= _MOSTLY * len(beyond):
         return _utf8(data.decode("gb18030", "replace"))
     return _utf8(data.decode("cp1252", "replace"))

@@ -108,7 +108,7 @@ class Classifier:
         known = column >= 0
         entries = np.repeat(known, np.diff(batch.indptr))
         documents = batch.documents[entries]
-        value = entry_weights(batch, self.settings.weighting)[entries]
+        value = entry_weights(batch.counts[entries], documents, self.settings.weighting)
         row = np.repeat(np.arange(known.sum()), np.diff(batch.indptr)[known])
         weight = self.weight[column[known]]
         joint = np.empty((batch.n_docs, len(self.classes)))
@@ -181,7 +181,9 @@ def load(path: str) -> Classifier:
     try:
         return _from_state(state)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelFileError(f"{path}: not a classifier's model ({error}); train it anew") from error
+        raise ModelFileError(
+            f"{path}: not a classifier's model ({error}); train it anew"
+        ) from error
 
 
 def _from_state(state: State) -> Classifier:

@@ -77,11 +77,15 @@ def main() -> None:
 
 
 def exit_status(arguments: list[str]) -> int:
-    """Run a command line; return 0 done, 1 error, 2 wrong usage, or what it asked for."""
+    """Run a command line and return 0 done, 1 error, 2 wrong usage, or what it asked for."""
     try:
-        status = cli.main(arguments, prog_name="nbspam", standalone_mode=False)
+        # Not cli.main: that one would turn a broken pipe into an error.
+        with cli.make_context("nbspam", list(arguments)) as context:
+            status = cli.invoke(context)
         sys.stdout.flush()
-        return status if isinstance(status, int) else 0
+        return status or 0
+    except click.exceptions.Exit as done:  # --help, --version
+        return done.exit_code
     except BrokenPipeError:
         return 0
     except (click.Abort, KeyboardInterrupt):

@@ -54,20 +54,22 @@ class CountTable:
 
 def empty_table() -> CountTable:
     """Return the table of nothing: what counting starts from."""
-    return CountTable(
-        (), np.zeros(0), empty_vocabulary(), np.zeros((0, 0)), np.zeros(0, np.int64)
-    )
+    return CountTable((), np.zeros(0), empty_vocabulary(), np.zeros((0, 0)), np.zeros(0, np.int64))
 
 
-def entry_weights(batch: TokenBatch, weighting: str) -> Floats:
-    """Return the weight of every entry of a batch, shape (nnz,)."""
+def entry_weights(counts: Integers, documents: Integers, weighting: str) -> Floats:
+    """Return what entries of a document-token matrix weigh, shape (nnz,).
+
+    counts, documents: (nnz,), how often, and in which document.  Unit length is that of
+    the entries given: leave out first what a model does not know.
+    """
     if weighting == PRESENCE:
-        return np.ones(len(batch.counts))
-    counts = batch.counts.astype(np.float64)
-    if weighting == COUNTS:
-        return counts
-    length = np.sqrt(np.bincount(batch.documents, counts**2, batch.n_docs))
-    return np.asarray(np.rint(counts / length[batch.documents] / _GRAIN) * _GRAIN)
+        return np.ones(len(counts))
+    weights = counts.astype(np.float64)
+    if weighting == UNIT_LENGTH:
+        length = np.sqrt(np.bincount(documents, weights**2))
+        weights = np.rint(weights / length[documents] / _GRAIN) * _GRAIN
+    return weights
 
 
 def count_batch(batch: TokenBatch, labels: Sequence[str], weighting: str) -> CountTable:
@@ -77,8 +79,8 @@ def count_batch(batch: TokenBatch, labels: Sequence[str], weighting: str) -> Cou
     class_of = np.array([index[label] for label in labels], np.int64)
     shape = len(batch.keys), len(classes)
     cell = batch.columns * len(classes) + class_of[batch.documents]
-    weights = entry_weights(batch, weighting)
-    total = np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape)
+    weights = entry_weights(batch.counts, batch.documents, weighting)
+    total = np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape).astype(np.float64)
     return CountTable(
         classes,
         np.bincount(class_of, minlength=len(classes)).astype(np.float64),

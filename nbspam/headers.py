@@ -14,7 +14,9 @@ _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}[ \t]*:")
 _WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*)\?=")
 _BETWEEN_WORDS = re.compile(rb"\?=[ \t\n]+=\?")
 _PARAMETER = re.compile(rb";\s*([a-zA-Z][\w.-]*\*?\d*\*?)\s*=\s*(?:\"([^\"]*)\"?|([^\s;]*))")
-_NOT_BASE64 = bytes(set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"))
+_NOT_BASE64 = bytes(
+    set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+)
 
 
 def looks_like_header(data: bytes) -> bool:
@@ -62,11 +64,13 @@ def parameters(value: bytes) -> dict[str, bytes]:
     if b";" not in value:
         return {}
     found: dict[str, bytes] = {}
-    for raw, quoted, bare in _PARAMETER.findall(b";" + value.partition(b";")[2].replace(b"\n", b"")):
+    for raw, quoted, bare in _PARAMETER.findall(
+        b";" + value.partition(b";")[2].replace(b"\n", b"")
+    ):
         name, star, rest = raw.decode("latin-1").lower().partition("*")
         text = quoted or bare
         if star:  # RFC 2231: name*=charset'language'%41, or name*0=…; name*1=…
-            if (raw.endswith(b"*") and text.count(b"'") >= 2 and rest in ("", "0*")):
+            if raw.endswith(b"*") and text.count(b"'") >= 2 and rest in ("", "0*"):
                 charset, _, text = text.split(b"'", 2)
                 text = to_utf8(unquote_to_bytes(text), charset.decode("latin-1"))[0]
             elif rest.endswith("*"):

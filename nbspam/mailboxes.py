@@ -172,7 +172,10 @@ def _file_kind(name: str, folder_kind: str) -> str:
 
 
 def _scan(path: str) -> Folder:
-    """Return what a folder holds; devices, sockets, FIFOs and dead links are left out."""
+    """Return what a folder holds; devices, sockets and FIFOs are left out.
+
+    Dead links count as files, so that whoever reads them says what is missing.
+    """
     files: list[str] = []
     folders: list[str] = []
     has_sequences = False
@@ -181,10 +184,10 @@ def _scan(path: str) -> Folder:
             name = entry.name
             if name.startswith(".") or name.endswith(("~", "#")):
                 has_sequences |= name == ".mh_sequences"
-            elif _is(entry.is_file):
-                files.append(name)
             elif _is(entry.is_dir):
                 folders.append(name)
+            elif _is(entry.is_file) or entry.is_symlink():
+                files.append(name)
     return Folder(_natural_order(files), _natural_order(folders), has_sequences)
 
 

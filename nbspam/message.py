@@ -147,7 +147,9 @@ class _Reader:
         data = data.lstrip(b"\n")
         if data and not looks_like_header(data):
             self.defects.add("no-headers")
-            self.add_text(data, None, is_html=data[:200].lstrip()[:5].lower() in (b"<html", b"<!doc"))
+            self.add_text(
+                data, None, is_html=data[:200].lstrip()[:5].lower() in (b"<html", b"<!doc")
+            )
             return
         self.read_part(_Part(data, 0), _ORIGIN)
         for count in range(MAX_PARTS):

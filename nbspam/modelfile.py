@@ -43,7 +43,7 @@ ROWS, COLUMNS = 256, 512
 CHUNK = ROWS * COLUMNS * 8  # bytes: fits a second-level cache
 
 
-class _Refused(Exception):
+class _RefusedError(Exception):
     """The stream holds what no model holds."""
 
 
@@ -144,9 +144,9 @@ def _read(path: str, memory: mmap.mmap) -> State:
     try:
         state = _plain(_Reader(memory).value())
         if type(state) is not dict:
-            raise _Refused("holds no table of names and values")
+            raise _RefusedError("holds no table of names and values")
         return state
-    except _Refused as error:
+    except _RefusedError as error:
         raise ModelFileError(f"{path}: {error}; not a model, and refused") from None
     except (
         ArithmeticError,
@@ -197,19 +197,19 @@ class _Reader:
             code = self.take(1)
             if code == b".":
                 if len(self.stack) != 1 or self.marks or self.at != len(self.memory):
-                    raise _Refused("has something left over at its end")
+                    raise _RefusedError("has something left over at its end")
                 return self.stack[0]
             action = ACTIONS.get(code)
             if action is None:
-                raise _Refused(f"holds pickle code {code!r} at byte {self.at - 1}")
+                raise _RefusedError(f"holds pickle code {code!r} at byte {self.at - 1}")
             action(self)
-        raise _Refused(f"holds more than {MAX_STEPS} pickle codes")
+        raise _RefusedError(f"holds more than {MAX_STEPS} pickle codes")
 
     def take(self, count: int) -> bytes:
         """Return the next bytes of the stream."""
         start, self.at = self.at, self.at + count
         if self.at > len(self.memory):
-            raise _Refused("ends too early")
+            raise _RefusedError("ends too early")
         return self.memory[start : self.at]
 
     def number(self, layout: str) -> Any:
@@ -223,7 +223,7 @@ class _Reader:
     def pop(self, count: int) -> list[Any]:
         """Return and drop the top of the stack."""
         if count > len(self.stack):
-            raise _Refused("takes more than it put down")
+            raise _RefusedError("takes more than it put down")
         values = self.stack[len(self.stack) - count :]
         del self.stack[len(self.stack) - count :]
         return values
@@ -235,7 +235,7 @@ class _Reader:
     def extend(self, values: list[Any]) -> None:
         """Append values to the list on the stack."""
         if type(self.stack[-1]) is not list:
-            raise _Refused("appends to what is not a list")
+            raise _RefusedError("appends to what is not a list")
         self.stack[-1].extend(values)
 
     def update(self, pairs: list[Any]) -> None:
@@ -243,7 +243,7 @@ class _Reader:
         # Keys are checked before they are hashed: a tuple nested a million deep would
         # overflow the interpreter's own stack.
         if type(self.stack[-1]) is not dict or any(type(key) is not str for key in pairs[::2]):
-            raise _Refused("sets a key that is not text")
+            raise _RefusedError("sets a key that is not text")
         self.stack[-1].update(zip(pairs[::2], pairs[1::2], strict=True))
 
     def name(self) -> None:
@@ -251,54 +251,54 @@ class _Reader:
         module, attribute = self.pop(2)
         name = f"{_text(module)}.{_text(attribute)}"
         if name not in NAMES:
-            raise _Refused(f"refers to {name[:100]}")
+            raise _RefusedError(f"refers to {name[:100]}")
         self.stack.append(_Name(name))
 
     def new(self) -> None:
         """Put down an empty array wrapper: NEWOBJ, of nothing else."""
         maker, arguments = self.pop(2)
         if type(maker) is not _Name or maker != WRAPPER or type(arguments) is not tuple:
-            raise _Refused("makes an object that is not an array")
+            raise _RefusedError("makes an object that is not an array")
         self.stack.append(_Made(WRAPPER))
 
     def reduce(self) -> None:
         """Put down a dtype without byte order: REDUCE, of nothing else."""
         maker, arguments = self.pop(2)
         if type(maker) is not _Name or maker != DTYPE or type(arguments) is not tuple:
-            raise _Refused("calls what is not a dtype")
+            raise _RefusedError("calls what is not a dtype")
         if len(arguments) != 3 or _text(arguments[0]) not in DTYPES:
-            raise _Refused("has an array that is not of plain numbers")
+            raise _RefusedError("has an array that is not of plain numbers")
         self.stack.append(_Made(arguments[0]))
 
     def build(self) -> None:
         """Put a dtype or an array in the place of what was made for it: BUILD."""
         made, state = self.pop(2)
         if type(made) is not _Made:
-            raise _Refused("gives a state to what takes none")
+            raise _RefusedError("gives a state to what takes none")
         self.stack.append(self.array(state) if made == WRAPPER else _dtype(made, state))
 
     def array(self, state: dict[str, Any]) -> np.ndarray:
         """Return the array whose bytes stand next in the stream, without copying it."""
         shape, order, dtype = state["shape"], state["order"], state["dtype"]
         if type(shape) is not tuple or len(shape) > MAX_DEPTH or not all(map(_is_size, shape)):
-            raise _Refused("has an array without a shape")
+            raise _RefusedError("has an array without a shape")
         if not isinstance(dtype, np.dtype) or _text(order) not in {"C", "F"}:
-            raise _Refused("has an array without a dtype or order")
+            raise _RefusedError("has an array without a dtype or order")
         self.take(self.number("B"))
         start, self.at = self.at, self.at + math.prod(shape) * dtype.itemsize
         if start % ALIGNMENT or self.at > len(self.memory):
-            raise _Refused("has an array that is not aligned or not whole")
+            raise _RefusedError("has an array that is not aligned or not whole")
         array: np.ndarray = np.ndarray(shape, dtype, self.memory, start, order=order)
         # numpy counts on 0 and 1: masks of other bytes make it write out of bounds.
         if dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
-            raise _Refused("has a truth value that is neither true nor false")
+            raise _RefusedError("has a truth value that is neither true nor false")
         return array
 
 
 def _text(value: object) -> str:
     """Return the value, which must be text."""
     if type(value) is not str:
-        raise _Refused("has a name that is not text")
+        raise _RefusedError("has a name that is not text")
     return value
 
 
@@ -311,7 +311,7 @@ def _dtype(code: str, state: tuple[Any, ...]) -> np.dtype:
     """Return the dtype of this kind and size, its byte order taken from the state."""
     order = _text(state[1])
     if order not in {"<", ">", "|"}:
-        raise _Refused("has an array without a byte order")
+        raise _RefusedError("has an array without a byte order")
     return np.dtype(order + code)
 
 
@@ -351,9 +351,9 @@ ACTIONS: dict[bytes, Callable[[_Reader], object]] = {
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """Return the value made of plain types only, or raise _Refused; both ways."""
+    """Return the value made of plain types only, or raise _RefusedError; both ways."""
     if depth > MAX_DEPTH:
-        raise _Refused(f"nests deeper than {MAX_DEPTH}")
+        raise _RefusedError(f"nests deeper than {MAX_DEPTH}")
     if isinstance(value, np.generic):
         value = value.item()
     kind = type(value)
@@ -369,7 +369,7 @@ def _plain(value: Any, depth: int = 0) -> Any:
         return [_plain(item, depth + 1) for item in value]
     if kind is dict and all(type(key) is str for key in value):
         return {key: _plain(item, depth + 1) for key, item in value.items()}
-    raise _Refused(f"holds a {kind.__name__} that does not belong in a model")
+    raise _RefusedError(f"holds a {kind.__name__} that does not belong in a model")
 
 
 # ---- writing ----
@@ -383,7 +383,7 @@ def save_state(path: str, state: State) -> None:
     """
     try:
         _replace(path, os.path.realpath(path), _plain(state))  # a symbolic link stays one
-    except _Refused as error:
+    except _RefusedError as error:
         raise TypeError(f"state {error}") from None
     except OSError as error:
         raise _unwritable(path, error) from error

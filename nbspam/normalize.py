@@ -66,13 +66,14 @@ def _normal_form(original: str) -> tuple[str, tuple[str, ...]]:
     latin = patterns["mixed"].sub(_to_latin, folded)
     if latin != folded:
         facts.append("homoglyph")
-    words = patterns["other"].sub(" ", latin)
-    return patterns["spaceless"].sub(_to_pairs, words), tuple(sorted(facts))
+    words: str = patterns["other"].sub(" ", latin)
+    cut: str = patterns["spaceless"].sub(_to_pairs, words)
+    return cut, tuple(sorted(facts))
 
 
 def _to_latin(match: Any) -> str:
     """Return a word of mixed alphabets in Latin letters, if that is what it mostly is."""
-    word = match.group()
+    word: str = match.group()
     latin = word.translate(_LOOK_ALIKES)
     n_latin = sum("a" <= c <= "z" for c in word)
     return latin if latin.isascii() or 2 * n_latin >= len(word) else word

@@ -102,13 +102,13 @@ def _csv_rows(
     import csv
 
     csv.field_size_limit(max(csv.field_size_limit(), _MAX_LINE))
-    sample = _sample(lines)
-    delimiter, rows = _find_delimiter(sample)
-    reader = csv.reader(chain(sample, lines), delimiter=delimiter)
     try:
-        yield from _pick_cells(reader, rows, text_column, label_column)
+        sample = _sample(lines)
+        delimiter, rows = _find_delimiter(sample)
+        reader = csv.reader(chain(sample, lines), delimiter=delimiter)
+        yield from _pick_cells((row for row in reader if row), rows, text_column, label_column)
     except csv.Error as error:
-        raise ValueError(f"line {reader.line_num}: not CSV ({error}); correct the line") from error
+        raise ValueError(f"not CSV ({error}); close the quote that was left open") from error
 
 
 def _find_delimiter(sample: list[str]) -> tuple[str, list[list[str]]]:
@@ -120,16 +120,15 @@ def _find_delimiter(sample: list[str]) -> tuple[str, list[list[str]]]:
     import csv
 
     def cut(delimiter: str) -> list[list[str]]:
-        try:
-            rows = [row for row in csv.reader(sample, delimiter=delimiter) if row]
-        except csv.Error:  # reported with its line number when the rows are read
-            return []
-        return rows[:-1] if len(rows) > 2 else rows  # the last may be cut
+        rows = [row for row in csv.reader(sample, delimiter=delimiter) if row]
+        return rows[:-1] if is_cut else rows
 
     def fitness(delimiter: str) -> tuple[bool, int]:
         widths = [len(row) for row in cuts[delimiter]] or [0]
         return widths[0] > 1 and len(set(widths)) == 1, widths[0]
 
+    # Where the table goes on, the sample may end within a quoted cell.
+    is_cut = len(sample) == _SAMPLE_LINES or sum(map(len, sample)) > _SAMPLE_CHARS
     cuts = {delimiter: cut(delimiter) for delimiter in DELIMITERS}
     best = max(DELIMITERS, key=fitness)
     return best, cuts[best]
@@ -153,27 +152,31 @@ def _pick_cells(
     text_column: str | None,
     label_column: str | None,
 ) -> Iterator[Row]:
-    """Yield the two cells that matter of each row; `sample` decides which they are."""
-    if not sample:
+    """Yield the two cells that matter of each row; `sample` helps to tell which they are."""
+    first = next(rows, None)
+    if first is None:
         return
     columns = None
-    if text_column or label_column or not _repeats_a_cell(sample):
-        columns = _named_columns(sample[0], text_column, label_column)
-    if columns is not None:
-        next(rows)
-    text, label = columns or _unnamed_columns(sample)
+    if text_column or label_column or not _is_data(first, sample):
+        columns = _named_columns(first, text_column, label_column)
+    if columns is None:
+        columns = _unnamed_columns(sample or [first])
+        rows = chain([first], rows)
+    text, label = columns
     for row in rows:
-        if row:
-            found = row[label].strip() if label is not None and label < len(row) else ""
-            yield found or None, row[text] if text < len(row) else ""
+        found = row[label].strip() if label is not None and label < len(row) else ""
+        yield found or None, row[text] if text < len(row) else ""
 
 
-def _repeats_a_cell(sample: list[list[str]]) -> bool:
-    """Return whether a cell of the first of two columns' rows recurs, as no column's name does."""
-    first = sample[0]
-    return len(first) == 2 and any(
-        len(row) == 2 and (row[0] == first[0] or row[1] == first[1]) for row in sample[1:]
-    )
+def _is_data(first: list[str], sample: list[list[str]]) -> bool:
+    """Return whether the one known name in two cells is not a column's but a class: "spam"."""
+    known = [at for at, cell in enumerate(first) if _fold(cell) in (*TEXT_NAMES, *LABEL_NAMES)]
+    if len(first) != 2 or len(known) != 1:
+        return False
+    # A class stands in its column again and again; a column's name does not.
+    at = known[0]
+    recurs = any(len(row) == 2 and row[at] == first[at] for row in sample[1:])
+    return recurs or _fold(first[at]) == "spam"
 
 
 def _named_columns(
@@ -183,23 +186,24 @@ def _named_columns(
     text = _find_column(names, text_column, TEXT_NAMES)
     label = _find_column(names, label_column, LABEL_NAMES)
     if text is None and label is not None and len(names) == 2:
-        # "spam" alone names no column: it is the class of the first row.
-        if label_column is None and names[label].strip().lower() == "spam":
-            return None
         text = 1 - label
     if text is None:
         return None
     return text, None if label == text else label
 
 
+def _fold(name: str) -> str:
+    return name.strip().lower()
+
+
 def _find_column(names: list[str], wanted: str | None, known: tuple[str, ...]) -> int | None:
     """Return the position of the wanted column, or without one of the first known name."""
-    folded = [name.strip().lower() for name in names]
+    folded = [_fold(name) for name in names]
     if wanted is None:
         return next((folded.index(name) for name in known if name in folded), None)
-    if wanted.strip().lower() not in folded:
+    if _fold(wanted) not in folded:
         raise ValueError(f"no column {wanted!r}; there are: {_listed(names)}")
-    return folded.index(wanted.strip().lower())
+    return folded.index(_fold(wanted))
 
 
 def _listed(names: list[str]) -> str:
@@ -213,7 +217,8 @@ def _no_text_column(names: list[str]) -> ValueError:
 def _unnamed_columns(rows: list[list[str]]) -> tuple[int, int | None]:
     """Return the positions of text and label in a table of at most two columns.
 
-    The label is the column with fewer values, then the shorter one, then the first.
+    The label is the column with fewer values; of equals the one without spaces, then
+    the shorter one, then the first.
     """
     width = len(rows[0])
     if width == 1:
@@ -221,9 +226,9 @@ def _unnamed_columns(rows: list[list[str]]) -> tuple[int, int | None]:
     if width > 2:
         raise _no_text_column(rows[0])
 
-    def size(position: int) -> tuple[int, int]:
+    def size(position: int) -> tuple[int, bool, int]:
         cells = [row[position] for row in rows if len(row) == 2]
-        return len(set(cells)), sum(map(len, cells))
+        return len(set(cells)), any(" " in cell for cell in cells), sum(map(len, cells))
 
     label = min((0, 1), key=size)
     return 1 - label, label

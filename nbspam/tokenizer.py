@@ -180,7 +180,7 @@ def gather_slices(
     ends = np.cumsum(lengths)
     shift = starts - (ends - lengths)
     index = np.arange(ends[-1] if len(ends) else 0) + np.repeat(shift, lengths)
-    return blob[index]
+    return np.asarray(blob[index])
 
 
 def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch:

@@ -27,7 +27,7 @@ from nbspam.parallel import ordered_map
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped, chunks
 from nbspam.tokenizer import Integers, batches, tokenize
-from nbspam.vectorizer import Corpus, CorpusPart, corpus, corpus_part
+from nbspam.vectorizer import Corpus, CorpusPart, corpus, corpus_part, weigh
 
 
 def read_corpus(
@@ -43,15 +43,13 @@ def read_corpus(
     return corpus(parts), tuple(skipped)
 
 
-def _vectorize_chunk(
-    settings: Settings, items: list[Item]
-) -> tuple[CorpusPart, list[Skipped]]:
+def _vectorize_chunk(settings: Settings, items: list[Item]) -> tuple[CorpusPart, list[Skipped]]:
     skipped = [Skipped(item.name, "no label") for item in items if item.label is None]
     labelled = [item for item in items if item.label is not None]
     read, messages, unread = read_messages(labelled, settings)
     token_batches = [tokenize(group, settings.tokens) for group in batches(messages)]
     names, labels = [item.name for item in read], [str(item.label) for item in read]
-    return corpus_part(token_batches, names, labels, settings.weighting), skipped + unread
+    return corpus_part(token_batches, names, labels), skipped + unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +70,15 @@ def cross_validate(data: Corpus, settings: Settings, k: int, seed: int) -> Folds
         )
     fold = stratified_folds(data.y, k, np.random.RandomState(seed))
     rows = [np.flatnonzero(fold == number) for number in range(k)]
-    parts = [data.table(of) for of in rows]
+    parts = [data.table(of, settings.weighting) for of in rows]
     total = add_tables(parts)
     joint = np.empty((len(data.y), len(data.classes)))
     for of, part in zip(rows, parts, strict=True):
         seen = subtract_table(total, part)
         model = train(seen.take(np.flatnonzero(seen.document_frequency)), settings)
         used = data.vocabulary.columns(model.table.vocabulary.keys)
-        joint[of] = model.intercept + data.X[of][:, used] @ model.weight
+        held_out = weigh(data.X[of][:, used], settings.weighting)
+        joint[of] = model.intercept + held_out @ model.weight
     return Folds(fold, joint)
 
 
@@ -125,9 +124,7 @@ def _judge(classifier: Classifier, items: Iterable[Item], jobs: int) -> Outcome:
         elif answer.truth is None:
             skipped.append(Skipped(answer.name, "no label"))
         elif answer.truth not in index:
-            skipped.append(
-                Skipped(answer.name, f"class {answer.truth} is not one of the model's")
-            )
+            skipped.append(Skipped(answer.name, f"class {answer.truth} is not one of the model's"))
         else:
             truth.append(index[answer.truth])
             joint.append(answer.joint)

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.counts import CountTable, Floats, entry_weights
+from nbspam.counts import CountTable, entry_weights
 from nbspam.tokenizer import Integers, TokenBatch
 from nbspam.vocabulary import Vocabulary, join
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Labelled documents as rows of weights."""
+    """Labelled documents as rows of counts."""
 
     names: tuple[str, ...]
     classes: tuple[str, ...]  # sorted
@@ -27,22 +27,31 @@ class Corpus:
     vocabulary: Vocabulary
     X: Any  # scipy CSR (n_docs, n_features)
 
-    def count(self, rows: Integers) -> tuple[Floats, Floats, Integers]:
-        """Return class_count, feature_count (n_features, n_classes) and df of these rows."""
+    def table(self, rows: Integers, weighting: str) -> CountTable:
+        """Return the count table of these rows."""
         from scipy import sparse
 
-        X, y = self.X[rows], self.y[rows]
+        y, n_classes = self.y[rows], len(self.classes)
+        X = weigh(self.X[rows], weighting)
         member = sparse.csr_array(
-            (np.ones(len(rows)), (y, np.arange(len(rows)))), (len(self.classes), len(rows))
+            (np.ones(len(rows)), (y, np.arange(len(rows)))), (n_classes, len(rows))
         )
-        frequency = np.bincount(X.indices, minlength=X.shape[1])
-        class_count = np.bincount(y, minlength=len(self.classes)).astype(np.float64)
-        return class_count, (member @ X).toarray().T, frequency
+        return CountTable(
+            self.classes,
+            np.bincount(y, minlength=n_classes).astype(np.float64),
+            self.vocabulary,
+            (member @ X).toarray().T,
+            np.bincount(X.indices, minlength=X.shape[1]),
+        )
 
-    def table(self, rows: Integers) -> CountTable:
-        """Return the count table of these rows."""
-        class_count, feature_count, frequency = self.count(rows)
-        return CountTable(self.classes, class_count, self.vocabulary, feature_count, frequency)
+
+def weigh(X: Any, weighting: str) -> Any:
+    """Return a CSR matrix of counts (n_docs, n_features) as one of weights."""
+    from scipy import sparse
+
+    documents = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    weights = entry_weights(X.data, documents, weighting)
+    return sparse.csr_array((weights, X.indices, X.indptr), X.shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +63,11 @@ class CorpusPart:
     vocabulary: Vocabulary
     documents: Integers  # (nnz,)
     columns: Integers  # (nnz,)
-    weights: Floats  # (nnz,)
+    counts: Integers  # (nnz,)
 
 
 def corpus_part(
-    batches: Sequence[TokenBatch], names: Sequence[str], labels: Sequence[str], weighting: str
+    batches: Sequence[TokenBatch], names: Sequence[str], labels: Sequence[str]
 ) -> CorpusPart:
     """Return the documents of these batches, one behind the other."""
     parts, start = [], 0
@@ -71,7 +80,7 @@ def corpus_part(
                 Vocabulary(batch.keys, *batch.texts()),
                 batch.documents,
                 batch.columns,
-                entry_weights(batch, weighting),
+                batch.counts,
             )
         )
         start = end
@@ -94,7 +103,7 @@ def join_parts(parts: Sequence[CorpusPart]) -> CorpusPart:
         vocabulary,
         np.concatenate([np.empty(0, np.int64), *documents]),
         np.concatenate([np.empty(0, np.int64), *columns]),
-        np.concatenate([np.empty(0), *(part.weights for part in parts)]),
+        np.concatenate([np.empty(0, np.int64), *(part.counts for part in parts)]),
     )
 
 
@@ -107,6 +116,6 @@ def corpus(parts: Sequence[CorpusPart]) -> Corpus:
     index = {name: k for k, name in enumerate(classes)}
     y = np.array([index[label] for label in whole.labels], np.int64)
     shape = len(whole.names), len(whole.vocabulary)
-    X = sparse.csr_array((whole.weights, (whole.documents, whole.columns)), shape)
+    X = sparse.csr_array((whole.counts, (whole.documents, whole.columns)), shape)
     X.sort_indices()
     return Corpus(whole.names, classes, y, whole.vocabulary, X)

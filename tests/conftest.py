@@ -1,10 +1,53 @@
-"""Shared by all tests: the embedded mail, and a switch that rewrites golden files."""
+"""Shared by all tests: the command line in this process, embedded mail, golden files."""
 
+import io
+import sys
 from pathlib import Path
 
 import pytest
 
+from nbspam.cli import exit_status
+
 ROOT = Path(__file__).parent.parent
+HAM = b"From: ann@example.org\nSubject: lunch\n\nshall we have lunch on friday?\n"
+SPAM = b"From: x@example.com\nSubject: cheap pills\n\nbuy cheap pills now http://p.example/\n"
+
+
+@pytest.fixture
+def nbspam(monkeypatch, capsys):
+    """Run a command line: (*arguments, stdin) -> (status, output, errors)."""
+
+    def call(*arguments, stdin=b""):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        status = exit_status([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with two messages of each class."""
+    for name, data in (("ham", HAM), ("spam", SPAM)):
+        (tmp_path / "mails" / name).mkdir(parents=True)
+        for n in (1, 2):
+            (tmp_path / "mails" / name / f"{n}.eml").write_bytes(data + b"%d\n" % n)
+    return tmp_path / "mails"
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    """Where the model is: named by the environment, as users do."""
+    path = tmp_path / "data" / "m.nbspam"
+    monkeypatch.setenv("NBSPAM_MODEL", str(path))
+    return path
+
+
+@pytest.fixture
+def trained(nbspam, folder, model):
+    assert nbspam("train", folder)[0] == 0
+    return model
 
 
 def pytest_addoption(parser):

@@ -1,51 +1,10 @@
-import io
 import json
-import sys
 
 import pytest
 
+from conftest import HAM, SPAM
 from nbspam import cli
-from nbspam.cli import COMMANDS, exit_status
-
-HAM = b"From: ann@example.org\nSubject: lunch\n\nshall we have lunch on friday?\n"
-SPAM = b"From: x@example.com\nSubject: cheap pills\n\nbuy cheap pills now http://p.example/\n"
-
-
-@pytest.fixture
-def nbspam(monkeypatch, capsys):
-    """Run a command line: (*arguments, stdin) -> (status, output, errors)."""
-
-    def call(*arguments, stdin=b""):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        status = exit_status([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return call
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A folder with two messages of each class."""
-    for name, data in (("ham", HAM), ("spam", SPAM)):
-        (tmp_path / "mails" / name).mkdir(parents=True)
-        for n in (1, 2):
-            (tmp_path / "mails" / name / f"{n}.eml").write_bytes(data + b"%d\n" % n)
-    return tmp_path / "mails"
-
-
-@pytest.fixture
-def model(tmp_path, monkeypatch):
-    """Where the model is: named by the environment, as users do."""
-    path = tmp_path / "data" / "m.nbspam"
-    monkeypatch.setenv("NBSPAM_MODEL", str(path))
-    return path
-
-
-@pytest.fixture
-def trained(nbspam, folder, model):
-    assert nbspam("train", folder)[0] == 0
-    return model
+from nbspam.cli import COMMANDS
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -201,7 +160,13 @@ def test_info_shows_what_is_in_a_model(nbspam, trained):
 
 def test_options_say_the_class_where_folders_do_not(nbspam, folder, model):
     _, out, _ = nbspam(
-        "train", "--spam", folder / "spam", "--ham", folder / "ham", "--label", f"work={folder}/ham/1.eml"
+        "train",
+        "--spam",
+        folder / "spam",
+        "--ham",
+        folder / "ham",
+        "--label",
+        f"work={folder}/ham/1.eml",
     )
 
     assert "2 ham, 2 spam, 1 work" in out

@@ -24,9 +24,7 @@ TEXTS = st.one_of(
     st.text("xy", min_size=30, max_size=90),
 )
 FIELDS = st.builds(Field, ORIGINS, TEXTS.map(lambda text: text.encode("utf-8", "replace")))
-MESSAGES = st.builds(
-    Message, st.lists(FIELDS, max_size=6).map(tuple), st.just(())
-)
+MESSAGES = st.builds(Message, st.lists(FIELDS, max_size=6).map(tuple), st.just(()))
 SETTINGS = st.builds(
     TokenSettings,
     punctuation=st.sampled_from(["", "$'-", "_"]),
@@ -123,9 +121,9 @@ def test_keys_are_the_same_in_every_release():
 
 
 KEYS = {
-    "viagra": 0xb448c2b327600000,
-    "subject:viagra": 0x7a4884a8b4b00000,
-    "2g:free money": 0x636b5c6d85500000,
+    "viagra": 0xB448C2B327600000,
+    "subject:viagra": 0x7A4884A8B4B00000,
+    "2g:free money": 0x636B5C6D85500000,
 }
 
 

@@ -22,17 +22,18 @@ def command(model_path: str, as_json: bool) -> None:
     classifier = load(model_path)
     table = classifier.table
     settings = classifier.settings.to_dict()
+    n_docs = {c: int(n) for c, n in zip(table.classes, table.class_count, strict=True)}
     facts = {
         "model": model_path,
         "bytes": os.path.getsize(model_path),
-        "read": {c: int(n) for c, n in zip(table.classes, table.class_count, strict=True)},
+        "read": n_docs,
         "tokens": len(table.vocabulary),
         "settings": settings,
     }
     if as_json:
         echo_json(facts, indent=2)
         return
-    counts = ", ".join(f"{n:,} {name}" for name, n in facts["read"].items())
+    counts = ", ".join(f"{n:,} {name}" for name, n in n_docs.items())
     tokens = settings.pop("tokens")
     shown = ", ".join(f"{key} {value}" for key, value in {**settings, **tokens}.items())
     echo_rows(
