@@ -10,7 +10,8 @@ What a path is, by the first rule that fits (a format, if given, decides instead
     file *.csv *.tsv *.jsonl *.ndjson    table
     file that begins with a From_ line   mbox, if a second message follows
     file that begins with __label__      fastText lines
-    file of `class path`, path exists    TREC index; paths relative to its folder
+    file of `class path` lines           TREC index, if the first path, relative to
+                                         the index, is a file
     file of `class<TAB>text` lines       table without a header
     any other file                       one message
     folder with cur/ and new/            Maildir: cur, then new; sub-folders only if named
@@ -207,11 +208,14 @@ def _kind_by_name(path: str) -> str | None:
 
 
 def _is_index(path: str, head: bytes) -> bool:
-    """Return whether the first line is a class and a file that exists."""
-    entry = parse_index_line(head.partition(b"\n")[0])
-    if entry is None or "\0" in entry[1]:
+    """Return whether all lines are a class and a path, and the first names a file."""
+    lines = head.splitlines()
+    entries = [parse_index_line(line) for line in lines[:-1] or lines if line.strip()]
+    if not entries or not entries[0] or not all(entries):
         return False
-    return os.path.exists(os.path.join(os.path.dirname(path), entry[1]))
+    label, name = entries[0]
+    # A colon is a header's: "Subject: ." names no class.
+    return ":" not in label and os.path.isfile(os.path.join(os.path.dirname(path), name))
 
 
 def _stored_items(

@@ -110,6 +110,13 @@ def test_a_trec_index_gives_classes_and_paths_beside_it(tmp_path):
     assert {item.label for item in read(index, label="ham")} == {"ham"}
 
 
+@pytest.mark.parametrize("head", [b"Subject: m\n", b"ham .\n", b"ham no\n", b"ham m\nHi\nx y\n"])
+def test_a_message_is_not_taken_for_an_index(head, tmp_path):
+    path = write(tmp_path / "m", head)
+
+    assert read(path) == [Item(str(path), None)]
+
+
 def test_class_folders_hold_any_store(tmp_path):
     as_maildir(tmp_path / "ham")
     as_mh(tmp_path / "junk")
@@ -159,7 +166,9 @@ def test_a_single_message_in_a_named_mbox_is_its_first(tmp_path):
     assert read(path) == [Item(f"{path}#1", None, b"A: 1\n\nx\n")]
 
 
-@pytest.mark.parametrize("message", [b"", b"\0\xff", b"no header", b"From x", b"A: 1\n" * 50_000])
+@pytest.mark.parametrize(
+    "message", [b"", b"\0\xff", b"a \0", b"no header", b"From x", b"A: 1\n" * 50_000]
+)
 def test_any_bytes_are_one_message(message, tmp_path):
     path = write(tmp_path / "m", message)
 
