@@ -24,7 +24,7 @@ from nbspam.counts import (
     prune,
     sum_tables,
 )
-from nbspam.errors import InputError, ModelFileError, NotTrainedError
+from nbspam.errors import InputError, ModelFileError, NotTrainedError, UsageError
 from nbspam.message import Field, Message, parse_message, plain_text
 from nbspam.modelfile import State, load_state, save_state
 from nbspam.parallel import ordered_map
@@ -115,6 +115,9 @@ class Classifier:
         for k, constant in enumerate(self.intercept):
             terms = weight[row, k] * value
             joint[:, k] = constant + np.bincount(documents, terms, batch.n_docs)
+        # Maximum likelihood may call a document impossible in every class: then the prior
+        # is all that is known of it.
+        joint[np.isneginf(joint).all(axis=1)] = self.intercept
         return joint
 
     def joint_of(self, messages: Sequence[Message]) -> Floats:
@@ -288,6 +291,11 @@ def train(table: CountTable, settings: Settings) -> Classifier:
         class_prior=prior if isinstance(prior, str) else np.array(prior),
     )
     tables = model.tables()
+    if np.isposinf(tables.weight).any():
+        raise UsageError(
+            "--alpha 0: a token stands in every message of a class, which makes a message"
+            " without it impossible; give a small number, such as 1e-6"
+        )
     return Classifier(settings, table, tables.intercept, tables.weight)
 
 

@@ -22,8 +22,9 @@ What a path is, by the first rule that fits (a format, if given, decides instead
 
 A file whose name goes on with .gz, .bz2 or .xz is decompressed.  In a tree names alone
 decide (*.mbox, *.mbx: mbox; else a message), so that nobody opens thousands of files;
-only a name without digit or dot ("Inbox") is looked into.  Names are in natural order;
-hidden ones are passed over; a folder is read once, whatever links lead to it.
+only a name without digit or dot ("Inbox") is looked into, as a file given by itself is.
+Names are in natural order; hidden ones are passed over; a folder is read once, whatever
+links lead to it.
 
 Secret: how mail is stored; nobody else asks whether it was a file, a row or a stream.
 """
@@ -191,7 +192,9 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
         head = stream.read(_HEAD)
         stream.seek(0)
         if begins_with_from_line(head):
-            yield from _mbox_or_message(path, stream, label)
+            # Mail servers leave a From_ line on single messages as well.
+            messages = mbox_messages(read_chunks(stream))
+            yield from _mbox_items(path, messages, label, lambda raw: Item(path, label))
             return
         kind = "trec" if _is_index(path, head) else sniff(head)
         if kind is None:
@@ -253,12 +256,6 @@ def _mbox_items(
         yield Item(f"{name}#{number}", label, unwrap(raw))
 
 
-def _mbox_or_message(path: str, stream: BinaryIO, label: str | None) -> Iterator[Item]:
-    # Mail servers leave a From_ line on single messages as well.
-    messages = mbox_messages(read_chunks(stream))
-    return _mbox_items(path, messages, label, lambda raw: Item(path, label))
-
-
 def _folder_items(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:
     if options.format in ("trec", *TABLE_FORMATS):
         raise InputError(f"{path}: a folder, and {options.format} is a file; give the file")
@@ -266,12 +263,9 @@ def _folder_items(path: str, label: str | None, options: SourceOptions) -> Itera
         for name, found, kind in walk(path, label, options.format):
             if kind == "eml":
                 yield Item(name, found)
-                continue
-            with _blaming(name), _open(name) as stream:
-                if kind == "mbox":
-                    yield from _stored_items(name, "mbox", stream, found, options)
-                else:
-                    yield from _mbox_or_message(name, stream, found)
+            else:
+                how = SourceOptions("mbox") if kind == "mbox" else _NO_OPTIONS
+                yield from _file_items(name, found, how)
 
 
 def _read_message(stream: BinaryIO, head: bytes = b"") -> bytes:

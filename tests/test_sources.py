@@ -177,6 +177,13 @@ def test_any_bytes_are_one_message(message, tmp_path):
     assert data("-", stdin=io.BytesIO(message), format="eml") == [message]
 
 
+@pytest.mark.parametrize("message", [b"", b"\n", b"A: 1\n\nx\n\n" + MBOX])
+def test_a_file_with_an_mbox_name_may_be_one_message_after_all(message, tmp_path):
+    path = write(tmp_path / "Inbox", message)
+
+    assert read(tmp_path) == read(path) == [Item(str(path), None)]
+
+
 def test_format_eml_takes_an_mbox_for_one_message(tmp_path):
     path = write(tmp_path / "m.mbox", MBOX)
 

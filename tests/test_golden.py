@@ -1,0 +1,63 @@
+"""What people see and other programs read, in files that people can read too.
+
+`make golden` writes them anew and shows what changed.
+"""
+
+import json
+
+import pytest
+
+from conftest import ROOT
+
+GOLDEN = ROOT / "tests" / "golden"
+MAILS = sorted((ROOT / "corpora" / "mail").glob("*/*.eml"))
+
+
+@pytest.fixture
+def golden(request):
+    """Compare text with a golden file, or write it there."""
+
+    def check(name, text):
+        path = GOLDEN / name
+        if request.config.getoption("--rewrite-golden"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert text == path.read_text(encoding="utf-8")
+
+    return check
+
+
+@pytest.mark.parametrize("mail", MAILS[::6], ids=lambda path: path.stem)
+def test_tokens_of_a_message(nbspam, golden, mail):
+    golden(f"tokens-{mail.stem}.txt", nbspam("tokens", mail)[1])
+
+
+def test_what_a_user_sees(nbspam, golden, monkeypatch, tmp_path):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("NBSPAM_MODEL", str(tmp_path / "model.nbspam"))
+    shown = []
+    for line in (
+        "train corpora/mail",
+        "classify corpora/mail/ham",
+        "classify --json corpora/mail/spam",
+        "eval --cv 5 corpora/mail",
+        "eval --cv 5 --json corpora/mail",
+        "words -n 10",
+        "info",
+        "train corpora/nothing",
+        "clasify corpora/mail",
+    ):
+        status, out, err = nbspam(*line.split())
+        shown.append(f"$ nbspam {line}\n{out}{err}exit {status}\n")
+    golden("session.txt", "\n".join(shown).replace(str(tmp_path), "DATA"))
+
+
+def test_exact_json_of_one_message(nbspam, golden, monkeypatch, tmp_path):
+    monkeypatch.chdir(ROOT)
+    model = tmp_path / "m.nbspam"
+    nbspam("train", "-m", model, "corpora/mail", "--model", "bernoulli", "--alpha", "1")
+    _, out, _ = nbspam("classify", "-m", model, "--json", MAILS[0].relative_to(ROOT))
+
+    verdict = json.loads(out)
+    assert set(verdict) == {"name", "label", "posterior"}
+    assert sum(verdict["posterior"].values()) == pytest.approx(1)
