@@ -1,69 +1,29 @@
-"""The front door: train on items, classify items, save and load.
+"""A trained model: classify items, look inside, save and load.
 
 Secret: how the stages (read, parse, tokenise, count, look up, sum) are put together;
 each of them knows nothing of the others.
 """
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbspam import __version__
-from nbspam.counts import (
-    CountTable,
-    Floats,
-    add_tables,
-    count_batch,
-    entry_weights,
-    prune,
-    sum_tables,
-)
-from nbspam.errors import InputError, ModelFileError, NotTrainedError, UsageError
-from nbspam.message import Field, Message, parse_message, plain_text
+from nbspam.combining import Combination, Entries, log_odds, scores
+from nbspam.counts import CountTable, Floats, entry_weights
+from nbspam.errors import ModelFileError
+from nbspam.message import Message
 from nbspam.modelfile import State, load_state, save_state
 from nbspam.parallel import ordered_map
+from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_message, read_messages
 from nbspam.settings import Settings, settings_from_dict
 from nbspam.sources import Item, Skipped, chunks
-from nbspam.tokenizer import TokenBatch, batches, reference_tokens, tokenize
+from nbspam.tokenizer import Integers, TokenBatch, batches, reference_tokens, tokenize
 from nbspam.vocabulary import Vocabulary
-
-# A chunk is what one process works on between two messages to its parent.
-CHUNK_ITEMS = 512
-CHUNK_BYTES = 8 << 20
-_NOT_WORD = re.compile(r"[^\w]")
-
-
-def read_message(item: Item, settings: Settings) -> Message:
-    """Return an item's fields, read as the settings say; raises InputError."""
-    data = item.read()
-    if settings.reading == "latin1":
-        # Lower case before cutting: the token table folds ASCII only.
-        text = _NOT_WORD.sub(" ", data.decode("latin-1").lower())
-        return Message((Field("body", text.encode()),), ())
-    if item.is_text or settings.reading == "text":
-        return plain_text(data)
-    return parse_message(data)
-
-
-def read_messages(
-    items: Iterable[Item], settings: Settings
-) -> tuple[list[Item], list[Message], list[Skipped]]:
-    """Return items that could be read, their messages, and those that could not."""
-    read, messages, skipped = [], [], []
-    for item in items:
-        try:
-            messages.append(read_message(item, settings))
-        except InputError as error:
-            skipped.append(Skipped(item.name, str(error)))
-        else:
-            read.append(item)
-    return read, messages, skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +56,7 @@ class Classifier:
     table: CountTable
     intercept: Floats  # (n_classes,)
     weight: Floats  # (n_features, n_classes)
+    combination: Combination | None = None  # how evidence combines, where it is not summed
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -103,18 +64,32 @@ class Classifier:
         return self.table.classes
 
     def joint_log_proba(self, batch: TokenBatch) -> Floats:
-        """Return log P(class, document) in nats, shape (n_docs, n_classes)."""
+        """Return log P(class, document) in nats, shape (n_docs, n_classes).
+
+        Where evidence is combined, it is log P(class given document) instead.
+        """
         column = self.table.vocabulary.columns(batch.keys)
         known = column >= 0
-        entries = np.repeat(known, np.diff(batch.indptr))
-        documents = batch.documents[entries]
-        value = entry_weights(batch.counts[entries], documents, self.settings.weighting)
-        row = np.repeat(np.arange(known.sum()), np.diff(batch.indptr)[known])
-        weight = self.weight[column[known]]
-        joint = np.empty((batch.n_docs, len(self.classes)))
+        column = column[known]
+        times = np.diff(batch.indptr)
+        entry = np.repeat(known, times)
+        documents, counts = batch.documents[entry], batch.counts[entry]
+        row = np.repeat(np.arange(len(column)), times[known])
+        if self.combination is None:
+            return self._summed(batch.n_docs, documents, row, counts, column)
+        groups = self.table.vocabulary.groups[column]
+        entries = Entries(batch.n_docs, documents, column[row], groups[row])
+        odds = log_odds(self.table.feature_count[column], self.table.class_count)
+        return joint_of_log_odds(scores(self.combination, entries, odds[row]))
+
+    def _summed(
+        self, n_docs: int, documents: Integers, row: Integers, counts: Integers, column: Integers
+    ) -> Floats:
+        value = entry_weights(counts, documents, self.settings.weighting)
+        weight = self.weight[column]
+        joint = np.empty((n_docs, len(self.classes)))
         for k, constant in enumerate(self.intercept):
-            terms = weight[row, k] * value
-            joint[:, k] = constant + np.bincount(documents, terms, batch.n_docs)
+            joint[:, k] = constant + np.bincount(documents, weight[row, k] * value, n_docs)
         # Maximum likelihood may call a document impossible in every class: then the prior
         # is all that is known of it.
         joint[np.isneginf(joint).all(axis=1)] = self.intercept
@@ -158,12 +133,20 @@ class Classifier:
                 "keys": vocabulary.keys,
                 "text": vocabulary.blob,
                 "text_offsets": _compact(vocabulary.offsets),
+                "group": vocabulary.groups,
                 "feature_count": _compact(table.feature_count),
                 "document_frequency": _compact(table.document_frequency),
                 "intercept": self.intercept,
                 "weight": self.weight,
+                "worth": None if self.combination is None else self.combination.worth,
+                "correction": None if self.combination is None else self.combination.correction,
             },
         )
+
+
+def joint_of_log_odds(score: Floats) -> Floats:
+    """Return log P(class given document), shape (n_docs, 2), whose difference is the score."""
+    return np.stack([-np.logaddexp(0, score), -np.logaddexp(0, -score)], axis=1)
 
 
 def posterior(joint: Floats) -> Floats:
@@ -190,7 +173,7 @@ def load(path: str) -> Classifier:
 
 
 def _from_state(state: State) -> Classifier:
-    vocabulary = Vocabulary(state["keys"], state["text"], state["text_offsets"])
+    vocabulary = Vocabulary(state["keys"], state["text"], state["text_offsets"], state["group"])
     table = CountTable(
         tuple(state["classes"]),
         state["class_count"],
@@ -206,60 +189,13 @@ def _from_state(state: State) -> Classifier:
         and len(vocabulary.offsets) == shape[0] + 1
     ):
         raise ValueError("its tables differ in length")
-    return Classifier(
-        settings_from_dict(state["settings"]), table, state["intercept"], state["weight"]
-    )
-
-
-# --- training -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Training:
-    """What one training run read, and what it could not read."""
-
-    table: CountTable
-    n_bytes: int
-    skipped: tuple[Skipped, ...]
-
-
-def count_items(
-    items: Iterable[Item],
-    settings: Settings,
-    jobs: int = 1,
-    progress: Callable[[int], None] | None = None,
-) -> Training:
-    """Return the counts of labelled items; progress is told how many were read so far."""
-    n_bytes, n_items = 0, 0
-    skipped: list[Skipped] = []
-
-    def tables() -> Iterator[CountTable]:
-        nonlocal n_bytes, n_items
-        work = partial(_count_chunk, settings)
-        for part in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
-            n_bytes += part.n_bytes
-            n_items += part.table.n_docs
-            skipped.extend(part.skipped)
-            if progress is not None:
-                progress(n_items)
-            yield part.table
-
-    table = sum_tables(tables())
-    return Training(table, n_bytes, tuple(skipped))
-
-
-def _count_chunk(settings: Settings, items: list[Item]) -> Training:
-    """Return the counts of one chunk of items: what a worker process does."""
-    labelled = [item for item in items if item.label is not None]
-    skipped = [Skipped(item.name, "no label") for item in items if item.label is None]
-    read, messages, unread = read_messages(labelled, settings)
-    labels = iter([str(item.label) for item in read])
-    tables = []
-    for group in batches(messages):
-        batch = tokenize(group, settings.tokens)
-        tables.append(count_batch(batch, [next(labels) for _ in group], settings.weighting))
-    n_bytes = sum(len(text) for message in messages for _, text in message.fields)
-    return Training(add_tables(tables), n_bytes, (*skipped, *unread))
+    combination = None
+    if state["worth"] is not None:
+        combination = Combination(state["worth"], state["correction"])
+        if combination.correction.shape != shape[:1] or shape[1] != 2:
+            raise ValueError("its corrections do not fit its tables")
+    settings = settings_from_dict(state["settings"])
+    return Classifier(settings, table, state["intercept"], state["weight"], combination)
 
 
 def _answer_chunk(classifier: Classifier, items: list[Item]) -> list[Answer | Skipped]:
@@ -269,34 +205,6 @@ def _answer_chunk(classifier: Classifier, items: list[Item]) -> list[Answer | Sk
     for item, joint in zip(read, classifier.joint_of(messages), strict=True):
         results[item.name] = Answer(item.name, item.label, joint)
     return [results[item.name] for item in items]
-
-
-def train(table: CountTable, settings: Settings) -> Classifier:
-    """Return the classifier that counts and settings make; raises NotTrainedError."""
-    if len(table.classes) < 2:
-        found = f"only one class ({table.classes[0]})" if table.classes else "no labelled mail"
-        raise NotTrainedError(
-            f"train: {found}; a classifier needs two or more: give a folder with one"
-            " sub-folder a class, or --spam PATH --ham PATH"
-        )
-    table = prune(table, settings.min_df, settings.max_features)
-    module = import_module(f"nbspam.models.{settings.model}")
-    model_class = getattr(module, f"{settings.model.capitalize()}NB")
-    prior = settings.class_prior
-    model = model_class.from_counts(
-        table.class_count,
-        table.feature_count.T,
-        np.array(table.classes),
-        alpha=settings.alpha,
-        class_prior=prior if isinstance(prior, str) else np.array(prior),
-    )
-    tables = model.tables()
-    if np.isposinf(tables.weight).any():
-        raise UsageError(
-            "--alpha 0: a token stands in every message of a class, which makes a message"
-            " without it impossible; give a small number, such as 1e-6"
-        )
-    return Classifier(settings, table, tables.intercept, tables.weight)
 
 
 # --- looking inside ---------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbspam.tokenizer import Integers, TokenBatch
-from nbspam.vocabulary import Vocabulary, empty_vocabulary, join
+from nbspam.vocabulary import Vocabulary, batch_vocabulary, empty_vocabulary, join
 
 Floats = NDArray[np.float64]
 
@@ -84,7 +84,7 @@ def count_batch(batch: TokenBatch, labels: Sequence[str], weighting: str) -> Cou
     return CountTable(
         classes,
         np.bincount(class_of, minlength=len(classes)).astype(np.float64),
-        Vocabulary(batch.keys, *batch.texts()),
+        batch_vocabulary(batch),
         total,
         np.diff(batch.indptr),
     )

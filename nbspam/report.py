@@ -10,7 +10,8 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any, NamedTuple
 
-from nbspam.evaluation import HM, Evaluation, Report, Scores
+from nbspam.evaluation import Evaluation
+from nbspam.metrics import HM, Report, Scores
 from nbspam.printing import printable
 
 WIDTH = 80

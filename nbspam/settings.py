@@ -3,7 +3,7 @@
 Secret: the presets, that is, which decisions a user never has to take.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nbspam.counts import COUNTS, PRESENCE, UNIT_LENGTH, WEIGHTINGS
@@ -18,7 +18,7 @@ READINGS = ("mail", "text", "latin1")
 class Settings:
     """How items become tokens, tokens counts, and counts probabilities."""
 
-    tokens: TokenSettings = TokenSettings()
+    tokens: TokenSettings = field(default_factory=TokenSettings)
     reading: str = "mail"  # mail; text; latin1 (the whole file, byte by byte a letter)
     weighting: str = PRESENCE
     model: str = "multinomial"
@@ -26,6 +26,7 @@ class Settings:
     class_prior: str | tuple[float, ...] = "estimated"  # or "uniform", or given
     min_df: int = 1
     max_features: int | None = None
+    combine: bool = False  # two classes: groups of evidence weighed, not summed (combining.py)
 
     def __post_init__(self) -> None:
         for value, allowed, what in (
@@ -62,7 +63,7 @@ _TUTORIAL = Settings(
     alpha=1.0,
 )
 PRESETS = {
-    "mail": Settings(),
-    "text": replace(Settings(), reading="text", weighting=COUNTS, alpha="auto"),
+    "mail": Settings(combine=True),
+    "text": Settings(reading="text", weighting=COUNTS, alpha="auto"),
     "tutorial": _TUTORIAL,
 }

@@ -10,6 +10,7 @@ Secret: how tokens are found, hashed and counted without ever being Python objec
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +35,12 @@ BATCH_BYTES = 1 << 19
 
 BODY = "body"
 PAIR = "2g"
+# Evidence of one kind is one group: what the writer says, how the message travelled, what
+# its markup and links are, and pairs of words, which repeat what their words say.
+GROUPS = ("text", "route", "web", "pairs")
+_TEXT, _ROUTE, _WEB, _PAIRS = range(len(GROUPS))
+_GROUP_OF = {BODY: _TEXT, "subject": _TEXT, "nested": _TEXT, "hidden": _WEB, "alt": _WEB}
+_GROUP_OF |= dict.fromkeys(("url", "html", "filename", "defect"), _WEB)
 _WORD_BYTES = 8
 _MULTIPLY = 0x9E3779B97F4A7C15  # odd, close to 2**64 / golden ratio: Fibonacci hashing
 _FINISH = 0xC2B2AE3D27D4EB4F  # odd, from the 64-bit finaliser family
@@ -82,7 +89,7 @@ def reference_tokens(message: Message, settings: TokenSettings) -> Iterator[Toke
         if settings.pairs:
             yield from (
                 Token(pair_origin(origin), first + b" " + second)
-                for first, second in zip(words, words[1:], strict=False)
+                for first, second in pairwise(words)
             )
 
 
@@ -155,6 +162,7 @@ class TokenBatch:
     indptr: Integers  # (n_keys + 1,)
     documents: Integers  # (nnz,)
     counts: Integers  # (nnz,)
+    groups: NDArray[np.uint8]  # (n_keys,) index into GROUPS
     _first: Integers = field(repr=False)  # (n_keys,) rider of the first time it stands
     _layout: "_Layout" = field(repr=False)
     _words: "_Words" = field(repr=False)
@@ -210,6 +218,7 @@ class _Layout(NamedTuple):
     start: Integers  # (n_fields + 1,)
     document: Integers  # (n_fields,)
     salt: Keys  # (n_fields,)
+    group: NDArray[np.uint8]  # (n_fields,)
     prefix: Integers  # (n_fields, 2): start and length of the origin's prefix in the buffer
     pair_prefix: Integers
 
@@ -259,6 +268,7 @@ def _lay_out(messages: Sequence[Message], settings: TokenSettings) -> _Layout:
         start,
         np.repeat(np.arange(len(messages)), counts),
         np.array([_salt(origin) for origin in known], np.uint64)[of],
+        np.array([_GROUP_OF.get(origin, _ROUTE) for origin in known], np.uint8)[of],
         np.array(tables[False], np.int64).reshape(-1, 2)[of],
         np.array(tables[True], np.int64).reshape(-1, 2)[of],
     )
@@ -327,13 +337,17 @@ def _count(sorted_keys: Keys, layout: _Layout, words: _Words) -> TokenBatch:
     new_entry[1:] |= document[1:] != document[:-1]
     entry = np.flatnonzero(new_entry)
     first = np.flatnonzero(new_key)
+    place = rider[first]
+    group = layout.group[words.field_of[place >> 1]]
+    group[(place & 1).astype(bool)] = _PAIRS
     return TokenBatch(
         layout.n_docs,
         key[first],
         np.append(np.searchsorted(entry, first), len(entry)),
         document[entry],
         np.diff(entry, append=len(key)),
-        rider[first],
+        group,
+        place,
         layout,
         words,
     )

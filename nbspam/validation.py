@@ -7,26 +7,23 @@ trains on is the sum of the others, so ten folds cost little more than one train
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from nbspam.classifier import (
-    CHUNK_BYTES,
-    CHUNK_ITEMS,
-    Classifier,
-    count_items,
-    load,
-    posterior,
-    read_messages,
-    train,
-)
-from nbspam.counts import Floats, add_tables, subtract_table
+from nbspam.classifier import Classifier, joint_of_log_odds, load, posterior
+from nbspam.combining import Entries, log_odds, scores
+from nbspam.counts import CountTable, Floats, add_tables, subtract_table
 from nbspam.errors import InputError, UsageError
-from nbspam.evaluation import Evaluation, evaluate, stratified_folds
+from nbspam.evaluation import Evaluation, evaluate
 from nbspam.parallel import ordered_map
+from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_labelled
+from nbspam.resampling import stratified_folds
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped, chunks
 from nbspam.tokenizer import Integers, batches, tokenize
+from nbspam.training import combined, count_items, sum_of_evidence, train
 from nbspam.vectorizer import Corpus, CorpusPart, corpus, corpus_part, weigh
 
 
@@ -44,12 +41,10 @@ def read_corpus(
 
 
 def _vectorize_chunk(settings: Settings, items: list[Item]) -> tuple[CorpusPart, list[Skipped]]:
-    skipped = [Skipped(item.name, "no label") for item in items if item.label is None]
-    labelled = [item for item in items if item.label is not None]
-    read, messages, unread = read_messages(labelled, settings)
+    read, messages, skipped = read_labelled(items, settings)
     token_batches = [tokenize(group, settings.tokens) for group in batches(messages)]
     names, labels = [item.name for item in read], [str(item.label) for item in read]
-    return corpus_part(token_batches, names, labels), skipped + unread
+    return corpus_part(token_batches, names, labels), skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +70,35 @@ def cross_validate(data: Corpus, settings: Settings, k: int, seed: int) -> Folds
     joint = np.empty((len(data.y), len(data.classes)))
     for of, part in zip(rows, parts, strict=True):
         seen = subtract_table(total, part)
-        model = train(seen.take(np.flatnonzero(seen.document_frequency)), settings)
-        used = data.vocabulary.columns(model.table.vocabulary.keys)
-        held_out = weigh(data.X[of][:, used], settings.weighting)
-        joint[of] = model.intercept + held_out @ model.weight
+        known = np.flatnonzero(seen.document_frequency)
+        rest = np.flatnonzero(~np.isin(np.arange(len(data.y)), of))
+        joint[of] = _held_out(data, seen.take(known), settings, rest, of)
     return Folds(fold, joint)
+
+
+def _held_out(
+    data: Corpus, table: CountTable, settings: Settings, rest: Integers, of: Integers
+) -> Floats:
+    """Return answers to some rows by a model of the others, whose counts are given."""
+    model = sum_of_evidence(table, settings)
+    used = data.vocabulary.columns(model.table.vocabulary.keys)
+    held_out = data.X[of][:, used]
+    if not (settings.combine and len(data.classes) == 2):
+        weights = weigh(held_out, settings.weighting)
+        return np.asarray(model.intercept + weights @ model.weight)
+    groups = model.table.vocabulary.groups
+    model = combined(model, entries_of_rows(data.X[rest][:, used], groups), data.y[rest])
+    assert model.combination is not None
+    entries = entries_of_rows(held_out, groups)
+    odds = log_odds(model.table.feature_count, model.table.class_count)
+    return joint_of_log_odds(scores(model.combination, entries, odds[entries.columns]))
+
+
+def entries_of_rows(X: Any, groups: NDArray[np.uint8]) -> Entries:
+    """Return the entries of a CSR matrix of counts; groups: (n_features,)."""
+    documents = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    columns = X.indices.astype(np.int64)
+    return Entries(X.shape[0], documents, columns, groups[columns])
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +119,7 @@ def judge_split(
 ) -> Outcome:
     """Return how well a model trained on some items does on others."""
     training = count_items(items, settings, jobs)
-    outcome = _judge(train(training.table, settings), test_items, jobs)
+    outcome = _judge(train(training, settings), test_items, jobs)
     return Outcome(outcome.evaluation, training.skipped + outcome.skipped)
 
 

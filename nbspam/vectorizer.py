@@ -14,7 +14,7 @@ import numpy as np
 
 from nbspam.counts import CountTable, entry_weights
 from nbspam.tokenizer import Integers, TokenBatch
-from nbspam.vocabulary import Vocabulary, join
+from nbspam.vocabulary import Vocabulary, batch_vocabulary, join
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def corpus_part(
             CorpusPart(
                 tuple(names[start:end]),
                 tuple(labels[start:end]),
-                Vocabulary(batch.keys, *batch.texts()),
+                batch_vocabulary(batch),
                 batch.documents,
                 batch.columns,
                 batch.counts,

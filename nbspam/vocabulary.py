@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nbspam.tokenizer import Integers, Keys, gather_slices
+from nbspam.tokenizer import Integers, Keys, TokenBatch, gather_slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,7 @@ class Vocabulary:
     keys: Keys  # (n_features,) ascending, unique
     blob: NDArray[np.uint8]  # UTF-8 texts, one behind the other
     offsets: Integers  # (n_features + 1,)
+    groups: NDArray[np.uint8]  # (n_features,) index into the tokenizer's GROUPS
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -41,12 +42,20 @@ class Vocabulary:
         """Return the vocabulary of these columns (ascending) alone."""
         length = np.diff(self.offsets)[columns]
         blob = gather_slices(self.blob, self.offsets[:-1][columns], length)
-        return Vocabulary(self.keys[columns], blob, np.append(0, np.cumsum(length)))
+        offsets = np.append(0, np.cumsum(length))
+        return Vocabulary(self.keys[columns], blob, offsets, self.groups[columns])
+
+
+def batch_vocabulary(batch: TokenBatch) -> Vocabulary:
+    """Return the vocabulary of a batch of messages."""
+    return Vocabulary(batch.keys, *batch.texts(), batch.groups)
 
 
 def empty_vocabulary() -> Vocabulary:
     """Return a vocabulary without tokens."""
-    return Vocabulary(np.empty(0, np.uint64), np.empty(0, np.uint8), np.zeros(1, np.int64))
+    return Vocabulary(
+        np.empty(0, np.uint64), np.empty(0, np.uint8), np.zeros(1, np.int64), np.empty(0, np.uint8)
+    )
 
 
 def join(parts: list[Vocabulary]) -> tuple[Vocabulary, Integers]:
@@ -68,4 +77,6 @@ def join(parts: list[Vocabulary]) -> tuple[Vocabulary, Integers]:
     blob = gather_slices(
         np.concatenate([part.blob for part in parts]), start[chosen], length[chosen]
     )
-    return Vocabulary(ordered[new], blob, np.append(0, np.cumsum(length[chosen]))), column
+    offsets = np.append(0, np.cumsum(length[chosen]))
+    groups = np.concatenate([part.groups for part in parts])[chosen]
+    return Vocabulary(ordered[new], blob, offsets, groups), column

@@ -1,386 +1,39 @@
-"""The numbers against scikit-learn, brute force and hand-worked examples."""
+"""A whole run: the numbers that apply to it, their intervals, and what is refused."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from nbspam.errors import UsageError
-from nbspam.evaluation import (
+from nbspam.evaluation import evaluate
+from nbspam.metrics import (
     auc,
-    bootstrap_interval,
     brier,
     classification_report,
-    compare_folds,
     confusion_matrix,
-    evaluate,
     expected_calibration_error,
-    expected_cost,
     hm_rate,
     lam,
     log_loss,
     mcc,
-    reliability_bins,
-    roc_curve,
     sm_at_hm,
     sm_rate,
-    stratified_folds,
 )
-
-metrics = pytest.importorskip("sklearn.metrics")
-SEEDS = range(12)
-EXACT = {"rel": 1e-12, "abs": 1e-12}
-
-# Ham -2 -1 0 0 3, spam 0 1 2: ties at 0 across the classes.  Of the 15 pairs spam is
-# above in 3 * 4 - 2 = 10 and level in 2, so that AUC = 11 / 15.
-Y = np.array([0, 0, 0, 0, 0, 1, 1, 1])
-SCORE = np.array([-2.0, -1, 0, 0, 3, 0, 1, 2])
-
-
-def labels(seed, n_classes=None):
-    """Return random (y_true, y_pred, n_classes), often with a class missing from either."""
-    rng = np.random.default_rng(seed)
-    n_classes = n_classes or int(rng.integers(2, 7))
-    n_docs = int(rng.integers(1, 60))
-    shares = rng.dirichlet(np.full(n_classes, 0.5), 2)
-    y_true, y_pred = (rng.choice(n_classes, n_docs, p=share) for share in shares)
-    return y_true, y_pred, n_classes
-
-
-def scored(seed):
-    """Return (y_true, score) with both classes and many ties."""
-    rng = np.random.default_rng(seed)
-    y = np.append([0, 1], rng.integers(0, 2, 60))
-    return y, np.round(rng.normal(size=62) + y, 1)
-
-
-def probabilities(seed, n_classes):
-    """Return (y_true, probability), with some rows certain and some certainly wrong."""
-    rng = np.random.default_rng(seed)
-    p = rng.dirichlet(np.full(n_classes, 0.4), 80)
-    p[:6] = np.eye(n_classes)[rng.integers(0, n_classes, 6)]
-    return np.append(np.arange(n_classes), rng.integers(0, n_classes, 80 - n_classes)), p
-
-
-# Labels
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_confusion_matrix_equals_scikit_learn(seed):
-    y_true, y_pred, k = labels(seed)
-    expected = metrics.confusion_matrix(y_true, y_pred, labels=range(k))
-    np.testing.assert_array_equal(confusion_matrix(y_true, y_pred, k), expected)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_report_equals_scikit_learn(seed):
-    y_true, y_pred, k = labels(seed)
-    report = classification_report(confusion_matrix(y_true, y_pred, k), list(map(str, range(k))))
-
-    def expected(average):
-        return metrics.precision_recall_fscore_support(
-            y_true, y_pred, labels=range(k), average=average, zero_division=0.0
-        )
-
-    np.testing.assert_allclose(np.array(report.rows).T, expected(None), rtol=1e-12, atol=0)
-    assert report.macro[:3] == pytest.approx(expected("macro")[:3], **EXACT)
-    assert report.weighted[:3] == pytest.approx(expected("weighted")[:3], **EXACT)
-    assert report.macro.support == report.weighted.support == len(y_true)
-    assert report.accuracy == pytest.approx(metrics.accuracy_score(y_true, y_pred), **EXACT)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_mcc_equals_scikit_learn(seed):
-    y_true, y_pred, k = labels(seed)
-    expected = metrics.matthews_corrcoef(y_true, y_pred)
-    assert mcc(confusion_matrix(y_true, y_pred, k)) == pytest.approx(expected, **EXACT)
-
-
-def test_mcc_of_a_constant_prediction_is_zero():
-    assert mcc(np.array([[3, 0], [2, 0]])) == 0.0
-
-
-@pytest.mark.parametrize("y_pred", [[0, 1], [0, 1, 2], [0, 1, -1], [[0, 1, 1]]])
-def test_labels_that_do_not_fit_are_refused(y_pred):
-    with pytest.raises(UsageError, match=r"confusion matrix: .*; (give|number)"):
-        confusion_matrix([0, 1, 1], y_pred, 2)
-
-
-# A filter that calls 1 of 100 ham spam and 4 of 20 spam ham.
-CONFUSION = np.array([[99, 1], [4, 16]])
-
-
-def test_misclassification_rates_are_shares_of_their_own_class():
-    assert (hm_rate(CONFUSION), sm_rate(CONFUSION)) == (1 / 100, 4 / 20)
-
-
-def test_lam_is_the_mean_of_the_rates_in_odds():
-    # Odds 1/99 and 4/16; the mean of logits is the geometric mean of odds.
-    odds = (1 / 99 * 4 / 16) ** 0.5
-    assert lam(CONFUSION) == pytest.approx(odds / (1 + odds), **EXACT)
-
-
-def test_lam_of_a_perfect_or_hopeless_rate_moves_it_by_half_a_message():
-    # 0 of 10 becomes 1/20, odds 1/19; 4 of 4 becomes 7/8, odds 7.
-    odds = (1 / 19 * 7) ** 0.5
-    assert lam(np.array([[10, 0], [4, 0]])) == pytest.approx(odds / (1 + odds), **EXACT)
-
-
-@given(st.lists(st.integers(0, 50), min_size=4, max_size=4))
-def test_lam_treats_both_errors_alike(cells):
-    confusion = np.array(cells).reshape(2, 2)
-    np.testing.assert_allclose(lam(confusion), lam(confusion[::-1, ::-1]), rtol=1e-12)
-
-
-def test_rates_of_a_class_that_is_absent_are_unknown():
-    no_ham = np.array([[0, 0], [1, 2]])
-    assert np.isnan([hm_rate(no_ham), lam(no_ham)]).all()
-    assert sm_rate(no_ham) == 1 / 3
-
-
-def test_expected_cost_averages_the_loss_of_each_action():
-    loss = [[0, 10, 1], [1, 0, 0.5]]  # actions: ham, spam, unsure
-    assert expected_cost([0, 0, 1, 1], [0, 1, 2, 0], loss) == (0 + 10 + 0.5 + 1) / 4
-
-
-# Scores
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_roc_curve_equals_scikit_learn(seed):
-    y, score = scored(seed)
-    expected = metrics.roc_curve(y, score, drop_intermediate=False)
-    for ours, theirs in zip(roc_curve(y, score), expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_auc_equals_scikit_learn(seed):
-    y, score = scored(seed)
-    assert auc(y, score) == pytest.approx(metrics.roc_auc_score(y, score), **EXACT)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_auc_is_the_mann_whitney_statistic(seed):
-    stats = pytest.importorskip("scipy.stats")
-    y, score = scored(seed)
-    spam, ham = score[y == 1], score[y == 0]
-    pairs = len(spam) * len(ham)
-    assert auc(y, score) == pytest.approx(stats.mannwhitneyu(spam, ham).statistic / pairs, **EXACT)
-
-
-def test_auc_counts_a_tie_as_half_a_win():
-    assert auc(Y, SCORE) == 11 / 15
-
-
-@given(st.lists(st.tuples(st.booleans(), st.integers(-4, 4)), min_size=2), st.randoms())
-def test_auc_ignores_order_scale_and_turns_with_the_sign(documents, random):
-    y, score = np.array(documents, dtype=float).T
-    if y.min() == y.max():
-        assert np.isnan(auc(y, score))
-        return
-    area = auc(y, score)
-    order = random.sample(range(len(y)), len(y))
-    assert auc(y[order], score[order]) == area
-    assert auc(y, np.exp(score)) == area
-    assert auc(y, -score) == pytest.approx(1 - area, abs=1e-15)
-
-
-def test_auc_takes_infinite_scores():
-    assert auc([0, 0, 1, 1], [-np.inf, np.inf, np.inf, np.inf]) == 0.75
-
-
-def test_roc_curve_of_one_class_has_no_rate_for_the_other():
-    hm, caught, _ = roc_curve([1, 1], [0.3, 0.2])
-    assert np.isnan(hm).all()
-    assert caught.tolist() == [0, 0.5, 1]
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("hm", [0, 0.001, 0.1, 0.29, 0.5, 1])
-def test_sm_at_hm_is_the_best_cutoff_found_by_trying_all(seed, hm):
-    y, score = scored(seed)
-    missed = [
-        np.mean(score[y == 1] < cutoff)
-        for cutoff in [*score, np.inf]
-        if np.mean(score[y == 0] >= cutoff) <= hm
-    ]
-    assert sm_at_hm(y, score, hm) == pytest.approx(min(missed), **EXACT)
-
-
-def test_sm_at_hm_allows_a_rate_that_is_met_exactly():
-    # Losing 1 ham of 5 (the one at 3) allows every cutoff above 0: spam at 0 is missed.
-    assert sm_at_hm(Y, SCORE, hm=0.2) == pytest.approx(1 / 3)
-    assert sm_at_hm(Y, SCORE) == 1
-
-
-def test_sm_at_hm_of_one_class_is_unknown():
-    assert np.isnan(sm_at_hm([1, 1], [0.0, 1.0]))
-
-
-# Probabilities
-
-
-@pytest.mark.parametrize("n_classes", [2, 3, 7])
-@pytest.mark.parametrize("seed", SEEDS)
-def test_log_loss_and_brier_equal_scikit_learn(seed, n_classes):
-    y, p = probabilities(seed, n_classes)
-    assert log_loss(y, p) == pytest.approx(metrics.log_loss(y, p), **EXACT)
-    one = p[:, 1] if n_classes == 2 else p
-    assert brier(y, p) == pytest.approx(metrics.brier_score_loss(y, one), **EXACT)
-
-
-@pytest.mark.parametrize("score", [log_loss, brier, expected_calibration_error])
-def test_one_column_means_class_one_of_two(score):
-    y, p = probabilities(0, 2)
-    assert score(y, p[:, 1]) == pytest.approx(score(y, p), **EXACT)
-
-
-def test_log_loss_of_a_certain_error_is_large_but_finite():
-    assert log_loss([1], [0.0]) == pytest.approx(-np.log(2.0**-52))
-
-
-def test_brier_keeps_the_digits_of_a_nearly_certain_truth():
-    assert brier([0], [1e-9]) == pytest.approx(1e-18, rel=1e-6)
-
-
-def test_reliability_bins_of_two_classes_follow_class_one():
-    # Fifteen bins: 0.61 and 0.65 share (9/15, 10/15], 1/15 is the edge of the lowest.
-    bins = reliability_bins([1, 0, 0], [0.61, 0.65, 1 / 15])
-    assert bins.n_docs.tolist() == [1, 2]
-    assert bins.confidence == pytest.approx([1 / 15, 0.63])
-    assert bins.frequency == pytest.approx([0, 0.5])
-    assert expected_calibration_error([1, 0, 0], [0.61, 0.65, 1 / 15]) == pytest.approx(
-        (1 * 1 / 15 + 2 * 0.13) / 3
-    )
-
-
-def test_reliability_bins_of_more_classes_follow_the_top_class():
-    p = [[0.7, 0.2, 0.1], [0.7, 0.2, 0.1], [0.1, 0.0, 0.9]]
-    bins = reliability_bins([0, 2, 2], p, n_bins=10)
-    assert bins.n_docs.tolist() == [2, 1]
-    assert bins.confidence == pytest.approx([0.7, 0.9])
-    assert bins.frequency.tolist() == [0.5, 1]
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_calibration_error_equals_its_definition(seed):
-    y, p = probabilities(seed, 4)
-    confidence, hit = p.max(axis=1), p.argmax(axis=1) == y
-    error = 0.0
-    for b in range(15):
-        inside = (confidence > b / 15) & (confidence <= (b + 1) / 15)
-        if inside.any():
-            error += inside.mean() * abs(confidence[inside].mean() - hit[inside].mean())
-    assert expected_calibration_error(y, p) == pytest.approx(error, **EXACT)
-
-
-def test_certain_and_right_is_perfectly_calibrated():
-    assert expected_calibration_error([0, 1], [0.0, 1.0]) == 0
-
-
-# Comparing
-
-
-def test_bootstrap_interval_equals_scipy():
-    stats = pytest.importorskip("scipy.stats")
-    values = np.random.default_rng(0).exponential(size=50)
-    expected = stats.bootstrap(
-        (values,), np.mean, n_resamples=200, method="percentile", rng=np.random.default_rng(7)
-    ).confidence_interval
-    interval = bootstrap_interval(np.mean, (values,), np.random.default_rng(7), n_resamples=200)
-    assert interval == pytest.approx([expected.low, expected.high], **EXACT)
-
-
-def test_bootstrap_resamples_arrays_together_and_in_order():
-    def paired(a, b):
-        assert (a == b).all()
-        assert (np.diff(a) >= 0).all()
-        return a.mean()
-
-    x = np.arange(30)
-    low, high = bootstrap_interval(paired, (x, x), np.random.default_rng(0), n_resamples=50)
-    assert 0 < low < 14.5 < high < 29
-
-
-def test_bootstrap_of_an_array_is_the_bootstrap_of_each_entry():
-    x = np.random.default_rng(0).normal(size=40)
-
-    def both(v):
-        return [v.mean(), v.max()]
-
-    together = bootstrap_interval(both, (x,), np.random.default_rng(1), 100)
-    for i, one in enumerate((np.mean, np.max)):
-        alone = bootstrap_interval(one, (x,), np.random.default_rng(1), 100)
-        assert together[:, i].tolist() == alone.tolist()
-
-
-def test_bootstrap_leaves_out_resamples_without_an_answer():
-    y, score = np.array([0, 1]), np.array([0.0, 1.0])
-    assert bootstrap_interval(auc, (y, score), np.random.default_rng(0), 50).tolist() == [1, 1]
-    none = bootstrap_interval(auc, (y[:1], score[:1]), np.random.default_rng(0), 50)
-    assert np.isnan(none).all()
-
-
-def test_bootstrap_interval_covers_the_truth_about_as_often_as_it_says():
-    rng = np.random.default_rng(3)
-    hits = 0
-    for _ in range(200):
-        low, high = bootstrap_interval(np.mean, (rng.normal(size=40),), rng, 100, level=0.8)
-        hits += low <= 0 <= high
-    # 160 expected, standard deviation 5.7; small samples cover a little less.
-    assert 135 <= hits <= 180
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.filterwarnings("ignore:The least populated class")
-def test_folds_equal_scikit_learn(seed):
-    selection = pytest.importorskip("sklearn.model_selection")
-    rng = np.random.default_rng(seed)
-    y = rng.choice(["spam", "ham", "unsure"], rng.integers(30, 200), p=[0.3, 0.6, 0.1])
-    k = int(rng.integers(2, 6))
-    folds = stratified_folds(y, k, np.random.RandomState(seed))
-    splits = selection.StratifiedKFold(k, shuffle=True, random_state=seed).split(y, y)
-    for fold, (_, test) in enumerate(splits):
-        assert np.flatnonzero(folds == fold).tolist() == test.tolist()
-
-
-@settings(deadline=None)
-@given(st.lists(st.integers(0, 3), min_size=2, max_size=60), st.data())
-def test_folds_are_balanced_within_one_document(y, data):
-    k = data.draw(st.integers(2, len(y)))
-    folds = stratified_folds(y, k, np.random.default_rng(0))
-    for members in [folds, *(folds[np.array(y) == c] for c in set(y))]:
-        sizes = np.bincount(members, minlength=k)
-        assert len(sizes) == k
-        assert np.ptp(sizes) <= 1
-
-
-def test_folds_depend_on_the_generator_alone():
-    y = np.arange(50) % 2
-    first, again, other = (stratified_folds(y, 5, np.random.default_rng(s)) for s in (1, 1, 2))
-    assert (first == again).all()
-    assert (first != other).any()
-
-
-@pytest.mark.parametrize("k", [-1, 0, 1, 4])
-def test_impossible_numbers_of_folds_are_refused(k):
-    with pytest.raises(UsageError, match="folds of 3 documents; give 2 to 3"):
-        stratified_folds([0, 1, 1], k, np.random.default_rng(0))
-
-
-def test_compare_folds_counts_lower_cost_as_won_and_rounding_as_tied():
-    assert compare_folds([1, 0.1 + 0.2, 3, 0], [2, 0.3, 1, 0]) == (1, 2, 1)
-
-
-# A whole run
+from nbspam.resampling import bootstrap_interval
 
 TWO_CLASS = ["hm_rate", "sm_rate", "lam", "auc", "sm_at_hm"]
 OPTIONAL = ["log_loss", "brier", "cost"]
 
 
+def probabilities(seed):
+    """Return (y_true, probability) of two classes, with some rows certain."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet([0.4, 0.4], 80)
+    p[:6] = np.eye(2)[rng.integers(0, 2, 6)]
+    return np.append([0, 1], rng.integers(0, 2, 78)), p
+
+
 def run(rng=None, **options):
-    y, p = probabilities(1, 2)
+    y, p = probabilities(1)
     return y, p, evaluate(y, p.argmax(axis=1), ["ham", "spam"], probability=p, rng=rng, **options)
 
 
@@ -409,8 +62,7 @@ def test_evaluation_ranks_by_the_score_when_there_is_one():
 
 
 def test_numbers_that_do_not_apply_are_none():
-    y_true, y_pred, _ = labels(0, n_classes=3)
-    evaluation = evaluate(y_true, y_pred, ["a", "b", "c"])
+    evaluation = evaluate([0, 1, 2, 2], [0, 2, 2, 1], ["a", "b", "c"])
     for name in [*TWO_CLASS, *OPTIONAL, "calibration_error"]:
         assert getattr(evaluation, name) is None
     no_ham = evaluate([1, 1], [1, 0], ["ham", "spam"], score=[1, 0], rng=np.random.default_rng(0))
@@ -459,7 +111,7 @@ def test_evaluate_refuses_no_documents():
 
 
 def test_evaluate_does_not_modify_its_inputs():
-    y, p = probabilities(2, 2)
+    y, p = probabilities(2)
     before = y.copy(), p.copy()
     evaluate(y, p.argmax(axis=1), ["ham", "spam"], probability=p, score=p[:, 1])
     assert (y == before[0]).all()

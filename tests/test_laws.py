@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import nbspam.models
-from nbspam.models.base import LinearModel, Model
+from nbspam.models.base import Model
 from nbspam.models.bernoulli import BernoulliNB
 from nbspam.models.complement import ComplementNB
+from nbspam.models.linear import LinearModel
 from nbspam.models.multinomial import MultinomialNB
 
 ALL_MODELS = [BernoulliNB, ComplementNB, MultinomialNB]

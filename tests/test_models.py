@@ -12,9 +12,10 @@ from scipy import sparse
 
 from nbspam.errors import NotTrainedError, UsageError
 from nbspam.models import smoothing
-from nbspam.models.base import Tables, logsumexp
+from nbspam.models.base import logsumexp
 from nbspam.models.bernoulli import BernoulliNB
 from nbspam.models.complement import ComplementNB
+from nbspam.models.linear import Tables
 from nbspam.models.multinomial import MultinomialNB
 
 MODELS = [BernoulliNB, MultinomialNB, ComplementNB]

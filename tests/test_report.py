@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.evaluation import Evaluation, classification_report, confusion_matrix, evaluate
+from nbspam.evaluation import Evaluation, evaluate
+from nbspam.metrics import classification_report, confusion_matrix
 from nbspam.report import (
     classification_report_text,
     evaluation_json,

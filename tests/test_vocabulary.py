@@ -14,6 +14,7 @@ def vocabulary(tokens):
         np.array(sorted(tokens), np.uint64),
         np.frombuffer(b"".join(texts), np.uint8),
         np.append(0, np.cumsum([len(text) for text in texts])).astype(np.int64),
+        np.zeros(len(texts), np.uint8),
     )
 
 

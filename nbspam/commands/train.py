@@ -52,13 +52,13 @@ def command(
     nbspam train --spam ~/Maildir/.Junk --ham ~/Maildir
     nbspam train tickets.csv --label-column queue
     """
-    from nbspam.classifier import count_items, train
+    from nbspam.training import count_items, train
 
     is_text, items = peek(read_sources(sources, options))
     settings = settings_for(is_text, options)
     training = count_items(items, settings, cores(jobs), _progress())
     report_skipped(training.skipped, strict)
-    classifier = train(training.table, settings)
+    classifier = train(training, settings)
     classifier.save(model_path)
     table = classifier.table
     n_docs = {c: int(n) for c, n in zip(table.classes, table.class_count, strict=True)}

@@ -3,80 +3,30 @@
 A `Model` learns by adding the sums of a batch to its own, so that batches in any order,
 merged shards and batches unlearnt again end in the same model, to the bit while weights
 are whole numbers.  It judges by joint log-probability, posterior, argmax.  A leaf has
-two verbs: how to count, and how counts become log-probabilities.  `LinearModel` is for
-leaves that judge by look-up in two tables.
+two verbs: how to count, and how counts become log-probabilities.
 
-Secret: how input is checked, sums added and aligned by class, and posteriors made.
+Secret: how sums are added and aligned by class, and posteriors made.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from nbspam.errors import NotTrainedError, UsageError
+from nbspam.models.inputs import (
+    DataError,
+    UnfittedError,
+    checked_labels,
+    checked_matrix,
+    checked_weight,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from numpy.typing import ArrayLike
 
-    from numpy.typing import ArrayLike, NDArray
-
-    Array = NDArray[np.float64]
-    Codes = NDArray[np.intp]
-    Labels = NDArray[Any]
-    Sums = Mapping[str, Array]
-
-
-class DataError(UsageError, ValueError):
-    """A UsageError that code written for scikit-learn can catch as ValueError."""
-
-
-class UnfittedError(NotTrainedError, ValueError, AttributeError):
-    """A NotTrainedError that `hasattr` and code written for scikit-learn understand."""
-
-
-@dataclass(frozen=True, eq=False)
-class Tables:
-    """A linear model: joint log-probability = intercept + X @ weight, in nats.
-
-    intercept: (n_classes,); weight: (n_features, n_classes); both float64.  Only maximum
-    likelihood (alpha 0) makes weights infinite: -inf where the class never has the column,
-    +inf where it always has it; the intercept is then the sum of its finite terms.
-    """
-
-    intercept: Array
-    weight: Array
-
-    @cached_property
-    def finite(self) -> bool:
-        """Whether every weight is finite, so that a plain product will do."""
-        return bool(np.isfinite(self.weight).all())
-
-    def joint_log_proba(self, X: Any) -> Array:
-        """Return log P(class, document) in nats, shape (n_docs, n_classes)."""
-        if self.finite:
-            return np.asarray(X @ self.weight + self.intercept)
-        # Factors of zero are counted apart, as 0 * inf and inf - inf would be NaN.
-        present = X != 0
-        forbidden = np.isneginf(self.weight).astype(np.float64)
-        required = np.isposinf(self.weight).astype(np.float64)
-        zeros = present @ forbidden + (required.sum(axis=0) - present @ required)
-        likely = X @ np.where(np.isfinite(self.weight), self.weight, 0.0) + self.intercept
-        return np.asarray(np.where(zeros > 0, -np.inf, likely))
-
-
-@dataclass(frozen=True, eq=False)
-class Contributions:
-    """Evidence column by column, in nats: intercept + the sum of a row is its score.
-
-    terms: (n_docs, n_features), CSR if X was sparse.
-    """
-
-    intercept: float
-    terms: Any
+    from nbspam.models.inputs import Array, Codes, Labels, Sums
 
 
 def logsumexp(log: Array) -> Array:
@@ -85,82 +35,6 @@ def logsumexp(log: Array) -> Array:
     top = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
         return np.asarray(top + np.log(np.exp(log - top).sum(axis=1, keepdims=True)))
-
-
-def sums_by_class(X: Any, code: Codes, weight: Array | None, n_classes: int) -> Array:
-    """Return the weighted sums of the rows of each class, shape (n_classes, n_features).
-
-    X: checked; code: (n_docs,) the class of each row.
-    """
-    n_docs, n_features = X.shape
-    if is_sparse(X):
-        length = np.diff(X.indptr)
-        cell = np.repeat(code * n_features, length) + X.indices
-        value = X.data if weight is None else X.data * np.repeat(weight, length)
-        total = np.bincount(cell, value, n_classes * n_features)
-        return np.asarray(total.reshape(n_classes, n_features), dtype=np.float64)
-    member = np.zeros((n_classes, n_docs))
-    member[code, np.arange(n_docs)] = 1.0 if weight is None else weight
-    return np.asarray(member @ X)
-
-
-def is_sparse(X: Any) -> bool:
-    """Tell a scipy sparse matrix, of whatever kind, without importing scipy."""
-    return hasattr(X, "tocsr")
-
-
-def checked_matrix(X: Any, where: str, positive: bool) -> Any:
-    """Return X as CSR or array of finite numbers, unchanged if it is one."""
-    X = X.tocsr() if is_sparse(X) else np.asarray(X)
-    if X.ndim != 2:
-        raise DataError(
-            f"{where}: Expected 2D array, got {X.ndim}D array instead; one row a document. "
-            "Reshape your data with reshape(1, -1) if it is a single one"
-        )
-    if X.dtype.kind == "c":
-        raise DataError(f"{where}: Complex data not supported; give counts")
-    if X.dtype.kind not in "biuf":
-        X = X.astype(np.float64)
-    values = X.data if is_sparse(X) else X
-    if values.size:
-        low, high = values.min(), values.max()  # NaN if any value is
-        if not (np.isfinite(low) and np.isfinite(high)):
-            raise DataError(f"{where}: Input X contains NaN or infinity; give finite counts")
-        if positive and low < 0:
-            raise DataError(f"{where}: Negative values in data passed to it; give counts")
-    return X
-
-
-def checked_labels(y: Any, n_docs: int, where: str) -> Labels:
-    """Return y as an array of one label a document."""
-    if y is None:
-        raise DataError(f"{where}: requires y to be passed, but the target y is None")
-    y = labels = np.asarray(y)
-    if y.shape != (n_docs,):
-        raise DataError(
-            f"{where}: y should be a 1d array of one label for each of {n_docs} documents, "
-            f"got an array of shape {y.shape} instead"
-        )
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise DataError(f"{where}: Input y contains NaN or infinity; give every class a name")
-    if y.dtype.kind == "f" and (y != np.floor(y)).any():
-        raise DataError(
-            f"{where}: Unknown label type: continuous; classes are names or whole numbers"
-        )
-    return labels
-
-
-def checked_weight(sample_weight: Any, n_docs: int, where: str) -> Array | None:
-    """Return the weights as float64, one a document, or None if there are none."""
-    if sample_weight is None:
-        return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (n_docs,) or not (np.isfinite(weight) & (weight >= 0)).all():
-        raise DataError(
-            f"{where}: sample_weight must be one finite number, 0 or more, for each of "
-            f"{n_docs} documents"
-        )
-    return weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -417,115 +291,3 @@ class Model:
             classifier_tags=ClassifierTags(poor_score=True),
             input_tags=InputTags(sparse=True, positive_only=self._positive),
         )
-
-
-class LinearModel(Model):
-    """A model over token counts whose joint log-probability is linear in them.
-
-    alpha: added to every count; 0 is maximum likelihood, "auto" the best by leave-one-out.
-    class_prior: "estimated" from the documents, "uniform", or a probability per class.
-    """
-
-    alpha: float | str
-    feature_count_: Array
-
-    def __init__(
-        self, *, alpha: float | str = 1.0, class_prior: str | ArrayLike = "estimated"
-    ) -> None:
-        self.alpha = alpha
-        self.class_prior = class_prior
-
-    @classmethod
-    def from_counts(
-        cls, class_count: ArrayLike, feature_count: ArrayLike, classes: ArrayLike, **params: Any
-    ) -> Self:
-        """Return the model of counts taken elsewhere, which it reads but never changes.
-
-        class_count: (n_classes,) documents; feature_count: (n_classes, n_features).
-        """
-        classes = np.asarray(classes)
-        n_docs = np.asarray(class_count, dtype=np.float64)
-        counts = np.ascontiguousarray(feature_count, dtype=np.float64)
-        shapes = classes.shape, n_docs.shape, counts.shape[:1]
-        if counts.ndim != 2 or len(set(shapes)) > 1 or classes.size == 0:
-            raise DataError(f"{cls.__name__}.from_counts: classes and counts differ in length")
-        checked_matrix(n_docs[:, None], f"{cls.__name__}.from_counts", positive=True)
-        checked_matrix(counts, f"{cls.__name__}.from_counts", positive=True)
-        if (classes[:-1] >= classes[1:]).any():
-            raise DataError(f"{cls.__name__}.from_counts: classes are not sorted and distinct")
-        learnt = Statistics(classes, {"class_count_": n_docs, "feature_count_": counts})
-        return cls(**params)._become(learnt, counts.shape[1])
-
-    @property
-    def alpha_(self) -> float:
-        """Return the number added to every count, chosen from the counts if "auto"."""
-        self._learnt()
-        alpha = self._checked_alpha()
-        return self._best_alpha() if alpha is None else alpha
-
-    @property
-    def feature_log_prob_(self) -> Array:
-        """Return what counts say of each column, in nats, shape (n_classes, n_features)."""
-        raise NotImplementedError
-
-    def _events(self, X: Any) -> Any:
-        """Return what of X the model sees."""
-        return X
-
-    def _best_alpha(self) -> float:
-        raise NotImplementedError
-
-    def _tables(self) -> Tables:
-        raise NotImplementedError
-
-    def tables(self) -> Tables:
-        """Return the tables that predictions are read from, made when counts have changed."""
-        self._learnt()
-        basis = tuple(vars(self).values())
-        kept = getattr(self, "_kept", None)
-        if kept is None or list(map(id, kept[0])) != list(map(id, basis)):
-            kept = self._kept = basis, self._tables()
-        return kept[1]
-
-    def contributions(self, X: Any, label: Any = None) -> Contributions:
-        """Return the terms, in nats, that add up to a score of each document.
-
-        With a label, the score is log P(label, document).  Without, of two classes, it is
-        the log-odds of classes_[1] against classes_[0].  Terms are exact for alpha above 0.
-        """
-        tables, X = self.tables(), self._events(self._checked(X, "contributions"))
-        names = self.classes_.tolist()
-        if label is None and len(names) != 2:
-            raise DataError(f"{self._at('contributions')}: of {len(names)} classes, name one")
-        if label is not None and label not in names:
-            raise DataError(f"{self._at('contributions')}: {label!r} is none of {names}")
-        sign = np.array([-1.0, 1.0] if label is None else [float(n == label) for n in names])
-        chosen = sign != 0
-        weight, intercept = tables.weight[:, chosen], tables.intercept[chosen]
-        # NaN only under maximum likelihood: a column that no class, or each, allows.
-        with np.errstate(invalid="ignore"):
-            weight = np.nan_to_num(weight @ sign[chosen], posinf=np.inf, neginf=-np.inf)
-            if is_sparse(X):
-                terms = X.astype(np.float64)
-                terms.data *= weight[terms.indices]
-            else:
-                terms = np.where(X == 0, 0.0, X * weight)
-        return Contributions(float(intercept @ sign[chosen]), terms)
-
-    def _joint_log_proba(self, X: Any) -> Array:
-        return self.tables().joint_log_proba(self._events(X))
-
-    def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
-        return {"feature_count_": sums_by_class(self._events(X), code, weight, n_classes)}
-
-    def _become(self, learnt: Statistics, n_features: int) -> Self:
-        self._checked_alpha()
-        return super()._become(learnt, n_features)
-
-    def _checked_alpha(self) -> float | None:
-        """Return alpha, or None if it is to be chosen."""
-        if isinstance(self.alpha, str) and self.alpha == "auto":
-            return None
-        if isinstance(self.alpha, str) or not 0 <= self.alpha < np.inf:
-            raise DataError(f"alpha: {self.alpha!r} is neither a number, 0 or more, nor auto")
-        return float(self.alpha)

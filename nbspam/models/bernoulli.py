@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbspam.models.base import DataError, LinearModel, Tables, is_sparse
+from nbspam.models.inputs import DataError, is_sparse
+from nbspam.models.linear import LinearModel, Tables
 from nbspam.models.smoothing import best_alpha, smoothed_log_prob
 
 if TYPE_CHECKING:
-    from nbspam.models.base import Array
+    from nbspam.models.inputs import Array
 
 
 class BernoulliNB(LinearModel):

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nbspam.models.base import DataError, LinearModel, Tables
+from nbspam.models.inputs import DataError
+from nbspam.models.linear import LinearModel, Tables
 from nbspam.models.smoothing import best_alpha, smoothed_log_prob
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from nbspam.models.base import Array
+    from nbspam.models.inputs import Array
 
 
 class ComplementNB(LinearModel):

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nbspam.models.base import LinearModel, Tables
+from nbspam.models.linear import LinearModel, Tables
 from nbspam.models.smoothing import best_alpha, smoothed_log_prob
 
 if TYPE_CHECKING:
-    from nbspam.models.base import Array
+    from nbspam.models.inputs import Array
 
 
 class MultinomialNB(LinearModel):

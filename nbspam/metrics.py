@@ -1,0 +1,276 @@
+"""Numbers that say how good a classifier is, from arrays alone.
+
+Classes are whole numbers 0 to K-1.  With two of them class 1 is the positive one,
+spam, so that a false positive is ham called spam.  Rates are 0 to 1, not percent.
+What the data cannot tell (a ham rate without ham) is NaN.
+
+Secret: every number comes from whole counts or sorted scores, so ties are exact.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from nbspam.errors import UsageError
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+NAN = float("nan")
+N_BINS = 15
+# TREC's operating point: one ham in a thousand lost.
+HM = 0.001
+
+
+class Scores(NamedTuple):
+    """One row of a classification report."""
+
+    precision: float
+    recall: float
+    f1: float
+    support: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """Precision, recall and F1 of every class, and their averages."""
+
+    classes: tuple[str, ...]
+    rows: tuple[Scores, ...]
+    accuracy: float
+    macro: Scores
+    weighted: Scores
+
+
+class ReliabilityBins(NamedTuple):
+    """What was promised and what came true, one entry per bin that is not empty."""
+
+    n_docs: Ints
+    confidence: Floats
+    frequency: Floats
+
+
+def confusion_matrix(y_true: ArrayLike, y_pred: ArrayLike, n_classes: int) -> Ints:
+    """Return counts[truth, prediction], shape (n_classes, n_classes)."""
+    truth, prediction = np.asarray(y_true, np.int64), np.asarray(y_pred, np.int64)
+    if truth.shape != prediction.shape or truth.ndim != 1:
+        raise UsageError(
+            f"confusion matrix: {truth.shape} true and {prediction.shape} predicted labels; "
+            "give one of each per document"
+        )
+    for labels in (truth, prediction):
+        if labels.size and not 0 <= labels.min() <= labels.max() < n_classes:
+            raise UsageError(
+                f"confusion matrix: labels {labels.min()} to {labels.max()}; "
+                f"number {n_classes} classes from 0"
+            )
+    cells = np.bincount(truth * n_classes + prediction, minlength=n_classes**2)
+    return cells.astype(np.int64, copy=False).reshape(n_classes, n_classes)
+
+
+def classification_report(confusion: Ints, classes: Sequence[str]) -> Report:
+    """Return scikit-learn's classification report; 0 / 0 counts as 0, as it does there."""
+    support, n_docs = confusion.sum(axis=1), confusion.sum()
+    table = precision_recall_f1(confusion)
+    rows = tuple(Scores(*row) for row in zip(*table.tolist(), support.tolist(), strict=True))
+    p, r, f1 = table.mean(axis=1).tolist()
+    weighted_p, weighted_r, weighted_f1 = _ratio((table * support).sum(axis=1), n_docs).tolist()
+    return Report(
+        classes=tuple(classes),
+        rows=rows,
+        accuracy=float(_ratio(np.trace(confusion), n_docs)),
+        macro=Scores(p, r, f1, int(n_docs)),
+        weighted=Scores(weighted_p, weighted_r, weighted_f1, int(n_docs)),
+    )
+
+
+def mcc(confusion: Ints) -> float:
+    """Return Matthews' correlation of truth and prediction, -1 to 1.
+
+    For K classes Gorodkin (2004), R_K.  A constant truth or prediction gives 0.
+    """
+    truth = confusion.sum(axis=1, dtype=np.float64)
+    prediction = confusion.sum(axis=0, dtype=np.float64)
+    n_docs = truth.sum()
+    covariance = np.trace(confusion) * n_docs - truth @ prediction
+    variances = (n_docs**2 - truth @ truth) * (n_docs**2 - prediction @ prediction)
+    return float(covariance / np.sqrt(variances)) if variances > 0 else 0.0
+
+
+def hm_rate(confusion: Ints) -> float:
+    """Return the share of ham called spam, the false positive rate."""
+    return share(confusion[0, 1], confusion[0].sum())
+
+
+def sm_rate(confusion: Ints) -> float:
+    """Return the share of spam called ham, the false negative rate."""
+    return share(confusion[1, 0], confusion[1].sum())
+
+
+def lam(confusion: Ints) -> float:
+    """Return the logistic average misclassification rate.
+
+    Cormack & Lynam, TREC 2005 spam track overview: the mean of the two rates in
+    logits.  No error, or nothing but errors, has no logit: such a rate is moved by
+    half a message, to 1 / 2n or 1 - 1 / 2n.
+    """
+    logits = []
+    for rate, n_docs in zip(
+        (hm_rate(confusion), sm_rate(confusion)), confusion.sum(axis=1), strict=True
+    ):
+        if not n_docs:
+            return NAN
+        half = 0.5 / n_docs
+        rate = min(max(rate, half), 1 - half)
+        logits.append(np.log(rate / (1 - rate)))
+    return float(1 / (1 + np.exp(-sum(logits) / 2)))
+
+
+def expected_cost(y_true: ArrayLike, action: ArrayLike, loss: ArrayLike) -> float:
+    """Return the mean of loss[truth, action]; actions may outnumber the classes."""
+    losses = np.asarray(loss, np.float64)
+    return float(losses[np.asarray(y_true), np.asarray(action)].mean())
+
+
+def roc_curve(y_true: ArrayLike, score: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """Return (hm_rate, share of spam caught, cutoff) at every distinct score.
+
+    Spam is what scores at least the cutoff; the first, infinite, catches nothing.
+    """
+    ham, spam, cutoffs = roc_counts(y_true, score)
+    with np.errstate(invalid="ignore"):
+        return ham / ham[-1], spam / spam[-1], cutoffs
+
+
+def auc(y_true: ArrayLike, score: ArrayLike) -> float:
+    """Return P(a spam scores above a ham), ties counting half; NaN for one class only.
+
+    TREC's (1-ROCA)% is 100 * (1 - auc).
+    """
+    ham, spam, _ = roc_counts(y_true, score)
+    return area_under(ham, spam)
+
+
+def sm_at_hm(y_true: ArrayLike, score: ArrayLike, hm: float = HM) -> float:
+    """Return the least share of spam missed by a cutoff that loses at most hm of the ham.
+
+    A real cutoff, not a point interpolated between two of them.
+    """
+    ham, spam, _ = roc_counts(y_true, score)
+    return least_missed(ham, spam, hm)
+
+
+def roc_counts(y_true: ArrayLike, score: ArrayLike) -> tuple[Ints, Ints, Floats]:
+    """Return (ham, spam, cutoff): how many score at least each cutoff, highest first."""
+    values = np.asarray(score, np.float64)
+    # Stable, because that is one pass over scores which are sorted already (bootstrap).
+    order = np.argsort(-values, kind="stable")
+    values, is_spam = values[order], np.asarray(y_true)[order] == 1
+    last_of_ties = np.append(values[1:] != values[:-1], True)[: len(values)]
+    at = np.flatnonzero(last_of_ties)
+    spam = np.append(0, np.cumsum(is_spam)[at])
+    return np.append(0, at + 1) - spam, spam, np.append(np.inf, values[at])
+
+
+def area_under(ham: Ints, spam: Ints) -> float:
+    """Return the area under the curve of these counts, 0 to 1; NaN for one class only."""
+    # Trapezoids, doubled so that they are whole numbers and their sum is exact.
+    return share(np.diff(ham) @ (spam[1:] + spam[:-1]), 2 * ham[-1] * spam[-1])
+
+
+def least_missed(ham: Ints, spam: Ints, hm: float) -> float:
+    """Return the least share of spam missed at any cutoff that loses at most hm of the ham."""
+    if not ham[-1] or not spam[-1]:
+        return NAN
+    cutoff = np.searchsorted(ham / ham[-1], hm, side="right") - 1
+    return float((spam[-1] - spam[cutoff]) / spam[-1])
+
+
+def log_loss(y_true: ArrayLike, probability: ArrayLike) -> float:
+    """Return minus the mean log-probability of the truth, in nats.
+
+    probability: (n_docs, n_classes), or (n_docs,) for class 1 of two; clipped to
+    2.2e-16 from 0 and 1, as scikit-learn does, so that one certain error is not infinite.
+    """
+    return float(log_losses(np.asarray(y_true), columns(probability)).mean())
+
+
+def brier(y_true: ArrayLike, probability: ArrayLike) -> float:
+    """Return the mean squared distance of probability and truth.
+
+    Two classes: (p - y)**2 of class 1, 0 to 1.  More: summed over the classes, 0 to
+    2 (Brier's own).  scikit-learn's scale_by_half="auto" is the same convention.
+    """
+    return float(brier_losses(np.asarray(y_true), columns(probability)).mean())
+
+
+def reliability_bins(
+    y_true: ArrayLike, probability: ArrayLike, n_bins: int = N_BINS
+) -> ReliabilityBins:
+    """Return mean promise and frequency of truth in bins of equal width, low first.
+
+    Two classes: P(class 1) against class 1, which is what a cutoff sees.  More: the
+    top class's probability against whether it was right (Guo et al. 2017).  Equal
+    width, because that is what published figures use; a bin holds its upper edge.
+    """
+    p, truth = columns(probability), np.asarray(y_true)
+    binary = p.shape[1] == 2
+    confidence = p[:, 1] if binary else p.max(axis=1)
+    hit = truth == (1 if binary else p.argmax(axis=1))
+    bins = np.searchsorted(np.linspace(0, 1, n_bins + 1)[1:-1], confidence)
+    count = np.bincount(bins, minlength=n_bins)
+    used = count > 0
+    promised, came_true = (
+        np.bincount(bins, weights=w, minlength=n_bins)[used] / count[used]
+        for w in (confidence, hit)
+    )
+    return ReliabilityBins(count[used].astype(np.int64), promised, came_true)
+
+
+def expected_calibration_error(
+    y_true: ArrayLike, probability: ArrayLike, n_bins: int = N_BINS
+) -> float:
+    """Return the mean distance of promise and truth over `reliability_bins`, 0 to 1."""
+    bins = reliability_bins(y_true, probability, n_bins)
+    return float(np.average(np.abs(bins.confidence - bins.frequency), weights=bins.n_docs))
+
+
+def columns(probability: ArrayLike) -> Floats:
+    """Return probabilities with a column per class; one of class 1 gets its complement."""
+    p = np.asarray(probability, np.float64)
+    return np.column_stack([1 - p, p]) if p.ndim == 1 else p
+
+
+def log_losses(y_true: Ints, p: Floats) -> Floats:
+    """Return the log loss of each document, as `log_loss` averages it."""
+    eps = np.finfo(np.float64).eps
+    return -np.log(np.clip(p[np.arange(len(p)), y_true], eps, 1 - eps))
+
+
+def brier_losses(y_true: Ints, p: Floats) -> Floats:
+    """Return the squared distance of each document, as `brier` averages it."""
+    distance = p.copy()
+    distance[np.arange(len(p)), y_true] -= 1
+    squares: Floats = (distance * distance).sum(axis=1) / (2 if p.shape[1] == 2 else 1)
+    return squares
+
+
+def precision_recall_f1(confusion: Ints) -> Floats:
+    """Return precision, recall and F1, shape (3, n_classes)."""
+    right, support, called = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
+    return np.stack(
+        [_ratio(right, called), _ratio(right, support), _ratio(2 * right, support + called)]
+    )
+
+
+def _ratio(part: Ints | Floats | np.int64, whole: Ints | np.int64) -> Floats:
+    """Return part / whole, with 0 / 0 as 0."""
+    return np.asarray(part, np.float64) / np.maximum(whole, 1)
+
+
+def share(part: np.int64, whole: np.int64) -> float:
+    """Return part / whole, with 0 / 0 as NaN: a rate among none is unknown."""
+    return float(part / whole) if whole else NAN

@@ -1,0 +1,108 @@
+"""What goes into a model: documents, labels and weights, checked, and summed by class.
+
+An error here is also a ValueError in scikit-learn's words, so that its tools know it.
+
+Secret: which arrays and sparse matrices are taken, and how rows are added up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nbspam.errors import NotTrainedError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+    Codes = NDArray[np.intp]
+    Labels = NDArray[Any]
+    Sums = Mapping[str, Array]
+
+
+class DataError(UsageError, ValueError):
+    """A UsageError that code written for scikit-learn can catch as ValueError."""
+
+
+class UnfittedError(NotTrainedError, ValueError, AttributeError):
+    """A NotTrainedError that `hasattr` and code written for scikit-learn understand."""
+
+
+def is_sparse(X: Any) -> bool:
+    """Tell a scipy sparse matrix, of whatever kind, without importing scipy."""
+    return hasattr(X, "tocsr")
+
+
+def checked_matrix(X: Any, where: str, positive: bool) -> Any:
+    """Return X as CSR or array of finite numbers, unchanged if it is one."""
+    X = X.tocsr() if is_sparse(X) else np.asarray(X)
+    if X.ndim != 2:
+        raise DataError(
+            f"{where}: Expected 2D array, got {X.ndim}D array instead; one row a document. "
+            "Reshape your data with reshape(1, -1) if it is a single one"
+        )
+    if X.dtype.kind == "c":
+        raise DataError(f"{where}: Complex data not supported; give counts")
+    if X.dtype.kind not in "biuf":
+        X = X.astype(np.float64)
+    values = X.data if is_sparse(X) else X
+    if values.size:
+        low, high = values.min(), values.max()  # NaN if any value is
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise DataError(f"{where}: Input X contains NaN or infinity; give finite counts")
+        if positive and low < 0:
+            raise DataError(f"{where}: Negative values in data passed to it; give counts")
+    return X
+
+
+def checked_labels(y: Any, n_docs: int, where: str) -> Labels:
+    """Return y as an array of one label a document."""
+    if y is None:
+        raise DataError(f"{where}: requires y to be passed, but the target y is None")
+    y = labels = np.asarray(y)
+    if y.shape != (n_docs,):
+        raise DataError(
+            f"{where}: y should be a 1d array of one label for each of {n_docs} documents, "
+            f"got an array of shape {y.shape} instead"
+        )
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise DataError(f"{where}: Input y contains NaN or infinity; give every class a name")
+    if y.dtype.kind == "f" and (y != np.floor(y)).any():
+        raise DataError(
+            f"{where}: Unknown label type: continuous; classes are names or whole numbers"
+        )
+    return labels
+
+
+def checked_weight(sample_weight: Any, n_docs: int, where: str) -> Array | None:
+    """Return the weights as float64, one a document, or None if there are none."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n_docs,) or not (np.isfinite(weight) & (weight >= 0)).all():
+        raise DataError(
+            f"{where}: sample_weight must be one finite number, 0 or more, for each of "
+            f"{n_docs} documents"
+        )
+    return weight
+
+
+def sums_by_class(X: Any, code: Codes, weight: Array | None, n_classes: int) -> Array:
+    """Return the weighted sums of the rows of each class, shape (n_classes, n_features).
+
+    X: checked; code: (n_docs,) the class of each row.
+    """
+    n_docs, n_features = X.shape
+    if is_sparse(X):
+        length = np.diff(X.indptr)
+        cell = np.repeat(code * n_features, length) + X.indices
+        value = X.data if weight is None else X.data * np.repeat(weight, length)
+        total = np.bincount(cell, value, n_classes * n_features)
+        return np.asarray(total.reshape(n_classes, n_features), dtype=np.float64)
+    member = np.zeros((n_classes, n_docs))
+    member[code, np.arange(n_docs)] = 1.0 if weight is None else weight
+    return np.asarray(member @ X)

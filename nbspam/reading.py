@@ -1,0 +1,55 @@
+"""Items to messages, read as a model's settings say.
+
+Secret: that not everything to be classified is mail.
+"""
+
+import re
+from collections.abc import Iterable
+
+from nbspam.errors import InputError
+from nbspam.message import Field, Message, parse_message, plain_text
+from nbspam.settings import Settings
+from nbspam.sources import Item, Skipped
+
+# A chunk is what one process works on between two messages to its parent.
+CHUNK_ITEMS = 512
+CHUNK_BYTES = 8 << 20
+_NOT_WORD = re.compile(r"[^\w]")
+
+
+def read_message(item: Item, settings: Settings) -> Message:
+    """Return an item's fields; raises InputError."""
+    data = item.read()
+    if settings.reading == "latin1":
+        # Lower case before cutting: the token table folds ASCII only.
+        text = _NOT_WORD.sub(" ", data.decode("latin-1").lower())
+        return Message((Field("body", text.encode()),), ())
+    if item.is_text or settings.reading == "text":
+        return plain_text(data)
+    return parse_message(data)
+
+
+def read_messages(
+    items: Iterable[Item], settings: Settings
+) -> tuple[list[Item], list[Message], list[Skipped]]:
+    """Return items that could be read, their messages, and those that could not."""
+    read, messages, skipped = [], [], []
+    for item in items:
+        try:
+            messages.append(read_message(item, settings))
+        except InputError as error:
+            skipped.append(Skipped(item.name, str(error)))
+        else:
+            read.append(item)
+    return read, messages, skipped
+
+
+def read_labelled(
+    items: Iterable[Item], settings: Settings
+) -> tuple[list[Item], list[Message], list[Skipped]]:
+    """Return the same for items with a label; those without are skipped."""
+    items = list(items)
+    unlabelled = [Skipped(item.name, "no label") for item in items if item.label is None]
+    labelled = (item for item in items if item.label is not None)
+    read, messages, unread = read_messages(labelled, settings)
+    return read, messages, unlabelled + unread
