@@ -18,6 +18,8 @@ from pathlib import Path
 
 PYTHON = sys.executable
 NBSPAM = [PYTHON, "-m", "nbspam"]
+# Compiled modules are kept, as they are in any installation.
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 SKLEARN = [PYTHON, str(Path(__file__).with_name("peer_sklearn.py"))]
 
 
@@ -41,7 +43,9 @@ def run(command: list[str], stdin: bytes | str) -> int:
     with tempfile.TemporaryFile() as source:
         source.write(stdin.encode() if isinstance(stdin, str) else stdin)
         source.seek(0)
-        child = subprocess.Popen(command, stdin=source, stdout=subprocess.DEVNULL)
+        child = subprocess.Popen(
+            command, stdin=source, stdout=subprocess.DEVNULL, env=ENVIRONMENT
+        )
         _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode not in (0, 1, 2):

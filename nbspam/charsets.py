@@ -21,8 +21,6 @@ _SUPERSET = {
     "iso8859-1": "cp1252",
     "latin1": "cp1252",
     "latin-1": "cp1252",
-    "ascii": "cp1252",
-    "us-ascii": "cp1252",
     "ks_c_5601-1987": "cp949",
     "euc-kr": "cp949",
     "shift_jis": "cp932",
@@ -34,22 +32,33 @@ _SUPERSET = {
 }
 # Charsets in which bytes below 128 do not always mean ASCII.
 _NOT_ASCII = ("utf-16", "utf16", "utf-32", "utf32", "iso-2022", "iso2022", "hz")
+# Byte order marks; the longer first.  A charset of single bytes may begin with these bytes.
+_MARKS = {
+    b"\xff\xfe\0\0": "utf-32",
+    b"\0\0\xfe\xff": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
+_MARKED = tuple(_MARKS)
+_MAX_NAME = 40  # characters of a charset's
 _MOSTLY = 0.7  # of the characters beyond ASCII being common Han says: this is Chinese
 _SAMPLE = 4096
 
 
 def to_utf8(data: bytes, declared: str | None) -> tuple[bytes, str | None]:
     """Return the text as UTF-8, and a defect if the declared charset did not serve."""
-    if data[:4] in (b"\xff\xfe\0\0", b"\0\0\xfe\xff") or data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        codec = "utf-32" if data[:4] in (b"\xff\xfe\0\0", b"\0\0\xfe\xff") else "utf-16"
+    name = (declared or "")[:_MAX_NAME].strip(" \"'").lower()
+    if data.startswith(_MARKED) and (not name or name.startswith("utf")):
+        codec = next(codec for mark, codec in _MARKS.items() if data.startswith(mark))
         return _utf8(data.decode(codec, "replace")), None
-    name = (declared or "").strip(" \"'").lower()
     if not name or name in ("utf-8", "utf8"):
         return _believe_utf8(data.removeprefix(b"\xef\xbb\xbf"), bool(name))
     if data.isascii() and not name.startswith(_NOT_ASCII):
         return data, None if _KNOWN.fullmatch(name) else "charset-unknown"
     if not _KNOWN.fullmatch(name):
         return _guess(data), "charset-unknown"
+    if name.endswith("ascii"):  # and bytes beyond it
+        return _guess(data), "charset-wrong"
     try:
         return _utf8(data.decode(_SUPERSET.get(name, name))), None
     except LookupError:

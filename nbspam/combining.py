@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from nbspam.counts import CountTable, Floats
 from nbspam.tokenizer import GROUPS, Integers
 
+# 32 bits in training, which holds millions of entries.
+Indices = NDArray[np.int32] | NDArray[np.int64]
+
 # E-002 chose these constants, the same for all corpora.
 ALPHA = 0.03  # Lidstone's addend to the presence of a token in a class
 BAND = 2.0  # nats: tokens that say less are ignored
@@ -28,7 +31,6 @@ RATE, BIAS_RATE = 8.0, 0.2  # step sizes of the layer of corrections
 NEAR = 0.005  # a message whose probability is this far from the truth corrects the layer
 PASSES = 5
 HAM_STEP = 1.5  # ham called spam moves the layer this much further
-_LAYER_GROUPS = tuple(GROUPS.index(name) for name in ("text", "route", "web"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,8 @@ class Entries:
     """Which known tokens stand in which messages: one entry for each pair, no repeats."""
 
     n_docs: int
-    documents: Integers  # (nnz,)
-    columns: Integers  # (nnz,)
+    documents: Indices  # (nnz,)
+    columns: Indices  # (nnz,)
     groups: NDArray[np.uint8]  # (nnz,)
 
 
@@ -67,7 +69,7 @@ def log_odds(feature_count: Floats, class_count: Floats, left_out: int | None = 
     return np.asarray(odds)
 
 
-def group_means(entries: Entries, odds: Floats) -> Floats:
+def group_means(entries: Entries, odds: Floats | NDArray[np.float32]) -> Floats:
     """Return damped means of the entries' log-odds, shape (n_docs, n_groups).
 
     odds: (nnz,); zeros do not count.
@@ -81,8 +83,13 @@ def group_means(entries: Entries, odds: Floats) -> Floats:
 
 def layer_scale(entries: Entries) -> Floats:
     """Return one over the root of each message's number of tokens in the layer."""
-    member = np.isin(entries.groups, _LAYER_GROUPS)
-    return np.asarray(1 / np.sqrt(np.bincount(entries.documents, member, entries.n_docs) + 1e-9))
+    number = np.bincount(entries.documents, in_layer(entries), entries.n_docs)
+    return np.asarray(1 / np.sqrt(np.maximum(number, 1)))
+
+
+def in_layer(entries: Entries) -> NDArray[np.bool_]:
+    """Return which entries the layer of corrections holds, shape (nnz,)."""
+    return np.asarray(entries.groups != GROUPS.index("pairs"))
 
 
 def scores(combination: Combination, entries: Entries, odds: Floats) -> Floats:
@@ -94,9 +101,7 @@ def scores(combination: Combination, entries: Entries, odds: Floats) -> Floats:
     correction = combination.correction[entries.columns]
     corrected = np.bincount(entries.documents, correction, entries.n_docs)
     return np.asarray(
-        means @ combination.worth[:-1]
-        + combination.worth[-1]
-        + corrected * np.minimum(layer_scale(entries), 1.0)
+        means @ combination.worth[:-1] + combination.worth[-1] + corrected * layer_scale(entries)
     )
 
 
@@ -105,21 +110,31 @@ def fit(table: CountTable, entries: Entries, y: Integers) -> Combination:
 
     table: counts of two classes, those of the messages among them.  y: (n_docs,) 0 or 1.
     """
-    touched, place = np.unique(entries.columns, return_inverse=True)
-    count = table.feature_count[touched]
-    by_class = np.stack([log_odds(count, table.class_count, label) for label in (0, 1)])
-    means = group_means(entries, by_class[y[entries.documents], place])
-    worth = _worth(means, y)
+    count, n = table.feature_count, table.class_count
+    odds = np.zeros(len(entries.columns), np.float32)
+    for label in (0, 1):
+        own = y[entries.documents] == label
+        odds[own] = log_odds(count, n, label)[entries.columns[own]]
+    means = group_means(entries, odds)
+    worth = fit_worth(means, y)
     score = means @ worth[:-1] + worth[-1]
     correction, constant = _corrections(entries, y, score, len(table.vocabulary), table.classes)
     worth[-1] += constant
     return Combination(worth, correction)
 
 
-def _worth(means: Floats, y: Integers) -> Floats:
-    """Fit ridge logistic regression by Newton steps; shape (n_groups + 1,)."""
+def prior_worth() -> Floats:
+    """Return what groups' means are taken to be worth before anything is known."""
+    return np.append(np.full(len(GROUPS), PRIOR_WORTH), 0.0)
+
+
+def fit_worth(means: Floats, y: Integers) -> Floats:
+    """Fit ridge logistic regression by Newton steps; shape (n_groups + 1,).
+
+    means: (n_docs, n_groups) of messages that do not count in them.  y: (n_docs,) 0 or 1.
+    """
     design = np.column_stack([means, np.ones(len(y))])
-    prior = np.append(np.full(means.shape[1], PRIOR_WORTH), 0.0)
+    prior = prior_worth()
 
     def loss(worth: Floats) -> float:
         z = design @ worth
@@ -144,32 +159,55 @@ def _corrections(
     entries: Entries, y: Integers, score: Floats, n_features: int, classes: tuple[str, ...]
 ) -> tuple[NDArray[np.float32], float]:
     """Return corrections of tokens, and of the constant, from messages nearly wrong."""
-    member = np.isin(entries.groups, _LAYER_GROUPS)
-    order = np.flatnonzero(member)
-    order = order[np.argsort(entries.documents[order], kind="stable")]
-    bounds = np.searchsorted(entries.documents[order], np.arange(entries.n_docs + 1))
-    columns = entries.columns[order]
+    member = in_layer(entries)
+    documents, columns = entries.documents[member], entries.columns[member]
     scale = layer_scale(entries)
     correction = np.zeros(n_features, np.float32)
     constant = 0.0
-    ham_step = HAM_STEP if classes == ("ham", "spam") else 1.0
     shuffled = np.random.default_rng(1).permutation(len(y))
-    summed = np.zeros(entries.n_docs)
     for _ in range(PASSES):
-        if len(columns):
-            summed = np.add.reduceat(np.append(correction[columns], 0), bounds[:-1])
-            summed[bounds[:-1] == bounds[1:]] = 0
-        z = score + constant + scale * summed
-        near = np.abs(y - probability(z)) > NEAR
+        summed = np.bincount(documents, correction[columns], entries.n_docs)
+        near = np.abs(y - probability(score + constant + scale * summed)) > NEAR
+        own = _columns_of(near, documents, columns)
         for i in shuffled[near[shuffled]].tolist():
-            own = columns[bounds[i] : bounds[i + 1]]
-            z_i = score[i] + constant + scale[i] * correction[own].sum()
-            error = float(y[i] - probability(z_i))
-            if abs(error) > NEAR:
-                error *= ham_step if error < 0 else 1.0
-                correction[own] += RATE * scale[i] * error
-                constant += BIAS_RATE * error
+            z = score[i] + constant + scale[i] * correction[own[i]].sum()
+            constant += correct(correction, own[i], scale[i], z, y[i], classes)
     return correction, constant
+
+
+def correct(
+    correction: NDArray[np.float32],
+    own: Indices,
+    scale: float,
+    score: float,
+    truth: int,
+    classes: tuple[str, ...],
+) -> float:
+    """Correct one message's tokens in place; return the correction of the constant.
+
+    own: the message's columns in the layer.  Nothing moves unless it is nearly wrong.
+    """
+    error = float(truth - probability(score))
+    if abs(error) <= NEAR:
+        return 0.0
+    if error < 0 and classes == ("ham", "spam"):
+        error *= HAM_STEP
+    correction[own] += RATE * scale * error
+    return BIAS_RATE * error
+
+
+def _columns_of(
+    chosen: NDArray[np.bool_], documents: Indices, columns: Indices
+) -> dict[int, Indices]:
+    """Return the columns of each chosen document; chosen: (n_docs,)."""
+    entry = np.flatnonzero(chosen[documents])
+    entry = entry[np.argsort(documents[entry], kind="stable")]
+    which = np.flatnonzero(chosen)
+    bounds = np.searchsorted(documents[entry], which).tolist() + [len(entry)]
+    return {
+        document: columns[entry[start:end]]
+        for document, start, end in zip(which.tolist(), bounds, bounds[1:], strict=False)
+    }
 
 
 def probability(log_odds: Any) -> Any:

@@ -23,7 +23,7 @@ WEIGHTINGS = (PRESENCE, COUNTS, UNIT_LENGTH)
 # (below 2**23) have no rounding error and do not depend on the order of addition.
 _GRAIN = 2.0**-30
 # Merging many tables at once sorts each row once per level instead of once per table.
-_FAN_IN = 16
+_FAN_IN = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,26 @@ Secret: how a value may be spelt.
 
 import re
 from binascii import Error, a2b_base64, a2b_qp
-from urllib.parse import unquote_to_bytes
+from itertools import groupby
 
 from nbspam.charsets import to_utf8
 
-_LINE = re.compile(rb"^([!-9;-~]{1,200})[ \t]*:[ \t]*(.*(?:\n[ \t].*)*)", re.MULTILINE)
-_FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}[ \t]*:")
-_WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?([^?]*)\?=")
-_BETWEEN_WORDS = re.compile(rb"\?=[ \t\n]+=\?")
-_PARAMETER = re.compile(rb";\s*([a-zA-Z][\w.-]*\*?\d*\*?)\s*=\s*(?:\"([^\"]*)\"?|([^\s;]*))")
+_LINE = re.compile(rb"\n([!-9;-~]{1,200}+)[ \t]*+:")
+_FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
+_NO_HEADER = re.compile(rb"\n(?![ \t]|[!-9;-~]{1,200}+[ \t]*+:)")
+# The text may hold question marks, though RFC 2047 forbids them.
+_WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?(.*?)\?=")
+_WORDS = re.compile(rb"(?:=\?[^?\s]{1,60}\?[bBqQ]\?.*?\?=)++")
+_BETWEEN_WORDS = re.compile(rb"\?=[ \t\n]++=\?")
+_PARAMETER = re.compile(
+    rb"[;\s]([a-zA-Z][\w.-]*+(?:\*\d{0,3}\*?)?)\s*+=\s*+"
+    rb"(?:\"([^\"\\]*+(?:\\.[^\"\\]*+)*+)|([^\s;\"]*+))"
+)
+_QUOTED_PAIR = re.compile(rb"\\(.)")
 _NOT_BASE64 = bytes(
     set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 )
+_MAX_PADS = 100  # in the midst of base64, each followed by more
 
 
 def looks_like_header(data: bytes) -> bool:
@@ -24,33 +32,65 @@ def looks_like_header(data: bytes) -> bool:
     return _FIRST_LINE.match(data) is not None
 
 
-def header_lines(block: bytes) -> list[tuple[bytes, bytes]]:
-    """Return (name, value with its folds) of every line; junk is passed over."""
-    return _LINE.findall(block)
+def header_lines(block: bytes) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    """Return (name, value with its folds) of every header, and what follows them.
+
+    A line that is no header ends them, as it does for those who deliver mail.
+    """
+    block = b"\n" + block
+    n_lines = block.count(b"\n") - block.count(b"\n ") - block.count(b"\n\t")
+    pieces = _LINE.split(block)
+    rest = b""
+    if 2 * n_lines + 1 != len(pieces) and (end := _NO_HEADER.search(block)):
+        rest = block[end.end() :]
+        pieces = _LINE.split(block[: end.start()])
+    return list(zip(pieces[1::2], pieces[2::2], strict=True)), rest
+
+
+def unfold(value: bytes) -> bytes:
+    """Return a header's value on one line."""
+    return value.replace(b"\n", b"").strip()
+
+
+def is_plain(value: bytes) -> bool:
+    """Tell whether a value, or a block of them, is what it says, with nothing to decode."""
+    return value.isascii() and b"=?" not in value and b"\x1b" not in value
 
 
 def decode_value(value: bytes) -> bytes:
-    """Return a header's value as UTF-8, unfolded, with encoded words decoded."""
-    if b"\n" in value:
-        value = value.replace(b"\n", b"") if b"=?" not in value else value
-    if b"=?" in value:
-        value = _BETWEEN_WORDS.sub(b"?==?", value).replace(b"\n", b"")
-        value = _WORD.sub(_decode_word, value)
-    return value if value.isascii() else to_utf8(value, None)[0]
+    """Return an unfolded value as UTF-8, with encoded words decoded."""
+    if is_plain(value):
+        return value
+    value = to_utf8(value, None)[0]
+    # Nothing behind the last end of a word is looked at: else every beginning of one
+    # that never ends would be followed to the end of the value.
+    words, end, rest = _BETWEEN_WORDS.sub(b"?==?", value).rpartition(b"?=")
+    return _WORDS.sub(_decode_words, words + end) + rest
 
 
-def _decode_word(match: re.Match[bytes]) -> bytes:
-    charset, encoding, text = match.groups()
-    if encoding in b"bB":
-        data = decode_base64(text)
-    else:
-        data = a2b_qp(text, header=True)
-    # RFC 2231 allows a language behind the charset.
-    return to_utf8(data, charset.partition(b"*")[0].decode("latin-1"))[0]
+def _decode_words(match: re.Match[bytes]) -> bytes:
+    """Return adjacent words decoded; a character may begin in one and end in the next."""
+    decoded = []
+    for charset, words in groupby(_WORD.findall(match.group()), lambda word: word[0].lower()):
+        data = b"".join(_decode_word(encoding, text) for _, encoding, text in words)
+        # RFC 2231 allows a language behind the charset.
+        decoded.append(to_utf8(data, charset.partition(b"*")[0].decode("latin-1"))[0])
+    return b"".join(decoded)
+
+
+def _decode_word(encoding: bytes, text: bytes) -> bytes:
+    return decode_base64(text) if encoding in b"bB" else a2b_qp(text, header=True)
 
 
 def decode_base64(text: bytes) -> bytes:
     """Return what base64 encodes, however broken: strangers ignored, padding supplied."""
+    if b"=" not in text.rstrip(b"= \n"):
+        return _decode_run(text)
+    # Padding ends the data for some readers and not for others: read on behind it.
+    return b"".join(map(_decode_run, text.split(b"=", _MAX_PADS)))
+
+
+def _decode_run(text: bytes) -> bytes:
     try:
         return a2b_base64(text)
     except Error:
@@ -60,22 +100,32 @@ def decode_base64(text: bytes) -> bytes:
 
 
 def parameters(value: bytes) -> dict[str, bytes]:
-    """Return the parameters of a Content-Type or -Disposition, by lower-case name, UTF-8."""
-    if b";" not in value:
-        return {}
+    """Return the parameters of an unfolded Content-Type or -Disposition, by lower-case name.
+
+    What RFC 2231 encodes comes as UTF-8, other values as they stand.
+    """
     found: dict[str, bytes] = {}
-    for raw, quoted, bare in _PARAMETER.findall(
-        b";" + value.partition(b";")[2].replace(b"\n", b"")
-    ):
-        name, star, rest = raw.decode("latin-1").lower().partition("*")
-        text = quoted or bare
-        if star:  # RFC 2231: name*=charset'language'%41, or name*0=…; name*1=…
-            if raw.endswith(b"*") and text.count(b"'") >= 2 and rest in ("", "0*"):
-                charset, _, text = text.split(b"'", 2)
-                text = to_utf8(unquote_to_bytes(text), charset.decode("latin-1"))[0]
-            elif rest.endswith("*"):
-                text = unquote_to_bytes(text)
-            found[name] = found.get(name, b"") + text if rest not in ("", "0", "0*") else text
+    pieces: dict[str, list[tuple[str, bytes]]] = {}
+    for raw, quoted, bare in _PARAMETER.findall(value):
+        name, star, index = raw.decode("latin-1").lower().partition("*")
+        text = _QUOTED_PAIR.sub(rb"\1", quoted) if b"\\" in quoted else quoted or bare
+        if star:
+            pieces.setdefault(name, []).append((index, text))
         else:
-            found.setdefault(name, decode_value(text))
+            found.setdefault(name, text)
+    found.update((name, _join_pieces(several)) for name, several in pieces.items())
     return found
+
+
+def _join_pieces(pieces: list[tuple[str, bytes]]) -> bytes:
+    """Return the value of name*=charset'language'%41, or of name*0*=…; name*1=… and so on."""
+    from urllib.parse import unquote_to_bytes
+
+    charset = b""
+    data: list[bytes] = []
+    for index, text in sorted(pieces, key=lambda piece: int(piece[0].strip("*") or 0)):
+        is_encoded = not index or index.endswith("*")
+        if is_encoded and not data and text.count(b"'") >= 2:
+            charset, _, text = text.split(b"'", 2)
+        data.append(unquote_to_bytes(text) if is_encoded else text)
+    return to_utf8(b"".join(data), charset.decode("latin-1"))[0]

@@ -17,8 +17,10 @@ from nbspam.headers import (
     decode_base64,
     decode_value,
     header_lines,
+    is_plain,
     looks_like_header,
     parameters,
+    unfold,
 )
 from nbspam.markup import read_html
 
@@ -60,15 +62,24 @@ _ORIGIN = {
     b"content-transfer-encoding": "mime",
     b"content-disposition": "mime",
 }
-_PART = {
-    name: "mime"
-    for name in (b"content-type", b"content-transfer-encoding", b"content-disposition")
-}
+_PART = dict.fromkeys(
+    (b"content-type", b"content-transfer-encoding", b"content-disposition"), "mime"
+)
 _NESTED = {b"subject": "nested", b"from": "nested", **_PART}
 # Two patterns that each begin with a literal: five times as fast as one that does not.
 _LINK = re.compile(rb"://[^\s<>\"'()\[\]{}]{1,2000}")
 _BARE_LINK = re.compile(rb"www\.[^\s<>\"'()\[\]{}]{1,2000}")
-_UUENCODED = re.compile(rb"^begin [0-7]{3,4} (.{1,200})\n((?:[ -`]{1,62}\n){2,})", re.MULTILINE)
+# Full lines only, 45 bytes in 60 characters: anything less could be words to read.
+_UUENCODED = re.compile(
+    rb"^begin [0-7]{3,4} (.{1,200})\n(?:M[ -`]{60,61}\n)++(?:[ -`]{1,61}\n){0,2}+(?:end\n)?",
+    re.MULTILINE,
+)
+_ENVELOPE = re.compile(rb"\A(?:>?From .*\n)*+\n*+")
+_HTML = re.compile(rb"\s*+<(?:html|!doctype html)", re.IGNORECASE)
+_META_CHARSET = re.compile(rb"<meta[^<>]{1,200}?charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
+_META_REACH = 1024  # bytes in which HTML must say its charset
+# Attached, these are read; other text (tables, calendars, cards) only if shown in place.
+_READ_IF_ATTACHED = (b"text/plain", b"text/html", b"text/enriched", b"text/richtext")
 
 
 @lru_cache(maxsize=4096)
@@ -142,22 +153,20 @@ class _Reader:
             self.defects.add("truncated")
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        if data.startswith((b"From ", b">From ")):
-            data = data[data.find(b"\n") + 1 :] if b"\n" in data else b""
-        data = data.lstrip(b"\n")
+        if data.startswith((b"From ", b">From ", b"\n")):
+            data = _ENVELOPE.sub(b"", data)
         if data and not looks_like_header(data):
             self.defects.add("no-headers")
-            self.add_text(
-                data, None, is_html=data[:200].lstrip()[:5].lower() in (b"<html", b"<!doc")
-            )
+            self.add_text(data, "", is_html=_HTML.match(data) is not None)
             return
         self.read_part(_Part(data, 0), _ORIGIN)
-        for count in range(MAX_PARTS):
-            if not self.stack:
-                return
+        count = 0
+        while self.stack and count < MAX_PARTS:
             part = self.stack.pop()
             self.read_part(part, _NESTED if part.is_nested else _PART)
-        self.defects.add("too-many-parts")
+            count += 1
+        if self.stack:
+            self.defects.add("too-many-parts")
 
     def read_part(self, part: _Part, origins: dict[bytes, str]) -> None:
         """Read headers and body of a message or of one of its parts."""
@@ -165,50 +174,60 @@ class _Reader:
         if len(head) > MAX_HEADERS:
             head = head[:MAX_HEADERS]
             self.defects.add("headers-truncated")
-        is_plain = head.isascii() and b"=?" not in head
+        as_it_is = is_plain(head)
         values: dict[str, list[bytes]] = {}
         content: dict[bytes, bytes] = {}
         names = []
-        for raw, value in header_lines(head):
+        lines, rest = header_lines(head)
+        for raw, value in lines:
             name, counts = _known_name(raw)
-            if name in _PART:
-                content.setdefault(name, value)
             if counts:
                 names.append(name)
             if (origin := origins.get(name)) is not None:
-                value = value if is_plain else decode_value(value)
-                values.setdefault(origin, []).append(value)
+                value = unfold(value)
+                if origin == "mime":
+                    content.setdefault(name, value)
+                text = value if as_it_is else decode_value(value)
+                values.setdefault(origin, []).append(text)
         if origins is _ORIGIN:
             values["header"] = names
         self.fields.extend(Field(origin, b"\n".join(found)) for origin, found in values.items())
+        if rest:
+            self.defects.add("no-blank-line")
+            body = part.data[len(head) - len(rest) :]
         self.read_body(body, content, part)
 
     def read_body(self, body: bytes, content: dict[bytes, bytes], part: _Part) -> None:
         """Read a body of any type: text, parts, a message, or none of these."""
-        value = content.get(b"content-type", part.default_type)
-        kind = value.partition(b";")[0].strip().lower()
-        encoding = content.get(b"content-transfer-encoding", b"").strip().lower()
+        value = content.get(b"content-type") or part.default_type
+        kind = _first_word(value)
+        encoding = _first_word(content.get(b"content-transfer-encoding", b""))
         settings = parameters(value)
         disposition = content.get(b"content-disposition", b"")
         filename = parameters(disposition).get("filename") or settings.get("name")
         if filename:
-            self.fields.append(Field("filename", filename))
+            self.fields.append(Field("filename", decode_value(filename)))
         if kind.startswith(b"multipart/"):
             self.read_multipart(body, settings.get("boundary"), kind, part)
         elif kind == b"message/rfc822":
             self.push([_Part(_decode(body, encoding), part.depth + 1, is_nested=True)])
         elif kind.startswith((b"text/", b"message/")) or b"/" not in kind:
-            charset = settings.get("charset", b"").decode("latin-1")
-            self.add_text(self.decode_text(body, encoding), charset, kind == b"text/html")
+            if kind not in _READ_IF_ATTACHED and disposition[:10].lower() == b"attachment":
+                return
+            data = self.decode_text(body, encoding)
+            is_html = kind == b"text/html" or not (content or _HTML.match(data) is None)
+            self.add_text(data, settings.get("charset", b"").decode("latin-1"), is_html)
 
     def read_multipart(
         self, body: bytes, boundary: bytes | None, kind: bytes, part: _Part
     ) -> None:
         """Push the parts of a multipart body; without a boundary it is text."""
-        parts = _parts(body, boundary) if boundary else []
+        parts, goes_on = _parts(body, boundary) if boundary else ([], False)
+        if goes_on:
+            self.defects.add("parts-after-end")
         if not parts:
             self.defects.add("no-boundary")
-            self.add_text(self.decode_text(body, b""), None, is_html=False)
+            self.add_text(body, "", is_html=False)
             return
         default = b"message/rfc822" if kind == b"multipart/digest" else b"text/plain"
         self.push([_Part(data, part.depth + 1, default) for data in parts])
@@ -228,12 +247,14 @@ class _Reader:
             body = body[:most]
         return _decode(body, encoding)
 
-    def add_text(self, data: bytes, charset: str | None, is_html: bool) -> None:
+    def add_text(self, data: bytes, charset: str, is_html: bool) -> None:
         """Add text to the body, with its links; HTML is taken apart."""
         if len(data) > self.budget:
             self.defects.add("truncated")
             data = data[: self.budget]
         self.budget -= len(data)
+        if is_html and not charset and (meta := _META_CHARSET.search(data[:_META_REACH])):
+            charset = meta[1].decode("latin-1")
         text, defect = to_utf8(data, charset)
         if defect is not None:
             self.defects.add(defect)
@@ -256,6 +277,12 @@ class _Reader:
         return b"\n"
 
 
+def _first_word(value: bytes) -> bytes:
+    """Return the media type or the encoding that a value begins with, in lower case."""
+    words = value.partition(b";")[0].split(None, 1)
+    return words[0].lower() if words else b""
+
+
 def _split(data: bytes) -> tuple[bytes, bytes]:
     """Return headers and body; a part may begin with the blank line."""
     if data.startswith(b"\n"):
@@ -264,20 +291,29 @@ def _split(data: bytes) -> tuple[bytes, bytes]:
     return head, body
 
 
-def _parts(body: bytes, boundary: bytes) -> list[bytes]:
-    """Return what stands between the boundary's lines; an end line may be missing."""
+def _parts(body: bytes, boundary: bytes) -> tuple[list[bytes], bool]:
+    """Return what stands between the boundary's lines, and whether the end line lies.
+
+    The line that ends all parts may be missing, or be followed by parts all the same.
+    """
     delimiter = b"\n--" + boundary.rstrip()
-    parts: list[bytes] = []
-    for chunk in (b"\n" + body).split(delimiter)[1:]:
+    before, *chunks = (b"\n" + body).split(delimiter)
+    part = [before]
+    parts: list[list[bytes]] = []
+    has_ended = goes_on = False
+    for chunk in chunks:
         line, _, rest = chunk.partition(b"\n")
         tail = line.strip()
         if not tail:
-            parts.append(rest)
+            part = [rest]
+            parts.append(part)
+            goes_on |= has_ended
         elif tail == b"--":
-            break
-        elif parts:  # a longer boundary that begins like this one
-            parts[-1] += delimiter + chunk
-    return parts
+            part = [rest]
+            has_ended = True
+        else:  # a longer boundary that begins like this one
+            part += (delimiter, chunk)
+    return [b"".join(part) for part in parts[: MAX_PARTS + 1]], goes_on
 
 
 def _decode(body: bytes, encoding: bytes) -> bytes:

@@ -7,6 +7,7 @@ characters, since they have no spaces; everything that is no letter, mark or dig
 Secret: what two spellings must share to be the same token.
 """
 
+import re
 import unicodedata
 from functools import cache
 from typing import Any
@@ -18,19 +19,29 @@ _LOOK_ALIKES = str.maketrans(
 )
 
 
+# Most text that is not ASCII is Western European: one quick look spares it the slow ones.
+_FULLWIDTH = re.compile("[\uff21-\uff3a\uff41-\uff5a]{2}")
+_OTHER_ALPHABET = re.compile("[\u0370-\u03ff\u0400-\u052f\u1f00-\u1fff]")
+
+
 @cache
 def _patterns() -> dict[str, Any]:
     """Compile what needs the regex module, when the first text asks for it."""
     import regex
 
-    invisible = r"[\p{Cf}\u034f\u115f\u1160\u17b4\u17b5\u3164\ufe00-\ufe0f]+"
+    invisible = (
+        r"[\p{Cf}\u034f\u115f\u1160\u17b4\u17b5\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]++"
+    )
+    other = r"[\p{Cyrillic}\p{Greek}]"
+    letter = r"[\p{Latin}\p{Cyrillic}\p{Greek}\d]"
     return {
+        # Sorting marks takes quadratic time; no script stacks thirty.
+        "marks": regex.compile(r"(\p{M}{30})\p{M}++"),
         "invisible": regex.compile(invisible),
         "split": regex.compile(f"[A-Za-z]{invisible}[A-Za-z]"),
-        "fullwidth": regex.compile("[\uff21-\uff3a\uff41-\uff5a]{2}"),
         "mixed": regex.compile(
-            r"[\p{Latin}\d]*(?:\p{Latin}[\p{Cyrillic}\p{Greek}]|[\p{Cyrillic}\p{Greek}]\p{Latin})"
-            r"[\p{Latin}\p{Cyrillic}\p{Greek}\d]*"
+            rf"(?<!{letter})(?=\d*+(?:\p{{Latin}}[\p{{Latin}}\d]*+{other}"
+            rf"|{other}[\p{{Cyrillic}}\p{{Greek}}\d]*+\p{{Latin}})){letter}++"
         ),
         "spaceless": regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}ー々]+"),
         "other": regex.compile(r"[^\p{L}\p{M}\p{N}\x00-\x7f]+"),
@@ -57,15 +68,18 @@ def _normal_form(original: str) -> tuple[str, tuple[str, ...]]:
     """Return lines in normal form, as many as there were, and facts."""
     patterns = _patterns()
     facts = []
-    if patterns["split"].search(original):
-        facts.append("zero-width")
-    if patterns["fullwidth"].search(original):
-        facts.append("fullwidth")
     visible = patterns["invisible"].sub("", original)
+    if visible != original and patterns["split"].search(original):
+        facts.append("zero-width")
+    if _FULLWIDTH.search(original):
+        facts.append("fullwidth")
+    visible = patterns["marks"].sub(r"\1", visible)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
-    latin = patterns["mixed"].sub(_to_latin, folded)
-    if latin != folded:
-        facts.append("homoglyph")
+    latin = folded
+    if _OTHER_ALPHABET.search(folded):
+        latin = patterns["mixed"].sub(_to_latin, folded)
+        if latin != folded:
+            facts.append("homoglyph")
     words: str = patterns["other"].sub(" ", latin)
     cut: str = patterns["spaceless"].sub(_to_pairs, words)
     return cut, tuple(sorted(facts))

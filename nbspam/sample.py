@@ -17,7 +17,7 @@ from nbspam.combining import Entries
 from nbspam.tokenizer import Integers, Keys, TokenBatch
 from nbspam.vocabulary import Vocabulary
 
-MAX_SAMPLE = 20_000  # messages
+MAX_SAMPLE = 8_000  # messages
 _MULTIPLY = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -81,12 +81,12 @@ def entries_of(
     samples: Sequence[Sample], vocabulary: Vocabulary, classes: tuple[str, ...]
 ) -> tuple[Entries, Integers]:
     """Return the samples' entries over a model's columns, and y (n_docs,)."""
-    documents, columns = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    documents, columns = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
     n_docs = 0
     for sample in samples:
-        column = vocabulary.columns(sample.keys)[sample.columns]
+        column = vocabulary.columns(sample.keys).astype(np.int32)[sample.columns]
         known = column >= 0
-        documents.append(sample.documents[known] + np.int64(n_docs))
+        documents.append(sample.documents[known] + np.int32(n_docs))
         columns.append(column[known])
         n_docs += len(sample.labels)
     labels = np.concatenate([np.empty(0, np.str_), *(sample.labels for sample in samples)])

@@ -1,0 +1,43 @@
+"""Peak memory of training on a corpus, and on one ten times as large.
+
+usage: python benchmarks/memory.py CORPUS [--times 10]
+
+CORPUS is a folder with ham/ and spam/.  The large one is made by repetition under new
+names (links, so that it takes no room).  Memory should follow the vocabulary and the
+sample of messages that is kept, not the number of messages.
+"""
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+
+from speed import NBSPAM, run
+
+
+def repeat(corpus: Path, times: int, to: Path) -> None:
+    for name in ("ham", "spam"):
+        (to / name).mkdir(parents=True)
+        for path in (corpus / name).iterdir():
+            for n in range(times):
+                os.symlink(path.resolve(), to / name / f"{n}-{path.name}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpus", type=Path, nargs="?", default=Path("corpora/mail"))
+    parser.add_argument("--times", type=int, default=10)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as work:
+        large = Path(work) / "large"
+        repeat(options.corpus, options.times, large)
+        model = str(Path(work) / "m.nbspam")
+        for name, corpus in (("once", options.corpus), (f"{options.times} times", large)):
+            n = sum(len(os.listdir(corpus / label)) for label in ("ham", "spam"))
+            peak = run([*NBSPAM, "train", "-m", model, str(corpus)], b"")
+            size = os.path.getsize(model)
+            print(f"{name:10}{n:9,} messages{peak / 1e6:8.0f} MB peak{size / 1e6:8.1f} MB model")
+
+
+if __name__ == "__main__":
+    main()

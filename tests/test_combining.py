@@ -1,0 +1,113 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.combining import (
+    ALPHA,
+    BAND,
+    DAMPING,
+    Combination,
+    Entries,
+    fit,
+    group_means,
+    layer_scale,
+    log_odds,
+    probability,
+    scores,
+)
+from nbspam.counts import count_batch
+from nbspam.message import Field, Message
+from nbspam.sample import entries_of, sample_batch
+from nbspam.tokenizer import GROUPS, TokenSettings, tokenize
+
+TEXT = GROUPS.index("text")
+WORDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6).map(" ".join)
+DOCUMENTS = st.lists(st.tuples(WORDS, WORDS, st.sampled_from(["ham", "spam"])), min_size=2, max_size=25)
+
+
+def counted(documents):
+    """Return table, entries and y of (subject, sender, label) triples."""
+    messages = [
+        Message((Field("subject", subject.encode()), Field("from", sender.encode())), ())
+        for subject, sender, _ in documents
+    ]
+    labels = [label for *_, label in documents] + ["ham", "spam"]
+    batch = tokenize([*messages, Message((), ()), Message((), ())], TokenSettings())
+    table = count_batch(batch, labels, "presence")
+    return table, *entries_of([sample_batch(batch, labels)], table.vocabulary, table.classes)
+
+
+def test_log_odds_worked_by_hand():
+    # 10 ham and 20 spam; one token in 0 ham and 4 spam, one in 5 and 10, one in none.
+    odds = log_odds(np.array([[0, 4], [5, 10], [0, 0]]), np.array([10, 20]))
+
+    strong = np.log((4 + ALPHA) / (20 + 2 * ALPHA) / (ALPHA / (10 + 2 * ALPHA)))
+    assert strong > BAND
+    assert odds == pytest.approx([strong, 0, 0])
+
+
+def test_leaving_a_document_out_is_counting_without_it():
+    count, n = np.array([[3, 9], [0, 1]]), np.array([10, 20])
+    without = log_odds(count - [0, 1], n - [0, 1])
+
+    assert (log_odds(count, n, left_out=1) == without).all()
+    assert count.tolist() == [[3, 9], [0, 1]]
+
+
+def test_group_means_are_damped_and_ignore_zeros():
+    entries = Entries(2, np.array([0, 0, 0]), np.arange(3), np.full(3, TEXT, np.uint8))
+    means = group_means(entries, np.array([3.0, 4.0, 0.0]))
+
+    assert means[0, TEXT] == pytest.approx(7 / (2 + DAMPING))
+    assert means.sum() == means[0, TEXT]
+
+
+@given(DOCUMENTS)
+def test_a_score_is_a_sum_over_tokens(documents):
+    table, entries, _ = counted(documents)
+    rng = np.random.default_rng(len(documents))
+    correction = rng.normal(size=len(table.vocabulary)).astype(np.float32)
+    combination = Combination(rng.normal(size=len(GROUPS) + 1), correction)
+    odds = log_odds(table.feature_count, table.class_count)[entries.columns]
+
+    total = np.full(entries.n_docs, combination.worth[-1])
+    scale = layer_scale(entries)
+    for d, j, g, w in zip(entries.documents, entries.columns, entries.groups, odds, strict=True):
+        mine = (entries.documents == d) & (entries.groups == g) & (odds != 0)
+        total[d] += combination.worth[g] * w / (mine.sum() + DAMPING) + scale[d] * correction[j]
+    assert scores(combination, entries, odds) == pytest.approx(total, abs=1e-9)
+
+
+@given(DOCUMENTS)
+def test_the_order_of_documents_is_nearly_nothing_to_the_worth_of_groups(documents):
+    (table, entries, y), (other, others, z) = counted(documents), counted(documents[::-1])
+
+    ours, theirs = fit(table, entries, y).worth[:-1], fit(other, others, z).worth[:-1]
+    assert ours == pytest.approx(theirs, abs=1e-6)
+
+
+def test_every_message_is_judged_by_the_others():
+    # A word that stands in one message only says nothing of that message itself.
+    documents = [(f"only{i} common", "x", "ham" if i % 2 else "spam") for i in range(40)]
+    table, entries, y = counted(documents)
+    combination = fit(table, entries, y)
+
+    odds = log_odds(table.feature_count, table.class_count)[entries.columns]
+    resubstituted = probability(scores(combination, entries, odds))[:40]
+    assert np.abs(combination.worth[TEXT]) < 1
+    assert ((resubstituted > 0.5) == (y[:40] == 1)).mean() > 0.9
+
+
+def test_evidence_that_separates_is_found():
+    documents = [("cheap pills now", "joe", "spam"), ("lunch on friday", "ann", "ham")] * 30
+    table, entries, y = counted(documents)
+    odds = log_odds(table.feature_count, table.class_count)[entries.columns]
+
+    p = probability(scores(fit(table, entries, y), entries, odds))[:-2]
+    assert (p[y[:-2] == 1] > 0.95).all()
+    assert (p[y[:-2] == 0] < 0.05).all()
+
+
+def test_probability_never_overflows():
+    assert probability(np.array([-1e9, 0, 1e9])) == pytest.approx([0, 0.5, 1])

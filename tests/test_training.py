@@ -1,0 +1,97 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conftest import HAM, SPAM
+from nbspam import sample, tokenizer
+from nbspam.classifier import load
+from nbspam.message import Field, Message
+from nbspam.sample import sample_batch, thin
+from nbspam.settings import PRESETS
+from nbspam.sources import read_items
+from nbspam.tokenizer import TokenSettings, tokenize
+from nbspam.training import count_items, train
+
+
+def model_bytes(tmp_path, items, settings, jobs=1):
+    path = tmp_path / "m.nbspam"
+    train(count_items(items, settings, jobs), settings).save(str(path))
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("preset", ["mail", "text", "tutorial"])
+def test_a_model_is_the_same_whatever_the_jobs_and_the_batches(
+    mails, tmp_path, monkeypatch, preset
+):
+    settings = PRESETS[preset]
+    items = [item for n in range(4) for item in read_items([str(mails)])]  # two chunks
+    one = model_bytes(tmp_path, items, settings)
+    two = model_bytes(tmp_path, items, settings, jobs=2)
+    monkeypatch.setattr(tokenizer.batches, "__defaults__", (1 << 12,))
+    small = model_bytes(tmp_path, items, settings)
+
+    assert one == two
+    assert one == small
+
+
+def test_a_model_comes_back_as_it_was(mails, tmp_path):
+    settings = PRESETS["mail"]
+    classifier = train(count_items(read_items([str(mails)]), settings), settings)
+    classifier.save(str(tmp_path / "m.nbspam"))
+    again = load(str(tmp_path / "m.nbspam"))
+
+    assert again.settings == settings
+    items = list(read_items([str(mails)]))
+    before, after = classifier.answers(items), again.answers(items)
+    assert all((a.joint == b.joint).all() for a, b in zip(before, after, strict=True))
+
+
+def test_answers_are_the_same_alone_and_in_bulk_and_on_many_cores(mails, tmp_path):
+    settings = PRESETS["mail"]
+    classifier = train(count_items(read_items([str(mails)]), settings), settings)
+    items = list(read_items([str(mails)])) * 3
+    bulk = [answer.joint for answer in classifier.answers(items)]
+
+    assert np.array_equal(bulk, [answer.joint for answer in classifier.answers(items, 2)])
+    for item, joint in list(zip(items, bulk, strict=True))[::40]:
+        (alone,) = classifier.answers([item])
+        assert alone.joint == pytest.approx(joint, abs=1e-9)
+
+
+def documents(n):
+    messages = [Message((Field("body", b"word%d" % i),), ()) for i in range(n)]
+    return sample_batch(tokenize(messages, TokenSettings()), [f"c{i % 2}" for i in range(n)])
+
+
+@given(st.permutations(range(6)))
+def test_the_messages_that_are_kept_do_not_depend_on_the_order(order):
+    parts = [documents(10 * (i + 1)) for i in range(6)]
+    kept = thin((parts[i] for i in order), limit=60)
+
+    digests = sorted(np.concatenate([part.digests for part in kept]).tolist())
+    expected = thin(parts, limit=60)
+    assert digests == sorted(np.concatenate([part.digests for part in expected]).tolist())
+    assert 0 < len(digests) <= 60
+
+
+def test_a_thinned_sample_keeps_its_messages_words():
+    whole = documents(50)
+    (part,) = thin([whole], limit=20)
+    words = {d: k for d, k in zip(whole.digests.tolist(), whole.keys[whole.columns[np.argsort(whole.documents)]].tolist(), strict=True)}
+
+    for entry in range(len(part.documents)):
+        digest = int(part.digests[part.documents[entry]])
+        assert words[digest] == int(part.keys[part.columns[entry]])
+
+
+def test_training_on_more_messages_than_are_kept_works(nbspam, folder, model, monkeypatch):
+    for n in range(60):
+        (folder / "ham" / f"{n}.eml").write_bytes(HAM + b"note %d\n" % n)
+        (folder / "spam" / f"{n}.eml").write_bytes(SPAM + b"offer %d\n" % n)
+    monkeypatch.setattr(sample.thin, "__defaults__", (40,))
+
+    assert nbspam("train", "-j", "1", folder)[0] == 0
+    assert json.loads(nbspam("classify", "--json", stdin=SPAM)[1])["label"] == "spam"
