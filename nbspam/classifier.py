@@ -15,6 +15,7 @@ import numpy as np
 from nbspam import __version__
 from nbspam.combining import Combination, Entries, log_odds, scores
 from nbspam.counts import CountTable, Floats, entry_weights
+from nbspam.decision import Rule, default_rule
 from nbspam.errors import ModelFileError
 from nbspam.message import Message
 from nbspam.modelfile import State, load_state, save_state
@@ -40,8 +41,23 @@ class Verdict:
     """What the classifier says of one item."""
 
     name: str
-    label: str  # the most probable class
+    label: str  # what the rule decides: a class, or another action such as unsure
     posterior: dict[str, float]  # 0 to 1, of every class
+    score: float | None = None  # log-odds of the last class, nats, where evidence is combined
+
+    @property
+    def probability(self) -> float:
+        """How probable the label is; where it is no class, how probable the last one is."""
+        return self.posterior.get(self.label, list(self.posterior.values())[-1])
+
+
+class Known(NamedTuple):
+    """The tokens of a batch that the model knows, and where they stand."""
+
+    columns: Integers  # (n_known,) of the model's tables
+    rows: Integers  # (nnz,) index into columns
+    documents: Integers  # (nnz,)
+    counts: Integers  # (nnz,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,28 +84,35 @@ class Classifier:
 
         Where evidence is combined, it is log P(class given document) instead.
         """
+        known = self.known(batch)
+        if self.combination is None:
+            return self._summed(batch.n_docs, known)
+        entries, odds = self.evidence(batch.n_docs, known)
+        return joint_of_log_odds(scores(self.combination, entries, odds))
+
+    def known(self, batch: TokenBatch) -> Known:
+        """Return the tokens of a batch that the model knows."""
         column = self.table.vocabulary.columns(batch.keys)
         known = column >= 0
-        column = column[known]
         times = np.diff(batch.indptr)
         entry = np.repeat(known, times)
-        documents, counts = batch.documents[entry], batch.counts[entry]
-        row = np.repeat(np.arange(len(column)), times[known])
-        if self.combination is None:
-            return self._summed(batch.n_docs, documents, row, counts, column)
-        groups = self.table.vocabulary.groups[column]
-        entries = Entries(batch.n_docs, documents, column[row], groups[row])
-        odds = log_odds(self.table.feature_count[column], self.table.class_count)
-        return joint_of_log_odds(scores(self.combination, entries, odds[row]))
+        rows = np.repeat(np.arange(np.count_nonzero(known)), times[known])
+        return Known(column[known], rows, batch.documents[entry], batch.counts[entry])
 
-    def _summed(
-        self, n_docs: int, documents: Integers, row: Integers, counts: Integers, column: Integers
-    ) -> Floats:
+    def evidence(self, n_docs: int, known: Known) -> tuple[Entries, Floats]:
+        """Return what is combined: entries, and the log-odds of their tokens (nnz,), nats."""
+        columns, rows, documents, _ = known
+        groups = self.table.vocabulary.groups[columns]
+        odds = log_odds(self.table.feature_count[columns], self.table.class_count)
+        return Entries(n_docs, documents, columns[rows], groups[rows]), odds[rows]
+
+    def _summed(self, n_docs: int, known: Known) -> Floats:
+        columns, rows, documents, counts = known
         value = entry_weights(counts, documents, self.settings.weighting)
-        weight = self.weight[column]
+        weight = self.weight[columns]
         joint = np.empty((n_docs, len(self.classes)))
         for k, constant in enumerate(self.intercept):
-            joint[:, k] = constant + np.bincount(documents, weight[row, k] * value, n_docs)
+            joint[:, k] = constant + np.bincount(documents, weight[rows, k] * value, n_docs)
         # Maximum likelihood may call a document impossible in every class: then the prior
         # is all that is known of it.
         joint[np.isneginf(joint).all(axis=1)] = self.intercept
@@ -109,16 +132,27 @@ class Classifier:
         for results in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
             yield from results
 
-    def classify(self, items: Iterable[Item], jobs: int = 1) -> Iterator["Verdict | Skipped"]:
+    def classify(
+        self, items: Iterable[Item], jobs: int = 1, rule: Rule | None = None
+    ) -> Iterator["Verdict | Skipped"]:
         """Yield a verdict for every item in order, or why it could not be read."""
         for answer in self.answers(items, jobs):
-            yield answer if isinstance(answer, Skipped) else self.verdict(answer)
+            yield answer if isinstance(answer, Skipped) else self.verdict(answer, rule)
 
-    def verdict(self, answer: "Answer") -> "Verdict":
-        """Return the most probable class, and how probable each is."""
-        probability = posterior(answer.joint[None, :])[0].tolist()
-        label = self.classes[int(answer.joint.argmax())]
-        return Verdict(answer.name, label, dict(zip(self.classes, probability, strict=True)))
+    @property
+    def rule(self) -> Rule:
+        """How probabilities become labels, unless told otherwise."""
+        return default_rule(self.classes, self.combination is not None)
+
+    def verdict(self, answer: "Answer", rule: Rule | None = None) -> "Verdict":
+        """Return what the rule (or the model's own) decides, and how probable each class is."""
+        probability = posterior(answer.joint[None, :])
+        (label,) = (rule or self.rule).labels(probability)
+        score = None
+        if self.combination is not None:
+            score = float(answer.joint[1] - answer.joint[0])
+        named = dict(zip(self.classes, probability[0].tolist(), strict=True))
+        return Verdict(answer.name, label, named, score)
 
     def save(self, path: str) -> None:
         """Write the model file; raises ModelFileError."""

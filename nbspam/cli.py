@@ -16,9 +16,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import click
 
 from nbspam import __version__
-from nbspam.errors import NbspamError
+from nbspam.errors import NbspamError, UsageError
 
-COMMANDS = ("train", "classify", "predict", "eval", "tokens", "words", "info")
+COMMANDS = ("train", "classify", "predict", "explain", "eval", "tokens", "words", "info")
 # What `--exit-code` (bogofilter's contract) says when anything at all goes wrong.
 EXIT_CODE_FAILURE = 3
 _INTERRUPTED = 130  # 128 + SIGINT, as shells say it
@@ -106,4 +106,4 @@ def _report(error: click.ClickException | NbspamError | OSError) -> int:
     # An OSError that the library did not foresee: standard output on a full disk.
     text = error.strerror or str(error) if isinstance(error, OSError) else str(error)
     click.echo(f"nbspam: {printable(text)}", err=True)
-    return 1
+    return 2 if isinstance(error, UsageError) else 1

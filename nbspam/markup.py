@@ -32,6 +32,8 @@ _ATTRIBUTE = re.compile(
     rb"\s*+=\s*+(?:\"([^\"]*+)|'([^']*+)|([^\s\"']++))",
     re.IGNORECASE,
 )
+# Python refuses numbers of thousands of digits; no character has more than seven.
+_LONG_NUMBER = re.compile(rb"(&#[xX]?+)(?=[0-9a-fA-F]{8})0*+([0-9a-fA-F]{0,7})[0-9a-fA-F]*+")
 _LINKS = frozenset((b"href", b"src", b"action", b"background"))
 _HIDING = re.compile(
     rb"display\s*+:\s*+none|visibility\s*+:\s*+hidden|mso-hide\s*+:\s*+all"
@@ -138,5 +140,7 @@ def _unescape(text: bytes) -> bytes:
         return text
     from html import unescape
 
+    if b"&#" in text:
+        text = _LONG_NUMBER.sub(rb"\1\2", text)
     text = text.replace(b"&nbsp;", b" ")  # by far the most frequent, and dear one by one
     return unescape(text.decode("utf-8", "replace")).encode("utf-8", "replace")

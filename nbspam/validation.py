@@ -4,8 +4,9 @@ Secret: documents are tokenised once and every fold's counts are taken once; wha
 trains on is the sum of the others, so ten folds cost little more than one training.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from nbspam.counts import CountTable, Floats, add_tables, subtract_table
 from nbspam.errors import InputError, UsageError
 from nbspam.evaluation import Evaluation, evaluate
 from nbspam.parallel import ordered_map
+from nbspam.progressive import arrival, date_of, progress
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_labelled
 from nbspam.resampling import stratified_folds
 from nbspam.settings import Settings
@@ -109,30 +111,73 @@ class Outcome:
     skipped: tuple[Skipped, ...]
 
 
-def judge_model(path: str, items: Iterable[Item], jobs: int = 1) -> Outcome:
-    """Return how well the model in a file does on labelled items."""
-    return _judge(load(path), items, jobs)
+def judge_model(
+    path: str, items: Iterable[Item], jobs: int = 1, rng: np.random.Generator | None = None
+) -> Outcome:
+    """Return how well the model in a file does on labelled items; rng: with intervals."""
+    return _judge(load(path), items, jobs, rng)
 
 
 def judge_split(
-    items: Iterable[Item], test_items: Iterable[Item], settings: Settings, jobs: int = 1
+    items: Iterable[Item],
+    test_items: Iterable[Item],
+    settings: Settings,
+    jobs: int = 1,
+    rng: np.random.Generator | None = None,
 ) -> Outcome:
     """Return how well a model trained on some items does on others."""
     training = count_items(items, settings, jobs)
-    outcome = _judge(train(training, settings), test_items, jobs)
+    outcome = _judge(train(training, settings), test_items, jobs, rng)
     return Outcome(outcome.evaluation, training.skipped + outcome.skipped)
 
 
 def judge_folds(
-    items: Iterable[Item], settings: Settings, k: int, seed: int, jobs: int = 1
+    items: Iterable[Item],
+    settings: Settings,
+    k: int,
+    seed: int,
+    jobs: int = 1,
+    rng: np.random.Generator | None = None,
 ) -> Outcome:
     """Return how well models trained on k - 1 folds do on the one left out."""
     data, skipped = read_corpus(items, settings, jobs)
     folds = cross_validate(data, settings, k, seed)
-    return Outcome(_evaluate(data.y, folds.joint, data.classes), skipped)
+    return Outcome(_evaluate(data.y, folds.joint, data.classes, rng), skipped)
 
 
-def _judge(classifier: Classifier, items: Iterable[Item], jobs: int) -> Outcome:
+def judge_online(
+    items: Iterable[Item],
+    settings: Settings,
+    policy: str,
+    order: str | None = None,
+    jobs: int = 1,
+    rng: np.random.Generator | None = None,
+) -> Outcome:
+    """Return how well a model does that learns from messages after answering each.
+
+    policy, order: see progressive.py.
+    """
+    dates: dict[str, float | None] = {}
+    items = _noting_dates(items, dates) if order == "date" else items
+    data, skipped = read_corpus(items, settings, jobs)
+    rows = arrival(order, data.names, data.y, [dates.get(name) for name in data.names])
+    names = tuple(data.names[row] for row in rows.tolist())
+    data = replace(data, names=names, y=data.y[rows], X=data.X[rows])
+    joint = joint_of_log_odds(progress(data, settings, policy).score)
+    return Outcome(_evaluate(data.y, joint, data.classes, rng), skipped)
+
+
+def _noting_dates(items: Iterable[Item], dates: dict[str, float | None]) -> Iterator[Item]:
+    """Yield the items as they are, after writing down when each was sent."""
+    for item in items:
+        with suppress(InputError):  # whoever reads it next reports it
+            dates[item.name] = date_of(item.read())
+        yield item
+
+
+def _judge(
+    classifier: Classifier, items: Iterable[Item], jobs: int, rng: np.random.Generator | None
+) -> Outcome:
     index = {name: k for k, name in enumerate(classifier.classes)}
     truth: list[int] = []
     joint: list[Floats] = []
@@ -152,13 +197,20 @@ def _judge(classifier: Classifier, items: Iterable[Item], jobs: int) -> Outcome:
             "eval: no message with a class the model knows"
             f" ({', '.join(classifier.classes)}); give labelled mail"
         )
-    evaluation = _evaluate(np.array(truth), np.stack(joint), classifier.classes)
+    evaluation = _evaluate(np.array(truth), np.stack(joint), classifier.classes, rng)
     return Outcome(evaluation, tuple(skipped))
 
 
-def _evaluate(truth: Integers, joint: Floats, classes: tuple[str, ...]) -> Evaluation:
+def _evaluate(
+    truth: Integers, joint: Floats, classes: tuple[str, ...], rng: np.random.Generator | None
+) -> Evaluation:
     # The difference of logarithms ranks where probabilities have long become 0 and 1.
     score = joint[:, 1] - joint[:, 0] if len(classes) == 2 else None
     return evaluate(
-        truth, joint.argmax(axis=1), classes, score=score, probability=posterior(joint)
+        truth,
+        joint.argmax(axis=1),
+        classes,
+        score=score,
+        probability=posterior(joint),
+        rng=rng,
     )

@@ -1,4 +1,5 @@
 import json
+import math
 
 import pytest
 
@@ -59,6 +60,17 @@ def test_exit_code_speaks_bogofilters_contract(nbspam, trained):
     assert nbspam("classify", "--exit-code", "-q", stdin=HAM) == (1, "", "")
 
 
+COSTS_OF_UNSURE = {"actions": ["unsure"], "loss": {"ham": [0], "spam": [0]}}
+
+
+def test_exit_code_two_is_unsure(nbspam, trained, tmp_path):
+    (tmp_path / "loss.json").write_text(json.dumps(COSTS_OF_UNSURE))
+    unsure = ("classify", "--exit-code", "--loss", tmp_path / "loss.json")
+
+    status, out, _ = nbspam(*unsure, stdin=SPAM)
+    assert (status, out.split("\t")[0]) == (2, "unsure")
+
+
 def test_exit_code_three_is_every_failure(nbspam, trained, folder, tmp_path):
     for arguments in (
         ("classify", "--exit-code", tmp_path / "none"),
@@ -66,7 +78,7 @@ def test_exit_code_three_is_every_failure(nbspam, trained, folder, tmp_path):
         ("classify", "--exit-code", folder),
         ("classify", "--exit-code", "-m", tmp_path / "none.nbspam"),
     ):
-        status, out, err = nbspam(*arguments)
+        status, _, err = nbspam(*arguments)
         assert status == 3, arguments
         assert err
 
@@ -79,6 +91,77 @@ def test_exit_code_is_for_models_of_ham_and_spam(nbspam, tmp_path, folder):
     status, _, err = nbspam("classify", "--exit-code", "-m", model, stdin=HAM)
     assert status == 3
     assert "the model's classes are spam, work" in err
+
+
+def test_costs_move_the_verdict(nbspam, trained, folder):
+    _, out, _ = nbspam("classify", "--json", folder / "spam" / "1.eml")
+    verdict = json.loads(out)
+    assert verdict["probability"] == verdict["posterior"]["spam"]
+    odds = math.exp(verdict["score"])
+
+    for options, labels in (
+        (["--fp-cost", 0.99 * odds], "spam"),
+        (["--fp-cost", 1.01 * odds], "ham"),
+        (["--fp-cost", 1.01 * odds, "--unsure-cost", 0.01], "unsure"),
+    ):
+        for command in ("classify", "predict"):
+            assert nbspam(command, *options, stdin=SPAM[:-1] + b"\n1\n")[1].split()[0] == labels
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--fp-cost", "0"], "--fp-cost 0: not a number above 0"),
+        (["--fp-cost", "-1"], "--fp-cost -1: not a number above 0"),
+        (["--fp-cost", "inf"], "--fp-cost inf: not a number above 0"),
+        (["--fp-cost", "dear"], "--fp-cost dear: not a number above 0"),
+        (["--unsure-cost", "nan"], "--unsure-cost nan: not a number above 0"),
+        (["--unsure-cost", "0.7"], "with --fp-cost 2 give less than 0.667"),
+        (["--loss", "x", "--fp-cost", "1"], "--loss: it has all costs"),
+        (["--loss", "none"], "--loss none: No such file"),
+        (["--loss", "loss"], "--loss loss: not JSON; write {"),
+        (["--loss", "deep"], "--loss deep: not JSON"),
+        (["--loss", "large"], "--loss large: more than 1,048,576 bytes"),
+        (["--loss", "list"], '--loss list: not an object of "actions" and "loss"'),
+    ],
+)
+@pytest.mark.parametrize("command", ["classify", "predict", "explain"])
+def test_wrong_costs_are_refused_in_one_line(
+    nbspam, trained, tmp_path, monkeypatch, command, options, complaint
+):
+    monkeypatch.chdir(tmp_path)
+    for name, text in (
+        ("loss", "{"),
+        ("deep", "[" * 100_000),
+        ("large", " " * (1 << 20) + "1"),
+        ("list", "[]"),
+    ):
+        (tmp_path / name).write_text(text)
+    status, out, err = nbspam(command, *options, stdin=SPAM)
+
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert complaint in err
+
+
+def test_costs_of_ham_and_spam_are_for_models_of_them(nbspam, tmp_path, folder):
+    (folder / "ham").rename(folder / "work")
+    model = tmp_path / "m.nbspam"
+    nbspam("train", "-m", model, folder)
+
+    for option in ("--fp-cost", "--unsure-cost"):
+        status, _, err = nbspam("predict", option, "0.1", "-m", model, stdin=HAM)
+        assert status == 2
+        assert f"{option}: the model's classes are spam, work" in err
+
+
+def test_exit_code_is_for_labels_it_has_a_number_for(nbspam, trained, tmp_path):
+    costs = {"actions": ["spam", "quarantine"], "loss": {"ham": [1, 0], "spam": [0, 1]}}
+    (tmp_path / "loss.json").write_text(json.dumps(costs))
+    status, _, err = nbspam("classify", "--exit-code", "--loss", tmp_path / "loss.json", stdin=HAM)
+
+    assert status == 3
+    assert "the labels of --loss are spam, quarantine" in err
+    assert nbspam("predict", "--loss", tmp_path / "loss.json", stdin=HAM)[1] == "quarantine\n"
 
 
 def test_predict_prints_labels_only(nbspam, trained, folder):
@@ -195,7 +278,7 @@ def test_a_typo_in_a_command_names_the_nearest(nbspam):
     assert nbspam("xyzzy")[0] == 2
 
 
-@pytest.mark.parametrize("command", ["classify", "predict", "eval", "words", "info"])
+@pytest.mark.parametrize("command", ["classify", "predict", "explain", "eval", "words", "info"])
 def test_a_missing_model_says_how_to_make_one(nbspam, model, command):
     status, _, err = nbspam(command)
 

@@ -59,5 +59,5 @@ def test_exact_json_of_one_message(nbspam, golden, monkeypatch, tmp_path):
     _, out, _ = nbspam("classify", "-m", model, "--json", MAILS[0].relative_to(ROOT))
 
     verdict = json.loads(out)
-    assert set(verdict) == {"name", "label", "posterior"}
+    assert set(verdict) == {"name", "label", "posterior", "probability", "score"}
     assert sum(verdict["posterior"].values()) == pytest.approx(1)

@@ -7,6 +7,8 @@ import click
 
 from nbspam.commands.shared import (
     cores,
+    decision_options,
+    decision_rule,
     echo_rows,
     format_options,
     jobs_option,
@@ -22,15 +24,17 @@ from nbspam.errors import InputError
 @click.command("predict")
 @sources_argument
 @model_option
+@decision_options
 @format_options
 @jobs_option
 @json_option
 def command(
     sources: tuple[str, ...], model_path: str, jobs: int | None, as_json: bool, **options: Any
 ) -> None:
-    """Print the most probable class of every message, one a line, nothing else.
+    """Print the label of every message, one a line, nothing else.
 
-    A message that cannot be read ends the command, so that line N is message N.
+    Labels are those of `nbspam classify`.  A message that cannot be read ends the
+    command, so that line N is message N.
 
     \b
     nbspam predict message.eml
@@ -40,9 +44,11 @@ def command(
     from nbspam.sources import Skipped
 
     classifier = load(model_path)
+    rule = decision_rule(classifier, options)
 
     def rows() -> Iterator[tuple[str]]:
-        for verdict in classifier.classify(read_sources(sources, options), cores(jobs)):
+        items = read_sources(sources, options)
+        for verdict in classifier.classify(items, cores(jobs), rule):
             if isinstance(verdict, Skipped):
                 raise InputError(verdict.reason)
             yield (json_line(verdict.label) if as_json else verdict.label,)

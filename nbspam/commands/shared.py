@@ -68,6 +68,11 @@ label_options = _options(
     click.option("--ham", multiple=True, metavar="PATH", help="All of PATH is ham."),
     click.option("--label", multiple=True, metavar="NAME=PATH", help="All of PATH is NAME."),
 )
+decision_options = _options(
+    click.option("--fp-cost", metavar="NUMBER", help="Of ham called spam; a miss costs 1."),
+    click.option("--unsure-cost", metavar="NUMBER", help="Of the answer unsure, then given too."),
+    click.option("--loss", "loss_path", metavar="FILE", help="Answers and their costs, as JSON."),
+)
 training_options = _options(
     click.option(
         "--preset",
@@ -77,7 +82,7 @@ training_options = _options(
     click.option(
         "--model",
         type=click.Choice(["bernoulli", "multinomial", "complement"]),
-        help="How tokens make probabilities.",
+        help="A plain model, which sums all evidence.",
     ),
     click.option("--alpha", metavar="NUMBER|auto", help="Lidstone smoothing; 1 is Laplace's."),
     click.option(
@@ -113,6 +118,7 @@ def cores(jobs: int | None) -> int:
     return jobs or available_cores()
 
 
+_MAX_LOSS_BYTES = 1 << 20
 _SOURCE_OPTIONS = ("format_", "text_column", "label_column")
 
 
@@ -144,6 +150,9 @@ def settings_for(first_is_text: bool, choices: dict[str, Any]) -> Any:
 
     given = {name: value for name, value in choices.items() if value is not None}
     settings = PRESETS[given.pop("preset", "text" if first_is_text else "mail")]
+    # Whoever chooses a model or its parameters wants that model, not a combination.
+    if given.keys() & {"model", "alpha", "class_prior", "weighting"}:
+        settings = replace(settings, combine=False)
     if "pairs" in given:
         settings = replace(settings, tokens=replace(settings.tokens, pairs=given.pop("pairs")))
     if "alpha" in given:
@@ -179,6 +188,63 @@ def _prior(text: str) -> str | tuple[float, ...]:
     return prior
 
 
+def decision_rule(classifier: Any, options: dict[str, Any]) -> Any:
+    """Return the rule that the decision options ask for, or the model's own.
+
+    Takes those options out of `options`.
+    """
+    from nbspam.decision import FP_COST, HAM_AND_SPAM, cutoffs
+
+    names = ("fp_cost", "unsure_cost", "loss_path")
+    fp_cost, unsure_cost, loss_path = (options.pop(name) for name in names)
+    if loss_path is not None:
+        if fp_cost is not None or unsure_cost is not None:
+            raise UsageError("--loss: it has all costs; leave out --fp-cost and --unsure-cost")
+        return _read_loss(loss_path, classifier.classes)
+    if fp_cost is None and unsure_cost is None:
+        return classifier.rule
+    if classifier.classes != HAM_AND_SPAM:
+        option = "--unsure-cost" if fp_cost is None else "--fp-cost"
+        raise UsageError(
+            f"{option}: the model's classes are {', '.join(classifier.classes)};"
+            " it is for a model of ham and spam, give --loss FILE"
+        )
+    return cutoffs(
+        FP_COST if fp_cost is None else _cost("--fp-cost", fp_cost),
+        None if unsure_cost is None else _cost("--unsure-cost", unsure_cost),
+    )
+
+
+def _cost(option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f"{option} {text}: not a number above 0; a miss costs 1") from None
+
+
+def _read_loss(path: str, classes: tuple[str, ...]) -> Any:
+    """Return the loss matrix in a JSON file; raises UsageError."""
+    import json
+
+    from nbspam.decision import loss_matrix
+
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(_MAX_LOSS_BYTES + 1)
+        if len(data) > _MAX_LOSS_BYTES:
+            raise UsageError(f"more than {_MAX_LOSS_BYTES:,} bytes")
+        return loss_matrix(json.loads(data), classes)
+    except OSError as error:
+        reason = error.strerror or "cannot be read"
+    except (ValueError, RecursionError):
+        reason = "not JSON"
+    except UsageError as error:
+        reason = str(error)
+    raise UsageError(
+        f'--loss {path}: {reason}; write {{"actions": [name, …], "loss": {{class: [cost, …], …}}}}'
+    )
+
+
 def peek(items: Iterator[Any]) -> tuple[bool, Iterator[Any]]:
     """Return whether the first item is a table's text, and the items again."""
     first = next(items, None)
@@ -206,6 +272,15 @@ def json_line(value: Any) -> str:
     import json
 
     return json.dumps(value)
+
+
+def verdict_json(verdict: Any) -> dict[str, Any]:
+    """Return a verdict's values for JSON."""
+    values = {"name": verdict.name, "label": verdict.label, "posterior": verdict.posterior}
+    if verdict.score is not None:
+        last = list(verdict.posterior.values())[-1]
+        values |= {"probability": last, "score": verdict.score}
+    return values
 
 
 def warn(line: str) -> None:

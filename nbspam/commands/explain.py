@@ -1,0 +1,162 @@
+"""nbspam explain: which tokens made a verdict."""
+
+from collections.abc import Iterator
+from math import isfinite
+from typing import Any
+
+import click
+
+from nbspam.commands.shared import (
+    decision_options,
+    decision_rule,
+    format_options,
+    json_line,
+    json_option,
+    model_option,
+    read_sources,
+    report_skipped,
+    sources_argument,
+    strict_option,
+    verdict_json,
+)
+
+WIDTH = 80
+BRIEF_WIDTH = 200  # short enough for a header of the message
+
+
+@click.command("explain")
+@sources_argument
+@model_option
+@click.option(
+    "-n", "--number", type=click.IntRange(min=1), default=20, show_default=True, help="How many."
+)
+@click.option("--brief", is_flag=True, help="One short line a message.")
+@decision_options
+@format_options
+@strict_option
+@json_option
+def command(
+    sources: tuple[str, ...],
+    model_path: str,
+    number: int,
+    brief: bool,
+    strict: bool,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Show what each token adds to the score of a message, strongest first.
+
+    Columns: nats added (above 0 for the class that the score is for), how many messages
+    of either class have the token, its kind, the token.  The sum of all, with the
+    constant, is the score: the log-odds of that class.
+
+    \b
+    nbspam explain message.eml
+    nbspam explain --brief < message.eml
+    """
+    import sys
+
+    from nbspam.classifier import load
+    from nbspam.explanation import Explanation, explanations
+    from nbspam.printing import write_lines
+    from nbspam.sources import Skipped
+
+    classifier = load(model_path)
+    rule = decision_rule(classifier, options)
+    n_skipped = 0
+
+    def shown() -> Iterator[Explanation]:
+        nonlocal n_skipped
+        for explanation in explanations(classifier, read_sources(sources, options), rule):
+            if isinstance(explanation, Skipped):
+                n_skipped += 1
+                report_skipped([explanation], strict)
+            else:
+                yield explanation
+
+    def lines() -> Iterator[str]:
+        for place, explanation in enumerate(shown()):
+            if as_json:
+                yield json_line(_values(explanation, number))
+            elif brief:
+                yield brief_line(explanation, number)
+            else:
+                yield from [""] * (place > 0)
+                yield from table(explanation, number, classifier.classes)
+
+    write_lines(lines(), sys.stdout)
+    return 1 if n_skipped else 0
+
+
+def table(explanation: Any, number: int, classes: tuple[str, ...]) -> Iterator[str]:
+    """Yield the lines of an explanation, laid out for 80 columns."""
+    from nbspam.printing import printable
+
+    verdict = explanation.verdict
+    yield printable(
+        f"{verdict.label}  probability {verdict.probability:.4f}"
+        f"  score {explanation.score:+.2f} for {explanation.towards}  {verdict.name}"
+    )
+    pair = sorted(map(classes.index, (explanation.towards, explanation.against)))
+    heads = [printable(classes[k])[:12] for k in pair]
+    rows = [("nats", *heads, "kind", "token")]
+    strongest = _strongest(explanation, number)
+    for token, nats, group, counts in strongest:
+        rows.append((f"{nats:+.3f}", *(f"{counts[k]:g}" for k in pair), group, printable(token)))
+    # The rest has a line too, so that the rows add up to the score.
+    rest = sum(row.contribution for row in explanation.evidence[len(strongest) :])
+    n_rest = len(explanation.evidence) - len(strongest)
+    if n_rest:
+        rows.append((f"{rest:+.3f}", "", "", "", f"({n_rest} more)"))
+    rows.append((f"{explanation.constant:+.3f}", "", "", "", "(constant)"))
+    width = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for nats, first, second, kind, token in rows:
+        start = (
+            f"{nats:>{width[0]}}  {first:>{width[1]}}  {second:>{width[2]}}  {kind:<{width[3]}}  "
+        )
+        yield start + _cut(token, WIDTH - len(start))
+
+
+def brief_line(explanation: Any, number: int) -> str:
+    """Return label, probability and as many of the strongest tokens as one line holds."""
+    from nbspam.printing import printable
+
+    verdict = explanation.verdict
+    line = _cut(f"{printable(verdict.label)} {verdict.probability:.4f}", BRIEF_WIDTH)
+    between = ": "
+    for token, nats, _, _ in _strongest(explanation, number):
+        more = f"{between}{printable(token)} {nats:+.1f}"
+        if len(line) + len(more) > BRIEF_WIDTH:
+            break
+        line += more
+        between = ", "
+    return line
+
+
+def _strongest(explanation: Any, number: int) -> list[Any]:
+    """Return the first tokens of an explanation that say anything."""
+    return [row for row in explanation.evidence[:number] if row.contribution]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _values(explanation: Any, number: int) -> dict[str, Any]:
+    """Return an explanation for JSON, which has no infinity: null there."""
+    tokens = [
+        {**row._asdict(), "contribution": _finite(row.contribution)}
+        for row in _strongest(explanation, number)
+    ]
+    return {
+        **verdict_json(explanation.verdict),
+        "towards": explanation.towards,
+        "against": explanation.against,
+        "score": _finite(explanation.score),
+        "constant": explanation.constant,
+        "tokens": tokens,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None

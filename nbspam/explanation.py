@@ -1,0 +1,127 @@
+"""Why a verdict: what each known token adds to the score, in nats.
+
+All models here are linear in their tokens, so that the contributions and one constant
+add up to the score; nothing is approximated.
+
+Secret: how a score falls into its tokens' shares, for every kind of model.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from nbspam.classifier import Answer, Classifier, Known, Verdict
+from nbspam.combining import DAMPING, Combination, Entries, layer_scale
+from nbspam.counts import Floats, entry_weights
+from nbspam.decision import Rule
+from nbspam.errors import InputError
+from nbspam.message import Message
+from nbspam.reading import read_message
+from nbspam.sources import Item, Skipped
+from nbspam.tokenizer import GROUPS, tokenize
+
+
+class Evidence(NamedTuple):
+    """A token and what it adds."""
+
+    token: str
+    contribution: float  # nats, to the score
+    group: str  # one of the tokenizer's GROUPS
+    counts: tuple[float, ...]  # by class, in training
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A verdict and all that makes its score: that is constant + the contributions."""
+
+    verdict: Verdict
+    towards: str  # the class for which a positive score speaks
+    against: str  # and the one it is compared with
+    score: float  # log-odds of the two classes, nats
+    constant: float  # what is said of every message, nats
+    evidence: tuple[Evidence, ...]  # of all known tokens, strongest first
+
+
+def explain(
+    classifier: Classifier, message: Message, name: str, rule: Rule | None = None
+) -> Explanation:
+    """Return what makes the score of one message.
+
+    Where evidence is combined, the score is the log-odds of the last class of two; else
+    of the most probable class against the next.
+    """
+    batch = tokenize([message], classifier.settings.tokens)
+    joint = classifier.joint_log_proba(batch)[0]
+    known = classifier.known(batch)
+    if classifier.combination is None:
+        towards, against = np.argsort(-joint, kind="stable")[:2].tolist()
+        shares, constant = _shares(classifier, known, towards, against)
+    else:
+        towards, against = 1, 0
+        shares = contributions(classifier.combination, *classifier.evidence(1, known))
+        constant = float(classifier.combination.worth[-1])
+    return Explanation(
+        classifier.verdict(Answer(name, None, joint), rule),
+        classifier.classes[towards],
+        classifier.classes[against],
+        float(joint[towards] - joint[against]),
+        constant,
+        _evidence(classifier, known, shares),
+    )
+
+
+def explanations(
+    classifier: Classifier, items: Iterable[Item], rule: Rule | None = None
+) -> Iterator[Explanation | Skipped]:
+    """Yield an explanation of every item in order, or why it could not be read."""
+    for item in items:
+        try:
+            message = read_message(item, classifier.settings)
+        except InputError as error:
+            yield Skipped(item.name, str(error))
+        else:
+            yield explain(classifier, message, item.name, rule)
+
+
+def contributions(combination: Combination, entries: Entries, odds: Floats) -> Floats:
+    """Return what every entry adds to its message's score, shape (nnz,), nats.
+
+    odds: (nnz,), the log-odds of the entries' tokens.
+    """
+    cell = entries.documents * len(GROUPS) + entries.groups
+    number = np.bincount(cell, odds != 0)
+    averaged = combination.worth[entries.groups] * odds / (number[cell] + DAMPING)
+    scale = layer_scale(entries)[entries.documents]
+    return np.asarray(averaged + combination.correction[entries.columns] * scale)
+
+
+def _shares(
+    classifier: Classifier, known: Known, towards: int, against: int
+) -> tuple[Floats, float]:
+    """Return the contributions and the constant of a model that sums its evidence."""
+    value = entry_weights(known.counts, known.documents, classifier.settings.weighting)
+    weight = classifier.weight[known.columns]
+    both = np.isneginf(weight[:, towards]) & np.isneginf(weight[:, against])
+    # Impossible in either class: such a token tells nothing of the two.
+    weight = np.where(both[:, None], 0.0, weight)
+    intercept = classifier.intercept
+    difference = weight[:, towards] - weight[:, against]
+    return difference * value, float(intercept[towards] - intercept[against])
+
+
+def _evidence(classifier: Classifier, known: Known, shares: Floats) -> tuple[Evidence, ...]:
+    vocabulary, count = classifier.table.vocabulary, classifier.table.feature_count
+    order = np.argsort(-np.abs(shares), kind="stable")
+    return tuple(
+        Evidence(
+            vocabulary.text(column),
+            share,
+            GROUPS[vocabulary.groups[column]],
+            tuple(count[column].tolist()),
+        )
+        for column, share in zip(
+            known.columns[known.rows[order]].tolist(), shares[order].tolist(), strict=True
+        )
+    )
