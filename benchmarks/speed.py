@@ -32,6 +32,7 @@ class Run:
         self.best, self.peak = float("inf"), 0
 
     def measure(self) -> None:
+        """Run the commands once, one after the other."""
         start = time.perf_counter()
         for command, data in zip(self.commands, self.stdin, strict=True):
             self.peak = max(self.peak, run(command, data))
@@ -43,9 +44,7 @@ def run(command: list[str], stdin: bytes | str) -> int:
     with tempfile.TemporaryFile() as source:
         source.write(stdin.encode() if isinstance(stdin, str) else stdin)
         source.seek(0)
-        child = subprocess.Popen(
-            command, stdin=source, stdout=subprocess.DEVNULL, env=ENVIRONMENT
-        )
+        child = subprocess.Popen(command, stdin=source, stdout=subprocess.DEVNULL, env=ENVIRONMENT)
         _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode not in (0, 1, 2):

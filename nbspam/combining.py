@@ -203,7 +203,7 @@ def _columns_of(
     entry = np.flatnonzero(chosen[documents])
     entry = entry[np.argsort(documents[entry], kind="stable")]
     which = np.flatnonzero(chosen)
-    bounds = np.searchsorted(documents[entry], which).tolist() + [len(entry)]
+    bounds = [*np.searchsorted(documents[entry], which).tolist(), len(entry)]
     return {
         document: columns[entry[start:end]]
         for document, start, end in zip(which.tolist(), bounds, bounds[1:], strict=False)

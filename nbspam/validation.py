@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from nbspam.classifier import Classifier, joint_of_log_odds, load, posterior
 from nbspam.combining import Entries, log_odds, scores
 from nbspam.counts import CountTable, Floats, add_tables, subtract_table
+from nbspam.decision import Rule, default_rule
 from nbspam.errors import InputError, UsageError
 from nbspam.evaluation import Evaluation, evaluate
 from nbspam.parallel import ordered_map
@@ -142,7 +143,8 @@ def judge_folds(
     """Return how well models trained on k - 1 folds do on the one left out."""
     data, skipped = read_corpus(items, settings, jobs)
     folds = cross_validate(data, settings, k, seed)
-    return Outcome(_evaluate(data.y, folds.joint, data.classes, rng), skipped)
+    rule = default_rule(data.classes, settings.combine)
+    return Outcome(_evaluate(data.y, folds.joint, data.classes, rule, rng), skipped)
 
 
 def judge_online(
@@ -164,7 +166,8 @@ def judge_online(
     names = tuple(data.names[row] for row in rows.tolist())
     data = replace(data, names=names, y=data.y[rows], X=data.X[rows])
     joint = joint_of_log_odds(progress(data, settings, policy).score)
-    return Outcome(_evaluate(data.y, joint, data.classes, rng), skipped)
+    rule = default_rule(data.classes, calibrated=True)
+    return Outcome(_evaluate(data.y, joint, data.classes, rule, rng), skipped)
 
 
 def _noting_dates(items: Iterable[Item], dates: dict[str, float | None]) -> Iterator[Item]:
@@ -197,20 +200,21 @@ def _judge(
             "eval: no message with a class the model knows"
             f" ({', '.join(classifier.classes)}); give labelled mail"
         )
-    evaluation = _evaluate(np.array(truth), np.stack(joint), classifier.classes, rng)
+    evaluation = _evaluate(
+        np.array(truth), np.stack(joint), classifier.classes, classifier.rule, rng
+    )
     return Outcome(evaluation, tuple(skipped))
 
 
 def _evaluate(
-    truth: Integers, joint: Floats, classes: tuple[str, ...], rng: np.random.Generator | None
+    truth: Integers,
+    joint: Floats,
+    classes: tuple[str, ...],
+    rule: Rule,
+    rng: np.random.Generator | None,
 ) -> Evaluation:
+    probability = posterior(joint)
+    labels = np.searchsorted(np.array(classes), rule.labels(probability))
     # The difference of logarithms ranks where probabilities have long become 0 and 1.
     score = joint[:, 1] - joint[:, 0] if len(classes) == 2 else None
-    return evaluate(
-        truth,
-        joint.argmax(axis=1),
-        classes,
-        score=score,
-        probability=posterior(joint),
-        rng=rng,
-    )
+    return evaluate(truth, labels, classes, score=score, probability=probability, rng=rng)

@@ -62,7 +62,7 @@ RANK = {
 }
 ONLY_IN = {
     "click": {name for name in RANK if name == "cli" or name.startswith("commands.")},
-    "rich": {"report"},
+    "rich": {"commands.train"},
     "joblib": {"modelfile"},
     "regex": {"normalize"},
     "multiprocessing": {"parallel"},

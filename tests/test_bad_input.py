@@ -64,7 +64,7 @@ def test_a_message_of_fifty_megabytes(nbspam, trained):
 def test_ten_thousand_nested_parts(nbspam, trained):
     part = b'Content-Type: multipart/mixed; boundary="b%d"\n\n--b%d\n'
     message = b"Subject: cheap\n" + b"".join(part % (i, i) for i in range(10_000)) + b"\npills\n"
-    status, out, err = nbspam("classify", stdin=message)
+    status, _, err = nbspam("classify", stdin=message)
 
     assert (status, err) == (0, "")
     assert "defect:too-deep" in nbspam("tokens", stdin=message)[1]

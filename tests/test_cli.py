@@ -206,7 +206,7 @@ def test_eval_cross_validates_and_splits(nbspam, folder):
 def test_eval_says_what_is_wrong_with_its_options(nbspam, trained, folder, arguments, complaint):
     status, _, err = nbspam("eval", folder, *arguments)
 
-    assert status == 1
+    assert status == 2
     assert complaint in err
 
 

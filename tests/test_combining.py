@@ -23,7 +23,9 @@ from nbspam.tokenizer import GROUPS, TokenSettings, tokenize
 
 TEXT = GROUPS.index("text")
 WORDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6).map(" ".join)
-DOCUMENTS = st.lists(st.tuples(WORDS, WORDS, st.sampled_from(["ham", "spam"])), min_size=2, max_size=25)
+DOCUMENTS = st.lists(
+    st.tuples(WORDS, WORDS, st.sampled_from(["ham", "spam"])), min_size=2, max_size=25
+)
 
 
 def counted(documents):

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -71,7 +73,7 @@ def test_unit_length_divides_by_the_euclidean_norm():
 @given(documents=DOCUMENTS, cuts=st.lists(st.integers(0, 12), max_size=4))
 def test_parts_add_up_to_the_whole_to_the_bit(weighting, documents, cuts):
     edges = sorted({0, len(documents), *(min(cut, len(documents)) for cut in cuts)})
-    parts = [table(documents[a:b], weighting) for a, b in zip(edges, edges[1:], strict=False)]
+    parts = [table(documents[a:b], weighting) for a, b in pairwise(edges)]
 
     whole = plain(table(documents, weighting))
     assert plain(sum_tables(iter(parts))) == whole

@@ -43,6 +43,8 @@ def test_what_a_user_sees(nbspam, golden, monkeypatch, tmp_path):
         "eval --cv 5 corpora/mail",
         "eval --cv 5 --json corpora/mail",
         "words -n 10",
+        "explain -n 10 corpora/mail/spam/001-pills-plain.eml",
+        "explain --brief corpora/mail/ham/001-lunch-plain.eml",
         "info",
         "train corpora/nothing",
         "clasify corpora/mail",
@@ -52,12 +54,15 @@ def test_what_a_user_sees(nbspam, golden, monkeypatch, tmp_path):
     golden("session.txt", "\n".join(shown).replace(str(tmp_path), "DATA"))
 
 
-def test_exact_json_of_one_message(nbspam, golden, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("options", "more"), [([], {"probability", "score"}), (["--model", "bernoulli"], set())]
+)
+def test_json_of_one_message_has_these_keys(nbspam, monkeypatch, tmp_path, options, more):
     monkeypatch.chdir(ROOT)
     model = tmp_path / "m.nbspam"
-    nbspam("train", "-m", model, "corpora/mail", "--model", "bernoulli", "--alpha", "1")
+    nbspam("train", "-m", model, "corpora/mail", *options)
     _, out, _ = nbspam("classify", "-m", model, "--json", MAILS[0].relative_to(ROOT))
 
     verdict = json.loads(out)
-    assert set(verdict) == {"name", "label", "posterior", "probability", "score"}
+    assert set(verdict) == {"name", "label", "posterior", *more}
     assert sum(verdict["posterior"].values()) == pytest.approx(1)

@@ -237,7 +237,7 @@ def test_what_cannot_be_judged_online_is_refused(messages, chosen, said):
 def test_options_that_exclude_each_other_are_one_error(nbspam, folder, options, said):
     status, out, err = nbspam("eval", folder, *options)
 
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     assert said in err
     assert len(err.splitlines()) == 1
 

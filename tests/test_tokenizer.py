@@ -80,9 +80,9 @@ def test_columns_ascend_and_documents_ascend_within_a_column(messages, settings)
         assert (np.diff(batch.documents[start:end]) > 0).all()
 
 
-def body(text, settings=TokenSettings()):
+def body(text, **settings):
     message = Message((Field("body", text.encode()),), ())
-    return [str(token) for token in reference_tokens(message, settings)]
+    return [str(token) for token in reference_tokens(message, TokenSettings(**settings))]
 
 
 def test_case_is_folded_and_punctuation_inside_words_kept():
@@ -106,7 +106,7 @@ def test_pairs_do_not_cross_fields_and_skip_words_that_are_too_long():
 
 
 def test_length_is_counted_in_characters():
-    assert body("ä ab 中国", TokenSettings(min_length=2)) == ["ab", "中国"]
+    assert body("ä ab 中国", min_length=2) == ["ab", "中国"]
 
 
 def test_chinese_is_cut_into_pairs_of_characters():

@@ -80,7 +80,9 @@ def test_the_messages_that_are_kept_do_not_depend_on_the_order(order):
 def test_a_thinned_sample_keeps_its_messages_words():
     whole = documents(50)
     (part,) = thin([whole], limit=20)
-    words = {d: k for d, k in zip(whole.digests.tolist(), whole.keys[whole.columns[np.argsort(whole.documents)]].tolist(), strict=True)}
+    # Every message is one word of its own.
+    in_order = whole.columns[np.argsort(whole.documents)]
+    words = dict(zip(whole.digests.tolist(), whole.keys[in_order].tolist(), strict=True))
 
     for entry in range(len(part.documents)):
         digest = int(part.digests[part.documents[entry]])

@@ -1,7 +1,8 @@
 """nbspam train: labelled mail to a model file."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -56,7 +57,8 @@ def command(
 
     is_text, items = peek(read_sources(sources, options))
     settings = settings_for(is_text, options)
-    training = count_items(items, settings, cores(jobs), _progress())
+    with _progress() as progress:
+        training = count_items(items, settings, cores(jobs), progress)
     report_skipped(training.skipped, strict)
     classifier = train(training, settings)
     classifier.save(model_path)
@@ -73,8 +75,13 @@ def command(
     click.echo(f"learned {len(table.vocabulary):,} tokens; model in {model_path}")
 
 
-def _progress() -> Callable[[int], None] | None:
-    """Return a function that shows a running count, if somebody is there to see it."""
+@contextmanager
+def _progress() -> Iterator[Callable[[int], None] | None]:
+    """Yield a function that shows a running count, if somebody is there to see it."""
     if not sys.stderr.isatty():
-        return None
-    return lambda n: click.echo(f"\r{n:,} messages read", err=True, nl=False)
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("reading") as status:
+        yield lambda n: status.update(f"{n:,} messages read")
