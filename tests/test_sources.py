@@ -323,7 +323,7 @@ def test_a_file_that_may_not_be_read_is_an_input_error(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", path)
 
     path = write(tmp_path / "m.eml")
-    monkeypatch.setattr("builtins.open", refuse)
+    monkeypatch.setattr("os.open", refuse)
     with pytest.raises(InputError, match=r"m\.eml: cannot be read \(Permission denied\)"):
         read(path)[0].read()
 
