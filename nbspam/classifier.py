@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam import __version__
+from nbspam.arrays import Floats, Integers
 from nbspam.combining import Combination, Entries, log_odds, scores
-from nbspam.counts import CountTable, Floats, entry_weights
+from nbspam.counts import CountTable, entry_weights
 from nbspam.decision import Rule, default_rule
 from nbspam.errors import ModelFileError
 from nbspam.message import Message
@@ -23,7 +24,7 @@ from nbspam.parallel import ordered_map
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_message, read_messages
 from nbspam.settings import Settings, settings_from_dict
 from nbspam.sources import Item, Skipped, chunks
-from nbspam.tokenizer import Integers, TokenBatch, batches, reference_tokens, tokenize
+from nbspam.tokenizer import TokenBatch, batches, reference_tokens, tokenize
 from nbspam.vocabulary import Vocabulary
 
 

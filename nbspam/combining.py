@@ -13,13 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nbspam.counts import CountTable, Floats
-from nbspam.tokenizer import GROUPS, Integers
-
-# 32 bits in training, which holds millions of entries.
-Indices = NDArray[np.int32] | NDArray[np.int64]
+from nbspam.arrays import Booleans, Floats, Floats32, Indices, Integers, Octets
+from nbspam.counts import CountTable
+from nbspam.tokenizer import GROUPS
 
 # E-002 chose these constants, the same for all corpora.
 ALPHA = 0.03  # Lidstone's addend to the presence of a token in a class
@@ -38,7 +35,7 @@ class Combination:
     """What the groups are worth, and the corrections of single tokens."""
 
     worth: Floats  # (n_groups + 1,): of each group's mean, and the constant, nats
-    correction: NDArray[np.float32]  # (n_features,) nats, of tokens in the layer
+    correction: Floats32  # (n_features,) nats, of tokens in the layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +45,7 @@ class Entries:
     n_docs: int
     documents: Indices  # (nnz,)
     columns: Indices  # (nnz,)
-    groups: NDArray[np.uint8]  # (nnz,)
+    groups: Octets  # (nnz,)
 
 
 def log_odds(feature_count: Floats, class_count: Floats, left_out: int | None = None) -> Floats:
@@ -69,7 +66,7 @@ def log_odds(feature_count: Floats, class_count: Floats, left_out: int | None = 
     return np.asarray(odds)
 
 
-def group_means(entries: Entries, odds: Floats | NDArray[np.float32]) -> Floats:
+def group_means(entries: Entries, odds: Floats | Floats32) -> Floats:
     """Return damped means of the entries' log-odds, shape (n_docs, n_groups).
 
     odds: (nnz,); zeros do not count.
@@ -87,7 +84,7 @@ def layer_scale(entries: Entries) -> Floats:
     return np.asarray(1 / np.sqrt(np.maximum(number, 1)))
 
 
-def in_layer(entries: Entries) -> NDArray[np.bool_]:
+def in_layer(entries: Entries) -> Booleans:
     """Return which entries the layer of corrections holds, shape (nnz,)."""
     return np.asarray(entries.groups != GROUPS.index("pairs"))
 
@@ -157,7 +154,7 @@ def fit_worth(means: Floats, y: Integers) -> Floats:
 
 def _corrections(
     entries: Entries, y: Integers, score: Floats, n_features: int, classes: tuple[str, ...]
-) -> tuple[NDArray[np.float32], float]:
+) -> tuple[Floats32, float]:
     """Return corrections of tokens, and of the constant, from messages nearly wrong."""
     member = in_layer(entries)
     documents, columns = entries.documents[member], entries.columns[member]
@@ -176,7 +173,7 @@ def _corrections(
 
 
 def correct(
-    correction: NDArray[np.float32],
+    correction: Floats32,
     own: Indices,
     scale: float,
     score: float,
@@ -196,9 +193,7 @@ def correct(
     return BIAS_RATE * error
 
 
-def _columns_of(
-    chosen: NDArray[np.bool_], documents: Indices, columns: Indices
-) -> dict[int, Indices]:
+def _columns_of(chosen: Booleans, documents: Indices, columns: Indices) -> dict[int, Indices]:
     """Return the columns of each chosen document; chosen: (n_docs,)."""
     entry = np.flatnonzero(chosen[documents])
     entry = entry[np.argsort(documents[entry], kind="stable")]

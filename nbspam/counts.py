@@ -10,12 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nbspam.tokenizer import Integers, TokenBatch
+from nbspam.arrays import Floats, Integers
+from nbspam.tokenizer import TokenBatch
 from nbspam.vocabulary import Vocabulary, batch_vocabulary, empty_vocabulary, join
-
-Floats = NDArray[np.float64]
 
 PRESENCE, COUNTS, UNIT_LENGTH = "presence", "counts", "unit-length"
 WEIGHTINGS = (PRESENCE, COUNTS, UNIT_LENGTH)

@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from nbspam.arrays import ArrayLike, Floats, Integers
 from nbspam.errors import UsageError
-
-Floats = NDArray[np.float64]
 
 UNSURE = "unsure"
 HAM_AND_SPAM = ("ham", "spam")
@@ -66,7 +64,7 @@ def conditional_risk(probability: ArrayLike, loss: ArrayLike) -> Floats:
     return np.asarray(probability, np.float64) @ np.asarray(loss, np.float64)
 
 
-def bayes_actions(probability: ArrayLike, loss: ArrayLike) -> NDArray[np.int64]:
+def bayes_actions(probability: ArrayLike, loss: ArrayLike) -> Integers:
     """Return the action of least expected loss, shape (n_docs,); the first of equals.
 
     >>> bayes_actions([[0.4, 0.6], [0.3, 0.7]], [[0, 2], [1, 0]])

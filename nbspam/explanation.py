@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbspam.arrays import Floats
 from nbspam.classifier import Answer, Classifier, Known, Verdict
 from nbspam.combining import DAMPING, Combination, Entries, layer_scale
-from nbspam.counts import Floats, entry_weights
+from nbspam.counts import entry_weights
 from nbspam.decision import Rule
 from nbspam.errors import InputError
 from nbspam.message import Message

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.combining import (
     Combination,
     Entries,
@@ -27,10 +27,9 @@ from nbspam.combining import (
     probability,
     scores,
 )
-from nbspam.counts import Floats
 from nbspam.errors import UsageError
 from nbspam.settings import Settings
-from nbspam.tokenizer import GROUPS, Integers
+from nbspam.tokenizer import GROUPS
 from nbspam.vectorizer import Corpus, weigh
 
 MARGIN = 0.49  # policy near: learned if the probability is less than this from one half
@@ -53,7 +52,7 @@ class Progress:
     """What was answered on the way, and what was learned by its end."""
 
     score: Floats  # (n_docs,) log-odds of class 1, nats, before the truth was told
-    learned: NDArray[np.bool_]  # (n_docs,)
+    learned: Booleans  # (n_docs,)
     class_count: Floats  # (2,)
     feature_count: Floats  # (n_features, 2)
 

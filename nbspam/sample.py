@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nbspam.arrays import Integers, Integers32, Keys, Strings
 from nbspam.combining import Entries
-from nbspam.tokenizer import Integers, Keys, TokenBatch
+from nbspam.tokenizer import TokenBatch
 from nbspam.vocabulary import Vocabulary
 
 MAX_SAMPLE = 8_000  # messages
@@ -25,11 +25,11 @@ _MULTIPLY = np.uint64(0x9E3779B97F4A7C15)
 class Sample:
     """Some messages over columns of their own."""
 
-    labels: NDArray[np.str_]  # (n_docs,)
+    labels: Strings  # (n_docs,)
     digests: Keys  # (n_docs,)
     keys: Keys  # (n_keys,)
-    documents: NDArray[np.int32]  # (nnz,)
-    columns: NDArray[np.int32]  # (nnz,) index into keys
+    documents: Integers32  # (nnz,)
+    columns: Integers32  # (nnz,) index into keys
 
 
 def sample_batch(batch: TokenBatch, labels: Sequence[str]) -> Sample:

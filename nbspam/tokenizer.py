@@ -14,13 +14,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nbspam.arrays import Integers, Keys, Octets
 from nbspam.message import Field, Message
 from nbspam.normalize import normalize
-
-Keys = NDArray[np.uint64]
-Integers = NDArray[np.int64]
 
 # A key leaves its low 20 bits zero, so that one sort of plain integers can carry a rider
 # along: where in the batch the token stood.  The 44 bits that are left make a collision
@@ -162,7 +159,7 @@ class TokenBatch:
     indptr: Integers  # (n_keys + 1,)
     documents: Integers  # (nnz,)
     counts: Integers  # (nnz,)
-    groups: NDArray[np.uint8]  # (n_keys,) index into GROUPS
+    groups: Octets  # (n_keys,) index into GROUPS
     _first: Integers = field(repr=False)  # (n_keys,) rider of the first time it stands
     _layout: "_Layout" = field(repr=False)
     _words: "_Words" = field(repr=False)
@@ -172,7 +169,7 @@ class TokenBatch:
         """The column of every entry, shape (nnz,)."""
         return np.repeat(np.arange(len(self.keys)), np.diff(self.indptr))
 
-    def texts(self) -> tuple[NDArray[np.uint8], Integers]:
+    def texts(self) -> tuple[Octets, Integers]:
         """Return the texts of the columns: UTF-8 blob and (n_keys + 1,) offsets."""
         starts, lengths = _text_pieces(self._first, self._layout, self._words)
         offsets = np.zeros(len(starts) + 1, np.int64)
@@ -181,9 +178,7 @@ class TokenBatch:
         return gather_slices(buffer, starts.ravel(), lengths.ravel()), offsets
 
 
-def gather_slices(
-    blob: NDArray[np.uint8], starts: Integers, lengths: Integers
-) -> NDArray[np.uint8]:
+def gather_slices(blob: Octets, starts: Integers, lengths: Integers) -> Octets:
     """Return the slices blob[start:start + length], one behind the other."""
     ends = np.cumsum(lengths)
     shift = starts - (ends - lengths)
@@ -218,7 +213,7 @@ class _Layout(NamedTuple):
     start: Integers  # (n_fields + 1,)
     document: Integers  # (n_fields,)
     salt: Keys  # (n_fields,)
-    group: NDArray[np.uint8]  # (n_fields,)
+    group: Octets  # (n_fields,)
     prefix: Integers  # (n_fields, 2): start and length of the origin's prefix in the buffer
     pair_prefix: Integers
 

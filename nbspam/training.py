@@ -10,16 +10,17 @@ from importlib import import_module
 
 import numpy as np
 
+from nbspam.arrays import Floats, Integers
 from nbspam.classifier import Classifier
 from nbspam.combining import Combination, Entries, fit
-from nbspam.counts import CountTable, Floats, add_tables, count_batch, prune, sum_tables
+from nbspam.counts import CountTable, add_tables, count_batch, prune, sum_tables
 from nbspam.errors import NotTrainedError, UsageError
 from nbspam.parallel import ordered_map
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_labelled
 from nbspam.sample import Sample, entries_of, sample_batch, thin
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped, chunks
-from nbspam.tokenizer import Integers, batches, tokenize
+from nbspam.tokenizer import batches, tokenize
 
 
 @dataclass(frozen=True, slots=True)

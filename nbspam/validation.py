@@ -11,11 +11,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nbspam.arrays import Floats, Integers, Octets
 from nbspam.classifier import Classifier, joint_of_log_odds, load, posterior
 from nbspam.combining import Entries, log_odds, scores
-from nbspam.counts import CountTable, Floats, add_tables, subtract_table
+from nbspam.counts import CountTable, add_tables, subtract_table
 from nbspam.decision import Rule, default_rule
 from nbspam.errors import InputError, UsageError
 from nbspam.evaluation import Evaluation, evaluate
@@ -25,7 +25,7 @@ from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_labelled
 from nbspam.resampling import stratified_folds
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped, chunks
-from nbspam.tokenizer import Integers, batches, tokenize
+from nbspam.tokenizer import batches, tokenize
 from nbspam.training import combined, count_items, sum_of_evidence, train
 from nbspam.vectorizer import Corpus, CorpusPart, corpus, corpus_part, weigh
 
@@ -97,7 +97,7 @@ def _held_out(
     return joint_of_log_odds(scores(model.combination, entries, odds[entries.columns]))
 
 
-def entries_of_rows(X: Any, groups: NDArray[np.uint8]) -> Entries:
+def entries_of_rows(X: Any, groups: Octets) -> Entries:
     """Return the entries of a CSR matrix of counts; groups: (n_features,)."""
     documents = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     columns = X.indices.astype(np.int64)

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from nbspam.arrays import Integers
 from nbspam.counts import CountTable, entry_weights
-from nbspam.tokenizer import Integers, TokenBatch
+from nbspam.tokenizer import TokenBatch
 from nbspam.vocabulary import Vocabulary, batch_vocabulary, join
 
 

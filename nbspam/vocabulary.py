@@ -7,9 +7,9 @@ memory-mapped file as it is) and how texts are kept (one blob and offsets).
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nbspam.tokenizer import Integers, Keys, TokenBatch, gather_slices
+from nbspam.arrays import Integers, Keys, Octets
+from nbspam.tokenizer import TokenBatch, gather_slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +17,9 @@ class Vocabulary:
     """Tokens in the order of their keys: column j is keys[j], spelt by blob and offsets."""
 
     keys: Keys  # (n_features,) ascending, unique
-    blob: NDArray[np.uint8]  # UTF-8 texts, one behind the other
+    blob: Octets  # UTF-8 texts, one behind the other
     offsets: Integers  # (n_features + 1,)
-    groups: NDArray[np.uint8]  # (n_features,) index into the tokenizer's GROUPS
+    groups: Octets  # (n_features,) index into the tokenizer's GROUPS
 
     def __len__(self) -> int:
         return len(self.keys)

@@ -12,6 +12,7 @@ PACKAGE = Path(nbspam.__file__).parent
 
 RANK = {
     "errors": 0,
+    "arrays": 0,
     "printing": 0,
     "charsets": 0,
     "markup": 0,
