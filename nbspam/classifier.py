@@ -137,23 +137,31 @@ class Classifier:
         self, items: Iterable[Item], jobs: int = 1, rule: Rule | None = None
     ) -> Iterator["Verdict | Skipped"]:
         """Yield a verdict for every item in order, or why it could not be read."""
-        for answer in self.answers(items, jobs):
-            yield answer if isinstance(answer, Skipped) else self.verdict(answer, rule)
+        work = partial(_verdict_chunk, self, rule)
+        for results in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
+            yield from results
 
     @property
     def rule(self) -> Rule:
         """How probabilities become labels, unless told otherwise."""
         return default_rule(self.classes, self.combination is not None)
 
-    def verdict(self, answer: "Answer", rule: Rule | None = None) -> "Verdict":
-        """Return what the rule (or the model's own) decides, and how probable each class is."""
-        probability = posterior(answer.joint[None, :])
-        (label,) = (rule or self.rule).labels(probability)
-        score = None
+    def verdicts(
+        self, answers: Sequence["Answer"], rule: Rule | None = None
+    ) -> Iterator["Verdict"]:
+        """Yield what the rule (or the model's own) decides of each answer."""
+        if not answers:
+            return
+        joint = np.stack([answer.joint for answer in answers])
+        probability = posterior(joint)
+        labels = (rule or self.rule).labels(probability)
+        scores: list[float | None] = [None] * len(answers)
         if self.combination is not None:
-            score = float(answer.joint[1] - answer.joint[0])
-        named = dict(zip(self.classes, probability[0].tolist(), strict=True))
-        return Verdict(answer.name, label, named, score)
+            scores = (joint[:, 1] - joint[:, 0]).tolist()
+        for answer, label, row, score in zip(
+            answers, labels, probability.tolist(), scores, strict=True
+        ):
+            yield Verdict(answer.name, label, dict(zip(self.classes, row, strict=True)), score)
 
     def save(self, path: str) -> None:
         """Write the model file; raises ModelFileError."""
@@ -231,6 +239,15 @@ def _from_state(state: State) -> Classifier:
             raise ValueError("its corrections do not fit its tables")
     settings = settings_from_dict(state["settings"])
     return Classifier(settings, table, state["intercept"], state["weight"], combination)
+
+
+def _verdict_chunk(
+    classifier: Classifier, rule: Rule | None, items: list[Item]
+) -> list[Verdict | Skipped]:
+    """Return verdicts on one chunk of items: what a worker process does."""
+    answers = _answer_chunk(classifier, items)
+    verdicts = classifier.verdicts([a for a in answers if isinstance(a, Answer)], rule)
+    return [next(verdicts) if isinstance(answer, Answer) else answer for answer in answers]
 
 
 def _answer_chunk(classifier: Classifier, items: list[Item]) -> list[Answer | Skipped]:

@@ -38,7 +38,8 @@ class Cutoffs:
         """Return the label of every row of probabilities of ham and spam."""
         spam = probability[:, 1]
         label = np.where(spam >= self.spam, "spam", np.where(spam <= self.ham, "ham", UNSURE))
-        return [str(name) for name in label]
+        names: list[str] = label.tolist()
+        return names
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def explain(
         shares = contributions(classifier.combination, *classifier.evidence(1, known))
         constant = float(classifier.combination.worth[-1])
     return Explanation(
-        classifier.verdict(Answer(name, None, joint), rule),
+        next(classifier.verdicts([Answer(name, None, joint)], rule)),
         classifier.classes[towards],
         classifier.classes[against],
         float(joint[towards] - joint[against]),
