@@ -27,6 +27,7 @@ PRIOR_WORTH = 0.5  # ... this much
 RATE, BIAS_RATE = 8.0, 0.2  # step sizes of the layer of corrections
 NEAR = 0.005  # a message whose probability is this far from the truth corrects the layer
 PASSES = 5
+LOOKS = (0, 2)  # the passes that look at all messages anew, not only at those near before
 HAM_STEP = 1.5  # ham called spam moves the layer this much further
 
 
@@ -162,10 +163,11 @@ def _corrections(
     correction = np.zeros(n_features, np.float32)
     constant = 0.0
     shuffled = np.random.default_rng(1).permutation(len(y))
-    for _ in range(PASSES):
-        summed = np.bincount(documents, correction[columns], entries.n_docs)
-        near = np.abs(y - probability(score + constant + scale * summed)) > NEAR
-        own = _columns_of(near, documents, columns)
+    for number in range(PASSES):
+        if number in LOOKS:
+            summed = np.bincount(documents, correction[columns], entries.n_docs)
+            near = np.abs(y - probability(score + constant + scale * summed)) > NEAR
+            own = _columns_of(near, documents, columns)
         for i in shuffled[near[shuffled]].tolist():
             z = score[i] + constant + scale[i] * correction[own[i]].sum()
             constant += correct(correction, own[i], scale[i], z, y[i], classes)
