@@ -304,6 +304,13 @@ def test_control_characters_in_names_never_reach_the_terminal(nbspam, trained, t
     assert "\x1b" not in nbspam("classify", path)[1]
 
 
+def test_control_characters_in_class_names_never_reach_the_terminal(nbspam, folder, model):
+    (folder / "ham").rename(folder / "ham\x1b[2J")
+
+    assert "\x1b" not in nbspam("train", folder)[1]
+    assert "\x1b" not in nbspam("words")[1] + nbspam("info")[1] + nbspam("eval", folder)[1]
+
+
 def test_tables_are_trained_on_as_text(nbspam, tmp_path, model):
     table = tmp_path / "t.csv"
     table.write_text("label,text\n" + "ham,see you at lunch\nspam,win money now\n" * 3)

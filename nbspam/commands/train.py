@@ -10,6 +10,7 @@ import click
 from nbspam.commands.shared import (
     cores,
     echo_json,
+    echo_rows,
     format_options,
     jobs_option,
     json_option,
@@ -71,8 +72,12 @@ def command(
         return
     counts = ", ".join(f"{n:,} {name}" for name, n in n_docs.items())
     failed = f", skipped {len(training.skipped):,}" if training.skipped else ""
-    click.echo(f"read {table.n_docs:,} messages ({counts}){failed}")
-    click.echo(f"learned {len(table.vocabulary):,} tokens; model in {model_path}")
+    echo_rows(
+        [
+            (f"read {table.n_docs:,} messages ({counts}){failed}",),
+            (f"learned {len(table.vocabulary):,} tokens; model in {model_path}",),
+        ]
+    )
 
 
 @contextmanager
