@@ -12,7 +12,7 @@ from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped
 
 # A chunk is what one process works on between two messages to its parent.
-CHUNK_ITEMS = 512
+CHUNK_ITEMS = 256
 CHUNK_BYTES = 8 << 20
 _NOT_WORD = re.compile(r"[^\w]")
 
