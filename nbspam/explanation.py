@@ -14,7 +14,7 @@ import numpy as np
 
 from nbspam.arrays import Floats
 from nbspam.classifier import Answer, Classifier, Known, Verdict
-from nbspam.combining import DAMPING, Combination, Entries, layer_scale
+from nbspam.combining import contributions
 from nbspam.counts import entry_weights
 from nbspam.decision import Rule
 from nbspam.errors import InputError
@@ -84,18 +84,6 @@ def explanations(
             yield Skipped(item.name, str(error))
         else:
             yield explain(classifier, message, item.name, rule)
-
-
-def contributions(combination: Combination, entries: Entries, odds: Floats) -> Floats:
-    """Return what every entry adds to its message's score, shape (nnz,), nats.
-
-    odds: (nnz,), the log-odds of the entries' tokens.
-    """
-    cell = entries.documents * len(GROUPS) + entries.groups
-    number = np.bincount(cell, odds != 0)
-    averaged = combination.worth[entries.groups] * odds / (number[cell] + DAMPING)
-    scale = layer_scale(entries)[entries.documents]
-    return np.asarray(averaged + combination.correction[entries.columns] * scale)
 
 
 def _shares(

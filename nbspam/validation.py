@@ -50,16 +50,11 @@ def _vectorize_chunk(settings: Settings, items: list[Item]) -> tuple[CorpusPart,
     return corpus_part(token_batches, names, labels), skipped
 
 
-@dataclass(frozen=True, slots=True)
-class Folds:
-    """What cross-validation found: a held-out answer for every document."""
+def cross_validate(data: Corpus, settings: Settings, k: int, seed: int) -> Floats:
+    """Return held-out joint log-probabilities from k stratified folds; raises UsageError.
 
-    fold: Integers  # (n_docs,)
-    joint: Floats  # (n_docs, n_classes) joint log-probabilities, nats
-
-
-def cross_validate(data: Corpus, settings: Settings, k: int, seed: int) -> Folds:
-    """Return held-out answers from k stratified folds; raises UsageError."""
+    Shape (n_docs, n_classes), nats.
+    """
     smallest = int(np.bincount(data.y).min()) if len(data.y) else 0
     if not 2 <= k <= smallest:
         raise UsageError(
@@ -76,7 +71,7 @@ def cross_validate(data: Corpus, settings: Settings, k: int, seed: int) -> Folds
         known = np.flatnonzero(seen.document_frequency)
         rest = np.flatnonzero(~np.isin(np.arange(len(data.y)), of))
         joint[of] = _held_out(data, seen.take(known), settings, rest, of)
-    return Folds(fold, joint)
+    return joint
 
 
 def _held_out(
@@ -142,9 +137,9 @@ def judge_folds(
 ) -> Outcome:
     """Return how well models trained on k - 1 folds do on the one left out."""
     data, skipped = read_corpus(items, settings, jobs)
-    folds = cross_validate(data, settings, k, seed)
+    joint = cross_validate(data, settings, k, seed)
     rule = default_rule(data.classes, settings.combine)
-    return Outcome(_evaluate(data.y, folds.joint, data.classes, rule, rng), skipped)
+    return Outcome(_evaluate(data.y, joint, data.classes, rule, rng), skipped)
 
 
 def judge_online(
