@@ -9,9 +9,13 @@ from itertools import groupby
 
 from nbspam.charsets import to_utf8
 
-_LINE = re.compile(rb"\n([!-9;-~]{1,200}+)[ \t]*+:")
+_LINE_FEED = re.compile(rb"\n(?![ \t])")
+_CONTENT = re.compile(
+    rb"\n[Cc][Oo][Nn][Tt][Ee][Nn][Tt]-((?i:type|transfer-encoding|disposition))[ \t]*+:"
+    rb"([^\n]*+(?:\n[ \t][^\n]*+)*+)"
+)
 _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
-_NO_HEADER = re.compile(rb"\n(?![ \t]|[!-9;-~]{1,200}+[ \t]*+:)")
+_NO_HEADER = re.compile(rb"\n(?![ \t]|[!-9;-~]{1,200}+[ \t]*+:|\Z)")
 # The text may hold question marks, though RFC 2047 forbids them.
 _WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?(.*?)\?=")
 _WORDS = re.compile(rb"(?:=\?[^?\s]{1,60}\?[bBqQ]\?.*?\?=)++")
@@ -32,19 +36,41 @@ def looks_like_header(data: bytes) -> bool:
     return _FIRST_LINE.match(data) is not None
 
 
-def header_lines(block: bytes) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """Return (name, value with its folds) of every header, and what follows them.
+def end_of_headers(block: bytes) -> int:
+    """Return where the headers of a block end; each of them begins with a line feed.
 
     A line that is no header ends them, as it does for those who deliver mail.
     """
-    block = b"\n" + block
-    n_lines = block.count(b"\n") - block.count(b"\n ") - block.count(b"\n\t")
-    pieces = _LINE.split(block)
-    rest = b""
-    if 2 * n_lines + 1 != len(pieces) and (end := _NO_HEADER.search(block)):
-        rest = block[end.end() :]
-        pieces = _LINE.split(block[: end.start()])
-    return list(zip(pieces[1::2], pieces[2::2], strict=True)), rest
+    end = _NO_HEADER.search(block)
+    return len(block) if end is None else end.start()
+
+
+def header_lines(block: bytes) -> list[tuple[bytes, bytes]]:
+    """Return (name, value with its folds) of every line that has a colon."""
+    lines = (line.partition(b":") for line in _LINE_FEED.split(block)[1:])
+    return [(name, value) for name, colon, value in lines if colon]
+
+
+def content_headers(block: bytes) -> dict[bytes, bytes]:
+    """Return the unfolded values of a block's headers on content: type, disposition, ...
+
+    By what stands behind `content-` in their names, in lower case; the first of each.
+    """
+    found: dict[bytes, bytes] = {}
+    for name, value in _CONTENT.findall(block):
+        found.setdefault(name.lower(), unfold(value))
+    return found
+
+
+def decode_head(block: bytes) -> bytes:
+    """Return a block of headers as UTF-8, with encoded words decoded."""
+    if is_plain(block):
+        return block
+    lines = [
+        b"\n%b:%b" % (name, decode_value(unfold(value)).replace(b"\n", b" "))
+        for name, value in header_lines(block)
+    ]
+    return b"".join(lines)
 
 
 def unfold(value: bytes) -> bytes:

@@ -8,21 +8,23 @@ Secret: the shape of mail: headers, MIME parts, encodings, and how far to follow
 
 import re
 from binascii import a2b_qp
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 from nbspam.charsets import to_utf8
 from nbspam.headers import (
+    content_headers,
     decode_base64,
+    decode_head,
     decode_value,
+    end_of_headers,
     header_lines,
-    is_plain,
     looks_like_header,
     parameters,
-    unfold,
 )
 from nbspam.markup import read_html
+from nbspam.origins import HEAD, HEADS, NESTED_HEAD, PART_HEAD
 
 # Limits: far above honest mail, low enough that no message costs more than a blink.
 MAX_BYTES = 16 << 20  # of a message that are looked at, attachments included
@@ -32,40 +34,6 @@ MAX_PARTS = 500
 MAX_DEPTH = 20
 MAX_URLS = 1000
 
-# Headers that a filter, a mailbox or an archive adds afterwards say how the message was
-# treated, not what it is: they never count, neither value nor name.
-_ADDED_LATER = re.compile(
-    rb"x-spam|x-bogosity|x-nbspam|x-spamprobe|x-spambayes|x-dspam|x-crm114|x-rspamd"
-    rb"|x-virus|x-amavis|x-mailscanner|x-pstn|x-barracuda|x-ham|x-junk|x-bayes"
-    rb"|status$|x-status$|x-keywords$|x-mozilla|x-uid|content-length$|lines$|x-imap|x-gmail"
-    rb"|x-gmane|x-evolution|delivered-to$|x-original-to$|xref$|path$|nntp-|x-folder|x-label"
-)
-# Headers whose value is evidence, and the origin its words get.
-_ORIGIN = {
-    b"subject": "subject",
-    b"from": "from",
-    b"sender": "from",
-    b"to": "to",
-    b"cc": "to",
-    b"reply-to": "reply-to",
-    b"return-path": "return-path",
-    b"received": "received",
-    b"message-id": "message-id",
-    b"date": "date",
-    b"x-mailer": "mailer",
-    b"user-agent": "mailer",
-    b"list-id": "list",
-    b"list-post": "list",
-    b"mailing-list": "list",
-    b"precedence": "list",
-    b"content-type": "mime",
-    b"content-transfer-encoding": "mime",
-    b"content-disposition": "mime",
-}
-_PART = dict.fromkeys(
-    (b"content-type", b"content-transfer-encoding", b"content-disposition"), "mime"
-)
-_NESTED = {b"subject": "nested", b"from": "nested", **_PART}
 # Two patterns that each begin with a literal: five times as fast as one that does not.
 _LINK = re.compile(rb"://[^\s<>\"'()\[\]{}]{1,2000}")
 _BARE_LINK = re.compile(rb"www\.[^\s<>\"'()\[\]{}]{1,2000}")
@@ -82,15 +50,8 @@ _META_REACH = 1024  # bytes in which HTML must say its charset
 _READ_IF_ATTACHED = (b"text/plain", b"text/html", b"text/enriched", b"text/richtext")
 
 
-@lru_cache(maxsize=4096)
-def _known_name(raw: bytes) -> tuple[bytes, bool]:
-    """Return a header's name in lower case, and whether it counts as evidence."""
-    name = raw.lower()
-    return name, _ADDED_LATER.match(name) is None
-
-
 class Field(NamedTuple):
-    """Text from one place of a message."""
+    """Text from one place of a message; that of a head has many places (origins.py)."""
 
     origin: str
     text: bytes  # UTF-8, as it came: not yet in normal form
@@ -102,6 +63,20 @@ class Message:
 
     fields: tuple[Field, ...]
     defects: tuple[str, ...]  # sorted
+
+
+def by_header(fields: Iterable[Field]) -> Iterator[Field]:
+    """Yield the fields with those of heads cut into names and values that count."""
+    for item in fields:
+        if item.origin not in HEADS:
+            yield item
+            continue
+        for name, value in header_lines(item.text):
+            origins = HEADS[item.origin][name]
+            if origins.name is not None:
+                yield Field(origins.name, name)
+            if origins.value is not None:
+                yield Field(origins.value, value)
 
 
 def parse_message(data: bytes) -> Message:
@@ -154,56 +129,42 @@ class _Reader:
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         if data.startswith((b"From ", b">From ", b"\n")):
-            data = _ENVELOPE.sub(b"", data)
+            # A pattern that always matches, if only nothing.
+            data = data[_ENVELOPE.match(data).end() :]  # type: ignore[union-attr]
         if data and not looks_like_header(data):
             self.defects.add("no-headers")
             self.add_text(data, "", is_html=_HTML.match(data) is not None)
             return
-        self.read_part(_Part(data, 0), _ORIGIN)
+        self.read_part(_Part(data, 0), HEAD)
         count = 0
         while self.stack and count < MAX_PARTS:
             part = self.stack.pop()
-            self.read_part(part, _NESTED if part.is_nested else _PART)
+            self.read_part(part, NESTED_HEAD if part.is_nested else PART_HEAD)
             count += 1
         if self.stack:
             self.defects.add("too-many-parts")
 
-    def read_part(self, part: _Part, origins: dict[bytes, str]) -> None:
+    def read_part(self, part: _Part, kind: str) -> None:
         """Read headers and body of a message or of one of its parts."""
         head, body = _split(part.data)
         if len(head) > MAX_HEADERS:
             head = head[:MAX_HEADERS]
             self.defects.add("headers-truncated")
-        as_it_is = is_plain(head)
-        values: dict[str, list[bytes]] = {}
-        content: dict[bytes, bytes] = {}
-        names = []
-        lines, rest = header_lines(head)
-        for raw, value in lines:
-            name, counts = _known_name(raw)
-            if counts:
-                names.append(name)
-            if (origin := origins.get(name)) is not None:
-                value = unfold(value)
-                if origin == "mime":
-                    content.setdefault(name, value)
-                text = value if as_it_is else decode_value(value)
-                values.setdefault(origin, []).append(text)
-        if origins is _ORIGIN:
-            values["header"] = names
-        self.fields.extend(Field(origin, b"\n".join(found)) for origin, found in values.items())
-        if rest:
+        block = b"\n" + head
+        if (end := end_of_headers(block)) < len(block):
             self.defects.add("no-blank-line")
-            body = part.data[len(head) - len(rest) :]
-        self.read_body(body, content, part)
+            body = part.data[end:]
+            block = block[:end]
+        self.fields.append(Field(kind, decode_head(block)))
+        self.read_body(body, content_headers(block), part)
 
     def read_body(self, body: bytes, content: dict[bytes, bytes], part: _Part) -> None:
         """Read a body of any type: text, parts, a message, or none of these."""
-        value = content.get(b"content-type") or part.default_type
+        value = content.get(b"type") or part.default_type
         kind = _first_word(value)
-        encoding = _first_word(content.get(b"content-transfer-encoding", b""))
+        encoding = _first_word(content.get(b"transfer-encoding", b""))
         settings = parameters(value)
-        disposition = content.get(b"content-disposition", b"")
+        disposition = content.get(b"disposition", b"")
         filename = parameters(disposition).get("filename") or settings.get("name")
         if filename:
             self.fields.append(Field("filename", decode_value(filename)))

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Integers, Keys, Octets
-from nbspam.message import Field, Message
+from nbspam.arrays import Booleans, Integers, Keys, Octets
+from nbspam.message import Field, Message, by_header
 from nbspam.normalize import normalize
+from nbspam.origins import HEADS, HeadTable
 
 # A key leaves its low 20 bits zero, so that one sort of plain integers can carry a rider
 # along: where in the batch the token stood.  The 44 bits that are left make a collision
@@ -80,7 +81,7 @@ class Token(NamedTuple):
 def reference_tokens(message: Message, settings: TokenSettings) -> Iterator[Token]:
     """Yield the tokens of a message, one by one: the definition of a token."""
     table = settings.table()
-    for origin, text in normalized_fields(message, settings):
+    for origin, text in by_header(normalized_fields(message, settings)):
         words = [word for word in text.translate(table).split(b"\0") if _fits(word, settings)]
         yield from (Token(origin, word) for word in words)
         if settings.pairs:
@@ -189,13 +190,11 @@ def gather_slices(blob: Octets, starts: Integers, lengths: Integers) -> Octets:
 def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch:
     """Return the tokens of a batch of messages, as grouped by `batches`."""
     layout = _lay_out(messages, settings)
-    start, length = _find_words(layout, settings)
-    field_of = np.repeat(np.arange(layout.n_fields), np.diff(np.searchsorted(start, layout.start)))
-    words = _Words(start, length, field_of)
+    words = _find_words(layout, settings)
     key = _hash_words(layout, words)
     rider = np.arange(0, 2 * len(key), 2, dtype=np.uint64)
     if settings.pairs:
-        key, rider = _add_pairs(key, rider, field_of)
+        key, rider = _add_pairs(key, rider, words.field_of)
     key &= ~RIDER_MASK
     key |= rider
     key.sort()
@@ -209,9 +208,9 @@ class _Layout(NamedTuple):
     end: int  # of the text, a zero byte before and behind it included
     space: int  # where the buffer has one
     n_docs: int
-    n_fields: int
     start: Integers  # (n_fields + 1,)
     document: Integers  # (n_fields,)
+    counts: Booleans  # (n_fields,) whether its words are evidence
     salt: Keys  # (n_fields,)
     group: Octets  # (n_fields,)
     prefix: Integers  # (n_fields, 2): start and length of the origin's prefix in the buffer
@@ -230,60 +229,137 @@ def _lay_out(messages: Sequence[Message], settings: TokenSettings) -> _Layout:
     """Join all fields, case folded and cut by zero bytes, into one buffer."""
     texts: list[bytes] = []
     origins: list[int] = []
-    counts: list[int] = []
+    n_fields: list[int] = []
     known: dict[str, int] = {}
     for message in messages:
         before = len(texts)
         for origin, text in normalized_fields(message, settings):
             texts.append(text)
             origins.append(known.setdefault(origin, len(known)))
-        counts.append(len(texts) - before)
+        n_fields.append(len(texts) - before)
     start = np.ones(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=start[1:])
     start[1:] += 1
-    text = b"\0" + b"\0".join(texts).translate(settings.table()) + b"\0"
-    # Zeros, so that reading ahead of the last word stays inside the buffer.
-    tail = bytearray(settings.max_length + _WORD_BYTES)
-    space = len(text) + len(tail)
-    tail += b" "
-    tables: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
-    for origin in known:
-        for is_pair, table in tables.items():
-            name = pair_origin(origin) if is_pair else origin
-            tag = b"" if name == BODY else name.encode() + b":"
-            table.append((len(text) + len(tail), len(tag)))
-            tail += tag
-    of = np.array(origins, np.int64)
-    return _Layout(
-        text + bytes(tail),
-        len(text),
-        space,
-        len(messages),
-        len(texts),
+    joined = b"\0" + b"\0".join(texts) + b"\0"
+    fields = _Fields(
         start,
-        np.repeat(np.arange(len(messages)), counts),
-        np.array([_salt(origin) for origin in known], np.uint64)[of],
-        np.array([_GROUP_OF.get(origin, _ROUTE) for origin in known], np.uint8)[of],
-        np.array(tables[False], np.int64).reshape(-1, 2)[of],
-        np.array(tables[True], np.int64).reshape(-1, 2)[of],
+        np.repeat(np.arange(len(messages)), n_fields),
+        np.array(origins, np.int64),
+    )
+    fields = _cut_heads(joined, fields, known)
+    text = joined.translate(settings.table())
+    # Zeros, so that reading ahead of the last word stays inside the buffer.
+    tail = bytes(settings.max_length + _WORD_BYTES) + b" "
+    names, prefix, pair_prefix = _prefixes(known, len(text) + len(tail))
+    of = fields.origin
+    return _Layout(
+        text + tail + names,
+        len(text),
+        len(text) + len(tail) - 1,
+        len(messages),
+        fields.start,
+        fields.document,
+        of >= 0,
+        np.array([*map(_salt, known), 0], np.uint64)[of],
+        np.array([*(_GROUP_OF.get(origin, _ROUTE) for origin in known), 0], np.uint8)[of],
+        prefix[of],
+        pair_prefix[of],
     )
 
 
-def _find_words(layout: _Layout, settings: TokenSettings) -> tuple[Integers, Integers]:
-    """Return start and length of every word that is neither too short nor too long."""
+class _Fields(NamedTuple):
+    """Where the fields of a batch begin, and whose they are."""
+
+    start: Integers  # (n_fields + 1,)
+    document: Integers  # (n_fields,)
+    origin: Integers  # (n_fields,) number of the origin, -1 where words do not count
+
+
+def _cut_heads(joined: bytes, fields: _Fields, known: dict[str, int]) -> _Fields:
+    """Return the fields with those of heads cut into names and values of headers."""
+    heads = {known[kind]: _Numbers(table, known) for kind, table in HEADS.items() if kind in known}
+    if not heads:
+        return fields
+    start, document, origin = fields
+    text = np.frombuffer(joined, np.uint8)
+    line = np.flatnonzero(text == ord("\n"))
+    of = np.searchsorted(start, line, "right") - 1
+    is_head = np.isin(origin, list(heads))
+    after = text[line + 1]
+    begins = is_head[of] & (after != ord(" ")) & (after != ord("\t"))
+    line, of = line[begins], of[begins]
+    end = np.minimum(np.append(line[1:], len(text)), start[of + 1] - 1)
+    colons = np.append(np.flatnonzero(text == ord(":")), len(text))
+    colon = np.minimum(colons[np.searchsorted(colons, line)], end)
+    number = np.full((len(line), 2), -1)
+    for kind, numbers in heads.items():
+        own = np.flatnonzero((origin[of] == kind) & (colon < end))
+        spans = zip((line[own] + 1).tolist(), colon[own].tolist(), strict=True)
+        packed = np.fromiter((numbers[joined[a:b]] for a, b in spans), np.int64, len(own))
+        number[own] = np.stack([packed >> 16, packed & 0xFFFF], axis=1) - 1
+    starts = np.concatenate([start[:-1], line + 1, colon])
+    order = np.argsort(starts, kind="stable")
+    return _Fields(
+        np.append(starts[order], start[-1]),
+        np.concatenate([document, document[of], document[of]])[order],
+        np.concatenate([np.where(is_head, -1, origin), number[:, 0], number[:, 1]])[order],
+    )
+
+
+class _Numbers(dict[bytes, int]):
+    """The numbers of the origins of a header's name and value, by its name.
+
+    Each is one more than in `known`, so that 0 is none; the name's 16 bits stand higher.
+    """
+
+    def __init__(self, table: HeadTable, known: dict[str, int]) -> None:
+        super().__init__()
+        self._table, self._known = table, known
+
+    def __missing__(self, raw: bytes) -> int:
+        packed = 0
+        for origin in self._table[raw]:
+            number = 0 if origin is None else self._known.setdefault(origin, len(self._known)) + 1
+            packed = packed << 16 | number
+        self[raw] = packed
+        return packed
+
+
+def _prefixes(known: Iterable[str], place: int) -> tuple[bytes, Integers, Integers]:
+    """Return what token texts begin with, and where: start and length by origin.
+
+    place: where in the buffer the names will stand.  Shapes (n_origins + 1, 2); the last
+    row is for words that do not count.
+    """
+    names = bytearray()
+    tables: tuple[list[tuple[int, int]], ...] = ([], [])
+    for origin in known:
+        for name, table in zip((origin, pair_origin(origin)), tables, strict=True):
+            tag = b"" if name == BODY else name.encode() + b":"
+            table.append((place + len(names), len(tag)))
+            names += tag
+    single, pair = (np.array([*table, (place, 0)], np.int64) for table in tables)
+    return bytes(names), single, pair
+
+
+def _find_words(layout: _Layout, settings: TokenSettings) -> _Words:
+    """Return the words that count and are neither too short nor too long."""
     text = np.frombuffer(layout.buffer, np.uint8, layout.end)
     inside = text != 0
     edges = np.flatnonzero(inside[1:] != inside[:-1])
     start = edges[0::2] + 1
     length = edges[1::2] - edges[0::2]
-    keep = length <= settings.max_length
+    n_words = np.diff(np.searchsorted(start, layout.start))
+    field_of = np.repeat(np.arange(len(n_words)), n_words)
+    keep = (length <= settings.max_length) & layout.counts[field_of]
     if settings.min_length > 1:
         # Characters, not bytes: those that continue a UTF-8 sequence do not count.
         continues = np.concatenate([[0], np.cumsum((text & 0xC0) == 0x80)])
         characters = length - (continues[start + length] - continues[start])
         keep &= characters >= settings.min_length
     # Normalisation can make text longer; what no rider can number is let go.
-    return start[keep][:_MAX_WORDS], length[keep][:_MAX_WORDS]
+    kept = np.flatnonzero(keep)[:_MAX_WORDS]
+    return _Words(start[kept], length[kept], field_of[kept])
 
 
 _MAX_WORDS = 1 << RIDER_BITS - 1

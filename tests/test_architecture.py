@@ -16,6 +16,7 @@ RANK = {
     "printing": 0,
     "charsets": 0,
     "markup": 0,
+    "origins": 0,
     "normalize": 0,
     "headers": 1,
     "mailboxes": 1,

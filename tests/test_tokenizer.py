@@ -16,6 +16,12 @@ from nbspam.tokenizer import (
 )
 
 ORIGINS = st.sampled_from(["body", "subject", "from", "url", "mime"])
+HEADS = st.lists(
+    st.sampled_from(
+        ["Subject: free", "to:", "\n", "\n ", "\n\t", "X-Mailer", " : a:b", ":", "X-Spam: y", "é"]
+    ),
+    max_size=12,
+).map(lambda pieces: "".join(pieces).encode())
 # Few letters, so that words repeat; punctuation, long words, several scripts.
 TEXTS = st.one_of(
     st.text("ab $'-.,<\n", max_size=60),
@@ -23,7 +29,10 @@ TEXTS = st.one_of(
     st.text(max_size=30),
     st.text("xy", min_size=30, max_size=90),
 )
-FIELDS = st.builds(Field, ORIGINS, TEXTS.map(lambda text: text.encode("utf-8", "replace")))
+FIELDS = st.one_of(
+    st.builds(Field, ORIGINS, TEXTS.map(lambda text: text.encode("utf-8", "replace"))),
+    st.builds(Field, st.sampled_from(["head", "part-head", "nested-head"]), HEADS),
+)
 MESSAGES = st.builds(Message, st.lists(FIELDS, max_size=6).map(tuple), st.just(()))
 SETTINGS = st.builds(
     TokenSettings,

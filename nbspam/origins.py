@@ -1,0 +1,79 @@
+"""Where evidence stands: the origin that the words of every header get.
+
+A head is kept as one field of lines, `name: value`, each begun by a line feed; a line
+that begins with a blank goes on with the one before.
+
+Secret: which headers count, and as what.
+"""
+
+import re
+from typing import NamedTuple
+
+# Headers that a filter, a mailbox or an archive adds afterwards say how the message was
+# treated, not what it is: they never count, neither value nor name.
+_ADDED_LATER = re.compile(
+    rb"x-spam|x-bogosity|x-nbspam|x-spamprobe|x-spambayes|x-dspam|x-crm114|x-rspamd"
+    rb"|x-virus|x-amavis|x-mailscanner|x-pstn|x-barracuda|x-ham|x-junk|x-bayes"
+    rb"|status$|x-status$|x-keywords$|x-mozilla|x-uid|content-length$|lines$|x-imap|x-gmail"
+    rb"|x-gmane|x-evolution|delivered-to$|x-original-to$|xref$|path$|nntp-|x-folder|x-label"
+)
+_OF_PART = {
+    b"content-type": "mime",
+    b"content-transfer-encoding": "mime",
+    b"content-disposition": "mime",
+}
+_OF_NESTED = {b"subject": "nested", b"from": "nested", **_OF_PART}
+_OF_MESSAGE = {
+    b"subject": "subject",
+    b"from": "from",
+    b"sender": "from",
+    b"to": "to",
+    b"cc": "to",
+    b"reply-to": "reply-to",
+    b"return-path": "return-path",
+    b"received": "received",
+    b"message-id": "message-id",
+    b"date": "date",
+    b"x-mailer": "mailer",
+    b"user-agent": "mailer",
+    b"list-id": "list",
+    b"list-post": "list",
+    b"mailing-list": "list",
+    b"precedence": "list",
+    **_OF_PART,
+}
+_MAX_KNOWN = 4096  # names that one process remembers
+
+
+class Origins(NamedTuple):
+    """The origins of a header's name and of its value; None where they do not count."""
+
+    name: str | None
+    value: str | None
+
+
+class HeadTable(dict[bytes, Origins]):
+    """The origins of every header of one kind of head, by its name as it is spelt."""
+
+    def __init__(self, values: dict[bytes, str], names: str | None) -> None:
+        super().__init__()
+        self._values, self._names = values, names
+
+    def __missing__(self, raw: bytes) -> Origins:
+        name = raw.rstrip(b" \t").lower()
+        if _ADDED_LATER.match(name):
+            found = Origins(None, None)
+        else:
+            found = Origins(self._names, self._values.get(name))
+        if len(self) < _MAX_KNOWN:
+            self[raw] = found
+        return found
+
+
+HEAD, PART_HEAD, NESTED_HEAD = "head", "part-head", "nested-head"
+# Of a message the names of its headers are evidence too.
+HEADS = {
+    HEAD: HeadTable(_OF_MESSAGE, "header"),
+    PART_HEAD: HeadTable(_OF_PART, None),
+    NESTED_HEAD: HeadTable(_OF_NESTED, None),
+}
