@@ -1,10 +1,14 @@
 import os
 import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from nbspam.errors import InputError, NbspamError
-from nbspam.parallel import available_cores, ordered_map
+from nbspam.parallel import accumulate, available_cores, ordered_map
 
 
 def test_results_come_in_order_whatever_the_number_of_jobs():
@@ -40,6 +44,89 @@ def test_an_error_in_a_worker_reaches_the_caller():
 def test_a_worker_that_is_killed_is_a_clear_error():
     with pytest.raises(NbspamError, match=r"ended from outside.*--jobs 1"):
         list(ordered_map(lambda _: os.kill(os.getpid(), signal.SIGKILL), range(4), 2))
+
+
+def test_an_error_nobody_expected_tells_where_it_was_raised():
+    with pytest.raises(ZeroDivisionError) as caught:
+        list(ordered_map(lambda n: 1 // n, range(4), 2))
+    assert "1 // n" in caught.value.__notes__[0]
+
+
+def test_one_slow_chunk_does_not_let_the_others_run_away():
+    drawn = []
+
+    def slow_at_first(n):
+        time.sleep(0.5 * (n == 0))
+        return n
+
+    results = ordered_map(slow_at_first, (drawn.append(n) or n for n in range(1000)), 2)
+    next(results)
+    assert len(drawn) < 20
+    results.close()
+
+
+def test_no_worker_outlives_the_work():
+    pids = set(ordered_map(lambda _: os.getpid(), range(8), 2))
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_a_worker_without_a_parent_ends_by_itself():
+    child = subprocess.Popen([sys.executable, "-c", ORPHANS], stdout=subprocess.PIPE, text=True)
+    pid = int(child.stdout.readline())
+    child.kill()
+    child.communicate()
+    for _ in range(100):
+        if not is_running(pid):
+            break
+        time.sleep(0.1)
+    assert not is_running(pid)
+
+
+ORPHANS = """
+import os, time
+from nbspam.parallel import ordered_map
+results = ordered_map(lambda _: os.getpid(), range(1000), 2)
+print(next(results), flush=True)
+time.sleep(60)
+"""
+
+
+def is_running(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"  # an orphan that nobody has buried yet
+
+
+class Sum:
+    """Adds numbers; notes each."""
+
+    def __init__(self):
+        self.total = 0
+
+    def add(self, chunk):
+        self.total += chunk
+        return -chunk
+
+    def result(self):
+        return self.total
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_accumulated_results_come_to_the_whole(jobs):
+    notes = {}
+    results = accumulate(Sum(), range(50), jobs, notes.__setitem__)
+    assert sum(results) == sum(range(50))
+    assert len(results) == jobs
+    assert notes == {n: -n for n in range(50)}
+
+
+def test_megabytes_go_to_workers_and_back():
+    chunks = [bytes([n]) * 3_000_000 for n in range(6)]
+    assert list(ordered_map(lambda data: data, chunks, 2)) == chunks
 
 
 def test_there_is_at_least_one_core():
