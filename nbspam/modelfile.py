@@ -181,9 +181,8 @@ def _replace(path: str, target: str, state: State) -> None:
     _check_target(path, target)
     folder = os.path.dirname(target)
     _make_folder(folder)
-    import tempfile  # only writers pay for it, as for joblib
-
-    descriptor, temporary = tempfile.mkstemp(prefix=".nbspam-", dir=folder)
+    temporary = os.path.join(folder, f".nbspam-{os.urandom(8).hex()}")
+    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with open(descriptor, "w+b") as file:
             _adopt(descriptor, target)
@@ -197,15 +196,10 @@ def _replace(path: str, target: str, state: State) -> None:
 
 def _write(file: BinaryIO, state: State) -> None:
     """Write header and state to an empty file, read them back, and force them to disk."""
-    # joblib 1.6 or later: earlier ones, asked to load a file, read arrays of objects
-    # with an unpickler of their own, behind the back of one that refuses to.
-    from joblib.numpy_pickle import NumpyPickler
+    from nbspam.modelwriter import write_plain  # only writers pay for it
 
     file.write(bytes(HEADER.size))
-    pickler = NumpyPickler(file, protocol=4)
-    # No memo: with one, bytes depend on which equal strings happen to be one object.
-    pickler.fast = True
-    pickler.dump(state)
+    write_plain(file, state)
     file.flush()
     memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     read_plain(memory, HEADER.size)  # what cannot be read never replaces what can
