@@ -10,6 +10,7 @@ Secret: how correlated evidence is kept from counting again and again.
 """
 
 from dataclasses import dataclass
+from math import tanh
 from typing import Any
 
 import numpy as np
@@ -72,25 +73,17 @@ def group_means(entries: Entries, odds: Floats | Floats32) -> Floats:
 
     odds: (nnz,); zeros do not count.
     """
-    cell = _cells(entries)
-    total = np.bincount(cell, odds, entries.n_docs * len(GROUPS))
-    return np.asarray((total / _divisors(cell, entries, odds)).reshape(-1, len(GROUPS)))
-
-
-def _cells(entries: Entries) -> Indices:
-    """Return which message and group each entry belongs to, as one number, shape (nnz,)."""
-    return entries.documents * len(GROUPS) + entries.groups
-
-
-def _divisors(cell: Indices, entries: Entries, odds: Floats | Floats32) -> Floats:
-    """Return what every cell's sum is divided by, shape (n_docs * n_groups,)."""
-    number = np.bincount(cell, odds != 0, entries.n_docs * len(GROUPS))
-    return np.asarray(number + DAMPING, np.float64)
+    telling = np.flatnonzero(odds)
+    cell = entries.documents[telling].astype(np.int64) * len(GROUPS) + entries.groups[telling]
+    n_cells = entries.n_docs * len(GROUPS)
+    total = np.bincount(cell, odds[telling], n_cells)
+    number = np.bincount(cell, minlength=n_cells)
+    return np.asarray((total / (number + DAMPING)).reshape(-1, len(GROUPS)))
 
 
 def layer_scale(entries: Entries) -> Floats:
     """Return one over the root of each message's number of tokens in the layer."""
-    number = np.bincount(entries.documents, in_layer(entries), entries.n_docs)
+    number = np.bincount(entries.documents[in_layer(entries)], minlength=entries.n_docs)
     return np.asarray(1 / np.sqrt(np.maximum(number, 1)))
 
 
@@ -117,8 +110,9 @@ def contributions(combination: Combination, entries: Entries, odds: Floats) -> F
 
     The same sum as in `scores`, term by term; that one adds whole messages and is faster.
     """
-    cell = _cells(entries)
-    averaged = combination.worth[entries.groups] * odds / _divisors(cell, entries, odds)[cell]
+    cell = entries.documents * len(GROUPS) + entries.groups
+    number = np.bincount(cell, odds != 0)
+    averaged = combination.worth[entries.groups] * odds / (number[cell] + DAMPING)
     scale = layer_scale(entries)[entries.documents]
     return np.asarray(averaged + combination.correction[entries.columns] * scale)
 
@@ -129,10 +123,9 @@ def fit(table: CountTable, entries: Entries, y: Integers) -> Combination:
     table: counts of two classes, those of the messages among them.  y: (n_docs,) 0 or 1.
     """
     count, n = table.feature_count, table.class_count
-    odds = np.zeros(len(entries.columns), np.float32)
-    for label in (0, 1):
-        own = y[entries.documents] == label
-        odds[own] = log_odds(count, n, label)[entries.columns[own]]
+    left_out = np.stack([log_odds(count, n, label) for label in (0, 1)], axis=1)
+    own = y.astype(np.int32)[entries.documents]
+    odds = left_out.astype(np.float32).ravel()[2 * entries.columns + own]
     means = group_means(entries, odds)
     worth = fit_worth(means, y)
     score = means @ worth[:-1] + worth[-1]
@@ -182,14 +175,16 @@ def _corrections(
     scale = layer_scale(entries)
     correction = np.zeros(n_features, np.float32)
     constant = 0.0
+    summed = np.zeros(len(y))
     shuffled = np.random.default_rng(1).permutation(len(y))
     for number in range(PASSES):
         if number in LOOKS:
-            summed = np.bincount(documents, correction[columns], entries.n_docs)
+            if number:
+                summed[:] = np.bincount(documents, correction[columns], entries.n_docs)
             near = np.abs(y - probability(score + constant + scale * summed)) > NEAR
             own = _columns_of(near, documents, columns)
         for i in shuffled[near[shuffled]].tolist():
-            z = score[i] + constant + scale[i] * correction[own[i]].sum()
+            z = score[i] + constant + scale[i] * np.add.reduce(correction[own[i]])
             constant += correct(correction, own[i], scale[i], z, y[i], classes)
     return correction, constant
 
@@ -206,7 +201,7 @@ def correct(
 
     own: the message's columns in the layer.  Nothing moves unless it is nearly wrong.
     """
-    error = float(truth - probability(score))
+    error = truth - 0.5 * (1 + tanh(score / 2))  # the logistic function of one number
     if abs(error) <= NEAR:
         return 0.0
     if error < 0 and classes == ("ham", "spam"):
@@ -221,8 +216,9 @@ def _columns_of(chosen: Booleans, documents: Indices, columns: Indices) -> dict[
     entry = entry[np.argsort(documents[entry], kind="stable")]
     which = np.flatnonzero(chosen)
     bounds = [*np.searchsorted(documents[entry], which).tolist(), len(entry)]
+    own = columns[entry].astype(np.intp)  # what numpy would make of them at every use
     return {
-        document: columns[entry[start:end]]
+        document: own[start:end]
         for document, start, end in zip(which.tolist(), bounds, bounds[1:], strict=False)
     }
 

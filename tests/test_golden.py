@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 
 import pytest
 
@@ -51,7 +52,9 @@ def test_what_a_user_sees(nbspam, golden, monkeypatch, tmp_path):
     ):
         status, out, err = nbspam(*line.split())
         shown.append(f"$ nbspam {line}\n{out}{err}exit {status}\n")
-    golden("session.txt", "\n".join(shown).replace(str(tmp_path), "DATA"))
+    # Processors and libraries differ in the last digits of logarithms.
+    text = re.sub(r"\d+\.\d{9,}", lambda number: f"{float(number[0]):.8g}", "\n".join(shown))
+    golden("session.txt", text.replace(str(tmp_path), "DATA"))
 
 
 @pytest.mark.parametrize(
