@@ -18,7 +18,7 @@ import numpy as np
 from nbspam.arrays import Booleans, Integers, Keys, Octets
 from nbspam.message import Field, Message, by_header
 from nbspam.normalize import normalize
-from nbspam.origins import HEADS, HeadTable
+from nbspam.origins import HEADS
 
 # A key leaves its low 20 bits zero, so that one sort of plain integers can carry a rider
 # along: where in the batch the token stood.  The 44 bits that are left make a collision
@@ -240,22 +240,21 @@ def _lay_out(messages: Sequence[Message], settings: TokenSettings) -> _Layout:
     start = np.ones(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=start[1:])
     start[1:] += 1
-    joined = b"\0" + b"\0".join(texts) + b"\0"
+    # Zeros behind it, so that reading ahead of the last word stays inside the buffer.
+    padding = bytes(settings.max_length + _WORD_BYTES)
+    joined = b"".join((b"\0", b"\0".join(texts), b"\0", padding))
     fields = _Fields(
         start,
         np.repeat(np.arange(len(messages)), n_fields),
         np.array(origins, np.int64),
     )
     fields = _cut_heads(joined, fields, known)
-    text = joined.translate(settings.table())
-    # Zeros, so that reading ahead of the last word stays inside the buffer.
-    tail = bytes(settings.max_length + _WORD_BYTES) + b" "
-    names, prefix, pair_prefix = _prefixes(known, len(text) + len(tail))
+    names, prefix, pair_prefix = _prefixes(known, len(joined) + 1)
     of = fields.origin
     return _Layout(
-        text + tail + names,
-        len(text),
-        len(text) + len(tail) - 1,
+        b"".join((joined.translate(settings.table()), b" ", names)),
+        len(joined) - len(padding),
+        len(joined),
         len(messages),
         fields.start,
         fields.document,
@@ -277,7 +276,7 @@ class _Fields(NamedTuple):
 
 def _cut_heads(joined: bytes, fields: _Fields, known: dict[str, int]) -> _Fields:
     """Return the fields with those of heads cut into names and values of headers."""
-    heads = {known[kind]: _Numbers(table, known) for kind, table in HEADS.items() if kind in known}
+    heads = {known[kind]: table for kind, table in HEADS.items() if kind in known}
     if not heads:
         return fields
     start, document, origin = fields
@@ -291,38 +290,22 @@ def _cut_heads(joined: bytes, fields: _Fields, known: dict[str, int]) -> _Fields
     end = np.minimum(np.append(line[1:], len(text)), start[of + 1] - 1)
     colons = np.append(np.flatnonzero(text == ord(":")), len(text))
     colon = np.minimum(colons[np.searchsorted(colons, line)], end)
-    number = np.full((len(line), 2), -1)
-    for kind, numbers in heads.items():
-        own = np.flatnonzero((origin[of] == kind) & (colon < end))
-        spans = zip((line[own] + 1).tolist(), colon[own].tolist(), strict=True)
-        packed = np.fromiter((numbers[joined[a:b]] for a, b in spans), np.int64, len(own))
-        number[own] = np.stack([packed >> 16, packed & 0xFFFF], axis=1) - 1
+    # Names that are spelt alike in heads of one kind are looked up once.
+    salt = origin[of].astype(np.uint64)
+    key = _hash_slices(joined, line + 1, colon - line - 1, salt * np.uint64(2) + (colon < end))
+    _, chosen, which = np.unique(key, return_index=True, return_inverse=True)
+    number = np.full((len(chosen), 2), -1)
+    for row, i in enumerate(chosen.tolist()):
+        if colon[i] < end[i]:
+            origins = heads[int(origin[of[i]])][joined[line[i] + 1 : colon[i]]]
+            number[row] = [-1 if o is None else known.setdefault(o, len(known)) for o in origins]
     starts = np.concatenate([start[:-1], line + 1, colon])
     order = np.argsort(starts, kind="stable")
     return _Fields(
         np.append(starts[order], start[-1]),
         np.concatenate([document, document[of], document[of]])[order],
-        np.concatenate([np.where(is_head, -1, origin), number[:, 0], number[:, 1]])[order],
+        np.concatenate([np.where(is_head, -1, origin), number[which].T.ravel()])[order],
     )
-
-
-class _Numbers(dict[bytes, int]):
-    """The numbers of the origins of a header's name and value, by its name.
-
-    Each is one more than in `known`, so that 0 is none; the name's 16 bits stand higher.
-    """
-
-    def __init__(self, table: HeadTable, known: dict[str, int]) -> None:
-        super().__init__()
-        self._table, self._known = table, known
-
-    def __missing__(self, raw: bytes) -> int:
-        packed = 0
-        for origin in self._table[raw]:
-            number = 0 if origin is None else self._known.setdefault(origin, len(self._known)) + 1
-            packed = packed << 16 | number
-        self[raw] = packed
-        return packed
 
 
 def _prefixes(known: Iterable[str], place: int) -> tuple[bytes, Integers, Integers]:
@@ -367,12 +350,16 @@ _MASKS = np.array([(1 << 8 * n) - 1 for n in range(_WORD_BYTES + 1)], np.uint64)
 
 
 def _hash_words(layout: _Layout, words: _Words) -> Keys:
-    """Hash every word onto its field's salt, eight bytes at a time; shape (n_words,)."""
-    start, length, field_of = words
+    """Hash every word onto its field's salt; shape (n_words,)."""
+    return _hash_slices(layout.buffer, words.start, words.length, layout.salt[words.field_of])
+
+
+def _hash_slices(buffer: bytes, start: Integers, length: Integers, salt: Keys) -> Keys:
+    """Hash slices of the buffer onto salts, eight bytes at a time; all (n_slices,)."""
     # Every eight bytes of the buffer as one little-endian number, wherever they begin.
-    chunks = np.ndarray(len(layout.buffer) - _WORD_BYTES + 1, "<u8", layout.buffer, 0, (1,))
+    chunks = np.ndarray(len(buffer) - _WORD_BYTES + 1, "<u8", buffer, 0, (1,))
     masks = _MASKS[np.minimum(length, _WORD_BYTES)]
-    value = _mix_all((chunks[start] & masks) ^ layout.salt[field_of], _MULTIPLY)
+    value = _mix_all((chunks[start] & masks) ^ salt, _MULTIPLY)
     longer = np.flatnonzero(length > _WORD_BYTES)
     done = _WORD_BYTES
     while len(longer):
