@@ -19,33 +19,48 @@ _LOOK_ALIKES = str.maketrans(
 )
 
 
-# Most text that is not ASCII is Western European: one quick look spares it the slow ones.
+# Format characters and other letters that nobody sees.
+INVISIBLE = (
+    "[\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
+    "\u034f\u115f\u1160\u17b4\u17b5\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+# Chinese, Japanese and Thai are written without spaces.
+SPACELESS = (
+    "[\u0e01-\u0e3a\u0e40-\u0e5b\u2e80-\u2fdf\u3005\u3007\u3021-\u3029\u3038-\u303b\u3041-\u30ff"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00016fe2\U00016fe3\U00016ff0\U00016ff1\U0001aff0-\U0001b16f"
+    "\U00020000-\U0003ffff]"
+)
+_INVISIBLE = re.compile(f"{INVISIBLE}++")
+_SPLIT = re.compile(f"[A-Za-z]{INVISIBLE}++[A-Za-z]")
+_SPACELESS = re.compile(f"{SPACELESS}++")
 _FULLWIDTH = re.compile("[\uff21-\uff3a\uff41-\uff5a]{2}")
-_OTHER_ALPHABET = re.compile("[\u0370-\u03ff\u0400-\u052f\u1f00-\u1fff]")
+# Greek and Cyrillic beside Latin, as far as one quick look tells.
+_ADJACENT = re.compile("[a-z\xdf-\u024f]\\d*+[\u0370-\u052f]|[\u0370-\u052f]\\d*+[a-z\xdf-\u024f]")
+# The commonest of what is neither letter nor mark nor digit; the rest is asked one by one.
+SYMBOLS = (
+    "[\x80-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf\xd7\xf7\u2010-\u2064\u20a0-\u20c0\u2190-\u245f"
+    "\u2500-\u2775\u2794-\u2bff\u3000-\u3004\u3008-\u3020\ufffd]"
+)
+_SYMBOLS = re.compile(f"{SYMBOLS}++")
+_NO_WORD = re.compile(r"[^\w\x00-\x7f]++")  # marks and symbols
+_MAX_MARKS = 30  # on one letter: sorting marks takes quadratic time, no script stacks so many
+_MANY = re.compile(rf"[^\w\x00-\x7f]{{{_MAX_MARKS + 1},}}+")
 
 
 @cache
-def _patterns() -> dict[str, Any]:
+def _mixed() -> Any:
     """Compile what needs the regex module, when the first text asks for it."""
     import regex
 
-    invisible = (
-        r"[\p{Cf}\u034f\u115f\u1160\u17b4\u17b5\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]++"
-    )
     other = r"[\p{Cyrillic}\p{Greek}]"
     letter = r"[\p{Latin}\p{Cyrillic}\p{Greek}\d]"
-    return {
-        # Sorting marks takes quadratic time; no script stacks thirty.
-        "marks": regex.compile(r"(\p{M}{30})\p{M}++"),
-        "invisible": regex.compile(invisible),
-        "split": regex.compile(f"[A-Za-z]{invisible}[A-Za-z]"),
-        "mixed": regex.compile(
-            rf"(?<!{letter})(?=\d*+(?:\p{{Latin}}[\p{{Latin}}\d]*+{other}"
-            rf"|{other}[\p{{Cyrillic}}\p{{Greek}}\d]*+\p{{Latin}})){letter}++"
-        ),
-        "spaceless": regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}ー々]+"),
-        "other": regex.compile(r"[^\p{L}\p{M}\p{N}\x00-\x7f]+"),
-    }
+    return regex.compile(
+        rf"(?<!{letter})(?=\d*+(?:\p{{Latin}}[\p{{Latin}}\d]*+{other}"
+        rf"|{other}[\p{{Cyrillic}}\p{{Greek}}\d]*+\p{{Latin}})){letter}++"
+    )
 
 
 def normalize(text: bytes) -> tuple[bytes, tuple[str, ...]]:
@@ -66,23 +81,36 @@ def normalize(text: bytes) -> tuple[bytes, tuple[str, ...]]:
 
 def _normal_form(original: str) -> tuple[str, tuple[str, ...]]:
     """Return lines in normal form, as many as there were, and facts."""
-    patterns = _patterns()
     facts = []
-    visible = patterns["invisible"].sub("", original)
-    if visible != original and patterns["split"].search(original):
+    visible = _INVISIBLE.sub("", original)
+    if visible != original and _SPLIT.search(original):
         facts.append("zero-width")
     if _FULLWIDTH.search(original):
         facts.append("fullwidth")
-    visible = patterns["marks"].sub(r"\1", visible)
+    visible = _MANY.sub(_few_marks, visible)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
-    latin = folded
-    if _OTHER_ALPHABET.search(folded):
-        latin = patterns["mixed"].sub(_to_latin, folded)
+    latin: str = folded
+    if _ADJACENT.search(folded):
+        latin = _mixed().sub(_to_latin, folded)
         if latin != folded:
             facts.append("homoglyph")
-    words: str = patterns["other"].sub(" ", latin)
-    cut: str = patterns["spaceless"].sub(_to_pairs, words)
-    return cut, tuple(sorted(facts))
+    words = _NO_WORD.sub(_only_marks, _SYMBOLS.sub(" ", latin))
+    return _SPACELESS.sub(_to_pairs, words), tuple(sorted(facts))
+
+
+def _few_marks(match: re.Match[str]) -> str:
+    """Return a run of marks and symbols with no more marks in a row than is decent."""
+    kept, n_marks = [], 0
+    for c in match.group():
+        n_marks = n_marks + 1 if unicodedata.category(c)[0] == "M" else 0
+        if n_marks <= _MAX_MARKS:
+            kept.append(c)
+    return "".join(kept)
+
+
+def _only_marks(match: re.Match[str]) -> str:
+    """Return a run of marks and symbols with spaces for the symbols."""
+    return "".join([c if unicodedata.category(c)[0] == "M" else " " for c in match.group()])
 
 
 def _to_latin(match: Any) -> str:
@@ -93,7 +121,7 @@ def _to_latin(match: Any) -> str:
     return latin if latin.isascii() or 2 * n_latin >= len(word) else word
 
 
-def _to_pairs(match: Any) -> str:
+def _to_pairs(match: re.Match[str]) -> str:
     """Return a run of characters as overlapping pairs, spaced."""
     run = match.group()
     if len(run) == 1:

@@ -1,12 +1,14 @@
 """One normal form for text beyond ASCII, and facts about it."""
 
+import re
 import unicodedata
 
 import pytest
+import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nbspam.normalize import normalize
+from nbspam.normalize import INVISIBLE, SPACELESS, SYMBOLS, normalize
 
 
 def form(text: str) -> str:
@@ -139,3 +141,44 @@ def test_any_bytes_have_a_normal_form_of_as_many_lines(text):
     found, _ = normalize(text)
     found.decode()  # does not raise
     assert found.count(b"\n") == text.count(b"\n")
+
+
+# --- the characters that patterns name, against Unicode's own tables -----------------------
+
+
+def assigned(categories="LMNPSZC"):
+    for code in range(0x80, 0x110000):
+        kind = unicodedata.category(chr(code))
+        if kind[0] in categories and kind not in ("Cn", "Cs"):
+            yield chr(code)
+
+
+def test_all_that_is_invisible_is_dropped():
+    invisible = regex.compile(
+        r"\p{Cf}|[\u034f\u115f\u1160\u17b4\u17b5\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+    )
+    ours = re.compile(INVISIBLE)
+    for c in assigned():
+        assert bool(ours.match(c)) == bool(invisible.match(c)), hex(ord(c))
+
+
+def test_all_letters_of_scripts_without_spaces_are_cut_into_pairs():
+    spaceless = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}ー々\u3099\u309a]")
+    ours = re.compile(SPACELESS)
+    for c in assigned("LMN"):
+        if unicodedata.normalize("NFKC", c) == c:
+            assert bool(ours.match(c)) == bool(spaceless.match(c)), hex(ord(c))
+
+
+def test_no_letter_mark_or_digit_is_taken_for_a_symbol():
+    symbols = re.compile(SYMBOLS)
+    assert not [c for c in assigned("LMN") if symbols.match(c)]
+
+
+@pytest.mark.parametrize("word", ["vі5agra", "5іv", "ѕ3x", "γ9z", "z9γ"])
+def test_mixed_alphabets_are_seen_across_digits(word):
+    assert "homoglyph" in facts(word)
+
+
+def test_marks_beyond_thirty_on_a_letter_are_dropped_and_symbols_between_them_too():
+    assert form("a" + "\u0316" * 100 + "💰b") == "a" + "\u0316" * 30 + " b"
