@@ -43,6 +43,9 @@ _MARKED = tuple(_MARKS)
 _MAX_NAME = 40  # characters of a charset's
 _MOSTLY = 0.7  # of the characters beyond ASCII being common Han says: this is Chinese
 _SAMPLE = 4096
+_BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
+_ASCII_LETTERS = re.compile(rb"[A-Za-z]")
+_RUSSIAN_RUN = 3  # letters of a word, on the average
 
 
 def to_utf8(data: bytes, declared: str | None) -> tuple[bytes, str | None]:
@@ -68,14 +71,14 @@ def to_utf8(data: bytes, declared: str | None) -> tuple[bytes, str | None]:
 
 
 def _believe_utf8(data: bytes, declared: bool) -> tuple[bytes, str | None]:
-    if _is_utf8(data) and b"\x1b$" not in data:
+    if is_utf8(data) and b"\x1b$" not in data:
         return data, None
     return _guess(data), "charset-wrong" if declared else "charset-missing"
 
 
 def _decode_most(data: bytes, name: str) -> bytes:
     """Return what the declared charset makes of nearly right text, or a guess."""
-    if _is_utf8(data):
+    if is_utf8(data):
         return data
     text = data.decode(name, "replace")
     return _utf8(text) if text.count("�") * 20 < len(text) else _guess(data)
@@ -85,20 +88,39 @@ def _guess(data: bytes) -> bytes:
     """Return UTF-8 of text whose charset nobody said, or said wrongly."""
     if b"\x1b$" in data:
         return _utf8(data.decode("iso2022_jp", "replace"))
-    if _is_utf8(data):
+    if is_utf8(data):
         return data
-    sample = data[:_SAMPLE].decode("gb18030", "ignore")
-    beyond = [c for c in sample if c > "\x7f"]
+    return _utf8(data.decode(_likely_charset(data[:_SAMPLE]), "replace"))
+
+
+def _likely_charset(sample: bytes) -> str:
+    """Return the charset that bytes look like: of Chinese, of Russian, or Western."""
+    runs = _BEYOND_ASCII.findall(sample)
+    if sum(len(run) % 2 for run in runs) * 4 <= len(runs) and _is_chinese(sample):
+        return "gb18030"
+    beyond = b"".join(runs)
+    # Whole words beyond ASCII, not letters here and there.
+    if len(beyond) >= _RUSSIAN_RUN * len(runs) and len(beyond) > len(
+        _ASCII_LETTERS.findall(sample)
+    ):
+        lower = sum(byte >= 0xE0 for byte in beyond)
+        upper = sum(0xC0 <= byte < 0xE0 for byte in beyond)
+        # Small letters stand where the other has capitals.
+        return "cp1251" if lower >= upper else "koi8-r"
+    return "cp1252"
+
+
+def _is_chinese(sample: bytes) -> bool:
+    beyond = [c for c in sample.decode("gb18030", "ignore") if c > "\x7f"]
     # GBK's first level, the 3,755 commonest characters: bytes B0A1 to D7FA.
     common = sum(
         "一" <= c <= "鿿" and b"\xb0\xa1" <= c.encode("gb18030") <= b"\xd7\xfa" for c in beyond
     )
-    if len(beyond) > 1 and common >= _MOSTLY * len(beyond):
-        return _utf8(data.decode("gb18030", "replace"))
-    return _utf8(data.decode("cp1252", "replace"))
+    return len(beyond) > 1 and common >= _MOSTLY * len(beyond)
 
 
-def _is_utf8(data: bytes) -> bool:
+def is_utf8(data: bytes) -> bool:
+    """Tell whether bytes are UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:

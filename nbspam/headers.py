@@ -7,7 +7,7 @@ import re
 from binascii import Error, a2b_base64, a2b_qp
 from itertools import groupby
 
-from nbspam.charsets import to_utf8
+from nbspam.charsets import is_utf8, to_utf8
 
 _LINE_FEED = re.compile(rb"\n(?![ \t])")
 _CONTENT = re.compile(
@@ -62,12 +62,13 @@ def content_headers(block: bytes) -> dict[bytes, bytes]:
     return found
 
 
-def decode_head(block: bytes) -> bytes:
-    """Return a block of headers as UTF-8, with encoded words decoded."""
-    if is_plain(block):
-        return block
+def decode_head(block: bytes, charset: str = "") -> bytes:
+    """Return a block of headers as UTF-8, with encoded words decoded.
+
+    charset: that of the body, believed where bytes beyond ASCII stand as they are.
+    """
     lines = [
-        b"\n%b:%b" % (name, decode_value(unfold(value)).replace(b"\n", b" "))
+        b"\n%b:%b" % (name, decode_value(unfold(value), charset).replace(b"\n", b" "))
         for name, value in header_lines(block)
     ]
     return b"".join(lines)
@@ -83,11 +84,12 @@ def is_plain(value: bytes) -> bool:
     return value.isascii() and b"=?" not in value and b"\x1b" not in value
 
 
-def decode_value(value: bytes) -> bytes:
+def decode_value(value: bytes, charset: str = "") -> bytes:
     """Return an unfolded value as UTF-8, with encoded words decoded."""
     if is_plain(value):
         return value
-    value = to_utf8(value, None)[0]
+    # UTF-8 is not by chance; another charset is the body's before it is anyone's guess.
+    value = to_utf8(value, None if is_utf8(value) else charset)[0]
     # Nothing behind the last end of a word is looked at: else every beginning of one
     # that never ends would be followed to the end of the value.
     words, end, rest = _BETWEEN_WORDS.sub(b"?==?", value).rpartition(b"?=")

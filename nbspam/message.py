@@ -20,6 +20,7 @@ from nbspam.headers import (
     decode_value,
     end_of_headers,
     header_lines,
+    is_plain,
     looks_like_header,
     parameters,
 )
@@ -155,8 +156,12 @@ class _Reader:
             self.defects.add("no-blank-line")
             body = part.data[end:]
             block = block[:end]
-        self.fields.append(Field(kind, decode_head(block)))
-        self.read_body(body, content_headers(block), part)
+        content = content_headers(block)
+        text = block
+        if not is_plain(block):
+            text = decode_head(block, _charset(parameters(content.get(b"type", b""))))
+        self.fields.append(Field(kind, text))
+        self.read_body(body, content, part)
 
     def read_body(self, body: bytes, content: dict[bytes, bytes], part: _Part) -> None:
         """Read a body of any type: text, parts, a message, or none of these."""
@@ -177,7 +182,7 @@ class _Reader:
                 return
             data = self.decode_text(body, encoding)
             is_html = kind == b"text/html" or not (content or _HTML.match(data) is None)
-            self.add_text(data, settings.get("charset", b"").decode("latin-1"), is_html)
+            self.add_text(data, _charset(settings), is_html)
 
     def read_multipart(
         self, body: bytes, boundary: bytes | None, kind: bytes, part: _Part
@@ -242,6 +247,11 @@ def _first_word(value: bytes) -> bytes:
     """Return the media type or the encoding that a value begins with, in lower case."""
     words = value.partition(b";")[0].split(None, 1)
     return words[0].lower() if words else b""
+
+
+def _charset(settings: dict[str, bytes]) -> str:
+    """Return the charset that a content type's parameters declare, or an empty string."""
+    return settings.get("charset", b"").decode("latin-1")
 
 
 def _split(data: bytes) -> tuple[bytes, bytes]:

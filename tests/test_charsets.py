@@ -112,3 +112,25 @@ def test_any_bytes_become_utf8_without_a_warning(data, declared):
         text, defect = to_utf8(data, declared)
     text.decode()  # does not raise
     assert defect in (None, "charset-missing", "charset-wrong", "charset-unknown")
+
+
+RUSSIAN = "Добрый день! Высылаю Вам счёт за март, оплатить его нужно до пятницы."
+
+
+@pytest.mark.parametrize("charset", ["koi8-r", "windows-1251"])
+@pytest.mark.parametrize("around", ["{}", "Re: invoice No 12 {} OK"])
+def test_russian_is_read_whichever_of_its_charsets_nobody_named(charset, around):
+    text = around.format(RUSSIAN)
+    assert to_utf8(text.encode(charset), None) == (text.encode(), "charset-missing")
+
+
+@pytest.mark.parametrize(
+    "text", ["Grüße aus Köln, schönes Wochenende", "Élève, où es-tu? À bientôt"]
+)
+def test_letters_here_and_there_are_western(text):
+    assert to_utf8(text.encode("cp1252"), None) == (text.encode(), "charset-missing")
+
+
+def test_chinese_without_a_name_is_not_taken_for_russian():
+    text = "您好,我公司现有发票对外代开,欢迎来电咨询 Tel 13800138000"
+    assert to_utf8(text.encode("gb2312"), None) == (text.encode(), "charset-missing")

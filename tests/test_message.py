@@ -193,6 +193,16 @@ def test_headers_that_are_added_later_change_nothing(line, is_last):
     assert list(by_header(ours.fields)) == list(by_header(other.fields))
 
 
+def test_a_subject_as_it_is_has_the_charset_of_the_body():
+    data = "Subject: 特價機票\nContent-Type: text/plain; charset=big5\n\n你好".encode("big5")
+    assert found(parse_message(data), "subject") == "特價機票"
+
+
+def test_a_subject_in_utf8_is_so_whatever_the_body_is():
+    data = "Subject: Grüße\nContent-Type: text/plain; charset=iso-8859-1\n\nhi".encode()
+    assert found(parse_message(data), "subject") == "Grüße"
+
+
 # --- the shape of mail --------------------------------------------------------------------
 
 MIXED = b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n"
