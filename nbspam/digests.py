@@ -9,6 +9,8 @@ Secret: what makes two copies of a message the same message.
 
 import re
 
+_TEXT = 1 << 63  # the bit that tells a text from mail
+_MULTIPLY = 0x9E3779B97F4A7C15
 MAX_HEAD = 64 << 10  # bytes of headers that are looked at
 
 # An allow-list: nobody can list all that may be added on the way.
@@ -34,7 +36,26 @@ def digest_of(data: bytes, is_text: bool = False) -> int:
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     parts = [data.rstrip()] if is_text else _essence(data)
-    return int.from_bytes(blake2b(b"\n\0".join(parts), digest_size=8).digest(), "little")
+    digest = int.from_bytes(blake2b(b"\n\0".join(parts), digest_size=8).digest(), "little")
+    return digest | _TEXT if is_text else digest & ~_TEXT
+
+
+class Copies:
+    """Counts how often each text comes, as rows of a table repeat and all of them count.
+
+    A message that comes again is the same message; "ok" twice is two texts.  The second
+    has a digest of its own, the same one whenever the table is read again.
+    """
+
+    def __init__(self) -> None:
+        self._times: dict[int, int] = {}
+
+    def numbered(self, digest: int) -> int:
+        """Return the digest of this copy, counting it; of mail the digest itself."""
+        if not digest & _TEXT:
+            return digest
+        times = self._times[digest] = self._times.get(digest, -1) + 1
+        return digest if not times else (digest * _MULTIPLY + times) % _TEXT | _TEXT
 
 
 def _essence(data: bytes) -> list[bytes]:

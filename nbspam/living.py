@@ -18,6 +18,7 @@ from nbspam.arrays import Columns, Keys, Octets
 from nbspam.changes import added, sample_of_changes, signed_table
 from nbspam.classifier import Classifier, Memory, classifier_of, posterior, with_changes, write
 from nbspam.counts import PRESENCE
+from nbspam.digests import Copies
 from nbspam.errors import ModelFileError, NbspamError, NotTrainedError
 from nbspam.journal import (
     Change,
@@ -158,8 +159,9 @@ class Living:
         self, items: Iterable[Item], day: int, jobs: int, to_none: bool = False
     ) -> Outcome:
         outcome = Outcome()
-        work = partial(_read_chunk, self.settings)
+        work, copies = partial(_read_chunk, self.settings), Copies()
         for readings, skipped in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
+            readings = [r._replace(digest=copies.numbered(r.digest)) for r in readings]
             outcome += self._commit(readings, day, to_none) + Outcome(skipped=tuple(skipped))
         return outcome
 
@@ -183,45 +185,64 @@ class Living:
         """Return the changes that messages make, and what becomes of each."""
         changes: list[Change] = []
         outcome = Outcome()
-        now: dict[int, str | None] = {}
+        now: dict[int, Change] = {}
         for reading in readings:
             digest = reading.digest
-            before = now[digest] if digest in now else self._label(digest)
+            before = now[digest].after if digest in now else self._label(digest)
             after = None if to_none else reading.label
             if before == after:
                 outcome += Outcome(unknown=1) if to_none else Outcome(already_known=1)
                 continue
-            now[digest] = after
-            changes.append(self._change_of(reading, before, after, day))
+            learned = now.get(digest) or self._learned(digest)
+            if before is None or learned is None:
+                learned = self._change_of(reading)
+            now[digest] = replace(learned, before=before, after=after, day=day)
+            changes.append(now[digest])
             if to_none:
                 outcome += Outcome(unlearned=1)
             else:
                 outcome += Outcome(learned=1) if before is None else Outcome(moved=1)
         return changes, outcome
 
-    def _change_of(
-        self, reading: _Reading, before: str | None, after: str | None, day: int
-    ) -> Change:
-        """Return a change; only what the model's file does not know is spelt out."""
+    def _change_of(self, reading: _Reading) -> Change:
+        """Return a message to learn; only what the model's file does not know is spelt out."""
         is_new = self._base.table.vocabulary.columns(reading.keys) < 0
-        keys = np.concatenate([reading.keys[~is_new], reading.keys[is_new]])
-        counts = np.concatenate([reading.counts[~is_new], reading.counts[is_new]])
         return Change(
             reading.digest,
-            before,
-            after,
-            day,
-            keys,
-            counts,
+            None,
+            None,
+            0,
+            np.concatenate([reading.keys[~is_new], reading.keys[is_new]]),
+            np.concatenate([reading.counts[~is_new], reading.counts[is_new]]),
             reading.groups[is_new],
             reading.lengths[is_new],
             reading.blob[np.repeat(is_new, reading.lengths)],
         )
 
+    def _learned(self, digest: int) -> Change | None:
+        """Return a message as it was learned, where that is at hand.
+
+        Its tokens may differ from those of the copy that is to be moved or un-learned,
+        as every delivery leaves its own traces.
+        """
+        if digest in self._known:
+            return self._known[digest]
+        sample = self._memory.sample
+        place = int(np.searchsorted(sample.digests, np.uint64(digest)))
+        if place == len(sample.digests) or sample.digests[place] != digest:
+            return None
+        of = slice(*sample.offsets[place : place + 2].tolist())
+        counts = np.ones(of.stop - of.start, np.uint32)
+        if sample.counts is not None:
+            counts = sample.counts[of]
+        keys = self._base.table.vocabulary.keys[sample.columns[of]]
+        nothing = np.empty(0, np.uint8)
+        return Change(digest, None, None, 0, keys, counts, nothing, nothing, nothing)
+
     def _label(self, digest: int) -> str | None:
         """Return the class a message was learned as, or None."""
         if digest in self._known:
-            return self._known[digest]
+            return self._known[digest].after
         ledger = self._memory.ledger
         (place,) = ledger.find(np.array([digest], np.uint64)).tolist()
         return None if place < 0 else self._base.classes[int(ledger.labels[place])]
@@ -253,7 +274,7 @@ class Living:
         self._memory: Memory = self._base.memory
         self._identity, self._stamp = snapshot.identity, snapshot.stamp
         self._changes: list[Change] = []
-        self._known: dict[int, str | None] = {}
+        self._known: dict[int, Change] = {}
         self._has_new_classes = False
         self._current = None
         self._take_in(journal)
@@ -263,7 +284,7 @@ class Living:
         self._end = journal.end
         if journal.changes:
             self._changes += journal.changes
-            self._known.update((change.digest, change.after) for change in journal.changes)
+            self._known.update((change.digest, change) for change in journal.changes)
             self._current = None
 
     def _refresh(self) -> None:
