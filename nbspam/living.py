@@ -15,9 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Columns, Keys, Octets
-from nbspam.changes import added, sample_of_changes, signed_table
-from nbspam.classifier import Classifier, Memory, classifier_of, posterior, with_changes, write
-from nbspam.counts import PRESENCE
+from nbspam.classifier import Classifier, classifier_of, posterior, with_changes, write
+from nbspam.compaction import compacted, memory_of, message_at_hand
 from nbspam.digests import Copies
 from nbspam.errors import ModelFileError, NbspamError, NotTrainedError
 from nbspam.journal import (
@@ -29,16 +28,13 @@ from nbspam.journal import (
     remove_journal,
     set_journal_aside,
 )
-from nbspam.ledger import ledger_of
 from nbspam.modelfile import locked, stamp_of, unwritable
 from nbspam.parallel import ordered_map
 from nbspam.progressive import MARGIN
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_to_learn
-from nbspam.sample import keep, sample_of, thin
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped, chunks
 from nbspam.tokenizer import tokenize
-from nbspam.training import derive
 
 POLICIES = ("everything", "error", "near")
 # The journal is taken in when it is so large a part of the model: reading a journal then
@@ -122,7 +118,7 @@ class Living:
     def whole(self) -> Classifier:
         """Return the classifier that a model file written now would hold."""
         self._refresh()
-        return compacted(self._base, self._changes) if self._changes else self._base
+        return compacted(self._base, self._changes)
 
     def learn(
         self, items: Iterable[Item], *, day: int, policy: str = "everything", jobs: int = 1
@@ -225,25 +221,13 @@ class Living:
         Its tokens may differ from those of the copy that is to be moved or un-learned,
         as every delivery leaves its own traces.
         """
-        if digest in self._known:
-            return self._known[digest]
-        sample = self._memory.sample
-        place = int(np.searchsorted(sample.digests, np.uint64(digest)))
-        if place == len(sample.digests) or sample.digests[place] != digest:
-            return None
-        of = slice(*sample.offsets[place : place + 2].tolist())
-        counts = np.ones(of.stop - of.start, np.uint32)
-        if sample.counts is not None:
-            counts = sample.counts[of]
-        keys = self._base.table.vocabulary.keys[sample.columns[of]]
-        nothing = np.empty(0, np.uint8)
-        return Change(digest, None, None, 0, keys, counts, nothing, nothing, nothing)
+        return self._known.get(digest) or message_at_hand(self._base, digest)
 
     def _label(self, digest: int) -> str | None:
         """Return the class a message was learned as, or None."""
         if digest in self._known:
             return self._known[digest].after
-        ledger = self._memory.ledger
+        ledger = memory_of(self._base).ledger
         (place,) = ledger.find(np.array([digest], np.uint64)).tolist()
         return None if place < 0 else self._base.classes[int(ledger.labels[place])]
 
@@ -271,7 +255,6 @@ class Living:
             raise ModelFileError(
                 f"{self.path}: written before models could learn on; train it anew"
             )
-        self._memory: Memory = self._base.memory
         self._identity, self._stamp = snapshot.identity, snapshot.stamp
         self._changes: list[Change] = []
         self._known: dict[int, Change] = {}
@@ -340,53 +323,6 @@ class Living:
             return Outcome(notes=(f"the journal is kept as it is: {error}",))
         self._load()
         return Outcome()
-
-
-def compacted(base: Classifier, changes: Sequence[Change]) -> Classifier:
-    """Return the classifier trained on a model's messages with some changes made."""
-    assert base.memory is not None
-    memory, settings = base.memory, base.settings
-    table = added(base.table, signed_table(changes, settings.weighting))
-    last = {change.digest: change for change in changes}
-    touched = np.array(list(last), np.uint64)
-    learned = [change for change in last.values() if change.after is not None]
-
-    ledger, classes = memory.ledger, np.array(base.classes, np.str_)
-    stays = ~np.isin(ledger.digests, touched)
-    names = [classes[ledger.labels[stays]], np.array([c.after for c in learned], np.str_)]
-    digests = [ledger.digests[stays], np.array([c.digest for c in learned], np.uint64)]
-    days = [ledger.days[stays], np.array([c.day for c in learned], np.uint16)]
-
-    kept = memory.sample
-    labels = classes[ledger.labels[ledger.find(kept.digests)]]
-    old = sample_of(kept, labels, base.table.vocabulary)
-    old = old.take(~np.isin(kept.digests, touched))
-    samples, bits = thin([old, *([sample_of_changes(learned)] if learned else [])], kept.bits)
-
-    last_seen = np.zeros(len(table.vocabulary), np.uint16)
-    for keys, seen in [
-        (base.table.vocabulary.keys, memory.last_seen),
-        *(
-            (c.keys, np.full(len(c.keys), c.day, np.uint16))
-            for c in changes
-            if c.after is not None
-        ),
-    ]:
-        column = table.vocabulary.columns(keys)
-        known = column >= 0
-        last_seen[column[known]] = np.maximum(last_seen[column[known]], seen[known])
-
-    return derive(
-        table,
-        Memory(
-            ledger_of(
-                np.concatenate(digests), np.concatenate(names), np.concatenate(days), table.classes
-            ),
-            keep(samples, bits, table.vocabulary, settings.weighting != PRESENCE),
-            last_seen,
-        ),
-        settings,
-    )
 
 
 def _read_chunk(settings: Settings, items: list[Item]) -> tuple[list[_Reading], list[Skipped]]:
