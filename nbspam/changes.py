@@ -60,7 +60,7 @@ def _vocabulary(changes: Sequence[Change], keys: Keys) -> Vocabulary:
     start[place] = starts[first]
     groups = np.zeros(len(keys), np.uint8)
     groups[place] = np.concatenate([c.groups for c in changes])[first]
-    offsets = np.append(0, np.cumsum(length))
+    offsets = np.append(0, np.cumsum(length, dtype=np.int64))
     return Vocabulary(keys, gather_slices(blob, start, length), offsets, groups)
 
 

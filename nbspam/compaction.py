@@ -14,10 +14,11 @@ import numpy as np
 
 from nbspam.arrays import Booleans, Days, Integers, Keys, Strings
 from nbspam.changes import added, sample_of_changes, signed_table
-from nbspam.classifier import Classifier, Memory
+from nbspam.classifier import Classifier
 from nbspam.counts import PRESENCE, CountTable
 from nbspam.journal import Change
 from nbspam.ledger import ledger_of
+from nbspam.memory import Memory
 from nbspam.sample import Sample, keep, sample_of, thin
 from nbspam.settings import Settings
 from nbspam.training import derive
@@ -33,6 +34,7 @@ class Part(NamedTuple):
     bits: int  # zero bits that end the digests of those
     keys: Keys  # (n_keys,) of tokens
     last_seen: Days  # (n_keys,)
+    decayed: int = 0  # the day on which counts were made to fade last
 
 
 def part_of(classifier: Classifier, without: Sequence[int] = ()) -> Part:
@@ -51,6 +53,7 @@ def part_of(classifier: Classifier, without: Sequence[int] = ()) -> Part:
         kept.bits,
         classifier.table.vocabulary.keys,
         memory.last_seen,
+        memory.decayed,
     )
 
 
@@ -88,7 +91,8 @@ def assembled(table: CountTable, parts: Sequence[Part], settings: Settings) -> C
         table.classes,
     )
     kept = keep(samples, bits, table.vocabulary, settings.weighting != PRESENCE)
-    return derive(table, Memory(ledger, kept, last_seen), settings)
+    decayed = max(part.decayed for part in parts)
+    return derive(table, Memory(ledger, kept, last_seen, decayed), settings)
 
 
 def compacted(base: Classifier, changes: Sequence[Change]) -> Classifier:

@@ -10,6 +10,7 @@ Secret: what makes two copies of a message the same message.
 import re
 
 _TEXT = 1 << 63  # the bit that tells a text from mail
+_MAX_VALUE = 4096  # bytes of a header that are looked at
 _MULTIPLY = 0x9E3779B97F4A7C15
 
 # An allow-list: nobody can list all that may be added on the way.  As most write them,
@@ -90,7 +91,7 @@ def _value(data: bytes, usual: bytes, pattern: re.Pattern[bytes], end: int) -> b
     stop = data.find(b"\n", start)
     while data[stop + 1] in _FOLDS:
         stop = data.find(b"\n", stop + 1)
-    return b" ".join(data[start:stop].split())
+    return b" ".join(data[start : min(stop, start + _MAX_VALUE)].split())
 
 
 def _unquoted(body: bytes) -> bytes:

@@ -120,6 +120,10 @@ class Living:
         self._refresh()
         return compacted(self._base, self._changes)
 
+    def size(self) -> int:
+        """Return how many bytes the model has on disk, its journal included."""
+        return self._identity.length + self._end
+
     def learn(
         self, items: Iterable[Item], *, day: int, policy: str = "everything", jobs: int = 1
     ) -> Outcome:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Integers, Keys, Strings
-from nbspam.classifier import Classifier, Memory
+from nbspam.classifier import Classifier
 from nbspam.combining import Entries, fit
 from nbspam.counts import (
     PRESENCE,
@@ -27,6 +27,7 @@ from nbspam.digests import Copies
 from nbspam.errors import NotTrainedError
 from nbspam.ledger import ledger_of
 from nbspam.logtables import log_tables
+from nbspam.memory import Memory
 from nbspam.parallel import ordered_map
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_to_learn
 from nbspam.sample import Sample, entries_of, keep, relabelled, sample_batch, shifted, thin
