@@ -89,7 +89,7 @@ def _value(data: bytes, usual: bytes, pattern: re.Pattern[bytes], end: int) -> b
     else:
         return b""
     stop = data.find(b"\n", start)
-    while data[stop + 1] in _FOLDS:
+    while data[stop + 1] in _FOLDS and stop < start + _MAX_VALUE:
         stop = data.find(b"\n", stop + 1)
     return b" ".join(data[start : min(stop, start + _MAX_VALUE)].split())
 

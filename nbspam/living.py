@@ -40,7 +40,7 @@ POLICIES = ("everything", "error", "near")
 # The journal is taken in when it is so large a part of the model: reading a journal then
 # stays cheap, and all writing together is some eight times what was learned.
 _SHARE = 8
-_MIN_JOURNAL, _MAX_JOURNAL = 64 << 10, 2 << 20  # bytes
+MIN_JOURNAL, MAX_JOURNAL = 64 << 10, 2 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +313,7 @@ class Living:
 
     def _pays(self) -> bool:
         """Return whether to write the model's file anew."""
-        limit = min(max(self._identity.length // _SHARE, _MIN_JOURNAL), _MAX_JOURNAL)
+        limit = min(max(self._identity.length // _SHARE, MIN_JOURNAL), MAX_JOURNAL)
         return self._has_new_classes or self._end > limit
 
     def _compact(self) -> Outcome:
