@@ -9,33 +9,19 @@ import os
 import pickle
 import select
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
-from typing import Any, Generic, NoReturn, Protocol, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from nbspam.errors import NbspamError
 
 Chunk = TypeVar("Chunk")
-ChunkIn = TypeVar("ChunkIn", contravariant=True)
 Result = TypeVar("Result")
-ResultOut = TypeVar("ResultOut", covariant=True)
-NoteOut = TypeVar("NoteOut", covariant=True)
-Note = TypeVar("Note")
 
 _LENGTH_BYTES = 8
 # So many chunks for each worker may be done before an earlier one that takes longer.
 _AHEAD = 4
-
-
-class Accumulator(Protocol[ChunkIn, NoteOut, ResultOut]):
-    """What takes chunk after chunk and has one result in the end."""
-
-    def add(self, chunk: ChunkIn) -> NoteOut:
-        """Take a chunk; return what is to be told at once."""
-
-    def result(self) -> ResultOut:
-        """Return what all chunks so far come to."""
 
 
 def available_cores() -> int:
@@ -53,58 +39,20 @@ def ordered_map(
     Few chunks are in flight at a time, so a long stream takes constant memory; a single
     chunk starts no process.  The function, and what it holds, is inherited, not sent.
     """
-    is_alone, chunks = _is_alone(chunks, jobs)
-    if is_alone:
-        yield from map(function, chunks)
+    stream = iter(chunks)
+    first = list(islice(stream, 2))
+    stream = chain(first, stream)
+    if jobs == 1 or len(first) < 2 or not hasattr(os, "fork"):
+        yield from map(function, stream)
         return
     early: dict[int, Result] = {}
     due = 0
-    with _crew(_Mapped(function), jobs) as crew:
-        for number, result in crew.work(chunks):
+    with _workers(function, jobs) as workers:
+        for number, result in _work(workers, stream):
             early[number] = result
             while due in early:
                 yield early.pop(due)
                 due += 1
-
-
-def accumulate(
-    accumulator: Accumulator[Chunk, Note, Result],
-    chunks: Iterable[Chunk],
-    jobs: int,
-    tell: Callable[[int, Note], None],
-) -> list[Result]:
-    """Return the results of `jobs` processes that share the chunks among them.
-
-    Each works with a copy of the accumulator; which chunks it gets depends on the wind.
-    tell: called with the number of every chunk and what was noted of it, in any order.
-    """
-    is_alone, chunks = _is_alone(chunks, jobs)
-    if is_alone:
-        for number, chunk in enumerate(chunks):
-            tell(number, accumulator.add(chunk))
-        return [accumulator.result()]
-    with _crew(accumulator, jobs) as crew:
-        for number, note in crew.work(chunks):
-            tell(number, note)
-        return crew.results()
-
-
-def _is_alone(chunks: Iterable[Chunk], jobs: int) -> tuple[bool, Iterator[Chunk]]:
-    """Return whether this process is to do all the work, and the chunks."""
-    stream = iter(chunks)
-    first = list(islice(stream, 2))
-    is_alone = jobs == 1 or len(first) < 2 or not hasattr(os, "fork")
-    return is_alone, chain(first, stream)
-
-
-class _Mapped(Generic[Chunk, Result]):
-    """A function as an accumulator that keeps nothing."""
-
-    def __init__(self, function: Callable[[Chunk], Result]) -> None:
-        self.add = function
-
-    def result(self) -> None:
-        """Return nothing."""
 
 
 # --- in the parent --------------------------------------------------------------------------
@@ -113,7 +61,7 @@ class _Mapped(Generic[Chunk, Result]):
 class _Worker:
     """A forked process and the two pipes to it."""
 
-    def __init__(self, accumulator: Accumulator[Any, Any, Any], others: list["_Worker"]) -> None:
+    def __init__(self, function: Callable[[Any], Any], others: list["_Worker"]) -> None:
         inward, self.to = os.pipe()
         self.back, outward = os.pipe()
         self.pid = _fork()
@@ -121,7 +69,7 @@ class _Worker:
             # A pipe ends when all who could write to it are gone.
             for fd in (self.to, self.back, *(fd for w in others for fd in (w.to, w.back))):
                 os.close(fd)
-            _serve(accumulator, inward, outward)
+            _serve(function, inward, outward)
         os.close(inward)
         os.close(outward)
 
@@ -159,53 +107,41 @@ def _fork() -> int:
         return os.fork()
 
 
-class _Crew:
-    """Workers that take a chunk each, and the next one when they have answered."""
+def _work(workers: Sequence[_Worker], chunks: Iterator[Any]) -> Iterator[tuple[int, Any]]:
+    """Yield number and answer of every chunk, as they come."""
+    packed = (pickle.dumps(chunk, 5) for chunk in chunks)
+    following = next(packed, None)
+    number, ahead = 0, _AHEAD * len(workers)
+    idle, busy = list(workers), dict[int, tuple[_Worker, int]]()
 
-    def __init__(self, workers: list[_Worker]) -> None:
-        self.workers = workers
+    def feed() -> None:
+        nonlocal following, number
+        oldest = min((begun for _, begun in busy.values()), default=number)
+        while idle and following is not None and number < oldest + ahead:
+            worker = idle.pop()
+            worker.send(following)
+            busy[worker.back] = worker, number
+            number += 1
+            following = next(packed, None)
 
-    def work(self, chunks: Iterator[Any]) -> Iterator[tuple[int, Any]]:
-        """Yield number and answer of every chunk, as they come."""
-        packed = (pickle.dumps(chunk, 5) for chunk in chunks)
-        following = next(packed, None)
-        number, ahead = 0, _AHEAD * len(self.workers)
-        idle, busy = list(self.workers), dict[int, tuple[_Worker, int]]()
-
-        def feed() -> None:
-            nonlocal following, number
-            oldest = min((begun for _, begun in busy.values()), default=number)
-            while idle and following is not None and number < oldest + ahead:
-                worker = idle.pop()
-                worker.send(following)
-                busy[worker.back] = worker, number
-                number += 1
-                following = next(packed, None)
-
-        while busy or following is not None:
-            feed()
-            for fd in select.select(list(busy), [], [])[0]:
-                worker, done = busy.pop(fd)
-                answer = worker.receive()
-                idle.append(worker)
-                feed()  # before the answer is looked at: nobody shall wait for that
-                yield done, _opened(answer)
-
-    def results(self) -> list[Any]:
-        """Return what every worker has in the end."""
-        for worker in self.workers:
-            worker.send(b"")
-        return [_opened(worker.receive()) for worker in self.workers]
+    while busy or following is not None:
+        feed()
+        for fd in select.select(list(busy), [], [])[0]:
+            worker, done = busy.pop(fd)
+            answer = worker.receive()
+            idle.append(worker)
+            feed()  # before the answer is looked at: nobody shall wait for that
+            yield done, _opened(answer)
 
 
 @contextmanager
-def _crew(accumulator: Accumulator[Any, Any, Any], jobs: int) -> Iterator[_Crew]:
+def _workers(function: Callable[[Any], Any], jobs: int) -> Iterator[list[_Worker]]:
     """Start workers, and end them in the end, whatever they are doing."""
     workers: list[_Worker] = []
     try:
         for _ in range(jobs):
-            workers.append(_Worker(accumulator, workers))
-        yield _Crew(workers)
+            workers.append(_Worker(function, workers))
+        yield workers
     finally:
         for worker in workers:
             os.close(worker.to)
@@ -217,15 +153,14 @@ def _crew(accumulator: Accumulator[Any, Any, Any], jobs: int) -> Iterator[_Crew]
 # --- in a worker ------------------------------------------------------------------------------
 
 
-def _serve(accumulator: Accumulator[Any, Any, Any], inward: int, outward: int) -> NoReturn:
+def _serve(function: Callable[[Any], Any], inward: int, outward: int) -> NoReturn:
     """Answer chunk after chunk until there are no more; never returns."""
     # Ctrl-C is for the parent, which ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     status = 1
     try:
         while True:
-            packed = _read(inward)
-            _write(outward, _answer(accumulator, packed))
+            _write(outward, _answer(function, _read(inward)))
     except (EOFError, BrokenPipeError):  # the parent is gone
         status = 0
     finally:
@@ -233,11 +168,10 @@ def _serve(accumulator: Accumulator[Any, Any, Any], inward: int, outward: int) -
         os._exit(status)
 
 
-def _answer(accumulator: Accumulator[Any, Any, Any], packed: bytearray) -> bytes:
+def _answer(function: Callable[[Any], Any], packed: bytearray) -> bytes:
     """Return a packed answer, or a packed error."""
     try:
-        answer = accumulator.add(pickle.loads(packed)) if packed else accumulator.result()
-        return pickle.dumps((False, answer), 5)
+        return pickle.dumps((False, function(pickle.loads(packed))), 5)
     except Exception as error:
         if not isinstance(error, NbspamError):
             from traceback import format_exc

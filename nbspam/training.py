@@ -4,20 +4,33 @@ Secret: what a worker process returns of the messages it has read.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Floats, Integers
+from nbspam.arrays import Integers, Keys, Strings
 from nbspam.classifier import Classifier
-from nbspam.combining import Combination, Entries, fit
-from nbspam.counts import CountTable, add_tables, count_batch, prune, sum_tables
-from nbspam.errors import NotTrainedError, UsageError
+from nbspam.combining import Entries, fit
+from nbspam.counts import (
+    PRESENCE,
+    CountTable,
+    add_tables,
+    count_batch,
+    prune,
+    sum_tables,
+    without_empty,
+)
+from nbspam.digests import Copies
+from nbspam.errors import NotTrainedError
+from nbspam.ledger import ledger_of
+from nbspam.logtables import log_tables
+from nbspam.memory import Memory
 from nbspam.parallel import ordered_map
-from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_labelled
-from nbspam.sample import Sample, entries_of, sample_batch, thin
+from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_to_learn
+from nbspam.sample import Sample, entries_of, keep, relabelled, sample_batch, shifted, thin
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped, chunks
 from nbspam.tokenizer import batches, tokenize
@@ -29,7 +42,19 @@ class Training:
 
     table: CountTable
     samples: tuple[Sample, ...]
+    bits: int  # zero bits that end the digests of the messages in the samples
+    digests: Keys  # (n_docs,) of all messages
+    labels: Strings  # (n_docs,)
+    repeated: int  # messages that had been read before, and were not counted again
     skipped: tuple[Skipped, ...]
+
+
+class _Counted(NamedTuple):
+    """What a worker process returns: the counts of a chunk, and all its messages."""
+
+    table: CountTable
+    samples: list[Sample]
+    skipped: list[Skipped]
 
 
 def count_items(
@@ -38,90 +63,147 @@ def count_items(
     jobs: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> Training:
-    """Return the counts of labelled items; progress is told how many were read so far."""
-    n_items = 0
+    """Return the counts of labelled items; progress is told how many were read so far.
+
+    A message that comes again is not counted again; in another class, it moves there.
+    """
     samples: list[Sample] = []
+    bits = 0
     skipped: list[Skipped] = []
+    once = _Once(settings.weighting)
 
     def tables() -> Iterator[CountTable]:
-        nonlocal n_items, samples
+        nonlocal samples, bits
         work = partial(_count_chunk, settings)
         for part in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
-            n_items += part.table.n_docs
-            samples = thin([*samples, *part.samples])
+            table, new = once.take(part)
+            samples, bits = thin([*samples, *new], bits)
             skipped.extend(part.skipped)
             if progress is not None:
-                progress(n_items)
-            yield part.table
+                progress(once.n_read)
+            yield table
 
-    table = sum_tables(tables())
-    return Training(table, tuple(samples), tuple(skipped))
+    table = once.with_moves(sum_tables(tables()))
+    return Training(
+        without_empty(table),
+        tuple(relabelled(sample, once.label) for sample in samples),
+        bits,
+        np.fromiter(once.label, np.uint64, len(once.label)),
+        np.array(list(once.label.values()), np.str_),
+        once.n_read - len(once.label),
+        tuple(skipped),
+    )
 
 
-def _count_chunk(settings: Settings, items: list[Item]) -> Training:
+class _Once:
+    """Sees to it that every message counts once, as the class it came with last."""
+
+    def __init__(self, weighting: str) -> None:
+        self.weighting = weighting
+        self.n_read = 0
+        self.label: dict[int, str] = {}  # by digest
+        self.copies = Copies()
+        self.moves: list[tuple[Sample, str]] = []  # a message, and the class it leaves
+
+    def take(self, part: _Counted) -> tuple[CountTable, list[Sample]]:
+        """Return a part's counts and messages without those that came before."""
+        table, new = part.table, []
+        for sample in part.samples:
+            self.n_read += len(sample.labels)
+            digests = np.array(
+                [self.copies.numbered(d) for d in sample.digests.tolist()], np.uint64
+            )
+            sample = replace(sample, digests=digests)
+            is_new = np.array(
+                [
+                    self._is_new(sample, row, digest, name)
+                    for row, (digest, name) in enumerate(
+                        zip(digests.tolist(), sample.labels.tolist(), strict=True)
+                    )
+                ],
+                np.bool_,
+            )
+            if not is_new.all():
+                table = shifted(table, sample.take(~is_new), self.weighting, -1)
+            new.append(sample.take(is_new))
+        return table, new
+
+    def _is_new(self, sample: Sample, row: int, digest: int, name: str) -> bool:
+        before = self.label.get(digest)
+        self.label[digest] = name
+        if before is not None and before != name:
+            self.moves.append((sample.take(np.arange(len(sample.labels)) == row), before))
+        return before is None
+
+    def with_moves(self, table: CountTable) -> CountTable:
+        """Return the counts with all messages in the class they came with last."""
+        for sample, before in self.moves:
+            left = replace(sample, labels=np.array([before]))
+            table = shifted(table, left, self.weighting, -1)
+            table = shifted(table, sample, self.weighting, 1)
+        return table
+
+
+def _count_chunk(settings: Settings, items: list[Item]) -> _Counted:
     """Return the counts of one chunk of items: what a worker process does."""
-    read, messages, skipped = read_labelled(items, settings)
-    names = iter([str(item.label) for item in read])
-    tables, samples = [], []
+    read, messages, digests, skipped = read_to_learn(items, settings)
+    names, numbers = [str(item.label) for item in read], iter(digests)
+    tables, samples, start = [], [], 0
     for group in batches(messages):
         batch = tokenize(group, settings.tokens)
-        labels = [next(names) for _ in group]
+        labels = names[start : start + len(group)]
+        start += len(group)
         tables.append(count_batch(batch, labels, settings.weighting))
-        if settings.combine:
-            samples.append(sample_batch(batch, labels))
-    return Training(add_tables(tables), tuple(samples), tuple(skipped))
+        samples.append(sample_batch(batch, labels, list(islice(numbers, len(group)))))
+    return _Counted(add_tables(tables), samples, skipped)
 
 
-def train(training: Training, settings: Settings) -> Classifier:
-    """Return the classifier that counts and settings make; raises NotTrainedError."""
-    classifier = sum_of_evidence(training.table, settings)
-    if not (settings.combine and len(classifier.classes) == 2):
-        return classifier
-    table = classifier.table
-    return combined(classifier, *entries_of(training.samples, table.vocabulary, table.classes))
+def train(training: Training, settings: Settings, day: int = 0) -> Classifier:
+    """Return the classifier that counts and settings make; raises NotTrainedError.
+
+    day: on which it was learned, counted from 1970-01-01.
+    """
+    _check_classes(training.table)
+    table = prune(training.table, settings.min_df, settings.max_features)
+    days = np.full(len(training.digests), day, np.uint16)
+    memory = Memory(
+        ledger_of(training.digests, training.labels, days, table.classes),
+        keep(training.samples, training.bits, table.vocabulary, settings.weighting != PRESENCE),
+        np.full(len(table.vocabulary), day, np.uint16),
+    )
+    return derive(table, memory, settings)
+
+
+def derive(table: CountTable, memory: Memory, settings: Settings) -> Classifier:
+    """Return the classifier that follows from counts and a sample; raises NotTrainedError."""
+    _check_classes(table)
+    if not (settings.combine and len(table.classes) == 2):
+        return replace(_summing(table, settings), memory=memory)
+    classifier = Classifier(settings, table, np.zeros(2), np.zeros((0, 2)), memory=memory)
+    place = memory.ledger.find(memory.sample.digests)
+    entries = entries_of(memory.sample, table.vocabulary)
+    return combined(classifier, entries, memory.ledger.labels[place].astype(np.int64))
 
 
 def sum_of_evidence(table: CountTable, settings: Settings) -> Classifier:
     """Return the classifier that sums its tokens' evidence, as the plain models do."""
+    _check_classes(table)
+    return _summing(prune(table, settings.min_df, settings.max_features), settings)
+
+
+def _summing(table: CountTable, settings: Settings) -> Classifier:
+    return Classifier(settings, table, *log_tables(table, settings))
+
+
+def _check_classes(table: CountTable) -> None:
     if len(table.classes) < 2:
         found = f"only one class ({table.classes[0]})" if table.classes else "no labelled mail"
         raise NotTrainedError(
             f"train: {found}; a classifier needs two or more: give a folder with one"
             " sub-folder a class, or --spam PATH --ham PATH"
         )
-    table = prune(table, settings.min_df, settings.max_features)
-    intercept, weight = _log_tables(table, settings)
-    return Classifier(settings, table, intercept, weight)
-
-
-def _log_tables(table: CountTable, settings: Settings) -> tuple[Floats, Floats]:
-    """Return intercept (n_classes,) and weight (n_features, n_classes) of the model."""
-    module = import_module(f"nbspam.models.{settings.model}")
-    model_class = getattr(module, f"{settings.model.capitalize()}NB")
-    prior = settings.class_prior
-    model = model_class.from_counts(
-        table.class_count,
-        table.feature_count.T,
-        np.array(table.classes),
-        alpha=settings.alpha,
-        class_prior=prior if isinstance(prior, str) else np.array(prior),
-    )
-    tables = model.tables()
-    if np.isposinf(tables.weight).any():
-        raise UsageError(
-            "--alpha 0: a token stands in every message of a class, which makes a message"
-            " without it impossible; give a small number, such as 1e-6"
-        )
-    return tables.intercept, tables.weight
 
 
 def combined(classifier: Classifier, entries: Entries, y: Integers) -> Classifier:
     """Return the classifier with a combination learned from these messages."""
-    combination: Combination = fit(classifier.table, entries, y)
-    return Classifier(
-        classifier.settings,
-        classifier.table,
-        classifier.intercept,
-        classifier.weight,
-        combination,
-    )
+    return replace(classifier, combination=fit(classifier.table, entries, y))

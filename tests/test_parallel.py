@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nbspam.errors import InputError, NbspamError
-from nbspam.parallel import accumulate, available_cores, ordered_map
+from nbspam.parallel import available_cores, ordered_map
 
 
 def test_results_come_in_order_whatever_the_number_of_jobs():
@@ -99,29 +99,6 @@ def is_running(pid):
     except OSError:
         return False
     return state != "Z"  # an orphan that nobody has buried yet
-
-
-class Sum:
-    """Adds numbers; notes each."""
-
-    def __init__(self):
-        self.total = 0
-
-    def add(self, chunk):
-        self.total += chunk
-        return -chunk
-
-    def result(self):
-        return self.total
-
-
-@pytest.mark.parametrize("jobs", [1, 2, 3])
-def test_accumulated_results_come_to_the_whole(jobs):
-    notes = {}
-    results = accumulate(Sum(), range(50), jobs, notes.__setitem__)
-    assert sum(results) == sum(range(50))
-    assert len(results) == jobs
-    assert notes == {n: -n for n in range(50)}
 
 
 def test_megabytes_go_to_workers_and_back():
