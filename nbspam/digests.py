@@ -13,13 +13,11 @@ _TEXT = 1 << 63  # the bit that tells a text from mail
 _MAX_VALUE = 4096  # bytes of a header that are looked at
 _MULTIPLY = 0x9E3779B97F4A7C15
 
-# An allow-list: nobody can list all that may be added on the way.  As most write them,
-# which a plain search finds, and as anybody may.
-_AUTHORS = tuple(
-    (usual, re.compile(usual.replace(b":", rb"[ \t]*+:"), re.IGNORECASE))
-    for usual in (b"\nMessage-ID:", b"\nDate:", b"\nFrom:", b"\nSubject:")
+# An allow-list: nobody can list all that may be added on the way.
+_AUTHORS = (b"message-id", b"date", b"from", b"subject")
+_AUTHORED = re.compile(
+    rb"\n((?i:message-id|date|from|subject))[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)"
 )
-_SUBJECT = len(_AUTHORS) - 1
 # [SPAM], ***SPAM***, ???UNSURE???, {Spam?}, *****SPAM(7.5)*****: what filters put in front.
 _TAG_STARTS = (b"[", b"(", b"{", b"*", b"?")
 _TAGS = re.compile(
@@ -27,7 +25,6 @@ _TAGS = re.compile(
     rb"(?:spam|junk|unsure|ham|bulk)\b[^\])}*?\n]{0,20}[\])}*?]{1,9})++\s*+",
     re.IGNORECASE,
 )
-_FOLDS = b" \t"
 _ENVELOPE = re.compile(rb"\A(?:>?From .*\n)*+\n*+")
 _QUOTED_FROM = re.compile(rb"^>+From ", re.MULTILINE)
 
@@ -65,33 +62,20 @@ class Copies:
 def _essence(data: bytes) -> list[bytes]:
     """Return what of a message counts: its author's headers, and the body."""
     if data.startswith((b"From ", b">From ", b"\n")):
-        data = _ENVELOPE.sub(b"", data)
-    data = b"\n" + data
-    end = data.find(b"\n\n", 1)
+        # A pattern that always matches, if only nothing.
+        data = data[_ENVELOPE.match(data).end() :]  # type: ignore[union-attr]
+    head, _, body = data.partition(b"\n\n")
+    values: dict[bytes, bytes] = {}
+    for name, value in _AUTHORED.findall(b"\n" + head):
+        # With its blanks and folds made alike.
+        values.setdefault(name.lower(), b" ".join(value[:_MAX_VALUE].split()))
     # Without a body or without headers it is no mail as we know it: all of it counts.
-    if end < 0:
+    if not body or not any(values.values()):
         return [_unquoted(data)]
-    values = [_value(data, usual, pattern, end) for usual, pattern in _AUTHORS]
-    if not any(values):
-        return [_unquoted(data)]
-    if values[_SUBJECT][:1] in _TAG_STARTS:
-        values[_SUBJECT] = _TAGS.sub(b"", values[_SUBJECT])
-    return [*values, _unquoted(data[end:])]
-
-
-def _value(data: bytes, usual: bytes, pattern: re.Pattern[bytes], end: int) -> bytes:
-    """Return a header's first value before `end`, with its blanks and folds made alike."""
-    start = data.find(usual, 0, end)
-    if start >= 0:
-        start += len(usual)
-    elif match := pattern.search(data, 0, end):
-        start = match.end()
-    else:
-        return b""
-    stop = data.find(b"\n", start)
-    while data[stop + 1] in _FOLDS and stop < start + _MAX_VALUE:
-        stop = data.find(b"\n", stop + 1)
-    return b" ".join(data[start : min(stop, start + _MAX_VALUE)].split())
+    subject = values.get(b"subject", b"")
+    if subject.startswith(_TAG_STARTS):
+        values[b"subject"] = _TAGS.sub(b"", subject)
+    return [*(values.get(name, b"") for name in _AUTHORS), _unquoted(body)]
 
 
 def _unquoted(body: bytes) -> bytes:
