@@ -6,7 +6,7 @@ each of them knows nothing of the others.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from nbspam import __version__
 from nbspam.arrays import Floats, Integers
 from nbspam.combining import Combination, Entries, log_odds, scores
 from nbspam.counts import CountTable, entry_weights
-from nbspam.decision import Rule, default_rule
+from nbspam.decision import Cutoffs, Rule, default_rule
 from nbspam.errors import ModelFileError
 from nbspam.message import Message
 from nbspam.modelfile import State, load_state, save_state
@@ -74,6 +74,7 @@ class Classifier:
     intercept: Floats  # (n_classes,)
     weight: Floats  # (n_features, n_classes)
     combination: Combination | None = None  # how evidence combines, where it is not summed
+    cutoffs: Cutoffs | None = None  # found on the user's own mail (tuning.py)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -144,7 +145,7 @@ class Classifier:
     @property
     def rule(self) -> Rule:
         """How probabilities become labels, unless told otherwise."""
-        return default_rule(self.classes, self.combination is not None)
+        return self.cutoffs or default_rule(self.classes, self.combination is not None)
 
     def verdicts(
         self, answers: Sequence["Answer"], rule: Rule | None = None
@@ -183,6 +184,7 @@ class Classifier:
                 "weight": self.weight,
                 "worth": None if self.combination is None else self.combination.worth,
                 "correction": None if self.combination is None else self.combination.correction,
+                "cutoffs": None if self.cutoffs is None else asdict(self.cutoffs),
             },
         )
 
@@ -238,7 +240,8 @@ def _from_state(state: State) -> Classifier:
         if combination.correction.shape != shape[:1] or shape[1] != 2:
             raise ValueError("its corrections do not fit its tables")
     settings = settings_from_dict(state["settings"])
-    return Classifier(settings, table, state["intercept"], state["weight"], combination)
+    cutoffs = None if state["cutoffs"] is None else Cutoffs(**state["cutoffs"])
+    return Classifier(settings, table, state["intercept"], state["weight"], combination, cutoffs)
 
 
 def _verdict_chunk(

@@ -105,7 +105,7 @@ def test_cutoffs_in_numbers():
     labels = cutoffs(10, 0.2).labels(np.column_stack([1 - p, p]))
 
     assert labels == ["ham", "unsure", "unsure", "unsure", "spam"]
-    assert cutoffs(10, 0.2) == Cutoffs(spam=0.98, ham=0.2)
+    assert cutoffs(10, 0.2) == Cutoffs(0.98, 0.2, fp_cost=10, unsure_cost=0.2)
     assert cutoffs(1).labels(np.array([[0.5, 0.5], [0.51, 0.49]])) == ["spam", "ham"]
 
 

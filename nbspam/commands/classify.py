@@ -14,7 +14,9 @@ from nbspam.commands.shared import (
     jobs_option,
     json_line,
     json_option,
+    load_classifier,
     model_option,
+    prior_option,
     read_sources,
     report_skipped,
     sources_argument,
@@ -31,6 +33,7 @@ EXIT_CODES = {"spam": 0, "ham": 1, "unsure": 2}
 @sources_argument
 @model_option
 @decision_options
+@prior_option
 @format_options
 @jobs_option
 @strict_option
@@ -40,6 +43,7 @@ EXIT_CODES = {"spam": 0, "ham": 1, "unsure": 2}
 def command(
     sources: tuple[str, ...],
     model_path: str,
+    stated: tuple[str, ...],
     jobs: int | None,
     strict: bool,
     as_json: bool,
@@ -66,10 +70,10 @@ def command(
     nbspam classify --fp-cost 20 --unsure-cost 0.2 ~/Maildir/new
     nbspam classify --exit-code -q < message.eml && echo spam
     """
-    from nbspam.classifier import Verdict, load
+    from nbspam.classifier import Verdict
     from nbspam.sources import Skipped
 
-    classifier = load(model_path)
+    classifier = load_classifier(model_path, stated)
     rule = decision_rule(classifier, options)
     if exit_code:
         _check_labels("the model's classes", classifier.classes)
