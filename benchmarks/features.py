@@ -1,6 +1,6 @@
 """Which evidence helps: every kind left out, or cut otherwise, against the defaults.
 
-usage: python benchmarks/features.py CORPUS... [--folds 5] [--seed 0]
+usage: python benchmarks/features.py CORPUS... [--folds 5] [--seed 0] [--only TEXT]
 
 Each corpus is read once; a variation changes its messages, or how they are cut into
 tokens, or drops tokens afterwards.  One line each: what the variation does, and in how
@@ -107,7 +107,22 @@ def _single_characters(field: Field) -> list[Field]:
     return [Field(field.origin, re.sub("([\u3040-\u30ff\u4e00-\u9fff])", r" \1 ", text).encode())]
 
 
+def _currencies(field: Field) -> list[Field]:
+    """Spell the signs of money so that words keep them, as they keep the dollar's."""
+    text = re.sub("[£€¥₤]", "$$", field.text.decode("utf-8", "replace"))
+    return [Field(field.origin, text.encode())]
+
+
+def _signs(field: Field) -> list[Field]:
+    """Spell every sign that is not ASCII so that words keep it."""
+    text = field.text.decode("utf-8", "replace")
+    spelt = re.sub(r"[^\w\s\x00-\x7f]", lambda sign: f"_{ord(sign[0]):x}", text)
+    return [Field(field.origin, spelt.encode())]
+
+
 CHANGES: dict[str, Change] = {
+    "with currency signs": on_fields(_currencies),
+    "with all signs": on_fields(_signs),
     "with shouted words": on_fields(_shouting),
     "with case kept": on_fields(_case),
     "with skip pairs": on_fields(_skip_pairs),
@@ -161,20 +176,23 @@ def heading(result: Comparison) -> str:
     return f"{'':27}{names}\n{'the defaults':27}{values}"
 
 
-def variations(messages: list[Message], labels: list[str], settings: Settings):
-    """Yield every variation's name, corpus and settings."""
+def variations(messages: list[Message], labels: list[str], settings: Settings, only: str):
+    """Yield every variation's name, corpus and settings, if its name holds a text."""
     data = cut(messages, labels, settings)
     origin = origins(data)
     for name, dropped in ORIGINS.items():
         which = np.isin(origin, dropped)
-        if which.any():
+        if only in name and which.any():
             yield name, without(data, which), settings
     for name, change in CHANGES.items():
-        yield name, cut([change(message) for message in messages], labels, settings), settings
+        if only in name:
+            yield name, cut([change(message) for message in messages], labels, settings), settings
     for name, other in token_variations(settings).items():
-        yield name, cut(messages, labels, other), other
+        if only in name:
+            yield name, cut(messages, labels, other), other
     for name, other in weight_variations(settings).items():
-        yield name, data, other
+        if only in name:
+            yield name, data, other
 
 
 def main() -> None:
@@ -182,6 +200,7 @@ def main() -> None:
     parser.add_argument("corpora", nargs="+")
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", metavar="TEXT", help="what names must hold")
     options = parser.parse_args()
     for path in options.corpora:
         is_text = next(iter(read_items([path]))).is_text
@@ -192,7 +211,7 @@ def main() -> None:
         )
         print(f"{path}: {len(labels)} documents, {options.folds} folds, seed {options.seed}")
         print(heading(compare(base, base)))
-        for name, data, other in variations(messages, labels, settings):
+        for name, data, other in variations(messages, labels, settings, options.only):
             trial = fold_trial(data, other, options.folds, options.seed)
             print(line(name, compare(base, trial)), flush=True)
 

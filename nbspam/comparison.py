@@ -81,7 +81,7 @@ def sign_test(n: int, m: int) -> float:
     0.21875
     """
     tail = sum(comb(n + m, k) for k in range(min(n, m) + 1))
-    return min(1.0, 2 * tail / 2 ** (n + m))
+    return min(1.0, 2 * tail / (1 << n + m))
 
 
 def _by_fold(trial: Trial, folds: list[Integers]) -> dict[str, Floats]:

@@ -197,7 +197,7 @@ def _turned(value: float, bound: Interval) -> Interval:
     """Return the basic bootstrap interval for a percentile interval of a number from 0 up.
 
     A resample's calibration error lies above the sample's, as that lies above the truth:
-    so the interval is turned round the number, and can lie below it.
+    so the interval is turned round the number, which it need not hold.
     """
     low, high = bound
     return max(2 * value - high, 0.0), max(2 * value - low, 0.0)

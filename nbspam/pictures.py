@@ -73,7 +73,7 @@ def _tradeoff(axes: Any, views: Views) -> None:
     first, second = map(printable, views.classes)
     axes.set_xlabel(f"{first} called {second}, %")
     axes.set_ylabel(f"{second} called {first}, %")
-    axes.set_title("Errors at every cutoff (dotted: 0.1 %)")
+    axes.set_title("Errors at every cutoff (dotted: 0.1 %)", loc="left")
     axes.legend(frameon=False)
 
 
@@ -95,7 +95,7 @@ def _calibration(axes: Any, views: Views) -> None:
     what = "the answer" if many else printable(views.classes[1])
     axes.set_xlabel(f"probability of {what}")
     axes.set_ylabel("share that was right" if many else f"share that was {what}")
-    axes.set_title("Calibration (lines: 95 % interval)")
+    axes.set_title("Calibration (lines: 95 % interval)", loc="left")
 
 
 def _histogram(axes: Any, views: Views) -> None:
@@ -108,8 +108,9 @@ def _histogram(axes: Any, views: Views) -> None:
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_xlabel(what)
     axes.set_ylabel("documents")
-    axes.set_title("Scores")
-    axes.legend(frameon=False)
+    axes.set_title("Scores", loc="left")
+    # Above the bars, which leave no corner free for certain.
+    axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
 
 
 def _learning(axes: Any, views: Views) -> None:
@@ -126,4 +127,4 @@ def _learning(axes: Any, views: Views) -> None:
     axes.xaxis.set_minor_formatter("")
     axes.set_xlabel("documents learned")
     axes.set_ylabel("wrong, %")
-    axes.set_title("Learning (band: 95 % interval)")
+    axes.set_title("Learning (band: 95 % interval)", loc="left")

@@ -7,7 +7,6 @@ Secret: how a decision rule's answers become labels that can be compared with th
 """
 
 from dataclasses import dataclass, replace
-
 from typing import NamedTuple
 
 import numpy as np

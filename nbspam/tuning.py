@@ -7,7 +7,7 @@ Secret: which cutoffs are tried, and when they are believed.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -113,7 +113,7 @@ def find(score: Floats, y: Integers, derived: Cutoffs) -> Cutoffs:
     return _moved(derived, float(probability_of(_TRIED[high])), float(probability_of(_TRIED[low])))
 
 
-def _nearest(cost: Floats, distance: Floats) -> int:
+def _nearest(cost: Any, distance: Any) -> int:
     """Return the flat place of the least cost, of equal ones the least distant."""
     best = cost <= cost.min() + 1e-9
     return int(np.where(best, distance, np.inf).argmin())

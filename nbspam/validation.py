@@ -146,7 +146,7 @@ def judge_folds(
     """
     data, skipped = read_corpus(items, settings, jobs)
     trial = fold_trial(data, settings, k, seed)
-    smaller = ()
+    smaller: tuple[Smaller, ...] = ()
     if with_smaller:
         smaller = tuple(
             Smaller(

@@ -133,6 +133,7 @@ def test_rates_of_a_class_that_is_absent_are_unknown():
     assert sm_rate(no_ham) == 1 / 3
 
 
+@pytest.mark.parametrize("seed", SEEDS)
 def test_roc_curve_equals_scikit_learn(seed):
     y, score = scored(seed)
     expected = metrics.roc_curve(y, score, drop_intermediate=False)

@@ -65,8 +65,8 @@ def command(
 
     \b
     nbspam compare mails/ --against '--pairs'
-    nbspam compare mails/ --against '--model multinomial --alpha 0.01' --fp-cost 10
-    nbspam compare texts.csv --model complement --against '--model bernoulli' --cv 5
+    nbspam compare mails/ --against '--model multinomial --alpha 0.01'
+    nbspam compare texts.csv --model complement --against '--alpha 1' --cv 5
     """
     from dataclasses import replace
 
