@@ -16,7 +16,7 @@ from nbspam import __version__
 from nbspam.arrays import Floats, Integers
 from nbspam.combining import Combination, Entries, log_odds, scores
 from nbspam.counts import CountTable, entry_weights
-from nbspam.decision import Cutoffs, Rule, default_rule
+from nbspam.decision import Cutoffs, Rule, cutoffs_from_dict, default_rule
 from nbspam.errors import ModelFileError
 from nbspam.message import Message
 from nbspam.modelfile import State, load_state, save_state
@@ -240,7 +240,7 @@ def _from_state(state: State) -> Classifier:
         if combination.correction.shape != shape[:1] or shape[1] != 2:
             raise ValueError("its corrections do not fit its tables")
     settings = settings_from_dict(state["settings"])
-    cutoffs = None if state["cutoffs"] is None else Cutoffs(**state["cutoffs"])
+    cutoffs = None if state["cutoffs"] is None else cutoffs_from_dict(state["cutoffs"])
     return Classifier(settings, table, state["intercept"], state["weight"], combination, cutoffs)
 
 

@@ -122,7 +122,7 @@ def shares_text(shares: Shares, classes: tuple[str, ...]) -> str:
     """Return how common each class is, a line each, or nothing for many classes."""
     if len(classes) > N_SHARES:
         return ""
-    names = [_fitted(name) for name in classes]
+    names = [fitted(name) for name in classes]
     width = max(map(_width, [*names, "share of documents, %"]))
     lines = [_padded("share of documents, %", width) + "   assumed      here  estimated\n"]
     for name, *values in zip(
@@ -183,14 +183,14 @@ def _class_intervals_text(evaluation: Evaluation) -> str:
     lines[0] += "".join(f"{name:>18}" for name in ("precision", "recall", "f1-score")) + "\n"
     for name, bounds in evaluation.class_intervals.items():
         cells = (f"{low:.4f} to {high:.4f}" for low, high in bounds)
-        line = _padded(_fitted(name), LABEL_WIDTH) + "".join(f"{cell:>18}" for cell in cells)
+        line = _padded(fitted(name), LABEL_WIDTH) + "".join(f"{cell:>18}" for cell in cells)
         lines.append(line + "\n")
     return "".join(lines)
 
 
 def _confusion_text(evaluation: Evaluation) -> str:
     """Return the confusion matrix or, if too wide for a terminal, its largest errors."""
-    answers = [_fitted(name) for name in evaluation.answers]
+    answers = [fitted(name) for name in evaluation.answers]
     names = answers[: len(evaluation.confusion)]
     corner = "truth \\ prediction"
     first = max(map(_width, [corner, *names]))
@@ -234,7 +234,7 @@ def _measures_text(evaluation: Evaluation) -> str:
     return "".join(lines)
 
 
-def _fitted(name: str) -> str:
+def fitted(name: str) -> str:
     """Return a class name made printable and cut to LABEL_WIDTH columns."""
     name = printable(name)
     if _width(name) <= LABEL_WIDTH:

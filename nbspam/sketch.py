@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from nbspam.arrays import Floats
-from nbspam.printing import printable
+from nbspam.report import fitted
 from nbspam.views import Histogram, Learning, Tradeoff, Views
 
 _HEIGHT, _WIDTH = 15, 64  # of the errors' grid
@@ -32,7 +32,7 @@ def sketch(views: Views) -> str:
 def _tradeoff_lines(tradeoff: Tradeoff, views: Views) -> Iterator[str]:
     """Yield a grid of both errors on logit axes: * reached by a cutoff, O by the rule."""
     least = 0.5 / views.n_docs
-    first, second = (_cut(name) for name in views.classes)
+    first, second = (fitted(name) for name in views.classes)
     grid = [[" "] * _WIDTH for _ in range(_HEIGHT)]
     columns = _places(tradeoff.hm_rate, least, _WIDTH)
     rows = _places(tradeoff.sm_rate, least, _HEIGHT)
@@ -78,7 +78,7 @@ def _labels(least: float, size: int) -> dict[int, str]:
 
 def _calibration_lines(views: Views) -> Iterator[str]:
     many = len(views.classes) > 2
-    what = "right answers" if many else _cut(views.classes[1])
+    what = "right answers" if many else fitted(views.classes[1])
     yield f"Calibration: share of {what}, promised (|) and come true (#)"
     yield "promised  true   documents"
     for n, promised, true in zip(*(column.tolist() for column in views.calibration), strict=True):
@@ -89,7 +89,7 @@ def _calibration_lines(views: Views) -> Iterator[str]:
 
 def _histogram_lines(histogram: Histogram) -> Iterator[str]:
     """Yield a line for two bins: one bar to the left, one to the right, of the logarithm."""
-    first, second = (_cut(name) for name in histogram.names)
+    first, second = (fitted(name) for name in histogram.names)
     counts = histogram.counts.reshape(2, -1, 2).sum(axis=2)
     scale = 27 / np.log1p(max(counts.max(), 1))
     yield f"Scores: {histogram.what}, documents on a logarithmic scale"
@@ -109,7 +109,3 @@ def _learning_lines(learning: Learning) -> Iterator[str]:
         bar[start : end + 1] = "-" * (end + 1 - start)
         bar[here] = "O"
         yield f"{n:>10,} {100 * wrong:>7.3f}  {''.join(bar)}".rstrip()
-
-
-def _cut(name: str) -> str:
-    return printable(name)[:20]

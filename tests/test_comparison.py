@@ -72,7 +72,7 @@ def test_sign_test_equals_scipy(n, m):
 def test_trials_of_other_documents_are_refused():
     trial = trial_of(Y, np.zeros(6), FOLD)
     for other in (trial_of(Y[::-1], np.zeros(6), FOLD), trial_of(Y, np.zeros(6), FOLD[::-1])):
-        with pytest.raises(UsageError, match="^compare: not the same documents; "):
+        with pytest.raises(UsageError, match=r"^compare: not the same documents; "):
             compare(trial, other)
 
 

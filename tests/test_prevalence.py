@@ -103,7 +103,11 @@ def test_em_survives_certainty():
 
 def test_classes_not_stated_share_what_is_left():
     old = np.array([0.1, 0.5, 0.4])
-    assert stated_prior({"a": 0.2, "b": 0.5, "c": 0.3}, tuple("abc"), old).tolist() == [0.2, 0.5, 0.3]
+    assert stated_prior({"a": 0.2, "b": 0.5, "c": 0.3}, tuple("abc"), old).tolist() == [
+        0.2,
+        0.5,
+        0.3,
+    ]
     assert stated_prior({"b": 0.5}, tuple("abc"), old) == pytest.approx([0.1, 0.5, 0.4])
 
 

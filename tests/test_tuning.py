@@ -83,7 +83,7 @@ def test_the_table_holds_both_cutoffs_and_moves_one_way():
 def test_other_classes_are_refused():
     trial = trial_of([0, 1], [0, 1])
     object.__setattr__(trial, "classes", ("no", "yes"))
-    with pytest.raises(UsageError, match="^tune: the classes are no, yes; cutoffs are for ham"):
+    with pytest.raises(UsageError, match=r"^tune: the classes are no, yes; cutoffs are for ham"):
         tune(trial, cutoffs(2))
 
 
@@ -103,6 +103,8 @@ def test_tune_shows_the_trade_off_and_saves_only_if_told(nbspam, trained, folder
     assert nbspam(*arguments, "--unsure-cost", ".3", "--save")[0] == 0
     kept = load(str(trained)).rule
     assert (kept.fp_cost, kept.unsure_cost) == (5, 0.3)
+    assert "unsure between; kept by `nbspam tune`" in nbspam("info")[1]
+    assert json.loads(nbspam("info", "--json")[1])["cutoffs"]["fp_cost"] == 5
     values = json.loads(nbspam(*arguments, "--unsure-cost", ".3", "--json")[1])
     assert values["chosen"]["cutoffs"] == {
         "spam": kept.spam,

@@ -99,6 +99,8 @@ def command(
     from nbspam.report import evaluation_json, evaluation_text, shares_json, shares_text
     from nbspam.trial import evaluation_of, under_prior
 
+    if plot == "-" and as_json:
+        raise UsageError("--plot -: not beside --json; give a file's name")
     drawing = None if plot is None else _drawing(plot)
     costs = {name: options.pop(name) for name in ("fp_cost", "unsure_cost", "loss_path")}
     trial = _trial(sources, model_path, options, seed, cores(jobs), plot is not None)
