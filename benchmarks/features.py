@@ -94,6 +94,21 @@ def _untagged(*names: str) -> Change:
     return on_fields(lambda field: [Field("body", field.text) if field.origin in names else field])
 
 
+def _also_untagged(*names: str) -> Change:
+    return on_fields(
+        lambda field: [field, *([Field("body", field.text)] if field.origin in names else [])]
+    )
+
+
+def _domains(field: Field) -> list[Field]:
+    """Add every end of a sender's domain as one word: example.org, org."""
+    if field.origin not in ("from", "reply-to", "return-path"):
+        return [field]
+    labels = [found.lower().split(b".") for found in re.findall(rb"@([\w.-]+)", field.text)]
+    ends = [b"_".join(each[i:]) for each in labels for i in range(len(each))]
+    return [field, Field(field.origin, b" ".join(b"at_" + end for end in ends))]
+
+
 def _skip_pairs(field: Field) -> list[Field]:
     if field.origin not in ("body", "subject"):
         return [field]
@@ -128,6 +143,9 @@ CHANGES: dict[str, Change] = {
     "with skip pairs": on_fields(_skip_pairs),
     "subject as body": _untagged("subject"),
     "from, to as body": _untagged("from", "reply-to", "to"),
+    "subject also as body": _also_untagged("subject"),
+    "from, to also as body": _also_untagged("from", "reply-to", "to"),
+    "with senders' domains": on_fields(_domains),
     "links as body": _untagged("url"),
     "Chinese by characters": on_fields(_single_characters),
 }

@@ -6,16 +6,17 @@ afterwards: the evidence stays, only the constant of every class moves.
 Secret: which shares a model's probabilities assume, and how others are put in their place.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nbspam.arrays import ArrayLike, Floats, Integers
-from nbspam.classifier import Classifier
+from nbspam.classifier import Answer, Classifier, posterior
 from nbspam.decision import prior_shift, update_prior
 from nbspam.errors import UsageError
 from nbspam.settings import Settings
+from nbspam.sources import Item
 
 _MAX_STEPS = 1000
 _CHANGE = 1e-8  # of a share, at which the estimate stands still
@@ -80,6 +81,18 @@ def with_prior(classifier: Classifier, new: Floats) -> Classifier:
         worth[-1] += shift[1] - shift[0]
         combination = replace(combination, worth=worth)
     return replace(classifier, intercept=classifier.intercept + shift, combination=combination)
+
+
+def with_estimated_prior(
+    classifier: Classifier, items: Sequence[Item], jobs: int = 1
+) -> Classifier:
+    """Return the classifier under the shares of classes that EM finds in these items."""
+    answers = classifier.answers(items, jobs)
+    joint = [answer.joint for answer in answers if isinstance(answer, Answer)]
+    if not joint:
+        return classifier
+    old = assumed_prior(classifier.table.class_count, classifier.settings)
+    return with_prior(classifier, estimate_prior(posterior(np.stack(joint)), old))
 
 
 def estimate_prior(probability: ArrayLike, old: Floats) -> Floats:

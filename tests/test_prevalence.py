@@ -150,6 +150,28 @@ def test_classify_and_explain_follow_the_prior(nbspam, trained, folder):
     assert said("classify") == plain
 
 
+def test_classify_estimates_the_prior_from_the_mail_itself(nbspam, mails, model, tmp_path):
+    assert nbspam("train", mails)[0] == 0
+    spam = mails / "spam"
+
+    def said(*options):
+        lines = nbspam("classify", spam, "--json", *options)[1].splitlines()
+        return [json.loads(line)["score"] for line in lines]
+
+    plain, moved = said(), said("--prior", "estimated")
+    shifts = np.subtract(moved, plain)
+    assert shifts.min() == pytest.approx(shifts.max())
+    # All of it is spam, so that much more than half is estimated to be.
+    assert shifts[0] > 1
+    status, out, _ = nbspam("eval", mails, "--prior", "estimated", "--json")
+    assert status == 0
+    shares = json.loads(out)["shares"]
+    assert shares["estimated"]["spam"] == pytest.approx(shares["assumed"]["spam"], abs=1e-5)
+    (tmp_path / "gone.eml").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "one.eml").symlink_to(tmp_path / "gone.eml")
+    assert nbspam("classify", tmp_path, "--prior", "estimated")[:2] == (1, "")
+
+
 def test_eval_follows_the_prior_and_tells_the_shares(nbspam, trained, folder):
     for how in ((), ("--cv", 2), ("--online",), ("--test", folder)):
         status, out, _ = nbspam("eval", folder, "--json", "--prior", "spam=0.2", *how)
@@ -158,7 +180,7 @@ def test_eval_follows_the_prior_and_tells_the_shares(nbspam, trained, folder):
         assert json.loads(out)["shares"]["observed"] == {"ham": 0.5, "spam": 0.5}
 
 
-@pytest.mark.parametrize("stated", ["spam", "spam=x", "=0.3", "eggs=0.3", "spam=2"])
+@pytest.mark.parametrize("stated", ["spam", "spam=x", "estimated=1", "=0.3", "eggs=0.3", "spam=2"])
 def test_a_prior_that_cannot_be_read_is_one_line(nbspam, trained, folder, stated):
     status, out, err = nbspam("classify", folder, "--prior", stated)
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from nbspam.commands.shared import (
+    ESTIMATED,
     cores,
     decision_options,
     decision_rule,
@@ -73,17 +74,23 @@ def command(
     from nbspam.classifier import Verdict
     from nbspam.sources import Skipped
 
-    classifier = load_classifier(model_path, stated)
+    classifier = load_classifier(model_path, () if stated == ESTIMATED else stated)
     rule = decision_rule(classifier, options)
     if exit_code:
         _check_labels("the model's classes", classifier.classes)
         _check_labels("the labels of --loss", rule.actions)
+    items = read_sources(sources, options)
+    if stated == ESTIMATED:
+        from nbspam.prevalence import with_estimated_prior
+
+        items = list(items)  # read twice
+        classifier = with_estimated_prior(classifier, items, cores(jobs))
     verdicts: list[Verdict] = []
     n_skipped = 0
 
     def rows() -> Iterator[tuple[str, ...]]:
         nonlocal n_skipped
-        for verdict in classifier.classify(read_sources(sources, options), cores(jobs), rule):
+        for verdict in classifier.classify(items, cores(jobs), rule):
             if isinstance(verdict, Skipped):
                 n_skipped += 1
                 report_skipped([verdict], strict)

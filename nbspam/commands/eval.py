@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from nbspam.commands.shared import (
+    ESTIMATED,
     cores,
     decision_options,
     decision_rule,
@@ -95,7 +96,7 @@ def command(
 
     import numpy as np
 
-    from nbspam.prevalence import shares_of
+    from nbspam.prevalence import estimate_prior, shares_of
     from nbspam.report import evaluation_json, evaluation_text, shares_json, shares_text
     from nbspam.trial import evaluation_of, under_prior
 
@@ -104,7 +105,10 @@ def command(
     drawing = None if plot is None else _drawing(plot)
     costs = {name: options.pop(name) for name in ("fp_cost", "unsure_cost", "loss_path")}
     trial = _trial(sources, model_path, options, seed, cores(jobs), plot is not None)
-    trial = under_prior(trial, prior_for(stated, trial.classes, trial.prior))
+    if stated == ESTIMATED:
+        trial = under_prior(trial, estimate_prior(trial.probability, trial.prior))
+    else:
+        trial = under_prior(trial, prior_for(stated, trial.classes, trial.prior))
     trial = replace(trial, rule=decision_rule(trial, costs))
     report_skipped(trial.skipped, strict)
     evaluation = evaluation_of(trial, np.random.default_rng(seed) if intervals else None)

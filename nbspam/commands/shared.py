@@ -78,8 +78,10 @@ prior_option = click.option(
     "stated",
     multiple=True,
     metavar="NAME=P",
-    help="How common a class is where you are, as spam=0.8  [default: as in training]",
+    help="How common a class is where you are, as spam=0.8; classify and eval also take"
+    " `estimated`: by the mail itself.  [default: as in training]",
 )
+ESTIMATED = ("estimated",)
 training_options = _options(
     click.option(
         "--preset",
@@ -129,7 +131,7 @@ _MAX_LOSS_BYTES = 1 << 20
 _SOURCE_OPTIONS = ("format_", "text_column", "label_column")
 
 
-def read_sources(sources: Iterable[str], options: dict[str, Any]) -> Iterator[Any]:
+def read_sources(sources: Iterable[str], options: dict[str, Any]) -> Iterable[Any]:
     """Yield the Items of all sources, labelled by the options or by themselves.
 
     Takes out of `options` what says how to read: formats, columns and classes.
@@ -279,8 +281,9 @@ def _read_loss(path: str, classes: tuple[str, ...]) -> Any:
     )
 
 
-def peek(items: Iterator[Any]) -> tuple[bool, Iterator[Any]]:
+def peek(items: Iterable[Any]) -> tuple[bool, Iterator[Any]]:
     """Return whether the first item is a table's text, and the items again."""
+    items = iter(items)
     first = next(items, None)
     if first is None:
         raise InputError("sources: nothing to read; name a folder, a file or a table of mail")
