@@ -167,9 +167,9 @@ def test_classify_estimates_the_prior_from_the_mail_itself(nbspam, mails, model,
     assert status == 0
     shares = json.loads(out)["shares"]
     assert shares["estimated"]["spam"] == pytest.approx(shares["assumed"]["spam"], abs=1e-5)
-    (tmp_path / "gone.eml").symlink_to(tmp_path / "nowhere")
-    (tmp_path / "one.eml").symlink_to(tmp_path / "gone.eml")
-    assert nbspam("classify", tmp_path, "--prior", "estimated")[:2] == (1, "")
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / "1.eml").symlink_to(tmp_path / "nowhere")
+    assert nbspam("classify", tmp_path / "gone", "--prior", "estimated")[:2] == (1, "")
 
 
 def test_eval_follows_the_prior_and_tells_the_shares(nbspam, trained, folder):

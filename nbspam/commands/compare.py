@@ -86,7 +86,8 @@ def command(
     else:
         shown = " ".join(f"--{name} {value}" for name, value in options.items() if value)
         for other, comparison in zip(others, comparisons, strict=True):
-            click.echo(_text(shown or "the defaults", other, comparison))
+            pieces = "stretches" if online else "folds"
+            click.echo(_text(shown or "the defaults", other, comparison, pieces))
 
 
 def _choices(text: str) -> dict[str, Any]:
@@ -107,12 +108,12 @@ def _training(**_: Any) -> None:
     """Hold the training options; never run."""
 
 
-def _text(first: str, second: str, comparison: Any) -> str:
+def _text(first: str, second: str, comparison: Any, pieces: str) -> str:
     """Return a comparison for people."""
     lines = [
         f"A  {first}",
         f"B  {second}",
-        f"{comparison.n_docs:,} documents, {comparison.n_folds} folds",
+        f"{comparison.n_docs:,} documents, {comparison.n_folds} {pieces}",
         "",
         f"{'':18}{'A':>12}{'B':>12}{'B - A':>12}{'B won':>9}{'tied':>6}{'lost':>6}",
     ]
