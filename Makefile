@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MAILS := corpora/mail
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench golden clean
+.PHONY: help install demo test check bench accuracy golden clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,9 @@ check: $(VENV)/developing ## everything continuous integration runs
 
 bench: $(VENV)/developing ## speed and memory beside other programs; CORPUS=folder of ham/ and spam/
 	$(BIN)/python benchmarks/speed.py $(CORPUS)
+
+accuracy: $(VENV)/developing ## mistakes beside other programs; CORPUS=folder of ham/ and spam/ HOW=--online
+	$(BIN)/python benchmarks/accuracy.py $(CORPUS) $(HOW)
 
 golden: $(VENV)/developing ## rewrite the golden files and show what changed
 	$(BIN)/python -m pytest -q tests/test_golden.py --rewrite-golden || true

@@ -6,7 +6,7 @@ each of them knows nothing of the others.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from nbspam.arrays import Floats, Integers
 from nbspam.changes import overlaid, signed_table
 from nbspam.combining import Combination, Entries, log_odds, scores
 from nbspam.counts import CountTable, entry_weights
-from nbspam.decision import Rule, default_rule
+from nbspam.decision import Cutoffs, Rule, cutoffs_from_dict, default_rule
 from nbspam.errors import ModelFileError
 from nbspam.journal import Change, read_model, remove_journal
 from nbspam.logtables import log_tables
@@ -79,6 +79,7 @@ class Classifier:
     weight: Floats  # (n_features, n_classes); empty where evidence is combined
     combination: Combination | None = None  # how evidence combines, where it is not summed
     memory: Memory | None = None  # what learning on needs; None if it cannot
+    cutoffs: Cutoffs | None = None  # found on the user's own mail (tuning.py)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -149,7 +150,7 @@ class Classifier:
     @property
     def rule(self) -> Rule:
         """How probabilities become labels, unless told otherwise."""
-        return default_rule(self.classes, self.combination is not None)
+        return self.cutoffs or default_rule(self.classes, self.combination is not None)
 
     def verdicts(
         self, answers: Sequence["Answer"], rule: Rule | None = None
@@ -211,6 +212,7 @@ def write(path: str, classifier: Classifier) -> None:
         "worth": None if combination is None else combination.worth,
         "correction": None if combination is None else combination.correction,
         "memory": None if memory is None else memory_to_dict(memory),
+        "cutoffs": None if classifier.cutoffs is None else asdict(classifier.cutoffs),
     }
     save_state(path, state)
     remove_journal(path)
@@ -242,11 +244,14 @@ def with_changes(classifier: Classifier, changes: Sequence[Change]) -> Classifie
         return classifier
     settings, combination = classifier.settings, classifier.combination
     table = overlaid(classifier.table, signed_table(changes, settings.weighting))
-    if combination is None or table.classes != classifier.classes:
+    if table.classes != classifier.classes:
         return Classifier(settings, table, *log_tables(table, settings))
+    if combination is None:
+        intercept, weight = log_tables(table, settings)
+        return replace(classifier, table=table, intercept=intercept, weight=weight, memory=None)
     more = np.zeros(len(table.vocabulary) - len(combination.correction), np.float32)
     combination = replace(combination, correction=np.append(combination.correction, more))
-    return Classifier(settings, table, classifier.intercept, classifier.weight, combination)
+    return replace(classifier, table=table, combination=combination, memory=None)
 
 
 def _from_state(state: State) -> Classifier:
@@ -276,8 +281,9 @@ def _from_state(state: State) -> Classifier:
             raise ValueError("its corrections do not fit its tables")
     memory = memory_from_dict(state["memory"], len(vocabulary)) if state.get("memory") else None
     settings = settings_from_dict(state["settings"])
+    cutoffs = cutoffs_from_dict(state["cutoffs"]) if state.get("cutoffs") else None
     tables = state["intercept"], state["weight"]
-    return Classifier(settings, table, *tables, combination, memory)
+    return Classifier(settings, table, *tables, combination, memory, cutoffs)
 
 
 def _verdict_chunk(

@@ -30,6 +30,8 @@ COMMANDS = (
     "predict",
     "explain",
     "eval",
+    "compare",
+    "tune",
     "tokens",
     "words",
     "info",

@@ -97,7 +97,11 @@ def scores(combination: Combination, entries: Entries, odds: Floats) -> Floats:
 
     odds: (nnz,), the log-odds of the entries' tokens.
     """
-    means = group_means(entries, odds)
+    return scores_of_means(combination, entries, group_means(entries, odds))
+
+
+def scores_of_means(combination: Combination, entries: Entries, means: Floats) -> Floats:
+    """Return the same from the groups' means, shape (n_docs, n_groups)."""
     correction = combination.correction[entries.columns]
     corrected = np.bincount(entries.documents, correction, entries.n_docs)
     return np.asarray(

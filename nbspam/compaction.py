@@ -8,6 +8,7 @@ Secret: how the parts of a living model are put together again.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -101,7 +102,14 @@ def compacted(base: Classifier, changes: Sequence[Change]) -> Classifier:
         return base
     table = added(base.table, signed_table(changes, base.settings.weighting))
     touched = [change.digest for change in changes]
-    return assembled(table, [part_of(base, touched), _part_of_changes(changes)], base.settings)
+    parts = [part_of(base, touched), _part_of_changes(changes)]
+    return reassembled(base, table, parts)
+
+
+def reassembled(base: Classifier, table: CountTable, parts: Sequence[Part]) -> Classifier:
+    """Return a model as `assembled`, with what its owner has chosen for the one before."""
+    model = assembled(table, parts, base.settings)
+    return replace(model, cutoffs=base.cutoffs) if model.classes == base.classes else model
 
 
 def memory_of(classifier: Classifier) -> Memory:

@@ -24,15 +24,26 @@ FP_COST = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Cutoffs:
-    """The decision between ham and spam: from `spam` up it is spam, up to `ham` ham."""
+    """The decision between ham and spam: from `spam` up it is spam, up to `ham` ham.
+
+    With the costs for which it was made; a miss costs 1.
+    """
 
     spam: float  # probability of spam, 0 to 1
     ham: float  # the same, not above the other; between the two lies unsure
+    fp_cost: float = FP_COST  # of ham called spam
+    unsure_cost: float | None = None  # of no answer, where none may be given
 
     @property
     def actions(self) -> tuple[str, ...]:
         """The labels that can be given."""
-        return HAM_AND_SPAM if self.ham == self.spam else (*HAM_AND_SPAM, UNSURE)
+        return HAM_AND_SPAM if self.unsure_cost is None else (*HAM_AND_SPAM, UNSURE)
+
+    @property
+    def loss(self) -> Floats:
+        """What each action costs when each class is the truth, shape (2, n_actions)."""
+        unsure = [] if self.unsure_cost is None else [self.unsure_cost]
+        return np.array([[0.0, self.fp_cost, *unsure], [1.0, 0.0, *unsure]])
 
     def labels(self, probability: Floats) -> list[str]:
         """Return the label of every row of probabilities of ham and spam."""
@@ -85,21 +96,30 @@ def cutoffs(fp_cost: float = FP_COST, unsure_cost: float | None = None) -> Cutof
     fp_cost: of ham called spam.  unsure_cost: of giving no answer, if none may be given.
 
     >>> cutoffs(9)
-    Cutoffs(spam=0.9, ham=0.9)
+    Cutoffs(spam=0.9, ham=0.9, fp_cost=9, unsure_cost=None)
     >>> cutoffs(10, unsure_cost=0.1)
-    Cutoffs(spam=0.99, ham=0.1)
+    Cutoffs(spam=0.99, ham=0.1, fp_cost=10, unsure_cost=0.1)
     """
     _check_cost("--fp-cost", fp_cost)
     even = fp_cost / (fp_cost + 1)
     if unsure_cost is None:
-        return Cutoffs(even, even)
+        return Cutoffs(even, even, fp_cost)
     _check_cost("--unsure-cost", unsure_cost)
     if unsure_cost >= even:
         raise UsageError(
             f"--unsure-cost {unsure_cost:g}: an answer is always cheaper;"
             f" with --fp-cost {fp_cost:g} give less than {even:.3g}"
         )
-    return Cutoffs(1 - unsure_cost / fp_cost, unsure_cost)
+    return Cutoffs(1 - unsure_cost / fp_cost, unsure_cost, fp_cost, unsure_cost)
+
+
+def cutoffs_from_dict(values: dict[str, Any]) -> Cutoffs:
+    """Return the cutoffs that a model file holds; raises ValueError or TypeError."""
+    found = Cutoffs(**values)
+    unsure_cost = 0.0 if found.unsure_cost is None else found.unsure_cost
+    if not 0 <= found.ham <= found.spam <= 1 or not (found.fp_cost > 0 <= unsure_cost):
+        raise ValueError("its cutoffs are none")
+    return found
 
 
 def _check_cost(option: str, cost: float) -> None:
@@ -180,3 +200,11 @@ def update_prior(probability: ArrayLike, old: ArrayLike, new: ArrayLike) -> Floa
     ratio = np.asarray(new, np.float64) / np.asarray(old, np.float64)
     weight = np.asarray(probability, np.float64) * ratio
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+
+def prior_shift(old: ArrayLike, new: ArrayLike) -> Floats:
+    """Return what joint log-probabilities gain under a new prior, (n_classes,), nats.
+
+    The same as `update_prior`, where probabilities have long become 0 and 1.
+    """
+    return np.log(np.asarray(new, np.float64)) - np.log(np.asarray(old, np.float64))

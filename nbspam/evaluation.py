@@ -35,16 +35,20 @@ from nbspam.metrics import (
 )
 from nbspam.resampling import bootstrap_interval
 
+Interval = tuple[float, float]
+
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """Every number of one run; None where it does not apply.
 
     `hm_rate` to `sm_at_hm` need two classes, `auc` and `sm_at_hm` scores, the next
-    three probabilities, `cost` a loss matrix; `intervals` holds (low, high) at 95 %.
+    three probabilities, `cost` what each answer cost.  `intervals` holds (low, high) at
+    95 %, `class_intervals` the same of each class's precision, recall and F1.
     """
 
-    confusion: Ints
+    confusion: Ints  # (n_classes, n_answers): the classes, then what is no class
+    answers: tuple[str, ...]
     report: Report
     accuracy: float | None = None
     macro_f1: float | None = None
@@ -58,7 +62,8 @@ class Evaluation:
     brier: float | None = None
     calibration_error: float | None = None
     cost: float | None = None
-    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    class_intervals: Mapping[str, Sequence[Interval]] = field(default_factory=dict)
 
     @property
     def n_docs(self) -> int:
@@ -67,8 +72,13 @@ class Evaluation:
 
     @property
     def errors(self) -> int:
-        """Return how many of them were judged wrongly."""
-        return int(self.confusion.sum() - np.trace(self.confusion))
+        """Return how many of them were given another class than their own."""
+        return int(self.confusion[:, : len(self.confusion)].sum() - np.trace(self.confusion))
+
+    @property
+    def undecided(self) -> int:
+        """Return how many were given no class: unsure."""
+        return int(self.confusion[:, len(self.confusion) :].sum())
 
 
 def evaluate(
@@ -76,38 +86,42 @@ def evaluate(
     y_pred: ArrayLike,
     classes: Sequence[str],
     *,
+    other_answers: Sequence[str] = (),
     score: ArrayLike | None = None,
     probability: ArrayLike | None = None,
-    loss: ArrayLike | None = None,
+    cost: ArrayLike | None = None,
     rng: np.random.Generator | None = None,
 ) -> Evaluation:
     """Return all the numbers of a run; with rng, bootstrap intervals too.
 
+    other_answers: names of the labels in y_pred behind the classes: no error, but not right.
     score: (n_docs,), higher is likelier class 1; P(class 1) unless given.
-    probability: (n_docs, n_classes), or (n_docs,) of class 1.  loss[truth, prediction].
+    probability: (n_docs, n_classes), or (n_docs,) of class 1.  cost: (n_docs,).
     """
-    confusion = confusion_matrix(y_true, y_pred, len(classes))
+    n_classes, answers = len(classes), (*classes, *other_answers)
+    confusion = confusion_matrix(y_true, y_pred, n_classes, len(answers))
     truth, prediction = np.asarray(y_true, np.int64), np.asarray(y_pred, np.int64)
     if not len(truth):
         raise UsageError("evaluation: no documents; give some that carry a label")
     losses: dict[str, Floats] = {}
-    if probability is not None:
-        p = _checked_probability(probability, confusion)
+    p = None if probability is None else _checked_probability(probability, confusion)
+    if p is not None:
         losses = {"log_loss": log_losses(truth, p), "brier": brier_losses(truth, p)}
-        score = p[:, 1] if score is None and len(classes) == 2 else score
-    if loss is not None:
-        losses["cost"] = _checked_loss(loss, len(classes))[truth, prediction]
+        score = p[:, 1] if score is None and n_classes == 2 else score
+    if cost is not None:
+        losses["cost"] = _checked_cost(cost, len(truth))
     ranks = None if score is None else _checked_score(score, confusion)
 
-    run = _Run(len(classes), truth, prediction, ranks, losses)
-    numbers = run.numbers(np.arange(len(truth)))
-    if probability is not None:
-        # It gets no interval: resampling biases it upwards, past the number itself.
-        numbers["calibration_error"] = expected_calibration_error(truth, p)
+    run = _Run(n_classes, len(answers), truth, prediction, ranks, p, losses)
+    rows = np.arange(len(truth))
+    numbers = run.numbers(rows)
+    intervals, class_intervals = ({}, {}) if rng is None else run.intervals(rng, classes)
     return Evaluation(
         confusion=confusion,
+        answers=answers,
         report=classification_report(confusion, classes),
-        intervals={} if rng is None else run.intervals(rng),
+        intervals=intervals,
+        class_intervals=class_intervals,
         **{name: value for name, value in numbers.items() if not np.isnan(value)},
     )
 
@@ -117,15 +131,22 @@ class _Run:
     """What the numbers of any rows of a run are computed from."""
 
     n_classes: int
+    n_answers: int
     y_true: Ints
     y_pred: Ints
     score: Floats | None
+    probability: Floats | None
     losses: Mapping[str, Floats]
+
+    def confusion(self, rows: Ints) -> Ints:
+        """Return the confusion matrix of these rows."""
+        return confusion_matrix(
+            self.y_true[rows], self.y_pred[rows], self.n_classes, self.n_answers
+        )
 
     def numbers(self, rows: Ints) -> dict[str, float]:
         """Return the numbers that apply to these rows, by their names in `Evaluation`."""
-        truth = self.y_true[rows]
-        confusion = confusion_matrix(truth, self.y_pred[rows], self.n_classes)
+        truth, confusion = self.y_true[rows], self.confusion(rows)
         numbers = {
             "accuracy": share(np.trace(confusion), confusion.sum()),
             "macro_f1": float(precision_recall_f1(confusion)[2].mean()),
@@ -139,16 +160,47 @@ class _Run:
             ham, spam, _ = roc_counts(truth, self.score[rows])
             numbers["auc"] = area_under(ham, spam)
             numbers["sm_at_hm"] = least_missed(ham, spam, HM)
+        if self.probability is not None:
+            error = expected_calibration_error(truth, self.probability[rows])
+            numbers["calibration_error"] = error
         return numbers | {name: float(each[rows].mean()) for name, each in self.losses.items()}
 
-    def intervals(self, rng: np.random.Generator) -> dict[str, tuple[float, float]]:
-        """Return the 95 % interval of each number, all from the same resamples."""
+    def intervals(
+        self, rng: np.random.Generator, classes: Sequence[str]
+    ) -> tuple[dict[str, Interval], dict[str, list[Interval]]]:
+        """Return the 95 % intervals, all from the same resamples: of numbers, of classes."""
         rows = np.arange(len(self.y_true))
         if self.score is not None:
             rows = np.argsort(-self.score, kind="stable")
-        low, high = bootstrap_interval(lambda rows: [*self.numbers(rows).values()], (rows,), rng)
-        bounds = zip(self.numbers(rows), low.tolist(), high.tolist(), strict=True)
-        return {name: (a, b) for name, a, b in bounds if not np.isnan(a)}
+
+        def statistic(rows: Ints) -> Floats:
+            by_class = precision_recall_f1(self.confusion(rows)).T.ravel()
+            return np.append([*self.numbers(rows).values()], by_class)
+
+        low, high = bootstrap_interval(statistic, (rows,), rng)
+        here = self.numbers(rows)
+        bounds = list(zip(low.tolist(), high.tolist(), strict=True))
+        found = {
+            name: bound
+            for name, bound in zip(here, bounds, strict=False)
+            if not np.isnan(bound[0])
+        }
+        if "calibration_error" in found:
+            found["calibration_error"] = _turned(
+                here["calibration_error"], found["calibration_error"]
+            )
+        rest = bounds[len(here) :]
+        return found, {name: rest[3 * k : 3 * k + 3] for k, name in enumerate(classes)}
+
+
+def _turned(value: float, bound: Interval) -> Interval:
+    """Return the basic bootstrap interval for a percentile interval of a number from 0 up.
+
+    A resample's calibration error lies above the sample's, as that lies above the truth:
+    so the interval is turned round the number, which it need not hold.
+    """
+    low, high = bound
+    return max(2 * value - high, 0.0), max(2 * value - low, 0.0)
 
 
 def _checked_score(score: ArrayLike, confusion: Ints) -> Floats:
@@ -174,10 +226,8 @@ def _checked_probability(probability: ArrayLike, confusion: Ints) -> Floats:
     return p
 
 
-def _checked_loss(loss: ArrayLike, n_classes: int) -> Floats:
-    losses = np.asarray(loss, np.float64)
-    if losses.shape != (n_classes, n_classes) or not np.isfinite(losses).all():
-        raise UsageError(
-            f"evaluation: losses {losses.shape}; give a finite loss[truth, prediction]"
-        )
-    return losses
+def _checked_cost(cost: ArrayLike, n_docs: int) -> Floats:
+    costs = np.asarray(cost, np.float64)
+    if costs.shape != (n_docs,) or not np.isfinite(costs).all():
+        raise UsageError(f"evaluation: costs {costs.shape}; give a finite one a document")
+    return costs

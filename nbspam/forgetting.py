@@ -10,7 +10,7 @@ import numpy as np
 
 from nbspam.arrays import Booleans
 from nbspam.classifier import Classifier, write
-from nbspam.compaction import assembled, memory_of, part_of
+from nbspam.compaction import memory_of, part_of, reassembled
 from nbspam.counts import CountTable, without_empty
 from nbspam.errors import UsageError
 from nbspam.living import Living
@@ -77,7 +77,7 @@ def forgetful(classifier: Classifier, rule: Rule, day: int) -> Classifier:
         if rule.older_than is not None:
             gone &= age > rule.older_than
         table = table.take(np.flatnonzero(~gone))
-    return assembled(table, [part], classifier.settings)
+    return reassembled(classifier, table, [part])
 
 
 def faded(table: CountTable, factor: float) -> CountTable:

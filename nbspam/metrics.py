@@ -53,22 +53,28 @@ class ReliabilityBins(NamedTuple):
     frequency: Floats
 
 
-def confusion_matrix(y_true: ArrayLike, y_pred: ArrayLike, n_classes: int) -> Ints:
-    """Return counts[truth, prediction], shape (n_classes, n_classes)."""
+def confusion_matrix(
+    y_true: ArrayLike, y_pred: ArrayLike, n_classes: int, n_answers: int | None = None
+) -> Ints:
+    """Return counts[truth, answer], shape (n_classes, n_answers).
+
+    n_answers: the classes, unless told otherwise, and behind them what is no class.
+    """
+    n_answers = n_classes if n_answers is None else n_answers
     truth, prediction = np.asarray(y_true, np.int64), np.asarray(y_pred, np.int64)
     if truth.shape != prediction.shape or truth.ndim != 1:
         raise UsageError(
             f"confusion matrix: {truth.shape} true and {prediction.shape} predicted labels; "
             "give one of each per document"
         )
-    for labels in (truth, prediction):
-        if labels.size and not 0 <= labels.min() <= labels.max() < n_classes:
+    for labels, n in ((truth, n_classes), (prediction, n_answers)):
+        if labels.size and not 0 <= labels.min() <= labels.max() < n:
             raise UsageError(
                 f"confusion matrix: labels {labels.min()} to {labels.max()}; "
-                f"number {n_classes} classes from 0"
+                f"number {n} classes from 0"
             )
-    cells = np.bincount(truth * n_classes + prediction, minlength=n_classes**2)
-    return cells.astype(np.int64, copy=False).reshape(n_classes, n_classes)
+    cells = np.bincount(truth * n_answers + prediction, minlength=n_classes * n_answers)
+    return cells.astype(np.int64, copy=False).reshape(n_classes, n_answers)
 
 
 def classification_report(confusion: Ints, classes: Sequence[str]) -> Report:
@@ -90,12 +96,13 @@ def classification_report(confusion: Ints, classes: Sequence[str]) -> Report:
 def mcc(confusion: Ints) -> float:
     """Return Matthews' correlation of truth and prediction, -1 to 1.
 
-    For K classes Gorodkin (2004), R_K.  A constant truth or prediction gives 0.
+    For K classes Gorodkin (2004), R_K.  A constant truth or prediction gives 0.  What is
+    no class is one that is never the truth.
     """
     truth = confusion.sum(axis=1, dtype=np.float64)
     prediction = confusion.sum(axis=0, dtype=np.float64)
     n_docs = truth.sum()
-    covariance = np.trace(confusion) * n_docs - truth @ prediction
+    covariance = np.trace(confusion) * n_docs - truth @ prediction[: len(truth)]
     variances = (n_docs**2 - truth @ truth) * (n_docs**2 - prediction @ prediction)
     return float(covariance / np.sqrt(variances)) if variances > 0 else 0.0
 
@@ -127,12 +134,6 @@ def lam(confusion: Ints) -> float:
         rate = min(max(rate, half), 1 - half)
         logits.append(np.log(rate / (1 - rate)))
     return float(1 / (1 + np.exp(-sum(logits) / 2)))
-
-
-def expected_cost(y_true: ArrayLike, action: ArrayLike, loss: ArrayLike) -> float:
-    """Return the mean of loss[truth, action]; actions may outnumber the classes."""
-    losses = np.asarray(loss, np.float64)
-    return float(losses[np.asarray(y_true), np.asarray(action)].mean())
 
 
 def roc_curve(y_true: ArrayLike, score: ArrayLike) -> tuple[Floats, Floats, Floats]:
@@ -260,7 +261,8 @@ def brier_losses(y_true: Ints, p: Floats) -> Floats:
 
 def precision_recall_f1(confusion: Ints) -> Floats:
     """Return precision, recall and F1, shape (3, n_classes)."""
-    right, support, called = np.diag(confusion), confusion.sum(axis=1), confusion.sum(axis=0)
+    right, support = np.diag(confusion), confusion.sum(axis=1)
+    called = confusion.sum(axis=0)[: len(confusion)]
     return np.stack(
         [_ratio(right, called), _ratio(right, support), _ratio(2 * right, support + called)]
     )

@@ -25,7 +25,7 @@ from nbspam.combining import (
     log_odds,
     prior_worth,
     probability,
-    scores,
+    scores_of_means,
 )
 from nbspam.errors import UsageError
 from nbspam.settings import Settings
@@ -134,8 +134,9 @@ class _Learner:
         """Return a message's log-odds, and its group means, shape (n_groups,)."""
         odds = log_odds(self.feature_count[entries.columns], self.class_count)
         combination = Combination(self.worth, self.correction)
-        score = scores(combination, entries, odds)[0] + self.constant
-        return float(score), group_means(entries, odds)[0]
+        means = group_means(entries, odds)
+        score = scores_of_means(combination, entries, means)[0] + self.constant
+        return float(score), means[0]
 
     def learn(self, entries: Entries, weights: Floats, score: float, truth: int) -> None:
         """Count a message whose score and truth are known, and correct what it showed."""

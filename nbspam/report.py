@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 
 from nbspam.evaluation import Evaluation
 from nbspam.metrics import HM, Report, Scores
+from nbspam.prevalence import Shares
 from nbspam.printing import printable
 
 WIDTH = 80
 LABEL_WIDTH = 20
 N_CONFUSIONS = 10
+N_SHARES = 10  # classes whose shares are shown
 
 
 def classification_report_text(report: Report, digits: int = 2) -> str:
@@ -78,6 +80,7 @@ def evaluation_text(evaluation: Evaluation) -> str:
     blocks = [
         _errors_text(evaluation),
         classification_report_text(evaluation.report),
+        _class_intervals_text(evaluation),
         _confusion_text(evaluation),
         _measures_text(evaluation),
     ]
@@ -95,6 +98,8 @@ def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
         "classes": list(report.classes),
         "n_docs": evaluation.n_docs,
         "errors": evaluation.errors,
+        "undecided": evaluation.undecided,
+        "answers": list(evaluation.answers),
         "confusion": evaluation.confusion.tolist(),
         "report": _report_json(report),
     }
@@ -105,7 +110,39 @@ def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
     answer["intervals"] = {
         name: [_finite(low), _finite(high)] for name, (low, high) in evaluation.intervals.items()
     }
+    keys = ("precision", "recall", "f1-score")
+    answer["class_intervals"] = {
+        name: dict(zip(keys, map(list, bounds), strict=True))
+        for name, bounds in evaluation.class_intervals.items()
+    }
     return answer
+
+
+def shares_text(shares: Shares, classes: tuple[str, ...]) -> str:
+    """Return how common each class is, a line each, or nothing for many classes."""
+    if len(classes) > N_SHARES:
+        return ""
+    names = [fitted(name) for name in classes]
+    width = max(map(_width, [*names, "share of documents, %"]))
+    lines = [_padded("share of documents, %", width) + "   assumed      here  estimated\n"]
+    for name, *values in zip(
+        names, shares.assumed, shares.observed, shares.estimated, strict=True
+    ):
+        assumed, here, estimated = (100 * float(value) for value in values)
+        lines.append(f"{_padded(name, width)}{assumed:>10.2f}{here:>10.2f}{estimated:>11.2f}\n")
+    return "".join(lines)
+
+
+def shares_json(shares: Shares, classes: tuple[str, ...]) -> dict[str, dict[str, float]]:
+    """Return how common each class is: assumed by the model, here, estimated unlabelled."""
+    columns = {
+        "assumed": shares.assumed,
+        "observed": shares.observed,
+        "estimated": shares.estimated,
+    }
+    return {
+        key: dict(zip(classes, values.tolist(), strict=True)) for key, values in columns.items()
+    }
 
 
 def _report_json(report: Report) -> dict[str, Any]:
@@ -127,8 +164,10 @@ def _finite(value: float | None) -> float | None:
 
 def _errors_text(evaluation: Evaluation) -> str:
     """Return how many documents were judged wrongly, and in which direction."""
-    n_docs, right = evaluation.n_docs, evaluation.n_docs - evaluation.errors
-    text = f"{right:,} of {n_docs:,} right ({right / n_docs:.2%}), {evaluation.errors:,} wrong\n"
+    n_docs = evaluation.n_docs
+    right = n_docs - evaluation.errors - evaluation.undecided
+    text = f"{right:,} of {n_docs:,} right ({right / n_docs:.2%}), {evaluation.errors:,} wrong"
+    text += f", {evaluation.undecided:,} unsure\n" if evaluation.undecided else "\n"
     if evaluation.report.classes == ("ham", "spam"):
         false_positives, false_negatives = evaluation.confusion[0, 1], evaluation.confusion[1, 0]
         text += f"{false_positives:,} false positives (ham called spam), "
@@ -136,16 +175,30 @@ def _errors_text(evaluation: Evaluation) -> str:
     return text
 
 
+def _class_intervals_text(evaluation: Evaluation) -> str:
+    """Return the interval of each class's precision, recall and F1, if there are any."""
+    if not evaluation.class_intervals:
+        return ""
+    lines = [_padded("95 % intervals", LABEL_WIDTH)]
+    lines[0] += "".join(f"{name:>18}" for name in ("precision", "recall", "f1-score")) + "\n"
+    for name, bounds in evaluation.class_intervals.items():
+        cells = (f"{low:.4f} to {high:.4f}" for low, high in bounds)
+        line = _padded(fitted(name), LABEL_WIDTH) + "".join(f"{cell:>18}" for cell in cells)
+        lines.append(line + "\n")
+    return "".join(lines)
+
+
 def _confusion_text(evaluation: Evaluation) -> str:
     """Return the confusion matrix or, if too wide for a terminal, its largest errors."""
-    names = [_fitted(name) for name in evaluation.report.classes]
+    answers = [fitted(name) for name in evaluation.answers]
+    names = answers[: len(evaluation.confusion)]
     corner = "truth \\ prediction"
     first = max(map(_width, [corner, *names]))
     counts = [[str(n) for n in row] for row in evaluation.confusion.tolist()]
-    widths = [2 + max(map(_width, column)) for column in zip(names, *counts, strict=True)]
+    widths = [2 + max(map(_width, column)) for column in zip(answers, *counts, strict=True)]
     if first + sum(widths) > WIDTH:
-        return _worst_confusions(evaluation, names)
-    rows = [(corner, names), *zip(names, counts, strict=True)]
+        return _worst_confusions(evaluation, answers)
+    rows = [(corner, answers), *zip(names, counts, strict=True)]
     return "".join(
         _padded(label, first) + "".join(map(_right, cells, widths)) + "\n" for label, cells in rows
     )
@@ -181,7 +234,7 @@ def _measures_text(evaluation: Evaluation) -> str:
     return "".join(lines)
 
 
-def _fitted(name: str) -> str:
+def fitted(name: str) -> str:
     """Return a class name made printable and cut to LABEL_WIDTH columns."""
     name = printable(name)
     if _width(name) <= LABEL_WIDTH:

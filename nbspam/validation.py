@@ -4,30 +4,34 @@ Secret: documents are tokenised once and every fold's counts are taken once; wha
 trains on is the sum of the others, so ten folds cost little more than one training.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from nbspam.arrays import Floats, Integers, Octets
-from nbspam.classifier import Classifier, joint_of_log_odds, load, posterior
+from nbspam.classifier import Classifier, joint_of_log_odds, load
 from nbspam.combining import Entries, log_odds, scores
 from nbspam.counts import CountTable, add_tables, subtract_table
-from nbspam.decision import Rule, default_rule
+from nbspam.decision import default_rule
 from nbspam.errors import InputError, UsageError
-from nbspam.evaluation import Evaluation, evaluate
 from nbspam.parallel import ordered_map
+from nbspam.prevalence import assumed_prior
 from nbspam.progressive import arrival, date_of, progress
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_labelled
 from nbspam.resampling import stratified_folds
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped, chunks
-from nbspam.tokenizer import batches, tokenize
+from nbspam.tokenizer import TokenSettings, batches, tokenize
 from nbspam.training import combined, count_items, sum_of_evidence, train
+from nbspam.trial import Smaller, Trial
 from nbspam.vectorizer import Corpus, CorpusPart, corpus, corpus_part, weigh
+
+SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the documents, along a learning curve
+N_STRETCHES = 10  # into which a stream is cut where something is compared piece by piece
 
 
 def read_corpus(
@@ -50,28 +54,43 @@ def _vectorize_chunk(settings: Settings, items: list[Item]) -> tuple[CorpusPart,
     return corpus_part(token_batches, names, labels), skipped
 
 
-def cross_validate(data: Corpus, settings: Settings, k: int, seed: int) -> Floats:
-    """Return held-out joint log-probabilities from k stratified folds; raises UsageError.
+def cross_validate(data: Corpus, settings: Settings, fold: Integers, share: float = 1.0) -> Floats:
+    """Return held-out joint log-probabilities, nats, shape (n_docs, n_classes).
 
-    Shape (n_docs, n_classes), nats.
+    fold: (n_docs,), from 0.  share: of the other folds' documents that each model learns.
     """
-    smallest = int(np.bincount(data.y).min()) if len(data.y) else 0
+    rows = [np.flatnonzero(fold == number) for number in range(fold.max() + 1)]
+    parts = [data.table(of, settings.weighting) for of in rows] if share == 1 else []
+    total = add_tables(parts)
+    joint = np.empty((len(data.y), len(data.classes)))
+    for number, of in enumerate(rows):
+        rest = np.flatnonzero(fold != number)
+        if parts:
+            seen = subtract_table(total, parts[number])
+        else:
+            rest = _some_of(rest, data.y, share)
+            seen = data.table(rest, settings.weighting)
+        known = np.flatnonzero(seen.document_frequency)
+        joint[of] = _held_out(data, seen.take(known), settings, rest, of)
+    return joint
+
+
+def folds(y: Integers, k: int, seed: int) -> Integers:
+    """Return k stratified folds, shape (n_docs,); raises UsageError."""
+    smallest = int(np.bincount(y).min()) if len(y) else 0
     if not 2 <= k <= smallest:
         raise UsageError(
             f"--cv {k}: the smallest class has {smallest} documents;"
             " give a number of folds from 2 to that"
         )
-    fold = stratified_folds(data.y, k, np.random.RandomState(seed))
-    rows = [np.flatnonzero(fold == number) for number in range(k)]
-    parts = [data.table(of, settings.weighting) for of in rows]
-    total = add_tables(parts)
-    joint = np.empty((len(data.y), len(data.classes)))
-    for of, part in zip(rows, parts, strict=True):
-        seen = subtract_table(total, part)
-        known = np.flatnonzero(seen.document_frequency)
-        rest = np.flatnonzero(~np.isin(np.arange(len(data.y)), of))
-        joint[of] = _held_out(data, seen.take(known), settings, rest, of)
-    return joint
+    return stratified_folds(y, k, np.random.RandomState(seed))
+
+
+def _some_of(rows: Integers, y: Integers, share: float) -> Integers:
+    """Return a share of the rows, of every class alike; a smaller share is part of it."""
+    shuffled = np.random.default_rng(0).permutation(rows)
+    of_class = [shuffled[y[shuffled] == label] for label in np.unique(y)]
+    return np.sort(np.concatenate([of[: max(1, int(share * len(of)))] for of in of_class]))
 
 
 def _held_out(
@@ -99,32 +118,18 @@ def entries_of_rows(X: Any, groups: Octets) -> Entries:
     return Entries(X.shape[0], documents, columns, groups[columns])
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """An evaluation, and what could not be read for it."""
-
-    evaluation: Evaluation
-    skipped: tuple[Skipped, ...]
-
-
-def judge_model(
-    path: str, items: Iterable[Item], jobs: int = 1, rng: np.random.Generator | None = None
-) -> Outcome:
-    """Return how well the model in a file does on labelled items; rng: with intervals."""
-    return _judge(load(path), items, jobs, rng)
+def judge_model(path: str, items: Iterable[Item], jobs: int = 1) -> Trial:
+    """Return what the model in a file answers to labelled items."""
+    return _judge(load(path), items, jobs)
 
 
 def judge_split(
-    items: Iterable[Item],
-    test_items: Iterable[Item],
-    settings: Settings,
-    jobs: int = 1,
-    rng: np.random.Generator | None = None,
-) -> Outcome:
-    """Return how well a model trained on some items does on others."""
+    items: Iterable[Item], test_items: Iterable[Item], settings: Settings, jobs: int = 1
+) -> Trial:
+    """Return what a model trained on some items answers to others."""
     training = count_items(items, settings, jobs)
-    outcome = _judge(train(training, settings), test_items, jobs, rng)
-    return Outcome(outcome.evaluation, training.skipped + outcome.skipped)
+    trial = _judge(train(training, settings), test_items, jobs)
+    return replace(trial, skipped=training.skipped + trial.skipped)
 
 
 def judge_folds(
@@ -133,13 +138,24 @@ def judge_folds(
     k: int,
     seed: int,
     jobs: int = 1,
-    rng: np.random.Generator | None = None,
-) -> Outcome:
-    """Return how well models trained on k - 1 folds do on the one left out."""
+    with_smaller: bool = False,
+) -> Trial:
+    """Return what models trained on k - 1 folds answer to the one left out.
+
+    with_smaller: and what models answer that were trained on less and less of these folds.
+    """
     data, skipped = read_corpus(items, settings, jobs)
-    joint = cross_validate(data, settings, k, seed)
-    rule = default_rule(data.classes, settings.combine)
-    return Outcome(_evaluate(data.y, joint, data.classes, rule, rng), skipped)
+    trial = fold_trial(data, settings, k, seed)
+    smaller: tuple[Smaller, ...] = ()
+    if with_smaller:
+        smaller = tuple(
+            Smaller(
+                round(share * len(data.y) * (k - 1) / k),
+                cross_validate(data, settings, trial.fold, share),
+            )
+            for share in SHARES
+        )
+    return replace(trial, smaller=smaller, skipped=skipped)
 
 
 def judge_online(
@@ -148,21 +164,68 @@ def judge_online(
     policy: str,
     order: str | None = None,
     jobs: int = 1,
-    rng: np.random.Generator | None = None,
-) -> Outcome:
-    """Return how well a model does that learns from messages after answering each.
+) -> Trial:
+    """Return what a model answers that learns from messages after answering each.
 
     policy, order: see progressive.py.
     """
     dates: dict[str, float | None] = {}
     items = _noting_dates(items, dates) if order == "date" else items
     data, skipped = read_corpus(items, settings, jobs)
-    rows = arrival(order, data.names, data.y, [dates.get(name) for name in data.names])
+    data = _arranged(data, order, [dates.get(name) for name in data.names])
+    return replace(online_trial(data, settings, policy), skipped=skipped)
+
+
+def judge_several(
+    items: Iterable[Item], several: Sequence[Settings], k: int | None, seed: int, jobs: int = 1
+) -> list[Trial]:
+    """Return what models of several settings answer to the same documents.
+
+    In the same k folds or, without k, online.  What is cut into tokens alike is read once.
+    """
+    items = list(items)
+    trials: list[Trial] = []
+    read: dict[tuple[str, TokenSettings], tuple[Corpus, tuple[Skipped, ...]]] = {}
+    for settings in several:
+        how = settings.reading, settings.tokens
+        if how not in read:
+            read[how] = read_corpus(items, settings, jobs)
+        data, skipped = read[how]
+        if k is None:
+            trial = online_trial(_arranged(data, None), settings, "everything")
+        else:
+            trial = fold_trial(data, settings, k, seed)
+        trials.append(replace(trial, skipped=skipped))
+    return trials
+
+
+def _arranged(data: Corpus, order: str | None, dates: Sequence[float | None] = ()) -> Corpus:
+    """Return the corpus in the order in which its messages came."""
+    rows = arrival(order, data.names, data.y, dates)
     names = tuple(data.names[row] for row in rows.tolist())
-    data = replace(data, names=names, y=data.y[rows], X=data.X[rows])
+    return replace(data, names=names, y=data.y[rows], X=data.X[rows])
+
+
+def fold_trial(data: Corpus, settings: Settings, k: int, seed: int) -> Trial:
+    """Return a corpus's answers by cross-validation; raises UsageError."""
+    fold = folds(data.y, k, seed)
+    joint = cross_validate(data, settings, fold)
+    rule = default_rule(data.classes, settings.combine)
+    return Trial(data.classes, data.y, joint, rule, fold, _prior(data, settings))
+
+
+def online_trial(data: Corpus, settings: Settings, policy: str) -> Trial:
+    """Return a corpus's answers in the order of its rows; its folds are stretches of it."""
     joint = joint_of_log_odds(progress(data, settings, policy).score)
+    stretch = np.arange(len(data.y)) * N_STRETCHES // max(len(data.y), 1)
     rule = default_rule(data.classes, calibrated=True)
-    return Outcome(_evaluate(data.y, joint, data.classes, rule, rng), skipped)
+    prior = _prior(data, settings)
+    return Trial(data.classes, data.y, joint, rule, stretch, prior, is_stream=True)
+
+
+def _prior(data: Corpus, settings: Settings) -> Floats:
+    class_count = np.bincount(data.y, minlength=len(data.classes)).astype(np.float64)
+    return assumed_prior(class_count, settings)
 
 
 def _noting_dates(items: Iterable[Item], dates: dict[str, float | None]) -> Iterator[Item]:
@@ -173,9 +236,7 @@ def _noting_dates(items: Iterable[Item], dates: dict[str, float | None]) -> Iter
         yield item
 
 
-def _judge(
-    classifier: Classifier, items: Iterable[Item], jobs: int, rng: np.random.Generator | None
-) -> Outcome:
+def _judge(classifier: Classifier, items: Iterable[Item], jobs: int) -> Trial:
     index = {name: k for k, name in enumerate(classifier.classes)}
     truth: list[int] = []
     joint: list[Floats] = []
@@ -195,21 +256,13 @@ def _judge(
             "eval: no message with a class the model knows"
             f" ({', '.join(classifier.classes)}); give labelled mail"
         )
-    evaluation = _evaluate(
-        np.array(truth), np.stack(joint), classifier.classes, classifier.rule, rng
+    y = np.array(truth)
+    return Trial(
+        classifier.classes,
+        y,
+        np.stack(joint),
+        classifier.rule,
+        np.zeros(len(y), np.int64),
+        assumed_prior(classifier.table.class_count, classifier.settings),
+        skipped=tuple(skipped),
     )
-    return Outcome(evaluation, tuple(skipped))
-
-
-def _evaluate(
-    truth: Integers,
-    joint: Floats,
-    classes: tuple[str, ...],
-    rule: Rule,
-    rng: np.random.Generator | None,
-) -> Evaluation:
-    probability = posterior(joint)
-    labels = np.searchsorted(np.array(classes), rule.labels(probability))
-    # The difference of logarithms ranks where probabilities have long become 0 and 1.
-    score = joint[:, 1] - joint[:, 0] if len(classes) == 2 else None
-    return evaluate(truth, labels, classes, score=score, probability=probability, rng=rng)

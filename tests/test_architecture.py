@@ -78,6 +78,15 @@ RANK = {
     "commands.tokens": 15,
     "commands.words": 15,
     "commands.info": 15,
+    "prevalence": 10,
+    "trial": 10,
+    "comparison": 11,
+    "views": 11,
+    "tuning": 11,
+    "pictures": 12,
+    "sketch": 12,
+    "commands.compare": 15,
+    "commands.tune": 15,
     "cli": 16,
 }
 ONLY_IN = {
@@ -88,6 +97,7 @@ ONLY_IN = {
     "multiprocessing": set(),
     "scipy": {"vectorizer"},
     "sklearn": {"models.base"},
+    "matplotlib": {"pictures"},
     "email": set(),
 }
 

@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ from nbspam.decision import (
     bayes_actions,
     conditional_risk,
     cutoffs,
+    cutoffs_from_dict,
     default_rule,
     loss_matrix,
     posterior_after,
+    prior_shift,
     update_prior,
     zero_one_loss,
 )
@@ -105,7 +108,7 @@ def test_cutoffs_in_numbers():
     labels = cutoffs(10, 0.2).labels(np.column_stack([1 - p, p]))
 
     assert labels == ["ham", "unsure", "unsure", "unsure", "spam"]
-    assert cutoffs(10, 0.2) == Cutoffs(spam=0.98, ham=0.2)
+    assert cutoffs(10, 0.2) == Cutoffs(0.98, 0.2, fp_cost=10, unsure_cost=0.2)
     assert cutoffs(1).labels(np.array([[0.5, 0.5], [0.51, 0.49]])) == ["spam", "ham"]
 
 
@@ -190,3 +193,50 @@ def test_a_new_prior_is_as_if_it_had_been_there_from_the_start(first, second):
     assert update_prior(updated[None, :], new, old)[0] == pytest.approx(
         posterior_after(old, likelihood)
     )
+
+
+@pytest.mark.parametrize("costs", [(2,), (10, 0.2)])
+def test_cutoffs_come_back_from_their_values(costs):
+    made = cutoffs(*costs)
+    assert cutoffs_from_dict(asdict(made)) == made
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"spam": 0.5},
+        {"spam": 0.5, "ham": 0.5, "more": 1},
+        {"spam": "0.5", "ham": 0.5},
+        {"spam": 0.4, "ham": 0.5},
+        {"spam": 1.4, "ham": 0.5},
+        {"spam": float("nan"), "ham": 0.5},
+        {"spam": 0.5, "ham": 0.5, "fp_cost": 0},
+        {"spam": 0.5, "ham": 0.5, "fp_cost": 1, "unsure_cost": -1},
+        {"spam": 0.5, "ham": 0.5, "fp_cost": [], "unsure_cost": 1},
+    ],
+)
+def test_values_that_are_no_cutoffs_are_refused(values):
+    with pytest.raises((TypeError, ValueError)):
+        cutoffs_from_dict(values)
+
+
+def test_the_losses_of_cutoffs_are_their_costs():
+    assert cutoffs(10, 0.2).loss.tolist() == [[0, 10, 0.2], [1, 0, 0.2]]
+    assert cutoffs(3).loss.tolist() == [[0, 3], [1, 0]]
+    assert cutoffs(3).loss.shape == (2, len(cutoffs(3).actions))
+
+
+@given(st.floats(0.01, 100), st.floats(0.01, 0.99), st.floats(0, 1))
+def test_cutoffs_decide_as_their_losses_do(fp_cost, share, p):
+    rule = cutoffs(fp_cost, share * fp_cost / (fp_cost + 1))
+    probability = np.array([[1 - p, p]])
+    (label,) = rule.labels(probability)
+    risk = conditional_risk(probability, rule.loss)[0]
+    assert risk[rule.actions.index(label)] <= risk.min() + 1e-9
+
+
+def test_a_prior_shift_is_the_update_of_the_prior_in_logarithms():
+    old, new = [0.2, 0.3, 0.5], [0.6, 0.3, 0.1]
+    p = np.random.default_rng(0).dirichlet([1, 1, 1], 20)
+    moved = np.exp(np.log(p) + prior_shift(old, new))
+    np.testing.assert_allclose(moved / moved.sum(axis=1, keepdims=True), update_prior(p, old, new))

@@ -21,7 +21,7 @@ from nbspam.metrics import (
 from nbspam.resampling import bootstrap_interval
 
 TWO_CLASS = ["hm_rate", "sm_rate", "lam", "auc", "sm_at_hm"]
-OPTIONAL = ["log_loss", "brier", "cost"]
+OPTIONAL = ["calibration_error", "log_loss", "brier", "cost"]
 
 
 def probabilities(seed):
@@ -38,7 +38,8 @@ def run(rng=None, **options):
 
 
 def test_evaluation_gathers_what_the_functions_say():
-    y, p, evaluation = run(loss=[[0, 10], [1, 0]])
+    truth, p = probabilities(1)
+    y, p, evaluation = run(cost=np.array([[0, 10], [1, 0]])[truth, p.argmax(axis=1)])
     confusion = confusion_matrix(y, p.argmax(axis=1), 2)
     assert evaluation.confusion.tolist() == confusion.tolist()
     assert evaluation.report == classification_report(confusion, ["ham", "spam"])
@@ -63,7 +64,7 @@ def test_evaluation_ranks_by_the_score_when_there_is_one():
 
 def test_numbers_that_do_not_apply_are_none():
     evaluation = evaluate([0, 1, 2, 2], [0, 2, 2, 1], ["a", "b", "c"])
-    for name in [*TWO_CLASS, *OPTIONAL, "calibration_error"]:
+    for name in [*TWO_CLASS, *OPTIONAL]:
         assert getattr(evaluation, name) is None
     no_ham = evaluate([1, 1], [1, 0], ["ham", "spam"], score=[1, 0], rng=np.random.default_rng(0))
     assert no_ham.hm_rate is no_ham.lam is no_ham.auc is None
@@ -72,10 +73,44 @@ def test_numbers_that_do_not_apply_are_none():
 
 
 def test_intervals_surround_their_numbers():
-    _, _, evaluation = run(rng=np.random.default_rng(0), loss=[[0, 1], [1, 0]])
+    _, _, evaluation = run(rng=np.random.default_rng(0), cost=np.arange(80))
     assert [*evaluation.intervals] == ["accuracy", "macro_f1", "mcc", *TWO_CLASS, *OPTIONAL]
     for name, (low, high) in evaluation.intervals.items():
-        assert low <= getattr(evaluation, name) <= high
+        # The calibration error is biased, which its interval allows for.
+        assert low <= getattr(evaluation, name) <= high or name == "calibration_error"
+    for name, row in zip(["ham", "spam"], evaluation.report.rows, strict=True):
+        for value, (low, high) in zip(row, evaluation.class_intervals[name], strict=False):
+            assert low <= value <= high
+
+
+def test_the_interval_of_a_calibration_error_reaches_below_it():
+    rng = np.random.default_rng(3)
+    p = rng.random(300)
+    y = (rng.random(300) < p).astype(int)  # perfectly calibrated: the true error is 0
+    evaluation = evaluate(y, p > 0.5, ["a", "b"], probability=p, rng=rng)
+    plain = bootstrap_interval(expected_calibration_error, (y, p), np.random.default_rng(0), 200)
+    low, high = evaluation.intervals["calibration_error"]
+    assert low < evaluation.calibration_error / 2
+    assert high < plain[1]
+
+
+def test_an_answer_that_is_no_class_is_neither_right_nor_an_error():
+    evaluation = evaluate(
+        [0, 0, 1, 1, 1], [0, 2, 1, 2, 0], ["ham", "spam"], other_answers=["unsure"]
+    )
+    assert evaluation.confusion.tolist() == [[1, 0, 1], [1, 1, 1]]
+    assert evaluation.answers == ("ham", "spam", "unsure")
+    assert (evaluation.n_docs, evaluation.errors, evaluation.undecided) == (5, 1, 2)
+    assert evaluation.accuracy == 2 / 5
+    assert evaluation.sm_rate == 1 / 3
+    assert evaluation.report.rows[1][:2] == (1, 1 / 3)
+
+
+def test_an_answer_that_is_no_class_counts_in_mcc_as_one_that_is_never_true():
+    metrics = pytest.importorskip("sklearn.metrics")
+    y, answers = [0, 0, 1, 1, 1, 0], [0, 2, 1, 2, 0, 0]
+    evaluation = evaluate(y, answers, ["ham", "spam"], other_answers=["unsure"])
+    assert evaluation.mcc == pytest.approx(metrics.matthews_corrcoef(y, answers))
 
 
 def test_the_interval_of_auc_is_that_of_the_function_on_sorted_scores():
@@ -96,8 +131,8 @@ def test_the_interval_of_auc_is_that_of_the_function_on_sorted_scores():
         ("ab", {"probability": [0.5, np.nan, 0.5]}, "probabilities not 0 to 1"),
         ("ab", {"probability": [0.5, 1.5, 0.5]}, "probabilities not 0 to 1"),
         ("ab", {"probability": [[0.5, 0.4]] * 3}, "probabilities not 0 to 1"),
-        ("ab", {"loss": [0, 1]}, r"losses \(2,\)"),
-        ("ab", {"loss": [[0, np.inf], [1, 0]]}, "losses"),
+        ("ab", {"cost": [0, 1]}, r"costs \(2,\)"),
+        ("ab", {"cost": [0, np.inf, 1]}, "costs"),
     ],
 )
 def test_evaluate_refuses_what_does_not_fit(classes, options, wrong):

@@ -12,7 +12,6 @@ from nbspam.metrics import (
     classification_report,
     confusion_matrix,
     expected_calibration_error,
-    expected_cost,
     hm_rate,
     lam,
     log_loss,
@@ -132,14 +131,6 @@ def test_rates_of_a_class_that_is_absent_are_unknown():
     no_ham = np.array([[0, 0], [1, 2]])
     assert np.isnan([hm_rate(no_ham), lam(no_ham)]).all()
     assert sm_rate(no_ham) == 1 / 3
-
-
-def test_expected_cost_averages_the_loss_of_each_action():
-    loss = [[0, 10, 1], [1, 0, 0.5]]  # actions: ham, spam, unsure
-    assert expected_cost([0, 0, 1, 1], [0, 1, 2, 0], loss) == (0 + 10 + 0.5 + 1) / 4
-
-
-# Scores
 
 
 @pytest.mark.parametrize("seed", SEEDS)

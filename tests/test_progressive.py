@@ -189,17 +189,17 @@ def test_by_date_is_as_sorted_by_hand():
     ]
     by_hand = sorted(items, key=lambda item: date_of(item.data))
 
-    ours = judge_online(items, MAIL, "everything", "date").evaluation
-    assert ours.log_loss == judge_online(by_hand, MAIL, "everything", "given").evaluation.log_loss
-    assert ours.log_loss != judge_online(items, MAIL, "everything", "given").evaluation.log_loss
+    ours = judge_online(items, MAIL, "everything", "date").joint.tolist()
+    assert ours == judge_online(by_hand, MAIL, "everything", "given").joint.tolist()
+    assert ours != judge_online(items, MAIL, "everything", "given").joint.tolist()
 
 
 def test_what_cannot_be_read_is_skipped_in_every_order(tmp_path):
     items = [*items_of(BOTH * 2), Item(str(tmp_path / "none.eml"), "ham")]
     for order in ("given", "name", "date"):
-        outcome = judge_online(items, MAIL, "everything", order)
-        assert outcome.evaluation.n_docs == 4
-        assert [each.name for each in outcome.skipped] == [items[-1].name]
+        trial = judge_online(items, MAIL, "everything", order)
+        assert len(trial.y) == 4
+        assert [each.name for each in trial.skipped] == [items[-1].name]
 
 
 # --- refusals -----------------------------------------------------------------------------

@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 from nbspam.evaluation import Evaluation, evaluate
 from nbspam.metrics import classification_report, confusion_matrix
+from nbspam.prevalence import Shares
 from nbspam.report import (
     classification_report_text,
     evaluation_json,
     evaluation_text,
+    shares_json,
+    shares_text,
 )
 
 NAMES = ["ham", "spam", "a", "talk.religion.misc", "très long " * 4, "好瓜", "ß", "no news", ""]
@@ -91,7 +94,7 @@ def test_report_text_shows_class_names_harmlessly():
 
 def test_json_names_every_number_of_an_evaluation():
     numbers = set(Evaluation.__dataclass_fields__)
-    extra = {"classes", "n_docs", "errors", "false_positives", "false_negatives"}
+    extra = {"classes", "n_docs", "errors", "undecided", "false_positives", "false_negatives"}
     assert set(evaluation_json(filter_run())) == numbers | extra
 
 
@@ -104,12 +107,12 @@ def test_json_counts_false_positives_and_negatives_for_two_classes_only():
     assert three["auc"] is three["log_loss"] is three["cost"] is None
 
 
-@pytest.mark.parametrize("loss", [None, [[0, 10], [1, 0]]])
+@pytest.mark.parametrize("cost", [None, [0, 10, 1, 0, 0, 0]])
 @pytest.mark.parametrize("y_true", [Y_TRUE, [0] * 6, [1] * 6])
-def test_json_is_strict_and_comes_back_the_same(y_true, loss):
+def test_json_is_strict_and_comes_back_the_same(y_true, cost):
     rng = np.random.default_rng(0)
     evaluation = evaluate(
-        y_true, Y_PRED, ["ham", "sp\udc80am"], probability=P_SPAM, loss=loss, rng=rng
+        y_true, Y_PRED, ["ham", "sp\udc80am"], probability=P_SPAM, cost=cost, rng=rng
     )
     answer = evaluation_json(evaluation)
     assert json.loads(json.dumps(answer, allow_nan=False)) == answer
@@ -118,7 +121,11 @@ def test_json_is_strict_and_comes_back_the_same(y_true, loss):
 def test_json_turns_what_is_not_finite_into_null():
     run = filter_run()
     odd = Evaluation(
-        run.confusion, run.report, auc=float("nan"), intervals={"auc": (0.5, float("inf"))}
+        run.confusion,
+        run.answers,
+        run.report,
+        auc=float("nan"),
+        intervals={"auc": (0.5, float("inf"))},
     )
     assert evaluation_json(odd)["auc"] is None
     assert evaluation_json(odd)["intervals"] == {"auc": [0.5, None]}
@@ -161,7 +168,7 @@ cost per document        1.66667
 
 def test_text_of_a_small_run():
     # lam: odds (1/4) / (3/4) and, for none of 2, (1/4) / (3/4): 25 %.
-    assert evaluation_text(filter_run(loss=[[0, 10], [1, 0]])) == GOLDEN
+    assert evaluation_text(filter_run(cost=[0, 0, 0, 10, 0, 0])) == GOLDEN
 
 
 def test_text_shows_only_what_applies():
@@ -174,7 +181,7 @@ def test_text_shows_only_what_applies():
 def test_text_shows_intervals_low_first_also_where_the_scale_turns():
     run = filter_run()
     text = evaluation_text(
-        Evaluation(run.confusion, run.report, auc=0.9, intervals={"auc": (0.8, 1)})
+        Evaluation(run.confusion, run.answers, run.report, auc=0.9, intervals={"auc": (0.8, 1)})
     )
     assert "AUC                      0.90000   95 % interval 0.80000 to 1.00000\n" in text
     assert "(1-AUC) %               10.00000   95 % interval 0.00000 to 20.00000\n" in text
@@ -186,7 +193,8 @@ def test_text_of_many_classes_names_the_most_frequent_confusions_instead():
     confusion = np.eye(20, dtype=np.int64)
     for truth, prediction, count in wrong:
         confusion[truth, prediction] = count
-    text = evaluation_text(Evaluation(confusion, classification_report(confusion, names)))
+    report = classification_report(confusion, names)
+    text = evaluation_text(Evaluation(confusion, tuple(names), report))
     lines = [line.split() for line in text.splitlines() if " called " in line]
     assert lines[0] == ["12", "group.number.3", "called", "group.number.4"]
     assert lines[1] == ["5", "group.number.0", "called", "group.number.19"]
@@ -196,7 +204,8 @@ def test_text_of_many_classes_names_the_most_frequent_confusions_instead():
 @given(st.lists(st.text(max_size=40), min_size=2, max_size=12))
 def test_confusions_fit_eighty_columns_and_line_up_whatever_the_names(names):
     confusion = np.full((len(names), len(names)), 12345)
-    text = evaluation_text(Evaluation(confusion, classification_report(confusion, names)))
+    report = classification_report(confusion, names)
+    text = evaluation_text(Evaluation(confusion, tuple(names), report))
     block = text.split("\n\n")[4].splitlines()
     widths = {columns(line) for line in block}
     assert max(widths) <= 80
@@ -208,6 +217,31 @@ def columns(line):
     """Return the width of a line in a terminal, counted independently of the program."""
     marks = sum(bool(unicodedata.combining(c)) for c in line)
     return len(line) - marks + sum(unicodedata.east_asian_width(c) in ("W", "F") for c in line)
+
+
+def test_text_tells_unsure_from_wrong():
+    run = evaluate([0, 0, 1, 1], [0, 2, 2, 0], ["ham", "spam"], other_answers=["unsure"])
+    text = evaluation_text(run)
+    assert text.startswith("1 of 4 right (25.00%), 1 wrong, 2 unsure\n")
+    assert "ham                   1     0       1\nspam                  1     0       1\n" in text
+    assert evaluation_json(run)["undecided"] == 2
+
+
+def test_text_shows_the_intervals_of_every_class():
+    run = filter_run(rng=np.random.default_rng(0))
+    low, high = run.class_intervals["spam"][1]
+    assert f"{low:.4f} to {high:.4f}" in evaluation_text(run)
+    assert max(map(len, evaluation_text(run).splitlines())) <= 80
+
+
+def test_shares_are_shown_for_few_classes_and_told_for_all():
+    shares = Shares(*np.array([[0.5, 0.5], [0.9, 0.1], [0.88, 0.12]]))
+    assert shares_text(shares, ("ham", "spam")).splitlines()[1:] == [
+        "ham                       50.00     90.00      88.00",
+        "spam                      50.00     10.00      12.00",
+    ]
+    assert shares_json(shares, ("ham", "spam"))["estimated"] == {"ham": 0.88, "spam": 0.12}
+    assert shares_text(shares, tuple("abcdefghijk")) == ""
 
 
 # What strangers wrote

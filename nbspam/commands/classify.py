@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from nbspam.commands.shared import (
+    ESTIMATED,
     cores,
     decision_options,
     decision_rule,
@@ -14,7 +15,9 @@ from nbspam.commands.shared import (
     jobs_option,
     json_line,
     json_option,
+    load_classifier,
     model_option,
+    prior_option,
     read_sources,
     report_skipped,
     sources_argument,
@@ -31,6 +34,7 @@ EXIT_CODES = {"spam": 0, "ham": 1, "unsure": 2}
 @sources_argument
 @model_option
 @decision_options
+@prior_option
 @format_options
 @jobs_option
 @strict_option
@@ -40,6 +44,7 @@ EXIT_CODES = {"spam": 0, "ham": 1, "unsure": 2}
 def command(
     sources: tuple[str, ...],
     model_path: str,
+    stated: tuple[str, ...],
     jobs: int | None,
     strict: bool,
     as_json: bool,
@@ -66,20 +71,26 @@ def command(
     nbspam classify --fp-cost 20 --unsure-cost 0.2 ~/Maildir/new
     nbspam classify --exit-code -q < message.eml && echo spam
     """
-    from nbspam.classifier import Verdict, load
+    from nbspam.classifier import Verdict
     from nbspam.sources import Skipped
 
-    classifier = load(model_path)
+    classifier = load_classifier(model_path, () if stated == ESTIMATED else stated)
     rule = decision_rule(classifier, options)
     if exit_code:
         _check_labels("the model's classes", classifier.classes)
         _check_labels("the labels of --loss", rule.actions)
+    items = read_sources(sources, options)
+    if stated == ESTIMATED:
+        from nbspam.prevalence import with_estimated_prior
+
+        items = list(items)  # read twice
+        classifier = with_estimated_prior(classifier, items, cores(jobs))
     verdicts: list[Verdict] = []
     n_skipped = 0
 
     def rows() -> Iterator[tuple[str, ...]]:
         nonlocal n_skipped
-        for verdict in classifier.classify(read_sources(sources, options), cores(jobs), rule):
+        for verdict in classifier.classify(items, cores(jobs), rule):
             if isinstance(verdict, Skipped):
                 n_skipped += 1
                 report_skipped([verdict], strict)

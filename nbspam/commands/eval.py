@@ -1,11 +1,15 @@
 """nbspam eval: how good a model, or a kind of model, is on labelled mail."""
 
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from nbspam.commands.shared import (
+    ESTIMATED,
     cores,
+    decision_options,
+    decision_rule,
     echo_json,
     format_options,
     jobs_option,
@@ -13,6 +17,8 @@ from nbspam.commands.shared import (
     label_options,
     model_option,
     peek,
+    prior_for,
+    prior_option,
     read_sources,
     report_skipped,
     settings_for,
@@ -48,6 +54,13 @@ from nbspam.errors import UsageError
     show_default=True,
     help="Of folds and intervals.",
 )
+@click.option(
+    "--plot",
+    metavar="FILE",
+    help="Draw errors, calibration, scores and learning: .png or .svg; - for this terminal.",
+)
+@decision_options
+@prior_option
 @label_options
 @format_options
 @training_options
@@ -57,13 +70,10 @@ from nbspam.errors import UsageError
 def command(
     sources: tuple[str, ...],
     model_path: str,
-    cv: int | None,
-    test_source: str | None,
-    online: bool,
-    policy: str | None,
-    order: str | None,
     intervals: bool,
     seed: int,
+    plot: str | None,
+    stated: tuple[str, ...],
     jobs: int | None,
     strict: bool,
     as_json: bool,
@@ -73,46 +83,92 @@ def command(
 
     Without --cv, --test or --online the model file is judged.  With one of them a new
     model is trained, no model file is read or written, and the options of `nbspam
-    train` apply.
+    train` apply.  Mail is decided on as by `nbspam classify`: --fp-cost, --unsure-cost,
+    --loss and --prior mean the same.
 
     \b
     nbspam eval mails/
-    nbspam eval mails/ --cv 10
-    nbspam eval mails/train --test mails/test
-    nbspam eval trec/index --online
+    nbspam eval mails/ --cv 10 --intervals
+    nbspam eval mails/train --test mails/test --plot picture.png
+    nbspam eval trec/index --online --plot -
     """
+    from dataclasses import replace
+
     import numpy as np
 
-    from nbspam import validation
-    from nbspam.report import evaluation_json, evaluation_text
+    from nbspam.prevalence import estimate_prior, shares_of
+    from nbspam.report import evaluation_json, evaluation_text, shares_json, shares_text
+    from nbspam.trial import evaluation_of, under_prior
 
+    if plot == "-" and as_json:
+        raise UsageError("--plot -: not beside --json; give a file's name")
+    drawing = None if plot is None else _drawing(plot)
+    costs = {name: options.pop(name) for name in ("fp_cost", "unsure_cost", "loss_path")}
+    trial = _trial(sources, model_path, options, seed, cores(jobs), plot is not None)
+    if stated == ESTIMATED:
+        trial = under_prior(trial, estimate_prior(trial.probability, trial.prior))
+    else:
+        trial = under_prior(trial, prior_for(stated, trial.classes, trial.prior))
+    trial = replace(trial, rule=decision_rule(trial, costs))
+    report_skipped(trial.skipped, strict)
+    evaluation = evaluation_of(trial, np.random.default_rng(seed) if intervals else None)
+    shares = shares_of(trial.probability, trial.y, trial.prior)
+    if as_json:
+        values = evaluation_json(evaluation)
+        echo_json({**values, "shares": shares_json(shares, trial.classes)}, indent=2)
+    else:
+        click.echo(evaluation_text(evaluation))
+        click.echo(shares_text(shares, trial.classes), nl=False)
+    if drawing is not None:
+        drawing(trial)
+
+
+def _trial(
+    sources: tuple[str, ...],
+    model_path: str,
+    options: dict[str, Any],
+    seed: int,
+    jobs: int,
+    with_smaller: bool,
+) -> Any:
+    """Return the answers that are to be judged; takes out of `options` what says which."""
+    from nbspam import validation
+
+    cv, test_source, online, policy, order = (
+        options.pop(name) for name in ("cv", "test_source", "online", "policy", "order")
+    )
     trained = _is_trained(cv, test_source, online)
     if not online and (policy or order):
         raise UsageError(f"{'--policy' if policy else '--order'}: only online; add --online")
-    rng = np.random.default_rng(seed) if intervals else None
     form = {name: options[name] for name in ("format_", "text_column", "label_column")}
     items = read_sources(sources, options)
     if not trained:
         given = ", ".join(name for name, value in options.items() if value is not None)
         if given:
             raise UsageError(f"{given}: only for training; add --cv K, --test SOURCE or --online")
-        outcome = validation.judge_model(model_path, items, cores(jobs), rng)
-    else:
-        is_text, items = peek(items)
-        settings = settings_for(is_text, options)
-        if online:
-            how = policy or "everything"
-            outcome = validation.judge_online(items, settings, how, order, cores(jobs), rng)
-        elif cv is not None:
-            outcome = validation.judge_folds(items, settings, cv, seed, cores(jobs), rng)
-        else:
-            test_items = read_sources([str(test_source)], form)
-            outcome = validation.judge_split(items, test_items, settings, cores(jobs), rng)
-    report_skipped(outcome.skipped, strict)
-    if as_json:
-        echo_json(evaluation_json(outcome.evaluation), indent=2)
-    else:
-        click.echo(evaluation_text(outcome.evaluation))
+        return validation.judge_model(model_path, items, jobs)
+    is_text, items = peek(items)
+    settings = settings_for(is_text, options)
+    if online:
+        return validation.judge_online(items, settings, policy or "everything", order, jobs)
+    if cv is not None:
+        return validation.judge_folds(items, settings, cv, seed, jobs, with_smaller)
+    test_items = read_sources([str(test_source)], form)
+    return validation.judge_split(items, test_items, settings, jobs)
+
+
+def _drawing(path: str) -> Callable[[Any], None]:
+    """Return what draws a trial where it is wanted; raises UsageError before any work."""
+    from nbspam.views import views_of
+
+    if path == "-":
+        from nbspam.sketch import sketch
+
+        return lambda trial: click.echo(sketch(views_of(trial)))
+    from nbspam.pictures import check, draw
+
+    check(path)
+    return lambda trial: draw(views_of(trial), path)
 
 
 def _is_trained(cv: int | None, test_source: str | None, online: bool) -> bool:

@@ -12,7 +12,9 @@ from nbspam.commands.shared import (
     format_options,
     json_line,
     json_option,
+    load_classifier,
     model_option,
+    prior_option,
     read_sources,
     report_skipped,
     sources_argument,
@@ -32,6 +34,7 @@ BRIEF_WIDTH = 200  # short enough for a header of the message
 )
 @click.option("--brief", is_flag=True, help="One short line a message.")
 @decision_options
+@prior_option
 @format_options
 @strict_option
 @json_option
@@ -40,6 +43,7 @@ def command(
     model_path: str,
     number: int,
     brief: bool,
+    stated: tuple[str, ...],
     strict: bool,
     as_json: bool,
     **options: Any,
@@ -56,12 +60,11 @@ def command(
     """
     import sys
 
-    from nbspam.classifier import load
     from nbspam.explanation import Explanation, explanations
     from nbspam.printing import write_lines
     from nbspam.sources import Skipped
 
-    classifier = load(model_path)
+    classifier = load_classifier(model_path, stated)
     rule = decision_rule(classifier, options)
     n_skipped = 0
 

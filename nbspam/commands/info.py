@@ -1,6 +1,8 @@
 """nbspam info: what is in a model file."""
 
 import os
+from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -31,7 +33,9 @@ def command(model_path: str, as_json: bool) -> None:
         "settings": settings,
     }
     if as_json:
-        echo_json(facts, indent=2)
+        echo_json(
+            {**facts, "cutoffs": classifier.cutoffs and asdict(classifier.cutoffs)}, indent=2
+        )
         return
     counts = ", ".join(f"{n:,} {name}" for name, n in n_docs.items())
     tokens = settings.pop("tokens")
@@ -42,5 +46,16 @@ def command(model_path: str, as_json: bool) -> None:
             ("trained", f"{table.n_docs:,} messages ({counts})"),
             ("tokens", f"{facts['tokens']:,}"),
             ("settings", shown),
+            ("decision", _decision(classifier)),
         ]
     )
+
+
+def _decision(classifier: Any) -> str:
+    """Return how the model decides unless told otherwise."""
+    rule = classifier.rule
+    if not hasattr(rule, "spam"):
+        return "the most probable class"
+    whence = "by the costs" if classifier.cutoffs is None else "kept by `nbspam tune`"
+    unsure = "" if rule.unsure_cost is None else f", ham up to {rule.ham:.4f}, unsure between"
+    return f"spam from {rule.spam:.4f}{unsure}; {whence}"

@@ -14,7 +14,9 @@ from nbspam.commands.shared import (
     jobs_option,
     json_line,
     json_option,
+    load_classifier,
     model_option,
+    prior_option,
     read_sources,
     sources_argument,
 )
@@ -25,11 +27,17 @@ from nbspam.errors import InputError
 @sources_argument
 @model_option
 @decision_options
+@prior_option
 @format_options
 @jobs_option
 @json_option
 def command(
-    sources: tuple[str, ...], model_path: str, jobs: int | None, as_json: bool, **options: Any
+    sources: tuple[str, ...],
+    model_path: str,
+    stated: tuple[str, ...],
+    jobs: int | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Print the label of every message, one a line, nothing else.
 
@@ -40,10 +48,9 @@ def command(
     nbspam predict message.eml
     nbspam predict tickets.csv | sort | uniq -c
     """
-    from nbspam.classifier import load
     from nbspam.sources import Skipped
 
-    classifier = load(model_path)
+    classifier = load_classifier(model_path, stated)
     rule = decision_rule(classifier, options)
 
     def rows() -> Iterator[tuple[str]]:

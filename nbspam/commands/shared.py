@@ -73,6 +73,15 @@ decision_options = _options(
     click.option("--unsure-cost", metavar="NUMBER", help="Of the answer unsure, then given too."),
     click.option("--loss", "loss_path", metavar="FILE", help="Answers and their costs, as JSON."),
 )
+prior_option = click.option(
+    "--prior",
+    "stated",
+    multiple=True,
+    metavar="NAME=P",
+    help="How common a class is where you are, as spam=0.8; classify and eval also take"
+    " `estimated`: by the mail itself.  [default: as in training]",
+)
+ESTIMATED = ("estimated",)
 training_options = _options(
     click.option(
         "--preset",
@@ -122,7 +131,7 @@ _MAX_LOSS_BYTES = 1 << 20
 _SOURCE_OPTIONS = ("format_", "text_column", "label_column")
 
 
-def read_sources(sources: Iterable[str], options: dict[str, Any]) -> Iterator[Any]:
+def read_sources(sources: Iterable[str], options: dict[str, Any]) -> Iterable[Any]:
     """Yield the Items of all sources, labelled by the options or by themselves.
 
     Takes out of `options` what says how to read: formats, columns and classes.
@@ -188,8 +197,35 @@ def _prior(text: str) -> str | tuple[float, ...]:
     return prior
 
 
-def decision_rule(classifier: Any, options: dict[str, Any]) -> Any:
-    """Return the rule that the decision options ask for, or the model's own.
+def prior_for(stated: Iterable[str], classes: tuple[str, ...], old: Any) -> Any:
+    """Return the shares of the classes that --prior states, the old ones in its absence."""
+    from nbspam.prevalence import stated_prior
+
+    shares = {}
+    for pair in stated:
+        name, _, text = pair.rpartition("=")
+        try:
+            shares[name] = float(text)
+        except ValueError:
+            raise UsageError(f"--prior {pair}: not NAME=P; write it as --prior spam=0.8") from None
+    return stated_prior(shares, classes, old) if shares else old
+
+
+def load_classifier(model_path: str, stated: Iterable[str]) -> Any:
+    """Return the classifier in a model file, under the shares of classes that --prior states."""
+    from nbspam.classifier import load
+
+    classifier = load(model_path)
+    if not stated:
+        return classifier
+    from nbspam.prevalence import assumed_prior, with_prior
+
+    old = assumed_prior(classifier.table.class_count, classifier.settings)
+    return with_prior(classifier, prior_for(stated, classifier.classes, old))
+
+
+def decision_rule(model: Any, options: dict[str, Any]) -> Any:
+    """Return the rule that the decision options ask for, or the model's (or trial's) own.
 
     Takes those options out of `options`.
     """
@@ -200,13 +236,13 @@ def decision_rule(classifier: Any, options: dict[str, Any]) -> Any:
     if loss_path is not None:
         if fp_cost is not None or unsure_cost is not None:
             raise UsageError("--loss: it has all costs; leave out --fp-cost and --unsure-cost")
-        return _read_loss(loss_path, classifier.classes)
+        return _read_loss(loss_path, model.classes)
     if fp_cost is None and unsure_cost is None:
-        return classifier.rule
-    if classifier.classes != HAM_AND_SPAM:
+        return model.rule
+    if model.classes != HAM_AND_SPAM:
         option = "--unsure-cost" if fp_cost is None else "--fp-cost"
         raise UsageError(
-            f"{option}: the model's classes are {', '.join(classifier.classes)};"
+            f"{option}: the model's classes are {', '.join(model.classes)};"
             " it is for a model of ham and spam, give --loss FILE"
         )
     return cutoffs(
@@ -245,8 +281,9 @@ def _read_loss(path: str, classes: tuple[str, ...]) -> Any:
     )
 
 
-def peek(items: Iterator[Any]) -> tuple[bool, Iterator[Any]]:
+def peek(items: Iterable[Any]) -> tuple[bool, Iterator[Any]]:
     """Return whether the first item is a table's text, and the items again."""
+    items = iter(items)
     first = next(items, None)
     if first is None:
         raise InputError("sources: nothing to read; name a folder, a file or a table of mail")

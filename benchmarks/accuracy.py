@@ -1,0 +1,262 @@
+"""Mistakes of nbspam and of other programs, on the same folds or the same stream.
+
+usage: python benchmarks/accuracy.py CORPUS [--folds 10] [--online] [--only NAME...]
+
+CORPUS is a folder with ham/ and spam/, one message a file.  Every program gets the same
+training files and answers to the same others; with --online each answers to a message
+before it is told the truth about it, in the order of the numbers in the files' names.
+Programs that are not installed are left out; spamprobe, which is slow, runs when named.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbspam.evaluation import evaluate
+from nbspam.progressive import arrival
+from nbspam.resampling import stratified_folds
+from nbspam.settings import PRESETS
+from nbspam.sources import Item, read_items
+from nbspam.validation import fold_trial, online_trial, read_corpus
+
+CLASSES = ("ham", "spam")
+UNSURE = 2
+
+
+class Messages(NamedTuple):
+    """The mail, in the order in which it is judged."""
+
+    items: list[Item]
+    y: np.ndarray  # (n_docs,) 1 is spam
+
+    @property
+    def paths(self) -> list[str]:
+        """Where the files are."""
+        return [item.name for item in self.items]
+
+
+class Answers(NamedTuple):
+    """What a program answered to every message."""
+
+    label: np.ndarray  # (n_docs,) 0 ham, 1 spam, 2 unsure
+    score: np.ndarray  # (n_docs,) higher is likelier spam
+    probability: np.ndarray | None  # (n_docs,) of spam, from those who claim one
+
+
+# Learns some messages and answers to others, given their numbers: label and score.
+Peer = Callable[[Messages, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+# --- nbspam -------------------------------------------------------------------------------
+
+
+def nbspam(mail: Messages, folds: int | None) -> Answers:
+    """Return what nbspam answers with its defaults."""
+    data, _ = read_corpus(mail.items, PRESETS["mail"], 2)
+    if folds is None:
+        trial = online_trial(data, PRESETS["mail"], "everything")
+    else:
+        trial = fold_trial(data, PRESETS["mail"], folds, 0)
+    assert trial.score is not None
+    return Answers(trial.answers()[0], trial.score, trial.probability[:, 1])
+
+
+# --- bogofilter and spamprobe: a folder with a word list ----------------------------------
+
+
+def bogofilter(mail: Messages, learned: np.ndarray, judged: np.ndarray) -> Any:
+    """Train bogofilter afresh on some messages and ask it about others."""
+    with tempfile.TemporaryDirectory() as folder:
+        for flag, is_spam in (("-n", 0), ("-s", 1)):
+            paths = [mail.paths[i] for i in learned if mail.y[i] == is_spam]
+            call(["bogofilter", "-d", folder, flag, "-b"], "\n".join(paths))
+        asked = "\n".join(mail.paths[i] for i in judged)
+        lines = call(["bogofilter", "-d", folder, "-T", "-b"], asked).splitlines()
+    return bogofilter_answers([line.rsplit(" ", 2)[1:] for line in lines])
+
+
+def bogofilter_answers(verdicts: list[list[str]]) -> tuple[np.ndarray, np.ndarray]:
+    label = np.array(["HSU".index(letter) for letter, _ in verdicts])
+    return label, np.array([float(score) for _, score in verdicts])
+
+
+def bogofilter_online(mail: Messages) -> tuple[np.ndarray, np.ndarray]:
+    """Ask bogofilter about each message, then teach it."""
+    verdicts = []
+    with tempfile.TemporaryDirectory() as folder:
+        for item, is_spam in zip(mail.items, mail.y.tolist(), strict=True):
+            data = item.read()
+            known = Path(folder, "wordlist.db").exists()
+            said = call(["bogofilter", "-d", folder, "-T"], data) if known else "U 0.5"
+            verdicts.append(said.split())
+            call(["bogofilter", "-d", folder, "-s" if is_spam else "-n"], data)
+    return bogofilter_answers(verdicts)
+
+
+def spamprobe(mail: Messages, learned: np.ndarray, judged: np.ndarray) -> Any:
+    """Train spamprobe afresh on some messages and ask it about others."""
+    with tempfile.TemporaryDirectory() as folder:
+        for verb, is_spam in (("good", 0), ("spam", 1)):
+            paths = [mail.paths[i] for i in learned if mail.y[i] == is_spam]
+            call(["spamprobe", "-d", folder, verb, *paths])
+        # One by one: a From_ line in a message would make it two.
+        asked = [call(["spamprobe", "-d", folder, "score", mail.paths[i]]) for i in judged]
+    rows = [said.split() for said in asked]
+    score = np.array([float(next(w for w in row if w[0] in "01")) for row in rows])
+    return np.array([int("SPAM" in row) for row in rows]), score
+
+
+def call(command: list[str], stdin: str | bytes = b"") -> str:
+    """Run a command to its end; return what it printed."""
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    done = subprocess.run(command, input=data, capture_output=True, check=False)
+    if done.returncode > 2:
+        sys.exit(f"{' '.join(command[:4])}: exit {done.returncode}: {done.stderr.decode()[:200]}")
+    return done.stdout.decode("utf-8", "replace")
+
+
+# --- scikit-learn: the text of the file, headers and all ----------------------------------
+
+
+def scikit_learn(make: Callable[[], Any]) -> Peer:
+    """Return a peer that fits a pipeline."""
+
+    def peer(mail: Messages, learned: np.ndarray, judged: np.ndarray) -> Any:
+        texts = np.array([item.read().decode("latin-1") for item in mail.items], object)
+        pipeline = make().fit(texts[learned], mail.y[learned])
+        asked = texts[judged]
+        if hasattr(pipeline, "predict_proba"):
+            return pipeline.predict(asked), pipeline.predict_proba(asked)[:, 1]
+        return pipeline.predict(asked), pipeline.decision_function(asked)
+
+    return peer
+
+
+def naive_bayes() -> Any:
+    from sklearn.feature_extraction.text import CountVectorizer
+    from sklearn.naive_bayes import MultinomialNB
+    from sklearn.pipeline import make_pipeline
+
+    return make_pipeline(CountVectorizer(), MultinomialNB())
+
+
+def support_vectors() -> Any:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import LinearSVC
+
+    return make_pipeline(TfidfVectorizer(sublinear_tf=True), LinearSVC())
+
+
+def naive_bayes_online(mail: Messages) -> tuple[np.ndarray, np.ndarray]:
+    """Ask a naive Bayes over hashed words about each message, then teach it."""
+    from sklearn.feature_extraction.text import HashingVectorizer
+    from sklearn.naive_bayes import MultinomialNB
+
+    words = HashingVectorizer(n_features=2**17, alternate_sign=False, norm=None)
+    X = words.transform(item.read().decode("latin-1") for item in mail.items)
+    model, spam = MultinomialNB(), np.full(len(mail.y), 0.5)
+    for i in range(len(mail.y)):
+        if i:
+            spam[i] = model.predict_proba(X[i])[0, 1]
+        model.partial_fit(X[i], mail.y[i : i + 1], classes=[0, 1])
+    return (spam > 0.5).astype(int), spam
+
+
+# --- who takes part, and what came of it --------------------------------------------------
+
+
+def by_folds(peer: Peer, mail: Messages, folds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return a peer's answers to every fold, having learned the others."""
+    fold = stratified_folds(mail.y, folds, np.random.RandomState(0))
+    label, score = np.zeros(len(mail.y), int), np.zeros(len(mail.y))
+    for number in range(folds):
+        judged = np.flatnonzero(fold == number)
+        label[judged], score[judged] = peer(mail, np.flatnonzero(fold != number), judged)
+    return label, score
+
+
+def contenders(mail: Messages, folds: int | None, named: list[str]) -> dict[str, Any]:
+    """Return who takes part: a function for each that gives its answers."""
+    chosen: dict[str, Any] = {"nbspam": lambda: nbspam(mail, folds)}
+    online = {"bogofilter": bogofilter_online, "scikit-learn NB": naive_bayes_online}
+    batch = {
+        "bogofilter": bogofilter,
+        "scikit-learn NB": scikit_learn(naive_bayes),
+        "scikit-learn SVM": scikit_learn(support_vectors),
+        "spamprobe": spamprobe,
+    }
+    for name, peer in (online if folds is None else batch).items():
+        if not name.startswith("scikit") and shutil.which(name) is None:
+            continue
+        if name not in named and (named or name == "spamprobe"):
+            continue
+
+        def answers(peer: Any = peer, name: str = name) -> Answers:
+            label, score = peer(mail) if folds is None else by_folds(peer, mail, folds)
+            return Answers(label, score, None if name.endswith("SVM") else np.clip(score, 0, 1))
+
+        chosen[name] = answers
+    return chosen
+
+
+def row(name: str, mail: Messages, answers: Answers, seconds: float) -> str:
+    """Return a program's line of the table."""
+    evaluation = evaluate(
+        mail.y,
+        answers.label,
+        CLASSES,
+        other_answers=("unsure",),
+        score=answers.score,
+        probability=answers.probability,
+    )
+    confusion, ece = evaluation.confusion, evaluation.calibration_error
+    assert evaluation.auc is not None
+    assert evaluation.lam is not None
+    return (
+        f"{name:24}{100 * (evaluation.accuracy or 0):>10.2f}{confusion[0, 1]:>6}"
+        f"{confusion[1, 0]:>6}{evaluation.undecided:>8}{100 * (1 - evaluation.auc):>12.4f}"
+        f"{100 * evaluation.lam:>8.2f}{'-' if ece is None else f'{ece:.4f}':>9}{seconds:>8.0f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpus")
+    parser.add_argument("--folds", type=int, default=10)
+    parser.add_argument("--online", action="store_true")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME")
+    options = parser.parse_args()
+    items = list(read_items([options.corpus]))
+    y = np.array([CLASSES.index(str(item.label)) for item in items])
+    folds = None if options.online else options.folds
+    if options.online:
+        order = arrival(None, [item.name for item in items], y)
+        items, y = [items[i] for i in order], y[order]
+    mail = Messages(items, y)
+    how = "online" if folds is None else f"{folds} folds, seed 0"
+    print(f"{options.corpus}: {len(y)} messages ({y.sum()} spam), {how}\n")
+    print(
+        f"{'':24}{'accuracy %':>10}{'fp':>6}{'fn':>6}{'unsure':>8}{'(1-ROCA) %':>12}"
+        f"{'lam %':>8}{'ECE':>9}{'s':>8}"
+    )
+    for name, judge in contenders(mail, folds, options.only).items():
+        start = time.perf_counter()
+        answers = judge()
+        seconds = time.perf_counter() - start
+        print(row(name, mail, answers, seconds), flush=True)
+        if name == "bogofilter":
+            sure = answers._replace(label=(answers.score >= 0.5).astype(int))
+            print(row("bogofilter, cut at 0.5", mail, sure, seconds), flush=True)
+
+
+if __name__ == "__main__":
+    main()

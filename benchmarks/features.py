@@ -1,0 +1,238 @@
+"""Which evidence helps: every kind left out, or cut otherwise, against the defaults.
+
+usage: python benchmarks/features.py CORPUS... [--folds 5] [--seed 0] [--only TEXT]
+
+Each corpus is read once; a variation changes its messages, or how they are cut into
+tokens, or drops tokens afterwards.  One line each: what the variation does, and in how
+many folds it won, tied and lost against the defaults.
+"""
+
+import argparse
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from nbspam.comparison import Comparison, compare
+from nbspam.message import Field, Message
+from nbspam.reading import read_labelled
+from nbspam.settings import PRESETS, Settings
+from nbspam.sources import read_items
+from nbspam.tokenizer import batches, tokenize
+from nbspam.trial import Trial
+from nbspam.validation import fold_trial
+from nbspam.vectorizer import Corpus, corpus, corpus_part
+
+Change = Callable[[Message], Message]
+ROUTE = ("received", "message-id", "return-path", "date", "mailer", "list", "header")
+# Dropped by the origin of a token, which is what stands before its colon.
+ORIGINS = {
+    "without received": ("received",),
+    "without message-id": ("message-id",),
+    "without return-path": ("return-path",),
+    "without date": ("date",),
+    "without mailer": ("mailer",),
+    "without list": ("list",),
+    "without names of headers": ("header",),
+    "without the whole route": ROUTE,
+    "without from": ("from", "reply-to"),
+    "without to": ("to",),
+    "without subject": ("subject",),
+    "without links": ("url",),
+    "without HTML facts": ("html",),
+    "without hidden text": ("hidden", "alt"),
+    "without attachments' names": ("filename",),
+    "without MIME": ("mime",),
+    "without defects": ("defect",),
+}
+
+COLUMNS = {"errors": 0, "false positives": 0, "(1-AUC) %": 4, "log loss": 4}  # and digits
+
+
+def read(path: str, settings: Settings) -> tuple[list[Message], list[str]]:
+    """Return a corpus's messages and their classes."""
+    items, messages, _ = read_labelled(read_items([path]), settings)
+    return messages, [str(item.label) for item in items]
+
+
+def cut(messages: list[Message], labels: list[str], settings: Settings) -> Corpus:
+    """Return the messages as a corpus of token counts."""
+    token_batches = [tokenize(group, settings.tokens) for group in batches(messages)]
+    return corpus([corpus_part(token_batches, [""] * len(labels), labels)])
+
+
+def origins(data: Corpus) -> np.ndarray:
+    """Return the origin of every column: the text before the colon, or nothing."""
+    texts = (data.vocabulary.text(column) for column in range(len(data.vocabulary)))
+    return np.array([text.rpartition(":")[0] for text in texts])
+
+
+def without(data: Corpus, dropped: np.ndarray) -> Corpus:
+    """Return the corpus without the columns told of."""
+    keep = np.flatnonzero(~dropped)
+    return replace(data, vocabulary=data.vocabulary.take(keep), X=data.X[:, keep])
+
+
+def on_fields(change: Callable[[Field], list[Field]]) -> Change:
+    """Return a change of messages that changes each field by itself."""
+    return lambda m: Message(tuple(f for field in m.fields for f in change(field)), m.defects)
+
+
+def _shouting(field: Field) -> list[Field]:
+    found = re.findall(rb"\b[A-Z]{3,}\b", field.text)
+    # An origin of the group of texts, so that the words count among them.
+    return [field, Field("nested", b" ".join(b"shouted_" + word for word in found))]
+
+
+def _case(field: Field) -> list[Field]:
+    """Mark capitals so that folding cannot hide them."""
+    return [Field(field.origin, re.sub(rb"\b([A-Z][\w']*)", rb"\1_c", field.text))]
+
+
+def _untagged(*names: str) -> Change:
+    return on_fields(lambda field: [Field("body", field.text) if field.origin in names else field])
+
+
+def _also_untagged(*names: str) -> Change:
+    return on_fields(
+        lambda field: [field, *([Field("body", field.text)] if field.origin in names else [])]
+    )
+
+
+def _domains(field: Field) -> list[Field]:
+    """Add every end of a sender's domain as one word: example.org, org."""
+    if field.origin not in ("from", "reply-to", "return-path"):
+        return [field]
+    labels = [found.lower().split(b".") for found in re.findall(rb"@([\w.-]+)", field.text)]
+    ends = [b"_".join(each[i:]) for each in labels for i in range(len(each))]
+    return [field, Field(field.origin, b" ".join(b"at_" + end for end in ends))]
+
+
+def _skip_pairs(field: Field) -> list[Field]:
+    if field.origin not in ("body", "subject"):
+        return [field]
+    words = field.text.lower().split()
+    skipped = [b"_".join(pair) for pair in zip(words, words[2:], strict=False)]
+    return [field, Field("nested", b" ".join(skipped))]
+
+
+def _single_characters(field: Field) -> list[Field]:
+    text = field.text.decode("utf-8", "replace")
+    return [Field(field.origin, re.sub("([\u3040-\u30ff\u4e00-\u9fff])", r" \1 ", text).encode())]
+
+
+def _currencies(field: Field) -> list[Field]:
+    """Spell the signs of money so that words keep them, as they keep the dollar's."""
+    text = re.sub("[£€¥₤]", "$$", field.text.decode("utf-8", "replace"))
+    return [Field(field.origin, text.encode())]
+
+
+def _signs(field: Field) -> list[Field]:
+    """Spell every sign that is not ASCII so that words keep it."""
+    text = field.text.decode("utf-8", "replace")
+    spelt = re.sub(r"[^\w\s\x00-\x7f]", lambda sign: f"_{ord(sign[0]):x}", text)
+    return [Field(field.origin, spelt.encode())]
+
+
+CHANGES: dict[str, Change] = {
+    "with currency signs": on_fields(_currencies),
+    "with all signs": on_fields(_signs),
+    "with shouted words": on_fields(_shouting),
+    "with case kept": on_fields(_case),
+    "with skip pairs": on_fields(_skip_pairs),
+    "subject as body": _untagged("subject"),
+    "from, to as body": _untagged("from", "reply-to", "to"),
+    "subject also as body": _also_untagged("subject"),
+    "from, to also as body": _also_untagged("from", "reply-to", "to"),
+    "with senders' domains": on_fields(_domains),
+    "links as body": _untagged("url"),
+    "Chinese by characters": on_fields(_single_characters),
+}
+
+
+def token_variations(settings: Settings) -> dict[str, Settings]:
+    """Return settings whose tokens differ."""
+    tokens = settings.tokens
+    made = {
+        "with pairs": replace(tokens, pairs=True),
+        "not normalised": replace(tokens, raw=True),
+        "no punctuation": replace(tokens, punctuation=""),
+        "with . and @ in words": replace(tokens, punctuation="$'-_!.@"),
+        "two characters or more": replace(tokens, min_length=2),
+        "three characters or more": replace(tokens, min_length=3),
+        "at most 12 bytes": replace(tokens, max_length=12),
+        "at most 20 bytes": replace(tokens, max_length=20),
+        "at most 80 bytes": replace(tokens, max_length=80),
+    }
+    return {name: replace(settings, tokens=each) for name, each in made.items()}
+
+
+def weight_variations(settings: Settings) -> dict[str, Settings]:
+    """Return settings that weigh tokens otherwise, where evidence is summed."""
+    if settings.combine:
+        return {}
+    return {name: replace(settings, weighting=name) for name in ("presence", "unit-length")}
+
+
+def line(name: str, result: Comparison) -> str:
+    """Return what became of one variation."""
+    by_name = {each.name: each for each in result.differences}
+    shown = ""
+    for key, digits in COLUMNS.items():
+        if key in by_name:
+            _, _, value, won, tied, lost = by_name[key]
+            shown += f"{value:>9.{digits}f} {won}-{tied}-{lost}"
+    return f"{name:27}{shown}"
+
+
+def heading(result: Comparison) -> str:
+    """Return what stands above the lines, and the defaults' own."""
+    defaults = {each.name: each.first for each in result.differences if each.name in COLUMNS}
+    names = "".join(f"{name[:14]:>15}" for name in defaults)
+    values = "".join(f"{value:>9.{COLUMNS[name]}f}      " for name, value in defaults.items())
+    return f"{'':27}{names}\n{'the defaults':27}{values}"
+
+
+def variations(messages: list[Message], labels: list[str], settings: Settings, only: str):
+    """Yield every variation's name, corpus and settings, if its name holds a text."""
+    data = cut(messages, labels, settings)
+    origin = origins(data)
+    for name, dropped in ORIGINS.items():
+        which = np.isin(origin, dropped)
+        if only in name and which.any():
+            yield name, without(data, which), settings
+    for name, change in CHANGES.items():
+        if only in name:
+            yield name, cut([change(message) for message in messages], labels, settings), settings
+    for name, other in token_variations(settings).items():
+        if only in name:
+            yield name, cut(messages, labels, other), other
+    for name, other in weight_variations(settings).items():
+        if only in name:
+            yield name, data, other
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("corpora", nargs="+")
+    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", metavar="TEXT", help="what names must hold")
+    options = parser.parse_args()
+    for path in options.corpora:
+        is_text = next(iter(read_items([path]))).is_text
+        settings = PRESETS["text" if is_text else "mail"]
+        messages, labels = read(path, settings)
+        base: Trial = fold_trial(
+            cut(messages, labels, settings), settings, options.folds, options.seed
+        )
+        print(f"{path}: {len(labels)} documents, {options.folds} folds, seed {options.seed}")
+        print(heading(compare(base, base)))
+        for name, data, other in variations(messages, labels, settings, options.only):
+            trial = fold_trial(data, other, options.folds, options.seed)
+            print(line(name, compare(base, trial)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
