@@ -21,6 +21,7 @@ RANK = {
     "mailboxes": 1,
     "tables": 1,
     "message": 2,
+    "filtering": 3,
     "modelreader": 0,
     "modelfile": 1,
     "parallel": 1,
@@ -48,6 +49,7 @@ RANK = {
     "progressive": 7,
     "training": 9,
     "explanation": 9,
+    "verdictheaders": 10,
     "validation": 10,
     "report": 10,
     "commands.shared": 11,
@@ -59,6 +61,7 @@ RANK = {
     "commands.tokens": 12,
     "commands.words": 12,
     "commands.info": 12,
+    "commands.filter": 12,
     "cli": 13,
 }
 ONLY_IN = {
