@@ -1,0 +1,118 @@
+"""The filter as mail systems call it: a process between two pipes."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from conftest import HAM, SPAM
+from nbspam.filtering import without_headers
+
+FAILURES = [
+    (["-m", "/nonexistent/m.nbspam"], 1),
+    (["-m", "/"], 1),
+    (["-m", sys.executable], 1),
+    (["--no-such-option"], 2),
+    (["--fp-cost", "dear"], 2),
+    (["--subject-tag", "a\nb"], 2),
+    (["--loss", "/nonexistent"], 2),
+]
+MESSAGES = [b"", SPAM.replace(b"\n", b"\r\n"), bytes(range(256))]
+
+
+def run(*arguments, stdin=b"", **options):
+    command = [sys.executable, "-m", "nbspam", "filter", *map(str, arguments)]
+    return subprocess.run(command, input=stdin, capture_output=True, check=False, **options)
+
+
+@pytest.mark.parametrize("data", MESSAGES)
+def test_a_message_comes_through_with_a_verdict(trained, data):
+    done = run(stdin=data)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"X-Nbspam: ")
+    assert without_headers(done.stdout, ["X-Nbspam"]) == data
+
+
+@pytest.mark.parametrize(("arguments", "status"), FAILURES)
+def test_on_any_failure_the_message_passes_unchanged(nbspam, trained, arguments, status):
+    text = SPAM.decode()
+
+    found, out, err = nbspam("filter", *arguments, stdin=SPAM)
+    assert (found, out) == (status, text)
+    assert err
+    assert nbspam("filter", *arguments, "--tempfail", stdin=SPAM)[:2] == (75, text)
+
+
+def test_a_damaged_model_lets_mail_pass(trained):
+    data = bytearray(trained.read_bytes())
+    data[len(data) // 2] ^= 1
+    trained.write_bytes(data)
+
+    done = run(stdin=SPAM)
+    assert (done.returncode, done.stdout) == (1, SPAM)
+    assert b"damaged" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of address space are Linux's")
+def test_a_lack_of_memory_lets_mail_pass(trained):
+    import resource
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 28, 1 << 28))
+
+    data = SPAM + b"word another \n" * 1_000_000
+    done = run("--tempfail", stdin=data, preexec_fn=limit)
+
+    assert (done.returncode, done.stdout) in ((75, data), (0, done.stdout))
+    assert done.stdout.endswith(data)
+
+
+def test_a_reader_that_is_gone_is_a_failure(trained):
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "nbspam", "filter", "--tempfail"]
+    with os.fdopen(write, "wb") as sink:
+        done = subprocess.run(
+            command, input=SPAM, stdout=sink, stderr=subprocess.PIPE, check=False
+        )
+
+    assert done.returncode == 75
+    assert done.stderr == b"nbspam: -: nobody reads standard output; the message went nowhere\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_is_a_failure(trained):
+    with open("/dev/full", "wb") as sink:
+        command = [sys.executable, "-m", "nbspam", "filter", "--tempfail"]
+        done = subprocess.run(
+            command, input=SPAM, stdout=sink, stderr=subprocess.PIPE, check=False
+        )
+
+    assert done.returncode == 75
+    assert b"No space left" in done.stderr
+
+
+def test_closed_streams_are_a_failure_in_one_line(trained):
+    command = f"exec {sys.executable} -m nbspam filter <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+
+    assert done.returncode == 1
+    assert done.stderr == (
+        b"nbspam: -: standard input or output is closed; pipe a message through\n"
+    )
+
+
+def test_the_filter_imports_no_more_than_a_message_needs(trained):
+    script = (
+        "import sys\nfrom nbspam.cli import exit_status\n"
+        "exit_status(['filter'])\n"
+        "slow = {'scipy', 'joblib', 'rich', 'regex', 'email', 'json', 'csv', 'sklearn'}\n"
+        "sys.exit(str(slow & set(sys.modules)) if slow & set(sys.modules) else 0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], input=SPAM, capture_output=True, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")
