@@ -16,7 +16,10 @@ from nbspam.verdictheaders import Wanted, judged
 
 MAILS = Path(__file__).parent.parent / "corpora" / "mail"
 SAMPLE = 50  # messages for the real process
-WAYS = {"own header": Wanted(), "all headers": Wanted(bogosity=True, spam_status=True, explain=True)}
+WAYS = {
+    "own header": Wanted(),
+    "all headers": Wanted(bogosity=True, spam_status=True, explain=True),
+}
 
 
 def nbspam(*arguments: str, stdin: bytes = b"") -> bytes:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from conftest import HAM, SPAM
+from conftest import SPAM
 from nbspam.filtering import without_headers
 
 FAILURES = [
