@@ -10,6 +10,7 @@ Secret: how tokens are found, hashed and counted without ever being Python objec
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -95,6 +96,21 @@ def _fits(word: bytes, settings: TokenSettings) -> bool:
     return settings.min_length <= characters and 0 < len(word) <= settings.max_length
 
 
+def token_of(spelling: bytes) -> Token:
+    """Return the token that is spelt so; the inverse of `Token.__str__`, in bytes.
+
+    A colon ends the origin: words hold none, unless settings give them one.
+    """
+    origin, colon, text = spelling.rpartition(b":")
+    return Token(origin.decode("utf-8", "replace") if colon else BODY, text)
+
+
+def group_of(origin: str) -> int:
+    """Return which of GROUPS the tokens of an origin belong to."""
+    is_pair = origin == PAIR or origin.startswith(f"{PAIR}:")
+    return _PAIRS if is_pair else _GROUP_OF.get(origin, _ROUTE)
+
+
 def pair_origin(origin: str) -> str:
     """Return the origin of pairs of words of a field: `2g`, or `2g:subject`."""
     return PAIR if origin == BODY else f"{PAIR}:{origin}"
@@ -124,6 +140,7 @@ def _mix(value: int, factor: int) -> int:
     return value ^ value >> 32
 
 
+@cache
 def _salt(origin: str) -> int:
     """Return what an origin adds to its tokens' hashes; the body adds nothing."""
     return 0 if origin == BODY else _reference_hash(1, origin.encode())
@@ -263,7 +280,7 @@ def _lay_out(messages: Sequence[Message], settings: TokenSettings) -> _Layout:
         start,
         np.repeat(np.arange(len(messages)), counts),
         np.array([_salt(origin) for origin in known], np.uint64)[of],
-        np.array([_GROUP_OF.get(origin, _ROUTE) for origin in known], np.uint8)[of],
+        np.array([group_of(origin) for origin in known], np.uint8)[of],
         np.array(tables[False], np.int64).reshape(-1, 2)[of],
         np.array(tables[True], np.int64).reshape(-1, 2)[of],
     )
