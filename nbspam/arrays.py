@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     Keys = NDArray[np.uint64]  # hashes of tokens
     Integers = NDArray[np.int64]
     Integers32 = NDArray[np.int32]
-    Indices = Integers | Integers32
+    Columns = NDArray[np.uint32]
+    Indices = Integers | Integers32 | Columns | NDArray[np.uint16]
     Floats = NDArray[np.float64]
     Floats32 = NDArray[np.float32]
     Booleans = NDArray[np.bool_]
+    Days = NDArray[np.uint16]  # since 1970-01-01
     Octets = NDArray[np.uint8]  # text, or small numbers
     Strings = NDArray[np.str_]
 else:
     ArrayLike = Keys = Integers = Integers32 = Indices = Any
-    Floats = Floats32 = Booleans = Octets = Strings = Any
+    Columns = Days = Floats = Floats32 = Booleans = Octets = Strings = Any

@@ -6,22 +6,27 @@ each of them knows nothing of the others.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbspam import __version__
-from nbspam.arrays import Floats, Integers
+from nbspam.arrays import Days, Floats, Integers
+from nbspam.changes import overlaid, signed_table
 from nbspam.combining import Combination, Entries, log_odds, scores
 from nbspam.counts import CountTable, entry_weights
 from nbspam.decision import Rule, default_rule
 from nbspam.errors import ModelFileError
+from nbspam.journal import Change, read_model, remove_journal
+from nbspam.ledger import Ledger
+from nbspam.logtables import log_tables
 from nbspam.message import Message
-from nbspam.modelfile import State, load_state, save_state
+from nbspam.modelfile import State, locked, save_state
 from nbspam.parallel import ordered_map
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_message, read_messages
+from nbspam.sample import Kept
 from nbspam.settings import Settings, settings_from_dict
 from nbspam.sources import Item, Skipped, chunks
 from nbspam.tokenizer import TokenBatch, batches, reference_tokens, tokenize
@@ -62,6 +67,15 @@ class Known(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Memory:
+    """What a model must remember besides its counts, to learn on."""
+
+    ledger: Ledger
+    sample: Kept
+    last_seen: Days  # (n_features,) on which each token was learned last, since 1970-01-01
+
+
+@dataclass(frozen=True, slots=True)
 class Classifier:
     """A trained model: settings, counts, and the log-probability tables they give.
 
@@ -72,8 +86,9 @@ class Classifier:
     settings: Settings
     table: CountTable
     intercept: Floats  # (n_classes,)
-    weight: Floats  # (n_features, n_classes)
+    weight: Floats  # (n_features, n_classes); empty where evidence is combined
     combination: Combination | None = None  # how evidence combines, where it is not summed
+    memory: Memory | None = None  # what learning on needs; None if it cannot
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -164,27 +179,9 @@ class Classifier:
             yield Verdict(answer.name, label, dict(zip(self.classes, row, strict=True)), score)
 
     def save(self, path: str) -> None:
-        """Write the model file; raises ModelFileError."""
-        table, vocabulary = self.table, self.table.vocabulary
-        save_state(
-            path,
-            {
-                "program": f"nbspam {__version__}",
-                "settings": self.settings.to_dict(),
-                "classes": list(table.classes),
-                "class_count": table.class_count,
-                "keys": vocabulary.keys,
-                "text": vocabulary.blob,
-                "text_offsets": _compact(vocabulary.offsets),
-                "group": vocabulary.groups,
-                "feature_count": _compact(table.feature_count),
-                "document_frequency": _compact(table.document_frequency),
-                "intercept": self.intercept,
-                "weight": self.weight,
-                "worth": None if self.combination is None else self.combination.worth,
-                "correction": None if self.combination is None else self.combination.correction,
-            },
-        )
+        """Write the model file, in the place of one that is there; raises ModelFileError."""
+        with locked(path):
+            write(path, self)
 
 
 def joint_of_log_odds(score: Floats) -> Floats:
@@ -204,15 +201,77 @@ def _compact(array: Any) -> Any:
     return small if np.array_equal(small, array) else array
 
 
+def write(path: str, classifier: Classifier) -> None:
+    """Write a model file and take the journal of the old one away: for who has its lock."""
+    table, vocabulary, memory = classifier.table, classifier.table.vocabulary, classifier.memory
+    combination = classifier.combination
+    state = {
+        "program": f"nbspam {__version__}",
+        "settings": classifier.settings.to_dict(),
+        "classes": list(table.classes),
+        "class_count": table.class_count,
+        "keys": vocabulary.keys,
+        "text": vocabulary.blob,
+        "text_offsets": _compact(vocabulary.offsets),
+        "group": vocabulary.groups,
+        "feature_count": _compact(table.feature_count),
+        "document_frequency": _compact(table.document_frequency),
+        "intercept": classifier.intercept,
+        "weight": classifier.weight,
+        "worth": None if combination is None else combination.worth,
+        "correction": None if combination is None else combination.correction,
+        "memory": None if memory is None else _memory_state(memory),
+    }
+    save_state(path, state)
+    remove_journal(path)
+
+
+def _memory_state(memory: Memory) -> State:
+    ledger, sample = memory.ledger, memory.sample
+    return {
+        "digest": ledger.digests,
+        "label": ledger.labels,
+        "day": ledger.days,
+        "last_seen": memory.last_seen,
+        "sample_bits": sample.bits,
+        "sample_digest": sample.digests,
+        "sample_offsets": sample.offsets,
+        "sample_column": sample.columns,
+        "sample_count": sample.counts,
+    }
+
+
 def load(path: str) -> Classifier:
-    """Return the classifier a model file holds; raises ModelFileError."""
-    state = load_state(path)
+    """Return the classifier that a model file and its journal hold; raises ModelFileError."""
+    snapshot, journal = read_model(path)
+    return with_changes(classifier_of(path, snapshot.state), journal.changes)
+
+
+def classifier_of(path: str, state: State) -> Classifier:
+    """Return the classifier that a model file's state means; raises ModelFileError."""
     try:
         return _from_state(state)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ModelFileError(
             f"{path}: not a classifier's model ({error}); train it anew"
         ) from error
+
+
+def with_changes(classifier: Classifier, changes: Sequence[Change]) -> Classifier:
+    """Return the classifier that knows these messages too.
+
+    Counts are what they would be had all been learned at once.  How evidence combines is
+    learned again only when the model's file is written anew.
+    """
+    if not changes:
+        return classifier
+    settings, combination = classifier.settings, classifier.combination
+    table = overlaid(classifier.table, signed_table(changes, settings.weighting))
+    if combination is None or table.classes != classifier.classes:
+        return Classifier(settings, table, *log_tables(table, settings))
+    more = np.zeros(len(table.vocabulary) - len(combination.correction), np.float32)
+    combination = replace(combination, correction=np.append(combination.correction, more))
+    return Classifier(settings, table, classifier.intercept, classifier.weight, combination)
 
 
 def _from_state(state: State) -> Classifier:
@@ -225,20 +284,44 @@ def _from_state(state: State) -> Classifier:
         state["document_frequency"],
     )
     shape = len(vocabulary), len(table.classes)
+    is_combined = state["worth"] is not None
+    weights = {shape, (0, shape[1])} if is_combined else {shape}
     if not (
-        state["feature_count"].shape == state["weight"].shape == shape
+        state["feature_count"].shape == shape
+        and state["weight"].shape in weights
         and state["intercept"].shape == state["class_count"].shape == shape[1:]
         and state["document_frequency"].shape == shape[:1]
         and len(vocabulary.offsets) == shape[0] + 1
     ):
         raise ValueError("its tables differ in length")
     combination = None
-    if state["worth"] is not None:
+    if is_combined:
         combination = Combination(state["worth"], state["correction"])
         if combination.correction.shape != shape[:1] or shape[1] != 2:
             raise ValueError("its corrections do not fit its tables")
+    memory = _memory_from(state["memory"], table) if state.get("memory") else None
     settings = settings_from_dict(state["settings"])
-    return Classifier(settings, table, state["intercept"], state["weight"], combination)
+    tables = state["intercept"], state["weight"]
+    return Classifier(settings, table, *tables, combination, memory)
+
+
+def _memory_from(state: State, table: CountTable) -> Memory:
+    ledger = Ledger(state["digest"], state["label"], state["day"])
+    sample = Kept(
+        state["sample_bits"],
+        state["sample_digest"],
+        state["sample_offsets"],
+        state["sample_column"],
+        state["sample_count"],
+    )
+    if not (
+        len(ledger.digests) == len(ledger.labels) == len(ledger.days)
+        and state["last_seen"].shape == (len(table.vocabulary),)
+        and len(sample.offsets) == len(sample.digests) + 1
+        and sample.offsets[-1] == len(sample.columns)
+    ):
+        raise ValueError("its ledger and sample do not fit")
+    return Memory(ledger, sample, state["last_seen"])
 
 
 def _verdict_chunk(
@@ -280,7 +363,8 @@ class StrongToken(NamedTuple):
 
 def strongest_tokens(classifier: Classifier, n: int) -> dict[str, list[StrongToken]]:
     """Return for each class the n tokens that speak most for it, strongest first."""
-    table, weight = classifier.table, np.asarray(classifier.weight)
+    table = classifier.table
+    _, weight = log_tables(table, classifier.settings)
     others = (weight.sum(axis=1, keepdims=True) - weight) / (weight.shape[1] - 1)
     strongest = {}
     for k, name in enumerate(classifier.classes):

@@ -18,7 +18,22 @@ import click
 from nbspam import __version__
 from nbspam.errors import NbspamError, UsageError
 
-COMMANDS = ("train", "classify", "predict", "explain", "eval", "tokens", "words", "info", "filter")
+COMMANDS = (
+    "train",
+    "update",
+    "unlearn",
+    "relabel",
+    "classify",
+    "predict",
+    "explain",
+    "eval",
+    "tokens",
+    "words",
+    "info",
+    "dump",
+    "load",
+    "filter",
+)
 # What these options say when anything at all goes wrong: bogofilter's contract, and the
 # EX_TEMPFAIL of those who deliver mail, who then try again later.
 FAILURES = {"--exit-code": 3, "--tempfail": 75}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbspam.arrays import Floats, Integers
+from nbspam.arrays import Floats, Indices, Integers
 from nbspam.tokenizer import TokenBatch
 from nbspam.vocabulary import Vocabulary, batch_vocabulary, empty_vocabulary, join
 
@@ -55,7 +55,7 @@ def empty_table() -> CountTable:
     return CountTable((), np.zeros(0), empty_vocabulary(), np.zeros((0, 0)), np.zeros(0, np.int64))
 
 
-def entry_weights(counts: Integers, documents: Integers, weighting: str) -> Floats:
+def entry_weights(counts: Indices, documents: Indices, weighting: str) -> Floats:
     """Return what entries of a document-token matrix weigh, shape (nnz,).
 
     counts, documents: (nnz,), how often, and in which document.  Unit length is that of
@@ -118,6 +118,23 @@ def subtract_table(total: CountTable, part: CountTable) -> CountTable:
         total.vocabulary,
         total.feature_count - part.feature_count,
         total.document_frequency - part.document_frequency,
+    )
+
+
+def without_empty(table: CountTable) -> CountTable:
+    """Return the table without the tokens and classes that no document is left of."""
+    kept = np.flatnonzero(table.document_frequency > 0)
+    if len(kept) < len(table.vocabulary):
+        table = table.take(kept)
+    classes = np.flatnonzero(table.class_count)
+    if len(classes) == len(table.classes):
+        return table
+    return CountTable(
+        tuple(table.classes[k] for k in classes.tolist()),
+        table.class_count[classes],
+        table.vocabulary,
+        table.feature_count[:, classes],
+        table.document_frequency,
     )
 
 

@@ -17,7 +17,7 @@ import struct
 import sys
 import zlib
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -26,9 +26,11 @@ from nbspam.modelreader import RefusedError, plain, read_plain
 
 # str -> None, bool, int (64 bits), float, str, a list or dict of these, or a numeric array.
 State = dict[str, Any]
+# Device, number, bytes and time of a file: another file under the same name has another.
+Stamp = tuple[int, int, int, int]
 
 MAGIC = b"nbspam model"
-FORMAT = 1
+FORMAT = 2  # 1 had no ledger, sample and days
 
 # PROTO 4, SHORT_BINBYTES 35 | magic | format | file length in bytes | checksum | POP.
 # 40 bytes, so that the 64-bit words after it are aligned.
@@ -42,12 +44,19 @@ CHUNK = ROWS * COLUMNS * 8  # bytes: fits a second-level cache
 # ---- the header ----
 
 
-def _header(length: int, checksum: int) -> bytes:
+class Identity(NamedTuple):
+    """What tells a model from every other, and from itself before it learned more."""
+
+    length: int  # bytes
+    checksum: int
+
+
+def _header(length: int, checksum: int, version: int = FORMAT) -> bytes:
     """Return the first bytes of a file of this format."""
-    return HEADER.pack(PREFIX[:4], MAGIC, FORMAT, length, checksum, b"0")
+    return HEADER.pack(PREFIX[:4], MAGIC, version, length, checksum, b"0")
 
 
-def _checksum(memory: mmap.mmap) -> int:
+def _checksum(memory: mmap.mmap, version: int = FORMAT) -> int:
     """Return the 32-bit checksum of a whole file but for the checksum itself.
 
     Each chunk of 1 MiB is a table of 64-bit words, and the xor of every row and of
@@ -56,7 +65,7 @@ def _checksum(memory: mmap.mmap) -> int:
     every error of two bits; rows see blocks change places, columns see words do so.
     Other damage passes once in 2**32.  About 10 GB/s, where zlib alone reaches 1 to 4.
     """
-    crc = zlib.crc32(_header(len(memory), 0))
+    crc = zlib.crc32(_header(len(memory), 0, version))
     body = np.frombuffer(memory, np.uint8, offset=HEADER.size)
     whole = len(body) - len(body) % CHUNK
     for start in range(0, whole, CHUNK):
@@ -66,8 +75,8 @@ def _checksum(memory: mmap.mmap) -> int:
     return zlib.crc32(body[whole:].data, crc)
 
 
-def _check_header(path: str, memory: mmap.mmap) -> None:
-    """Raise ModelFileError unless the header is ours and true of the file."""
+def _check_header(path: str, memory: mmap.mmap) -> Identity:
+    """Return who the model is; raise ModelFileError unless its header is true of the file."""
     again = f"train it again with: nbspam train SOURCE -m {path}, or restore a copy"
     if memory[: len(PREFIX)] != PREFIX:
         raise ModelFileError(f"{path}: not a model; give a file that nbspam train wrote with -m")
@@ -85,11 +94,21 @@ def _check_header(path: str, memory: mmap.mmap) -> None:
             f"{path}: {change} ({len(memory)} bytes, its header says {length}); {again}"
         )
     # Comparing all the header's bytes also notices damage to those that hold no number.
-    if memory[: HEADER.size] != _header(length, checksum) or checksum != _checksum(memory):
+    header = _header(length, checksum, version)
+    if memory[: HEADER.size] != header or checksum != _checksum(memory, version):
         raise ModelFileError(f"{path}: damaged (its checksum does not match); {again}")
+    return Identity(length, checksum)
 
 
 # ---- reading ----
+
+
+class Snapshot(NamedTuple):
+    """A model as it was at one moment."""
+
+    state: State
+    identity: Identity
+    stamp: Stamp
 
 
 def load_state(path: str) -> State:
@@ -98,16 +117,33 @@ def load_state(path: str) -> State:
     Nothing is parsed but names and settings, so time goes into the checksum alone.  The
     map stays whole when the model is replaced, because writers never write in place.
     """
-    memory = _map(path)
-    _check_header(path, memory)
+    return read_snapshot(path).state
+
+
+def read_snapshot(path: str) -> Snapshot:
+    """Return the state in a model file, and which file that was."""
+    memory, stamp = _map(path)
+    identity = _check_header(path, memory)
     try:
-        return read_plain(memory, HEADER.size)
+        return Snapshot(read_plain(memory, HEADER.size), identity, stamp)
     except RefusedError as error:
         raise ModelFileError(f"{path}: {error}; not a model, and refused") from error
 
 
-def _map(path: str) -> mmap.mmap:
-    """Return a read-only memory map of a regular file that is not empty."""
+def stamp_of(path: str) -> Stamp | None:
+    """Return which file a path leads to now, or None."""
+    try:
+        return _stamp(os.stat(path))
+    except OSError:
+        return None
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _map(path: str) -> tuple[mmap.mmap, Stamp]:
+    """Return a read-only memory map of a regular file that is not empty, and its stamp."""
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
@@ -118,7 +154,8 @@ def _map(path: str) -> mmap.mmap:
                 f"{path}: empty, not a model; train one with: nbspam train SOURCE -m {path}"
             )
         with open(path, "rb") as file:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            stamp = _stamp(os.fstat(file.fileno()))
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), stamp
     except FileNotFoundError:
         raise ModelFileError(
             f"{path}: no such model; train one with: nbspam train SOURCE -m {path}"
@@ -148,7 +185,7 @@ def save_state(path: str, state: State) -> None:
     except RefusedError as error:
         raise TypeError(f"state {error}") from None
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
 
 
 @contextlib.contextmanager
@@ -164,13 +201,13 @@ def locked(path: str) -> Iterator[None]:
         _make_folder(os.path.dirname(target))
         descriptor = os.open(f"{target}.lock", os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise unwritable(path, error) from error
     try:
         try:
-            _adopt(descriptor, target)
+            adopt(descriptor, target)
             _lock(descriptor)
         except OSError as error:
-            raise _unwritable(path, error) from error
+            raise unwritable(path, error) from error
         yield
     finally:
         os.close(descriptor)
@@ -186,13 +223,13 @@ def _replace(path: str, target: str, state: State) -> None:
     descriptor, temporary = tempfile.mkstemp(prefix=".nbspam-", dir=folder)
     try:
         with open(descriptor, "w+b") as file:
-            _adopt(descriptor, target)
+            adopt(descriptor, target)
             _write(file, state)
         os.replace(temporary, target)
     except BaseException:  # an interrupt too
         os.unlink(temporary)
         raise
-    _sync_folder(folder)
+    sync_folder(folder)
 
 
 def _write(file: BinaryIO, state: State) -> None:
@@ -239,7 +276,7 @@ def _make_folder(folder: str) -> None:
             os.mkdir(folder, 0o700)
 
 
-def _adopt(descriptor: int, target: str) -> None:
+def adopt(descriptor: int, target: str) -> None:
     """Give a new file the owner and mode of the model, if there is one and we may."""
     if sys.platform != "win32":
         with contextlib.suppress(FileNotFoundError, PermissionError):
@@ -250,7 +287,7 @@ def _adopt(descriptor: int, target: str) -> None:
             os.fchmod(descriptor, old.st_mode & 0o777)
 
 
-def _sync_folder(folder: str) -> None:
+def sync_folder(folder: str) -> None:
     """Force a rename to disk, where folders can be opened and synchronised."""
     # The model is whole by now, so a system that cannot do this is no reason to fail.
     with contextlib.suppress(OSError):
@@ -275,7 +312,7 @@ def _lock(descriptor: int) -> None:
     fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
-def _unwritable(path: str, error: OSError) -> ModelFileError:
+def unwritable(path: str, error: OSError) -> ModelFileError:
     """Return the error for a model that the system does not let us write."""
     room = "free some space or " if error.errno in {errno.ENOSPC, errno.EDQUOT} else ""
     return ModelFileError(

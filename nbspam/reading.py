@@ -6,6 +6,7 @@ Secret: that not everything to be classified is mail.
 import re
 from collections.abc import Iterable
 
+from nbspam.digests import digest_of
 from nbspam.errors import InputError
 from nbspam.message import Field, Message, parse_message, plain_text
 from nbspam.settings import Settings
@@ -19,12 +20,15 @@ _NOT_WORD = re.compile(r"[^\w]")
 
 def read_message(item: Item, settings: Settings) -> Message:
     """Return an item's fields; raises InputError."""
-    data = item.read()
+    return _message_of(item.read(), item.is_text, settings)
+
+
+def _message_of(data: bytes, is_text: bool, settings: Settings) -> Message:
     if settings.reading == "latin1":
         # Lower case before cutting: the token table folds ASCII only.
         text = _NOT_WORD.sub(" ", data.decode("latin-1").lower())
         return Message((Field("body", text.encode()),), ())
-    if item.is_text or settings.reading == "text":
+    if is_text or settings.reading == "text":
         return plain_text(data)
     return parse_message(data)
 
@@ -53,3 +57,23 @@ def read_labelled(
     labelled = (item for item in items if item.label is not None)
     read, messages, unread = read_messages(labelled, settings)
     return read, messages, unlabelled + unread
+
+
+def read_to_learn(
+    items: Iterable[Item], settings: Settings
+) -> tuple[list[Item], list[Message], list[int], list[Skipped]]:
+    """Return the same and the messages' digests, read once."""
+    read, messages, digests, skipped = [], [], [], []
+    for item in items:
+        if item.label is None:
+            skipped.append(Skipped(item.name, "no label"))
+            continue
+        try:
+            data = item.read()
+        except InputError as error:
+            skipped.append(Skipped(item.name, str(error)))
+            continue
+        read.append(item)
+        messages.append(_message_of(data, item.is_text, settings))
+        digests.append(digest_of(data, item.is_text or settings.reading != "mail"))
+    return read, messages, digests, skipped

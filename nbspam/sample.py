@@ -1,10 +1,11 @@
 """A sample of the training messages, kept to learn how evidence combines.
 
 Counting forgets messages; leaving one out needs it again.  So that training never holds
-more than so many, whatever it reads, messages are kept by a hash of what they say: the
-same ones in whatever order and by however many processes they are read.
+more than so many, whatever it reads, messages are kept by their digests: the same ones
+in whatever order and by however many processes they are read.  A model stores them, so
+that what it learns later is combined as if it had been learned at once.
 
-Secret: which messages are kept.
+Secret: which messages are kept, and how.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,13 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbspam.arrays import Integers, Integers32, Keys, Strings
+from nbspam.arrays import Booleans, Columns, Integers32, Keys, Strings
 from nbspam.combining import Entries
+from nbspam.counts import CountTable, entry_weights
 from nbspam.tokenizer import TokenBatch
 from nbspam.vocabulary import Vocabulary
 
 MAX_SAMPLE = 8_000  # messages
-_MULTIPLY = np.uint64(0x9E3779B97F4A7C15)
+# One sort of plain integers orders entries by message and column and carries the count.
+_COUNT_BITS, _COLUMN_BITS = 19, 32
+_MAX_COUNT = (1 << _COUNT_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,66 +34,125 @@ class Sample:
     keys: Keys  # (n_keys,)
     documents: Integers32  # (nnz,)
     columns: Integers32  # (nnz,) index into keys
+    counts: Integers32  # (nnz,) how often
+
+    def take(self, chosen: Booleans) -> "Sample":
+        """Return some of the messages; chosen: (n_docs,)."""
+        if chosen.all():
+            return self
+        entry = chosen[self.documents]
+        columns, place = np.unique(self.columns[entry], return_inverse=True)
+        return Sample(
+            self.labels[chosen],
+            self.digests[chosen],
+            self.keys[columns],
+            (np.cumsum(chosen) - 1)[self.documents[entry]].astype(np.int32),
+            place.astype(np.int32),
+            self.counts[entry],
+        )
 
 
-def sample_batch(batch: TokenBatch, labels: Sequence[str]) -> Sample:
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A sample as a model stores it: messages by digest, tokens by the model's column."""
+
+    bits: int  # zero bits that end the digest of every message in it
+    digests: Keys  # (n_docs,) ascending
+    offsets: Columns  # (n_docs + 1,)
+    columns: Columns  # (nnz,) ascending within a message
+    counts: Columns | None  # (nnz,) how often; None where only presence is counted
+
+    @property
+    def documents(self) -> Integers32:
+        """The message of every entry, shape (nnz,)."""
+        return np.repeat(np.arange(len(self.digests), dtype=np.int32), np.diff(self.offsets))
+
+
+def sample_batch(batch: TokenBatch, labels: Sequence[str], digests: Sequence[int]) -> Sample:
     """Return all messages of a batch."""
-    digests = np.zeros(batch.n_docs, np.uint64)
-    np.add.at(digests, batch.documents, batch.keys[batch.columns])
-    digests *= _MULTIPLY
-    digests ^= digests >> np.uint64(32)
     return Sample(
         np.array(labels, np.str_),
-        digests,
+        np.array(digests, np.uint64),
         batch.keys,
         batch.documents.astype(np.int32),
         batch.columns.astype(np.int32),
+        batch.counts.astype(np.int32),
     )
 
 
-def thin(samples: Iterable[Sample], limit: int = MAX_SAMPLE) -> list[Sample]:
-    """Return the samples with at most `limit` messages among them.
+def thin(
+    samples: Iterable[Sample], bits: int = 0, limit: int = MAX_SAMPLE
+) -> tuple[list[Sample], int]:
+    """Return the samples with at most `limit` messages among them, and the bits it took.
 
-    Those are kept whose digest ends in enough zero bits, for one number of bits.
+    Those are kept whose digest ends in enough zero bits, for one number of bits from
+    `bits` up.
     """
     kept: list[Sample] = []
-    bits = 0
     for sample in samples:
         kept.append(_with_zero_bits(sample, bits))
         while sum(len(part.labels) for part in kept) > limit:
             bits += 1
             kept = [_with_zero_bits(part, bits) for part in kept]
-    return kept
+    return kept, bits
 
 
 def _with_zero_bits(sample: Sample, bits: int) -> Sample:
-    chosen = (sample.digests & np.uint64((1 << bits) - 1)) == 0
-    if chosen.all():
-        return sample
-    entry = chosen[sample.documents]
-    columns, place = np.unique(sample.columns[entry], return_inverse=True)
-    return Sample(
-        sample.labels[chosen],
-        sample.digests[chosen],
-        sample.keys[columns],
-        (np.cumsum(chosen) - 1)[sample.documents[entry]].astype(np.int32),
-        place.astype(np.int32),
-    )
+    return sample.take((sample.digests & np.uint64((1 << bits) - 1)) == 0)
 
 
-def entries_of(
-    samples: Sequence[Sample], vocabulary: Vocabulary, classes: tuple[str, ...]
-) -> tuple[Entries, Integers]:
-    """Return the samples' entries over a model's columns, and y (n_docs,)."""
-    documents, columns = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-    n_docs = 0
-    for sample in samples:
-        column = vocabulary.columns(sample.keys).astype(np.int32)[sample.columns]
+def keep(samples: Sequence[Sample], bits: int, vocabulary: Vocabulary, with_counts: bool) -> Kept:
+    """Return what a model stores of these samples; tokens it does not know are left out."""
+    digests = np.concatenate([np.empty(0, np.uint64), *(part.digests for part in samples)])
+    order = np.argsort(digests)
+    rank = np.empty(len(order), np.uint64)
+    rank[order] = np.arange(len(order), dtype=np.uint64)
+    cells, start = [np.empty(0, np.uint64)], 0
+    for part in samples:
+        column = vocabulary.columns(part.keys)[part.columns]
         known = column >= 0
-        documents.append(sample.documents[known] + np.int32(n_docs))
-        columns.append(column[known])
-        n_docs += len(sample.labels)
-    labels = np.concatenate([np.empty(0, np.str_), *(sample.labels for sample in samples)])
-    column = np.concatenate(columns)
-    entries = Entries(n_docs, np.concatenate(documents), column, vocabulary.groups[column])
-    return entries, np.searchsorted(np.array(classes), labels)
+        document = rank[start : start + len(part.labels)][part.documents[known]]
+        cell = document << np.uint64(_COLUMN_BITS) | column[known].astype(np.uint64)
+        count = np.minimum(part.counts[known], _MAX_COUNT).astype(np.uint64)
+        cells.append(cell << np.uint64(_COUNT_BITS) | count)
+        start += len(part.labels)
+    cell = np.concatenate(cells)
+    cell.sort()
+    documents = (cell >> np.uint64(_COUNT_BITS + _COLUMN_BITS)).astype(np.int64)
+    offsets = np.zeros(len(digests) + 1, np.uint32)
+    np.cumsum(np.bincount(documents, minlength=len(digests)), out=offsets[1:])
+    counts = (cell & np.uint64(_MAX_COUNT)).astype(np.uint32) if with_counts else None
+    columns = (cell >> np.uint64(_COUNT_BITS)).astype(np.uint32)  # the high bits fall off
+    return Kept(bits, digests[order], offsets, columns, counts)
+
+
+def sample_of(kept: Kept, labels: Strings, vocabulary: Vocabulary) -> Sample:
+    """Return what a model stores as a sample again; labels: (n_docs,)."""
+    counts = np.ones(len(kept.columns), np.int32)
+    if kept.counts is not None:
+        counts = kept.counts.astype(np.int32)
+    columns = kept.columns.astype(np.int32)
+    return Sample(labels, kept.digests, vocabulary.keys, kept.documents, columns, counts)
+
+
+def entries_of(kept: Kept, vocabulary: Vocabulary) -> Entries:
+    """Return the entries of a model's sample."""
+    columns = kept.columns.astype(np.int32)
+    return Entries(len(kept.digests), kept.documents, columns, vocabulary.groups[columns])
+
+
+def take_out(table: CountTable, sample: Sample, weighting: str) -> CountTable:
+    """Return the table without these messages, which were counted in it."""
+    class_of = np.searchsorted(np.array(table.classes, np.str_), sample.labels)
+    # Weights add up in a message over all its tokens, so messages stay together.
+    weights = entry_weights(sample.counts, sample.documents, weighting)
+    column = table.vocabulary.columns(sample.keys)[sample.columns]
+    feature_count = table.feature_count.copy()
+    np.subtract.at(feature_count, (column, class_of[sample.documents]), weights)
+    return CountTable(
+        table.classes,
+        table.class_count - np.bincount(class_of, minlength=len(table.classes)),
+        table.vocabulary,
+        feature_count,
+        table.document_frequency - np.bincount(column, minlength=len(table.vocabulary)),
+    )

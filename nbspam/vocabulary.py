@@ -20,17 +20,18 @@ class Vocabulary:
     blob: Octets  # UTF-8 texts, one behind the other
     offsets: Integers  # (n_features + 1,)
     groups: Octets  # (n_features,) index into the tokenizer's GROUPS
+    n_added: int = 0  # of the tokens: stand behind the others, ascending for themselves
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def columns(self, keys: Keys) -> Integers:
         """Return the column of every key, -1 for those unknown; same shape as keys."""
-        if not len(self.keys):
-            return np.full(len(keys), -1)
-        column = np.searchsorted(self.keys, keys)
-        np.minimum(column, len(self.keys) - 1, out=column)
-        column[self.keys[column] != keys] = -1
+        n_sorted = len(self.keys) - self.n_added
+        column = _find(self.keys[:n_sorted], keys)
+        if self.n_added:
+            added = _find(self.keys[n_sorted:], keys)
+            column[added >= 0] = added[added >= 0] + n_sorted
         return column
 
     def text(self, column: int) -> str:
@@ -44,6 +45,31 @@ class Vocabulary:
         blob = gather_slices(self.blob, self.offsets[:-1][columns], length)
         offsets = np.append(0, np.cumsum(length))
         return Vocabulary(self.keys[columns], blob, offsets, self.groups[columns])
+
+
+def _find(ascending: Keys, keys: Keys) -> Integers:
+    """Return where keys stand, -1 for those that do not; same shape as keys."""
+    if not len(ascending):
+        return np.full(len(keys), -1)
+    column = np.searchsorted(ascending, keys)
+    np.minimum(column, len(ascending) - 1, out=column)
+    column[ascending[column] != keys] = -1
+    return column
+
+
+def with_added(vocabulary: Vocabulary, more: Vocabulary) -> Vocabulary:
+    """Return a vocabulary with tokens it does not have behind its own.
+
+    Unlike `join` this costs no sort and keeps all columns what they are.
+    """
+    offsets = np.asarray(more.offsets, np.int64)[1:] + len(vocabulary.blob)
+    return Vocabulary(
+        np.concatenate([vocabulary.keys, more.keys]),
+        np.concatenate([vocabulary.blob, more.blob]),
+        np.concatenate([vocabulary.offsets, offsets]),
+        np.concatenate([vocabulary.groups, more.groups]),
+        len(more),
+    )
 
 
 def batch_vocabulary(batch: TokenBatch) -> Vocabulary:

@@ -303,3 +303,34 @@ def report_skipped(skipped: Iterable[Any], strict: bool = False, most: int = 5) 
 
 def _reason(failure: Any) -> str:
     return str(failure.reason).removeprefix(f"{failure.name}: ")
+
+
+def today() -> int:
+    """Return the day it is, counted from 1970-01-01."""
+    import time
+
+    return int(time.time() // 86_400)
+
+
+def report_outcome(outcome: Any, model_path: str, as_json: bool) -> int:
+    """Print what became of messages that were to be learned; return the exit status."""
+    report_skipped(outcome.skipped)
+    for note in outcome.notes:
+        warn(note)
+    counts = {
+        "learned": outcome.learned,
+        "already known": outcome.already_known,
+        "moved": outcome.moved,
+        "un-learned": outcome.unlearned,
+        "not known": outcome.unknown,
+        "right already": outcome.passed,
+        "skipped": len(outcome.skipped),
+    }
+    if as_json:
+        skipped = [{"name": s.name, "reason": s.reason} for s in outcome.skipped]
+        names = {name.replace(" ", "_").replace("-", ""): n for name, n in counts.items()}
+        echo_json({"model": model_path, **names, "skipped": skipped, "notes": outcome.notes})
+    else:
+        said = ", ".join(f"{name} {n:,}" for name, n in counts.items() if n)
+        echo_rows([(said or "nothing to do",)])
+    return 1 if outcome.skipped else 0

@@ -22,6 +22,7 @@ from nbspam.commands.shared import (
     settings_for,
     sources_argument,
     strict_option,
+    today,
     training_options,
 )
 
@@ -61,20 +62,22 @@ def command(
     with _progress() as progress:
         training = count_items(items, settings, cores(jobs), progress)
     report_skipped(training.skipped, strict)
-    classifier = train(training, settings)
+    classifier = train(training, settings, today())
     classifier.save(model_path)
     table = classifier.table
     n_docs = {c: int(n) for c, n in zip(table.classes, table.class_count, strict=True)}
     if as_json:
         skipped = [{"name": s.name, "reason": s.reason} for s in training.skipped]
         tokens = len(table.vocabulary)
-        echo_json({"model": model_path, "read": n_docs, "tokens": tokens, "skipped": skipped})
+        facts = {"model": model_path, "read": n_docs, "tokens": tokens, "skipped": skipped}
+        echo_json({**facts, "repeated": training.repeated})
         return
     counts = ", ".join(f"{n:,} {name}" for name, n in n_docs.items())
+    again = f", {training.repeated:,} more than once" if training.repeated else ""
     failed = f", skipped {len(training.skipped):,}" if training.skipped else ""
     echo_rows(
         [
-            (f"read {table.n_docs:,} messages ({counts}){failed}",),
+            (f"read {table.n_docs:,} messages ({counts}){again}{failed}",),
             (f"learned {len(table.vocabulary):,} tokens; model in {model_path}",),
         ]
     )

@@ -1,0 +1,127 @@
+"""Changes to counts: what a journal holds, as a table that is added to a model's.
+
+A change adds a message to one class, takes it from another, or both, so the table's
+numbers have signs.  Readers lay it over a model's counts, which costs no sort and keeps
+all columns; a writer who makes a new model file adds the two.
+
+Secret: how counts and vocabulary take in what is not in the model's file.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nbspam.arrays import Floats, Integers, Keys, Strings
+from nbspam.counts import CountTable, add_tables, entry_weights, without_empty
+from nbspam.journal import Change
+from nbspam.sample import Sample
+from nbspam.tokenizer import gather_slices
+from nbspam.vocabulary import Vocabulary, with_added
+
+
+def signed_table(changes: Sequence[Change], weighting: str) -> CountTable:
+    """Return the sum of changes; its numbers may be negative."""
+    names = {name for c in changes for name in (c.before, c.after)}
+    classes = tuple(sorted(name for name in names if name is not None))
+    keys, column = np.unique(np.concatenate([c.keys for c in changes]), return_inverse=True)
+    documents = np.repeat(np.arange(len(changes)), [len(c.keys) for c in changes])
+    counts = np.concatenate([c.counts for c in changes]).astype(np.int64)
+    weights = entry_weights(counts, documents, weighting)
+    class_count = np.zeros(len(classes))
+    feature_count = np.zeros((len(keys), len(classes)))
+    frequency = np.zeros(len(keys))
+    index: dict[str | None, int] = {None: -1}
+    index.update((name, k) for k, name in enumerate(classes))
+    for sign, label in (
+        (-1, np.array([index[c.before] for c in changes])),
+        (1, np.array([index[c.after] for c in changes])),
+    ):
+        class_count += sign * np.bincount(label[label >= 0], minlength=len(classes))
+        for k in range(len(classes)):
+            of = label[documents] == k
+            feature_count[:, k] += sign * np.bincount(column[of], weights[of], len(keys))
+            frequency += sign * np.bincount(column[of], minlength=len(keys))
+    vocabulary = _vocabulary(changes, keys)
+    return CountTable(classes, class_count, vocabulary, feature_count, frequency.astype(np.int64))
+
+
+def _vocabulary(changes: Sequence[Change], keys: Keys) -> Vocabulary:
+    """Return these keys with the texts that the changes bring; of known tokens, with none."""
+    new_keys = np.concatenate([c.keys[len(c.keys) - len(c.groups) :] for c in changes])
+    lengths = np.concatenate([c.lengths for c in changes]).astype(np.int64)
+    blob = np.concatenate([c.blob for c in changes])
+    starts = np.cumsum(lengths) - lengths
+    found, first = np.unique(new_keys, return_index=True)
+    place = np.searchsorted(keys, found)
+    length = np.zeros(len(keys), np.int64)
+    length[place] = lengths[first]
+    start = np.zeros(len(keys), np.int64)
+    start[place] = starts[first]
+    groups = np.zeros(len(keys), np.uint8)
+    groups[place] = np.concatenate([c.groups for c in changes])[first]
+    offsets = np.append(0, np.cumsum(length))
+    return Vocabulary(keys, gather_slices(blob, start, length), offsets, groups)
+
+
+def added(table: CountTable, change: CountTable) -> CountTable:
+    """Return the table of a new model: the sum, without what no message is left of."""
+    total = add_tables([table, change])
+    return without_empty(
+        CountTable(
+            total.classes,
+            total.class_count,
+            total.vocabulary,
+            _not_negative(total.feature_count),
+            total.document_frequency,
+        )
+    )
+
+
+def overlaid(table: CountTable, change: CountTable) -> CountTable:
+    """Return the same counts with every column of the table where it was.
+
+    Tokens that are new stand behind the others, tokens that no message is left of stay.
+    """
+    index = {name: k for k, name in enumerate(table.classes)}
+    class_count = np.array(table.class_count, np.float64)
+    for name, n in zip(change.classes, change.class_count.tolist(), strict=True):
+        if name in index:
+            class_count[index[name]] += n
+    if not (set(change.classes) <= index.keys() and class_count.all()):
+        return added(table, change)
+    column = table.vocabulary.columns(change.vocabulary.keys)
+    new = np.flatnonzero((column < 0) & (change.document_frequency > 0))
+    known = np.flatnonzero(column >= 0)
+    by_class = np.zeros((len(column), len(index)))
+    by_class[:, [index[name] for name in change.classes]] = change.feature_count
+    feature_count = _with_rows(table.feature_count, by_class, column, known, new)
+    frequency = _with_rows(table.document_frequency, change.document_frequency, column, known, new)
+    vocabulary = with_added(table.vocabulary, change.vocabulary.take(new))
+    return CountTable(table.classes, class_count, vocabulary, feature_count, frequency)
+
+
+def _with_rows(
+    rows: Any, change: Floats | Integers, column: Integers, known: Integers, new: Integers
+) -> Any:
+    """Return rows (n_features, …) with changes of known ones added and new ones behind."""
+    kind = rows.dtype if np.array_equal(change, np.rint(change)) else np.dtype(np.float64)
+    total = np.concatenate([rows.astype(kind, copy=False), change[new].astype(kind)])
+    at = column[known]
+    total[at] = _not_negative(rows[at].astype(np.float64) + change[known])
+    return total
+
+
+def _not_negative(counts: Floats) -> Floats:
+    """Return counts, 0 at least: of a token that was pruned, a model has forgotten some."""
+    return np.maximum(counts, 0)
+
+
+def sample_of_changes(changes: Sequence[Change]) -> Sample:
+    """Return the messages of changes, which must be different ones that were learned."""
+    keys, column = np.unique(np.concatenate([c.keys for c in changes]), return_inverse=True)
+    documents = np.repeat(np.arange(len(changes), dtype=np.int32), [len(c.keys) for c in changes])
+    labels: Strings = np.array([c.after for c in changes], np.str_)
+    digests = np.array([c.digest for c in changes], np.uint64)
+    counts = np.concatenate([c.counts for c in changes]).astype(np.int32)
+    return Sample(labels, digests, keys, documents, column.astype(np.int32), counts)

@@ -1,0 +1,234 @@
+"""The journal beside a model file: what was learned since the file was written.
+
+MODEL.journal begins with the identity of its model; behind it stands one record for every
+change, each with its length and checksum.  A record is on disk before anybody is told of
+it.  What a crash left of a last, half-written record is passed over by readers and cut
+off by the next writer.  A journal that belongs to another model is no journal.
+
+Secret: the bytes of the journal, and how a reader gets model and journal of one moment.
+"""
+
+import os
+import struct
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from nbspam.arrays import Columns, Keys, Octets
+from nbspam.errors import ModelFileError
+from nbspam.modelfile import Identity, Snapshot, adopt, read_snapshot, stamp_of, sync_folder
+
+MAGIC = b"nbspam journal\0\0"
+FORMAT = 1
+_HEADER = struct.Struct("<16sIQII")  # magic, format, length and checksum of the model, crc
+_FRAME = struct.Struct("<II")  # bytes of the record behind it, crc
+_CHANGE = struct.Struct("<QHiiII")  # digest, day, bytes of two names, tokens, new tokens
+_NO_NAME = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One message that moved from a class to a class, or from or to none."""
+
+    digest: int
+    before: str | None  # the class it was learned as until then
+    after: str | None  # and is from then on
+    day: int  # since 1970-01-01
+    keys: Keys  # (n_keys,) of its tokens, those new to the model's file last
+    counts: Columns  # (n_keys,) how often it has them
+    groups: Octets  # (n_new,) of the new tokens
+    lengths: Columns  # (n_new,) of their texts, bytes
+    blob: Octets  # their texts in UTF-8, one behind the other
+
+
+class Journal(NamedTuple):
+    """What a journal holds."""
+
+    changes: list[Change]
+    end: int  # bytes of the file that are whole; behind them stands what a crash left
+    size: int  # bytes of the file
+    owner: (
+        Identity | None
+    )  # the model it belongs to; None: there is none, or no more than its beginning
+
+
+NO_JOURNAL = Journal([], 0, 0, None)
+NOBODY = Identity(0, 0)  # owns a file that is no journal
+
+
+def journal_path(path: str) -> str:
+    """Return where a model's journal is."""
+    return f"{os.path.realpath(path)}.journal"
+
+
+# ---- bytes ----
+
+
+def _header(owner: Identity) -> bytes:
+    head = _HEADER.pack(MAGIC, FORMAT, *owner, 0)[:-4]
+    return head + struct.pack("<I", zlib.crc32(head))
+
+
+def _encode(change: Change) -> bytes:
+    """Return a change as a record."""
+    before, after = (
+        b"" if name is None else name.encode("utf-8", "surrogatepass")
+        for name in (change.before, change.after)
+    )
+    body = b"".join(
+        (
+            _CHANGE.pack(
+                change.digest,
+                change.day,
+                _NO_NAME if change.before is None else len(before),
+                _NO_NAME if change.after is None else len(after),
+                len(change.keys),
+                len(change.groups),
+            ),
+            before,
+            after,
+            change.keys.astype("<u8").tobytes(),
+            change.counts.astype("<u4").tobytes(),
+            change.lengths.astype("<u4").tobytes(),
+            change.groups.tobytes(),
+            change.blob.tobytes(),
+        )
+    )
+    return _FRAME.pack(len(body), zlib.crc32(body)) + body
+
+
+def _decode(body: bytes) -> Change:
+    """Return the change in a record whose checksum was right; raises ValueError."""
+    digest, day, *names, n_keys, n_new = _CHANGE.unpack_from(body)
+    at = _CHANGE.size
+    classes: list[str | None] = []
+    for length in names:
+        classes.append(None)
+        if length != _NO_NAME:
+            classes[-1] = body[at : at + length].decode("utf-8", "surrogatepass")
+            at += length
+    arrays = []
+    for kind, n in (("<u8", n_keys), ("<u4", n_keys), ("<u4", n_new), ("u1", n_new), ("u1", -1)):
+        arrays.append(np.frombuffer(body, kind, n, at))
+        at += arrays[-1].nbytes
+    keys, counts, lengths, groups, blob = arrays
+    return Change(digest, classes[0], classes[1], day, keys, counts, groups, lengths, blob)
+
+
+def owner_of(head: bytes) -> Identity | None:
+    """Return the model that a journal's first bytes name; None where a crash cut them off."""
+    if len(head) < _HEADER.size:
+        return None
+    magic, version, length, checksum, _ = _HEADER.unpack_from(head)
+    owner = Identity(length, checksum)
+    is_ours = magic == MAGIC and version == FORMAT and head[: _HEADER.size] == _header(owner)
+    return owner if is_ours else NOBODY
+
+
+def parse(data: bytes) -> tuple[list[Change], int]:
+    """Return the changes that bytes behind the header hold, and where the last whole one ends."""
+    changes = []
+    end = 0
+    while end + _FRAME.size <= len(data):
+        size, crc = _FRAME.unpack_from(data, end)
+        body = data[end + _FRAME.size : end + _FRAME.size + size]
+        if len(body) != size or zlib.crc32(body) != crc:
+            break
+        try:
+            changes.append(_decode(body))
+        except (struct.error, ValueError):
+            break
+        end += _FRAME.size + size
+    return changes, end
+
+
+# ---- files ----
+
+
+def read_journal(path: str, start: int = 0) -> Journal:
+    """Return what the journal of a model holds from byte `start` on, whosever it is."""
+    try:
+        with open(journal_path(path), "rb") as file:
+            owner = owner_of(file.read(_HEADER.size))
+            if owner is None or owner == NOBODY:
+                return Journal([], 0, os.fstat(file.fileno()).st_size, owner)
+            start = max(start, _HEADER.size)
+            file.seek(start)
+            data = file.read()
+    except FileNotFoundError:
+        return NO_JOURNAL
+    except OSError as error:
+        raise ModelFileError(
+            f"{journal_path(path)}: cannot read the model's journal: {error.strerror};"
+            " make it readable, or move it away to go without what it holds"
+        ) from error
+    changes, end = parse(data)
+    return Journal(changes, start + end, start + len(data), owner)
+
+
+def read_model(path: str) -> tuple[Snapshot, Journal]:
+    """Return model and journal as they were at one moment; never waits for a writer.
+
+    A writer may replace the model, and take its journal away, between two looks: then
+    they are looked at again.  A journal of another model comes as one without changes.
+    """
+    while True:
+        snapshot = read_snapshot(path)
+        journal = read_journal(path)
+        if stamp_of(path) == snapshot.stamp:
+            if journal.owner != snapshot.identity:
+                journal = journal._replace(changes=[], end=0)
+            return snapshot, journal
+
+
+def append(path: str, owner: Identity, changes: Iterable[Change], end: int) -> int:
+    """Put changes behind byte `end` of a journal, on disk; return the new end.
+
+    For the one who holds the model's lock.  If it fails, with OSError, nothing was added.
+    """
+    name = journal_path(path)
+    data = b"".join(map(_encode, changes))
+    if not end:
+        data = _header(owner) + data
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        if not end:
+            adopt(descriptor, os.path.realpath(path))
+        os.ftruncate(descriptor, end)
+        try:
+            _write_at(descriptor, data, end)
+            os.fsync(descriptor)
+        except OSError:
+            os.ftruncate(descriptor, end)
+            raise
+    finally:
+        os.close(descriptor)
+    if not end:
+        sync_folder(os.path.dirname(name))
+    return end + len(data)
+
+
+def _write_at(descriptor: int, data: bytes, at: int) -> None:
+    os.lseek(descriptor, at, os.SEEK_SET)
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def remove_journal(path: str) -> None:
+    """Take a model's journal away: the model holds all of it, or is another."""
+    try:
+        os.unlink(journal_path(path))
+    except FileNotFoundError:
+        return
+    sync_folder(os.path.dirname(journal_path(path)))
+
+
+def set_journal_aside(path: str, owner: Identity) -> str:
+    """Give the journal of another model another name, and return that; nothing is lost."""
+    name = f"{journal_path(path)}.{owner.length:x}-{owner.checksum:08x}"
+    os.replace(journal_path(path), name)
+    return name

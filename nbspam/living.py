@@ -1,0 +1,383 @@
+"""A model that lives: it learns on, un-learns, and moves what it learned wrongly.
+
+A change is decided under the model's lock, by the ledger; put on disk in the journal; and
+only then told of.  When the journal has grown, a new model file takes it in: that is the
+model that would have been trained on the same messages at once.
+
+Secret: what a change is, and when the model's file is written anew.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from nbspam.arrays import Columns, Keys, Octets
+from nbspam.changes import added, sample_of_changes, signed_table
+from nbspam.classifier import Classifier, Memory, classifier_of, posterior, with_changes, write
+from nbspam.counts import PRESENCE
+from nbspam.errors import ModelFileError, NbspamError, NotTrainedError
+from nbspam.journal import (
+    Change,
+    Journal,
+    append,
+    read_journal,
+    read_model,
+    remove_journal,
+    set_journal_aside,
+)
+from nbspam.ledger import ledger_of
+from nbspam.modelfile import locked, stamp_of, unwritable
+from nbspam.parallel import ordered_map
+from nbspam.progressive import MARGIN
+from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_to_learn
+from nbspam.sample import keep, sample_of, thin
+from nbspam.settings import Settings
+from nbspam.sources import Item, Skipped, chunks
+from nbspam.tokenizer import tokenize
+from nbspam.training import derive
+
+POLICIES = ("everything", "error", "near")
+# The journal is taken in when it is so large a part of the model: reading a journal then
+# stays cheap, and all writing together is some eight times what was learned.
+_SHARE = 8
+_MIN_JOURNAL, _MAX_JOURNAL = 64 << 10, 2 << 20  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of the messages."""
+
+    learned: int = 0
+    already_known: int = 0  # learned before, as the same class: nothing changed
+    moved: int = 0  # learned before, as another class
+    unlearned: int = 0
+    unknown: int = 0  # to be un-learned, but never learned
+    passed: int = 0  # right already, and so not learned, as the policy says
+    skipped: tuple[Skipped, ...] = ()
+    notes: tuple[str, ...] = ()  # what the model's owner should know
+
+    def __add__(self, other: "Outcome") -> "Outcome":
+        names = [field.name for field in fields(self)]
+        return Outcome(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+
+def learn(
+    path: str, items: Iterable[Item], *, day: int, policy: str = "everything", jobs: int = 1
+) -> Outcome:
+    """Learn labelled items; what is returned is on disk.  Raises NbspamError.
+
+    path: of the model's file.  day: today, counted from 1970-01-01.  policy: learn every
+    message; or those that the model gets wrong (error); or those and the near misses.
+    """
+    return Living(path).learn(items, day=day, policy=policy, jobs=jobs)
+
+
+def unlearn(path: str, items: Iterable[Item], *, day: int, jobs: int = 1) -> Outcome:
+    """Take messages out of the model, whatever class they were learned as."""
+    return Living(path).unlearn(items, day=day, jobs=jobs)
+
+
+def relabel(path: str, items: Iterable[Item], to: str, *, day: int, jobs: int = 1) -> Outcome:
+    """Move messages to a class; what was never learned is learned as that."""
+    return Living(path).learn((replace(item, label=to) for item in items), day=day, jobs=jobs)
+
+
+class _Reading(NamedTuple):
+    """What a worker process returns of a message."""
+
+    label: str
+    digest: int
+    keys: Keys
+    counts: Columns
+    groups: Octets
+    blob: Octets
+    lengths: Columns
+
+
+class Living:
+    """A model file and its journal, held by one process beside others that use them."""
+
+    _current: Classifier | None
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._load()
+
+    @property
+    def settings(self) -> Settings:
+        """How the model reads its messages."""
+        return self._base.settings
+
+    def classifier(self) -> Classifier:
+        """Return the classifier that knows all that was learned until now, by anybody."""
+        self._refresh()
+        if self._current is None:
+            self._current = with_changes(self._base, self._changes)
+        return self._current
+
+    def whole(self) -> Classifier:
+        """Return the classifier that a model file written now would hold."""
+        self._refresh()
+        return compacted(self._base, self._changes) if self._changes else self._base
+
+    def learn(
+        self, items: Iterable[Item], *, day: int, policy: str = "everything", jobs: int = 1
+    ) -> Outcome:
+        """Learn labelled items; see `learn`."""
+        if policy == "everything":
+            return self._change(items, day, jobs)
+        outcome = Outcome()
+        for item in items:
+            needed = item.label is None or self._needs(item, policy)
+            outcome += self._change([item], day, 1) if needed else Outcome(passed=1)
+        return outcome
+
+    def unlearn(self, items: Iterable[Item], *, day: int, jobs: int = 1) -> Outcome:
+        """Take messages out of the model; see `unlearn`."""
+        return self._change((replace(item, label="") for item in items), day, jobs, to_none=True)
+
+    # ---- what to change ----
+
+    def _needs(self, item: Item, policy: str) -> bool:
+        """Return whether a message is to be learned, by what the model makes of it now."""
+        classifier = self.classifier()
+        (answer,) = classifier.answers([item])
+        if isinstance(answer, Skipped):
+            return True  # who learns it says why it cannot be read
+        classes = classifier.classes
+        if item.label not in classes:
+            return True
+        probability = posterior(answer.joint[None])[0]
+        truth = probability[classes.index(item.label)]
+        return bool(truth < (probability.max() if policy == "error" else 0.5 + MARGIN))
+
+    def _change(
+        self, items: Iterable[Item], day: int, jobs: int, to_none: bool = False
+    ) -> Outcome:
+        outcome = Outcome()
+        work = partial(_read_chunk, self.settings)
+        for readings, skipped in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
+            outcome += self._commit(readings, day, to_none) + Outcome(skipped=tuple(skipped))
+        return outcome
+
+    def _commit(self, readings: Sequence[_Reading], day: int, to_none: bool) -> Outcome:
+        """Decide and write the changes that messages make; on return they are on disk."""
+        if not readings:
+            return Outcome()
+        with locked(self.path):
+            self._refresh()
+            changes, outcome = self._decide(readings, day, to_none)
+            if changes:
+                self._check_classes(changes)
+                outcome += self._append(changes)
+                if self._pays():
+                    outcome += self._compact()
+        return outcome
+
+    def _decide(
+        self, readings: Sequence[_Reading], day: int, to_none: bool
+    ) -> tuple[list[Change], Outcome]:
+        """Return the changes that messages make, and what becomes of each."""
+        changes: list[Change] = []
+        outcome = Outcome()
+        now: dict[int, str | None] = {}
+        for reading in readings:
+            digest = reading.digest
+            before = now[digest] if digest in now else self._label(digest)
+            after = None if to_none else reading.label
+            if before == after:
+                outcome += Outcome(unknown=1) if to_none else Outcome(already_known=1)
+                continue
+            now[digest] = after
+            changes.append(self._change_of(reading, before, after, day))
+            if to_none:
+                outcome += Outcome(unlearned=1)
+            else:
+                outcome += Outcome(learned=1) if before is None else Outcome(moved=1)
+        return changes, outcome
+
+    def _change_of(
+        self, reading: _Reading, before: str | None, after: str | None, day: int
+    ) -> Change:
+        """Return a change; only what the model's file does not know is spelt out."""
+        is_new = self._base.table.vocabulary.columns(reading.keys) < 0
+        keys = np.concatenate([reading.keys[~is_new], reading.keys[is_new]])
+        counts = np.concatenate([reading.counts[~is_new], reading.counts[is_new]])
+        return Change(
+            reading.digest,
+            before,
+            after,
+            day,
+            keys,
+            counts,
+            reading.groups[is_new],
+            reading.lengths[is_new],
+            reading.blob[np.repeat(is_new, reading.lengths)],
+        )
+
+    def _label(self, digest: int) -> str | None:
+        """Return the class a message was learned as, or None."""
+        if digest in self._known:
+            return self._known[digest]
+        ledger = self._memory.ledger
+        (place,) = ledger.find(np.array([digest], np.uint64)).tolist()
+        return None if place < 0 else self._base.classes[int(ledger.labels[place])]
+
+    def _check_classes(self, changes: Sequence[Change]) -> None:
+        """Raise NotTrainedError if fewer than two classes would be left."""
+        counts = dict(zip(self._base.classes, self._base.table.class_count.tolist(), strict=True))
+        for change in [*self._changes, *changes]:
+            for name, n in ((change.before, -1), (change.after, 1)):
+                if name is not None:
+                    counts[name] = counts.get(name, 0) + n
+        left = sorted(name for name, n in counts.items() if n)
+        if len(left) < 2:
+            raise NotTrainedError(
+                f"{self.path}: only the class {', '.join(left) or 'none'} would be left, and a"
+                " classifier needs two; train a new model instead"
+            )
+        self._has_new_classes = tuple(left) != self._base.classes
+
+    # ---- the files ----
+
+    def _load(self) -> None:
+        snapshot, journal = read_model(self.path)
+        self._base = classifier_of(self.path, snapshot.state)
+        if self._base.memory is None:
+            raise ModelFileError(
+                f"{self.path}: written before models could learn on; train it anew"
+            )
+        self._memory: Memory = self._base.memory
+        self._identity, self._stamp = snapshot.identity, snapshot.stamp
+        self._changes: list[Change] = []
+        self._known: dict[int, str | None] = {}
+        self._has_new_classes = False
+        self._current = None
+        self._take_in(journal)
+
+    def _take_in(self, journal: Journal) -> None:
+        """Note what a journal holds beyond what was known."""
+        self._end = journal.end
+        if journal.changes:
+            self._changes += journal.changes
+            self._known.update((change.digest, change.after) for change in journal.changes)
+            self._current = None
+
+    def _refresh(self) -> None:
+        """Take in what others have learned since."""
+        if stamp_of(self.path) == self._stamp:
+            journal = read_journal(self.path, self._end)
+            if journal.owner == self._identity and journal.size >= self._end:
+                self._take_in(journal)
+                return
+            if not self._end and stamp_of(self.path) == self._stamp:
+                return  # no journal, or another model's
+        self._load()
+
+    def _append(self, changes: list[Change]) -> Outcome:
+        """Put changes on disk; if there is another model's journal, out of its way first."""
+        outcome = Outcome() if self._end else self._clear_away()
+        try:
+            end = append(self.path, self._identity, changes, self._end)
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+        self._take_in(Journal(changes, end, end, self._identity))
+        return outcome
+
+    def _clear_away(self) -> Outcome:
+        """Take away a journal that is not this model's, without losing anything."""
+        journal = read_journal(self.path)
+        if journal.owner is None:
+            return Outcome()
+        last = {change.digest: change.after for change in journal.changes}
+        try:
+            if last and all(self._label(digest) == after for digest, after in last.items()):
+                remove_journal(self.path)  # all of it is in the model: a crash left it behind
+                return Outcome()
+            aside = set_journal_aside(self.path, journal.owner)
+        except OSError as error:
+            raise unwritable(self.path, error) from error
+        note = f"{aside}: the journal of another model, moved out of the way; not learned from"
+        return Outcome(notes=(note,))
+
+    def _pays(self) -> bool:
+        """Return whether to write the model's file anew."""
+        limit = min(max(self._identity.length // _SHARE, _MIN_JOURNAL), _MAX_JOURNAL)
+        return self._has_new_classes or self._end > limit
+
+    def _compact(self) -> Outcome:
+        """Write a model file that holds the journal's changes, and take the journal away.
+
+        A failure costs nothing: the journal has everything still.
+        """
+        try:
+            write(self.path, compacted(self._base, self._changes))
+        except NbspamError as error:
+            return Outcome(notes=(f"the journal is kept as it is: {error}",))
+        self._load()
+        return Outcome()
+
+
+def compacted(base: Classifier, changes: Sequence[Change]) -> Classifier:
+    """Return the classifier trained on a model's messages with some changes made."""
+    assert base.memory is not None
+    memory, settings = base.memory, base.settings
+    table = added(base.table, signed_table(changes, settings.weighting))
+    last = {change.digest: change for change in changes}
+    touched = np.array(list(last), np.uint64)
+    learned = [change for change in last.values() if change.after is not None]
+
+    ledger, classes = memory.ledger, np.array(base.classes, np.str_)
+    stays = ~np.isin(ledger.digests, touched)
+    names = [classes[ledger.labels[stays]], np.array([c.after for c in learned], np.str_)]
+    digests = [ledger.digests[stays], np.array([c.digest for c in learned], np.uint64)]
+    days = [ledger.days[stays], np.array([c.day for c in learned], np.uint16)]
+
+    kept = memory.sample
+    labels = classes[ledger.labels[ledger.find(kept.digests)]]
+    old = sample_of(kept, labels, base.table.vocabulary)
+    old = old.take(~np.isin(kept.digests, touched))
+    samples, bits = thin([old, *([sample_of_changes(learned)] if learned else [])], kept.bits)
+
+    last_seen = np.zeros(len(table.vocabulary), np.uint16)
+    for keys, seen in [
+        (base.table.vocabulary.keys, memory.last_seen),
+        *(
+            (c.keys, np.full(len(c.keys), c.day, np.uint16))
+            for c in changes
+            if c.after is not None
+        ),
+    ]:
+        column = table.vocabulary.columns(keys)
+        known = column >= 0
+        last_seen[column[known]] = np.maximum(last_seen[column[known]], seen[known])
+
+    return derive(
+        table,
+        Memory(
+            ledger_of(
+                np.concatenate(digests), np.concatenate(names), np.concatenate(days), table.classes
+            ),
+            keep(samples, bits, table.vocabulary, settings.weighting != PRESENCE),
+            last_seen,
+        ),
+        settings,
+    )
+
+
+def _read_chunk(settings: Settings, items: list[Item]) -> tuple[list[_Reading], list[Skipped]]:
+    """Return what is learned of one chunk of items: what a worker process does."""
+    read, messages, digests, skipped = read_to_learn(items, settings)
+    readings = []
+    for item, message, digest in zip(read, messages, digests, strict=True):
+        batch = tokenize([message], settings.tokens)
+        blob, offsets = batch.texts()
+        lengths = np.diff(offsets).astype(np.uint32)
+        counts = batch.counts.astype(np.uint32)
+        readings.append(
+            _Reading(str(item.label), digest, batch.keys, counts, batch.groups, blob, lengths)
+        )
+    return readings, skipped

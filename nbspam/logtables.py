@@ -1,0 +1,34 @@
+"""Counts to log-probability tables, by the model that the settings name.
+
+Secret: which estimator that is, and what it is asked with.
+"""
+
+from importlib import import_module
+
+import numpy as np
+
+from nbspam.arrays import Floats
+from nbspam.counts import CountTable
+from nbspam.errors import UsageError
+from nbspam.settings import Settings
+
+
+def log_tables(table: CountTable, settings: Settings) -> tuple[Floats, Floats]:
+    """Return intercept (n_classes,) and weight (n_features, n_classes) of the model."""
+    module = import_module(f"nbspam.models.{settings.model}")
+    model_class = getattr(module, f"{settings.model.capitalize()}NB")
+    prior = settings.class_prior
+    model = model_class.from_counts(
+        table.class_count,
+        table.feature_count.T,
+        np.array(table.classes),
+        alpha=settings.alpha,
+        class_prior=prior if isinstance(prior, str) else np.array(prior),
+    )
+    tables = model.tables()
+    if np.isposinf(tables.weight).any():
+        raise UsageError(
+            "--alpha 0: a token stands in every message of a class, which makes a message"
+            " without it impossible; give a small number, such as 1e-6"
+        )
+    return tables.intercept, tables.weight
