@@ -37,35 +37,18 @@ from nbspam.training import derive
 
 _TOTAL = b".MSG_COUNT"
 _THEIRS = {"subject": "subj", "return-path": "rtrn", "received": "rcvd"}
-_SAME = frozenset(
-    [
-        "body",
-        "from",
-        "to",
-        "mime",
-        "url",
-        "nested",
-        "hidden",
-        "alt",
-        "html",
-        "filename",
-        "defect",
-        "header",
-        "mailer",
-        "list",
-        "date",
-        "message-id",
-        "reply-to",
-    ]
-)
+_CONTENT = (BODY, "url", "nested", "hidden", "alt", "html", "filename", "defect")
+_HEADERS = ("from", "to", "mime", "header", "mailer", "list", "date", "message-id", "reply-to")
 # One tag for all headers they have none for.  E-050: all of ours that can hold such words
 # but dates, whose numbers are not what they kept.
 _HEAD = ("header", "mailer", "list", "message-id", "reply-to", "mime")
 _OURS: dict[str, tuple[str, ...]] = {
     **{theirs: (ours,) for ours, theirs in _THEIRS.items()},
-    **{origin: (origin,) for origin in _SAME},
+    **{origin: (origin,) for origin in (*_CONTENT, *_HEADERS)},
     "head": _HEAD,
 }
+_TOKENS = PRESETS["mail"].tokens
+_CUT = _TOKENS.table()
 _MAX_COUNT = 1 << 32
 _EPOCH = date(1970, 1, 1).toordinal()
 
@@ -161,10 +144,9 @@ def _tokens_of(spelling: bytes) -> list[Token]:
     origins = _OURS.get(tag.decode("latin-1")) if colon else None
     if origins is None:
         origins, text = (BODY,), spelling
-    settings = PRESETS["mail"].tokens
     text = normalize(to_utf8(text, None)[0])[0]
-    parts = [part.translate(settings.table()).split(b"\0") for part in text.split(b"*")]
-    words = [word for part in parts for word in part if 0 < len(word) <= settings.max_length]
+    parts = [part.translate(_CUT).split(b"\0") for part in text.split(b"*")]
+    words = [word for part in parts for word in part if 0 < len(word) <= _TOKENS.max_length]
     if len(parts) == len(words) == 2:
         return [Token(pair_origin(origin), b" ".join(words)) for origin in origins]
     return [Token(origin, word) for origin in origins for word in dict.fromkeys(words)]
@@ -195,6 +177,6 @@ def _classifier(total: Counts, found: dict[Token, tuple[Counts, int]]) -> Classi
         Kept(0, nothing, np.zeros(1, np.uint32), np.empty(0, np.uint32), None),
         np.array([day for _, day in rows], np.uint16),
     )
-    settings = PRESETS["mail"]
-    pairs = any(group == GROUPS.index("pairs") for group in groups)
-    return derive(table, memory, replace(settings, tokens=replace(settings.tokens, pairs=pairs)))
+    has_pairs = GROUPS.index("pairs") in groups
+    settings = replace(PRESETS["mail"], tokens=replace(_TOKENS, pairs=has_pairs))
+    return derive(table, memory, settings)

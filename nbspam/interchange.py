@@ -28,6 +28,7 @@ from nbspam.training import derive
 from nbspam.vocabulary import Vocabulary
 
 FORMAT = 1
+_GROUP_NUMBER = {name: number for number, name in enumerate(GROUPS)}
 _EPOCH = date(1970, 1, 1).toordinal()
 _MAX_DAY = (1 << 16) - 1
 _MAX_COUNT = 2.0**53  # whole numbers above are not exact
@@ -155,6 +156,7 @@ class _Loader:
         self.classes = tuple(_text(name) for name in header["classes"])
         if list(self.classes) != sorted(self.classes):
             raise ValueError("classes are not sorted")
+        self.class_number = {name: k for k, name in enumerate(self.classes)}
         self.class_count = [_number(n) for n in header["classes"].values()]
         self.bits = _whole(header["sample_bits"], 63)
         self.texts: list[bytes] = []
@@ -175,7 +177,7 @@ class _Loader:
         unknown = line["count"].keys() - set(self.classes)
         if unknown:
             raise ValueError(f"a count of {unknown.pop()!r}, which is no class of the first line")
-        self.groups.append(GROUPS.index(line["group"]))
+        self.groups.append(_GROUP_NUMBER[line["group"]])
         self.counts.append([_number(line["count"].get(name, 0)) for name in self.classes])
         self.documents.append(_whole(line["documents"], int(_MAX_COUNT)))
         self.seen.append(_day(line["seen"]))
@@ -185,7 +187,7 @@ class _Loader:
     def add_message(self, line: Line) -> None:
         """Take in the line of a message."""
         digest = _whole(int(_text(line["message"]), 16), 2**64 - 1)
-        self.messages.append((digest, self.classes.index(line["class"]), _day(line["day"])))
+        self.messages.append((digest, self.class_number[line["class"]], _day(line["day"])))
         if "tokens" in line:
             columns = [_whole(column, 2**32 - 1) for column in line["tokens"]]
             times = [_whole(n, 2**32 - 1) for n in line.get("times", ())]
