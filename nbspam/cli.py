@@ -33,6 +33,7 @@ COMMANDS = (
     "dump",
     "load",
     "filter",
+    "sort",
 )
 # What these options say when anything at all goes wrong: bogofilter's contract, and the
 # EX_TEMPFAIL of those who deliver mail, who then try again later.

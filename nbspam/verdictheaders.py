@@ -37,6 +37,7 @@ class Wanted:
     spam_status: bool = False
     subject_tag: str | None = None
     explain: bool = False
+    sure: float | None = None  # learned too, if a class is so probable
 
     @property
     def names(self) -> list[str]:
@@ -61,7 +62,7 @@ def judged(
         ("--subject-tag", tag),
     ):
         if is_given:
-            _check_labels(option, (*classifier.classes, *rule.actions))
+            check_labels(option, (*classifier.classes, *rule.actions))
     message = read_message(Item("-", None, data), classifier.settings)
     verdict = _verdict(classifier, rule, message)
     headers = [_verdict_header(verdict)]
@@ -70,7 +71,8 @@ def judged(
     if wanted.bogosity:
         headers.append(_bogosity_header(verdict))
     if wanted.spam_status:
-        headers += _spam_headers(verdict, rule)
+        learned = None if wanted.sure is None else sure_label(verdict, wanted.sure)
+        headers += _spam_headers(verdict, rule, learned or "no")
     tag = tag if verdict.label == "spam" else b""
     return verdict, with_headers(data, headers, wanted.names, tag, whole)
 
@@ -104,14 +106,20 @@ def _bogosity_header(verdict: Verdict) -> Header:
     )
 
 
-def _spam_headers(verdict: Verdict, rule: Rule) -> list[Header]:
+def sure_label(verdict: Verdict, sure: float) -> str | None:
+    """Return the class that is at least so probable, if there is one."""
+    label, probability = max(verdict.posterior.items(), key=lambda pair: pair[1])
+    return label if probability >= sure else None
+
+
+def _spam_headers(verdict: Verdict, rule: Rule, learned: str) -> list[Header]:
     """Return the headers that SpamAssassin writes; unsure is no spam."""
     is_spam = verdict.label == "spam"
     spam = verdict.posterior["spam"]
     bayes = _BAYES[bisect_right(_BAYES_FROM, spam)]
     status = (
         f"{'Yes' if is_spam else 'No'}, score={_score(spam, is_spam, rule):.1f}"
-        f" required={_REQUIRED:.1f} tests=BAYES_{bayes} autolearn=no version={__version__}"
+        f" required={_REQUIRED:.1f} tests=BAYES_{bayes} autolearn={learned} version={__version__}"
     )
     return [(SPAM_FLAG, "YES")] * is_spam + [(SPAM_STATUS, status)]
 
@@ -129,7 +137,7 @@ def _log_odds(probability: float) -> float:
     return log(clipped / (1 - clipped))
 
 
-def _check_labels(option: str, labels: tuple[str, ...]) -> None:
+def check_labels(option: str, labels: tuple[str, ...]) -> None:
     """Raise UsageError unless all labels are ham, spam and unsure."""
     if not set(labels) <= {*HAM_AND_SPAM, UNSURE}:
         raise UsageError(

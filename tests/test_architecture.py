@@ -57,6 +57,8 @@ RANK = {
     "explanation": 10,
     "verdictheaders": 11,
     "interchange": 11,
+    "maildir": 2,
+    "sorting": 12,
     "bogoutil": 12,
     "textmodel": 13,
     "validation": 11,
@@ -76,6 +78,7 @@ RANK = {
     "commands.dump": 14,
     "commands.load": 14,
     "commands.filter": 14,
+    "commands.sort": 14,
     "cli": 15,
 }
 ONLY_IN = {

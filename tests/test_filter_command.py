@@ -104,6 +104,35 @@ def test_closed_streams_are_a_failure_in_one_line(trained):
     )
 
 
+def test_what_is_sure_enough_may_be_learned(nbspam, trained):
+    message = SPAM + b"more\n"
+    learn = ("filter", "--learn", "confident", "--spam-status")
+
+    out = nbspam(*learn, "--sure", "1", stdin=message)[1]
+    assert "autolearn=no" in out
+    assert nbspam("update", "--spam", "-", stdin=message)[1] == "learned 1\n"
+    nbspam("unlearn", "-", stdin=message)
+
+    status, out, err = nbspam(*learn, "--sure", ".6", stdin=message)
+    assert (status, err) == (0, "")
+    assert "autolearn=spam" in out
+    assert nbspam("update", "--spam", "-", stdin=message)[1] == "already known 1\n"
+
+
+def test_failing_to_learn_takes_nothing_back(nbspam, trained, monkeypatch):
+    from nbspam import living
+    from nbspam.errors import ModelFileError
+
+    def refuse(*arguments, **options):
+        raise ModelFileError("m: full")
+
+    monkeypatch.setattr(living, "learn", refuse)
+    status, out, err = nbspam("filter", "--learn", "confident", "--sure", ".6", stdin=SPAM)
+
+    assert (status, err) == (0, "nbspam: the message is through, and was not learned: m: full\n")
+    assert out.endswith(SPAM.decode())
+
+
 def test_the_filter_imports_no_more_than_a_message_needs(trained):
     script = (
         "import sys\nfrom nbspam.cli import exit_status\n"
