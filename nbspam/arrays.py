@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
     Integers32 = NDArray[np.int32]
     Columns = NDArray[np.uint32]
-    Indices = Integers | Integers32 | Columns | NDArray[np.uint16]
+    Indices = Integers | Integers32 | Columns | NDArray[np.uint16] | NDArray[np.uint8]
     Floats = NDArray[np.float64]
     Floats32 = NDArray[np.float32]
     Booleans = NDArray[np.bool_]

@@ -14,12 +14,13 @@ from datetime import date
 import numpy as np
 
 from nbspam.charsets import to_utf8
-from nbspam.classifier import Classifier, Memory
+from nbspam.classifier import Classifier
 from nbspam.counts import CountTable
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.errors import InputError, UsageError
 from nbspam.interchange import vocabulary_of
 from nbspam.ledger import Ledger
+from nbspam.memory import Memory
 from nbspam.normalize import normalize
 from nbspam.sample import Kept
 from nbspam.settings import PRESETS

@@ -60,7 +60,7 @@ def _vocabulary(changes: Sequence[Change], keys: Keys) -> Vocabulary:
     start[place] = starts[first]
     groups = np.zeros(len(keys), np.uint8)
     groups[place] = np.concatenate([c.groups for c in changes])[first]
-    offsets = np.append(0, np.cumsum(length))
+    offsets = np.append(0, np.cumsum(length, dtype=np.int64))
     return Vocabulary(keys, gather_slices(blob, start, length), offsets, groups)
 
 
@@ -119,9 +119,14 @@ def _not_negative(counts: Floats) -> Floats:
 
 def sample_of_changes(changes: Sequence[Change]) -> Sample:
     """Return the messages of changes, which must be different ones that were learned."""
-    keys, column = np.unique(np.concatenate([c.keys for c in changes]), return_inverse=True)
-    documents = np.repeat(np.arange(len(changes), dtype=np.int32), [len(c.keys) for c in changes])
+    keys, column = np.unique(_all([c.keys for c in changes], np.uint64), return_inverse=True)
+    lengths = np.array([len(c.keys) for c in changes], np.int64)
+    documents = np.repeat(np.arange(len(changes), dtype=np.int32), lengths)
     labels: Strings = np.array([c.after for c in changes], np.str_)
     digests = np.array([c.digest for c in changes], np.uint64)
-    counts = np.concatenate([c.counts for c in changes]).astype(np.int32)
+    counts = _all([c.counts for c in changes], np.int32)
     return Sample(labels, digests, keys, documents, column.astype(np.int32), counts)
+
+
+def _all(arrays: Sequence[Any], kind: Any) -> Any:
+    return np.concatenate([np.empty(0, kind), *arrays]).astype(kind)

@@ -13,20 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam import __version__
-from nbspam.arrays import Days, Floats, Integers
+from nbspam.arrays import Floats, Integers
 from nbspam.changes import overlaid, signed_table
 from nbspam.combining import Combination, Entries, log_odds, scores
 from nbspam.counts import CountTable, entry_weights
 from nbspam.decision import Rule, default_rule
 from nbspam.errors import ModelFileError
 from nbspam.journal import Change, read_model, remove_journal
-from nbspam.ledger import Ledger
 from nbspam.logtables import log_tables
+from nbspam.memory import Memory, memory_from_dict, memory_to_dict
 from nbspam.message import Message
 from nbspam.modelfile import State, locked, save_state
 from nbspam.parallel import ordered_map
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_message, read_messages
-from nbspam.sample import Kept
 from nbspam.settings import Settings, settings_from_dict
 from nbspam.sources import Item, Skipped, chunks
 from nbspam.tokenizer import TokenBatch, batches, reference_tokens, tokenize
@@ -64,15 +63,6 @@ class Known(NamedTuple):
     rows: Integers  # (nnz,) index into columns
     documents: Integers  # (nnz,)
     counts: Integers  # (nnz,)
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    """What a model must remember besides its counts, to learn on."""
-
-    ledger: Ledger
-    sample: Kept
-    last_seen: Days  # (n_features,) on which each token was learned last, since 1970-01-01
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,25 +210,10 @@ def write(path: str, classifier: Classifier) -> None:
         "weight": classifier.weight,
         "worth": None if combination is None else combination.worth,
         "correction": None if combination is None else combination.correction,
-        "memory": None if memory is None else _memory_state(memory),
+        "memory": None if memory is None else memory_to_dict(memory),
     }
     save_state(path, state)
     remove_journal(path)
-
-
-def _memory_state(memory: Memory) -> State:
-    ledger, sample = memory.ledger, memory.sample
-    return {
-        "digest": ledger.digests,
-        "label": ledger.labels,
-        "day": ledger.days,
-        "last_seen": memory.last_seen,
-        "sample_bits": sample.bits,
-        "sample_digest": sample.digests,
-        "sample_offsets": sample.offsets,
-        "sample_column": sample.columns,
-        "sample_count": sample.counts,
-    }
 
 
 def load(path: str) -> Classifier:
@@ -299,29 +274,10 @@ def _from_state(state: State) -> Classifier:
         combination = Combination(state["worth"], state["correction"])
         if combination.correction.shape != shape[:1] or shape[1] != 2:
             raise ValueError("its corrections do not fit its tables")
-    memory = _memory_from(state["memory"], table) if state.get("memory") else None
+    memory = memory_from_dict(state["memory"], len(vocabulary)) if state.get("memory") else None
     settings = settings_from_dict(state["settings"])
     tables = state["intercept"], state["weight"]
     return Classifier(settings, table, *tables, combination, memory)
-
-
-def _memory_from(state: State, table: CountTable) -> Memory:
-    ledger = Ledger(state["digest"], state["label"], state["day"])
-    sample = Kept(
-        state["sample_bits"],
-        state["sample_digest"],
-        state["sample_offsets"],
-        state["sample_column"],
-        state["sample_count"],
-    )
-    if not (
-        len(ledger.digests) == len(ledger.labels) == len(ledger.days)
-        and state["last_seen"].shape == (len(table.vocabulary),)
-        and len(sample.offsets) == len(sample.digests) + 1
-        and sample.offsets[-1] == len(sample.columns)
-    ):
-        raise ValueError("its ledger and sample do not fit")
-    return Memory(ledger, sample, state["last_seen"])
 
 
 def _verdict_chunk(

@@ -133,7 +133,7 @@ def without_empty(table: CountTable) -> CountTable:
         tuple(table.classes[k] for k in classes.tolist()),
         table.class_count[classes],
         table.vocabulary,
-        table.feature_count[:, classes],
+        np.ascontiguousarray(table.feature_count[:, classes]),  # one layout, one file
         table.document_frequency,
     )
 

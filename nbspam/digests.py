@@ -9,57 +9,94 @@ Secret: what makes two copies of a message the same message.
 
 import re
 
-MAX_HEAD = 64 << 10  # bytes of headers that are looked at
+_TEXT = 1 << 63  # the bit that tells a text from mail
+_MAX_VALUE = 4096  # bytes of a header that are looked at
+_MULTIPLY = 0x9E3779B97F4A7C15
 
-# An allow-list: nobody can list all that may be added on the way.
-_AUTHORS = re.compile(
-    rb"\n(?=[cdfimrst])(message-id|date|from|to|cc|subject|reply-to|in-reply-to|content-type)"
-    rb"[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)",
-    re.IGNORECASE,
+# An allow-list: nobody can list all that may be added on the way.  As most write them,
+# which a plain search finds, and as anybody may.
+_AUTHORS = tuple(
+    (usual, re.compile(usual.replace(b":", rb"[ \t]*+:"), re.IGNORECASE))
+    for usual in (b"\nMessage-ID:", b"\nDate:", b"\nFrom:", b"\nSubject:")
 )
+_SUBJECT = len(_AUTHORS) - 1
 # [SPAM], ***SPAM***, ???UNSURE???, {Spam?}, *****SPAM(7.5)*****: what filters put in front.
 _TAG_STARTS = (b"[", b"(", b"{", b"*", b"?")
 _TAGS = re.compile(
     rb"(?:\s*+[\[({*?]{1,9}\s?(?:probably |possible |suspected )?"
-    rb"(?:spam|junk|unsure|ham|bulk)\b[^\])}*?\n]{0,20}[\])}*?]{1,9})++\s*+"
+    rb"(?:spam|junk|unsure|ham|bulk)\b[^\])}*?\n]{0,20}[\])}*?]{1,9})++\s*+",
+    re.IGNORECASE,
 )
+_FOLDS = b" \t"
 _ENVELOPE = re.compile(rb"\A(?:>?From .*\n)*+\n*+")
 _QUOTED_FROM = re.compile(rb"^>+From ", re.MULTILINE)
 
 
 def digest_of(data: bytes, is_text: bool = False) -> int:
     """Return the 64-bit digest of a message, or of a text that is no mail."""
-    from hashlib import blake2b  # 4 ms to import: only learning needs it
+    from hashlib import sha256  # 4 ms to import: only learning needs it
 
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     parts = [data.rstrip()] if is_text else _essence(data)
-    return int.from_bytes(blake2b(b"\n\0".join(parts), digest_size=8).digest(), "little")
+    # Where the processor helps, this is twice as fast as blake2b.
+    digest = int.from_bytes(sha256(b"\n\0".join(parts)).digest()[:8], "little")
+    return digest | _TEXT if is_text else digest & ~_TEXT
+
+
+class Copies:
+    """Counts how often each text comes, as rows of a table repeat and all of them count.
+
+    A message that comes again is the same message; "ok" twice is two texts.  The second
+    has a digest of its own, the same one whenever the table is read again.
+    """
+
+    def __init__(self) -> None:
+        self._times: dict[int, int] = {}
+
+    def numbered(self, digest: int) -> int:
+        """Return the digest of this copy, counting it; of mail the digest itself."""
+        if not digest & _TEXT:
+            return digest
+        times = self._times[digest] = self._times.get(digest, -1) + 1
+        return digest if not times else (digest * _MULTIPLY + times) % _TEXT | _TEXT
 
 
 def _essence(data: bytes) -> list[bytes]:
     """Return what of a message counts: its author's headers, and the body."""
     if data.startswith((b"From ", b">From ", b"\n")):
         data = _ENVELOPE.sub(b"", data)
-    end = data.find(b"\n\n")
-    found: dict[bytes, bytes] = {}
-    for name, value in _AUTHORS.findall(b"\n" + data[: min(end, MAX_HEAD)]):
-        found.setdefault(name.lower(), value)
+    data = b"\n" + data
+    end = data.find(b"\n\n", 1)
     # Without a body or without headers it is no mail as we know it: all of it counts.
-    if end < 0 or not found:
+    if end < 0:
         return [_unquoted(data)]
-    subject = found.get(b"subject", b"").lower().lstrip()
-    if subject[:1] in _TAG_STARTS:
-        found[b"subject"] = _TAGS.sub(b"", subject)
-    # Headers may change places, and their folds may change.
-    values = [b" ".join(found[name].split()) for name in sorted(found)]
-    return [*sorted(found), *values, _unquoted(data[end:])]
+    values = [_value(data, usual, pattern, end) for usual, pattern in _AUTHORS]
+    if not any(values):
+        return [_unquoted(data)]
+    if values[_SUBJECT][:1] in _TAG_STARTS:
+        values[_SUBJECT] = _TAGS.sub(b"", values[_SUBJECT])
+    return [*values, _unquoted(data[end:])]
+
+
+def _value(data: bytes, usual: bytes, pattern: re.Pattern[bytes], end: int) -> bytes:
+    """Return a header's first value before `end`, with its blanks and folds made alike."""
+    start = data.find(usual, 0, end)
+    if start >= 0:
+        start += len(usual)
+    elif match := pattern.search(data, 0, end):
+        start = match.end()
+    else:
+        return b""
+    stop = data.find(b"\n", start)
+    while data[stop + 1] in _FOLDS and stop < start + _MAX_VALUE:
+        stop = data.find(b"\n", stop + 1)
+    return b" ".join(data[start : min(stop, start + _MAX_VALUE)].split())
 
 
 def _unquoted(body: bytes) -> bytes:
     """Return a body without what an mbox does to it, and without blank lines around it."""
     body = body.strip()
-    # The shorter needle is found three times as fast.
-    if b"From " in body and b">From " in body:
+    if b">" in body and b">From " in body:  # one byte is found much faster
         body = _QUOTED_FROM.sub(b"From ", body)
     return body

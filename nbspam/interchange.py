@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from nbspam.arrays import Integers, Keys
-from nbspam.classifier import Classifier, Memory
+from nbspam.classifier import Classifier
 from nbspam.counts import PRESENCE, CountTable
 from nbspam.errors import InputError, UsageError
 from nbspam.ledger import Ledger
+from nbspam.memory import Memory
 from nbspam.sample import Kept
 from nbspam.settings import Settings, settings_from_dict
 from nbspam.tokenizer import GROUPS, TokenSettings, reference_key, token_of
@@ -57,6 +58,7 @@ def dump_lines(classifier: Classifier) -> Iterator[bytes]:
         "settings": classifier.settings.to_dict(),
         "classes": dict(zip(names, table.class_count.tolist(), strict=True)),
         "sample_bits": memory.sample.bits,
+        "decayed": _iso_day(memory.decayed) if memory.decayed else None,
     }
     for line in chain([header], _token_lines(table, memory), _message_lines(names, memory)):
         readable = line.get("token", "\n").isprintable()
@@ -80,7 +82,7 @@ def _token_lines(table: CountTable, memory: Memory) -> Iterator[Line]:
                 if n
             },
             "documents": int(table.document_frequency[j]),
-            "seen": iso_day(int(memory.last_seen[j])),
+            "seen": _iso_day(int(memory.last_seen[j])),
         }
 
 
@@ -90,7 +92,7 @@ def _message_lines(classes: tuple[str, ...], memory: Memory) -> Iterator[Line]:
     for digest, label, day in zip(
         ledger.digests.tolist(), ledger.labels.tolist(), ledger.days.tolist(), strict=True
     ):
-        line: Line = {"message": f"{digest:016x}", "class": classes[label], "day": iso_day(day)}
+        line: Line = {"message": f"{digest:016x}", "class": classes[label], "day": _iso_day(day)}
         if (i := place.get(digest)) is not None:
             of = slice(*sample.offsets[i : i + 2].tolist())
             line["tokens"] = sample.columns[of].tolist()
@@ -104,7 +106,7 @@ def _short(n: float) -> float:
     return int(n) if n == int(n) else n
 
 
-def iso_day(day: int) -> str:
+def _iso_day(day: int) -> str:
     """Return a day, counted from 1970-01-01, as people write it."""
     return date.fromordinal(_EPOCH + day).isoformat()
 
@@ -158,6 +160,7 @@ class _Loader:
             raise ValueError("classes are not sorted")
         self.class_number = {name: k for k, name in enumerate(self.classes)}
         self.class_count = [_number(n) for n in header["classes"].values()]
+        self.decayed = 0 if header["decayed"] is None else _day(header["decayed"])
         self.bits = _whole(header["sample_bits"], 63)
         self.texts: list[bytes] = []
         self.keys: list[int] = []
@@ -205,7 +208,7 @@ class _Loader:
             np.array(self.documents, np.int64)[order],
         )
         seen = np.array(self.seen, np.uint16)[order]
-        memory = Memory(self._ledger(), self._sample(order), seen)
+        memory = Memory(self._ledger(), self._sample(order), seen, self.decayed)
         return derive(table, memory, self.settings)
 
     def _ledger(self) -> Ledger:

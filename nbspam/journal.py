@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Columns, Keys, Octets
+from nbspam.arrays import Indices, Keys, Octets
 from nbspam.errors import ModelFileError
 from nbspam.modelfile import Identity, Snapshot, adopt, read_snapshot, stamp_of, sync_folder
 
@@ -38,9 +38,9 @@ class Change:
     after: str | None  # and is from then on
     day: int  # since 1970-01-01
     keys: Keys  # (n_keys,) of its tokens, those new to the model's file last
-    counts: Columns  # (n_keys,) how often it has them
+    counts: Indices  # (n_keys,) how often it has them
     groups: Octets  # (n_new,) of the new tokens
-    lengths: Columns  # (n_new,) of their texts, bytes
+    lengths: Indices  # (n_new,) of their texts, bytes
     blob: Octets  # their texts in UTF-8, one behind the other
 
 

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Columns, Keys, Octets
-from nbspam.changes import added, sample_of_changes, signed_table
-from nbspam.classifier import Classifier, Memory, classifier_of, posterior, with_changes, write
-from nbspam.counts import PRESENCE
+from nbspam.classifier import Classifier, classifier_of, posterior, with_changes, write
+from nbspam.compaction import compacted, memory_of, message_at_hand
+from nbspam.digests import Copies
 from nbspam.errors import ModelFileError, NbspamError, NotTrainedError
 from nbspam.journal import (
     Change,
@@ -28,22 +28,19 @@ from nbspam.journal import (
     remove_journal,
     set_journal_aside,
 )
-from nbspam.ledger import ledger_of
 from nbspam.modelfile import locked, stamp_of, unwritable
 from nbspam.parallel import ordered_map
 from nbspam.progressive import MARGIN
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_to_learn
-from nbspam.sample import keep, sample_of, thin
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped, chunks
 from nbspam.tokenizer import tokenize
-from nbspam.training import derive
 
 POLICIES = ("everything", "error", "near")
 # The journal is taken in when it is so large a part of the model: reading a journal then
 # stays cheap, and all writing together is some eight times what was learned.
 _SHARE = 8
-_MIN_JOURNAL, _MAX_JOURNAL = 64 << 10, 2 << 20  # bytes
+MIN_JOURNAL, MAX_JOURNAL = 64 << 10, 2 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +118,11 @@ class Living:
     def whole(self) -> Classifier:
         """Return the classifier that a model file written now would hold."""
         self._refresh()
-        return compacted(self._base, self._changes) if self._changes else self._base
+        return compacted(self._base, self._changes)
+
+    def size(self) -> int:
+        """Return how many bytes the model has on disk, its journal included."""
+        return self._identity.length + self._end
 
     def learn(
         self, items: Iterable[Item], *, day: int, policy: str = "everything", jobs: int = 1
@@ -158,8 +159,9 @@ class Living:
         self, items: Iterable[Item], day: int, jobs: int, to_none: bool = False
     ) -> Outcome:
         outcome = Outcome()
-        work = partial(_read_chunk, self.settings)
+        work, copies = partial(_read_chunk, self.settings), Copies()
         for readings, skipped in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
+            readings = [r._replace(digest=copies.numbered(r.digest)) for r in readings]
             outcome += self._commit(readings, day, to_none) + Outcome(skipped=tuple(skipped))
         return outcome
 
@@ -183,46 +185,53 @@ class Living:
         """Return the changes that messages make, and what becomes of each."""
         changes: list[Change] = []
         outcome = Outcome()
-        now: dict[int, str | None] = {}
+        now: dict[int, Change] = {}
         for reading in readings:
             digest = reading.digest
-            before = now[digest] if digest in now else self._label(digest)
+            before = now[digest].after if digest in now else self._label(digest)
             after = None if to_none else reading.label
             if before == after:
                 outcome += Outcome(unknown=1) if to_none else Outcome(already_known=1)
                 continue
-            now[digest] = after
-            changes.append(self._change_of(reading, before, after, day))
+            learned = now.get(digest) or self._learned(digest)
+            if before is None or learned is None:
+                learned = self._change_of(reading)
+            now[digest] = replace(learned, before=before, after=after, day=day)
+            changes.append(now[digest])
             if to_none:
                 outcome += Outcome(unlearned=1)
             else:
                 outcome += Outcome(learned=1) if before is None else Outcome(moved=1)
         return changes, outcome
 
-    def _change_of(
-        self, reading: _Reading, before: str | None, after: str | None, day: int
-    ) -> Change:
-        """Return a change; only what the model's file does not know is spelt out."""
+    def _change_of(self, reading: _Reading) -> Change:
+        """Return a message to learn; only what the model's file does not know is spelt out."""
         is_new = self._base.table.vocabulary.columns(reading.keys) < 0
-        keys = np.concatenate([reading.keys[~is_new], reading.keys[is_new]])
-        counts = np.concatenate([reading.counts[~is_new], reading.counts[is_new]])
         return Change(
             reading.digest,
-            before,
-            after,
-            day,
-            keys,
-            counts,
+            None,
+            None,
+            0,
+            np.concatenate([reading.keys[~is_new], reading.keys[is_new]]),
+            np.concatenate([reading.counts[~is_new], reading.counts[is_new]]),
             reading.groups[is_new],
             reading.lengths[is_new],
             reading.blob[np.repeat(is_new, reading.lengths)],
         )
 
+    def _learned(self, digest: int) -> Change | None:
+        """Return a message as it was learned, where that is at hand.
+
+        Its tokens may differ from those of the copy that is to be moved or un-learned,
+        as every delivery leaves its own traces.
+        """
+        return self._known.get(digest) or message_at_hand(self._base, digest)
+
     def _label(self, digest: int) -> str | None:
         """Return the class a message was learned as, or None."""
         if digest in self._known:
-            return self._known[digest]
-        ledger = self._memory.ledger
+            return self._known[digest].after
+        ledger = memory_of(self._base).ledger
         (place,) = ledger.find(np.array([digest], np.uint64)).tolist()
         return None if place < 0 else self._base.classes[int(ledger.labels[place])]
 
@@ -250,10 +259,9 @@ class Living:
             raise ModelFileError(
                 f"{self.path}: written before models could learn on; train it anew"
             )
-        self._memory: Memory = self._base.memory
         self._identity, self._stamp = snapshot.identity, snapshot.stamp
         self._changes: list[Change] = []
-        self._known: dict[int, str | None] = {}
+        self._known: dict[int, Change] = {}
         self._has_new_classes = False
         self._current = None
         self._take_in(journal)
@@ -263,7 +271,7 @@ class Living:
         self._end = journal.end
         if journal.changes:
             self._changes += journal.changes
-            self._known.update((change.digest, change.after) for change in journal.changes)
+            self._known.update((change.digest, change) for change in journal.changes)
             self._current = None
 
     def _refresh(self) -> None:
@@ -305,7 +313,7 @@ class Living:
 
     def _pays(self) -> bool:
         """Return whether to write the model's file anew."""
-        limit = min(max(self._identity.length // _SHARE, _MIN_JOURNAL), _MAX_JOURNAL)
+        limit = min(max(self._identity.length // _SHARE, MIN_JOURNAL), MAX_JOURNAL)
         return self._has_new_classes or self._end > limit
 
     def _compact(self) -> Outcome:
@@ -319,53 +327,6 @@ class Living:
             return Outcome(notes=(f"the journal is kept as it is: {error}",))
         self._load()
         return Outcome()
-
-
-def compacted(base: Classifier, changes: Sequence[Change]) -> Classifier:
-    """Return the classifier trained on a model's messages with some changes made."""
-    assert base.memory is not None
-    memory, settings = base.memory, base.settings
-    table = added(base.table, signed_table(changes, settings.weighting))
-    last = {change.digest: change for change in changes}
-    touched = np.array(list(last), np.uint64)
-    learned = [change for change in last.values() if change.after is not None]
-
-    ledger, classes = memory.ledger, np.array(base.classes, np.str_)
-    stays = ~np.isin(ledger.digests, touched)
-    names = [classes[ledger.labels[stays]], np.array([c.after for c in learned], np.str_)]
-    digests = [ledger.digests[stays], np.array([c.digest for c in learned], np.uint64)]
-    days = [ledger.days[stays], np.array([c.day for c in learned], np.uint16)]
-
-    kept = memory.sample
-    labels = classes[ledger.labels[ledger.find(kept.digests)]]
-    old = sample_of(kept, labels, base.table.vocabulary)
-    old = old.take(~np.isin(kept.digests, touched))
-    samples, bits = thin([old, *([sample_of_changes(learned)] if learned else [])], kept.bits)
-
-    last_seen = np.zeros(len(table.vocabulary), np.uint16)
-    for keys, seen in [
-        (base.table.vocabulary.keys, memory.last_seen),
-        *(
-            (c.keys, np.full(len(c.keys), c.day, np.uint16))
-            for c in changes
-            if c.after is not None
-        ),
-    ]:
-        column = table.vocabulary.columns(keys)
-        known = column >= 0
-        last_seen[column[known]] = np.maximum(last_seen[column[known]], seen[known])
-
-    return derive(
-        table,
-        Memory(
-            ledger_of(
-                np.concatenate(digests), np.concatenate(names), np.concatenate(days), table.classes
-            ),
-            keep(samples, bits, table.vocabulary, settings.weighting != PRESENCE),
-            last_seen,
-        ),
-        settings,
-    )
 
 
 def _read_chunk(settings: Settings, items: list[Item]) -> tuple[list[_Reading], list[Skipped]]:

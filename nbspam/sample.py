@@ -8,8 +8,8 @@ that what it learns later is combined as if it had been learned at once.
 Secret: which messages are kept, and how.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -141,18 +141,25 @@ def entries_of(kept: Kept, vocabulary: Vocabulary) -> Entries:
     return Entries(len(kept.digests), kept.documents, columns, vocabulary.groups[columns])
 
 
-def take_out(table: CountTable, sample: Sample, weighting: str) -> CountTable:
-    """Return the table without these messages, which were counted in it."""
+def relabelled(sample: Sample, label_of: Mapping[int, str]) -> Sample:
+    """Return a sample with the classes that its messages have by now."""
+    return replace(
+        sample, labels=np.array([label_of[d] for d in sample.digests.tolist()], np.str_)
+    )
+
+
+def shifted(table: CountTable, sample: Sample, weighting: str, sign: int) -> CountTable:
+    """Return the table with messages of its classes and tokens put in (1) or out (-1)."""
     class_of = np.searchsorted(np.array(table.classes, np.str_), sample.labels)
-    # Weights add up in a message over all its tokens, so messages stay together.
     weights = entry_weights(sample.counts, sample.documents, weighting)
     column = table.vocabulary.columns(sample.keys)[sample.columns]
     feature_count = table.feature_count.copy()
-    np.subtract.at(feature_count, (column, class_of[sample.documents]), weights)
-    return CountTable(
-        table.classes,
-        table.class_count - np.bincount(class_of, minlength=len(table.classes)),
-        table.vocabulary,
-        feature_count,
-        table.document_frequency - np.bincount(column, minlength=len(table.vocabulary)),
+    np.add.at(feature_count, (column, class_of[sample.documents]), sign * weights)
+    n_classes, n_features = feature_count.shape[1], len(feature_count)
+    return replace(
+        table,
+        class_count=table.class_count + sign * np.bincount(class_of, minlength=n_classes),
+        feature_count=np.maximum(feature_count, 0),
+        document_frequency=table.document_frequency
+        + sign * np.bincount(column, minlength=n_features),
     )

@@ -197,7 +197,7 @@ class TokenBatch:
 
 def gather_slices(blob: Octets, starts: Integers, lengths: Integers) -> Octets:
     """Return the slices blob[start:start + length], one behind the other."""
-    ends = np.cumsum(lengths)
+    ends = np.cumsum(lengths, dtype=np.int64)
     shift = starts - (ends - lengths)
     index = np.arange(ends[-1] if len(ends) else 0) + np.repeat(shift, lengths)
     return np.asarray(blob[index])

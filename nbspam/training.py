@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Integers, Keys, Strings
-from nbspam.classifier import Classifier, Memory
+from nbspam.classifier import Classifier
 from nbspam.combining import Entries, fit
 from nbspam.counts import (
     PRESENCE,
@@ -23,12 +23,14 @@ from nbspam.counts import (
     sum_tables,
     without_empty,
 )
+from nbspam.digests import Copies
 from nbspam.errors import NotTrainedError
 from nbspam.ledger import ledger_of
 from nbspam.logtables import log_tables
+from nbspam.memory import Memory
 from nbspam.parallel import ordered_map
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_to_learn
-from nbspam.sample import Sample, entries_of, keep, sample_batch, take_out, thin
+from nbspam.sample import Sample, entries_of, keep, relabelled, sample_batch, shifted, thin
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped, chunks
 from nbspam.tokenizer import batches, tokenize
@@ -63,40 +65,83 @@ def count_items(
 ) -> Training:
     """Return the counts of labelled items; progress is told how many were read so far.
 
-    A message that comes again is not counted again, be it in another class.
+    A message that comes again is not counted again; in another class, it moves there.
     """
     samples: list[Sample] = []
     bits = 0
-    digests: list[Keys] = [np.empty(0, np.uint64)]
-    labels: list[Strings] = [np.empty(0, np.str_)]
     skipped: list[Skipped] = []
-    seen: set[int] = set()
-    n_items = 0
+    once = _Once(settings.weighting)
 
     def tables() -> Iterator[CountTable]:
-        nonlocal n_items, samples, bits
+        nonlocal samples, bits
         work = partial(_count_chunk, settings)
         for part in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
-            n_items += part.table.n_docs
-            table, new = _without_repeated(part, seen, settings.weighting)
-            digests.extend(sample.digests for sample in new)
-            labels.extend(sample.labels for sample in new)
+            table, new = once.take(part)
             samples, bits = thin([*samples, *new], bits)
             skipped.extend(part.skipped)
             if progress is not None:
-                progress(n_items)
+                progress(once.n_read)
             yield table
 
-    table = without_empty(sum_tables(tables()))
+    table = once.with_moves(sum_tables(tables()))
     return Training(
-        table,
-        tuple(samples),
+        without_empty(table),
+        tuple(relabelled(sample, once.label) for sample in samples),
         bits,
-        np.concatenate(digests),
-        np.concatenate(labels),
-        n_items - len(seen),
+        np.fromiter(once.label, np.uint64, len(once.label)),
+        np.array(list(once.label.values()), np.str_),
+        once.n_read - len(once.label),
         tuple(skipped),
     )
+
+
+class _Once:
+    """Sees to it that every message counts once, as the class it came with last."""
+
+    def __init__(self, weighting: str) -> None:
+        self.weighting = weighting
+        self.n_read = 0
+        self.label: dict[int, str] = {}  # by digest
+        self.copies = Copies()
+        self.moves: list[tuple[Sample, str]] = []  # a message, and the class it leaves
+
+    def take(self, part: _Counted) -> tuple[CountTable, list[Sample]]:
+        """Return a part's counts and messages without those that came before."""
+        table, new = part.table, []
+        for sample in part.samples:
+            self.n_read += len(sample.labels)
+            digests = np.array(
+                [self.copies.numbered(d) for d in sample.digests.tolist()], np.uint64
+            )
+            sample = replace(sample, digests=digests)
+            is_new = np.array(
+                [
+                    self._is_new(sample, row, digest, name)
+                    for row, (digest, name) in enumerate(
+                        zip(digests.tolist(), sample.labels.tolist(), strict=True)
+                    )
+                ],
+                np.bool_,
+            )
+            if not is_new.all():
+                table = shifted(table, sample.take(~is_new), self.weighting, -1)
+            new.append(sample.take(is_new))
+        return table, new
+
+    def _is_new(self, sample: Sample, row: int, digest: int, name: str) -> bool:
+        before = self.label.get(digest)
+        self.label[digest] = name
+        if before is not None and before != name:
+            self.moves.append((sample.take(np.arange(len(sample.labels)) == row), before))
+        return before is None
+
+    def with_moves(self, table: CountTable) -> CountTable:
+        """Return the counts with all messages in the class they came with last."""
+        for sample, before in self.moves:
+            left = replace(sample, labels=np.array([before]))
+            table = shifted(table, left, self.weighting, -1)
+            table = shifted(table, sample, self.weighting, 1)
+        return table
 
 
 def _count_chunk(settings: Settings, items: list[Item]) -> _Counted:
@@ -111,23 +156,6 @@ def _count_chunk(settings: Settings, items: list[Item]) -> _Counted:
         tables.append(count_batch(batch, labels, settings.weighting))
         samples.append(sample_batch(batch, labels, list(islice(numbers, len(group)))))
     return _Counted(add_tables(tables), samples, skipped)
-
-
-def _without_repeated(
-    part: _Counted, seen: set[int], weighting: str
-) -> tuple[CountTable, list[Sample]]:
-    """Return a part's counts and messages without those seen before; note what is new."""
-    table, new = part.table, []
-    for sample in part.samples:
-        is_new = []
-        for digest in sample.digests.tolist():
-            is_new.append(digest not in seen)
-            seen.add(digest)
-        chosen = np.array(is_new, np.bool_)
-        if not chosen.all():
-            table = take_out(table, sample.take(~chosen), weighting)
-        new.append(sample.take(chosen))
-    return table, new
 
 
 def train(training: Training, settings: Settings, day: int = 0) -> Classifier:

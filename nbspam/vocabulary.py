@@ -43,7 +43,7 @@ class Vocabulary:
         """Return the vocabulary of these columns (ascending) alone."""
         length = np.diff(self.offsets)[columns]
         blob = gather_slices(self.blob, self.offsets[:-1][columns], length)
-        offsets = np.append(0, np.cumsum(length))
+        offsets = np.append(0, np.cumsum(length, dtype=np.int64))
         return Vocabulary(self.keys[columns], blob, offsets, self.groups[columns])
 
 
@@ -103,6 +103,6 @@ def join(parts: list[Vocabulary]) -> tuple[Vocabulary, Integers]:
     blob = gather_slices(
         np.concatenate([part.blob for part in parts]), start[chosen], length[chosen]
     )
-    offsets = np.append(0, np.cumsum(length[chosen]))
+    offsets = np.append(0, np.cumsum(length[chosen], dtype=np.int64))
     groups = np.concatenate([part.groups for part in parts])[chosen]
     return Vocabulary(ordered[new], blob, offsets, groups), column

@@ -18,7 +18,7 @@ from nbspam.combining import (
 )
 from nbspam.counts import count_batch
 from nbspam.message import Field, Message
-from nbspam.sample import entries_of, sample_batch
+from nbspam.sample import entries_of, keep, sample_batch
 from nbspam.tokenizer import GROUPS, TokenSettings, tokenize
 
 TEXT = GROUPS.index("text")
@@ -37,7 +37,9 @@ def counted(documents):
     labels = [label for *_, label in documents] + ["ham", "spam"]
     batch = tokenize([*messages, Message((), ()), Message((), ())], TokenSettings())
     table = count_batch(batch, labels, "presence")
-    return table, *entries_of([sample_batch(batch, labels)], table.vocabulary, table.classes)
+    sample = sample_batch(batch, labels, range(len(labels)))
+    y = np.searchsorted(np.array(table.classes), labels)
+    return table, entries_of(keep([sample], 0, table.vocabulary, False), table.vocabulary), y
 
 
 def test_log_odds_worked_by_hand():

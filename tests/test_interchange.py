@@ -51,6 +51,14 @@ def test_so_is_one_that_learned_on(nbspam, trained, tmp_path):
     assert nbspam("unlearn", "-", stdin=SPAM)[1] == "un-learned 1\n"
 
 
+def test_so_is_one_that_forgot(nbspam, trained, tmp_path, monkeypatch):
+    monkeypatch.setattr("nbspam.commands.prune.today", lambda: 30_000)
+    assert nbspam("prune", "--min-df", "2", "--half-life", "5000")[0] == 0
+    assert nbspam("dump")[1].splitlines()[0].endswith('"decayed": "2052-02-20"}')
+
+    check_round_trip(trained, tmp_path)
+
+
 @settings(max_examples=25, deadline=None)
 @given(corpus=CORPORA, preset=st.sampled_from(sorted(PRESETS)))
 def test_the_round_trip_is_the_identity(tmp_path_factory, corpus, preset):
@@ -120,6 +128,7 @@ HEADER = {
     "settings": PRESETS["mail"].to_dict(),
     "classes": {"ham": 1, "spam": 1},
     "sample_bits": 0,
+    "decayed": None,
 }
 TOKEN = {"token": "a", "group": "text", "count": {"ham": 1}, "documents": 1, "seen": "2026-11-21"}
 MESSAGE = {"message": "0f", "class": "ham", "day": "2026-11-21", "tokens": [0]}

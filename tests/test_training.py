@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from conftest import HAM, SPAM
 from nbspam import sample, tokenizer
 from nbspam.classifier import load
+from nbspam.digests import digest_of
 from nbspam.message import Field, Message
 from nbspam.sample import sample_batch, thin
 from nbspam.settings import PRESETS
@@ -63,23 +64,26 @@ def test_answers_are_the_same_alone_and_in_bulk_and_on_many_cores(mails, tmp_pat
 
 def documents(n):
     messages = [Message((Field("body", b"word%d" % i),), ()) for i in range(n)]
-    return sample_batch(tokenize(messages, TokenSettings()), [f"c{i % 2}" for i in range(n)])
+    labels = [f"c{i % 2}" for i in range(n)]
+    digests = [digest_of(b"%d of %d" % (i, n)) for i in range(n)]
+    return sample_batch(tokenize(messages, TokenSettings()), labels, digests)
 
 
 @given(st.permutations(range(6)))
 def test_the_messages_that_are_kept_do_not_depend_on_the_order(order):
     parts = [documents(10 * (i + 1)) for i in range(6)]
-    kept = thin((parts[i] for i in order), limit=60)
+    kept, bits = thin((parts[i] for i in order), limit=60)
 
     digests = sorted(np.concatenate([part.digests for part in kept]).tolist())
-    expected = thin(parts, limit=60)
+    expected, same = thin(parts, limit=60)
     assert digests == sorted(np.concatenate([part.digests for part in expected]).tolist())
     assert 0 < len(digests) <= 60
+    assert bits == same
 
 
 def test_a_thinned_sample_keeps_its_messages_words():
     whole = documents(50)
-    (part,) = thin([whole], limit=20)
+    (part,), _ = thin([whole], limit=20)
     # Every message is one word of its own.
     in_order = whole.columns[np.argsort(whole.documents)]
     words = dict(zip(whole.digests.tolist(), whole.keys[in_order].tolist(), strict=True))

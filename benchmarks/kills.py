@@ -1,0 +1,238 @@
+"""Kill -9 at random moments: four writers and two readers of one model, none too many.
+
+    python benchmarks/kills.py [--kills 500] [--seed 1] [--folder DIR]
+
+Every writer learns messages of its own, moves some, un-learns some, and writes down what
+it is about to do and, once the library has returned, that it was done.  Readers load the
+model all the time.  Each message has words of its own, so that half a message would show.
+Exits 1 unless every acknowledged change is there and nobody ever saw a torn state.
+"""
+
+import argparse
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from nbspam import living
+from nbspam.checking import GOOD, findings
+from nbspam.classifier import Classifier, load
+from nbspam.errors import NbspamError
+from nbspam.message import Field, Message
+from nbspam.settings import PRESETS
+from nbspam.sources import Item
+from nbspam.tokenizer import TokenSettings, tokenize
+from nbspam.training import count_items, train
+
+WRITERS, READERS = 4, 2
+CLASSES = ("ham", "spam")
+OWN_WORDS = 5  # of every message
+PAUSE = (0.002, 0.08)  # seconds between kills
+
+
+def words_of(name: str) -> list[bytes]:
+    return [b"w%d%s" % (n, name.encode()) for n in range(OWN_WORDS)]
+
+
+def message(name: str) -> bytes:
+    text = b" ".join([*words_of(name), b"cheap" if name[-1] in "02468" else b"lunch"])
+    return b"Message-ID: <%s@example.org>\nSubject: %s\n\n%s\n" % (name.encode(), text[:9], text)
+
+
+def keys_of(name: str) -> np.ndarray:
+    body = Message((Field("body", b" ".join(words_of(name))),), ())
+    return tokenize([body], TokenSettings()).keys
+
+
+def state_of(classifier: Classifier, name: str) -> str:
+    """Return the class that has a message's words; "none", or "torn"."""
+    column = classifier.table.vocabulary.columns(keys_of(name))
+    if (column < 0).all():
+        return "none"
+    if (column < 0).any():
+        return "torn"
+    rows = classifier.table.feature_count[column]
+    for k, label in enumerate(classifier.classes):
+        if (rows[:, k] == 1).all() and rows.sum() == len(rows):
+            return label
+    return "none" if not rows.any() else "torn"
+
+
+def writer(path: str, log: str, number: int, seed: int) -> None:
+    """Change the model for ever, telling the log before and after each change."""
+    rng = random.Random(seed)
+    descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    mine = [name for name, (done, _) in read_log(log).items() if done != "none"]
+    count = seed * 100_000
+    # Half of them hold the model as a server would, half open it for each message.
+    held = living.Living(path) if number % 2 else None
+    while True:
+        name = f"{number}x{count}"
+        action = rng.random()
+        count += 1
+        to = rng.choice(CLASSES)
+        if mine and action < 0.3:
+            name = rng.choice(mine)
+            if action < 0.15:
+                to = "none"
+                mine.remove(name)
+        else:
+            mine.append(name)
+        os.write(descriptor, f"? {name} {to}\n".encode())
+        model = held or living.Living(path)
+        if to == "none":
+            model.unlearn([Item(name, None, message(name))], day=1)
+        else:
+            model.learn([Item(name, to, message(name))], day=1)
+        os.write(descriptor, f"! {name} {to}\n".encode())
+
+
+def read_log(log: str) -> dict[str, tuple[str, set[str]]]:
+    """Return for each message what was acknowledged last, and what may have come after."""
+    states: dict[str, tuple[str, set[str]]] = {}
+    if not os.path.exists(log):
+        return states
+    with open(log) as file:
+        for line in file:
+            if line.endswith("\n"):
+                mark, name, to = line.split()
+                done, open_ = states.get(name, ("none", set()))
+                states[name] = (to, set()) if mark == "!" else (done, open_ | {to})
+    return states
+
+
+def wrong(classifier: Classifier, states: dict[str, tuple[str, set[str]]]) -> list[str]:
+    """Return what contradicts the log, one line a message."""
+    found = []
+    for name, (done, may_be) in states.items():
+        state = state_of(classifier, name)
+        if state not in {done, *may_be}:
+            found.append(f"{name}: {state}, should be {done} or {may_be}")
+    return found
+
+
+def reader(path: str, logs: list[str], report: str, seed: int) -> None:
+    """Load the model for ever; write down what is torn, or older than what was told."""
+    rng = random.Random(seed)
+    descriptor = os.open(report, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    while True:
+        log = rng.choice(logs)
+        before = read_log(log)
+        try:
+            classifier = load(path)
+        except NbspamError as error:
+            os.write(descriptor, f"torn {error}\n".encode())
+            continue
+        after = read_log(log)
+        names = list(before)[-40:]
+        # A message that was being changed while we read may be in either state.
+        still = {name: before[name] for name in names if before[name] == after[name]}
+        found = wrong(classifier, still)
+        found += [f"{n}: torn" for n in names if state_of(classifier, n) == "torn"]
+        os.write(descriptor, "".join(["read\n", *(f"torn {f}\n" for f in found)]).encode())
+
+
+@dataclass
+class Result:
+    """What came of it."""
+
+    kills: int = 0
+    acknowledged: int = 0
+    loads: int = 0
+    files: set[int] = field(default_factory=set)  # model files seen
+    lost: list[str] = field(default_factory=list)
+    torn: list[str] = field(default_factory=list)
+
+
+def spawn(work, *arguments) -> int:
+    process = os.fork()
+    if process:
+        return process
+    try:
+        work(*arguments)
+    except BaseException as error:
+        sys.stderr.write(f"{work.__name__}: {type(error).__name__}: {error}\n")
+    os._exit(1)
+
+
+def run(kills: int, seed: int, folder: Path) -> Result:
+    path = str(folder / "m.nbspam")
+    settings = PRESETS["mail"]
+    start = [Item(f"s{n}", CLASSES[n % 2], message(f"s{n}")) for n in range(20)]
+    train(count_items(start, settings), settings, day=1).save(path)
+    logs = [str(folder / f"log{n}") for n in range(WRITERS)]
+    reports = [str(folder / f"report{n}") for n in range(READERS)]
+    rng = random.Random(seed)
+    result = Result()
+
+    def launch(slot: int, generation: int) -> int:
+        if slot < WRITERS:
+            return spawn(writer, path, logs[slot], slot, generation)
+        at = slot - WRITERS
+        return spawn(reader, path, logs, reports[at], generation)
+
+    generation = iter(range(1, 1 << 30))
+    running = [launch(slot, next(generation)) for slot in range(WRITERS + READERS)]
+    while result.kills < kills:
+        time.sleep(rng.uniform(*PAUSE))
+        slot = rng.randrange(len(running))
+        os.kill(running[slot], signal.SIGKILL)
+        _, status = os.waitpid(running[slot], 0)
+        if os.WIFEXITED(status):
+            result.torn.append(f"process {slot} had ended by itself")
+        result.kills += 1
+        result.files.add(os.stat(path).st_ino)
+        running[slot] = launch(slot, next(generation))
+    for process in running:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+    judge(result, path, logs, reports)
+    return result
+
+
+def judge(result: Result, path: str, logs: list[str], reports: list[str]) -> None:
+    """Compare what is there now with what was acknowledged, and read the readers' reports."""
+    classifier = load(path)
+    whole = living.Living(path).whole()
+    for log in logs:
+        with open(log) as file:
+            result.acknowledged += sum(line.startswith("!") for line in file)
+        states = read_log(log)
+        result.lost += wrong(classifier, states) + wrong(whole, states)
+    for report in reports:
+        with open(report) as file:
+            for line in file:
+                result.loads += line == "read\n"
+                if line.startswith("torn"):
+                    result.torn.append(line.strip())
+    result.torn += [f.text for f in findings(path) if f.state != GOOD and "cut off" not in f.text]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", help="where to do it  [default: a temporary folder]")
+    options = parser.parse_args()
+    living.MIN_JOURNAL = 8 << 10  # so that the model's file is written anew often
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        result = run(options.kills, options.seed, Path(folder))
+    print(
+        f"{result.kills} kills, {WRITERS} writers, {READERS} readers:"
+        f" {result.acknowledged:,} changes acknowledged, {len(result.lost)} lost;"
+        f" {result.loads:,} loads, {len(result.torn)} torn;"
+        f" at least {len(result.files)} model files"
+    )
+    for line in [*result.lost, *result.torn][:10]:
+        print(line)
+    sys.exit(bool(result.lost or result.torn))
+
+
+if __name__ == "__main__":
+    main()

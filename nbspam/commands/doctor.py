@@ -1,0 +1,28 @@
+"""nbspam doctor: whether a model is whole."""
+
+import click
+
+from nbspam.commands.shared import default_model_path, echo_json, echo_rows, json_option
+
+
+@click.command("doctor")
+@click.argument("model_path", envvar="NBSPAM_MODEL", default=default_model_path, metavar="[MODEL]")
+@json_option
+def command(model_path: str, as_json: bool) -> int:
+    """Verify a model and its journal, and say what was found.
+
+    Exits 0 if all is well, 1 if something is bad.  A note is worth knowing; nothing is
+    lost.  Nothing is changed.
+
+    \b
+    nbspam doctor
+    nbspam doctor mail.nbspam --json
+    """
+    from nbspam.checking import BAD, findings
+
+    found = list(findings(model_path))
+    if as_json:
+        echo_json({"model": model_path, "findings": [finding._asdict() for finding in found]})
+    else:
+        echo_rows(found)
+    return int(any(finding.state == BAD for finding in found))
