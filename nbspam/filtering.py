@@ -49,13 +49,16 @@ def copy_message(
             size += len(chunk)
         written = list(rewrite(b"".join(beginning), size < MAX_BYTES))
     except Exception as error:  # bugs and a lack of memory too: mail goes first
-        written, failure = beginning, error
+        # Without its traceback, whose frames would hold the message a second time.
+        written, failure = beginning, error.with_traceback(None)
     try:
         sink.writelines(written)
         shutil.copyfileobj(source, sink)
         sink.flush()
     except BrokenPipeError:
         raise NbspamError("-: nobody reads standard output; the message went nowhere") from None
+    except MemoryError:
+        raise NbspamError("-: no memory left; the message went through in part") from None
     if isinstance(failure, NbspamError | OSError):
         raise failure
     if failure is not None:

@@ -210,3 +210,12 @@ def test_nobody_reading_is_a_failure():
 
     with pytest.raises(NbspamError, match="nobody reads standard output"):
         copy_message(io.BytesIO(b"A: b\n\n"), Closed(), lambda data, whole: [data])
+
+
+def test_a_message_cut_short_by_a_lack_of_memory_is_a_failure():
+    class Heavy(io.BytesIO):
+        def writelines(self, lines):
+            raise MemoryError
+
+    with pytest.raises(NbspamError, match="the message went through in part"):
+        copy_message(io.BytesIO(b"A: b\n\n"), Heavy(), lambda data, whole: [data])
