@@ -1,5 +1,7 @@
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -284,6 +286,26 @@ def test_mail_that_comes_or_goes_meanwhile_is_no_error(maildir, monkeypatch):
     assert set(maildir.files) == {"cur/1.h:2,S", ".Spam/new/2.h", "new/3.h"}
     maildir.sort()
     assert set(maildir.files) == {"cur/1.h:2,S", ".Spam/new/2.h", ".Spam/new/3.h"}
+
+
+def test_sorters_and_a_deliverer_at_once_lose_nothing(maildir):
+    command = [sys.executable, "-m", "nbspam", "sort", "-q", str(maildir.root)]
+    messages = {f"{n}.h": spam(n) if n % 2 else ham(n) for n in range(40)}
+    sorters = []
+    for n, (name, data) in enumerate(messages.items()):
+        maildir.put(f"tmp/{name}", data)
+        maildir.rename(f"tmp/{name}", f"new/{name}")
+        if n in (10, 20, 30):
+            sorters.append(subprocess.Popen(command, stderr=subprocess.PIPE))
+    for sorter in sorters:
+        assert sorter.communicate()[1] == b""
+        assert sorter.returncode == 0
+    maildir.sort()
+
+    assert maildir.files == {
+        f".Spam/new/{n}.h" if n % 2 else f"new/{n}.h": messages[f"{n}.h"] for n in range(40)
+    }
+    assert maildir.n_learned() == 4
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
