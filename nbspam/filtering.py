@@ -120,9 +120,8 @@ def checked_tag(text: str) -> bytes:
 
 def _split_envelope(data: bytes) -> tuple[bytes, bytes]:
     """Return the From_ lines in front of a message, and the message."""
-    if not data.startswith((b"From ", b">From ")):
-        return b"", data
-    end = _ENVELOPE.match(data).end()  # type: ignore[union-attr]  # it matches nothing, too
+    match = _ENVELOPE.match(data)
+    end = match.end() if match else 0
     return data[:end], data[end:]
 
 
@@ -159,6 +158,8 @@ def _pattern(names: Iterable[str], only_lf: bool = False) -> re.Pattern[bytes]:
 
 def _head_ends(data: bytes) -> tuple[int, int]:
     """Return where the head ends if CR ends lines too, and if only LF does."""
+    if data.startswith((b"\r", b"\n")):
+        return 0, 0
     ends = (pattern.search(data) for pattern in (_LAST_LINE, _LAST_LF_LINE))
     nearer, farther = (len(data) if end is None else end.end() for end in ends)
     return nearer, farther

@@ -140,6 +140,7 @@ def test_a_head_without_end_in_reach_is_no_head():
         (b"A: b\r\nSubject:\r\n =?utf-8?q?hi?=\r\n\r\n", b"Subject:[x] \r\n =?utf-8?q?hi?=\r\n"),
         (b"Subject: [x] hi\n\n", b"Subject: [x] hi\n\n"),
         (b"A: b\n\nSubject: no\n", b"\nSubject: [x] \nA: b\n\nSubject: no\n"),
+        (b"\nSubject: no\n\n", b"\nSubject: [x] \n\nSubject: no\n\n"),
     ],
 )
 def test_the_subject_is_tagged_once(data, expected):
