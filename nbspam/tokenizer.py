@@ -10,6 +10,7 @@ Secret: how tokens are found, hashed and counted without ever being Python objec
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -96,6 +97,21 @@ def _fits(word: bytes, settings: TokenSettings) -> bool:
     return settings.min_length <= characters and 0 < len(word) <= settings.max_length
 
 
+def token_of(spelling: bytes) -> Token:
+    """Return the token that is spelt so; the inverse of `Token.__str__`, in bytes.
+
+    A colon ends the origin: words hold none, unless settings give them one.
+    """
+    origin, colon, text = spelling.rpartition(b":")
+    return Token(origin.decode("utf-8", "replace") if colon else BODY, text)
+
+
+def group_of(origin: str) -> int:
+    """Return which of GROUPS the tokens of an origin belong to."""
+    is_pair = origin == PAIR or origin.startswith(f"{PAIR}:")
+    return _PAIRS if is_pair else _GROUP_OF.get(origin, _ROUTE)
+
+
 def pair_origin(origin: str) -> str:
     """Return the origin of pairs of words of a field: `2g`, or `2g:subject`."""
     return PAIR if origin == BODY else f"{PAIR}:{origin}"
@@ -125,6 +141,7 @@ def _mix(value: int, factor: int) -> int:
     return value ^ value >> 32
 
 
+@cache
 def _salt(origin: str) -> int:
     """Return what an origin adds to its tokens' hashes; the body adds nothing."""
     return 0 if origin == BODY else _reference_hash(1, origin.encode())
@@ -260,7 +277,7 @@ def _lay_out(messages: Sequence[Message], settings: TokenSettings) -> _Layout:
         fields.document,
         of >= 0,
         np.array([*map(_salt, known), 0], np.uint64)[of],
-        np.array([*(_GROUP_OF.get(origin, _ROUTE) for origin in known), 0], np.uint8)[of],
+        np.array([*map(group_of, known), 0], np.uint8)[of],
         prefix[of],
         pair_prefix[of],
     )
