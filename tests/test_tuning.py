@@ -129,3 +129,17 @@ def test_tune_refuses_what_is_not_ham_and_spam(nbspam, tmp_path, folder, model):
     status, _, err = nbspam("tune", folder, "--cv", 2)
     assert status == 2
     assert "tune: the classes are ham, work" in err
+
+
+def test_tune_knows_plain_models_too(nbspam, folder, model):
+    assert nbspam("train", folder, "--model", "multinomial")[0] == 0
+    status, out, _ = nbspam("tune", folder, "--cv", 2)
+    assert status == 0
+    assert "ham called spam 2\n" in out
+
+
+@pytest.mark.parametrize("costs", [("--fp-cost", "0"), ("--fp-cost", "x"), ("--unsure-cost", 9)])
+def test_tune_refuses_prices_that_make_no_sense(nbspam, trained, folder, costs):
+    status, out, err = nbspam("tune", folder, *costs)
+    assert (status, out) == (2, "")
+    assert costs[0] in err

@@ -107,7 +107,7 @@ def command(
     trial = _trial(sources, model_path, options, seed, cores(jobs), plot is not None)
     if stated == ESTIMATED:
         trial = under_prior(trial, estimate_prior(trial.probability, trial.prior))
-    else:
+    elif stated:
         trial = under_prior(trial, prior_for(stated, trial.classes, trial.prior))
     trial = replace(trial, rule=decision_rule(trial, costs))
     report_skipped(trial.skipped, strict)
