@@ -118,7 +118,9 @@ def command(
         echo_json({**values, "shares": shares_json(shares, trial.classes)}, indent=2)
     else:
         click.echo(evaluation_text(evaluation))
-        click.echo(shares_text(shares, trial.classes), nl=False)
+        # Each text ends with a blank line, before a sketch or not.
+        if text := shares_text(shares, trial.classes):
+            click.echo(text)
     if drawing is not None:
         drawing(trial)
 
