@@ -132,7 +132,7 @@ def compare(folder: Path, n_tokens: int, rounds: int) -> None:
     living = Living(str(path))
     items = [Item(str(n), CLASSES[n % 2], message(n, n_tokens)) for n in range(1000, 3000)]
     start = time.perf_counter()
-    for at in range(0, 1000):
+    for at in range(1000):
         living.learn([items[at]], day=DAY)
     each = time.perf_counter() - start
     start = time.perf_counter()
