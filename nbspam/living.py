@@ -243,7 +243,7 @@ class Living:
             for name, n in ((change.before, -1), (change.after, 1)):
                 if name is not None:
                     counts[name] = counts.get(name, 0) + n
-        left = sorted(name for name, n in counts.items() if n)
+        left = sorted(name for name, n in counts.items() if n > 0)
         if len(left) < 2:
             raise NotTrainedError(
                 f"{self.path}: only the class {', '.join(left) or 'none'} would be left, and a"
