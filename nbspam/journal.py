@@ -28,6 +28,7 @@ _FRAME = struct.Struct("<II")  # bytes of the record behind it, crc
 # Digest, day, bytes of two names, tokens, counts (none: all are 1), new tokens.
 _CHANGE = struct.Struct("<QHiiIII")
 _NO_NAME = -1
+_OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +202,7 @@ def append(path: str, owner: Identity, changes: Iterable[Change], end: int) -> i
     data = b"".join(map(_encode, changes))
     if not end:
         data = _header(owner) + data
-    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT, 0o600)
+    descriptor = os.open(name, _OPEN_FLAGS, 0o600)
     try:
         if not end:
             adopt(descriptor, os.path.realpath(path))
