@@ -10,11 +10,12 @@ Secret: what a change is, and when the model's file is written anew.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Columns, Keys, Octets
+from nbspam.arrays import Integers, Keys, Octets
 from nbspam.classifier import Classifier, classifier_of, posterior, with_changes, write
 from nbspam.compaction import compacted, memory_of, message_at_hand
 from nbspam.digests import Copies
@@ -34,13 +35,14 @@ from nbspam.progressive import MARGIN
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_to_learn
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped, chunks
-from nbspam.tokenizer import tokenize
+from nbspam.tokenizer import batches, gather_slices, tokenize
 
 POLICIES = ("everything", "error", "near")
 # The journal is taken in when it is so large a part of the model: reading a journal then
 # stays cheap, and all writing together is some eight times what was learned.
 _SHARE = 8
-MIN_JOURNAL, MAX_JOURNAL = 64 << 10, 2 << 20  # bytes
+MIN_JOURNAL, MAX_JOURNAL = 64 << 10, 4 << 20  # bytes
+_BULK = 16  # while one call learns many messages, the journal may grow so many times larger
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +90,10 @@ class _Reading(NamedTuple):
     label: str
     digest: int
     keys: Keys
-    counts: Columns
+    counts: Integers
     groups: Octets
     blob: Octets
-    lengths: Columns
+    lengths: Integers
 
 
 class Living:
@@ -163,7 +165,9 @@ class Living:
         for readings, skipped in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
             readings = [r._replace(digest=copies.numbered(r.digest)) for r in readings]
             outcome += self._commit(readings, day, to_none) + Outcome(skipped=tuple(skipped))
-        return outcome
+            if self._pays(_BULK):
+                outcome += self._compact()
+        return outcome + self._compact() if self._pays() else outcome
 
     def _commit(self, readings: Sequence[_Reading], day: int, to_none: bool) -> Outcome:
         """Decide and write the changes that messages make; on return they are on disk."""
@@ -175,8 +179,6 @@ class Living:
             if changes:
                 self._check_classes(changes)
                 outcome += self._append(changes)
-                if self._pays():
-                    outcome += self._compact()
         return outcome
 
     def _decide(
@@ -242,7 +244,7 @@ class Living:
             for name, n in ((change.before, -1), (change.after, 1)):
                 if name is not None:
                     counts[name] = counts.get(name, 0) + n
-        left = sorted(name for name, n in counts.items() if n)
+        left = sorted(name for name, n in counts.items() if n > 0)
         if len(left) < 2:
             raise NotTrainedError(
                 f"{self.path}: only the class {', '.join(left) or 'none'} would be left, and a"
@@ -311,10 +313,10 @@ class Living:
         note = f"{aside}: the journal of another model, moved out of the way; not learned from"
         return Outcome(notes=(note,))
 
-    def _pays(self) -> bool:
+    def _pays(self, times: int = 1) -> bool:
         """Return whether to write the model's file anew."""
         limit = min(max(self._identity.length // _SHARE, MIN_JOURNAL), MAX_JOURNAL)
-        return self._has_new_classes or self._end > limit
+        return self._has_new_classes or self._end > times * limit
 
     def _compact(self) -> Outcome:
         """Write a model file that holds the journal's changes, and take the journal away.
@@ -322,23 +324,32 @@ class Living:
         A failure costs nothing: the journal has everything still.
         """
         try:
-            write(self.path, compacted(self._base, self._changes))
+            with locked(self.path):
+                self._refresh()
+                if self._changes:  # or else another was faster
+                    write(self.path, compacted(self._base, self._changes))
+                    self._load()
         except NbspamError as error:
             return Outcome(notes=(f"the journal is kept as it is: {error}",))
-        self._load()
         return Outcome()
 
 
 def _read_chunk(settings: Settings, items: list[Item]) -> tuple[list[_Reading], list[Skipped]]:
     """Return what is learned of one chunk of items: what a worker process does."""
     read, messages, digests, skipped = read_to_learn(items, settings)
+    told = zip([str(item.label) for item in read], digests, strict=True)
     readings = []
-    for item, message, digest in zip(read, messages, digests, strict=True):
-        batch = tokenize([message], settings.tokens)
+    for group in batches(messages):
+        batch = tokenize(group, settings.tokens)
         blob, offsets = batch.texts()
-        lengths = np.diff(offsets).astype(np.uint32)
-        counts = batch.counts.astype(np.uint32)
-        readings.append(
-            _Reading(str(item.label), digest, batch.keys, counts, batch.groups, blob, lengths)
-        )
+        lengths = np.diff(offsets)
+        # A batch goes token by token; here it is taken message by message.
+        order = np.argsort(batch.documents, kind="stable")
+        columns, counts = batch.columns[order], batch.counts[order]
+        bounds = np.searchsorted(batch.documents[order], np.arange(batch.n_docs + 1)).tolist()
+        for (start, end), (label, digest) in zip(pairwise(bounds), told, strict=False):
+            of = columns[start:end]
+            text = gather_slices(blob, offsets[:-1][of], lengths[of])
+            tokens = batch.keys[of], counts[start:end], batch.groups[of], text, lengths[of]
+            readings.append(_Reading(label, digest, *tokens))
     return readings, skipped

@@ -10,7 +10,7 @@ Secret: how tokens are found, hashed and counted without ever being Python objec
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -58,11 +58,16 @@ class TokenSettings:
 
     def table(self) -> bytes:
         """Return the 256-byte table: ASCII case folded, bytes outside words to zero."""
-        inside = {ord(c) for c in self.punctuation}
-        inside |= {c for c in range(128) if chr(c).isalnum()} | set(range(128, 256))
-        return bytes(ord(chr(c).lower()) if c < 128 else c for c in range(256)).translate(
-            bytes(c if c in inside else 0 for c in range(256))
-        )
+        return _table(self.punctuation)
+
+
+@lru_cache(maxsize=8)
+def _table(punctuation: str) -> bytes:
+    inside = {ord(c) for c in punctuation}
+    inside |= {c for c in range(128) if chr(c).isalnum()} | set(range(128, 256))
+    return bytes(ord(chr(c).lower()) if c < 128 else c for c in range(256)).translate(
+        bytes(c if c in inside else 0 for c in range(256))
+    )
 
 
 class Token(NamedTuple):
