@@ -25,8 +25,10 @@ MAGIC = b"nbspam journal\0\0"
 FORMAT = 1
 _HEADER = struct.Struct("<16sIQII")  # magic, format, length and checksum of the model, crc
 _FRAME = struct.Struct("<II")  # bytes of the record behind it, crc
-_CHANGE = struct.Struct("<QHiiII")  # digest, day, bytes of two names, tokens, new tokens
+# Digest, day, bytes of two names, tokens, counts (none: all are 1), new tokens.
+_CHANGE = struct.Struct("<QHiiIII")
 _NO_NAME = -1
+_OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ def _encode(change: Change) -> bytes:
         b"" if name is None else name.encode("utf-8", "surrogatepass")
         for name in (change.before, change.after)
     )
+    counts = change.counts if (change.counts != 1).any() else change.counts[:0]
     body = b"".join(
         (
             _CHANGE.pack(
@@ -86,12 +89,13 @@ def _encode(change: Change) -> bytes:
                 _NO_NAME if change.before is None else len(before),
                 _NO_NAME if change.after is None else len(after),
                 len(change.keys),
+                len(counts),
                 len(change.groups),
             ),
             before,
             after,
             change.keys.astype("<u8").tobytes(),
-            change.counts.astype("<u4").tobytes(),
+            counts.astype("<u4").tobytes(),
             change.lengths.astype("<u4").tobytes(),
             change.groups.tobytes(),
             change.blob.tobytes(),
@@ -102,7 +106,7 @@ def _encode(change: Change) -> bytes:
 
 def _decode(body: bytes) -> Change:
     """Return the change in a record whose checksum was right; raises ValueError."""
-    digest, day, *names, n_keys, n_new = _CHANGE.unpack_from(body)
+    digest, day, *names, n_keys, n_counts, n_new = _CHANGE.unpack_from(body)
     at = _CHANGE.size
     classes: list[str | None] = []
     for length in names:
@@ -111,10 +115,15 @@ def _decode(body: bytes) -> Change:
             classes[-1] = body[at : at + length].decode("utf-8", "surrogatepass")
             at += length
     arrays = []
-    for kind, n in (("<u8", n_keys), ("<u4", n_keys), ("<u4", n_new), ("u1", n_new), ("u1", -1)):
-        arrays.append(np.frombuffer(body, kind, n, at))
+    for kind, n in (("<u8", n_keys), ("<u4", n_counts), ("<u4", n_new), ("u1", n_new)):
+        arrays.append(np.frombuffer(body, kind, n, at) if n else np.empty(0, kind))
         at += arrays[-1].nbytes
-    keys, counts, lengths, groups, blob = arrays
+    keys, counts, lengths, groups = arrays
+    blob = np.frombuffer(body, np.uint8)[at:]
+    if not n_counts:
+        counts = np.ones(n_keys, np.uint32)
+    if len(counts) != n_keys or n_new > n_keys or int(lengths.sum()) != len(blob):
+        raise ValueError("its lengths do not agree")
     return Change(digest, classes[0], classes[1], day, keys, counts, groups, lengths, blob)
 
 
@@ -193,7 +202,7 @@ def append(path: str, owner: Identity, changes: Iterable[Change], end: int) -> i
     data = b"".join(map(_encode, changes))
     if not end:
         data = _header(owner) + data
-    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT, 0o600)
+    descriptor = os.open(name, _OPEN_FLAGS, 0o600)
     try:
         if not end:
             adopt(descriptor, os.path.realpath(path))

@@ -40,7 +40,8 @@ POLICIES = ("everything", "error", "near")
 # The journal is taken in when it is so large a part of the model: reading a journal then
 # stays cheap, and all writing together is some eight times what was learned.
 _SHARE = 8
-MIN_JOURNAL, MAX_JOURNAL = 64 << 10, 2 << 20  # bytes
+MIN_JOURNAL, MAX_JOURNAL = 64 << 10, 4 << 20  # bytes
+_BULK = 16  # while one call learns many messages, the journal may grow so many times larger
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,9 @@ class Living:
         for readings, skipped in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
             readings = [r._replace(digest=copies.numbered(r.digest)) for r in readings]
             outcome += self._commit(readings, day, to_none) + Outcome(skipped=tuple(skipped))
-        return outcome
+            if self._pays(_BULK):
+                outcome += self._compact()
+        return outcome + self._compact() if self._pays() else outcome
 
     def _commit(self, readings: Sequence[_Reading], day: int, to_none: bool) -> Outcome:
         """Decide and write the changes that messages make; on return they are on disk."""
@@ -175,8 +178,6 @@ class Living:
             if changes:
                 self._check_classes(changes)
                 outcome += self._append(changes)
-                if self._pays():
-                    outcome += self._compact()
         return outcome
 
     def _decide(
@@ -242,7 +243,7 @@ class Living:
             for name, n in ((change.before, -1), (change.after, 1)):
                 if name is not None:
                     counts[name] = counts.get(name, 0) + n
-        left = sorted(name for name, n in counts.items() if n)
+        left = sorted(name for name, n in counts.items() if n > 0)
         if len(left) < 2:
             raise NotTrainedError(
                 f"{self.path}: only the class {', '.join(left) or 'none'} would be left, and a"
@@ -311,10 +312,10 @@ class Living:
         note = f"{aside}: the journal of another model, moved out of the way; not learned from"
         return Outcome(notes=(note,))
 
-    def _pays(self) -> bool:
+    def _pays(self, times: int = 1) -> bool:
         """Return whether to write the model's file anew."""
         limit = min(max(self._identity.length // _SHARE, MIN_JOURNAL), MAX_JOURNAL)
-        return self._has_new_classes or self._end > limit
+        return self._has_new_classes or self._end > times * limit
 
     def _compact(self) -> Outcome:
         """Write a model file that holds the journal's changes, and take the journal away.
@@ -322,10 +323,13 @@ class Living:
         A failure costs nothing: the journal has everything still.
         """
         try:
-            write(self.path, compacted(self._base, self._changes))
+            with locked(self.path):
+                self._refresh()
+                if self._changes:  # or else another was faster
+                    write(self.path, compacted(self._base, self._changes))
+                    self._load()
         except NbspamError as error:
             return Outcome(notes=(f"the journal is kept as it is: {error}",))
-        self._load()
         return Outcome()
 
 

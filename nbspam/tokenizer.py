@@ -10,7 +10,7 @@ Secret: how tokens are found, hashed and counted without ever being Python objec
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -57,11 +57,16 @@ class TokenSettings:
 
     def table(self) -> bytes:
         """Return the 256-byte table: ASCII case folded, bytes outside words to zero."""
-        inside = {ord(c) for c in self.punctuation}
-        inside |= {c for c in range(128) if chr(c).isalnum()} | set(range(128, 256))
-        return bytes(ord(chr(c).lower()) if c < 128 else c for c in range(256)).translate(
-            bytes(c if c in inside else 0 for c in range(256))
-        )
+        return _table(self.punctuation)
+
+
+@lru_cache(maxsize=8)
+def _table(punctuation: str) -> bytes:
+    inside = {ord(c) for c in punctuation}
+    inside |= {c for c in range(128) if chr(c).isalnum()} | set(range(128, 256))
+    return bytes(ord(chr(c).lower()) if c < 128 else c for c in range(256)).translate(
+        bytes(c if c in inside else 0 for c in range(256))
+    )
 
 
 class Token(NamedTuple):
@@ -140,7 +145,7 @@ def _mix(value: int, factor: int) -> int:
     return value ^ value >> 32
 
 
-@cache
+@lru_cache(maxsize=64)
 def _salt(origin: str) -> int:
     """Return what an origin adds to its tokens' hashes; the body adds nothing."""
     return 0 if origin == BODY else _reference_hash(1, origin.encode())

@@ -18,6 +18,7 @@ from nbspam.settings import PRESETS
 from nbspam.sources import Item, read_items
 from nbspam.training import count_items, train
 
+pytestmark = pytest.mark.usefixtures("quick_disk")
 DAY = 20_000
 few = hypothesis_settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -51,12 +52,6 @@ def bytes_now(path):
     return copy.read_bytes()
 
 
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch):
-    """Let the disk be; what survives a crash is another test's business."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
-
-
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "m.nbspam"
@@ -75,7 +70,7 @@ def test_whatever_its_history_a_model_is_the_one_trained_on_what_is_left(
 ):
     """None un-learns.  Learning twice, moving and undoing are all among these histories."""
     path = tmp_path / "m.nbspam"
-    monkeypatch.setattr(living, "MIN_JOURNAL", 0 if compact else 1 << 20)
+    monkeypatch.setattr(living, "MAX_JOURNAL", 0 if compact else 1 << 20)
     train_on(START, path, preset)
     labels = {}
     for batch in history:
