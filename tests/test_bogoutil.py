@@ -104,6 +104,8 @@ def test_a_loaded_model_classifies_and_learns_on(nbspam, trained, tmp_path):
         (b" 1 2 0\n", "line 1: not `token"),
         (b"free 1 2 0\n", "no line of .MSG_COUNT"),
         (b".MSG_COUNT 1 1 0\n", "no line of token"),
+        (b".MSG_COUNT 1 0 0\na 1 0 0\n", "no ham; a model needs both"),
+        (b".MSG_COUNT 0 1 0\na 0 1 0\n", "no spam; a model needs both"),
         (b".MSG_COUNT 1 1 0\n:: 1 1 0\n", "no line of token"),
     ],
 )
@@ -120,7 +122,7 @@ def test_text_that_is_no_word_list_is_refused(tmp_path, text, complaint):
     [(b"0", 0), (b"19700102", 1), (b"18000101", 0), (b"99991231", 65_535), (b"9" * 40, 0)],
 )
 def test_days_beyond_ours_are_none_or_the_last(written, day):
-    classifier = load_lines([b".MSG_COUNT 0 0 0\n", b"a 0 0 " + written + b"\n"], "x")
+    classifier = load_lines([b".MSG_COUNT 1 1 0\n", b"a 0 0 " + written + b"\n"], "x")
 
     assert classifier.memory.last_seen.tolist() == [day]
 

@@ -151,6 +151,7 @@ MESSAGE = {"message": "0f", "class": "ham", "day": "2026-11-21", "tokens": [0]}
         ([{**HEADER, "format": 2}], "format 2, and this program reads 1"),
         ([{**HEADER, "classes": {"b": 1, "a": 1}}], "classes are not sorted"),
         ([{**HEADER, "classes": {"a": 1}}], "only one class"),
+        ([{**HEADER, "classes": {"a": 0, "b": 1}}], "a class without messages"),
         ([{**HEADER, "classes": {"a": -1, "b": 1}}], "-1 is not a number from 0 up"),
         ([{**HEADER, "classes": {"a": float("nan"), "b": 1}}], "nan is not a number"),
         ([{**HEADER, "settings": {}}], "no 'class_prior'"),
