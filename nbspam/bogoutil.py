@@ -66,7 +66,9 @@ def dump_lines(classifier: Classifier) -> Iterator[bytes]:
         )
     whole = np.asarray(table.feature_count) == np.rint(table.feature_count)
     if not whole.all():
-        raise UsageError("--format bogoutil: counts are weights, or have faded; leave it out")
+        raise UsageError(
+            "--format bogoutil: counts are weights, not numbers of messages; leave it out"
+        )
     assert memory is not None
     ham, spam = table.class_count.tolist()
     last = int(memory.last_seen.max(initial=0))
