@@ -10,11 +10,12 @@ Secret: what a change is, and when the model's file is written anew.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Columns, Keys, Octets
+from nbspam.arrays import Integers, Keys, Octets
 from nbspam.classifier import Classifier, classifier_of, posterior, with_changes, write
 from nbspam.compaction import compacted, memory_of, message_at_hand
 from nbspam.digests import Copies
@@ -34,7 +35,7 @@ from nbspam.progressive import MARGIN
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_to_learn
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped, chunks
-from nbspam.tokenizer import tokenize
+from nbspam.tokenizer import batches, gather_slices, tokenize
 
 POLICIES = ("everything", "error", "near")
 # The journal is taken in when it is so large a part of the model: reading a journal then
@@ -89,10 +90,10 @@ class _Reading(NamedTuple):
     label: str
     digest: int
     keys: Keys
-    counts: Columns
+    counts: Integers
     groups: Octets
     blob: Octets
-    lengths: Columns
+    lengths: Integers
 
 
 class Living:
@@ -336,13 +337,19 @@ class Living:
 def _read_chunk(settings: Settings, items: list[Item]) -> tuple[list[_Reading], list[Skipped]]:
     """Return what is learned of one chunk of items: what a worker process does."""
     read, messages, digests, skipped = read_to_learn(items, settings)
+    told = zip([str(item.label) for item in read], digests, strict=True)
     readings = []
-    for item, message, digest in zip(read, messages, digests, strict=True):
-        batch = tokenize([message], settings.tokens)
+    for group in batches(messages):
+        batch = tokenize(group, settings.tokens)
         blob, offsets = batch.texts()
-        lengths = np.diff(offsets).astype(np.uint32)
-        counts = batch.counts.astype(np.uint32)
-        readings.append(
-            _Reading(str(item.label), digest, batch.keys, counts, batch.groups, blob, lengths)
-        )
+        lengths = np.diff(offsets)
+        # A batch goes token by token; here it is taken message by message.
+        order = np.argsort(batch.documents, kind="stable")
+        columns, counts = batch.columns[order], batch.counts[order]
+        bounds = np.searchsorted(batch.documents[order], np.arange(batch.n_docs + 1)).tolist()
+        for (start, end), (label, digest) in zip(pairwise(bounds), told, strict=False):
+            of = columns[start:end]
+            text = gather_slices(blob, offsets[:-1][of], lengths[of])
+            tokens = batch.keys[of], counts[start:end], batch.groups[of], text, lengths[of]
+            readings.append(_Reading(label, digest, *tokens))
     return readings, skipped
