@@ -166,23 +166,33 @@ class Living:
     def _change(
         self, items: Iterable[Item], day: int, jobs: int, copies: Copies, to_none: bool = False
     ) -> Outcome:
-        outcome = Outcome()
-        work = partial(_read_chunk, self.settings)
+        outcome, settings = Outcome(), self.settings
+        work = partial(_read_chunk, settings)
         for readings, skipped in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
             readings = [r._replace(digest=copies.numbered(r.digest)) for r in readings]
-            outcome += self._commit(readings, day, to_none) + Outcome(skipped=tuple(skipped))
+            outcome += self._commit(readings, settings, day, to_none)
+            outcome += Outcome(skipped=tuple(skipped))
             if self._pays(_BULK):
                 outcome += self._compact()
         if self._pays():
             outcome += self._compact()
         return outcome
 
-    def _commit(self, readings: Sequence[_Reading], day: int, to_none: bool) -> Outcome:
-        """Decide and write the changes that messages make; on return they are on disk."""
+    def _commit(
+        self, readings: Sequence[_Reading], settings: Settings, day: int, to_none: bool
+    ) -> Outcome:
+        """Decide and write the changes that messages make; on return they are on disk.
+
+        settings: with which the messages were read.
+        """
         if not readings:
             return Outcome()
         with locked(self.path):
             self._refresh()
+            if self.settings != settings:
+                raise ModelFileError(
+                    f"{self.path}: trained anew with other settings just now; run this again"
+                )
             changes, outcome = self._decide(readings, day, to_none)
             if changes:
                 self._check_classes(changes)
