@@ -123,7 +123,7 @@ class Classifier:
         """Return log P(class, message) in nats, shape (n_messages, n_classes)."""
         rows = [
             self.joint_log_proba(tokenize(group, self.settings.tokens))
-            for group in batches(messages)
+            for group in batches(messages, self.settings.tokens)
         ]
         return np.concatenate([np.zeros((0, len(self.classes))), *rows])
 

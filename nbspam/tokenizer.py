@@ -32,11 +32,17 @@ BATCH_BYTES = 1 << 19
 
 BODY = "body"
 PAIR = "2g"
+CHARACTERS = "char"
+# Runs of characters: up to so many, of the first bytes of a field.  E-020.
+MAX_RUN = 5
+MAX_RUN_BYTES = 1000
 # Evidence of one kind is one group: what the writer says, how the message travelled, what
-# its markup and links are, and pairs of words, which repeat what their words say.
-GROUPS = ("text", "route", "web", "pairs")
-_TEXT, _ROUTE, _WEB, _PAIRS = range(len(GROUPS))
-_GROUP_OF = {BODY: _TEXT, "subject": _TEXT, "nested": _TEXT, "hidden": _WEB, "alt": _WEB}
+# its markup and links are; pairs of words and runs of characters, which repeat what words
+# say; and what the writer chose to say first.
+GROUPS = ("text", "route", "web", "pairs", "characters", "subject")
+_TEXT, _ROUTE, _WEB, _PAIRS, _CHARACTERS, _SUBJECT = range(len(GROUPS))
+_GROUP_OF = {BODY: _TEXT, "subject": _SUBJECT, "nested": _TEXT, "hidden": _WEB, "alt": _WEB}
+_GROUP_OF[CHARACTERS] = _CHARACTERS
 _GROUP_OF |= dict.fromkeys(("url", "html", "filename", "defect"), _WEB)
 _WORD_BYTES = 8
 _MULTIPLY = 0x9E3779B97F4A7C15  # odd, close to 2**64 / golden ratio: Fibonacci hashing
@@ -53,6 +59,7 @@ class TokenSettings:
     max_length: int = 40  # bytes
     pairs: bool = False  # also every two neighbouring words of a field
     raw: bool = False  # the text is cut as it is, without normalisation
+    characters: bool = False  # also runs of characters of what is written
 
     def table(self) -> bytes:
         """Return the 256-byte table: ASCII case folded, bytes outside words to zero."""
@@ -88,6 +95,27 @@ def reference_tokens(message: Message, settings: TokenSettings) -> Iterator[Toke
                 Token(pair_origin(origin), first + b" " + second)
                 for first, second in pairwise(words)
             )
+        if settings.characters and has_characters(origin):
+            yield from _reference_runs(text)
+
+
+def has_characters(origin: str) -> bool:
+    """Return whether runs of characters are taken from fields of this origin."""
+    return _GROUP_OF.get(origin, _ROUTE) in (_TEXT, _SUBJECT)
+
+
+def folded(text: bytes) -> bytes:
+    """Return what of a field runs of characters are taken from: its beginning, in one line."""
+    return b" ".join(text[:MAX_RUN_BYTES].lower().split())
+
+
+def _reference_runs(text: bytes) -> Iterator[Token]:
+    """Yield every run of 1 to MAX_RUN characters, all runs of one length after another."""
+    text = folded(text)
+    starts = [i for i, byte in enumerate(text) if byte & 0xC0 != 0x80] + [len(text)]
+    for n in range(1, MAX_RUN + 1):
+        for start, end in zip(starts, starts[n:], strict=False):
+            yield Token(CHARACTERS, text[start:end])
 
 
 def _fits(word: bytes, settings: TokenSettings) -> bool:
@@ -196,6 +224,13 @@ def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch
     rider = np.arange(0, 2 * len(key), 2, dtype=np.uint64)
     if settings.pairs:
         key, rider = _add_pairs(key, rider, field_of)
+    if settings.characters:
+        runs = _find_runs(layout, _MAX_WORDS - len(words.start))
+        first = 2 * len(words.start)
+        more = np.arange(first, first + 2 * len(runs.start), 2, dtype=np.uint64)
+        key = np.concatenate([key, _hash_words(layout, runs)])
+        rider = np.concatenate([rider, more])
+        words = _Words(*(np.concatenate(both) for both in zip(words, runs, strict=True)))
     key &= ~RIDER_MASK
     key |= rider
     key.sort()
@@ -203,10 +238,13 @@ def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch
 
 
 class _Layout(NamedTuple):
-    """All fields of a batch in one buffer: text, zeros, then what token texts need."""
+    """All fields of a batch in one buffer: text, zeros, then what token texts need.
+
+    Characters to be taken in runs are fields of their own, behind those of words.
+    """
 
     buffer: bytes
-    end: int  # of the text, a zero byte before and behind it included
+    end: int  # of the words' text, a zero byte before and behind it included
     space: int  # where the buffer has one
     n_docs: int
     n_fields: int
@@ -238,10 +276,16 @@ def _lay_out(messages: Sequence[Message], settings: TokenSettings) -> _Layout:
             texts.append(text)
             origins.append(known.setdefault(origin, len(known)))
         counts.append(len(texts) - before)
+    document = np.repeat(np.arange(len(messages)), counts)
+    n_fields = len(texts)
+    if settings.characters:
+        document = np.append(document, document[_add_runs(texts, origins, known)])
     start = np.ones(len(texts) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=start[1:])
     start[1:] += 1
-    text = b"\0" + b"\0".join(texts).translate(settings.table()) + b"\0"
+    text = b"\0" + b"\0".join(texts[:n_fields]).translate(settings.table()) + b"\0"
+    end = len(text)
+    text += b"".join(run + b"\0" for run in texts[n_fields:])
     # Zeros, so that reading ahead of the last word stays inside the buffer.
     tail = bytearray(settings.max_length + _WORD_BYTES)
     space = len(text) + len(tail)
@@ -256,17 +300,26 @@ def _lay_out(messages: Sequence[Message], settings: TokenSettings) -> _Layout:
     of = np.array(origins, np.int64)
     return _Layout(
         text + bytes(tail),
-        len(text),
+        end,
         space,
         len(messages),
         len(texts),
         start,
-        np.repeat(np.arange(len(messages)), counts),
+        document,
         np.array([_salt(origin) for origin in known], np.uint64)[of],
         np.array([_GROUP_OF.get(origin, _ROUTE) for origin in known], np.uint8)[of],
         np.array(tables[False], np.int64).reshape(-1, 2)[of],
         np.array(tables[True], np.int64).reshape(-1, 2)[of],
     )
+
+
+def _add_runs(texts: list[bytes], origins: list[int], known: dict[str, int]) -> list[int]:
+    """Append what runs of characters are taken from; return the fields it comes from."""
+    names = list(known)
+    chosen = [i for i, origin in enumerate(origins) if has_characters(names[origin])]
+    texts += [folded(texts[i]) for i in chosen]
+    origins += [known.setdefault(CHARACTERS, len(known))] * len(chosen)
+    return chosen
 
 
 def _find_words(layout: _Layout, settings: TokenSettings) -> tuple[Integers, Integers]:
@@ -288,6 +341,20 @@ def _find_words(layout: _Layout, settings: TokenSettings) -> tuple[Integers, Int
 
 _MAX_WORDS = 1 << RIDER_BITS - 1
 _MASKS = np.array([(1 << 8 * n) - 1 for n in range(_WORD_BYTES + 1)], np.uint64)
+
+
+def _find_runs(layout: _Layout, most: int) -> _Words:
+    """Return all runs of 1 to MAX_RUN characters within a field, at most so many."""
+    text = np.frombuffer(layout.buffer, np.uint8)[layout.end : layout.start[-1]]
+    # Where a character, or the zero byte behind a field, begins.
+    place = np.flatnonzero((text & 0xC0) != 0x80) + layout.end
+    field_of = np.searchsorted(layout.start, place, "right") - 1
+    parts = []
+    for n in range(1, MAX_RUN + 1):
+        inside = field_of[n:] == field_of[:-n]
+        start = place[:-n][inside]
+        parts.append((start, place[n:][inside] - start, field_of[:-n][inside]))
+    return _Words(*(np.concatenate(part)[:most] for part in zip(*parts, strict=True)))
 
 
 def _hash_words(layout: _Layout, words: _Words) -> Keys:
@@ -361,8 +428,15 @@ def _text_pieces(rider: Integers, layout: _Layout, words: _Words) -> tuple[Integ
     return np.stack(starts, axis=1), np.stack(lengths, axis=1)
 
 
-def batches(messages: Iterable[Message], size: int = BATCH_BYTES) -> Iterator[list[Message]]:
-    """Group messages so that each group has at most about `size` bytes of text."""
+def batches(
+    messages: Iterable[Message], settings: TokenSettings, size: int = BATCH_BYTES
+) -> Iterator[list[Message]]:
+    """Group messages so that each group has at most about `size` bytes of text.
+
+    Fewer where runs of characters are taken too, of which every byte may start MAX_RUN.
+    """
+    if settings.characters:
+        size //= MAX_RUN + 1
     group: list[Message] = []
     total = 0
     for message in messages:

@@ -63,7 +63,7 @@ def _count_chunk(settings: Settings, items: list[Item]) -> Training:
     read, messages, skipped = read_labelled(items, settings)
     names = iter([str(item.label) for item in read])
     tables, samples = [], []
-    for group in batches(messages):
+    for group in batches(messages, settings.tokens):
         batch = tokenize(group, settings.tokens)
         labels = [next(names) for _ in group]
         tables.append(count_batch(batch, labels, settings.weighting))

@@ -32,6 +32,7 @@ SETTINGS = st.builds(
     max_length=st.sampled_from([1, 8, 9, 40]),
     pairs=st.booleans(),
     raw=st.booleans(),
+    characters=st.booleans(),
 )
 
 
@@ -140,7 +141,7 @@ def test_more_words_than_a_batch_can_number_are_let_go():
 def test_batches_hold_whole_messages_up_to_a_size():
     messages = [Message((Field("body", b"x" * n),), ()) for n in (10, 10, 50, 10)]
 
-    assert [len(group) for group in batches(messages, 25)] == [2, 1, 1]
+    assert [len(group) for group in batches(messages, TokenSettings(), 25)] == [2, 1, 1]
 
 
 def test_no_messages_and_empty_messages_make_an_empty_batch():
