@@ -14,6 +14,7 @@ import numpy as np
 
 from nbspam import __version__
 from nbspam.arrays import Floats, Integers
+from nbspam.blending import Blend, blend_from_array, blend_to_array, log_posterior
 from nbspam.combining import Combination, Entries, log_odds, scores
 from nbspam.counts import CountTable, entry_weights
 from nbspam.decision import Rule, default_rule
@@ -74,6 +75,7 @@ class Classifier:
     intercept: Floats  # (n_classes,)
     weight: Floats  # (n_features, n_classes)
     combination: Combination | None = None  # how evidence combines, where it is not summed
+    blend: Blend | None = None  # how it was weighed and is believed, for more than two classes
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -83,9 +85,11 @@ class Classifier:
     def joint_log_proba(self, batch: TokenBatch) -> Floats:
         """Return log P(class, document) in nats, shape (n_docs, n_classes).
 
-        Where evidence is combined, it is log P(class given document) instead.
+        Where evidence is combined or blended, it is log P(class given document) instead.
         """
         known = self.known(batch)
+        if self.blend is not None:
+            return log_posterior(self._summed(batch.n_docs, known), self.blend.tail)
         if self.combination is None:
             return self._summed(batch.n_docs, known)
         entries, odds = self.evidence(batch.n_docs, known)
@@ -107,9 +111,14 @@ class Classifier:
         odds = log_odds(self.table.feature_count[columns], self.table.class_count)
         return Entries(n_docs, documents, columns[rows], groups[rows]), odds[rows]
 
+    def values(self, known: Known) -> Floats:
+        """Return what known tokens weigh in their documents, shape (nnz,)."""
+        groups = self.table.vocabulary.groups[known.columns][known.rows]
+        return entry_weights(known.counts, known.documents, groups, self.settings.weighting)
+
     def _summed(self, n_docs: int, known: Known) -> Floats:
-        columns, rows, documents, counts = known
-        value = entry_weights(counts, documents, self.settings.weighting)
+        columns, rows, documents, _ = known
+        value = self.values(known)
         weight = self.weight[columns]
         joint = np.empty((n_docs, len(self.classes)))
         for k, constant in enumerate(self.intercept):
@@ -144,7 +153,7 @@ class Classifier:
     @property
     def rule(self) -> Rule:
         """How probabilities become labels, unless told otherwise."""
-        return default_rule(self.classes, self.combination is not None)
+        return default_rule(self.classes, self.settings.is_mail_combined)
 
     def verdicts(
         self, answers: Sequence["Answer"], rule: Rule | None = None
@@ -183,6 +192,7 @@ class Classifier:
                 "weight": self.weight,
                 "worth": None if self.combination is None else self.combination.worth,
                 "correction": None if self.combination is None else self.combination.correction,
+                "blend": None if self.blend is None else blend_to_array(self.blend),
             },
         )
 
@@ -199,9 +209,12 @@ def posterior(joint: Floats) -> Floats:
 
 
 def _compact(array: Any) -> Any:
-    """Return the array as 32-bit whole numbers where that loses nothing."""
-    small = array.astype(np.uint32)
-    return small if np.array_equal(small, array) else array
+    """Return the array as 32-bit numbers where that loses nothing."""
+    for kind in (np.uint32, np.float32):
+        small = array.astype(kind)
+        if np.array_equal(small, array):
+            return small
+    return array
 
 
 def load(path: str) -> Classifier:
@@ -237,8 +250,9 @@ def _from_state(state: State) -> Classifier:
         combination = Combination(state["worth"], state["correction"])
         if combination.correction.shape != shape[:1] or shape[1] != 2:
             raise ValueError("its corrections do not fit its tables")
+    blend = None if state["blend"] is None else blend_from_array(state["blend"])
     settings = settings_from_dict(state["settings"])
-    return Classifier(settings, table, state["intercept"], state["weight"], combination)
+    return Classifier(settings, table, state["intercept"], state["weight"], combination, blend)
 
 
 def _verdict_chunk(

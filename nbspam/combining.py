@@ -9,7 +9,7 @@ messages that are still nearly wrong.  All of it stays a sum over tokens.
 Secret: how correlated evidence is kept from counting again and again.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,14 @@ class Entries:
     documents: Indices  # (nnz,)
     columns: Indices  # (nnz,)
     groups: Octets  # (nnz,)
+    counts: Indices = field(default_factory=lambda: np.empty(0, np.int64))  # (nnz,) if they matter
+
+
+def merged_groups(groups: Octets) -> Octets:
+    """Return the groups as they are combined: few words stand in subjects, they are text."""
+    merged = np.arange(len(GROUPS), dtype=np.uint8)
+    merged[GROUPS.index("subject")] = GROUPS.index("text")
+    return np.asarray(merged[groups])
 
 
 def log_odds(feature_count: Floats, class_count: Floats, left_out: int | None = None) -> Floats:

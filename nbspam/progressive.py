@@ -23,6 +23,7 @@ from nbspam.combining import (
     in_layer,
     layer_scale,
     log_odds,
+    merged_groups,
     prior_worth,
     probability,
     scores,
@@ -108,9 +109,9 @@ def _is_learned(policy: str, score: float, truth: int) -> bool:
 
 def _messages(data: Corpus, weighting: str) -> Iterator[tuple[Entries, Floats]]:
     """Yield every row's entries and what they weigh."""
-    weights = weigh(data.X, weighting).data
+    weights = weigh(data.X, data.vocabulary.groups, weighting).data
     columns = data.X.indices.astype(np.int64)
-    groups = data.vocabulary.groups[columns]
+    groups = merged_groups(data.vocabulary.groups)[columns]
     bounds = data.X.indptr.tolist()
     documents = np.zeros(int(np.diff(data.X.indptr).max(initial=0)), np.int64)
     for start, end in pairwise(bounds):

@@ -10,6 +10,7 @@ from nbspam.errors import InputError
 from nbspam.message import Field, Message, parse_message, plain_text
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped
+from nbspam.stripping import strip
 
 # A chunk is what one process works on between two messages to its parent.
 CHUNK_ITEMS = 256
@@ -19,7 +20,7 @@ _NOT_WORD = re.compile(r"[^\w]")
 
 def read_message(item: Item, settings: Settings) -> Message:
     """Return an item's fields; raises InputError."""
-    data = item.read()
+    data = strip(item.read(), settings.strip)
     if settings.reading == "latin1":
         # Lower case before cutting: the token table folds ASCII only.
         text = _NOT_WORD.sub(" ", data.decode("latin-1").lower())

@@ -14,6 +14,7 @@ import numpy as np
 
 from nbspam.arrays import Integers, Integers32, Keys, Strings
 from nbspam.combining import Entries
+from nbspam.counts import PRESENCE
 from nbspam.tokenizer import TokenBatch
 from nbspam.vocabulary import Vocabulary
 
@@ -30,9 +31,10 @@ class Sample:
     keys: Keys  # (n_keys,)
     documents: Integers32  # (nnz,)
     columns: Integers32  # (nnz,) index into keys
+    counts: Integers32  # (nnz,), or none where only presence matters
 
 
-def sample_batch(batch: TokenBatch, labels: Sequence[str]) -> Sample:
+def sample_batch(batch: TokenBatch, labels: Sequence[str], weighting: str) -> Sample:
     """Return all messages of a batch."""
     digests = np.zeros(batch.n_docs, np.uint64)
     np.add.at(digests, batch.documents, batch.keys[batch.columns])
@@ -44,6 +46,7 @@ def sample_batch(batch: TokenBatch, labels: Sequence[str]) -> Sample:
         batch.keys,
         batch.documents.astype(np.int32),
         batch.columns.astype(np.int32),
+        batch.counts[: 0 if weighting == PRESENCE else None].astype(np.int32),
     )
 
 
@@ -74,6 +77,7 @@ def _with_zero_bits(sample: Sample, bits: int) -> Sample:
         sample.keys[columns],
         (np.cumsum(chosen) - 1)[sample.documents[entry]].astype(np.int32),
         place.astype(np.int32),
+        sample.counts[entry] if len(sample.counts) else sample.counts,
     )
 
 
@@ -81,15 +85,17 @@ def entries_of(
     samples: Sequence[Sample], vocabulary: Vocabulary, classes: tuple[str, ...]
 ) -> tuple[Entries, Integers]:
     """Return the samples' entries over a model's columns, and y (n_docs,)."""
-    documents, columns = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+    documents, columns, counts = ([np.empty(0, np.int32)] for _ in range(3))
     n_docs = 0
     for sample in samples:
         column = vocabulary.columns(sample.keys).astype(np.int32)[sample.columns]
         known = column >= 0
         documents.append(sample.documents[known] + np.int32(n_docs))
         columns.append(column[known])
+        counts.append(sample.counts[known] if len(sample.counts) else sample.counts)
         n_docs += len(sample.labels)
     labels = np.concatenate([np.empty(0, np.str_), *(sample.labels for sample in samples)])
     column = np.concatenate(columns)
-    entries = Entries(n_docs, np.concatenate(documents), column, vocabulary.groups[column])
+    groups = vocabulary.groups[column]
+    entries = Entries(n_docs, np.concatenate(documents), column, groups, np.concatenate(counts))
     return entries, np.searchsorted(np.array(classes), labels)

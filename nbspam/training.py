@@ -4,15 +4,16 @@ Secret: what a worker process returns of the messages it has read.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 
 import numpy as np
 
+from nbspam import blending, combining
 from nbspam.arrays import Floats, Integers
 from nbspam.classifier import Classifier
-from nbspam.combining import Combination, Entries, fit
+from nbspam.combining import Entries, merged_groups
 from nbspam.counts import CountTable, add_tables, count_batch, prune, sum_tables
 from nbspam.errors import NotTrainedError, UsageError
 from nbspam.parallel import ordered_map
@@ -68,28 +69,35 @@ def _count_chunk(settings: Settings, items: list[Item]) -> Training:
         labels = [next(names) for _ in group]
         tables.append(count_batch(batch, labels, settings.weighting))
         if settings.combine:
-            samples.append(sample_batch(batch, labels))
+            samples.append(sample_batch(batch, labels, settings.weighting))
     return Training(add_tables(tables), tuple(samples), tuple(skipped))
 
 
 def train(training: Training, settings: Settings) -> Classifier:
     """Return the classifier that counts and settings make; raises NotTrainedError."""
-    classifier = sum_of_evidence(training.table, settings)
-    if not (settings.combine and len(classifier.classes) == 2):
-        return classifier
-    table = classifier.table
-    return combined(classifier, *entries_of(training.samples, table.vocabulary, table.classes))
+    table = chosen_tokens(training.table, settings)
+    if not settings.combine:
+        return sum_of_evidence(table, settings)
+    entries, y = entries_of(training.samples, table.vocabulary, table.classes)
+    return combined(table, settings, entries, y)
 
 
-def sum_of_evidence(table: CountTable, settings: Settings) -> Classifier:
-    """Return the classifier that sums its tokens' evidence, as the plain models do."""
+def chosen_tokens(table: CountTable, settings: Settings) -> CountTable:
+    """Return the counts a classifier is made of; raises NotTrainedError."""
     if len(table.classes) < 2:
         found = f"only one class ({table.classes[0]})" if table.classes else "no labelled mail"
         raise NotTrainedError(
             f"train: {found}; a classifier needs two or more: give a folder with one"
             " sub-folder a class, or --spam PATH --ham PATH"
         )
-    table = prune(table, settings.min_df, settings.max_features)
+    if settings.combine and len(table.classes) == 2:
+        groups = merged_groups(table.vocabulary.groups)
+        table = replace(table, vocabulary=replace(table.vocabulary, groups=groups))
+    return prune(table, settings.min_df, settings.max_features)
+
+
+def sum_of_evidence(table: CountTable, settings: Settings) -> Classifier:
+    """Return the classifier that sums its tokens' evidence, as the plain models do."""
     intercept, weight = _log_tables(table, settings)
     return Classifier(settings, table, intercept, weight)
 
@@ -115,13 +123,13 @@ def _log_tables(table: CountTable, settings: Settings) -> tuple[Floats, Floats]:
     return tables.intercept, tables.weight
 
 
-def combined(classifier: Classifier, entries: Entries, y: Integers) -> Classifier:
-    """Return the classifier with a combination learned from these messages."""
-    combination: Combination = fit(classifier.table, entries, y)
-    return Classifier(
-        classifier.settings,
-        classifier.table,
-        classifier.intercept,
-        classifier.weight,
-        combination,
-    )
+def combined(
+    table: CountTable, settings: Settings, entries: Entries, y: Integers
+) -> Classifier:
+    """Return the classifier that has learned from these messages how evidence adds up."""
+    if len(table.classes) == 2:
+        combination = combining.fit(table, entries, y)
+        return replace(sum_of_evidence(table, settings), combination=combination)
+    blend = blending.fit(table, entries, y, settings.weighting)
+    intercept, weight = blending.linear_tables(table, blend)
+    return Classifier(settings, table, intercept, weight, blend=blend)

@@ -14,6 +14,7 @@ import numpy as np
 
 from nbspam.arrays import Floats, Integers, Octets
 from nbspam.classifier import Classifier, joint_of_log_odds, load, posterior
+from nbspam.blending import log_posterior
 from nbspam.combining import Entries, log_odds, scores
 from nbspam.counts import CountTable, add_tables, subtract_table
 from nbspam.decision import Rule, default_rule
@@ -26,7 +27,7 @@ from nbspam.resampling import stratified_folds
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped, chunks
 from nbspam.tokenizer import batches, tokenize
-from nbspam.training import combined, count_items, sum_of_evidence, train
+from nbspam.training import chosen_tokens, combined, count_items, sum_of_evidence, train
 from nbspam.vectorizer import Corpus, CorpusPart, corpus, corpus_part, weigh
 
 
@@ -78,15 +79,17 @@ def _held_out(
     data: Corpus, table: CountTable, settings: Settings, rest: Integers, of: Integers
 ) -> Floats:
     """Return answers to some rows by a model of the others, whose counts are given."""
-    model = sum_of_evidence(table, settings)
-    used = data.vocabulary.columns(model.table.vocabulary.keys)
+    table = chosen_tokens(table, settings)
+    used, groups = data.vocabulary.columns(table.vocabulary.keys), table.vocabulary.groups
     held_out = data.X[of][:, used]
-    if not (settings.combine and len(data.classes) == 2):
-        weights = weigh(held_out, settings.weighting)
-        return np.asarray(model.intercept + weights @ model.weight)
-    groups = model.table.vocabulary.groups
-    model = combined(model, entries_of_rows(data.X[rest][:, used], groups), data.y[rest])
-    assert model.combination is not None
+    if settings.combine:
+        entries = entries_of_rows(data.X[rest][:, used], groups)
+        model = combined(table, settings, entries, data.y[rest])
+    else:
+        model = sum_of_evidence(table, settings)
+    if model.combination is None:
+        joint = model.intercept + weigh(held_out, groups, settings.weighting) @ model.weight
+        return np.asarray(joint) if model.blend is None else log_posterior(joint, model.blend.tail)
     entries = entries_of_rows(held_out, groups)
     odds = log_odds(model.table.feature_count, model.table.class_count)
     return joint_of_log_odds(scores(model.combination, entries, odds[entries.columns]))
@@ -96,7 +99,7 @@ def entries_of_rows(X: Any, groups: Octets) -> Entries:
     """Return the entries of a CSR matrix of counts; groups: (n_features,)."""
     documents = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     columns = X.indices.astype(np.int64)
-    return Entries(X.shape[0], documents, columns, groups[columns])
+    return Entries(X.shape[0], documents, columns, groups[columns], X.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,7 @@ def judge_folds(
     """Return how well models trained on k - 1 folds do on the one left out."""
     data, skipped = read_corpus(items, settings, jobs)
     joint = cross_validate(data, settings, k, seed)
-    rule = default_rule(data.classes, settings.combine)
+    rule = default_rule(data.classes, settings.is_mail_combined)
     return Outcome(_evaluate(data.y, joint, data.classes, rule, rng), skipped)
 
 
@@ -161,7 +164,7 @@ def judge_online(
     names = tuple(data.names[row] for row in rows.tolist())
     data = replace(data, names=names, y=data.y[rows], X=data.X[rows])
     joint = joint_of_log_odds(progress(data, settings, policy).score)
-    rule = default_rule(data.classes, calibrated=True)
+    rule = default_rule(data.classes, settings.is_mail_combined)
     return Outcome(_evaluate(data.y, joint, data.classes, rule, rng), skipped)
 
 

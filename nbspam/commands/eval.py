@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from nbspam.commands.shared import (
+    are_many,
     cores,
     echo_json,
     format_options,
@@ -99,7 +100,8 @@ def command(
         outcome = validation.judge_model(model_path, items, cores(jobs), rng)
     else:
         is_text, items = peek(items)
-        settings = settings_for(is_text, options)
+        many, items = are_many(items)
+        settings = settings_for(is_text, options, many)
         if online:
             how = policy or "everything"
             outcome = validation.judge_online(items, settings, how, order, cores(jobs), rng)

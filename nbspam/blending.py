@@ -1,0 +1,223 @@
+"""Blending evidence: from tokens to honest probabilities of many classes.
+
+Every group of a message's tokens (text, subject, route, web, pairs), scaled to unit length, is
+judged twice: by complement and by multinomial naive Bayes.  What each judgement is worth, and
+how far their sum can be believed, is learned from messages left out of the counts.  The sum
+stays one over tokens: what they are worth goes into their weights.
+
+Secret: how judgements that repeat one another are weighed, and made probabilities.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nbspam.arrays import Booleans, Floats, Floats32, Indices, Integers, Octets
+from nbspam.combining import Entries
+from nbspam.counts import CountTable, entry_weights
+from nbspam.tokenizer import GROUPS
+
+# E-021 chose these constants, the same for all corpora.
+ALPHA = 0.03  # Lidstone's addend to a token's weight in a class, or in all others
+FOLDS = 5  # parts of the messages, each left out in its turn
+RIDGE = 1.0  # strength of the prior, in messages, that every judgement is worth ...
+PRIOR_WORTH = 1.0  # ... this much ...
+PRIOR_TAIL = 5.0  # ... and that the sum is believed so far
+_LOWEST, _HIGHEST = 1e-4, 1e3
+_MAX_CELLS = 400_000  # messages times classes that are looked at: bounds time and memory
+_ROWS = 1 << 16  # of a table of weights that are made at a time
+_STEPS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Blend:
+    """What judgements are worth, and how far their sum is believed."""
+
+    worth: Floats  # (n_groups, 2): of each group's complement and multinomial judgement
+    prior: float  # what the classes' shares in training are worth
+    tail: float  # nats: score differences much above it say less than they seem to
+
+
+def blend_to_array(blend: Blend) -> Floats:
+    """Return a blend as one array of 2 * n_groups + 2 numbers, for the model file."""
+    return np.concatenate([blend.worth.ravel(), [blend.prior, blend.tail]])
+
+
+def blend_from_array(array: Floats) -> Blend:
+    """Return the blend that an array holds; raises ValueError."""
+    worth, prior, tail = array[:-2].reshape(len(GROUPS), 2), float(array[-2]), float(array[-1])
+    if not tail > 0:
+        raise ValueError("its blend has no tail")
+    return Blend(worth, prior, tail)
+
+
+def linear_tables(table: CountTable, blend: Blend) -> tuple[Floats, Floats32]:
+    """Return intercept (n_classes,) and weight (n_features, n_classes), nats.
+
+    Score = intercept + the sum of the weights of a message's tokens, each times what it
+    weighs in the message.
+    """
+    groups = table.vocabulary.groups
+    total, size = _totals(table.feature_count, groups), _sizes(groups)
+    weight = np.empty(table.feature_count.shape, np.float32)
+    for start in range(0, len(weight), _ROWS):
+        rows = slice(start, start + _ROWS)
+        judged = judgements(table.feature_count[rows], groups[rows], total, size)
+        weight[rows] = np.einsum("njk,nj->nk", judged, blend.worth[groups[rows]])
+    return blend.prior * _log_shares(table.class_count), weight
+
+
+def judgements(count: Floats, groups: Octets, total: Floats, size: Floats) -> Floats:
+    """Return what tokens say for the classes, shape (n, 2, n_classes), nats.
+
+    First by complement (Rennie et al. 2003, section 3.1), then by multinomial naive Bayes;
+    less its mean over the classes, which says nothing.  count: (n, n_classes) weights of
+    tokens; groups: (n,); total: (n_groups, n_classes); size: (n_groups,) tokens known.
+    """
+    added = ALPHA * size[groups][:, None]
+    others, other_total = (sums.sum(axis=1, keepdims=True) - sums for sums in (count, total))
+    complement = np.log(other_total[groups] + added) - np.log(others + ALPHA)
+    multinomial = np.log(count + ALPHA) - np.log(total[groups] + added)
+    both = np.stack([complement, multinomial], axis=1)
+    return np.asarray(both - both.mean(axis=2, keepdims=True))
+
+
+def log_posterior(score: Floats, tail: float) -> Floats:
+    """Return log P(class given message), nats, of scores; same shape (n_docs, n_classes).
+
+    A class behind the best by a gap g has odds (1 + g / tail) ** -tail against it: exp(-g)
+    for small gaps, but polynomial for large ones, as left-out messages show (E-022).
+    """
+    log = -tail * np.log1p((score.max(axis=1, keepdims=True) - score) / tail)
+    return np.asarray(log - np.log(np.exp(log).sum(axis=1, keepdims=True)))
+
+
+def fit(table: CountTable, entries: Entries, y: Integers, weighting: str) -> Blend:
+    """Return the blend that explains messages best, left out of the counts fold by fold.
+
+    table: counts of all messages, these among them.  y: (n_docs,) index of their class.
+    """
+    n_classes = len(table.classes)
+    step = -(-entries.n_docs * n_classes // _MAX_CELLS)
+    chosen = np.arange(entries.n_docs) % max(step, 1) == 0
+    judged = np.zeros((entries.n_docs, 2 * len(GROUPS) + 1, n_classes))
+    judged[:, -1] = _log_shares(table.class_count)
+    for fold in _folds(chosen):
+        judged[fold, :-1] = _left_out(table, _part(entries, fold), y[fold], weighting)
+    worth = _fit_worth(judged[chosen], y[chosen])
+    return Blend(worth[:-2].reshape(-1, 2), float(worth[-2]), float(worth[-1]))
+
+
+def _folds(chosen: Booleans) -> Iterator[Booleans]:
+    """Yield which of the chosen messages are left out together."""
+    number = np.cumsum(chosen) % FOLDS
+    for fold in range(FOLDS):
+        yield chosen & (number == fold)
+
+
+def _part(entries: Entries, chosen: Booleans) -> Entries:
+    """Return the entries of the chosen documents alone."""
+    own = chosen[entries.documents]
+    place = np.cumsum(chosen) - 1
+    return Entries(
+        int(np.count_nonzero(chosen)),
+        place[entries.documents[own]],
+        entries.columns[own],
+        entries.groups[own],
+        entries.counts[own],
+    )
+
+
+def _left_out(table: CountTable, entries: Entries, y: Integers, weighting: str) -> Floats:
+    """Return judgements of messages by the counts of all others.
+
+    Shape (n_docs, 2 * n_groups, n_classes), nats.
+    """
+    n_classes = len(table.classes)
+    columns, place = np.unique(entries.columns, return_inverse=True)
+    seen_elsewhere = table.document_frequency[columns] > np.bincount(place, minlength=len(columns))
+    value = entry_weights(entries.counts, entries.documents, entries.groups, weighting)
+    cell = place * n_classes + y[entries.documents]
+    own = np.bincount(cell, value, len(columns) * n_classes).reshape(-1, n_classes)
+    count = np.maximum(table.feature_count[columns] - own, 0.0)
+    groups = table.vocabulary.groups
+    total = np.maximum(_totals(table.feature_count, groups) - _totals(own, groups[columns]), 0.0)
+    judged = judgements(count, groups[columns], total, _sizes(groups))
+    # What nobody else has said is not known, and has no part in the length.
+    known = seen_elsewhere[place]
+    documents, of, place = entries.documents[known], entries.groups[known], place[known]
+    value = entry_weights(entries.counts[known], documents, of, weighting)
+    n_cells = entries.n_docs * len(GROUPS)
+    sums = np.empty((n_cells, 2, n_classes))
+    for kind in range(2):
+        for k in range(n_classes):
+            said = judged[:, kind, k][place] * value
+            sums[:, kind, k] = np.bincount(documents * len(GROUPS) + of, said, n_cells)
+    return sums.reshape(entries.n_docs, -1, n_classes)
+
+
+def _fit_worth(judged: Floats, y: Integers) -> Floats:
+    """Fit what judgements are worth, and the tail, by Newton steps; shape (n_judgements + 1,).
+
+    judged: (n_docs, n_judgements, n_classes), nats.  All are positive: their logarithms are
+    what is fitted, by Fisher's information, under a normal prior.
+    """
+    rows = np.arange(len(y))
+
+    def loss(theta: Floats) -> float:
+        score = np.einsum("njk,j->nk", judged, np.exp(theta[:-1]))
+        log = log_posterior(score, float(np.exp(theta[-1])))
+        return float(0.5 * RIDGE * ((theta - prior) ** 2).sum() - log[rows, y].sum())
+
+    prior = np.log(np.append(np.full(judged.shape[1], PRIOR_WORTH), PRIOR_TAIL))
+    theta, best = prior.copy(), loss(prior)
+    for _ in range(_STEPS):
+        slope, information = _derivatives(judged, y, theta)
+        slope += RIDGE * (theta - prior)
+        step = np.linalg.solve(information + RIDGE * np.eye(len(theta)), slope)
+        step *= min(1.0, 2.0 / max(np.abs(step).max(), 1e-9))
+        new = np.clip(theta - step, np.log(_LOWEST), np.log(_HIGHEST))
+        while (value := loss(new)) > best and np.abs(step).max() > 1e-6:
+            step /= 2
+            new = np.clip(theta - step, np.log(_LOWEST), np.log(_HIGHEST))
+        if value >= best - 1e-6 * len(y):
+            break
+        theta, best = new, value
+    return np.asarray(np.exp(theta))
+
+
+def _derivatives(judged: Floats, y: Integers, theta: Floats) -> tuple[Floats, Floats]:
+    """Return slope and Fisher's information of the log loss by the logarithms theta."""
+    rows = np.arange(len(y))
+    worth, tail = np.exp(theta[:-1]), np.exp(theta[-1])
+    score = np.einsum("njk,j->nk", judged, worth)
+    top = score.argmax(axis=1)
+    gap = score[rows, top][:, None] - score
+    stretch = 1 + gap / tail
+    p = np.exp(log_posterior(score, float(tail)))
+    by = np.empty((len(y), len(theta), score.shape[1]))
+    by[:, :-1] = judged - judged[rows, :, top][:, :, None]
+    by[:, :-1] *= worth[:, None] / stretch[:, None, :]
+    by[:, -1] = gap / stretch - tail * np.log(stretch)
+    mean = np.einsum("njk,nk->nj", by, p)
+    slope = mean.sum(axis=0) - by[rows, :, y].sum(axis=0)
+    root = (by * np.sqrt(p)[:, None, :]).transpose(1, 0, 2).reshape(len(theta), -1)
+    return slope, root @ root.T - mean.T @ mean
+
+
+def _totals(count: Floats, groups: Octets) -> Floats:
+    """Return the sums of weights by group and class, shape (n_groups, n_classes)."""
+    sums = [np.bincount(groups, count[:, k], len(GROUPS)) for k in range(count.shape[1])]
+    return np.stack(sums, axis=1)
+
+
+def _sizes(groups: Indices | Octets) -> Floats:
+    """Return how many tokens of each group are known, at least 1; shape (n_groups,)."""
+    return np.maximum(np.bincount(groups, minlength=len(GROUPS)), 1).astype(np.float64)
+
+
+def _log_shares(class_count: Floats) -> Floats:
+    """Return log P(class) less its mean over the classes, shape (n_classes,), nats."""
+    log = np.log(class_count)
+    return np.asarray(log - log.mean())
