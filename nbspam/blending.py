@@ -10,16 +10,18 @@ Secret: how judgements that repeat one another are weighed, and made probabiliti
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Floats, Floats32, Indices, Integers, Octets
+from nbspam.arrays import Booleans, Floats, Floats32, Integers, Octets
 from nbspam.combining import Entries
 from nbspam.counts import CountTable, entry_weights
 from nbspam.tokenizer import GROUPS
 
 # E-021 chose these constants, the same for all corpora.
-ALPHA = 0.03  # Lidstone's addend to a token's weight in a class, or in all others
+# Lidstone's addend to what a token weighs in all other classes (complement), in the class itself.
+ALPHA_OTHERS, ALPHA_OWN = 0.03, 0.01
 FOLDS = 5  # parts of the messages, each left out in its turn
 RIDGE = 1.0  # strength of the prior, in messages, that every judgement is worth ...
 PRIOR_WORTH = 1.0  # ... this much ...
@@ -37,6 +39,13 @@ class Blend:
     worth: Floats  # (n_groups, 2): of each group's complement and multinomial judgement
     prior: float  # what the classes' shares in training are worth
     tail: float  # nats: score differences much above it say less than they seem to
+
+
+class GroupSums(NamedTuple):
+    """What the tokens of each group add up to."""
+
+    total: Floats  # (n_groups, n_classes) weights
+    size: Floats  # (n_groups,) how many tokens are known, at least 1
 
 
 def blend_to_array(blend: Blend) -> Floats:
@@ -58,29 +67,38 @@ def linear_tables(table: CountTable, blend: Blend) -> tuple[Floats, Floats32]:
     Score = intercept + the sum of the weights of a message's tokens, each times what it
     weighs in the message.
     """
-    groups = table.vocabulary.groups
-    total, size = _totals(table.feature_count, groups), _sizes(groups)
+    groups, sums = table.vocabulary.groups, group_sums(table)
     weight = np.empty(table.feature_count.shape, np.float32)
     for start in range(0, len(weight), _ROWS):
         rows = slice(start, start + _ROWS)
-        judged = judgements(table.feature_count[rows], groups[rows], total, size)
+        judged = judgements(table.feature_count[rows], groups[rows], sums)
         weight[rows] = np.einsum("njk,nj->nk", judged, blend.worth[groups[rows]])
     return blend.prior * _log_shares(table.class_count), weight
 
 
-def judgements(count: Floats, groups: Octets, total: Floats, size: Floats) -> Floats:
+def group_sums(table: CountTable) -> GroupSums:
+    """Return the sums over all tokens of each group, whether or not there are any."""
+    groups = table.vocabulary.groups
+    size = np.maximum(np.bincount(groups, minlength=len(GROUPS)), 1)
+    return GroupSums(_totals(table.feature_count, groups), size.astype(np.float64))
+
+
+def judgements(count: Floats, groups: Octets, sums: GroupSums) -> Floats:
     """Return what tokens say for the classes, shape (n, 2, n_classes), nats.
 
     First by complement (Rennie et al. 2003, section 3.1), then by multinomial naive Bayes;
     less its mean over the classes, which says nothing.  count: (n, n_classes) weights of
-    tokens; groups: (n,); total: (n_groups, n_classes); size: (n_groups,) tokens known.
+    tokens; groups: (n,).
     """
-    added = ALPHA * size[groups][:, None]
-    others, other_total = (sums.sum(axis=1, keepdims=True) - sums for sums in (count, total))
-    complement = np.log(other_total[groups] + added) - np.log(others + ALPHA)
-    multinomial = np.log(count + ALPHA) - np.log(total[groups] + added)
-    both = np.stack([complement, multinomial], axis=1)
-    return np.asarray(both - both.mean(axis=2, keepdims=True))
+    size, total = sums.size[:, None], sums.total
+    others, other_total = (c.sum(axis=1, keepdims=True) - c for c in (count, total))
+    both = np.empty((len(count), 2, count.shape[1]))
+    both[:, 0] = np.log(other_total + ALPHA_OTHERS * size)[groups]
+    both[:, 0] -= np.log(others + ALPHA_OTHERS)
+    np.log(count + ALPHA_OWN, out=both[:, 1])
+    both[:, 1] -= np.log(total + ALPHA_OWN * size)[groups]
+    both -= both.mean(axis=2, keepdims=True)
+    return both
 
 
 def log_posterior(score: Floats, tail: float) -> Floats:
@@ -103,8 +121,9 @@ def fit(table: CountTable, entries: Entries, y: Integers, weighting: str) -> Ble
     chosen = np.arange(entries.n_docs) % max(step, 1) == 0
     judged = np.zeros((entries.n_docs, 2 * len(GROUPS) + 1, n_classes))
     judged[:, -1] = _log_shares(table.class_count)
+    sums = group_sums(table)
     for fold in _folds(chosen):
-        judged[fold, :-1] = _left_out(table, _part(entries, fold), y[fold], weighting)
+        judged[fold, :-1] = _left_out(table, sums, _part(entries, fold), y[fold], weighting)
     worth = _fit_worth(judged[chosen], y[chosen])
     return Blend(worth[:-2].reshape(-1, 2), float(worth[-2]), float(worth[-1]))
 
@@ -129,32 +148,37 @@ def _part(entries: Entries, chosen: Booleans) -> Entries:
     )
 
 
-def _left_out(table: CountTable, entries: Entries, y: Integers, weighting: str) -> Floats:
+def _left_out(
+    table: CountTable, sums: GroupSums, entries: Entries, y: Integers, weighting: str
+) -> Floats:
     """Return judgements of messages by the counts of all others.
 
     Shape (n_docs, 2 * n_groups, n_classes), nats.
     """
-    n_classes = len(table.classes)
+    n_classes, n_cells = len(table.classes), entries.n_docs * len(GROUPS)
     columns, place = np.unique(entries.columns, return_inverse=True)
-    seen_elsewhere = table.document_frequency[columns] > np.bincount(place, minlength=len(columns))
     value = entry_weights(entries.counts, entries.documents, entries.groups, weighting)
     cell = place * n_classes + y[entries.documents]
     own = np.bincount(cell, value, len(columns) * n_classes).reshape(-1, n_classes)
-    count = np.maximum(table.feature_count[columns] - own, 0.0)
-    groups = table.vocabulary.groups
-    total = np.maximum(_totals(table.feature_count, groups) - _totals(own, groups[columns]), 0.0)
-    judged = judgements(count, groups[columns], total, _sizes(groups))
+    total = np.maximum(sums.total - _totals(own, table.vocabulary.groups[columns]), 0.0)
     # What nobody else has said is not known, and has no part in the length.
-    known = seen_elsewhere[place]
-    documents, of, place = entries.documents[known], entries.groups[known], place[known]
-    value = entry_weights(entries.counts[known], documents, of, weighting)
-    n_cells = entries.n_docs * len(GROUPS)
-    sums = np.empty((n_cells, 2, n_classes))
+    known = table.document_frequency[columns] > np.bincount(place, minlength=len(columns))
+    columns, own, new_place = columns[known], own[known], np.cumsum(known) - 1
+    count = np.maximum(table.feature_count[columns] - own, 0.0)
+    judged = judgements(count, table.vocabulary.groups[columns], GroupSums(total, sums.size))
+    entry = known[place]
+    place, documents, groups = (
+        new_place[place[entry]],
+        entries.documents[entry],
+        entries.groups[entry],
+    )
+    value = entry_weights(entries.counts[entry], documents, groups, weighting)
+    cell = documents * len(GROUPS) + groups
+    said = np.empty((n_cells, 2, n_classes))
     for kind in range(2):
         for k in range(n_classes):
-            said = judged[:, kind, k][place] * value
-            sums[:, kind, k] = np.bincount(documents * len(GROUPS) + of, said, n_cells)
-    return sums.reshape(entries.n_docs, -1, n_classes)
+            said[:, kind, k] = np.bincount(cell, judged[:, kind, k][place] * value, n_cells)
+    return said.reshape(entries.n_docs, -1, n_classes)
 
 
 def _fit_worth(judged: Floats, y: Integers) -> Floats:
@@ -210,11 +234,6 @@ def _totals(count: Floats, groups: Octets) -> Floats:
     """Return the sums of weights by group and class, shape (n_groups, n_classes)."""
     sums = [np.bincount(groups, count[:, k], len(GROUPS)) for k in range(count.shape[1])]
     return np.stack(sums, axis=1)
-
-
-def _sizes(groups: Indices | Octets) -> Floats:
-    """Return how many tokens of each group are known, at least 1; shape (n_groups,)."""
-    return np.maximum(np.bincount(groups, minlength=len(GROUPS)), 1).astype(np.float64)
 
 
 def _log_shares(class_count: Floats) -> Floats:

@@ -3,7 +3,7 @@
 Secret: the presets, that is, which decisions a user never has to take.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from nbspam.counts import COUNTS, LOG_LENGTH, PRESENCE, UNIT_LENGTH, WEIGHTINGS
@@ -76,19 +76,17 @@ _TUTORIAL = Settings(
     weighting=UNIT_LENGTH,
     alpha=1.0,
 )
-_WRITTEN = TokenSettings(pairs=True, characters=True)
+_WRITTEN = TokenSettings(punctuation="_", pairs=True)
 # For two classes, whose evidence is combined from presence.  E-002, E-020.
 PRESETS = {
     "mail": Settings(model="complement", alpha=0.1, combine=True),
-    "text": Settings(_WRITTEN, reading="text", alpha=0.1, combine=True),
+    "text": Settings(replace(_WRITTEN, characters=True), reading="text", alpha=0.1, combine=True),
     "tutorial": _TUTORIAL,
 }
 # For more: long messages would outweigh short ones, were they not scaled.  E-021.
 MANY = {
     "mail": Settings(weighting=LOG_LENGTH, model="complement", alpha=0.1, combine=True),
-    "text": Settings(
-        TokenSettings(pairs=True), "text", LOG_LENGTH, "complement", alpha=0.1, combine=True
-    ),
+    "text": Settings(_WRITTEN, "text", LOG_LENGTH, "complement", alpha=0.1, combine=True),
 }
 # For a model that is asked for by name, and sums its evidence.  E-004.
 PLAIN = {

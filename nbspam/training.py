@@ -123,9 +123,7 @@ def _log_tables(table: CountTable, settings: Settings) -> tuple[Floats, Floats]:
     return tables.intercept, tables.weight
 
 
-def combined(
-    table: CountTable, settings: Settings, entries: Entries, y: Integers
-) -> Classifier:
+def combined(table: CountTable, settings: Settings, entries: Entries, y: Integers) -> Classifier:
     """Return the classifier that has learned from these messages how evidence adds up."""
     if len(table.classes) == 2:
         combination = combining.fit(table, entries, y)
