@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     Keys = NDArray[np.uint64]  # hashes of tokens
     Integers = NDArray[np.int64]
     Integers32 = NDArray[np.int32]
+    Integers16 = NDArray[np.uint16]
+    Counts = Integers | Integers32 | Integers16
     Indices = Integers | Integers32
     Floats = NDArray[np.float64]
     Floats32 = NDArray[np.float32]
@@ -21,5 +23,5 @@ if TYPE_CHECKING:
     Octets = NDArray[np.uint8]  # text, or small numbers
     Strings = NDArray[np.str_]
 else:
-    ArrayLike = Keys = Integers = Integers32 = Indices = Any
+    ArrayLike = Keys = Integers = Integers32 = Integers16 = Counts = Indices = Any
     Floats = Floats32 = Booleans = Octets = Strings = Any

@@ -9,7 +9,7 @@ Secret: how judgements that repeat one another are weighed, and made probabiliti
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -135,13 +135,18 @@ def _folds(chosen: Booleans) -> Iterator[Booleans]:
         yield chosen & (number == fold)
 
 
-def _part(entries: Entries, chosen: Booleans) -> Entries:
-    """Return the entries of the chosen documents alone."""
-    own = chosen[entries.documents]
-    place = np.cumsum(chosen) - 1
+def _part(entries: Entries, documents: Booleans) -> Entries:
+    """Return some documents alone; documents: (n_docs,)."""
+    part = _chosen(entries, documents[entries.documents])
+    place = np.cumsum(documents) - 1
+    return replace(part, n_docs=int(np.count_nonzero(documents)), documents=place[part.documents])
+
+
+def _chosen(entries: Entries, own: Booleans) -> Entries:
+    """Return some entries of all documents; own: (nnz,)."""
     return Entries(
-        int(np.count_nonzero(chosen)),
-        place[entries.documents[own]],
+        entries.n_docs,
+        entries.documents[own],
         entries.columns[own],
         entries.groups[own],
         entries.counts[own],
@@ -155,30 +160,37 @@ def _left_out(
 
     Shape (n_docs, 2 * n_groups, n_classes), nats.
     """
-    n_classes, n_cells = len(table.classes), entries.n_docs * len(GROUPS)
+    n_classes = len(table.classes)
     columns, place = np.unique(entries.columns, return_inverse=True)
-    value = entry_weights(entries.counts, entries.documents, entries.groups, weighting)
+    groups = table.vocabulary.groups[columns]
     cell = place * n_classes + y[entries.documents]
-    own = np.bincount(cell, value, len(columns) * n_classes).reshape(-1, n_classes)
-    total = np.maximum(sums.total - _totals(own, table.vocabulary.groups[columns]), 0.0)
+    n_cells = len(columns) * n_classes
+    own = np.asarray(np.bincount(cell, _values(entries, weighting), n_cells), np.float64)
+    own = own.reshape(-1, n_classes)
+    rest = GroupSums(np.maximum(sums.total - _totals(own, groups), 0.0), sums.size)
     # What nobody else has said is not known, and has no part in the length.
     known = table.document_frequency[columns] > np.bincount(place, minlength=len(columns))
-    columns, own, new_place = columns[known], own[known], np.cumsum(known) - 1
-    count = np.maximum(table.feature_count[columns] - own, 0.0)
-    judged = judgements(count, table.vocabulary.groups[columns], GroupSums(total, sums.size))
-    entry = known[place]
-    place, documents, groups = (
-        new_place[place[entry]],
-        entries.documents[entry],
-        entries.groups[entry],
-    )
-    value = entry_weights(entries.counts[entry], documents, groups, weighting)
-    cell = documents * len(GROUPS) + groups
-    said = np.empty((n_cells, 2, n_classes))
+    count = np.maximum(table.feature_count[columns[known]] - own[known], 0.0)
+    judged = judgements(count, groups[known], rest)
+    is_known = known[place]
+    entries = _chosen(entries, is_known)
+    place = (np.cumsum(known) - 1)[place[is_known]]
+    return _summed(entries, _values(entries, weighting), judged, place)
+
+
+def _values(entries: Entries, weighting: str) -> Floats:
+    return entry_weights(entries.counts, entries.documents, entries.groups, weighting)
+
+
+def _summed(entries: Entries, value: Floats, judged: Floats, place: Integers) -> Floats:
+    """Return each document's and group's sums of judged tokens times what they weigh."""
+    n_cells, n_classes = entries.n_docs * len(GROUPS), judged.shape[2]
+    cell = entries.documents * len(GROUPS) + entries.groups
+    sums = np.empty((n_cells, 2, n_classes))
     for kind in range(2):
         for k in range(n_classes):
-            said[:, kind, k] = np.bincount(cell, judged[:, kind, k][place] * value, n_cells)
-    return said.reshape(entries.n_docs, -1, n_classes)
+            sums[:, kind, k] = np.bincount(cell, judged[:, kind, k][place] * value, n_cells)
+    return sums.reshape(entries.n_docs, -1, n_classes)
 
 
 def _fit_worth(judged: Floats, y: Integers) -> Floats:
@@ -232,8 +244,8 @@ def _derivatives(judged: Floats, y: Integers, theta: Floats) -> tuple[Floats, Fl
 
 def _totals(count: Floats, groups: Octets) -> Floats:
     """Return the sums of weights by group and class, shape (n_groups, n_classes)."""
-    sums = [np.bincount(groups, count[:, k], len(GROUPS)) for k in range(count.shape[1])]
-    return np.stack(sums, axis=1)
+    columns = [np.bincount(groups, count[:, k], len(GROUPS)) for k in range(count.shape[1])]
+    return np.asarray(np.stack(columns, axis=1))
 
 
 def _log_shares(class_count: Floats) -> Floats:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam import __version__
-from nbspam.arrays import Floats, Integers
+from nbspam.arrays import Floats, Floats32, Integers
 from nbspam.blending import Blend, blend_from_array, blend_to_array, log_posterior
 from nbspam.combining import Combination, Entries, log_odds, scores
 from nbspam.counts import CountTable, entry_weights
@@ -73,7 +73,7 @@ class Classifier:
     settings: Settings
     table: CountTable
     intercept: Floats  # (n_classes,)
-    weight: Floats  # (n_features, n_classes)
+    weight: Floats | Floats32  # (n_features, n_classes)
     combination: Combination | None = None  # how evidence combines, where it is not summed
     blend: Blend | None = None  # how it was weighed and is believed, for more than two classes
 

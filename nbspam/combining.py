@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Floats, Floats32, Indices, Integers, Octets
+from nbspam.arrays import Booleans, Counts, Floats, Floats32, Indices, Integers, Octets
 from nbspam.counts import CountTable
 from nbspam.tokenizer import GROUPS
 
@@ -47,7 +47,8 @@ class Entries:
     documents: Indices  # (nnz,)
     columns: Indices  # (nnz,)
     groups: Octets  # (nnz,)
-    counts: Indices = field(default_factory=lambda: np.empty(0, np.int64))  # (nnz,) if they matter
+    # (nnz,) how often, where that matters.
+    counts: Counts = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 def merged_groups(groups: Octets) -> Octets:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbspam.arrays import Floats, Indices, Integers, Octets
+from nbspam.arrays import Counts, Floats, Indices, Integers, Octets
 from nbspam.tokenizer import GROUPS, TokenBatch
 from nbspam.vocabulary import Vocabulary, batch_vocabulary, empty_vocabulary, join
 
@@ -58,7 +58,7 @@ def empty_table() -> CountTable:
     return CountTable((), np.zeros(0), empty_vocabulary(), np.zeros((0, 0)), np.zeros(0, np.int64))
 
 
-def entry_weights(counts: Indices, documents: Indices, groups: Octets, weighting: str) -> Floats:
+def entry_weights(counts: Counts, documents: Indices, groups: Octets, weighting: str) -> Floats:
     """Return what entries of a document-token matrix weigh, shape (nnz,).
 
     counts, documents, groups: (nnz,), how often, in which document, and what kind of token.

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbspam.arrays import Integers, Integers32, Keys, Strings
+from nbspam.arrays import Integers, Integers16, Integers32, Keys, Strings
 from nbspam.combining import Entries
-from nbspam.counts import PRESENCE
 from nbspam.tokenizer import TokenBatch
 from nbspam.vocabulary import Vocabulary
 
 MAX_SAMPLE = 8_000  # messages
+_MAX_COUNT = (1 << 16) - 1
 _MULTIPLY = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -31,10 +31,10 @@ class Sample:
     keys: Keys  # (n_keys,)
     documents: Integers32  # (nnz,)
     columns: Integers32  # (nnz,) index into keys
-    counts: Integers32  # (nnz,), or none where only presence matters
+    counts: Integers16  # (nnz,)
 
 
-def sample_batch(batch: TokenBatch, labels: Sequence[str], weighting: str) -> Sample:
+def sample_batch(batch: TokenBatch, labels: Sequence[str]) -> Sample:
     """Return all messages of a batch."""
     digests = np.zeros(batch.n_docs, np.uint64)
     np.add.at(digests, batch.documents, batch.keys[batch.columns])
@@ -46,7 +46,7 @@ def sample_batch(batch: TokenBatch, labels: Sequence[str], weighting: str) -> Sa
         batch.keys,
         batch.documents.astype(np.int32),
         batch.columns.astype(np.int32),
-        batch.counts[: 0 if weighting == PRESENCE else None].astype(np.int32),
+        np.minimum(batch.counts, _MAX_COUNT).astype(np.uint16),
     )
 
 
@@ -77,7 +77,7 @@ def _with_zero_bits(sample: Sample, bits: int) -> Sample:
         sample.keys[columns],
         (np.cumsum(chosen) - 1)[sample.documents[entry]].astype(np.int32),
         place.astype(np.int32),
-        sample.counts[entry] if len(sample.counts) else sample.counts,
+        sample.counts[entry],
     )
 
 
@@ -85,14 +85,15 @@ def entries_of(
     samples: Sequence[Sample], vocabulary: Vocabulary, classes: tuple[str, ...]
 ) -> tuple[Entries, Integers]:
     """Return the samples' entries over a model's columns, and y (n_docs,)."""
-    documents, columns, counts = ([np.empty(0, np.int32)] for _ in range(3))
+    documents, columns = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+    counts = [np.empty(0, np.uint16)]
     n_docs = 0
     for sample in samples:
         column = vocabulary.columns(sample.keys).astype(np.int32)[sample.columns]
         known = column >= 0
         documents.append(sample.documents[known] + np.int32(n_docs))
         columns.append(column[known])
-        counts.append(sample.counts[known] if len(sample.counts) else sample.counts)
+        counts.append(sample.counts[known])
         n_docs += len(sample.labels)
     labels = np.concatenate([np.empty(0, np.str_), *(sample.labels for sample in samples)])
     column = np.concatenate(columns)

@@ -8,14 +8,12 @@ Secret: how each part is recognised.
 
 import re
 
-_QUOTED = re.compile(
-    rb"^(?:In article|Quoted from|\||>)|writes in|(?:writes|wrote|says|said):", re.MULTILINE
-)
-_RULE = re.compile(rb"[ \t-]*")
+_QUOTED = re.compile(rb"^(?:In article|Quoted from|\||>)|writes in|(?:writes|wrote|says|said):")
 
 
 def strip(data: bytes, parts: tuple[str, ...]) -> bytes:
     """Return a text without the parts named, which are among STRIPPABLE."""
+    data = data.replace(b"\r\n", b"\n") if parts else data
     for part, cut in STRIPPABLE.items():
         if part in parts:
             data = cut(data)
@@ -31,7 +29,7 @@ def _without_footer(data: bytes) -> bytes:
     """Return what stands above the last line that is empty or a rule of dashes."""
     lines = data.strip().split(b"\n")
     for number in range(len(lines) - 1, 0, -1):
-        if _RULE.fullmatch(lines[number].strip()):
+        if not lines[number].strip().strip(b"-"):
             return b"\n".join(lines[:number])
     return data
 

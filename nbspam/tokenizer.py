@@ -106,7 +106,8 @@ def has_characters(origin: str) -> bool:
 
 def folded(text: bytes) -> bytes:
     """Return what of a field runs of characters are taken from: its beginning, in one line."""
-    return b" ".join(text[:MAX_RUN_BYTES].lower().split())
+    # Zero bytes are white space too: a hash does not see them at the end of a run.
+    return b" ".join(text[:MAX_RUN_BYTES].lower().replace(b"\0", b" ").split())
 
 
 def _reference_runs(text: bytes) -> Iterator[Token]:

@@ -69,7 +69,7 @@ def _count_chunk(settings: Settings, items: list[Item]) -> Training:
         labels = [next(names) for _ in group]
         tables.append(count_batch(batch, labels, settings.weighting))
         if settings.combine:
-            samples.append(sample_batch(batch, labels, settings.weighting))
+            samples.append(sample_batch(batch, labels))
     return Training(add_tables(tables), tuple(samples), tuple(skipped))
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from nbspam.arrays import Floats, Integers, Octets
-from nbspam.classifier import Classifier, joint_of_log_odds, load, posterior
 from nbspam.blending import log_posterior
+from nbspam.classifier import Classifier, joint_of_log_odds, load, posterior
 from nbspam.combining import Entries, log_odds, scores
 from nbspam.counts import CountTable, add_tables, subtract_table
 from nbspam.decision import Rule, default_rule
