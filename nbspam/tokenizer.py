@@ -18,6 +18,7 @@ import numpy as np
 from nbspam.arrays import Integers, Keys, Octets
 from nbspam.message import Field, Message
 from nbspam.normalize import normalize
+from nbspam.runs import MAX_RUN, find_runs, folded, reference_runs
 
 # A key leaves its low 20 bits zero, so that one sort of plain integers can carry a rider
 # along: where in the batch the token stood.  The 44 bits that are left make a collision
@@ -33,9 +34,6 @@ BATCH_BYTES = 1 << 19
 BODY = "body"
 PAIR = "2g"
 CHARACTERS = "char"
-# Runs of characters: up to so many, of the first bytes of a field.  E-020.
-MAX_RUN = 5
-MAX_RUN_BYTES = 1000
 # Evidence of one kind is one group: what the writer says, how the message travelled, what
 # its markup and links are; pairs of words and runs of characters, which repeat what words
 # say; and what the writer chose to say first.
@@ -95,28 +93,13 @@ def reference_tokens(message: Message, settings: TokenSettings) -> Iterator[Toke
                 Token(pair_origin(origin), first + b" " + second)
                 for first, second in pairwise(words)
             )
-        if settings.characters and has_characters(origin):
-            yield from _reference_runs(text)
+        if settings.characters and _has_characters(origin):
+            yield from (Token(CHARACTERS, run) for run in reference_runs(folded(text)))
 
 
-def has_characters(origin: str) -> bool:
+def _has_characters(origin: str) -> bool:
     """Return whether runs of characters are taken from fields of this origin."""
     return _GROUP_OF.get(origin, _ROUTE) in (_TEXT, _SUBJECT)
-
-
-def folded(text: bytes) -> bytes:
-    """Return what of a field runs of characters are taken from: its beginning, in one line."""
-    # Zero bytes are white space too: a hash does not see them at the end of a run.
-    return b" ".join(text[:MAX_RUN_BYTES].lower().replace(b"\0", b" ").split())
-
-
-def _reference_runs(text: bytes) -> Iterator[Token]:
-    """Yield every run of 1 to MAX_RUN characters, all runs of one length after another."""
-    text = folded(text)
-    starts = [i for i, byte in enumerate(text) if byte & 0xC0 != 0x80] + [len(text)]
-    for n in range(1, MAX_RUN + 1):
-        for start, end in zip(starts, starts[n:], strict=False):
-            yield Token(CHARACTERS, text[start:end])
 
 
 def _fits(word: bytes, settings: TokenSettings) -> bool:
@@ -226,7 +209,8 @@ def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch
     if settings.pairs:
         key, rider = _add_pairs(key, rider, field_of)
     if settings.characters:
-        runs = _find_runs(layout, _MAX_WORDS - len(words.start))
+        found = find_runs(layout.buffer, layout.end, layout.start)
+        runs = _Words(*(part[: _MAX_WORDS - len(words.start)] for part in found))
         first = 2 * len(words.start)
         more = np.arange(first, first + 2 * len(runs.start), 2, dtype=np.uint64)
         key = np.concatenate([key, _hash_words(layout, runs)])
@@ -317,7 +301,7 @@ def _lay_out(messages: Sequence[Message], settings: TokenSettings) -> _Layout:
 def _add_runs(texts: list[bytes], origins: list[int], known: dict[str, int]) -> list[int]:
     """Append what runs of characters are taken from; return the fields it comes from."""
     names = list(known)
-    chosen = [i for i, origin in enumerate(origins) if has_characters(names[origin])]
+    chosen = [i for i, origin in enumerate(origins) if _has_characters(names[origin])]
     texts += [folded(texts[i]) for i in chosen]
     origins += [known.setdefault(CHARACTERS, len(known))] * len(chosen)
     return chosen
@@ -342,20 +326,6 @@ def _find_words(layout: _Layout, settings: TokenSettings) -> tuple[Integers, Int
 
 _MAX_WORDS = 1 << RIDER_BITS - 1
 _MASKS = np.array([(1 << 8 * n) - 1 for n in range(_WORD_BYTES + 1)], np.uint64)
-
-
-def _find_runs(layout: _Layout, most: int) -> _Words:
-    """Return all runs of 1 to MAX_RUN characters within a field, at most so many."""
-    text = np.frombuffer(layout.buffer, np.uint8)[layout.end : layout.start[-1]]
-    # Where a character, or the zero byte behind a field, begins.
-    place = np.flatnonzero((text & 0xC0) != 0x80) + layout.end
-    field_of = np.searchsorted(layout.start, place, "right") - 1
-    parts = []
-    for n in range(1, MAX_RUN + 1):
-        inside = field_of[n:] == field_of[:-n]
-        start = place[:-n][inside]
-        parts.append((start, place[n:][inside] - start, field_of[:-n][inside]))
-    return _Words(*(np.concatenate(part)[:most] for part in zip(*parts, strict=True)))
 
 
 def _hash_words(layout: _Layout, words: _Words) -> Keys:

@@ -24,6 +24,7 @@ RANK = {
     "modelreader": 0,
     "modelfile": 1,
     "stripping": 0,
+    "runs": 1,
     "parallel": 1,
     "models.smoothing": 1,
     "models.inputs": 1,
