@@ -190,7 +190,7 @@ def _summed(entries: Entries, value: Floats, judged: Floats, place: Integers) ->
     for kind in range(2):
         for k in range(n_classes):
             sums[:, kind, k] = np.bincount(cell, judged[:, kind, k][place] * value, n_cells)
-    return sums.reshape(entries.n_docs, -1, n_classes)
+    return sums.reshape(entries.n_docs, 2 * len(GROUPS), n_classes)
 
 
 def _fit_worth(judged: Floats, y: Integers) -> Floats:
