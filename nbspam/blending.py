@@ -8,7 +8,6 @@ stays one over tokens: what they are worth goes into their weights.
 Secret: how judgements that repeat one another are weighed, and made probabilities.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -118,21 +117,17 @@ def fit(table: CountTable, entries: Entries, y: Integers, weighting: str) -> Ble
     """
     n_classes = len(table.classes)
     step = -(-entries.n_docs * n_classes // _MAX_CELLS)
-    chosen = np.arange(entries.n_docs) % max(step, 1) == 0
-    judged = np.zeros((entries.n_docs, 2 * len(GROUPS) + 1, n_classes))
-    judged[:, -1] = _log_shares(table.class_count)
+    if step > 1:
+        some = np.arange(entries.n_docs) % step == 0
+        entries, y = _part(entries, some), y[some]
     sums = group_sums(table)
-    for fold in _folds(chosen):
+    judged = np.empty((entries.n_docs, 2 * len(GROUPS) + 1, n_classes))
+    judged[:, -1] = _log_shares(table.class_count)
+    for number in range(FOLDS):
+        fold = np.arange(entries.n_docs) % FOLDS == number
         judged[fold, :-1] = _left_out(table, sums, _part(entries, fold), y[fold], weighting)
-    worth = _fit_worth(judged[chosen], y[chosen])
+    worth = _fit_worth(judged, y)
     return Blend(worth[:-2].reshape(-1, 2), float(worth[-2]), float(worth[-1]))
-
-
-def _folds(chosen: Booleans) -> Iterator[Booleans]:
-    """Yield which of the chosen messages are left out together."""
-    number = np.cumsum(chosen) % FOLDS
-    for fold in range(FOLDS):
-        yield chosen & (number == fold)
 
 
 def _part(entries: Entries, documents: Booleans) -> Entries:

@@ -32,7 +32,7 @@ def test_a_model_is_the_same_whatever_the_jobs_and_the_batches(
         items = [replace(item, label=f"c{n % 3}") for n, item in enumerate(items)]
     one = model_bytes(tmp_path, items, settings)
     two = model_bytes(tmp_path, items, settings, jobs=2)
-    monkeypatch.setattr(tokenizer.batches, "__defaults__", (1 << 12,))
+    monkeypatch.setattr(tokenizer.batches, "__defaults__", (1 << 14,))
     small = model_bytes(tmp_path, items, settings)
 
     assert one == two
