@@ -20,7 +20,7 @@ from nbspam.tokenizer import GROUPS
 
 # E-021 chose these constants, the same for all corpora.
 # Lidstone's addend to what a token weighs in all other classes (complement), in the class itself.
-ALPHA_OTHERS, ALPHA_OWN = 0.03, 0.01
+ALPHA_OTHERS, ALPHA_OWN = 0.03, 0.003
 FOLDS = 5  # parts of the messages, each left out in its turn
 RIDGE = 1.0  # strength of the prior, in messages, that every judgement is worth ...
 PRIOR_WORTH = 1.0  # ... this much ...
