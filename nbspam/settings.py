@@ -85,8 +85,8 @@ PRESETS = {
 }
 # For more: long messages would outweigh short ones, were they not scaled.  E-021.
 MANY = {
-    "mail": Settings(weighting=LOG_LENGTH, model="complement", alpha=0.1, combine=True),
-    "text": Settings(_WRITTEN, "text", LOG_LENGTH, "complement", alpha=0.1, combine=True),
+    "mail": Settings(weighting=LOG_LENGTH, combine=True),
+    "text": Settings(_WRITTEN, reading="text", weighting=LOG_LENGTH, combine=True),
 }
 # For a model that is asked for by name, and sums its evidence.  E-004.
 PLAIN = {
