@@ -8,6 +8,7 @@ stays one over tokens: what they are worth goes into their weights.
 Secret: how judgements that repeat one another are weighed, and made probabilities.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ _LOWEST, _HIGHEST = 1e-4, 1e3
 _MAX_CELLS = 400_000  # messages times classes that are looked at: bounds time and memory
 _ROWS = 1 << 16  # of a table of weights that are made at a time
 _STEPS = 30
+_NO_GAP = 1e-6  # nats, of which all is believed
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,11 @@ def log_posterior(score: Floats, tail: float) -> Floats:
     """
     log = -tail * np.log1p((score.max(axis=1, keepdims=True) - score) / tail)
     return np.asarray(log - np.log(np.exp(log).sum(axis=1, keepdims=True)))
+
+
+def believed(gap: float, tail: float) -> float:
+    """Return which part of a gap between two scores, one the best, is left of their log-odds."""
+    return tail * math.log1p(gap / tail) / gap if gap > _NO_GAP else 1.0
 
 
 def fit(table: CountTable, entries: Entries, y: Integers, weighting: str) -> Blend:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Floats
+from nbspam.blending import believed
 from nbspam.classifier import Answer, Classifier, Known, Verdict
 from nbspam.combining import contributions
 from nbspam.decision import Rule
@@ -60,9 +61,8 @@ def explain(
         shares, constant = _shares(classifier, known, towards, against)
         if classifier.blend is not None:
             # What is believed of the sum is believed of every share of it.
-            total = shares.sum() + constant
-            scale = (joint[towards] - joint[against]) / total if total else 1.0
-            shares, constant = shares * scale, constant * float(scale)
+            part = believed(float(shares.sum()) + constant, classifier.blend.tail)
+            shares, constant = shares * part, constant * part
     else:
         towards, against = 1, 0
         shares = contributions(classifier.combination, *classifier.evidence(1, known))
@@ -95,7 +95,7 @@ def _shares(
 ) -> tuple[Floats, float]:
     """Return the contributions and the constant of a model that sums its evidence."""
     value = classifier.values(known)
-    weight = classifier.weight[known.columns]
+    weight = classifier.weight[known.columns].astype(np.float64)
     both = np.isneginf(weight[:, towards]) & np.isneginf(weight[:, against])
     # Impossible in either class: such a token tells nothing of the two.
     weight = np.where(both[:, None], 0.0, weight)

@@ -1,9 +1,10 @@
 """Messages to tokens: one numpy pass over many messages at once.
 
-A token is a run of word bytes in one field, tagged by the field's origin; its key is
-a hash of both.  `reference_tokens` and `reference_key` say the same thing in plain
-Python, for people to read; `tokenize` says it without a Python object per token, and a
-property test holds the two equal.  A single message is a batch of one.
+A token is a run of word bytes in one field, tagged by the field's origin; if asked for, also two
+neighbouring ones, or a run of characters.  Its key is a hash of both.  `reference_tokens` and
+`reference_key` say the same thing in plain Python, for people to read; `tokenize` says it
+without a Python object per token, and a property test holds the two equal.  A single message
+is a batch of one.
 
 Secret: how tokens are found, hashed and counted without ever being Python objects.
 """

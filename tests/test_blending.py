@@ -13,6 +13,7 @@ from nbspam.blending import (
     _derivatives,
     _left_out,
     _part,
+    believed,
     blend_from_array,
     blend_to_array,
     fit,
@@ -120,6 +121,14 @@ def test_a_long_tail_is_a_softmax_and_a_short_one_believes_less():
 
     # (1 + 3 / 1)^-1 and (1 + 4 / 1)^-1 against 1.
     assert np.exp(log_posterior(score, 1.0))[0] == pytest.approx(np.array([20, 5, 4]) / 29)
+
+
+@pytest.mark.parametrize("gap", [0.0, 1e-12, 0.5, 30.0])
+def test_what_is_believed_of_a_gap_is_left_of_the_log_odds(gap):
+    log = log_posterior(np.array([[gap, 0.0, -50.0]]), 4.0)[0]
+
+    assert believed(gap, 4.0) * gap == pytest.approx(log[0] - log[1], abs=1e-9)
+    assert 0 < believed(gap, 4.0) <= 1
 
 
 @given(st.integers(0, 1000))
