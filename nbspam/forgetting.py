@@ -11,7 +11,7 @@ import numpy as np
 from nbspam.arrays import Booleans
 from nbspam.classifier import Classifier, write
 from nbspam.compaction import memory_of, part_of, reassembled
-from nbspam.counts import CountTable, without_empty
+from nbspam.counts import CountTable, rounded, without_empty
 from nbspam.errors import UsageError
 from nbspam.living import Living
 from nbspam.modelfile import locked
@@ -66,7 +66,8 @@ def forgetful(classifier: Classifier, rule: Rule, day: int) -> Classifier:
     table, part = classifier.table, part_of(classifier)
     if rule.half_life is not None:
         since = memory.decayed or int(memory.ledger.days.min(initial=day))
-        table = faded(table, 0.5 ** (max(day - since, 0) / rule.half_life))
+        factor = 0.5 ** (max(day - since, 0) / rule.half_life)
+        table = faded(table, factor, classifier.settings.weighting)
         part = part._replace(decayed=day)
     if rule.min_df is not None or rule.older_than is not None:
         column = classifier.table.vocabulary.columns(table.vocabulary.keys)
@@ -80,8 +81,8 @@ def forgetful(classifier: Classifier, rule: Rule, day: int) -> Classifier:
     return reassembled(classifier, table, [part])
 
 
-def faded(table: CountTable, factor: float) -> CountTable:
-    """Return the table with all counts multiplied, in whole numbers; what is 0 is gone.
+def faded(table: CountTable, factor: float, weighting: str) -> CountTable:
+    """Return the table with all counts multiplied, of the weighting's grain; what is 0 is gone.
 
     A class never fades away: one message of it stays.
     """
@@ -89,7 +90,7 @@ def faded(table: CountTable, factor: float) -> CountTable:
         replace(
             table,
             class_count=np.maximum(np.rint(table.class_count * factor), 1),
-            feature_count=np.rint(table.feature_count * factor),
+            feature_count=rounded(table.feature_count * factor, weighting),
             document_frequency=np.rint(table.document_frequency * factor).astype(np.int64),
         )
     )

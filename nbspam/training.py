@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbspam import blending, combining
 from nbspam.arrays import Integers, Keys, Strings
 from nbspam.classifier import Classifier
-from nbspam.combining import Entries, fit
+from nbspam.combining import Entries
 from nbspam.counts import (
     PRESENCE,
     CountTable,
@@ -149,7 +150,7 @@ def _count_chunk(settings: Settings, items: list[Item]) -> _Counted:
     read, messages, digests, skipped = read_to_learn(items, settings)
     names, numbers = [str(item.label) for item in read], iter(digests)
     tables, samples, start = [], [], 0
-    for group in batches(messages):
+    for group in batches(messages, settings.tokens):
         batch = tokenize(group, settings.tokens)
         labels = names[start : start + len(group)]
         start += len(group)
@@ -163,8 +164,7 @@ def train(training: Training, settings: Settings, day: int = 0) -> Classifier:
 
     day: on which it was learned, counted from 1970-01-01.
     """
-    _check_classes(training.table)
-    table = prune(training.table, settings.min_df, settings.max_features)
+    table = chosen_tokens(training.table, settings)
     days = np.full(len(training.digests), day, np.uint16)
     memory = Memory(
         ledger_of(training.digests, training.labels, days, table.classes),
@@ -177,21 +177,22 @@ def train(training: Training, settings: Settings, day: int = 0) -> Classifier:
 def derive(table: CountTable, memory: Memory, settings: Settings) -> Classifier:
     """Return the classifier that follows from counts and a sample; raises NotTrainedError."""
     _check_classes(table)
-    if not (settings.combine and len(table.classes) == 2):
-        return replace(_summing(table, settings), memory=memory)
-    classifier = Classifier(settings, table, np.zeros(2), np.zeros((0, 2)), memory=memory)
+    if not settings.combine:
+        return replace(sum_of_evidence(table, settings), memory=memory)
     place = memory.ledger.find(memory.sample.digests)
     entries = entries_of(memory.sample, table.vocabulary)
-    return combined(classifier, entries, memory.ledger.labels[place].astype(np.int64))
+    y = memory.ledger.labels[place].astype(np.int64)
+    return replace(combined(table, settings, entries, y), memory=memory)
+
+
+def chosen_tokens(table: CountTable, settings: Settings) -> CountTable:
+    """Return the counts that a classifier is made of; raises NotTrainedError."""
+    _check_classes(table)
+    return prune(table, settings.min_df, settings.max_features)
 
 
 def sum_of_evidence(table: CountTable, settings: Settings) -> Classifier:
     """Return the classifier that sums its tokens' evidence, as the plain models do."""
-    _check_classes(table)
-    return _summing(prune(table, settings.min_df, settings.max_features), settings)
-
-
-def _summing(table: CountTable, settings: Settings) -> Classifier:
     return Classifier(settings, table, *log_tables(table, settings))
 
 
@@ -204,6 +205,13 @@ def _check_classes(table: CountTable) -> None:
         )
 
 
-def combined(classifier: Classifier, entries: Entries, y: Integers) -> Classifier:
-    """Return the classifier with a combination learned from these messages."""
-    return replace(classifier, combination=fit(classifier.table, entries, y))
+def combined(table: CountTable, settings: Settings, entries: Entries, y: Integers) -> Classifier:
+    """Return the classifier that has learned from these messages how evidence adds up.
+
+    y: (n_docs,) index of their class.  Only the presence of tokens can be combined.
+    """
+    if len(table.classes) == 2 and settings.weighting == PRESENCE:
+        nothing = np.zeros(2), np.zeros((0, 2))
+        return Classifier(settings, table, *nothing, combining.fit(table, entries, y))
+    blend = blending.fit(table, entries, y, settings.weighting)
+    return Classifier(settings, table, *blending.linear_tables(table, blend), blend=blend)

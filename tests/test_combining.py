@@ -60,7 +60,9 @@ def test_leaving_a_document_out_is_counting_without_it():
 
 
 def test_group_means_are_damped_and_ignore_zeros():
-    entries = Entries(2, np.array([0, 0, 0]), np.arange(3), np.full(3, TEXT, np.uint8))
+    entries = Entries(
+        2, np.array([0, 0, 0]), np.arange(3), np.full(3, TEXT, np.uint8), np.ones(3, np.int64)
+    )
     means = group_means(entries, np.array([3.0, 4.0, 0.0]))
 
     assert means[0, TEXT] == pytest.approx(7 / (2 + DAMPING))
@@ -77,8 +79,9 @@ def test_a_score_is_a_sum_over_tokens(documents):
 
     total = np.full(entries.n_docs, combination.worth[-1])
     scale = layer_scale(entries)
-    for d, j, g, w in zip(entries.documents, entries.columns, entries.groups, odds, strict=True):
-        mine = (entries.documents == d) & (entries.groups == g) & (odds != 0)
+    groups = np.where(entries.groups == GROUPS.index("subject"), TEXT, entries.groups)
+    for d, j, g, w in zip(entries.documents, entries.columns, groups, odds, strict=True):
+        mine = (entries.documents == d) & (groups == g) & (odds != 0)
         total[d] += combination.worth[g] * w / (mine.sum() + DAMPING) + scale[d] * correction[j]
     assert scores(combination, entries, odds) == pytest.approx(total, abs=1e-9)
 

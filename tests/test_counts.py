@@ -8,6 +8,7 @@ from sklearn.feature_selection import mutual_info_classif
 
 from nbspam.counts import (
     COUNTS,
+    LOG_LENGTH,
     PRESENCE,
     UNIT_LENGTH,
     WEIGHTINGS,
@@ -45,6 +46,25 @@ def plain(counted):
         )
     }
     return dict(zip(counted.classes, counted.class_count.tolist(), strict=True)), rows
+
+
+def test_log_length_worked_by_hand():
+    # "a a b": 1 + ln 2 and 1, over the root of the sum of their squares.
+    counted = table([("a a b", "ham")], LOG_LENGTH)
+
+    log = 1 + np.log(2)
+    expected = np.array([log, 1]) / np.sqrt(log**2 + 1)
+    names = [counted.vocabulary.text(j) for j in range(2)]
+    found = dict(zip(names, counted.feature_count[:, 0], strict=True))
+    assert [found["a"], found["b"]] == pytest.approx(expected, abs=2**-13)
+
+
+def test_every_group_of_a_document_has_unit_length():
+    fields = (Field("subject", b"a"), Field("body", b"b c d e"), Field("from", b"f g"))
+    counted = count_batch(tokenize([Message(fields, ())], TokenSettings()), ["ham"], LOG_LENGTH)
+
+    squares = np.bincount(counted.vocabulary.groups, counted.feature_count[:, 0] ** 2)
+    assert squares[squares > 0] == pytest.approx([1, 1, 1], abs=1e-3)
 
 
 def test_a_table_worked_by_hand():
