@@ -19,7 +19,7 @@ from nbspam.combining import Entries
 from nbspam.counts import CountTable, entry_weights
 from nbspam.tokenizer import GROUPS
 
-# E-021 chose these constants, the same for all corpora.
+# E-025 chose these constants, the same for all corpora.
 # Lidstone's addend to what a token weighs in all other classes (complement), in the class itself.
 ALPHA_OTHERS, ALPHA_OWN = 0.03, 0.003
 FOLDS = 5  # parts of the messages, each left out in its turn
@@ -118,7 +118,7 @@ def log_posterior(score: Floats, tail: float) -> Floats:
     """Return log P(class given message), nats, of scores; same shape (n_docs, n_classes).
 
     A class behind the best by a gap g has odds (1 + g / tail) ** -tail against it: exp(-g)
-    for small gaps, but polynomial for large ones, as left-out messages show (E-022).
+    for small gaps, but polynomial for large ones, as left-out messages show (E-023).
     """
     log = -tail * np.log1p((score.max(axis=1, keepdims=True) - score) / tail)
     return np.asarray(log - np.log(np.exp(log).sum(axis=1, keepdims=True)))

@@ -83,7 +83,7 @@ PRESETS = {
     "text": Settings(replace(_WRITTEN, characters=True), reading="text", alpha=0.1, combine=True),
     "tutorial": _TUTORIAL,
 }
-# For more: long messages would outweigh short ones, were they not scaled.  E-021.
+# For more: long messages would outweigh short ones, were they not scaled.  E-024.
 MANY = {
     "mail": Settings(weighting=LOG_LENGTH, combine=True),
     "text": Settings(_WRITTEN, reading="text", weighting=LOG_LENGTH, combine=True),
