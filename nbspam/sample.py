@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Columns, Integers32, Keys, Strings
+from nbspam.arrays import Booleans, Columns, Indices, Integers32, Keys, Strings
 from nbspam.combining import Entries
 from nbspam.counts import CountTable, entry_weights
 from nbspam.tokenizer import TokenBatch
@@ -60,7 +60,7 @@ class Kept:
     digests: Keys  # (n_docs,) ascending
     offsets: Columns  # (n_docs + 1,)
     columns: Columns  # (nnz,) ascending within a message
-    counts: Columns | None  # (nnz,) how often; None where only presence is counted
+    counts: Indices | None  # (nnz,) how often; None where only presence is counted
 
     @property
     def documents(self) -> Integers32:
@@ -121,7 +121,10 @@ def keep(samples: Sequence[Sample], bits: int, vocabulary: Vocabulary, with_coun
     documents = (cell >> np.uint64(_COUNT_BITS + _COLUMN_BITS)).astype(np.int64)
     offsets = np.zeros(len(digests) + 1, np.uint32)
     np.cumsum(np.bincount(documents, minlength=len(digests)), out=offsets[1:])
-    counts = (cell & np.uint64(_MAX_COUNT)).astype(np.uint32) if with_counts else None
+    counts = None
+    if with_counts:
+        counts = cell & np.uint64(_MAX_COUNT)
+        counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))  # of few bytes
     columns = (cell >> np.uint64(_COUNT_BITS)).astype(np.uint32)  # the high bits fall off
     return Kept(bits, digests[order], offsets, columns, counts)
 

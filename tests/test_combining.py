@@ -13,8 +13,10 @@ from nbspam.combining import (
     group_means,
     layer_scale,
     log_odds,
+    prior_worth,
     probability,
     scores,
+    with_groups,
 )
 from nbspam.counts import count_batch
 from nbspam.message import Field, Message
@@ -118,3 +120,16 @@ def test_evidence_that_separates_is_found():
 
 def test_probability_never_overflows():
     assert probability(np.array([-1e9, 0, 1e9])) == pytest.approx([0, 0.5, 1])
+
+
+def test_the_worth_of_fewer_groups_is_completed_by_what_is_believed_beforehand():
+    worth = with_groups(np.array([1.0, 2.0, 3.0, 4.0, -0.5]))
+
+    assert worth.tolist() == [1, 2, 3, 4, *prior_worth()[4:-1], -0.5]
+    assert (with_groups(worth) == worth).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, len(GROUPS) + 2])
+def test_the_worth_of_other_groups_is_refused(n):
+    with pytest.raises(ValueError, match="groups"):
+        with_groups(np.ones(n))

@@ -8,12 +8,14 @@ from sklearn.feature_selection import mutual_info_classif
 
 from nbspam.counts import (
     COUNTS,
+    GRAIN,
     LOG_LENGTH,
     PRESENCE,
     UNIT_LENGTH,
     WEIGHTINGS,
     add_tables,
     count_batch,
+    entry_weights,
     mutual_information,
     prune,
     subtract_table,
@@ -57,6 +59,18 @@ def test_log_length_worked_by_hand():
     names = [counted.vocabulary.text(j) for j in range(2)]
     found = dict(zip(names, counted.feature_count[:, 0], strict=True))
     assert [found["a"], found["b"]] == pytest.approx(expected, abs=2**-13)
+
+
+@given(st.lists(st.tuples(st.integers(1, 99), st.integers(0, 2)), min_size=1, max_size=30))
+def test_weights_do_not_depend_on_the_order_of_a_document(entries):
+    """To the bit: so what was counted in one order can be taken out in another."""
+    counts, groups = np.array(entries).T
+    documents = np.zeros(len(entries), np.int64)
+    for weighting in WEIGHTINGS:
+        weights = entry_weights(counts, documents, groups, weighting)
+        turned = entry_weights(counts[::-1], documents, groups[::-1], weighting)
+        assert (weights == turned[::-1]).all()
+        assert (weights % GRAIN[weighting] == 0).all()
 
 
 def test_every_group_of_a_document_has_unit_length():

@@ -12,7 +12,8 @@ from conftest import HAM, SPAM
 from nbspam import living
 from nbspam.blending import linear_tables
 from nbspam.classifier import load
-from nbspam.errors import NotTrainedError
+from nbspam.errors import NotTrainedError, UsageError
+from nbspam.forgetting import Rule, prune
 from nbspam.living import Living, learn, relabel, unlearn
 from nbspam.merging import merge
 from nbspam.settings import MANY, PLAIN, PRESETS
@@ -297,16 +298,17 @@ def test_rows_of_a_table_all_count_and_are_known_when_they_come_again(path):
     assert unlearn(str(path), rows, day=DAY).unlearned == 3
 
 
+@pytest.mark.parametrize("preset", ["mail", "many, mail"])
 @given(
     labels=st.lists(st.sampled_from(["ham", "spam", "work"]), min_size=12, max_size=12),
     first=st.sets(st.integers(0, 11)),
 )
 @few
-def test_merging_is_training_together(tmp_path, labels, first):
+def test_merging_is_training_together(tmp_path, preset, labels, first):
     items = [item(n, label) for n, label in enumerate(labels)]
     paths = [tmp_path / "a.nbspam", tmp_path / "b.nbspam"]
-    train_on([*START, *(items[n] for n in first)], paths[0])
-    train_on([*START[:4], *(items[n] for n in range(6, 12))], paths[1])
+    train_on([*START, *(items[n] for n in first)], paths[0], preset)
+    train_on([*START[:4], *(items[n] for n in range(6, 12))], paths[1], preset)
     merged = merge(list(map(str, paths)))
     merged.classifier.save(str(tmp_path / "c.nbspam"))
 
@@ -314,8 +316,32 @@ def test_merging_is_training_together(tmp_path, labels, first):
     assert merged.in_both == 4 + len(first & set(range(6, 12)))
     assert merged.disputed == 0
     assert (tmp_path / "c.nbspam").read_bytes() == train_on(
-        [*START, *(items[n] for n in together)], tmp_path / "d.nbspam"
+        [*START, *(items[n] for n in together)], tmp_path / "d.nbspam", preset
     )
+
+
+def test_models_that_strip_other_parts_are_not_merged(tmp_path):
+    paths = [str(tmp_path / "a.nbspam"), str(tmp_path / "b.nbspam")]
+    for path, strip in zip(paths, [(), ("quotes",)], strict=True):
+        settings = replace(PRESETS["text"], strip=strip)
+        train(count_items(START, settings), settings, DAY).save(path)
+
+    with pytest.raises(UsageError, match=r"settings \(strip\)"):
+        merge(paths)
+
+
+@pytest.mark.parametrize("preset", ["mail", "tutorial", "many, text"])
+def test_what_has_faded_weighs_less_by_the_same_factor(path, preset):
+    train_on(THREE, path, preset)
+    before = load(str(path)).table
+    prune(str(path), Rule(half_life=10.0), DAY + 5)
+    after = load(str(path)).table
+
+    column = before.vocabulary.columns(after.vocabulary.keys)
+    assert after.feature_count == pytest.approx(before.feature_count[column] / 2**0.5, abs=0.51)
+    if preset != "mail":  # whose weights are whole numbers
+        expected = before.feature_count[column] / 2**0.5
+        assert after.feature_count == pytest.approx(expected, abs=2**-13)
 
 
 def test_of_a_dispute_the_later_word_holds(tmp_path):
