@@ -111,6 +111,22 @@ def _domains(field: Field) -> list[Field]:
     return [field, Field(field.origin, b" ".join(b"at_" + end for end in ends))]
 
 
+def _hosts(field: Field) -> list[Field]:
+    """Keep of every link its host alone."""
+    if field.origin != "url":
+        return [field]
+    return [Field("url", b" ".join(re.findall(rb"//([^/?#\s]+)", field.text)))]
+
+
+def _whole_hosts(field: Field) -> list[Field]:
+    """Add the hosts of links as one word each, and what they end in."""
+    if field.origin != "url":
+        return [field]
+    hosts = [host.lower().split(b".") for host in re.findall(rb"//([\w.-]+)", field.text)]
+    whole = b" ".join(b"_".join(host[at:]) for host in hosts for at in (0, -2))
+    return [field, Field("url", whole)]
+
+
 def _skip_pairs(field: Field) -> list[Field]:
     if field.origin not in ("body", "subject"):
         return [field]
@@ -148,6 +164,8 @@ CHANGES: dict[str, Change] = {
     "subject also as body": _also_untagged("subject"),
     "from, to also as body": _also_untagged("from", "reply-to", "to"),
     "with senders' domains": on_fields(_domains),
+    "hosts of links only": on_fields(_hosts),
+    "hosts of links whole too": on_fields(_whole_hosts),
     "links as body": _untagged("url"),
     "Chinese by characters": on_fields(_single_characters),
 }

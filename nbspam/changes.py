@@ -75,7 +75,7 @@ def added(table: CountTable, change: CountTable) -> CountTable:
     return without_empty(
         CountTable(
             total.classes,
-            total.class_count,
+            _not_negative(total.class_count),
             total.vocabulary,
             _not_negative(total.feature_count),
             total.document_frequency,
@@ -93,7 +93,7 @@ def overlaid(table: CountTable, change: CountTable) -> CountTable:
     for name, n in zip(change.classes, change.class_count.tolist(), strict=True):
         if name in index:
             class_count[index[name]] += n
-    if not (set(change.classes) <= index.keys() and class_count.all()):
+    if not (set(change.classes) <= index.keys() and (class_count > 0).all()):
         return added(table, change)
     column = table.vocabulary.columns(change.vocabulary.keys)
     new = np.flatnonzero((column < 0) & (change.document_frequency > 0))

@@ -35,9 +35,14 @@ COMMANDS = (
     "tokens",
     "words",
     "info",
+    "dump",
+    "load",
+    "filter",
+    "sort",
 )
-# What `--exit-code` (bogofilter's contract) says when anything at all goes wrong.
-EXIT_CODE_FAILURE = 3
+# What these options say when anything at all goes wrong: bogofilter's contract, and the
+# EX_TEMPFAIL of those who deliver mail, who then try again later.
+FAILURES = {"--exit-code": 3, "--tempfail": 75}
 _INTERRUPTED = 130  # 128 + SIGINT, as shells say it
 
 
@@ -110,7 +115,7 @@ def exit_status(arguments: list[str]) -> int:
         failure = _INTERRUPTED
     except (click.ClickException, NbspamError, OSError) as error:
         failure = _report(error)
-    return EXIT_CODE_FAILURE if "--exit-code" in arguments else failure
+    return next((FAILURES[word] for word in arguments if word in FAILURES), failure)
 
 
 def _report(error: click.ClickException | NbspamError | OSError) -> int:

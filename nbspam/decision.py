@@ -205,6 +205,8 @@ def update_prior(probability: ArrayLike, old: ArrayLike, new: ArrayLike) -> Floa
 def prior_shift(old: ArrayLike, new: ArrayLike) -> Floats:
     """Return what joint log-probabilities gain under a new prior, (n_classes,), nats.
 
-    The same as `update_prior`, where probabilities have long become 0 and 1.
+    The same as `update_prior`, where probabilities have long become 0 and 1.  A class that
+    was never met gains nothing.
     """
-    return np.log(np.asarray(new, np.float64)) - np.log(np.asarray(old, np.float64))
+    before, after = np.asarray(old, np.float64), np.asarray(new, np.float64)
+    return np.asarray(np.log(np.divide(after, before, where=before > 0, out=before * 0 + 1)))

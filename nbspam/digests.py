@@ -1,8 +1,8 @@
 """A message's digest: the same wherever it is found again, another for every other.
 
-Mail is known by what its author wrote: some headers, and the body.  What delivery and
-filters add, fold anew or tag does not count; nor do line ends, blank lines at the end,
-or the way an mbox quotes "From ".
+Mail is known by what its author wrote: its ID (or a few other headers), and the body.
+What delivery and filters add, fold anew or tag does not count; nor do line ends, blank
+lines at the end, or the way an mbox quotes "From ".
 
 Secret: what makes two copies of a message the same message.
 """
@@ -13,18 +13,20 @@ _TEXT = 1 << 63  # the bit that tells a text from mail
 _MAX_VALUE = 4096  # bytes of a header that are looked at
 _MULTIPLY = 0x9E3779B97F4A7C15
 
-# An allow-list: nobody can list all that may be added on the way.
-_AUTHORS = (b"message-id", b"date", b"from", b"subject")
-_AUTHORED = re.compile(
-    rb"\n((?i:message-id|date|from|subject))[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)"
+# A message is known by its ID; one without, by the other headers that authors write.  A
+# list of what counts, because nobody can list all that may be added on the way.
+_IDS = (b"\nMessage-ID:", b"\nMessage-Id:")  # as most write it: a plain search is quick
+_ANY_ID = re.compile(rb"\nMessage-ID[ \t]*+:", re.IGNORECASE)
+_DATE, _FROM, _SUBJECT = (
+    re.compile(rb"\n%s[ \t]*+:" % name, re.IGNORECASE) for name in (b"Date", b"From", b"Subject")
 )
 # [SPAM], ***SPAM***, ???UNSURE???, {Spam?}, *****SPAM(7.5)*****: what filters put in front.
-_TAG_STARTS = (b"[", b"(", b"{", b"*", b"?")
 _TAGS = re.compile(
-    rb"(?:\s*+[\[({*?]{1,9}\s?(?:probably |possible |suspected )?"
+    rb"^(?:\s*+[\[({*?]{1,9}\s?(?:probably |possible |suspected )?"
     rb"(?:spam|junk|unsure|ham|bulk)\b[^\])}*?\n]{0,20}[\])}*?]{1,9})++\s*+",
     re.IGNORECASE,
 )
+_FOLDS = b" \t"
 _ENVELOPE = re.compile(rb"\A(?:>?From .*\n)*+\n*+")
 _QUOTED_FROM = re.compile(rb"^>+From ", re.MULTILINE)
 
@@ -64,18 +66,40 @@ def _essence(data: bytes) -> list[bytes]:
     if data.startswith((b"From ", b">From ", b"\n")):
         # A pattern that always matches, if only nothing.
         data = data[_ENVELOPE.match(data).end() :]  # type: ignore[union-attr]
-    head, _, body = data.partition(b"\n\n")
-    values: dict[bytes, bytes] = {}
-    for name, value in _AUTHORED.findall(b"\n" + head):
-        # With its blanks and folds made alike.
-        values.setdefault(name.lower(), b" ".join(value[:_MAX_VALUE].split()))
+    data = b"\n" + data
+    end = data.find(b"\n\n", 1)
     # Without a body or without headers it is no mail as we know it: all of it counts.
-    if not body or not any(values.values()):
+    if end < 0:
         return [_unquoted(data)]
-    subject = values.get(b"subject", b"")
-    if subject.startswith(_TAG_STARTS):
-        values[b"subject"] = _TAGS.sub(b"", subject)
-    return [*(values.get(name, b"") for name in _AUTHORS), _unquoted(body)]
+    values = [_message_id(data, end)]
+    if not values[0]:
+        values = [_found(pattern, data, end) for pattern in (_DATE, _FROM, _SUBJECT)]
+        if not any(values):
+            return [_unquoted(data)]
+        values[-1] = _TAGS.sub(b"", values[-1])
+    return [*values, _unquoted(data[end:])]
+
+
+def _message_id(data: bytes, end: int) -> bytes:
+    """Return a message's ID, or nothing; its headers end at `end`."""
+    for name in _IDS:
+        start = data.find(name, 0, end)
+        if start >= 0:
+            return _value(data, start + len(name))
+    return _found(_ANY_ID, data, end)
+
+
+def _found(pattern: re.Pattern[bytes], data: bytes, end: int) -> bytes:
+    match = pattern.search(data, 0, end)
+    return _value(data, match.end()) if match else b""
+
+
+def _value(data: bytes, start: int) -> bytes:
+    """Return the value of a header that begins at `start`, its blanks and folds made alike."""
+    stop = data.find(b"\n", start)
+    while data[stop + 1] in _FOLDS and stop < start + _MAX_VALUE:
+        stop = data.find(b"\n", stop + 1)
+    return b" ".join(data[start : min(stop, start + _MAX_VALUE)].split())
 
 
 def _unquoted(body: bytes) -> bytes:

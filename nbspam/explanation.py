@@ -19,9 +19,12 @@ from nbspam.combining import contributions
 from nbspam.decision import Rule
 from nbspam.errors import InputError
 from nbspam.message import Message
+from nbspam.printing import printable
 from nbspam.reading import read_message
 from nbspam.sources import Item, Skipped
 from nbspam.tokenizer import GROUPS, tokenize
+
+_BRIEF_WIDTH = 200  # characters: short enough for a header of the message
 
 
 class Evidence(NamedTuple):
@@ -43,6 +46,23 @@ class Explanation:
     score: float  # log-odds of the two classes, nats
     constant: float  # what is said of every message, nats
     evidence: tuple[Evidence, ...]  # of all known tokens, strongest first
+
+    def strongest(self, number: int) -> list[Evidence]:
+        """Return the first tokens that say anything."""
+        return [row for row in self.evidence[:number] if row.contribution]
+
+    def brief(self, number: int) -> str:
+        """Return label, probability and as many strong tokens as one short line holds."""
+        verdict = self.verdict
+        line = cut(f"{printable(verdict.label)} {verdict.probability:.4f}", _BRIEF_WIDTH)
+        between = ": "
+        for row in self.strongest(number):
+            more = f"{between}{printable(row.token)} {row.contribution:+.1f}"
+            if len(line) + len(more) > _BRIEF_WIDTH:
+                break
+            line += more
+            between = ", "
+        return line
 
 
 def explain(
@@ -89,6 +109,11 @@ def explanations(
             yield Skipped(item.name, str(error))
         else:
             yield explain(classifier, message, item.name, rule)
+
+
+def cut(text: str, width: int) -> str:
+    """Return text of at most so many characters, its end left out if need be."""
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _shares(

@@ -10,7 +10,7 @@ import numpy as np
 
 from nbspam.arrays import Booleans
 from nbspam.classifier import Classifier, write
-from nbspam.compaction import memory_of, part_of, reassembled
+from nbspam.compaction import Part, memory_of, part_of, reassembled
 from nbspam.counts import CountTable, rounded, without_empty
 from nbspam.errors import UsageError
 from nbspam.living import Living
@@ -70,15 +70,19 @@ def forgetful(classifier: Classifier, rule: Rule, day: int) -> Classifier:
         table = faded(table, factor, classifier.settings.weighting)
         part = part._replace(decayed=day)
     if rule.min_df is not None or rule.older_than is not None:
-        column = classifier.table.vocabulary.columns(table.vocabulary.keys)
-        age = day - memory.last_seen[column].astype(np.int64)
-        gone: Booleans = np.ones(len(column), np.bool_)
-        if rule.min_df is not None:
-            gone &= table.document_frequency < rule.min_df
-        if rule.older_than is not None:
-            gone &= age > rule.older_than
-        table = table.take(np.flatnonzero(~gone))
+        table = table.take(np.flatnonzero(~_rare_and_old(table, part, rule, day)))
     return reassembled(classifier, table, [part])
+
+
+def _rare_and_old(table: CountTable, part: Part, rule: Rule, day: int) -> Booleans:
+    """Return which tokens of the table the rule forgets, shape (n_features,)."""
+    gone: Booleans = np.ones(len(table.vocabulary), np.bool_)
+    if rule.min_df is not None:
+        gone &= table.document_frequency < rule.min_df
+    if rule.older_than is not None:
+        column = np.searchsorted(part.keys, table.vocabulary.keys)
+        gone &= day - part.last_seen[column].astype(np.int64) > rule.older_than
+    return gone
 
 
 def faded(table: CountTable, factor: float, weighting: str) -> CountTable:

@@ -8,10 +8,10 @@ off by the next writer.  A journal that belongs to another model is no journal.
 Secret: the bytes of the journal, and how a reader gets model and journal of one moment.
 """
 
+import contextlib
 import os
 import struct
 import zlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,9 +24,11 @@ from nbspam.modelfile import Identity, Snapshot, adopt, read_snapshot, stamp_of,
 MAGIC = b"nbspam journal\0\0"
 FORMAT = 1
 _HEADER = struct.Struct("<16sIQII")  # magic, format, length and checksum of the model, crc
-_FRAME = struct.Struct("<II")  # bytes of the record behind it, crc
-_CHANGE = struct.Struct("<QHiiII")  # digest, day, bytes of two names, tokens, new tokens
+_WORD = struct.Struct("<I")  # before a record its bytes, behind it its checksum
+# Digest, day, bytes of two names, tokens, counts (none: all are 1), new tokens.
+_CHANGE = struct.Struct("<QHiiIII")
 _NO_NAME = -1
+_OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,8 @@ class Journal(NamedTuple):
     changes: list[Change]
     end: int  # bytes of the file that are whole; behind them stands what a crash left
     size: int  # bytes of the file
-    owner: (
-        Identity | None
-    )  # the model it belongs to; None: there is none, or no more than its beginning
+    owner: Identity | None  # the model it belongs to; None: there is none, or its mere beginning
+    mark: bytes = b""  # the checksum of the last change
 
 
 NO_JOURNAL = Journal([], 0, 0, None)
@@ -68,8 +69,8 @@ def journal_path(path: str) -> str:
 
 
 def _header(owner: Identity) -> bytes:
-    head = _HEADER.pack(MAGIC, FORMAT, *owner, 0)[:-4]
-    return head + struct.pack("<I", zlib.crc32(head))
+    head = _HEADER.pack(MAGIC, FORMAT, *owner, 0)[: -_WORD.size]
+    return head + _WORD.pack(zlib.crc32(head))
 
 
 def _encode(change: Change) -> bytes:
@@ -78,6 +79,7 @@ def _encode(change: Change) -> bytes:
         b"" if name is None else name.encode("utf-8", "surrogatepass")
         for name in (change.before, change.after)
     )
+    counts = change.counts if (change.counts != 1).any() else change.counts[:0]
     body = b"".join(
         (
             _CHANGE.pack(
@@ -86,23 +88,24 @@ def _encode(change: Change) -> bytes:
                 _NO_NAME if change.before is None else len(before),
                 _NO_NAME if change.after is None else len(after),
                 len(change.keys),
+                len(counts),
                 len(change.groups),
             ),
             before,
             after,
             change.keys.astype("<u8").tobytes(),
-            change.counts.astype("<u4").tobytes(),
+            counts.astype("<u4").tobytes(),
             change.lengths.astype("<u4").tobytes(),
             change.groups.tobytes(),
             change.blob.tobytes(),
         )
     )
-    return _FRAME.pack(len(body), zlib.crc32(body)) + body
+    return _WORD.pack(len(body)) + body + _WORD.pack(zlib.crc32(body))
 
 
 def _decode(body: bytes) -> Change:
     """Return the change in a record whose checksum was right; raises ValueError."""
-    digest, day, *names, n_keys, n_new = _CHANGE.unpack_from(body)
+    digest, day, *names, n_keys, n_counts, n_new = _CHANGE.unpack_from(body)
     at = _CHANGE.size
     classes: list[str | None] = []
     for length in names:
@@ -111,10 +114,15 @@ def _decode(body: bytes) -> Change:
             classes[-1] = body[at : at + length].decode("utf-8", "surrogatepass")
             at += length
     arrays = []
-    for kind, n in (("<u8", n_keys), ("<u4", n_keys), ("<u4", n_new), ("u1", n_new), ("u1", -1)):
-        arrays.append(np.frombuffer(body, kind, n, at))
+    for kind, n in (("<u8", n_keys), ("<u4", n_counts), ("<u4", n_new), ("u1", n_new)):
+        arrays.append(np.frombuffer(body, kind, n, at) if n else np.empty(0, kind))
         at += arrays[-1].nbytes
-    keys, counts, lengths, groups, blob = arrays
+    keys, counts, lengths, groups = arrays
+    blob = np.frombuffer(body, np.uint8)[at:]
+    if not n_counts:
+        counts = np.ones(n_keys, np.uint32)
+    if len(counts) != n_keys or n_new > n_keys or int(lengths.sum()) != len(blob):
+        raise ValueError("its lengths do not agree")
     return Change(digest, classes[0], classes[1], day, keys, counts, groups, lengths, blob)
 
 
@@ -132,31 +140,35 @@ def parse(data: bytes) -> tuple[list[Change], int]:
     """Return the changes that bytes behind the header hold, and where the last whole one ends."""
     changes = []
     end = 0
-    while end + _FRAME.size <= len(data):
-        size, crc = _FRAME.unpack_from(data, end)
-        body = data[end + _FRAME.size : end + _FRAME.size + size]
-        if len(body) != size or zlib.crc32(body) != crc:
+    while end + _WORD.size <= len(data):
+        start = end + _WORD.size
+        stop = start + _WORD.unpack_from(data, end)[0]
+        body = data[start:stop]
+        if data[stop : stop + _WORD.size] != _WORD.pack(zlib.crc32(body)):
             break
         try:
             changes.append(_decode(body))
         except (struct.error, ValueError):
             break
-        end += _FRAME.size + size
+        end = stop + _WORD.size
     return changes, end
 
 
 # ---- files ----
 
 
-def read_journal(path: str, start: int = 0) -> Journal:
-    """Return what the journal of a model holds from byte `start` on, whosever it is."""
+def read_journal(path: str, start: int = 0, mark: bytes = b"") -> Journal:
+    """Return what the journal of a model holds from byte `start` on, whosever it is.
+
+    mark: what must stand before that byte, or else the journal is another one.
+    """
     try:
         with open(journal_path(path), "rb") as file:
             owner = owner_of(file.read(_HEADER.size))
             if owner is None or owner == NOBODY:
-                return Journal([], 0, os.fstat(file.fileno()).st_size, owner)
+                return NO_JOURNAL._replace(size=os.fstat(file.fileno()).st_size, owner=owner)
             start = max(start, _HEADER.size)
-            file.seek(start)
+            file.seek(start - len(mark))
             data = file.read()
     except FileNotFoundError:
         return NO_JOURNAL
@@ -165,8 +177,12 @@ def read_journal(path: str, start: int = 0) -> Journal:
             f"{journal_path(path)}: cannot read the model's journal: {error.strerror};"
             " make it readable, or move it away to go without what it holds"
         ) from error
-    changes, end = parse(data)
-    return Journal(changes, start + end, start + len(data), owner)
+    if not data.startswith(mark):
+        return NO_JOURNAL
+    new = data[len(mark) :]
+    changes, end = parse(new)
+    mark = new[end - _WORD.size : end] if changes else mark
+    return Journal(changes, start + end, start + len(new), owner, mark)
 
 
 def read_model(path: str) -> tuple[Snapshot, Journal]:
@@ -180,12 +196,12 @@ def read_model(path: str) -> tuple[Snapshot, Journal]:
         journal = read_journal(path)
         if stamp_of(path) == snapshot.stamp:
             if journal.owner != snapshot.identity:
-                journal = journal._replace(changes=[], end=0)
+                journal = journal._replace(changes=[], end=0, mark=b"")
             return snapshot, journal
 
 
-def append(path: str, owner: Identity, changes: Iterable[Change], end: int) -> int:
-    """Put changes behind byte `end` of a journal, on disk; return the new end.
+def append(path: str, owner: Identity, changes: list[Change], end: int) -> Journal:
+    """Put changes behind byte `end` of a journal, on disk; return them and the new end.
 
     For the one who holds the model's lock.  If it fails, with OSError, nothing was added.
     """
@@ -193,7 +209,7 @@ def append(path: str, owner: Identity, changes: Iterable[Change], end: int) -> i
     data = b"".join(map(_encode, changes))
     if not end:
         data = _header(owner) + data
-    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT, 0o600)
+    descriptor = os.open(name, _OPEN_FLAGS, 0o600)
     try:
         if not end:
             adopt(descriptor, os.path.realpath(path))
@@ -208,7 +224,8 @@ def append(path: str, owner: Identity, changes: Iterable[Change], end: int) -> i
         os.close(descriptor)
     if not end:
         sync_folder(os.path.dirname(name))
-    return end + len(data)
+    end += len(data)
+    return Journal(changes, end, end, owner, data[-_WORD.size :])
 
 
 def _write_at(descriptor: int, data: bytes, at: int) -> None:
@@ -220,11 +237,9 @@ def _write_at(descriptor: int, data: bytes, at: int) -> None:
 
 def remove_journal(path: str) -> None:
     """Take a model's journal away: the model holds all of it, or is another."""
-    try:
+    with contextlib.suppress(OSError):  # then it stays, as one of another model
         os.unlink(journal_path(path))
-    except FileNotFoundError:
-        return
-    sync_folder(os.path.dirname(journal_path(path)))
+        sync_folder(os.path.dirname(journal_path(path)))
 
 
 def set_journal_aside(path: str, owner: Identity) -> str:

@@ -3,10 +3,12 @@
 Secret: under which names that stands in the model's file.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from nbspam.arrays import Days
+import numpy as np
+
+from nbspam.arrays import Days, Integers
 from nbspam.ledger import Ledger
 from nbspam.sample import Kept
 
@@ -21,9 +23,30 @@ class Memory:
     decayed: int = 0  # the day on which counts were made to fade last; 0: never
 
 
+def only_columns(memory: Memory, columns: Integers) -> Memory:
+    """Return what is remembered of these columns (ascending) alone."""
+    sample = memory.sample
+    place = np.full(len(memory.last_seen), -1)
+    place[columns] = np.arange(len(columns))
+    column = place[sample.columns]
+    known = column >= 0
+    offsets = np.append(0, np.cumsum(known))[sample.offsets]
+    kept = Kept(
+        sample.bits,
+        sample.digests,
+        offsets.astype(np.uint32),
+        column[known].astype(np.uint32),
+        None if sample.counts is None else sample.counts[known],
+    )
+    return replace(memory, sample=kept, last_seen=memory.last_seen[columns])
+
+
 def memory_to_dict(memory: Memory) -> dict[str, Any]:
     """Return plain values for the model file."""
     ledger, sample = memory.ledger, memory.sample
+    counts = sample.counts
+    if counts is not None:
+        counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))  # most are small
     return {
         "digest": ledger.digests,
         "label": ledger.labels,
@@ -34,7 +57,7 @@ def memory_to_dict(memory: Memory) -> dict[str, Any]:
         "sample_digest": sample.digests,
         "sample_offsets": sample.offsets,
         "sample_column": sample.columns,
-        "sample_count": sample.counts,
+        "sample_count": counts,
     }
 
 

@@ -121,10 +121,7 @@ def keep(samples: Sequence[Sample], bits: int, vocabulary: Vocabulary, with_coun
     documents = (cell >> np.uint64(_COUNT_BITS + _COLUMN_BITS)).astype(np.int64)
     offsets = np.zeros(len(digests) + 1, np.uint32)
     np.cumsum(np.bincount(documents, minlength=len(digests)), out=offsets[1:])
-    counts = None
-    if with_counts:
-        counts = cell & np.uint64(_MAX_COUNT)
-        counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))  # of few bytes
+    counts = (cell & np.uint64(_MAX_COUNT)).astype(np.uint32) if with_counts else None
     columns = (cell >> np.uint64(_COUNT_BITS)).astype(np.uint32)  # the high bits fall off
     return Kept(bits, digests[order], offsets, columns, counts)
 

@@ -11,6 +11,7 @@ Secret: how tokens are found, hashed and counted without ever being Python objec
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -63,11 +64,16 @@ class TokenSettings:
 
     def table(self) -> bytes:
         """Return the 256-byte table: ASCII case folded, bytes outside words to zero."""
-        inside = {ord(c) for c in self.punctuation}
-        inside |= {c for c in range(128) if chr(c).isalnum()} | set(range(128, 256))
-        return bytes(ord(chr(c).lower()) if c < 128 else c for c in range(256)).translate(
-            bytes(c if c in inside else 0 for c in range(256))
-        )
+        return _table(self.punctuation)
+
+
+@lru_cache(maxsize=8)
+def _table(punctuation: str) -> bytes:
+    inside = {ord(c) for c in punctuation}
+    inside |= {c for c in range(128) if chr(c).isalnum()} | set(range(128, 256))
+    return bytes(ord(chr(c).lower()) if c < 128 else c for c in range(256)).translate(
+        bytes(c if c in inside else 0 for c in range(256))
+    )
 
 
 class Token(NamedTuple):
@@ -109,6 +115,23 @@ def _fits(word: bytes, settings: TokenSettings) -> bool:
     return settings.min_length <= characters and 0 < len(word) <= settings.max_length
 
 
+def token_of(spelling: bytes) -> Token:
+    """Return the token that is spelt so; the inverse of `Token.__str__`, in bytes.
+
+    A colon ends the origin: words hold none, unless settings give them one, but runs may.
+    """
+    if spelling.startswith(f"{CHARACTERS}:".encode()):
+        return Token(CHARACTERS, spelling[len(CHARACTERS) + 1 :])
+    origin, colon, text = spelling.rpartition(b":")
+    return Token(origin.decode("utf-8", "replace") if colon else BODY, text)
+
+
+def group_of(origin: str) -> int:
+    """Return which of GROUPS the tokens of an origin belong to."""
+    is_pair = origin == PAIR or origin.startswith(f"{PAIR}:")
+    return _PAIRS if is_pair else _GROUP_OF.get(origin, _ROUTE)
+
+
 def pair_origin(origin: str) -> str:
     """Return the origin of pairs of words of a field: `2g`, or `2g:subject`."""
     return PAIR if origin == BODY else f"{PAIR}:{origin}"
@@ -138,6 +161,7 @@ def _mix(value: int, factor: int) -> int:
     return value ^ value >> 32
 
 
+@lru_cache(maxsize=64)
 def _salt(origin: str) -> int:
     """Return what an origin adds to its tokens' hashes; the body adds nothing."""
     return 0 if origin == BODY else _reference_hash(1, origin.encode())
@@ -273,7 +297,7 @@ def _lay_out(messages: Sequence[Message], settings: TokenSettings) -> _Layout:
         fields.document,
         of >= 0,
         np.array([*map(_salt, known), 0], np.uint64)[of],
-        np.array([*(_GROUP_OF.get(origin, _ROUTE) for origin in known), 0], np.uint8)[of],
+        np.array([*map(group_of, known), 0], np.uint8)[of],
         prefix[of],
         pair_prefix[of],
     )

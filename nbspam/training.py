@@ -28,13 +28,17 @@ from nbspam.digests import Copies
 from nbspam.errors import NotTrainedError
 from nbspam.ledger import ledger_of
 from nbspam.logtables import log_tables
-from nbspam.memory import Memory
+from nbspam.memory import Memory, only_columns
 from nbspam.parallel import ordered_map
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_to_learn
 from nbspam.sample import Sample, entries_of, keep, relabelled, sample_batch, shifted, thin
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped, chunks
 from nbspam.tokenizer import batches, tokenize
+
+# What a model's tokens may take, so that one of a million messages stays below 200 MB.
+MAX_BYTES = 160_000_000
+_TOKEN_BYTES, _CLASS_BYTES = 35, 12  # of a token: for all classes (text included), for each
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +179,17 @@ def train(training: Training, settings: Settings, day: int = 0) -> Classifier:
 
 
 def derive(table: CountTable, memory: Memory, settings: Settings) -> Classifier:
-    """Return the classifier that follows from counts and a sample; raises NotTrainedError."""
+    """Return the classifier that follows from counts and a sample; raises NotTrainedError.
+
+    Of more tokens than MAX_BYTES are for, the rarest are forgotten, and of these those
+    seen the longest ago.
+    """
     _check_classes(table)
+    limit = MAX_BYTES // (_TOKEN_BYTES + _CLASS_BYTES * len(table.classes))
+    if len(table.vocabulary) > limit:
+        rank = np.lexsort((table.vocabulary.keys, memory.last_seen, table.document_frequency))
+        columns = np.sort(rank[-limit:])
+        table, memory = table.take(columns), only_columns(memory, columns)
     if not settings.combine:
         return replace(sum_of_evidence(table, settings), memory=memory)
     place = memory.ledger.find(memory.sample.digests)

@@ -1,6 +1,7 @@
 """Shared by all tests: the command line in this process, embedded mail, golden files."""
 
 import io
+import os
 import sys
 from pathlib import Path
 
@@ -52,6 +53,12 @@ def model(tmp_path, monkeypatch):
 def trained(nbspam, folder, model):
     assert nbspam("train", folder)[0] == 0
     return model
+
+
+@pytest.fixture
+def quick_disk(monkeypatch):
+    """Do not wait for the disk: what a crash of the machine leaves is not tested here."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 def pytest_addoption(parser):

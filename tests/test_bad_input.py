@@ -1,10 +1,12 @@
 """Everything that goes wrong: one clear line, the right status, nothing lost."""
 
+import fcntl
 import os
 import pickle
 import signal
 import subprocess
 import sys
+import termios
 import time
 
 import joblib
@@ -163,13 +165,19 @@ def test_a_closed_pipe_ends_quietly(trained, folder):
     assert err == b""
 
 
+def unread(pipe):
+    """Return how many bytes wait in a pipe for its reader."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
 def test_ctrl_c_leaves_the_old_model_whole(trained, tmp_path):
     before = trained.read_bytes()
     read, write = os.pipe()
     process = run("train", "--spam", "-", stdin=read, stderr=subprocess.PIPE)
     os.close(read)
     os.write(write, b"From: a waiting writer\n")
-    time.sleep(1)
+    while unread(write) and process.poll() is None:
+        time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     err = process.communicate()[1].decode()
     os.close(write)

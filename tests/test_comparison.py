@@ -132,3 +132,11 @@ def test_compare_prices_both_alike(nbspam, folder):
 
     assert status == 0
     assert "undecided" in [each["name"] for each in json.loads(out)[0]["differences"]]
+
+
+def test_compare_says_what_both_are(nbspam, folder):
+    arguments = ("--no-pairs", "--min-df", 2, "--cv", 2, "--against", "--pairs")
+    status, out, _ = nbspam("compare", folder, *arguments)
+
+    assert status == 0
+    assert out.startswith("A  --no-pairs --min-df 2\nB  --pairs\n4 documents, 2 folds\n")

@@ -235,6 +235,10 @@ def test_cutoffs_decide_as_their_losses_do(fp_cost, share, p):
     assert risk[rule.actions.index(label)] <= risk.min() + 1e-9
 
 
+def test_a_class_never_met_gains_nothing():
+    assert prior_shift([0.0, 1.0], [0.5, 0.5]).tolist() == [0.0, np.log(0.5)]
+
+
 def test_a_prior_shift_is_the_update_of_the_prior_in_logarithms():
     old, new = [0.2, 0.3, 0.5], [0.6, 0.3, 0.1]
     p = np.random.default_rng(0).dirichlet([1, 1, 1], 20)

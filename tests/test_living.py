@@ -9,7 +9,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from conftest import HAM, SPAM
-from nbspam import living
+from nbspam import living, tokenizer
 from nbspam.blending import linear_tables
 from nbspam.classifier import load
 from nbspam.errors import NotTrainedError, UsageError
@@ -20,6 +20,7 @@ from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources import Item, read_items
 from nbspam.training import count_items, train
 
+pytestmark = pytest.mark.usefixtures("quick_disk")
 DAY = 20_000
 SETTINGS = {
     **PRESETS,
@@ -58,12 +59,6 @@ def bytes_now(path):
     return copy.read_bytes()
 
 
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch):
-    """Let the disk be; what survives a crash is another test's business."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
-
-
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "m.nbspam"
@@ -83,7 +78,7 @@ def test_whatever_its_history_a_model_is_the_one_trained_on_what_is_left(
 ):
     """None un-learns.  Learning twice, moving and undoing are all among these histories."""
     path = tmp_path / "m.nbspam"
-    monkeypatch.setattr(living, "MIN_JOURNAL", 0 if compact else 1 << 20)
+    monkeypatch.setattr(living, "MAX_JOURNAL", 0 if compact else 1 << 20)
     start = THREE if preset.startswith("many") else START
     train_on(start, path, preset)
     labels = {}
@@ -104,8 +99,11 @@ def test_whatever_its_history_a_model_is_the_one_trained_on_what_is_left(
 
 @given(cut=st.integers(1, 195), jobs=st.integers(1, 2))
 @hypothesis_settings(few, max_examples=3)
-def test_embedded_mail_learned_in_two_parts_is_mail_learned_at_once(mails, tmp_path, cut, jobs):
+def test_embedded_mail_learned_in_two_parts_is_mail_learned_at_once(
+    mails, tmp_path, monkeypatch, cut, jobs
+):
     path = tmp_path / "m.nbspam"
+    monkeypatch.setattr(tokenizer.batches, "__defaults__", (1 << 12 + cut % 4,))
     items = sorted(read_items([str(mails)]), key=lambda item: hash(item.name))
     whole = train_on(items, path)
     train_on(START, path)

@@ -142,3 +142,17 @@ def test_cutoffs_that_were_kept_survive_learning_on_and_pruning(nbspam, folder, 
     assert load(str(trained)).cutoffs is not None
     assert nbspam("prune", "--min-df", "1")[0] == 0
     assert json.loads(nbspam("info", "--json")[1])["cutoffs"] == chosen
+
+
+def test_tune_knows_plain_models_too(nbspam, folder, model):
+    assert nbspam("train", folder, "--model", "multinomial")[0] == 0
+    status, out, _ = nbspam("tune", folder, "--cv", 2)
+    assert status == 0
+    assert "ham called spam 2\n" in out
+
+
+@pytest.mark.parametrize("costs", [("--fp-cost", "0"), ("--fp-cost", "x"), ("--unsure-cost", 9)])
+def test_tune_refuses_prices_that_make_no_sense(nbspam, trained, folder, costs):
+    status, out, err = nbspam("tune", folder, *costs)
+    assert (status, out) == (2, "")
+    assert costs[0] in err

@@ -86,10 +86,17 @@ def command(
     if as_json:
         echo_json([_values(*pair) for pair in zip(others, comparisons, strict=True)], indent=2)
     else:
-        shown = " ".join(f"--{name} {value}" for name, value in options.items() if value)
+        first_options = " ".join(_spelt(*pair) for pair in options.items() if pair[1] is not None)
         for other, comparison in zip(others, comparisons, strict=True):
             pieces = "stretches" if online else "folds"
-            click.echo(_text(shown or "the defaults", other, comparison, pieces))
+            click.echo(_text(first_options or "the defaults", other, comparison, pieces))
+
+
+def _spelt(name: str, value: Any) -> str:
+    """Return a training option as one would write it."""
+    if isinstance(value, bool):
+        return f"--{'' if value else 'no-'}{name}"
+    return f"--{name.replace('_', '-')} {value}"
 
 
 def _choices(text: str) -> dict[str, Any]:

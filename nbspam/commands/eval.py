@@ -108,7 +108,7 @@ def command(
     trial = _trial(sources, model_path, options, seed, cores(jobs), plot is not None)
     if stated == ESTIMATED:
         trial = under_prior(trial, estimate_prior(trial.probability, trial.prior))
-    else:
+    elif stated:
         trial = under_prior(trial, prior_for(stated, trial.classes, trial.prior))
     trial = replace(trial, rule=decision_rule(trial, costs))
     report_skipped(trial.skipped, strict)
@@ -119,7 +119,9 @@ def command(
         echo_json({**values, "shares": shares_json(shares, trial.classes)}, indent=2)
     else:
         click.echo(evaluation_text(evaluation))
-        click.echo(shares_text(shares, trial.classes), nl=False)
+        # Each text ends with a blank line, before a sketch or not.
+        if text := shares_text(shares, trial.classes):
+            click.echo(text)
     if drawing is not None:
         drawing(trial)
 

@@ -23,7 +23,6 @@ from nbspam.commands.shared import (
 )
 
 WIDTH = 80
-BRIEF_WIDTH = 200  # short enough for a header of the message
 
 
 @click.command("explain")
@@ -82,7 +81,7 @@ def command(
             if as_json:
                 yield json_line(_values(explanation, number))
             elif brief:
-                yield brief_line(explanation, number)
+                yield explanation.brief(number)
             else:
                 yield from [""] * (place > 0)
                 yield from table(explanation, number, classifier.classes)
@@ -93,6 +92,7 @@ def command(
 
 def table(explanation: Any, number: int, classes: tuple[str, ...]) -> Iterator[str]:
     """Yield the lines of an explanation, laid out for 80 columns."""
+    from nbspam.explanation import cut
     from nbspam.printing import printable
 
     verdict = explanation.verdict
@@ -103,7 +103,7 @@ def table(explanation: Any, number: int, classes: tuple[str, ...]) -> Iterator[s
     pair = sorted(map(classes.index, (explanation.towards, explanation.against)))
     heads = [printable(classes[k])[:12] for k in pair]
     rows = [("nats", *heads, "kind", "token")]
-    strongest = _strongest(explanation, number)
+    strongest = explanation.strongest(number)
     for token, nats, group, counts in strongest:
         rows.append((f"{nats:+.3f}", *(f"{counts[k]:g}" for k in pair), group, printable(token)))
     # The rest has a line too, so that the rows add up to the score.
@@ -117,39 +117,14 @@ def table(explanation: Any, number: int, classes: tuple[str, ...]) -> Iterator[s
         start = (
             f"{nats:>{width[0]}}  {first:>{width[1]}}  {second:>{width[2]}}  {kind:<{width[3]}}  "
         )
-        yield start + _cut(token, WIDTH - len(start))
-
-
-def brief_line(explanation: Any, number: int) -> str:
-    """Return label, probability and as many of the strongest tokens as one line holds."""
-    from nbspam.printing import printable
-
-    verdict = explanation.verdict
-    line = _cut(f"{printable(verdict.label)} {verdict.probability:.4f}", BRIEF_WIDTH)
-    between = ": "
-    for token, nats, _, _ in _strongest(explanation, number):
-        more = f"{between}{printable(token)} {nats:+.1f}"
-        if len(line) + len(more) > BRIEF_WIDTH:
-            break
-        line += more
-        between = ", "
-    return line
-
-
-def _strongest(explanation: Any, number: int) -> list[Any]:
-    """Return the first tokens of an explanation that say anything."""
-    return [row for row in explanation.evidence[:number] if row.contribution]
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+        yield start + cut(token, WIDTH - len(start))
 
 
 def _values(explanation: Any, number: int) -> dict[str, Any]:
     """Return an explanation for JSON, which has no infinity: null there."""
     tokens = [
         {**row._asdict(), "contribution": _finite(row.contribution)}
-        for row in _strongest(explanation, number)
+        for row in explanation.strongest(number)
     ]
     return {
         **verdict_json(explanation.verdict),

@@ -213,7 +213,7 @@ def _prior(text: str) -> str | tuple[float, ...]:
 
 
 def prior_for(stated: Iterable[str], classes: tuple[str, ...], old: Any) -> Any:
-    """Return the shares of the classes that --prior states, the old ones in its absence."""
+    """Return the shares of the classes that --prior states; raises UsageError."""
     from nbspam.prevalence import stated_prior
 
     shares = {}
@@ -223,7 +223,7 @@ def prior_for(stated: Iterable[str], classes: tuple[str, ...], old: Any) -> Any:
             shares[name] = float(text)
         except ValueError:
             raise UsageError(f"--prior {pair}: not NAME=P; write it as --prior spam=0.8") from None
-    return stated_prior(shares, classes, old) if shares else old
+    return stated_prior(shares, classes, old)
 
 
 def load_classifier(model_path: str, stated: Iterable[str]) -> Any:

@@ -6,7 +6,6 @@ import click
 
 from nbspam.commands.shared import (
     cores,
-    decision_rule,
     echo_json,
     format_options,
     jobs_option,
@@ -23,8 +22,18 @@ from nbspam.commands.shared import (
 @click.command("tune")
 @sources_argument
 @model_option
-@click.option("--fp-cost", metavar="NUMBER", help="Of ham called spam; a miss costs 1.")
-@click.option("--unsure-cost", metavar="NUMBER", help="Of the answer unsure, then given too.")
+@click.option(
+    "--fp-cost",
+    type=float,
+    metavar="NUMBER",
+    help="Of ham called spam; a miss costs 1.  [default: 2]",
+)
+@click.option(
+    "--unsure-cost",
+    type=float,
+    metavar="NUMBER",
+    help="Of the answer unsure, then given too.",
+)
 @click.option("--cv", type=int, default=10, show_default=True, metavar="K", help="In K folds.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of folds.")
 @click.option("--save", is_flag=True, help="Keep the cutoffs in the model, for `classify`.")
@@ -36,6 +45,8 @@ from nbspam.commands.shared import (
 def command(
     sources: tuple[str, ...],
     model_path: str,
+    fp_cost: float | None,
+    unsure_cost: float | None,
     cv: int,
     seed: int,
     save: bool,
@@ -58,14 +69,15 @@ def command(
     from dataclasses import replace
 
     from nbspam.classifier import load
+    from nbspam.decision import FP_COST, cutoffs
     from nbspam.tuning import tune
     from nbspam.validation import judge_folds
 
+    derived = cutoffs(FP_COST if fp_cost is None else fp_cost, unsure_cost)
     classifier = load(model_path)
     trial = judge_folds(read_sources(sources, options), classifier.settings, cv, seed, cores(jobs))
     report_skipped(trial.skipped, strict)
-    costs = {name: options.pop(name) for name in ("fp_cost", "unsure_cost")}
-    tuning = tune(trial, decision_rule(trial, {**costs, "loss_path": None}))
+    tuning = tune(trial, derived)
     if save:
         replace(classifier, cutoffs=tuning.chosen.cutoffs).save(model_path)
     if as_json:

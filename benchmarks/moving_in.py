@@ -1,0 +1,69 @@
+"""What a bogofilter's word list is worth here: trained by bogofilter, judged by nbspam.
+
+usage: moving_in.py CORPUS     (a folder with ham/ and spam/; needs bogofilter installed)
+Every other message trains, the others are judged: by bogofilter, by its word list loaded,
+and by a model trained on the same mail.
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from nbspam.metrics import auc
+from nbspam.settings import PRESETS
+from nbspam.sources import read_items
+from nbspam.textmodel import load_file
+from nbspam.training import count_items, train
+
+LABELS = ("ham", "spam")
+OPTIONS = {"ham": "-n", "spam": "-s"}
+
+
+def run(*command: str, paths: list[str]) -> str:
+    done = subprocess.run(command, input="\n".join(paths), stdout=subprocess.PIPE, text=True)
+    return done.stdout
+
+
+def say(name: str, score: list[float], is_spam: list[bool], called: list[bool]) -> None:
+    truth, verdict = np.array(is_spam), np.array(called)
+    fp, fn = (verdict & ~truth).sum(), (truth & ~verdict).sum()
+    area = 100 * (1 - auc(truth.astype(int), score))
+    print(f"{name:22} (1-AUC) {area:.4f} %  fp/fn {fp}/{fn} of {len(truth)}")
+
+
+def main(corpus: Path) -> None:
+    paths = {label: sorted(map(str, (corpus / label).iterdir())) for label in LABELS}
+    is_spam = [label == "spam" for label in LABELS for _ in paths[label][1::2]]
+    with tempfile.TemporaryDirectory() as scratch:
+        for label in LABELS:
+            run("bogofilter", "-C", "-d", scratch, OPTIONS[label], "-b", paths=paths[label][::2])
+        lines = [
+            line.rsplit(" ", 2)
+            for label in LABELS
+            for line in run(
+                "bogofilter", "-C", "-d", scratch, "-T", "-b", paths=paths[label][1::2]
+            ).splitlines()
+        ]
+        scores = [float(score) for _, _, score in lines]
+        say("bogofilter, S", scores, is_spam, [verdict == "S" for _, verdict, _ in lines])
+        say("bogofilter, .5", scores, is_spam, [score > 0.5 for score in scores])
+        word_list = Path(scratch) / "list"
+        word_list.write_bytes(
+            subprocess.run(
+                ["bogoutil", "-d", f"{scratch}/wordlist.db"], stdout=subprocess.PIPE, check=True
+            ).stdout
+        )
+        loaded = load_file(str(word_list))
+    items = (i for label in LABELS for i in read_items(paths[label][::2], label=label))
+    trained = train(count_items(items, PRESETS["mail"]), PRESETS["mail"])
+    for name, classifier in (("its word list, loaded", loaded), ("nbspam, trained", trained)):
+        held_out = read_items([path for label in LABELS for path in paths[label][1::2]])
+        verdicts = list(classifier.classify(held_out))
+        say(name, [v.score for v in verdicts], is_spam, [v.label == "spam" for v in verdicts])
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,63 @@
+"""Every message of some folders through the filter: nothing may change but its headers.
+
+usage: passthrough.py FOLDER...     (all files below; needs nbspam installed)
+All go through the library in this process, every so-manieth through `nbspam filter` too.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from nbspam.classifier import load
+from nbspam.filtering import without_headers
+from nbspam.verdictheaders import Wanted, judged
+
+MAILS = Path(__file__).parent.parent / "corpora" / "mail"
+SAMPLE = 50  # messages for the real process
+WAYS = {
+    "own header": Wanted(),
+    "all headers": Wanted(bogosity=True, spam_status=True, explain=True),
+}
+
+
+def nbspam(*arguments: str, stdin: bytes = b"") -> bytes:
+    command = [sys.executable, "-m", "nbspam", *arguments]
+    return subprocess.run(command, input=stdin, stdout=subprocess.PIPE, check=True).stdout
+
+
+def main(folders: list[str]) -> int:
+    paths = [p for folder in folders for p in sorted(Path(folder).rglob("*")) if p.is_file()]
+    n_wrong = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        model = os.path.join(scratch, "m.nbspam")
+        nbspam("train", str(MAILS), "-m", model)
+        classifier = load(model)
+        for name, wanted in WAYS.items():
+            equal = bare = 0
+            for path in paths:
+                data = path.read_bytes()
+                _, pieces = judged(classifier, classifier.rule, wanted, data)
+                left = without_headers(b"".join(pieces), wanted.names)
+                equal += left == data
+                # Mail that had such headers loses them: what is left is the rest of it.
+                bare += left == without_headers(data, wanted.names)
+            n_wrong += len(paths) - bare
+            print(
+                f"{name}: {len(paths)} messages, {equal} come back byte for byte,"
+                f" {bare - equal} without headers that they came with, {len(paths) - bare} wrong"
+            )
+        sample = paths[:: max(1, len(paths) // SAMPLE)]
+        same = 0
+        for path in sample:
+            data = path.read_bytes()
+            out = nbspam("filter", "-m", model, stdin=data)
+            same += out != data and without_headers(out, Wanted().names) == data
+        n_wrong += len(sample) - same
+        print(f"nbspam filter: {len(sample)} messages, {same} come back byte for byte")
+    return 1 if n_wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
