@@ -12,6 +12,7 @@ from nbspam.tokenizer import (
     batches,
     reference_key,
     reference_tokens,
+    token_of,
     tokenize,
 )
 
@@ -145,6 +146,12 @@ def test_runs_of_characters_are_taken_from_what_is_written_only():
 
     runs = [token.text for token in tokens if token.origin == "char"]
     assert runs == [b"a", b" ", b"b", b"a ", b" b", b"a b"]
+
+
+def test_runs_that_hold_colons_are_read_as_they_are_spelt():
+    token = Token("char", b"a: b:")
+
+    assert token_of(str(token).encode()) == token
 
 
 def test_runs_that_end_in_zero_bytes_are_no_other_runs():
