@@ -38,7 +38,8 @@ from nbspam.tokenizer import batches, tokenize
 
 # What a model's tokens may take, so that one of a million messages stays below 200 MB.
 MAX_BYTES = 160_000_000
-_TOKEN_BYTES, _CLASS_BYTES = 35, 12  # of a token: for all classes (text included), for each
+# Of a token: for all classes (text included), for each, and for each where it is blended.
+_TOKEN_BYTES, _CLASS_BYTES, _BLENDED_BYTES = 35, 12, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +186,9 @@ def derive(table: CountTable, memory: Memory, settings: Settings) -> Classifier:
     seen the longest ago.
     """
     _check_classes(table)
-    limit = MAX_BYTES // (_TOKEN_BYTES + _CLASS_BYTES * len(table.classes))
+    is_blended = settings.combine and not _is_combined(table, settings)
+    of_a_class = _BLENDED_BYTES if is_blended else _CLASS_BYTES
+    limit = MAX_BYTES // (_TOKEN_BYTES + of_a_class * len(table.classes))
     if len(table.vocabulary) > limit:
         rank = np.lexsort((table.vocabulary.keys, memory.last_seen, table.document_frequency))
         columns = np.sort(rank[-limit:])
@@ -196,6 +199,11 @@ def derive(table: CountTable, memory: Memory, settings: Settings) -> Classifier:
     entries = entries_of(memory.sample, table.vocabulary)
     y = memory.ledger.labels[place].astype(np.int64)
     return replace(combined(table, settings, entries, y), memory=memory)
+
+
+def _is_combined(table: CountTable, settings: Settings) -> bool:
+    """Return whether evidence is combined, not blended: of two classes the presence of tokens."""
+    return len(table.classes) == 2 and settings.weighting == PRESENCE
 
 
 def chosen_tokens(table: CountTable, settings: Settings) -> CountTable:
@@ -221,9 +229,9 @@ def _check_classes(table: CountTable) -> None:
 def combined(table: CountTable, settings: Settings, entries: Entries, y: Integers) -> Classifier:
     """Return the classifier that has learned from these messages how evidence adds up.
 
-    y: (n_docs,) index of their class.  Only the presence of tokens can be combined.
+    y: (n_docs,) index of their class.
     """
-    if len(table.classes) == 2 and settings.weighting == PRESENCE:
+    if _is_combined(table, settings):
         nothing = np.zeros(2), np.zeros((0, 2))
         return Classifier(settings, table, *nothing, combining.fit(table, entries, y))
     blend = blending.fit(table, entries, y, settings.weighting)

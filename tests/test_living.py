@@ -240,7 +240,7 @@ def test_a_blend_with_a_journal_weighs_its_new_counts_as_the_old_ones(path):
 
 @pytest.mark.parametrize(("preset", "start"), [("mail", START), ("many, mail", THREE)])
 def test_classes_that_are_new_in_a_journal_can_be_answered(path, monkeypatch, preset, start):
-    monkeypatch.setattr(Living, "_pays", lambda self: False)
+    monkeypatch.setattr(Living, "_pays", lambda self, times=1: False)
     train_on(start, path, preset)
     learn(str(path), [item(n, "zoo", words=b"giraffe") for n in range(4)], day=DAY)
     now = load(str(path))
