@@ -196,6 +196,8 @@ class _Loader:
         if "tokens" in line:
             columns = [_whole(column, 2**32 - 1) for column in line["tokens"]]
             times = [_whole(n, 2**32 - 1) for n in line.get("times", ())]
+            if 0 in times:
+                raise ValueError("a token that stands in a message 0 times")
             self.sampled.append((digest, columns, times))
 
     def classifier(self) -> Classifier:

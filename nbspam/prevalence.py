@@ -35,7 +35,7 @@ class Shares:
 def assumed_prior(class_count: Floats, settings: Settings) -> Floats:
     """Return the shares of the classes that a model's probabilities assume."""
     prior = settings.class_prior
-    if (settings.combine and len(class_count) == 2) or prior == "estimated":
+    if settings.combine or prior == "estimated":
         return np.asarray(class_count / max(class_count.sum(), 1.0))
     if prior == "uniform":
         return np.full(len(class_count), 1 / len(class_count))
@@ -75,7 +75,9 @@ def with_prior(classifier: Classifier, new: Floats) -> Classifier:
     """
     old = assumed_prior(classifier.table.class_count, classifier.settings)
     shift = prior_shift(old, new)
-    combination = classifier.combination
+    combination, blend = classifier.combination, classifier.blend
+    if blend is not None:
+        return replace(classifier, blend=replace(blend, shift=blend.shift + shift))
     if combination is not None:
         worth = combination.worth.copy()
         worth[-1] += shift[1] - shift[0]

@@ -32,7 +32,7 @@ def read_chunk(settings: Settings, items: list[Item]) -> tuple[list[Reading], li
     read, messages, digests, skipped = read_to_learn(items, settings)
     told = zip([str(item.label) for item in read], digests, strict=True)
     readings = []
-    for group in batches(messages):
+    for group in batches(messages, settings.tokens):
         batch = tokenize(group, settings.tokens)
         blob, offsets = batch.texts()
         lengths = np.diff(offsets)

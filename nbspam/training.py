@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbspam import blending, combining
 from nbspam.arrays import Integers, Keys, Strings
 from nbspam.classifier import Classifier
-from nbspam.combining import Entries, fit
+from nbspam.combining import Entries
 from nbspam.counts import (
     PRESENCE,
     CountTable,
@@ -37,7 +38,8 @@ from nbspam.tokenizer import batches, tokenize
 
 # What a model's tokens may take, so that one of a million messages stays below 200 MB.
 MAX_BYTES = 160_000_000
-_TOKEN_BYTES, _CLASS_BYTES = 35, 12  # of a token: for all classes (text included), for each
+# Of a token: for all classes (text included), for each, and for each where it is blended.
+_TOKEN_BYTES, _CLASS_BYTES, _BLENDED_BYTES = 35, 12, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,7 @@ def _count_chunk(settings: Settings, items: list[Item]) -> _Counted:
     read, messages, digests, skipped = read_to_learn(items, settings)
     names, numbers = [str(item.label) for item in read], iter(digests)
     tables, samples, start = [], [], 0
-    for group in batches(messages):
+    for group in batches(messages, settings.tokens):
         batch = tokenize(group, settings.tokens)
         labels = names[start : start + len(group)]
         start += len(group)
@@ -185,8 +187,7 @@ def train(training: Training, settings: Settings, day: int = 0) -> Classifier:
 
     day: on which it was learned, counted from 1970-01-01.
     """
-    _check_classes(training.table)
-    table = prune(training.table, settings.min_df, settings.max_features)
+    table = chosen_tokens(training.table, settings)
     days = np.full(len(training.digests), day, np.uint16)
     memory = Memory(
         ledger_of(training.digests, training.labels, days, table.classes),
@@ -203,26 +204,34 @@ def derive(table: CountTable, memory: Memory, settings: Settings) -> Classifier:
     seen the longest ago.
     """
     _check_classes(table)
-    limit = MAX_BYTES // (_TOKEN_BYTES + _CLASS_BYTES * len(table.classes))
+    is_blended = settings.combine and not _is_combined(table, settings)
+    of_a_class = _BLENDED_BYTES if is_blended else _CLASS_BYTES
+    limit = MAX_BYTES // (_TOKEN_BYTES + of_a_class * len(table.classes))
     if len(table.vocabulary) > limit:
         rank = np.lexsort((table.vocabulary.keys, memory.last_seen, table.document_frequency))
         columns = np.sort(rank[-limit:])
         table, memory = table.take(columns), only_columns(memory, columns)
-    if not (settings.combine and len(table.classes) == 2):
-        return replace(_summing(table, settings), memory=memory)
-    classifier = Classifier(settings, table, np.zeros(2), np.zeros((0, 2)), memory=memory)
+    if not settings.combine:
+        return replace(sum_of_evidence(table, settings), memory=memory)
     place = memory.ledger.find(memory.sample.digests)
     entries = entries_of(memory.sample, table.vocabulary)
-    return combined(classifier, entries, memory.ledger.labels[place].astype(np.int64))
+    y = memory.ledger.labels[place].astype(np.int64)
+    return replace(combined(table, settings, entries, y), memory=memory)
+
+
+def _is_combined(table: CountTable, settings: Settings) -> bool:
+    """Return whether evidence is combined, not blended: of two classes the presence of tokens."""
+    return len(table.classes) == 2 and settings.weighting == PRESENCE
+
+
+def chosen_tokens(table: CountTable, settings: Settings) -> CountTable:
+    """Return the counts that a classifier is made of; raises NotTrainedError."""
+    _check_classes(table)
+    return prune(table, settings.min_df, settings.max_features)
 
 
 def sum_of_evidence(table: CountTable, settings: Settings) -> Classifier:
     """Return the classifier that sums its tokens' evidence, as the plain models do."""
-    _check_classes(table)
-    return _summing(prune(table, settings.min_df, settings.max_features), settings)
-
-
-def _summing(table: CountTable, settings: Settings) -> Classifier:
     return Classifier(settings, table, *log_tables(table, settings))
 
 
@@ -235,6 +244,13 @@ def _check_classes(table: CountTable) -> None:
         )
 
 
-def combined(classifier: Classifier, entries: Entries, y: Integers) -> Classifier:
-    """Return the classifier with a combination learned from these messages."""
-    return replace(classifier, combination=fit(classifier.table, entries, y))
+def combined(table: CountTable, settings: Settings, entries: Entries, y: Integers) -> Classifier:
+    """Return the classifier that has learned from these messages how evidence adds up.
+
+    y: (n_docs,) index of their class.
+    """
+    if _is_combined(table, settings):
+        nothing = np.zeros(2), np.zeros((0, 2))
+        return Classifier(settings, table, *nothing, combining.fit(table, entries, y))
+    blend = blending.fit(table, entries, y, settings.weighting)
+    return Classifier(settings, table, *blending.linear_tables(table, blend), blend=blend)

@@ -25,8 +25,8 @@ from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_labelled
 from nbspam.resampling import stratified_folds
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped, chunks
-from nbspam.tokenizer import TokenSettings, batches, tokenize
-from nbspam.training import combined, count_items, sum_of_evidence, train
+from nbspam.tokenizer import batches, tokenize
+from nbspam.training import chosen_tokens, combined, count_items, sum_of_evidence, train
 from nbspam.trial import Smaller, Trial
 from nbspam.vectorizer import Corpus, CorpusPart, corpus, corpus_part, weigh
 
@@ -49,7 +49,8 @@ def read_corpus(
 
 def _vectorize_chunk(settings: Settings, items: list[Item]) -> tuple[CorpusPart, list[Skipped]]:
     read, messages, skipped = read_labelled(items, settings)
-    token_batches = [tokenize(group, settings.tokens) for group in batches(messages)]
+    groups = batches(messages, settings.tokens)
+    token_batches = [tokenize(group, settings.tokens) for group in groups]
     names, labels = [item.name for item in read], [str(item.label) for item in read]
     return corpus_part(token_batches, names, labels), skipped
 
@@ -97,15 +98,17 @@ def _held_out(
     data: Corpus, table: CountTable, settings: Settings, rest: Integers, of: Integers
 ) -> Floats:
     """Return answers to some rows by a model of the others, whose counts are given."""
-    model = sum_of_evidence(table, settings)
-    used = data.vocabulary.columns(model.table.vocabulary.keys)
+    table = chosen_tokens(table, settings)
+    used, groups = data.vocabulary.columns(table.vocabulary.keys), table.vocabulary.groups
     held_out = data.X[of][:, used]
-    if not (settings.combine and len(data.classes) == 2):
-        weights = weigh(held_out, settings.weighting)
-        return np.asarray(model.intercept + weights @ model.weight)
-    groups = model.table.vocabulary.groups
-    model = combined(model, entries_of_rows(data.X[rest][:, used], groups), data.y[rest])
-    assert model.combination is not None
+    if settings.combine:
+        entries = entries_of_rows(data.X[rest][:, used], groups)
+        model = combined(table, settings, entries, data.y[rest])
+    else:
+        model = sum_of_evidence(table, settings)
+    if model.combination is None:
+        joint = model.intercept + weigh(held_out, groups, settings.weighting) @ model.weight
+        return joint if model.blend is None else model.blend.answers(joint)
     entries = entries_of_rows(held_out, groups)
     odds = log_odds(model.table.feature_count, model.table.class_count)
     return joint_of_log_odds(scores(model.combination, entries, odds[entries.columns]))
@@ -115,7 +118,7 @@ def entries_of_rows(X: Any, groups: Octets) -> Entries:
     """Return the entries of a CSR matrix of counts; groups: (n_features,)."""
     documents = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     columns = X.indices.astype(np.int64)
-    return Entries(X.shape[0], documents, columns, groups[columns])
+    return Entries(X.shape[0], documents, columns, groups[columns], X.data)
 
 
 def judge_model(path: str, items: Iterable[Item], jobs: int = 1) -> Trial:
@@ -185,9 +188,9 @@ def judge_several(
     """
     items = list(items)
     trials: list[Trial] = []
-    read: dict[tuple[str, TokenSettings], tuple[Corpus, tuple[Skipped, ...]]] = {}
+    read: dict[tuple[object, ...], tuple[Corpus, tuple[Skipped, ...]]] = {}
     for settings in several:
-        how = settings.reading, settings.tokens
+        how = settings.reading, settings.strip, settings.tokens
         if how not in read:
             read[how] = read_corpus(items, settings, jobs)
         data, skipped = read[how]
@@ -210,7 +213,7 @@ def fold_trial(data: Corpus, settings: Settings, k: int, seed: int) -> Trial:
     """Return a corpus's answers by cross-validation; raises UsageError."""
     fold = folds(data.y, k, seed)
     joint = cross_validate(data, settings, fold)
-    rule = default_rule(data.classes, settings.combine)
+    rule = default_rule(data.classes, settings.is_mail_combined)
     return Trial(data.classes, data.y, joint, rule, fold, _prior(data, settings))
 
 
@@ -218,7 +221,7 @@ def online_trial(data: Corpus, settings: Settings, policy: str) -> Trial:
     """Return a corpus's answers in the order of its rows; its folds are stretches of it."""
     joint = joint_of_log_odds(progress(data, settings, policy).score)
     stretch = np.arange(len(data.y)) * N_STRETCHES // max(len(data.y), 1)
-    rule = default_rule(data.classes, calibrated=True)
+    rule = default_rule(data.classes, settings.is_mail_combined)
     prior = _prior(data, settings)
     return Trial(data.classes, data.y, joint, rule, stretch, prior, is_stream=True)
 

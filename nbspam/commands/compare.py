@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from nbspam.commands.shared import (
+    are_many,
     cores,
     decision_options,
     decision_rule,
@@ -75,7 +76,8 @@ def command(
 
     costs = {name: options.pop(name) for name in ("fp_cost", "unsure_cost", "loss_path")}
     is_text, items = peek(read_sources(sources, options))
-    settings = [settings_for(is_text, each) for each in (options, *map(_choices, others))]
+    many, items = are_many(items)
+    settings = [settings_for(is_text, each, many) for each in (options, *map(_choices, others))]
     trials = judge_several(items, settings, None if online else cv, seed, cores(jobs))
     report_skipped(trials[0].skipped, strict)
     rule = decision_rule(trials[0], costs)  # the same prices for all

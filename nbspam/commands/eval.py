@@ -7,6 +7,7 @@ import click
 
 from nbspam.commands.shared import (
     ESTIMATED,
+    are_many,
     cores,
     decision_options,
     decision_rule,
@@ -150,7 +151,8 @@ def _trial(
             raise UsageError(f"{given}: only for training; add --cv K, --test SOURCE or --online")
         return validation.judge_model(model_path, items, jobs)
     is_text, items = peek(items)
-    settings = settings_for(is_text, options)
+    many, items = are_many(items)
+    settings = settings_for(is_text, options, many)
     if online:
         return validation.judge_online(items, settings, policy or "everything", order, jobs)
     if cv is not None:

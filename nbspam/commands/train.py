@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from nbspam.commands.shared import (
+    are_many,
     cores,
     echo_json,
     echo_rows,
@@ -58,7 +59,8 @@ def command(
     from nbspam.training import count_items, train
 
     is_text, items = peek(read_sources(sources, options))
-    settings = settings_for(is_text, options)
+    many, items = are_many(items)
+    settings = settings_for(is_text, options, many)
     with _progress() as progress:
         training = count_items(items, settings, cores(jobs), progress)
     report_skipped(training.skipped, strict)
