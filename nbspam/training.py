@@ -3,7 +3,7 @@
 Secret: what a worker process returns of the messages it has read.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -87,7 +87,8 @@ def count_items(
                 progress(once.n_read)
             yield table
 
-    table = once.with_moves(sum_tables(tables()))
+    table = sum_tables(tables())
+    table = once.with_moves(table, samples)
     return Training(
         without_empty(table),
         tuple(relabelled(sample, once.label) for sample in samples),
@@ -136,16 +137,33 @@ class _Once:
         before = self.label.get(digest)
         self.label[digest] = name
         if before is not None and before != name:
-            self.moves.append((sample.take(np.arange(len(sample.labels)) == row), before))
+            self.moves.append((_message(sample, row), before))
         return before is None
 
-    def with_moves(self, table: CountTable) -> CountTable:
-        """Return the counts with all messages in the class they came with last."""
-        for sample, before in self.moves:
-            left = replace(sample, labels=np.array([before]))
-            table = shifted(table, left, self.weighting, -1)
-            table = shifted(table, sample, self.weighting, 1)
+    def with_moves(self, table: CountTable, samples: Sequence[Sample]) -> CountTable:
+        """Return the counts with all messages in the class they came with last.
+
+        The copy that was counted moves, as long as it is at hand in the samples.
+        """
+        if not self.moves:
+            return table
+        counted = {
+            digest: (sample, row)
+            for sample in samples
+            for row, digest in enumerate(sample.digests.tolist())
+        }
+        for copy, before in self.moves:
+            at_hand = counted.get(int(copy.digests[0]))
+            message = copy if at_hand is None else _message(*at_hand)
+            for sign, label in ((-1, before), (1, str(copy.labels[0]))):
+                moved = replace(message, labels=np.array([label]))
+                table = shifted(table, moved, self.weighting, sign)
         return table
+
+
+def _message(sample: Sample, row: int) -> Sample:
+    """Return one message of a sample."""
+    return sample.take(np.arange(len(sample.labels)) == row)
 
 
 def _count_chunk(settings: Settings, items: list[Item]) -> _Counted:

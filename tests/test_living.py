@@ -154,6 +154,16 @@ def test_a_copy_by_another_way_takes_out_what_was_learned(path):
     assert bytes_now(path) == before
 
 
+def test_training_on_a_message_of_two_classes_is_learning_it_as_one_and_then_the_other(path):
+    one = Item("a", "ham", b"Received: by alpha\n" + mail(1))
+    other = Item("b", "spam", b"Received: by omega\n" + mail(1))
+    train_on([*START, one], path)
+    assert learn(str(path), [other], day=DAY).moved == 1
+    after = bytes_now(path)
+
+    assert after == train_on([*START, one, other], path)
+
+
 def test_a_class_that_is_left_by_all_its_messages_is_gone(path):
     before = train_on(START, path)
     learn(str(path), [item(1, "work")], day=DAY)
