@@ -47,6 +47,7 @@ RANK = {
     "vectorizer": 6,
     "settings": 6,
     "reading": 7,
+    "readings": 8,
     "sample": 7,
     "logtables": 7,
     "changes": 8,
