@@ -180,7 +180,7 @@ MESSAGE = {"message": "0f", "class": "ham", "day": "2026-11-21", "tokens": [0]}
         ([HEADER, {**TOKEN, "key": "ff" * 9}], "is not a whole number from 0"),
         ([HEADER, TOKEN, TOKEN], "x: a token stands there twice"),
         ([HEADER, TOKEN, {}], "line 3: no 'message'"),
-        ([HEADER, TOKEN, {**MESSAGE, "class": "work"}], "line 3: no 'work'"),
+        ([HEADER, TOKEN, {**MESSAGE, "class": "work"}], "line 3: a class 'work' that"),
         ([HEADER, TOKEN, MESSAGE, MESSAGE], "x: a message stands there twice"),
         ([HEADER, TOKEN, {**MESSAGE, "tokens": [1]}], "x: index 1 is out of bounds"),
         ([HEADER, TOKEN, {**MESSAGE, "tokens": [0, 0]}], "a token of a message stands there"),
