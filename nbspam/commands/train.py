@@ -22,7 +22,9 @@ from nbspam.commands.shared import (
     settings_for,
     sources_argument,
     strict_option,
+    table_options,
     training_options,
+    without_table_options,
 )
 
 
@@ -32,6 +34,7 @@ from nbspam.commands.shared import (
 @label_options
 @format_options
 @training_options
+@table_options
 @jobs_option
 @strict_option
 @json_option
@@ -47,13 +50,21 @@ def command(
 
     SOURCE is a folder with one sub-folder a class, a Maildir, mbox, MH folder, TREC
     index, CSV, TSV or JSONL table; --spam, --ham and --label say the class where it
-    does not.
+    does not.  With --target it is a table of columns, whose kinds are told from their
+    cells and shown.
 
     \b
     nbspam train mails/
     nbspam train --spam ~/Maildir/.Junk --ham ~/Maildir
     nbspam train tickets.csv --label-column queue
+    nbspam train iris.csv --target species
     """
+    from nbspam.commands import tables
+
+    if tables.is_table(options):
+        tables.train(sources, model_path, options, strict, as_json)
+        return
+    without_table_options(options)
     from nbspam.training import count_items, train
 
     is_text, items = peek(read_sources(sources, options))
