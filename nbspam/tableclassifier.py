@@ -8,7 +8,6 @@ Secret: that rows become numbers by a schema and not by a tokenizer.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from itertools import islice
 from typing import Any
 
@@ -16,9 +15,10 @@ import numpy as np
 
 from nbspam import __version__
 from nbspam.arrays import Floats
-from nbspam.classifier import Answer, Verdict, posterior
+from nbspam.classifier import Answer, Verdict
 from nbspam.decision import Rule, default_rule
 from nbspam.errors import InputError, ModelFileError
+from nbspam.estimators import joint_log_proba, model_state, restored, verdicts
 from nbspam.modelfile import State, save_state
 from nbspam.models.categorical import count_cells
 from nbspam.models.columns import Levels
@@ -27,17 +27,7 @@ from nbspam.records import Record
 from nbspam.schema import Schema, Table, coded, schema_from_dict, schema_to_dict
 from nbspam.sources import Skipped
 
-MODELS = {
-    "categorical": "CategoricalNB",
-    "gaussian": "GaussianNB",
-    "mixed": "MixedNB",
-}
 _CHUNK = 1024  # rows
-
-
-def model_class(name: str) -> Any:
-    """Return the estimator of this name, one of MODELS."""
-    return getattr(import_module(f"nbspam.models.{name}"), MODELS[name])
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +35,7 @@ class TableClassifier:
     """A trained model and the columns it was trained on."""
 
     schema: Schema
-    name: str  # one of MODELS
+    name: str  # one of estimators.MODELS
     model: Any
     counts: Floats  # (n_classes, values of all columns): rows; see `value_counts`
 
@@ -60,14 +50,8 @@ class TableClassifier:
         return default_rule(self.classes, calibrated=False)
 
     def joint_log_proba(self, X: Floats) -> Floats:
-        """Return log P(class, row) in nats, shape (n_rows, n_classes).
-
-        Where a row is impossible in every class, as maximum likelihood may find, it is the
-        prior that is left.
-        """
-        joint: Floats = self.model.predict_joint_log_proba(X)
-        impossible = np.isneginf(joint).all(axis=1, keepdims=True)
-        return np.where(impossible, self.model.class_log_prior_, joint)
+        """Return log P(class, row) in nats, shape (n_rows, n_classes)."""
+        return joint_log_proba(self.model, X)
 
     def answers(self, records: Iterable[Record], jobs: int = 1) -> Iterator[Answer | Skipped]:
         """Yield an answer for every row in order, or why it could not be read."""
@@ -83,16 +67,10 @@ class TableClassifier:
 
     def verdicts(self, answers: Sequence[Answer], rule: Rule | None = None) -> Iterator[Verdict]:
         """Yield what the rule (or the model's own) decides of each answer."""
-        if not answers:
-            return
-        probability = posterior(np.stack([answer.joint for answer in answers]))
-        labels = (rule or self.rule).labels(probability)
-        for answer, label, row in zip(answers, labels, probability.tolist(), strict=True):
-            yield Verdict(answer.name, label, dict(zip(self.classes, row, strict=True)))
+        return verdicts(self.classes, answers, rule or self.rule)
 
     def save(self, path: str) -> None:
         """Write the model file; raises ModelFileError."""
-        learnt = {k: v for k, v in vars(self.model).items() if k.endswith("_") and k != "classes_"}
         save_state(
             path,
             {
@@ -100,31 +78,21 @@ class TableClassifier:
                 "program": f"nbspam {__version__}",
                 **schema_to_dict(self.schema),
                 "model": self.name,
-                "parameters": {k: _plain(v) for k, v in self.model.get_params().items()},
-                "learnt": learnt,
+                **model_state(self.model),
                 "counts": self.counts,
             },
         )
-
-
-def _plain(value: Any) -> Any:
-    """Return a parameter as the model file holds it."""
-    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def from_state(path: str, state: State) -> TableClassifier:
     """Return the classifier a model file's state makes; raises ModelFileError."""
     try:
         schema = schema_from_dict(state)
-        model = model_class(state["model"])(**state["parameters"])
-        vars(model).update(state["learnt"])
-        model.classes_ = np.array(schema.classes)
-        # Whatever does not fit together shows when a row without values is judged.
         nothing = np.full((1, len(schema.columns)), np.nan)
-        fits = model.predict_joint_log_proba(nothing).shape == (1, len(schema.classes))
+        model = restored(state["model"], state, schema.classes, nothing)
         n_values = int(np.maximum(schema.levels, 1).sum())
-        if not fits or state["counts"].shape != (len(schema.classes), n_values):
-            raise ValueError("its classes, columns and sums differ in number")
+        if state["counts"].shape != (len(schema.classes), n_values):
+            raise ValueError("its columns and counts differ in number")
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise ModelFileError(f"{path}: not a table's model ({error}); train it anew") from error
     return TableClassifier(schema, state["model"], model, state["counts"])
@@ -183,5 +151,5 @@ def _verdict_chunk(
 ) -> list[Verdict | Skipped]:
     """Return verdicts on one chunk of rows: what a worker process does."""
     answers = _answer_chunk(classifier, records)
-    verdicts = classifier.verdicts([a for a in answers if isinstance(a, Answer)], rule)
-    return [next(verdicts) if isinstance(answer, Answer) else answer for answer in answers]
+    decided = classifier.verdicts([a for a in answers if isinstance(a, Answer)], rule)
+    return [next(decided) if isinstance(answer, Answer) else answer for answer in answers]

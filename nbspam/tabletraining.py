@@ -12,11 +12,12 @@ import numpy as np
 from nbspam.arrays import Floats, Integers
 from nbspam.discretise import BINS, cut_points
 from nbspam.errors import InputError, UsageError
+from nbspam.estimators import MODELS, new_model
 from nbspam.records import Record
 from nbspam.resampling import stratified_folds
 from nbspam.schema import Schema, Table, coded, cut, detect, in_intervals
 from nbspam.sources import Skipped
-from nbspam.tableclassifier import MODELS, TableClassifier, model_class, value_counts
+from nbspam.tableclassifier import TableClassifier, value_counts
 
 # These can look at numbers; all others look at categories, and numbers are cut for them.
 NUMERIC_MODELS = ("gaussian", "mixed")
@@ -115,19 +116,24 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
                 for j in np.flatnonzero(table.schema.levels == 0).tolist()
             },
         )
-    make = model_class(name)
-    known = make().get_params()
     parameters = dict(settings.parameters)
-    for parameter in parameters.keys() - known.keys():
-        option = parameter.replace("_", "-")
-        raise UsageError(f"--{option}: --model {name} has no such setting; leave it out")
-    if "levels" in known:
+    if "parent" in parameters:
+        parameters["parent"] = _place(table.schema, parameters["parent"])
+    if name != "gaussian":
         parameters["levels"] = table.schema.levels
-    model = make(**parameters)
+    model = new_model(name, parameters)
     # All classes are named, in case some rows, as a fold's, have not one of each.
     labels = np.array(table.schema.classes)
     model.partial_fit(table.X, labels[table.y], classes=labels)
     return TableClassifier(table.schema, name, model, value_counts(table))
+
+
+def _place(schema: Schema, column: str) -> int:
+    """Return where a column stands; raises UsageError."""
+    names = schema.names[:-1]
+    if column not in names:
+        raise UsageError(f"--parent {column}: no such column; choose from {', '.join(names)}")
+    return names.index(column)
 
 
 def cross_validate_table(table: Table, settings: TableSettings, k: int, seed: int) -> Floats:

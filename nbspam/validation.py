@@ -19,11 +19,12 @@ from nbspam.counts import CountTable, add_tables, subtract_table
 from nbspam.decision import Rule, default_rule
 from nbspam.errors import InputError, UsageError
 from nbspam.evaluation import Evaluation, evaluate
+from nbspam.featureclassifier import held_out, train_features
 from nbspam.parallel import ordered_map
 from nbspam.progressive import arrival, date_of, progress
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_labelled
 from nbspam.resampling import stratified_folds
-from nbspam.settings import Settings
+from nbspam.settings import FEATURES, Settings
 from nbspam.sources import Item, Skipped, chunks
 from nbspam.tokenizer import batches, tokenize
 from nbspam.training import combined, count_items, sum_of_evidence, train
@@ -70,6 +71,9 @@ def cross_validate(data: Corpus, settings: Settings, k: int, seed: int) -> Float
         seen = subtract_table(total, part)
         known = np.flatnonzero(seen.document_frequency)
         rest = np.flatnonzero(~np.isin(np.arange(len(data.y)), of))
+        if settings.model in FEATURES:
+            joint[of] = held_out(data, settings, rest, of)
+            continue
         joint[of] = _held_out(data, seen.take(known), settings, rest, of)
     return joint
 
@@ -115,6 +119,10 @@ def judge_split(
     rng: np.random.Generator | None = None,
 ) -> Outcome:
     """Return how well a model trained on some items does on others."""
+    if settings.model in FEATURES:
+        data, skipped = read_corpus(items, settings, jobs)
+        outcome = judge_classifier(train_features(data, settings), test_items, jobs, rng)
+        return Outcome(outcome.evaluation, skipped + outcome.skipped)
     training = count_items(items, settings, jobs)
     outcome = judge_classifier(train(training, settings), test_items, jobs, rng)
     return Outcome(outcome.evaluation, training.skipped + outcome.skipped)
@@ -147,6 +155,8 @@ def judge_online(
 
     policy, order: see progressive.py.
     """
+    if settings.model in FEATURES:
+        raise UsageError(f"--online: not for --model {settings.model}; judge it by --cv K")
     dates: dict[str, float | None] = {}
     items = _noting_dates(items, dates) if order == "date" else items
     data, skipped = read_corpus(items, settings, jobs)

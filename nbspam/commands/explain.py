@@ -65,8 +65,10 @@ def command(
     import sys
 
     from nbspam import explanation as of_tokens
+    from nbspam import featureclassifier as of_features
     from nbspam import tableexplanation as of_rows
     from nbspam.commands.tables import factor_lines
+    from nbspam.featureclassifier import FeatureClassifier
     from nbspam.loading import load
     from nbspam.printing import write_lines
     from nbspam.sources import Skipped
@@ -78,7 +80,9 @@ def command(
     if factors and not is_table:
         raise UsageError("--factors: for the model of a table; leave it out")
     explain: Any = (of_rows if is_table else of_tokens).explanations
-    if factors:
+    if isinstance(classifier, FeatureClassifier):
+        explain = of_features.explanations
+    elif factors:
         explain = of_rows.factors
     n_skipped = 0
 

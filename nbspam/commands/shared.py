@@ -50,6 +50,11 @@ jobs_option = click.option(
     metavar="N",
     help="Processes at work  [default: one a core]",
 )
+MODEL_NAMES = (
+    *("bernoulli", "multinomial", "complement"),
+    *("spode", "tan", "aode", "a2de"),
+    *("categorical", "gaussian", "mixed"),
+)
 sources_argument = click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 
 
@@ -85,11 +90,6 @@ table_options = _options(
         help="Cut numbers into intervals: equal width, equal frequency, or where classes change.",
     ),
     click.option("--bins", type=click.IntRange(min=2), metavar="K", help="At most K intervals."),
-    click.option(
-        "--estimate",
-        type=click.Choice(["mle", "map", "mean"]),
-        help="How counts become probabilities; --alpha is the prior's.  [default: mean]",
-    ),
 )
 training_options = _options(
     click.option(
@@ -99,10 +99,9 @@ training_options = _options(
     ),
     click.option(
         "--model",
-        type=click.Choice(
-            ["bernoulli", "multinomial", "complement", "categorical", "gaussian", "mixed"]
-        ),
-        help="A plain model, which sums all evidence; the last three are for tables.",
+        type=click.Choice(MODEL_NAMES),
+        help="A plain model, which sums all evidence; spode to a2de let it depend on other"
+        " evidence; the last three are for tables.",
     ),
     click.option("--alpha", metavar="NUMBER|auto", help="Lidstone smoothing; 1 is Laplace's."),
     click.option(
@@ -124,9 +123,26 @@ training_options = _options(
     ),
     click.option(
         "--max-features",
+        "--features",
+        "max_features",
         type=click.IntRange(min=1),
         metavar="N",
         help="Keep the N tokens that tell most about the class.",
+    ),
+    click.option(
+        "--estimate",
+        type=click.Choice(["mle", "map", "mean"]),
+        help="Tables, spode to a2de: how counts become probabilities; --alpha is the prior's."
+        "  [default: mean]",
+    ),
+    click.option(
+        "--min-support",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="N",
+        help="aode, a2de: values in fewer than N documents are no parents.  [default: 1]",
+    ),
+    click.option(
+        "--parent", metavar="COLUMN", help="spode of a table: the column all others depend on."
     ),
 )
 
@@ -213,21 +229,31 @@ def without_table_options(options: dict[str, Any]) -> None:
     """Take the options of tables alone, none of which is given, out of the others."""
     for name in ("target", "categorical", "numeric", "discretise", "bins"):
         del options[name]
-    if options.pop("estimate") is not None:
-        raise UsageError("--estimate: for the columns of a table; say --target COLUMN too")
+    if options.pop("parent") is not None:
+        raise UsageError("--parent: for the columns of a table; say --target COLUMN too")
 
 
 def settings_for(first_is_text: bool, choices: dict[str, Any]) -> Any:
     """Return the preset that fits, with the choices made on the command line."""
     from dataclasses import replace
 
-    from nbspam.settings import PRESETS
+    from nbspam.settings import FEATURES, PRESETS
 
     given = {name: value for name, value in choices.items() if value is not None}
     settings = PRESETS[given.pop("preset", "text" if first_is_text else "mail")]
     # Whoever chooses a model or its parameters wants that model, not a combination.
     if given.keys() & {"model", "alpha", "class_prior", "weighting"}:
         settings = replace(settings, combine=False)
+    parameters: dict[str, Any] = {
+        name: given.pop(name) for name in ("estimate", "min_support") if name in given
+    }
+    if given.get("model") in FEATURES:
+        features = FEATURES[given["model"]]
+        how = replace(settings, weighting="presence", alpha=1.0, max_features=features)
+        settings = replace(how, parameters=parameters)
+    elif parameters:
+        name = next(iter(parameters)).replace("_", "-")
+        raise UsageError(f"--{name}: for tables and --model {', '.join(FEATURES)}; leave it out")
     if "pairs" in given:
         settings = replace(settings, tokens=replace(settings.tokens, pairs=given.pop("pairs")))
     if "alpha" in given:

@@ -73,9 +73,26 @@ class Levels:
         """Return, for each value, the sum over the values of its column; over the last axis."""
         return np.asarray(np.add.reduceat(count, self.start, axis=-1)[..., self.column])
 
-    def log_shares(self, count: Array, added: float) -> Array:
-        """Return the log of each value's share of its column, nats; over the last axis."""
-        return log_shares(count, self.sums(count), self.n[self.column], added)
+    def log_shares(self, count: Array, added: float, left_out: int = 0) -> Array:
+        """Return the log of each value's share of its column, nats; over the last axis.
+
+        left_out: 1 for the share that is left of a value when it is seen once less.
+        """
+        in_column = np.add.reduceat(count, self.start, axis=-1) - left_out
+        everything = np.maximum(in_column, 0.0) + self.n * added
+        empty = everything <= 0
+        # A value's logarithm less its column's: there are fewer columns than values.
+        log_total = np.log(np.where(empty, 1.0, everything))
+        with np.errstate(divide="ignore"):
+            share = np.log(
+                np.maximum(count - left_out, 0.0) + added if left_out else count + added
+            )
+        share -= np.repeat(log_total, self.n, axis=-1)
+        if empty.any():
+            share = np.where(
+                np.repeat(empty, self.n, axis=-1), -np.log(self.n[self.column]), share
+            )
+        return np.asarray(share)
 
 
 class ColumnModel(Model):
