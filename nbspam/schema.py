@@ -183,12 +183,17 @@ class Unseen:
     cell: str
 
 
-def unseen_cells(record: Record, schema: Schema) -> Iterator[Unseen]:
-    """Yield the cells of a row that hold categories the schema does not have."""
-    for column in schema.columns:
-        cell = record.cells.get(column.name, "")
-        if column.levels is not None and cell not in column.levels and not is_missing(cell):
-            yield Unseen(record.name, column.name, cell)
+def categories(schema: Schema) -> dict[str, frozenset[str]]:
+    """Return the categories of each column that has any."""
+    return {c.name: frozenset(c.levels) for c in schema.columns if c.levels is not None}
+
+
+def unseen_cells(record: Record, known: Mapping[str, frozenset[str]]) -> Iterator[Unseen]:
+    """Yield the cells of a row that hold categories which `categories` does not have."""
+    for name, levels in known.items():
+        cell = record.cells.get(name, "")
+        if cell not in levels and not is_missing(cell):
+            yield Unseen(record.name, name, cell)
 
 
 def coded(records: Sequence[Record], schema: Schema) -> Table:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from nbspam.commands import tables
 from nbspam.commands.shared import (
     cores,
     echo_json,
@@ -22,9 +23,7 @@ from nbspam.commands.shared import (
     settings_for,
     sources_argument,
     strict_option,
-    table_options,
     training_options,
-    without_table_options,
 )
 
 
@@ -34,7 +33,7 @@ from nbspam.commands.shared import (
 @label_options
 @format_options
 @training_options
-@table_options
+@tables.table_options
 @jobs_option
 @strict_option
 @json_option
@@ -59,12 +58,10 @@ def command(
     nbspam train tickets.csv --label-column queue
     nbspam train iris.csv --target species
     """
-    from nbspam.commands import tables
-
     if tables.is_table(options):
         tables.train(sources, model_path, options, strict, as_json)
         return
-    without_table_options(options)
+    tables.without_table_options(options)
     from nbspam.featureclassifier import train_features
     from nbspam.settings import FEATURES
     from nbspam.training import count_items, train
