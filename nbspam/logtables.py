@@ -13,6 +13,16 @@ from nbspam.errors import UsageError
 from nbspam.settings import Settings
 
 
+def assumed_prior(class_count: Floats, settings: Settings) -> Floats:
+    """Return the shares of the classes that a model's probabilities assume."""
+    prior = settings.class_prior
+    if (settings.combine and len(class_count) == 2) or prior == "estimated":
+        return np.asarray(class_count / max(class_count.sum(), 1.0))
+    if prior == "uniform":
+        return np.full(len(class_count), 1 / len(class_count))
+    return np.array(prior, np.float64)
+
+
 def log_tables(table: CountTable, settings: Settings) -> tuple[Floats, Floats]:
     """Return intercept (n_classes,) and weight (n_features, n_classes) of the model."""
     module = import_module(f"nbspam.models.{settings.model}")

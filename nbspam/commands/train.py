@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from nbspam.commands import tables
 from nbspam.commands.shared import (
     cores,
     echo_json,
@@ -33,6 +34,7 @@ from nbspam.commands.shared import (
 @label_options
 @format_options
 @training_options
+@tables.table_options
 @jobs_option
 @strict_option
 @json_option
@@ -48,33 +50,38 @@ def command(
 
     SOURCE is a folder with one sub-folder a class, a Maildir, mbox, MH folder, TREC
     index, CSV, TSV or JSONL table; --spam, --ham and --label say the class where it
-    does not.
+    does not.  With --target it is a table of columns, whose kinds are told from their
+    cells and shown.
 
     \b
     nbspam train mails/
     nbspam train --spam ~/Maildir/.Junk --ham ~/Maildir
     nbspam train tickets.csv --label-column queue
+    nbspam train iris.csv --target species
     """
-    from nbspam.training import count_items, train
+    if tables.is_table(options):
+        tables.train(sources, model_path, options, strict, as_json)
+        return
+    tables.without_table_options(options)
+    from nbspam.learning import learn
 
     is_text, items = peek(read_sources(sources, options))
     settings = settings_for(is_text, options)
     with _progress() as progress:
-        training = count_items(items, settings, cores(jobs), progress)
-    report_skipped(training.skipped, strict)
-    classifier = train(training, settings, today())
-    classifier.save(model_path)
-    table = classifier.table
+        learned = learn(items, settings, cores(jobs), progress, today())
+    report_skipped(learned.skipped, strict)
+    learned.classifier.save(model_path)
+    table = learned.classifier.table
     n_docs = {c: int(n) for c, n in zip(table.classes, table.class_count, strict=True)}
     if as_json:
-        skipped = [{"name": s.name, "reason": s.reason} for s in training.skipped]
+        skipped = [{"name": s.name, "reason": s.reason} for s in learned.skipped]
         tokens = len(table.vocabulary)
         facts = {"model": model_path, "read": n_docs, "tokens": tokens, "skipped": skipped}
-        echo_json({**facts, "repeated": training.repeated})
+        echo_json({**facts, "repeated": learned.repeated})
         return
     counts = ", ".join(f"{n:,} {name}" for name, n in n_docs.items())
-    again = f", {training.repeated:,} more than once" if training.repeated else ""
-    failed = f", skipped {len(training.skipped):,}" if training.skipped else ""
+    again = f", {learned.repeated:,} more than once" if learned.repeated else ""
+    failed = f", skipped {len(learned.skipped):,}" if learned.skipped else ""
     echo_rows(
         [
             (f"read {table.n_docs:,} messages ({counts}){again}{failed}",),
