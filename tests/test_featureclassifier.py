@@ -94,6 +94,7 @@ def test_parameters_reach_the_model(nbspam, model):
     flags = ("--model", "aode", "--features", "20", "--min-support", "30", "--estimate", "mle")
     assert nbspam("train", MAILS, *flags)[0] == 0
 
+    assert "min_support 30.0" in nbspam("info")[1]
     learnt = load(str(model)).model
     assert (learnt.min_support, learnt.estimate) == (30.0, "mle")
     assert nbspam("classify", MAILS)[0] == 0
