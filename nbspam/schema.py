@@ -7,6 +7,7 @@ Secret: how cells become codes and numbers, and which cells are missing.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -217,6 +218,11 @@ def coded(records: Sequence[Record], schema: Schema) -> Table:
 
 def _numbers(records: Sequence[Record], column: str, cells: list[str]) -> Floats:
     """Return a column of numbers, NaN where missing; raises InputError."""
+    with suppress(ValueError):
+        all_numbers = np.array(list(map(float, cells)))
+        if not np.isinf(all_numbers).any():
+            return all_numbers
+    # Some are missing, or no numbers.
     numbers = np.empty(len(cells))
     for i, cell in enumerate(cells):
         if is_missing(cell):

@@ -43,7 +43,10 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for the model file."""
-        return asdict(self)
+        values = asdict(self)
+        if not self.parameters:
+            del values["parameters"]
+        return values
 
 
 def settings_from_dict(values: dict[str, Any]) -> Settings:

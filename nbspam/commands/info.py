@@ -42,8 +42,8 @@ def command(model_path: str, as_json: bool) -> None:
         echo_json({**facts, "cutoffs": cutoffs and asdict(cutoffs)}, indent=2)
         return
     counts = ", ".join(f"{n:,} {name}" for name, n in n_docs.items())
-    tokens, parameters = settings.pop("tokens"), settings.pop("parameters")
-    settings = {**settings, **parameters, **tokens}
+    settings |= settings.pop("parameters", {})
+    settings |= settings.pop("tokens")
     shown = ", ".join(f"{key} {value}" for key, value in settings.items())
     echo_rows(
         [
