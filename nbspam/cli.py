@@ -18,7 +18,10 @@ import click
 from nbspam import __version__
 from nbspam.errors import NbspamError, UsageError
 
-COMMANDS = ("train", "classify", "predict", "explain", "eval", "tokens", "words", "info")
+COMMANDS = (
+    "train", "classify", "predict", "explain", "eval", "tokens", "words", "info",
+    "cluster", "lazy",
+)  # fmt: skip
 # What `--exit-code` (bogofilter's contract) says when anything at all goes wrong.
 EXIT_CODE_FAILURE = 3
 _INTERRUPTED = 130  # 128 + SIGINT, as shells say it

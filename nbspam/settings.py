@@ -6,7 +6,7 @@ Secret: the presets, that is, which decisions a user never has to take.
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from nbspam.counts import COUNTS, PRESENCE, UNIT_LENGTH, WEIGHTINGS
+from nbspam.counts import COUNTS, PRESENCE, TF_IDF, UNIT_LENGTH, WEIGHTINGS
 from nbspam.errors import UsageError
 from nbspam.tokenizer import TokenSettings
 
@@ -36,10 +36,16 @@ class Settings:
         ):
             if value not in allowed:
                 raise UsageError(f"{what}: {value!r} is none of {', '.join(allowed)}")
+        if self.weighting == TF_IDF and self.model == "bernoulli":
+            raise UsageError(
+                "weighting: tf-idf is for models that count, Bernoulli sees presence only;"
+                " give another model, or --weighting presence"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for the model file."""
-        return asdict(self)
+        prior = self.class_prior
+        return asdict(self) | {"class_prior": list(prior) if isinstance(prior, tuple) else prior}
 
 
 def settings_from_dict(values: dict[str, Any]) -> Settings:

@@ -92,7 +92,7 @@ training_options = _options(
     ),
     click.option(
         "--weighting",
-        type=click.Choice(["presence", "counts", "unit-length"]),
+        type=click.Choice(["presence", "counts", "unit-length", "tf-idf"]),
         help="What a repeated token counts.",
     ),
     click.option("--pairs/--no-pairs", default=None, help="Pairs of neighbouring words too."),

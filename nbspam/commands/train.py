@@ -24,6 +24,7 @@ from nbspam.commands.shared import (
     strict_option,
     training_options,
 )
+from nbspam.commands.unlabelled import show_report, train_unlabelled, unlabelled_options
 
 
 @click.command("train")
@@ -32,6 +33,7 @@ from nbspam.commands.shared import (
 @label_options
 @format_options
 @training_options
+@unlabelled_options
 @jobs_option
 @strict_option
 @json_option
@@ -53,9 +55,16 @@ def command(
     nbspam train mails/
     nbspam train --spam ~/Maildir/.Junk --ham ~/Maildir
     nbspam train tickets.csv --label-column queue
+    nbspam train few/ --unlabelled ~/Maildir
     """
     from nbspam.training import count_items, train
 
+    report = train_unlabelled(sources, options, cores(jobs))
+    if report is not None:
+        report_skipped(report.skipped, strict)
+        report.classifier.save(model_path)
+        show_report(report, model_path, as_json)
+        return
     is_text, items = peek(read_sources(sources, options))
     settings = settings_for(is_text, options)
     with _progress() as progress:

@@ -1,0 +1,100 @@
+"""nbspam cluster: documents without labels, sorted into kinds."""
+
+from typing import Any
+
+import click
+
+from nbspam.commands.shared import (
+    cores,
+    echo_json,
+    echo_rows,
+    format_options,
+    jobs_option,
+    json_option,
+    peek,
+    read_sources,
+    report_skipped,
+    settings_for,
+    sources_argument,
+    strict_option,
+)
+
+
+@click.command("cluster")
+@sources_argument
+@click.option("-k", required=True, type=click.IntRange(min=2), help="How many clusters.")
+@click.option(
+    "--model", type=click.Choice(["multinomial", "bernoulli"]), help="Of what the mixture is."
+)
+@click.option("--alpha", metavar="NUMBER", help="Smoothing; 1 is a tenth of what is counted.")
+@click.option(
+    "--weighting",
+    type=click.Choice(["presence", "counts", "unit-length", "tf-idf"]),
+    help="What a repeated token counts.",
+)
+@click.option("--min-df", type=click.IntRange(min=1), help="Drop rarer tokens  [default: 2]")
+@click.option(
+    "--restarts", type=click.IntRange(min=1), default=5, show_default=True, help="Random starts."
+)
+@click.option("--hard", is_flag=True, help="Each document belongs to one cluster whole.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the random starts.")
+@click.option(
+    "-n",
+    "--number",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Tokens each.",
+)
+@click.option("--assignments", is_flag=True, help="Print the cluster of every item instead.")
+@format_options
+@jobs_option
+@strict_option
+@json_option
+def command(
+    sources: tuple[str, ...],
+    k: int,
+    restarts: int,
+    hard: bool,
+    seed: int,
+    number: int,
+    assignments: bool,
+    jobs: int | None,
+    strict: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Sort documents into K clusters, without labels, and name what is typical of each.
+
+    \b
+    nbspam cluster ~/Maildir -k 5
+    nbspam cluster tickets.csv -k 8 --assignments
+    """
+    from nbspam.clustering import cluster, typical_tokens
+    from nbspam.semisupervised import em_settings
+
+    is_text, items = peek(read_sources(sources, options))
+    given = {name: value for name, value in options.items() if value is not None}
+    settings = em_settings(settings_for(is_text, options), given)
+    found = cluster(items, settings, k, restarts, hard, cores(jobs), seed)
+    report_skipped(found.skipped, strict)
+    classes = found.classifier.classes
+    best = found.share.argmax(axis=1)
+    if assignments:
+        rows = zip(best.tolist(), found.share.max(axis=1).tolist(), found.names, strict=True)
+        if as_json:
+            echo_json([{"cluster": classes[c], "share": p, "name": name} for c, p, name in rows])
+        else:
+            echo_rows((classes[c], f"{p:.4f}", name) for c, p, name in rows)
+        return
+    size = dict(zip(classes, found.share.sum(axis=0).tolist(), strict=True))
+    tokens = typical_tokens(found, number)
+    if as_json:
+        reached = found.fit.steps[-1].log_likelihood
+        rows_json = [
+            {"cluster": c, "documents": size[c], "tokens": dict(tokens[c])} for c in classes
+        ]
+        echo_json({"log_likelihood": reached, "clusters": rows_json})
+        return
+    echo_rows([("cluster", "documents", "typical tokens")])
+    echo_rows((c, f"{size[c]:.1f}", " ".join(t for t, _ in tokens[c])) for c in classes)
