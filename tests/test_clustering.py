@@ -55,16 +55,13 @@ def test_the_same_seed_gives_the_same_clusters_as_json_too(nbspam, table):
 
 
 def test_assignments_name_every_item(nbspam, table):
-    out = nbspam("cluster", table, "-k", "2", "--hard", "--assignments", "--text-column", "text")[
-        1
-    ]
+    arguments = ("cluster", table, "-k", "2", "--assignments", "--text-column", "text")
+    out = nbspam(*arguments, "--hard", "--weighting", "counts")[1]
 
     rows = [line.split("\t") for line in out.splitlines()]
     assert len(rows) == 30
     assert {(row[0], row[1]) for row in rows} == {("1", "1.0000"), ("2", "1.0000")}
-    as_json = nbspam(
-        "cluster", table, "-k", "2", "--assignments", "--json", "--text-column", "text"
-    )[1]
+    as_json = nbspam(*arguments, "--json")[1]
     assert len(json.loads(as_json)) == 30
 
 

@@ -139,7 +139,7 @@ def _finite_joint(model: LinearModel, X: Any) -> Array:
 def _responsibility(joint: Array, hard: bool) -> Array:
     """Return P(class given document), or with hard steps 1 for the most probable class."""
     if hard:
-        return np.eye(joint.shape[1])[joint.argmax(axis=1)]
+        return np.asarray(np.eye(joint.shape[1])[joint.argmax(axis=1)])
     return np.asarray(np.exp(joint - logsumexp(joint)))
 
 
