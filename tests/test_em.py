@@ -143,9 +143,7 @@ def test_more_restarts_are_never_less_likely():
 def test_a_zero_without_smoothing_is_refused_in_words():
     model = MultinomialNB(alpha=0).fit([[1, 0], [0, 1]], [0, 1])
 
-    with pytest.raises(
-        UsageError, match="give an alpha above 0"
-    ):
+    with pytest.raises(UsageError, match="give an alpha above 0"):
         expectation_maximization(model, [[1, 1]])
 
 
