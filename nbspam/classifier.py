@@ -206,7 +206,11 @@ def _compact(array: Any) -> Any:
 
 def load(path: str) -> Classifier:
     """Return the classifier a model file holds; raises ModelFileError."""
-    state = load_state(path)
+    return from_state(path, load_state(path))
+
+
+def from_state(path: str, state: State) -> Classifier:
+    """Return the classifier a model file's state makes; raises ModelFileError."""
     try:
         return _from_state(state)
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -3,6 +3,7 @@
 Secret: the presets, that is, which decisions a user never has to take.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -10,7 +11,9 @@ from nbspam.counts import COUNTS, PRESENCE, TF_IDF, UNIT_LENGTH, WEIGHTINGS
 from nbspam.errors import UsageError
 from nbspam.tokenizer import TokenSettings
 
-MODELS = ("bernoulli", "multinomial", "complement")
+# Models of tokens that depend on each other, and how many tokens they look at unless told.
+FEATURES = {"spode": 1000, "tan": 1000, "aode": 1000, "a2de": 50}
+MODELS = ("bernoulli", "multinomial", "complement", *FEATURES)
 READINGS = ("mail", "text", "latin1")
 
 
@@ -27,6 +30,7 @@ class Settings:
     min_df: int = 1
     max_features: int | None = None
     combine: bool = False  # two classes: groups of evidence weighed, not summed (combining.py)
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # more, of a model of FEATURES
 
     def __post_init__(self) -> None:
         for value, allowed, what in (

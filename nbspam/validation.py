@@ -13,17 +13,18 @@ from typing import Any
 import numpy as np
 
 from nbspam.arrays import Floats, Integers, Octets
-from nbspam.classifier import Classifier, joint_of_log_odds, load, posterior
+from nbspam.classifier import joint_of_log_odds, posterior
 from nbspam.combining import Entries, log_odds, scores
 from nbspam.counts import CountTable, add_tables, subtract_table
 from nbspam.decision import Rule, default_rule
 from nbspam.errors import InputError, UsageError
 from nbspam.evaluation import Evaluation, evaluate
+from nbspam.featureclassifier import held_out, train_features
 from nbspam.parallel import ordered_map
 from nbspam.progressive import arrival, date_of, progress
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_labelled
 from nbspam.resampling import stratified_folds
-from nbspam.settings import Settings
+from nbspam.settings import FEATURES, Settings
 from nbspam.sources import Item, Skipped, chunks
 from nbspam.tokenizer import batches, tokenize
 from nbspam.training import combined, count_items, sum_of_evidence, train
@@ -70,6 +71,9 @@ def cross_validate(data: Corpus, settings: Settings, k: int, seed: int) -> Float
         seen = subtract_table(total, part)
         known = np.flatnonzero(seen.document_frequency)
         rest = np.flatnonzero(~np.isin(np.arange(len(data.y)), of))
+        if settings.model in FEATURES:
+            joint[of] = held_out(data, settings, rest, of)
+            continue
         joint[of] = _held_out(data, seen.take(known), settings, rest, of)
     return joint
 
@@ -107,13 +111,6 @@ class Outcome:
     skipped: tuple[Skipped, ...]
 
 
-def judge_model(
-    path: str, items: Iterable[Item], jobs: int = 1, rng: np.random.Generator | None = None
-) -> Outcome:
-    """Return how well the model in a file does on labelled items; rng: with intervals."""
-    return _judge(load(path), items, jobs, rng)
-
-
 def judge_split(
     items: Iterable[Item],
     test_items: Iterable[Item],
@@ -122,8 +119,12 @@ def judge_split(
     rng: np.random.Generator | None = None,
 ) -> Outcome:
     """Return how well a model trained on some items does on others."""
+    if settings.model in FEATURES:
+        data, skipped = read_corpus(items, settings, jobs)
+        outcome = judge_classifier(train_features(data, settings), test_items, jobs, rng)
+        return Outcome(outcome.evaluation, skipped + outcome.skipped)
     training = count_items(items, settings, jobs)
-    outcome = _judge(train(training, settings), test_items, jobs, rng)
+    outcome = judge_classifier(train(training, settings), test_items, jobs, rng)
     return Outcome(outcome.evaluation, training.skipped + outcome.skipped)
 
 
@@ -139,7 +140,7 @@ def judge_folds(
     data, skipped = read_corpus(items, settings, jobs)
     joint = cross_validate(data, settings, k, seed)
     rule = default_rule(data.classes, settings.combine)
-    return Outcome(_evaluate(data.y, joint, data.classes, rule, rng), skipped)
+    return Outcome(evaluation_of(data.y, joint, data.classes, rule, rng), skipped)
 
 
 def judge_online(
@@ -154,6 +155,8 @@ def judge_online(
 
     policy, order: see progressive.py.
     """
+    if settings.model in FEATURES:
+        raise UsageError(f"--online: not for --model {settings.model}; judge it by --cv K")
     dates: dict[str, float | None] = {}
     items = _noting_dates(items, dates) if order == "date" else items
     data, skipped = read_corpus(items, settings, jobs)
@@ -162,7 +165,7 @@ def judge_online(
     data = replace(data, names=names, y=data.y[rows], X=data.X[rows])
     joint = joint_of_log_odds(progress(data, settings, policy).score)
     rule = default_rule(data.classes, calibrated=True)
-    return Outcome(_evaluate(data.y, joint, data.classes, rule, rng), skipped)
+    return Outcome(evaluation_of(data.y, joint, data.classes, rule, rng), skipped)
 
 
 def _noting_dates(items: Iterable[Item], dates: dict[str, float | None]) -> Iterator[Item]:
@@ -173,9 +176,10 @@ def _noting_dates(items: Iterable[Item], dates: dict[str, float | None]) -> Iter
         yield item
 
 
-def _judge(
-    classifier: Classifier, items: Iterable[Item], jobs: int, rng: np.random.Generator | None
+def judge_classifier(
+    classifier: Any, items: Iterable[Any], jobs: int, rng: np.random.Generator | None
 ) -> Outcome:
+    """Return how well a classifier does on labelled items of the kind it answers."""
     index = {name: k for k, name in enumerate(classifier.classes)}
     truth: list[int] = []
     joint: list[Floats] = []
@@ -195,19 +199,20 @@ def _judge(
             "eval: no message with a class the model knows"
             f" ({', '.join(classifier.classes)}); give labelled mail"
         )
-    evaluation = _evaluate(
+    evaluation = evaluation_of(
         np.array(truth), np.stack(joint), classifier.classes, classifier.rule, rng
     )
     return Outcome(evaluation, tuple(skipped))
 
 
-def _evaluate(
+def evaluation_of(
     truth: Integers,
     joint: Floats,
     classes: tuple[str, ...],
     rule: Rule,
     rng: np.random.Generator | None,
 ) -> Evaluation:
+    """Return all numbers of answers: joint log-probabilities, nats, (n_docs, n_classes)."""
     probability = posterior(joint)
     labels = np.searchsorted(np.array(classes), rule.labels(probability))
     # The difference of logarithms ranks where probabilities have long become 0 and 1.

@@ -15,7 +15,7 @@ from nbspam.commands.shared import (
     json_line,
     json_option,
     model_option,
-    read_sources,
+    read_questions,
     report_skipped,
     sources_argument,
     strict_option,
@@ -50,7 +50,8 @@ def command(
     """Print label, its probability and name, message by message.
 
     SOURCE is anything `nbspam train` reads, labels not needed; without one, or as -,
-    a message on standard input.
+    a message on standard input; rows of a table for the model of one, with a row of
+    names or in the order of training.
 
     The label is the answer that costs least on average.  Mail is spam from a
     probability of 2/3 (--fp-cost 2); other models name the most probable class.  With
@@ -66,7 +67,8 @@ def command(
     nbspam classify --fp-cost 20 --unsure-cost 0.2 ~/Maildir/new
     nbspam classify --exit-code -q < message.eml && echo spam
     """
-    from nbspam.classifier import Verdict, load
+    from nbspam.classifier import Verdict
+    from nbspam.loading import load
     from nbspam.sources import Skipped
 
     classifier = load(model_path)
@@ -79,7 +81,8 @@ def command(
 
     def rows() -> Iterator[tuple[str, ...]]:
         nonlocal n_skipped
-        for verdict in classifier.classify(read_sources(sources, options), cores(jobs), rule):
+        questions = read_questions(classifier, sources, options)
+        for verdict in classifier.classify(questions, cores(jobs), rule):
             if isinstance(verdict, Skipped):
                 n_skipped += 1
                 report_skipped([verdict], strict)

@@ -13,12 +13,15 @@ from nbspam.commands.shared import (
     label_options,
     model_option,
     peek,
+    read_questions,
     read_sources,
     report_skipped,
     settings_for,
     sources_argument,
     strict_option,
+    table_options,
     training_options,
+    without_table_options,
 )
 from nbspam.errors import UsageError
 
@@ -51,6 +54,7 @@ from nbspam.errors import UsageError
 @label_options
 @format_options
 @training_options
+@table_options
 @jobs_option
 @strict_option
 @json_option
@@ -80,10 +84,13 @@ def command(
     nbspam eval mails/ --cv 10
     nbspam eval mails/train --test mails/test
     nbspam eval trec/index --online
+    nbspam eval iris.csv --target species --cv 10
     """
     import numpy as np
 
     from nbspam import validation
+    from nbspam.commands import tables
+    from nbspam.loading import load
     from nbspam.report import evaluation_json, evaluation_text
 
     trained = _is_trained(cv, test_source, online)
@@ -91,13 +98,20 @@ def command(
         raise UsageError(f"{'--policy' if policy else '--order'}: only online; add --online")
     rng = np.random.default_rng(seed) if intervals else None
     form = {name: options[name] for name in ("format_", "text_column", "label_column")}
-    items = read_sources(sources, options)
     if not trained:
-        given = ", ".join(name for name, value in options.items() if value is not None)
+        classifier = load(model_path)
+        questions = read_questions(classifier, sources, options)
+        given = ", ".join(name for name, value in options.items() if value not in (None, ()))
         if given:
             raise UsageError(f"{given}: only for training; add --cv K, --test SOURCE or --online")
-        outcome = validation.judge_model(model_path, items, cores(jobs), rng)
+        outcome = validation.judge_classifier(classifier, questions, cores(jobs), rng)
+    elif tables.is_table(options):
+        if online:
+            raise UsageError("--online: for mail and text; judge a table by --cv K")
+        outcome = tables.evaluate(sources, options, strict, cv, test_source, seed, rng)
     else:
+        without_table_options(options)
+        items = read_sources(sources, options)
         is_text, items = peek(items)
         settings = settings_for(is_text, options)
         if online:

@@ -13,12 +13,13 @@ from nbspam.commands.shared import (
     json_line,
     json_option,
     model_option,
-    read_sources,
+    read_questions,
     report_skipped,
     sources_argument,
     strict_option,
     verdict_json,
 )
+from nbspam.errors import UsageError
 
 WIDTH = 80
 BRIEF_WIDTH = 200  # short enough for a header of the message
@@ -31,6 +32,11 @@ BRIEF_WIDTH = 200  # short enough for a header of the message
     "-n", "--number", type=click.IntRange(min=1), default=20, show_default=True, help="How many."
 )
 @click.option("--brief", is_flag=True, help="One short line a message.")
+@click.option(
+    "--factors",
+    is_flag=True,
+    help="Of a table's row: all factors of its probability, and their product.",
+)
 @decision_options
 @format_options
 @strict_option
@@ -40,6 +46,7 @@ def command(
     model_path: str,
     number: int,
     brief: bool,
+    factors: bool,
     strict: bool,
     as_json: bool,
     **options: Any,
@@ -53,21 +60,35 @@ def command(
     \b
     nbspam explain message.eml
     nbspam explain --brief < message.eml
+    nbspam explain --factors rows.csv
     """
     import sys
 
-    from nbspam.classifier import load
-    from nbspam.explanation import Explanation, explanations
+    from nbspam import explanation as of_tokens
+    from nbspam import featureclassifier as of_features
+    from nbspam import tableexplanation as of_rows
+    from nbspam.commands.tables import factor_lines
+    from nbspam.featureclassifier import FeatureClassifier
+    from nbspam.loading import load
     from nbspam.printing import write_lines
     from nbspam.sources import Skipped
+    from nbspam.tableclassifier import TableClassifier
 
     classifier = load(model_path)
     rule = decision_rule(classifier, options)
+    is_table = isinstance(classifier, TableClassifier)
+    if factors and not is_table:
+        raise UsageError("--factors: for the model of a table; leave it out")
+    explain: Any = (of_rows if is_table else of_tokens).explanations
+    if isinstance(classifier, FeatureClassifier):
+        explain = of_features.explanations
+    elif factors:
+        explain = of_rows.factors
     n_skipped = 0
 
-    def shown() -> Iterator[Explanation]:
+    def shown() -> Iterator[Any]:
         nonlocal n_skipped
-        for explanation in explanations(classifier, read_sources(sources, options), rule):
+        for explanation in explain(classifier, read_questions(classifier, sources, options), rule):
             if isinstance(explanation, Skipped):
                 n_skipped += 1
                 report_skipped([explanation], strict)
@@ -76,7 +97,10 @@ def command(
 
     def lines() -> Iterator[str]:
         for place, explanation in enumerate(shown()):
-            if as_json:
+            if factors:
+                yield from [""] * (place > 0 and not as_json)
+                yield from factor_lines(classifier, explanation, as_json)
+            elif as_json:
                 yield json_line(_values(explanation, number))
             elif brief:
                 yield brief_line(explanation, number)

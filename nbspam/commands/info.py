@@ -17,9 +17,14 @@ def command(model_path: str, as_json: bool) -> None:
     nbspam info
     nbspam info -m mail.nbspam --json
     """
-    from nbspam.classifier import load
+    from nbspam.commands import tables
+    from nbspam.loading import load
+    from nbspam.tableclassifier import TableClassifier
 
     classifier = load(model_path)
+    if isinstance(classifier, TableClassifier):
+        tables.info(classifier, model_path, os.path.getsize(model_path), as_json)
+        return
     table = classifier.table
     settings = classifier.settings.to_dict()
     n_docs = {c: int(n) for c, n in zip(table.classes, table.class_count, strict=True)}

@@ -15,7 +15,7 @@ from nbspam.commands.shared import (
     json_line,
     json_option,
     model_option,
-    read_sources,
+    read_questions,
     sources_argument,
 )
 from nbspam.errors import InputError
@@ -40,15 +40,15 @@ def command(
     nbspam predict message.eml
     nbspam predict tickets.csv | sort | uniq -c
     """
-    from nbspam.classifier import load
+    from nbspam.loading import load
     from nbspam.sources import Skipped
 
     classifier = load(model_path)
     rule = decision_rule(classifier, options)
 
     def rows() -> Iterator[tuple[str]]:
-        items = read_sources(sources, options)
-        for verdict in classifier.classify(items, cores(jobs), rule):
+        questions = read_questions(classifier, sources, options)
+        for verdict in classifier.classify(questions, cores(jobs), rule):
             if isinstance(verdict, Skipped):
                 raise InputError(verdict.reason)
             yield (json_line(verdict.label) if as_json else verdict.label,)

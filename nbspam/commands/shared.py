@@ -50,6 +50,11 @@ jobs_option = click.option(
     metavar="N",
     help="Processes at work  [default: one a core]",
 )
+MODEL_NAMES = (
+    *("bernoulli", "multinomial", "complement"),
+    *("spode", "tan", "aode", "a2de"),
+    *("categorical", "gaussian", "mixed"),
+)
 sources_argument = click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 
 
@@ -73,6 +78,19 @@ decision_options = _options(
     click.option("--unsure-cost", metavar="NUMBER", help="Of the answer unsure, then given too."),
     click.option("--loss", "loss_path", metavar="FILE", help="Answers and their costs, as JSON."),
 )
+table_options = _options(
+    click.option(
+        "--target", metavar="COLUMN", help="SOURCE is a table; this column is the class."
+    ),
+    click.option("--categorical", multiple=True, metavar="COLUMN", help="Holds names of things."),
+    click.option("--numeric", multiple=True, metavar="COLUMN", help="Holds numbers."),
+    click.option(
+        "--discretise",
+        type=click.Choice(["width", "frequency", "mdl"]),
+        help="Cut numbers into intervals: equal width, equal frequency, or where classes change.",
+    ),
+    click.option("--bins", type=click.IntRange(min=2), metavar="K", help="At most K intervals."),
+)
 training_options = _options(
     click.option(
         "--preset",
@@ -81,13 +99,14 @@ training_options = _options(
     ),
     click.option(
         "--model",
-        type=click.Choice(["bernoulli", "multinomial", "complement"]),
-        help="A plain model, which sums all evidence.",
+        type=click.Choice(MODEL_NAMES),
+        help="A plain model, which sums all evidence; spode to a2de let it depend on other"
+        " evidence; the last three are for tables.",
     ),
     click.option("--alpha", metavar="NUMBER|auto", help="Lidstone smoothing; 1 is Laplace's."),
     click.option(
         "--class-prior",
-        metavar="estimated|uniform|P,P,…",
+        metavar="estimated|uniform|smoothed|P,P,…",
         help="Prior probabilities, in the order of the class names.",
     ),
     click.option(
@@ -104,9 +123,26 @@ training_options = _options(
     ),
     click.option(
         "--max-features",
+        "--features",
+        "max_features",
         type=click.IntRange(min=1),
         metavar="N",
         help="Keep the N tokens that tell most about the class.",
+    ),
+    click.option(
+        "--estimate",
+        type=click.Choice(["mle", "map", "mean"]),
+        help="Tables, spode to a2de: how counts become probabilities; --alpha is the prior's."
+        "  [default: mean]",
+    ),
+    click.option(
+        "--min-support",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="N",
+        help="aode, a2de: values in fewer than N documents are no parents.  [default: 1]",
+    ),
+    click.option(
+        "--parent", metavar="COLUMN", help="spode of a table: the column all others depend on."
     ),
 )
 
@@ -142,40 +178,108 @@ def read_sources(sources: Iterable[str], options: dict[str, Any]) -> Iterator[An
     return chain.from_iterable(parts)
 
 
+def read_questions(
+    classifier: Any, sources: Iterable[str], options: dict[str, Any]
+) -> Iterator[Any]:
+    """Yield what a model is asked about: Items, or Records if it knows the columns of a table."""
+    schema = getattr(classifier, "schema", None)
+    if schema is None:
+        return read_sources(sources, options)
+    return table_records(sources, options, schema)
+
+
+def table_records(
+    sources: Iterable[str], options: dict[str, Any], schema: Any = None
+) -> Iterator[Any]:
+    """Yield the Records of tables; with a schema, warn of categories it does not have.
+
+    Takes out of `options` what says how to read.
+    """
+    from nbspam.records import read_records
+
+    form = options.pop("format_")
+    for name in ("text_column", "label_column", "spam", "ham", "label"):
+        if options.pop(name, None):
+            option = name.replace("_", "-")
+            raise UsageError(f"--{option}: for mail and text; a table's class is its --target")
+    if schema is None:
+        return read_records(sources or ["-"], form)
+    return _telling_unseen(read_records(sources or ["-"], form, schema.names), schema)
+
+
+def _telling_unseen(records: Iterator[Any], schema: Any, most: int = 5) -> Iterator[Any]:
+    """Yield the records; say on standard error which categories training has not seen."""
+    from nbspam.schema import unseen_cells
+
+    n_unseen = 0
+    for record in records:
+        for cell in unseen_cells(record, schema):
+            n_unseen += 1
+            if n_unseen <= most:
+                warn(
+                    f"{cell.name}: {cell.column} is {cell.cell[:40]!r}, which training has not"
+                    " seen; taken for missing"
+                )
+        yield record
+    if n_unseen > most:
+        warn(f"{n_unseen - most} more categories that training has not seen")
+
+
+def without_table_options(options: dict[str, Any]) -> None:
+    """Take the options of tables alone, none of which is given, out of the others."""
+    for name in ("target", "categorical", "numeric", "discretise", "bins"):
+        del options[name]
+    if options.pop("parent") is not None:
+        raise UsageError("--parent: for the columns of a table; say --target COLUMN too")
+
+
 def settings_for(first_is_text: bool, choices: dict[str, Any]) -> Any:
     """Return the preset that fits, with the choices made on the command line."""
     from dataclasses import replace
 
-    from nbspam.settings import PRESETS
+    from nbspam.settings import FEATURES, PRESETS
 
     given = {name: value for name, value in choices.items() if value is not None}
     settings = PRESETS[given.pop("preset", "text" if first_is_text else "mail")]
     # Whoever chooses a model or its parameters wants that model, not a combination.
     if given.keys() & {"model", "alpha", "class_prior", "weighting"}:
         settings = replace(settings, combine=False)
+    parameters: dict[str, Any] = {
+        name: given.pop(name) for name in ("estimate", "min_support") if name in given
+    }
+    if given.get("model") in FEATURES:
+        features = FEATURES[given["model"]]
+        how = replace(settings, weighting="presence", alpha=1.0, max_features=features)
+        settings = replace(how, parameters=parameters)
+    elif parameters:
+        name = next(iter(parameters)).replace("_", "-")
+        raise UsageError(f"--{name}: for tables and --model {', '.join(FEATURES)}; leave it out")
     if "pairs" in given:
         settings = replace(settings, tokens=replace(settings.tokens, pairs=given.pop("pairs")))
     if "alpha" in given:
-        given["alpha"] = _alpha(given["alpha"])
+        given["alpha"] = alpha_of(given["alpha"])
     if "class_prior" in given:
-        given["class_prior"] = _prior(given["class_prior"])
+        given["class_prior"] = prior_of(given["class_prior"])
     return replace(settings, **given)
 
 
-def _alpha(text: str) -> float | str:
-    if text == "auto":
+def alpha_of(text: str, choosing: bool = True) -> float | str:
+    """Return the --alpha that a text says; choosing: it may be auto.  Raises UsageError."""
+    if text == "auto" and choosing:
         return text
     try:
         alpha = float(text)
     except ValueError:
         alpha = -1.0
     if not 0 <= alpha < float("inf"):
-        raise UsageError(f"--alpha {text}: not a number from 0 up; give one, or auto")
+        other = ", or auto" if choosing else ""
+        raise UsageError(f"--alpha {text}: not a number from 0 up; give one{other}")
     return alpha
 
 
-def _prior(text: str) -> str | tuple[float, ...]:
-    if text in ("estimated", "uniform"):
+def prior_of(text: str, smoothed: bool = False) -> str | tuple[float, ...]:
+    """Return the --class-prior that a text says; smoothed: that is one too.  Raises UsageError."""
+    if text in ("estimated", "uniform") or (smoothed and text == "smoothed"):
         return text
     try:
         prior = tuple(float(part) for part in text.split(","))

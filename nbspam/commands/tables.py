@@ -1,0 +1,213 @@
+"""Tables on the command line: what train, eval and explain do with them.
+
+Secret: which options a table takes, and how its columns are shown.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from nbspam.commands.shared import (
+    alpha_of,
+    echo_json,
+    echo_rows,
+    json_line,
+    prior_of,
+    report_skipped,
+    table_records,
+    verdict_json,
+    warn,
+)
+from nbspam.errors import UsageError
+
+_ONLY_TABLES = ("categorical", "numeric", "discretise", "bins")
+_PARAMETERS = ("estimate", "alpha", "class_prior", "min_support", "parent")
+
+
+def is_table(options: dict[str, Any]) -> bool:
+    """Return whether the options say that sources are tables of columns."""
+    if options["target"] is not None:
+        return True
+    for name in _ONLY_TABLES:
+        if options[name]:
+            raise UsageError(f"--{name}: for the columns of a table; say --target COLUMN too")
+    if options["model"] in ("categorical", "gaussian", "mixed"):
+        raise UsageError(
+            f"--model {options['model']}: for the columns of a table; say --target COLUMN too"
+        )
+    return False
+
+
+def read_training(sources: tuple[str, ...], options: dict[str, Any], strict: bool) -> Any:
+    """Return (TableData, TableSettings) of the sources, having said what was wrong with them."""
+    from nbspam.tabletraining import read_table
+
+    settings = _settings(options)
+    records = table_records(sources, options)
+    unused = [name for name, value in options.items() if value]
+    if unused:
+        option = unused[0].replace("_", "-")
+        raise UsageError(f"--{option}: for mail and text; leave it out with --target")
+    data = read_table(records, settings)
+    for note in data.notes:
+        warn(note)
+    report_skipped(data.skipped, strict)
+    return data, settings
+
+
+def _settings(options: dict[str, Any]) -> Any:
+    """Return the settings of a table's model; takes its options out of `options`."""
+    from nbspam.tabletraining import TableSettings
+
+    given = {name: options.pop(name) for name in _PARAMETERS}
+    parameters = {name: value for name, value in given.items() if value is not None}
+    if "alpha" in parameters:
+        parameters["alpha"] = alpha_of(parameters["alpha"], choosing=False)
+    if "class_prior" in parameters:
+        parameters["class_prior"] = prior_of(parameters["class_prior"], smoothed=True)
+    bins = {name: value for name in ("bins",) if (value := options.pop(name)) is not None}
+    return TableSettings(
+        options.pop("target"),
+        options.pop("model"),
+        options.pop("categorical"),
+        options.pop("numeric"),
+        options.pop("discretise"),
+        parameters=parameters,
+        **bins,
+    )
+
+
+def train(
+    sources: tuple[str, ...], model_path: str, options: dict[str, Any], strict: bool, as_json: bool
+) -> None:
+    """Learn from the rows of tables, write the model, and show what the columns hold."""
+    import numpy as np
+
+    from nbspam.tabletraining import train_table
+
+    data, settings = read_training(sources, options, strict)
+    classifier = train_table(data.table, settings)
+    classifier.save(model_path)
+    schema = classifier.schema
+    n_rows = np.bincount(data.table.y, minlength=len(schema.classes)).tolist()
+    counts = dict(zip(schema.classes, n_rows, strict=True))
+    if as_json:
+        skipped = [{"name": s.name, "reason": s.reason} for s in data.skipped]
+        facts = {"model": model_path, "kind": classifier.name, "read": counts}
+        echo_json({**facts, "columns": columns_json(schema), "skipped": skipped})
+        return
+    shown = ", ".join(f"{n:,} {name}" for name, n in counts.items())
+    failed = f", skipped {len(data.skipped):,}" if data.skipped else ""
+    echo_rows(
+        [
+            (f"read {len(data.table.y):,} rows ({shown}){failed}",),
+            *((f"  {column}",) for column in schema.columns),
+            (f"learned {schema.target} by {classifier.name}; model in {model_path}",),
+        ]
+    )
+
+
+def columns_json(schema: Any) -> list[dict[str, Any]]:
+    """Return what the columns hold, for JSON."""
+    from nbspam.schema import schema_to_dict
+
+    columns: list[dict[str, Any]] = schema_to_dict(schema)["columns"]
+    return columns
+
+
+def evaluate(
+    sources: tuple[str, ...],
+    options: dict[str, Any],
+    strict: bool,
+    cv: int | None,
+    test_source: str | None,
+    seed: int,
+    rng: Any,
+) -> Any:
+    """Return the outcome of models trained on rows and judged on others."""
+    from nbspam import tabletraining, validation
+    from nbspam.decision import default_rule
+
+    form = {name: options[name] for name in ("format_", "text_column", "label_column")}
+    data, settings = read_training(sources, options, strict)
+    if cv is not None:
+        joint = tabletraining.cross_validate_table(data.table, settings, cv, seed)
+        classes = data.table.schema.classes
+        rule = default_rule(classes, calibrated=False)
+        evaluation = validation.evaluation_of(data.table.y, joint, classes, rule, rng)
+        return validation.Outcome(evaluation, ())
+    classifier = tabletraining.train_table(data.table, settings)
+    records = table_records((str(test_source),), form, classifier.schema)
+    return validation.judge_classifier(classifier, records, 1, rng)
+
+
+def info(classifier: Any, model_path: str, n_bytes: int, as_json: bool) -> None:
+    """Show what a table's model was trained on and with."""
+    schema = classifier.schema
+    parameters = {
+        name: value
+        for name, value in classifier.model.get_params().items()
+        if name != "levels" and value is not None
+    }
+    counts = {
+        name: int(n) for name, n in zip(schema.classes, classifier.model.class_count_, strict=True)
+    }
+    if as_json:
+        facts = {"model": model_path, "bytes": n_bytes, "kind": classifier.name, "read": counts}
+        facts |= {"target": schema.target, "columns": columns_json(schema)}
+        echo_json({**facts, "settings": parameters}, indent=2)
+        return
+    shown = ", ".join(f"{n:,} {name}" for name, n in counts.items())
+    settings = ", ".join(f"{name} {value}" for name, value in parameters.items())
+    echo_rows(
+        [
+            ("model", f"{model_path} ({n_bytes:,} bytes, verified)"),
+            ("trained", f"{sum(counts.values()):,} rows ({shown})"),
+            ("target", schema.target),
+            *(("column", str(column)) for column in schema.columns),
+            ("settings", ", ".join(filter(None, (classifier.name, settings)))),
+        ]
+    )
+
+
+def factor_lines(classifier: Any, row: Any, as_json: bool) -> Iterator[str]:
+    """Yield the factors of one row, and after each the product so far, class by class."""
+    import numpy as np
+
+    from nbspam.printing import printable
+
+    log = np.concatenate([row.log_prior[None], row.log_factors])
+    with np.errstate(invalid="ignore"):
+        # After a zero the product stays zero, whatever follows.
+        product = np.exp(np.where(np.isnan(log), 0.0, log).cumsum(axis=0)).tolist()
+    factor = np.exp(log).tolist()
+    names = [f"({classifier.schema.target})", *row.values]
+    if as_json:
+        rows = [
+            {
+                "value": name,
+                "factor": dict(zip(classifier.classes, map(_number, each), strict=True)),
+                "product": dict(zip(classifier.classes, so_far, strict=True)),
+            }
+            for name, each, so_far in zip(names, factor, product, strict=True)
+        ]
+        yield json_line({**verdict_json(row.verdict), "factors": rows})
+        return
+    verdict = row.verdict
+    yield printable(f"{verdict.label}  probability {verdict.probability:.4f}  {verdict.name}")
+    heads = [f"{what} {name}" for what in ("factor", "product") for name in classifier.classes]
+    lines = [(*map(printable, heads), "value")]
+    for name, each, so_far in zip(names, factor, product, strict=True):
+        lines.append((*(_shown(value) for value in (*each, *so_far)), printable(name)))
+    width = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = [f"{cell:>{w}}" for cell, w in zip(line[:-1], width[:-1], strict=True)]
+        yield "  ".join([*cells, line[-1]])
+
+
+def _number(value: float) -> float | None:
+    return value if value == value else None
+
+
+def _shown(value: float) -> str:
+    """Return a probability or density; a factor after a zero is not defined."""
+    return f"{value:.6g}" if value == value else "-"
