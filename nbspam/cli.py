@@ -20,7 +20,7 @@ from nbspam.errors import NbspamError, UsageError
 
 COMMANDS = (
     "train", "classify", "predict", "explain", "eval", "tokens", "words", "info",
-    "cluster", "lazy",
+    "cluster", "lazy", "query",
 )  # fmt: skip
 # What `--exit-code` (bogofilter's contract) says when anything at all goes wrong.
 EXIT_CODE_FAILURE = 3

@@ -12,7 +12,7 @@ from nbspam.errors import UsageError
 from nbspam.tokenizer import TokenSettings
 
 # Models of tokens that depend on each other, and how many tokens they look at unless told.
-FEATURES = {"spode": 1000, "tan": 1000, "aode": 1000, "a2de": 50}
+FEATURES = {"spode": 1000, "tan": 1000, "aode": 1000, "a2de": 50, "network": 100}
 MODELS = ("bernoulli", "multinomial", "complement", *FEATURES)
 READINGS = ("mail", "text", "latin1")
 

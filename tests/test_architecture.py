@@ -44,6 +44,7 @@ RANK = {
     "metrics": 1,
     "resampling": 1,
     "evaluation": 2,
+    "models.network": 5,
     "models.em": 4,
     "models.lazy": 4,
     "models.bernoulli": 4,
@@ -74,6 +75,7 @@ RANK = {
     "report": 11,
     "semisupervised": 12,
     "clustering": 13,
+    "networks": 12,
     "network.graphs": 1,
     "network.structure": 2,
     "network.network": 3,
@@ -93,6 +95,7 @@ RANK = {
     "commands.info": 14,
     "commands.cluster": 14,
     "commands.lazy": 14,
+    "commands.query": 14,
     "cli": 15,
 }
 ONLY_IN = {

@@ -20,7 +20,10 @@ from nbspam.commands.shared import (
 from nbspam.errors import UsageError
 
 _ONLY_TABLES = ("categorical", "numeric", "discretise", "bins")
-_PARAMETERS = ("estimate", "alpha", "class_prior", "min_support", "parent")
+_PARAMETERS = (
+    *("estimate", "alpha", "class_prior", "min_support", "parent"),
+    *("criterion", "start", "climb", "max_parents"),
+)
 
 
 def is_table(options: dict[str, Any]) -> bool:

@@ -47,6 +47,22 @@ def query(network: Network, targets: Sequence[int], evidence: Mapping[int, int])
     if set(targets) & evidence.keys():
         name = network.names[min(set(targets) & evidence.keys())]
         raise UsageError(f"target {name!r}: it is among the evidence; ask for another")
+    left = _eliminated(network, targets, evidence)
+    total = float(left.table.sum())
+    if total <= 0:
+        raise UsageError("evidence: impossible in this network; change a value")
+    return Answer(left.table / total, left.log_scale + float(np.log(total)))
+
+
+def log_marginals(network: Network, targets: Sequence[int], evidence: Mapping[int, int]) -> Floats:
+    """Return log P(targets, evidence) in nats, one axis a target; -inf where impossible."""
+    left = _eliminated(network, targets, evidence)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(left.table) + left.log_scale)
+
+
+def _eliminated(network: Network, targets: Sequence[int], evidence: Mapping[int, int]) -> Factor:
+    """Return P(targets, evidence) as a factor with one axis a target, in their order."""
     # A variable of which nothing below is known or asked sums to 1.
     relevant = ancestors(network.parents, {*targets, *evidence})
     factors = [_reduced(network, node, evidence) for node in sorted(relevant)]
@@ -59,10 +75,7 @@ def query(network: Network, targets: Sequence[int], evidence: Mapping[int, int])
         factors.append(_summed(_product(network, touched), node))
     left = _product(network, factors)
     table = left.table.transpose([left.nodes.index(target) for target in targets])
-    total = float(table.sum())
-    if total <= 0:
-        raise UsageError("evidence: impossible in this network; change a value")
-    return Answer(table / total, left.log_scale + float(np.log(total)))
+    return Factor(tuple(targets), table, left.log_scale)
 
 
 def _reduced(network: Network, node: int, evidence: Mapping[int, int]) -> Factor:

@@ -20,6 +20,7 @@ from nbspam.network.structure import FamilyScores, check_max_parents
 _TABU = 100
 _PATIENCE = 20
 _LEAST_GAIN = 1e-9
+_SIMPLER = 1e-6  # what an arrow less is worth by itself, so that idle ones go
 
 
 class Change(NamedTuple):
@@ -91,7 +92,7 @@ class _Climber:
         arrows, toggle = self.arrows, self._toggle
         # An arrow may be added unless its head leads back to its tail.
         add = np.where(arrows | reach.T, -np.inf, toggle)
-        remove = np.where(arrows, toggle, -np.inf)
+        remove = np.where(arrows, toggle + _SIMPLER, -np.inf)
         # It may be turned unless another way leads from tail to head, by a first step to
         # another child of the tail.
         detour = (arrows.astype(np.float32) @ reach.astype(np.float32)) > arrows
