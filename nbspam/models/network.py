@@ -15,7 +15,6 @@ import numpy as np
 
 from nbspam.models.base import Statistics
 from nbspam.models.columns import ColumnModel
-from nbspam.models.estimates import log_shares
 from nbspam.models.inputs import DataError, is_sparse
 from nbspam.network.graphs import Parents
 from nbspam.network.inference import log_marginals
@@ -78,9 +77,12 @@ def different(rows: Any, weight: Array) -> dict[str, Any]:
 
 
 class BayesianNetwork(ColumnModel):
-    """P(class, row) = the product of P(variable given its parents), in a graph found.
+    """P(class) times the product of P(column given its parents), in a graph found.
 
-    Zhou Zhihua, Machine Learning, section 7.5.  levels: how many values each column has;
+    Zhou Zhihua, Machine Learning, section 7.5.  The class may be a parent and is no
+    child, so that P(class) is the prior, as in the whole family.
+
+    levels: how many values each column has;
     without, columns are binary: X above 0 or not.  criterion: bic, aic, mdl or
     likelihood; start: tree (TAN), naive or empty; climb: whether the graph is then
     changed as long as that pays.  The graph is looked for anew whenever rows are learnt.
@@ -166,30 +168,27 @@ class BayesianNetwork(ColumnModel):
             graph = empty_start(len(cardinality))
         else:
             graph = naive_start(len(cardinality), target)
-        return hill_climb(scores, graph, self.max_parents) if self.climb else graph
+        return hill_climb(scores, graph, self.max_parents, [target]) if self.climb else graph
 
     def _derive(self) -> Any:
-        """Return the conditional tables, and what the class's prior adds to a class."""
+        """Return the conditional tables, the class's prior last."""
         cardinality = self._cardinality()
         counts = [
             family_counts(self.rows_, cardinality, child, of, self.row_count_)
-            for child, of in enumerate(self.parents_)
+            for child, of in enumerate(self.parents_[:-1])
         ]
-        n_docs = self.class_count_
-        own = log_shares(n_docs, n_docs.sum(), len(n_docs), self.added_)
-        possible = np.isfinite(own)
-        shift = np.subtract(self.class_log_prior_, own, out=np.zeros(len(own)), where=possible)
-        return smoothed_tables(counts, self.added_), shift
+        prior = np.exp(self.class_log_prior_)[None]
+        return *smoothed_tables(counts, self.added_), prior
 
     def network(self, names: Any = None, states: Any = None) -> Network:
         """Return the network, its variables and values named; the class is the last one."""
         cardinality = self._cardinality()
         names = names or [f"x{i}" for i in range(len(cardinality) - 1)] + ["class"]
         states = states or [tuple(map(str, range(n))) for n in cardinality]
-        return Network(tuple(names), tuple(states), self.parents_, self.tables()[0])
+        return Network(tuple(names), tuple(states), self.parents_, self.tables())
 
     def _joint_log_proba(self, X: Any) -> Array:
-        tables, shift = self.tables()
+        tables = self.tables()
         if is_sparse(X):
             X = X.toarray()
         codes = self._codes(X, self._at("predict"))
@@ -202,7 +201,7 @@ class BayesianNetwork(ColumnModel):
             for i in np.flatnonzero(~whole).tolist():
                 known = {j: int(code) for j, code in enumerate(codes[i]) if code >= 0}
                 joint[i] = log_marginals(network, [target], known)
-        return np.asarray(joint + shift)
+        return joint
 
     def _of_whole(self, codes: Any, tables: tuple[Array, ...]) -> Array:
         """Return log P(class, row) of rows of which nothing is missing."""

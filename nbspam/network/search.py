@@ -8,6 +8,7 @@ Secret: which changes keep the graph free of cycles, and what they would gain.
 """
 
 from collections import deque
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from nbspam.network.structure import FamilyScores, check_max_parents
 _TABU = 100
 _PATIENCE = 20
 _LEAST_GAIN = 1e-9
-_SIMPLER = 1e-6  # what an arrow less is worth by itself, so that idle ones go
+_SIMPLER = 1e-6  # nats: what an arrow costs by itself, so that idle ones go
 
 
 class Change(NamedTuple):
@@ -32,10 +33,15 @@ class Change(NamedTuple):
     child: int
 
 
-def hill_climb(scores: FamilyScores, start: Parents, max_parents: int = 3) -> Parents:
-    """Return the best structure found from a start; raises UsageError beyond memory."""
+def hill_climb(
+    scores: FamilyScores, start: Parents, max_parents: int = 3, roots: Collection[int] = ()
+) -> Parents:
+    """Return the best structure found from a start; raises UsageError beyond memory.
+
+    roots: nodes that are not to get parents.
+    """
     check_max_parents(scores.cardinality, max_parents)
-    climber = _Climber(scores, start, max_parents)
+    climber = _Climber(scores, start, max_parents, roots)
     best, best_cost, cost = climber.parents(), 0.0, 0.0
     seen: deque[bytes] = deque([climber.arrows.tobytes()], _TABU)
     without_gain = 0
@@ -55,9 +61,11 @@ def hill_climb(scores: FamilyScores, start: Parents, max_parents: int = 3) -> Pa
 class _Climber:
     """A structure and the gain of every single change to it."""
 
-    def __init__(self, scores: FamilyScores, start: Parents, max_parents: int) -> None:
+    def __init__(
+        self, scores: FamilyScores, start: Parents, max_parents: int, roots: Collection[int]
+    ) -> None:
         self.scores = scores
-        self.max_parents = max_parents
+        self.most = [0 if node in roots else max_parents for node in range(len(start))]
         n = len(start)
         self.arrows: Booleans = np.zeros((n, n), bool)  # [parent, child]
         for child, of in enumerate(start):
@@ -79,9 +87,10 @@ class _Climber:
             if node == child:
                 gain = -np.inf
             elif node in of:
-                gain = now - self.scores.family(child, tuple(p for p in of if p != node))
-            elif len(of) < self.max_parents:
-                gain = now - self.scores.family(child, tuple(sorted((*of, node))))
+                without = tuple(p for p in of if p != node)
+                gain = now - self.scores.family(child, without) + _SIMPLER
+            elif len(of) < self.most[child]:
+                gain = now - self.scores.family(child, tuple(sorted((*of, node)))) - _SIMPLER
             else:
                 gain = -np.inf
             self._toggle[node, child] = gain
@@ -92,7 +101,7 @@ class _Climber:
         arrows, toggle = self.arrows, self._toggle
         # An arrow may be added unless its head leads back to its tail.
         add = np.where(arrows | reach.T, -np.inf, toggle)
-        remove = np.where(arrows, toggle + _SIMPLER, -np.inf)
+        remove = np.where(arrows, toggle, -np.inf)
         # It may be turned unless another way leads from tail to head, by a first step to
         # another child of the tail.
         detour = (arrows.astype(np.float32) @ reach.astype(np.float32)) > arrows
