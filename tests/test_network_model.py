@@ -126,7 +126,7 @@ def test_parameters_that_cannot_be(how, words):
 def test_more_parents_than_memory_allow_name_the_size(monkeypatch):
     X, y, levels = table(3)
     monkeypatch.setattr(structure, "MAX_CELLS", 4)
-    with pytest.raises(UsageError, match="parents would need .* bytes, more than 32 bytes"):
+    with pytest.raises(UsageError, match="more than 32 bytes"):
         BayesianNetwork(levels=levels, max_parents=4).fit(X, y)
 
 
