@@ -26,9 +26,14 @@ MODELS = {
 }
 
 
+# What a model file that does not fit together raises when it is put together.
+DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, UsageError)
+
+
 def new_model(name: str, parameters: Mapping[str, Any]) -> Any:
     """Return an estimator, one of MODELS, that has learnt nothing; raises UsageError."""
-    make = getattr(import_module(f"nbspam.models.{name}"), MODELS[name])
+    class_name = MODELS[name]
+    make = getattr(import_module(f"nbspam.models.{name}"), class_name)
     for parameter in parameters.keys() - make().get_params().keys():
         option = parameter.replace("_", "-")
         raise UsageError(f"--{option}: --model {name} has no such setting; leave it out")
@@ -38,7 +43,7 @@ def new_model(name: str, parameters: Mapping[str, Any]) -> Any:
 def model_state(model: Any) -> dict[str, Any]:
     """Return the parameters of an estimator and what it has learnt, as plain values."""
     parameters = {
-        name: value.tolist() if isinstance(value, np.ndarray) else value
+        name: np.asarray(value).tolist() if isinstance(value, np.ndarray | tuple) else value
         for name, value in model.get_params().items()
     }
     learnt = {k: v for k, v in vars(model).items() if k.endswith("_") and k != "classes_"}

@@ -18,7 +18,7 @@ from nbspam.classifier import Answer, Verdict
 from nbspam.counts import PRESENCE, CountTable, prune
 from nbspam.decision import Rule, default_rule
 from nbspam.errors import InputError, ModelFileError, NotTrainedError
-from nbspam.estimators import joint_log_proba, model_state, new_model, restored, verdicts
+from nbspam.estimators import DAMAGE, joint_log_proba, model_state, new_model, restored, verdicts
 from nbspam.explanation import Evidence, Explanation, shares_by_chain
 from nbspam.message import Message
 from nbspam.modelfile import State, save_state
@@ -122,7 +122,7 @@ def from_state(path: str, state: State) -> FeatureClassifier:
             raise ValueError("its tables differ in length")
         nothing = np.zeros((1, shape[0]))
         model = restored(settings.model, state, table.classes, nothing)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except DAMAGE as error:
         raise ModelFileError(
             f"{path}: not a model of features ({error}); train it anew"
         ) from error

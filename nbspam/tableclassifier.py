@@ -18,7 +18,7 @@ from nbspam.arrays import Floats
 from nbspam.classifier import Answer, Verdict
 from nbspam.decision import Rule, default_rule
 from nbspam.errors import InputError, ModelFileError
-from nbspam.estimators import joint_log_proba, model_state, restored, verdicts
+from nbspam.estimators import DAMAGE, joint_log_proba, model_state, restored, verdicts
 from nbspam.modelfile import State, save_state
 from nbspam.models.categorical import count_cells
 from nbspam.models.columns import Levels
@@ -93,7 +93,7 @@ def from_state(path: str, state: State) -> TableClassifier:
         n_values = int(np.maximum(schema.levels, 1).sum())
         if state["counts"].shape != (len(schema.classes), n_values):
             raise ValueError("its columns and counts differ in number")
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except DAMAGE as error:
         raise ModelFileError(f"{path}: not a table's model ({error}); train it anew") from error
     return TableClassifier(schema, state["model"], model, state["counts"])
 

@@ -100,8 +100,9 @@ training_options = _options(
     click.option(
         "--model",
         type=click.Choice(MODEL_NAMES),
-        help="A plain model, which sums all evidence; spode to a2de let it depend on other"
-        " evidence; the last three are for tables.",
+        metavar="NAME",
+        help="Sums all evidence: bernoulli, multinomial, complement.  Lets few tokens depend on"
+        " each other: spode, tan, aode, a2de.  Tables: these, categorical, gaussian, mixed.",
     ),
     click.option("--alpha", metavar="NUMBER|auto", help="Lidstone smoothing; 1 is Laplace's."),
     click.option(

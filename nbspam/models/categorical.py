@@ -79,3 +79,9 @@ class CategoricalNB(ColumnModel):
     def _joint_log_proba(self, X: Any) -> Array:
         cells = Levels(self.levels_).cells(X, type(self).__name__)
         return self.class_log_prior_ + sum_cells(cells, self.tables())
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the model to scikit-learn, which alone calls this."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        return tags

@@ -55,19 +55,23 @@ class Levels:
 
         X: codes (n_docs, n_columns).
         """
-        known = X >= 0
-        with np.errstate(invalid="ignore"):
-            code = X.astype(np.intp)
-        if X.dtype.kind == "f" and ((code != X) & known).any():
+        values = X
+        if X.dtype.kind == "f":
+            values = np.where(X >= 0, X, -1.0)
+        code = values.astype(np.intp, copy=False)
+        if values is not X and (code != values).any():
             raise DataError(f"{where}: a category is not a whole number; give codes from 0 up")
-        beyond = ((code >= self.n) & known).any(axis=0)
+        beyond = code.max(axis=0, initial=-1) >= self.n
         if beyond.any():
             column = int(beyond.argmax())
             raise DataError(
                 f"{where}: column {column} has a code above {self.n[column] - 1};"
                 " say how many values there are with levels"
             )
-        return np.where(known, code + self.start, self.total)
+        cells = code + self.start
+        if code.min(initial=0) < 0:
+            cells[code < 0] = self.total
+        return cells
 
     def sums(self, count: Array) -> Array:
         """Return, for each value, the sum over the values of its column; over the last axis."""

@@ -65,20 +65,22 @@ def moments(X: Array, code: Codes, weight: Array | None, n_classes: int) -> Sums
         name: np.zeros((n_classes, X.shape[1])) for name in ("value_count_", "mean_", "deviation_")
     }
     for k in range(n_classes):
-        of_class = code == k
-        rows = X[of_class].astype(np.float64)
+        rows = X[code == k].astype(np.float64, copy=False)
+        times = None if weight is None else weight[code == k, None]
         known = ~np.isnan(rows)
-        times = known.astype(np.float64)
-        if weight is not None:
-            times *= weight[of_class, None]
         if not known.all():
+            times = known * (1.0 if times is None else times)
             rows = np.where(known, rows, 0.0)
-        n = times.sum(axis=0)
-        some = np.maximum(n, np.finfo(float).tiny)
-        mean = np.einsum("ij,ij->j", times, rows) / some
-        rows -= mean
-        sums["value_count_"][k], sums["mean_"][k] = n, mean
-        sums["deviation_"][k] = np.einsum("ij,ij,ij->j", times, rows, rows)
+        if times is None:
+            n = np.full(X.shape[1], float(len(rows)))
+            mean = rows.sum(axis=0) / max(1, len(rows))
+            rows -= mean
+            deviation = np.einsum("ij,ij->j", rows, rows)
+        else:
+            n = np.broadcast_to(times, rows.shape).sum(axis=0)
+            mean = (times * rows).sum(axis=0) / np.where(n > 0, n, 1.0)
+            deviation = (times * (rows - mean) ** 2).sum(axis=0)
+        sums["value_count_"][k], sums["mean_"][k], sums["deviation_"][k] = n, mean, deviation
     return sums
 
 

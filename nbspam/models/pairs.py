@@ -190,17 +190,28 @@ class PairModel(ColumnModel):
         P(class, a) = (count(class, a) + l) / (N + l n_values), eq. 7.24 as the book's
         worked numbers read it, (6 + 1) / (17 + 3): not n_values times n_classes.  N: of
         which the column of a is known.
-        left_out: 1 for tables that judge a document of their class without itself.
+        left_out: 1 for tables that judge a document of their class without itself; that
+        there is one document less in all is a factor that all classes share.
         """
         counts, levels = self.value_counts(), self.encoding.levels
         own = np.diagonal(counts, axis1=1, axis2=2)
-        n_known = levels.sums(own.sum(axis=0)) - left_out
-        of_class = np.maximum(own - left_out, 0.0)
-        parent = log_shares(of_class, n_known, levels.n[levels.column], self.added_)
-        prior = self._log_prior(np.maximum(self.class_count_ - left_out, 0.0))
+        n_known = levels.sums(own.sum(axis=0))
+        n_values = levels.n[levels.column]
+        parent = log_shares(np.maximum(own - left_out, 0.0), n_known, n_values, self.added_)
+        prior = self.class_log_prior_ + self._log_left(left_out)
         return [
             ValueTables(
                 np.append(parent[k], prior[k]), given_table(pairs, levels, self.added_, left_out)
             )
             for k, pairs in enumerate(counts)
         ]
+
+    def _log_left(self, left_out: int) -> Array:
+        """Return the log of what is left of each class's prior without so many documents."""
+        of_counts = isinstance(self.class_prior, str) and self.class_prior != "uniform"
+        if not (of_counts and left_out):
+            return np.zeros(len(self.class_count_))
+        added = self.added_ if self.class_prior == "smoothed" else 0.0
+        count = self.class_count_ + added
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(count - left_out, 0.0) / np.where(count > 0, count, 1.0))

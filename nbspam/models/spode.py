@@ -71,7 +71,7 @@ class SPODE(PairModel):
         if "parent_" not in vars(self):
             if self.parent is None:
                 X = self._matrix(X, "fit")
-                self.parent_ = self._best_parent(X, np.searchsorted(self.classes_, y))
+                self.parent_ = self._best_parent(X, np.searchsorted(self.classes_, np.asarray(y)))
             else:
                 self.parent_ = self.parent
         if not 0 <= self.parent_ < self.n_features_in_:
