@@ -3,7 +3,6 @@
 Secret: that a model of a table, a model of tokens and a JSON file all hold a network.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -12,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from nbspam.arrays import Floats
-from nbspam.errors import InputError, UsageError
+from nbspam.errors import UsageError
+from nbspam.jsonfile import read_json
 from nbspam.loading import load
 from nbspam.network.graphs import separated
 from nbspam.network.inference import query
 from nbspam.network.network import Network, from_json
 from nbspam.network.sampling import Sampled, gibbs
 
-_MAX_JSON_BYTES = 64 << 20
 _ABSENT, _PRESENT = "absent", "present"
 
 
@@ -56,7 +55,7 @@ class Believed:
 def read_network(path: str) -> NamedNetwork:
     """Return the network in a JSON file or model; raises InputError, UsageError."""
     if path.lower().endswith(".json"):
-        return NamedNetwork(from_json(_read_json(path), path), {})
+        return NamedNetwork(from_json(read_json(path), path), {})
     classifier: Any = load(path)
     model = getattr(classifier, "model", None)
     if not hasattr(model, "network"):
@@ -84,19 +83,6 @@ def _unique(names: Sequence[str]) -> list[str]:
         seen[name] = seen.get(name, 0) + 1
         unique.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
     return unique
-
-
-def _read_json(path: str) -> Any:
-    try:
-        with open(path, "rb") as stream:
-            data = stream.read(_MAX_JSON_BYTES + 1)
-        if len(data) > _MAX_JSON_BYTES:
-            raise InputError(f"{path}: more than {_MAX_JSON_BYTES:,} bytes; not a network")
-        return json.loads(data)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; give a model or a network in JSON") from error
-    except (ValueError, RecursionError):
-        raise InputError(f"{path}: not JSON; give a model or a network in JSON") from None
 
 
 def evidence_of(named: NamedNetwork, words: Iterable[str]) -> dict[int, int]:

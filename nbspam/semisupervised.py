@@ -73,11 +73,9 @@ def em_settings(settings: Settings, choices: dict[str, Any]) -> Settings:
     """
     model = choices.get("model") or "multinomial"
     if model not in MODELS:
-        raise UsageError(f"--model {model}: not with --unlabelled; give {' or '.join(MODELS)}")
+        raise UsageError(f"--model {model}: EM has no such model; give {' or '.join(MODELS)}")
     if choices.get("alpha") in ("auto", "0"):
-        raise UsageError(
-            f"--alpha {choices['alpha']}: not with --unlabelled; give a number above 0"
-        )
+        raise UsageError(f"--alpha {choices['alpha']}: not for EM; give a number above 0")
     return replace(
         settings,
         combine=False,

@@ -75,6 +75,7 @@ RANK = {
     "report": 11,
     "semisupervised": 12,
     "clustering": 13,
+    "jsonfile": 1,
     "networks": 12,
     "network.graphs": 1,
     "network.structure": 2,

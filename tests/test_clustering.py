@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from conftest import ROOT
 from nbspam.clustering import cluster, typical_tokens
 from nbspam.semisupervised import em_settings
 from nbspam.settings import PRESETS
@@ -23,7 +24,7 @@ def test_two_topics_are_told_apart_and_named_by_their_words(model):
     assert sea.count(most) + len(sky) - sky.count(most) > 0.95 * len(items)
     for number, tokens in enumerate(typical_tokens(found, 5).values()):
         topic = TOPICS["sea" if number == most else "sky"]
-        assert {token for token, _ in tokens} <= set(topic.split())
+        assert {each.token for each in tokens} <= set(topic.split())
 
 
 @pytest.fixture
@@ -63,6 +64,72 @@ def test_assignments_name_every_item(nbspam, table):
     assert {(row[0], row[1]) for row in rows} == {("1", "1.0000"), ("2", "1.0000")}
     as_json = nbspam(*arguments, "--json")[1]
     assert len(json.loads(as_json)) == 30
+
+
+COINS = ROOT / "corpora"
+BARE = ("-k", "2", "--alpha", "1e-9", "--weighting", "counts", "--min-df", "1")
+
+
+def components(tmp_path, *rows):
+    """Write components, as (weight, probability of heads), to a file; return its path."""
+    data = [{"weight": w, "tokens": {"heads": p, "tails": 1 - p}} for w, p in rows]
+    (tmp_path / "start.json").write_text(json.dumps(data))
+    return tmp_path / "start.json"
+
+
+def heads(out):
+    """Return the documents and the probability of heads of each cluster printed."""
+    rows = [line.split("\t") for line in out.splitlines()[1:]]
+    return [
+        (float(row[1]), float(dict(t.split("=") for t in row[2].split())["heads"])) for row in rows
+    ]
+
+
+def test_the_notes_two_coins(nbspam, tmp_path):
+    start = components(tmp_path, (0.5, 0.2), (0.5, 0.7))
+    how = ("cluster", COINS / "two-coins.csv", *BARE, "--start", start, "--rounds", "1")
+
+    assert heads(nbspam(*how, "--hard")[1]) == [(3, 0.3333), (2, 0.6)]
+    (documents, p1), _ = heads(nbspam(*how)[1])
+    assert round(p1, 2) == 0.35
+    assert documents * 5 == pytest.approx(12.20, abs=0.03)
+    assert documents * 5 * p1 == pytest.approx(4.22, abs=0.01)
+    assert nbspam(*how, "--assignments")[1].startswith("2\t0.8577\t")
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ([(0.5, 0.5), (0.5, 0.5)], [(5, 0.6), (5, 0.6)]),
+        ([(0.4, 0.6), (0.6, 0.7)], [(4.064, 0.5368), (5.936, 0.6432)]),
+    ],
+)
+def test_the_three_coins_of_statistical_learning_methods(nbspam, tmp_path, start, end):
+    start = components(tmp_path, *start)
+
+    assert heads(nbspam("cluster", COINS / "three-coins.csv", *BARE, "--start", start)[1]) == end
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "words"),
+    [
+        ("[", 1, "not JSON"),
+        ("{}", 2, "not components"),
+        ('[{"weight": 0, "tokens": {}}]', 2, "not components"),
+        ('[{"weight": 1, "tokens": {"heads": 2}}]', 2, "not components"),
+        ('[{"weight": 1, "tokens": {"heads": 1}}]', 2, "1 components; give 2"),
+        ('[{"weight": 1, "tokens": {"x": 1}}, {"weight": 1, "tokens": {}}]', 2, "the token 'x'"),
+        (None, 1, "No such file"),
+    ],
+)
+def test_starts_that_cannot_be(nbspam, tmp_path, text, status, words):
+    if text is not None:
+        (tmp_path / "s.json").write_text(text)
+    how = ("cluster", COINS / "two-coins.csv", *BARE, "--start", tmp_path / "s.json")
+    code, _, err = nbspam(*how)
+
+    assert (code, err.count("\n")) == (status, 1), err
+    assert words in err
 
 
 def test_more_clusters_than_documents_are_refused(nbspam, table):

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from conftest import ROOT
 from nbspam.errors import NotTrainedError, UsageError
 from nbspam.models.bernoulli import BernoulliNB
 from nbspam.models.complement import ComplementNB
@@ -72,3 +73,17 @@ def test_a_lazy_question_that_cannot_be_read_fails_as_classify_does(nbspam, fold
     status, _, err = nbspam("lazy", folder, "no/such.eml")
 
     assert (status, err) == (1, nbspam("classify", "no/such.eml")[2])
+
+
+@pytest.mark.parametrize("how", [("--model", "aode"), ("--model", "network", "--features", "5")])
+def test_the_lazy_command_knows_models_of_dependent_tokens(nbspam, mails, model, how):
+    assert nbspam("train", mails, *how)[0] == 0
+
+    assert nbspam("lazy", mails, mails / "spam", *how) == nbspam("classify", mails / "spam")
+
+
+def test_the_lazy_command_knows_tables(nbspam, model):
+    melons = ROOT / "corpora" / "watermelon-3.0.csv"
+    assert nbspam("train", melons, "--target", "好瓜")[0] == 0
+
+    assert nbspam("lazy", melons, melons, "--target", "好瓜") == nbspam("classify", melons)

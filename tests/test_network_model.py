@@ -115,7 +115,7 @@ def test_rows_are_kept_once_however_often_they_were_seen():
         ({"start": "best"}, "start: 'best' is none of tree, naive, empty"),
         ({"criterion": "r2"}, "score: 'r2' is none of"),
         ({"max_parents": 0}, "max_parents: 0 is not a number from 1 up"),
-        ({"levels": [1, 1]}, "a category is not a code from 0 to its level"),
+        ({"levels": [2, 2]}, "column 1 has a code above 1"),
     ],
 )
 def test_parameters_that_cannot_be(how, words):

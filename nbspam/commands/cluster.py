@@ -36,6 +36,8 @@ from nbspam.commands.shared import (
 @click.option(
     "--restarts", type=click.IntRange(min=1), default=5, show_default=True, help="Random starts."
 )
+@click.option("--rounds", type=click.IntRange(min=1), help="Of EM, at most  [default: as needed]")
+@click.option("--start", metavar="FILE", help="Components to start from, as JSON; no restarts.")
 @click.option("--hard", is_flag=True, help="Each document belongs to one cluster whole.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random starts.")
 @click.option(
@@ -55,6 +57,8 @@ def command(
     sources: tuple[str, ...],
     k: int,
     restarts: int,
+    rounds: int | None,
+    start: str | None,
     hard: bool,
     seed: int,
     number: int,
@@ -66,17 +70,21 @@ def command(
 ) -> None:
     """Sort documents into K clusters, without labels, and name what is typical of each.
 
+    Beside each token stands its probability in the cluster.
+
     \b
     nbspam cluster ~/Maildir -k 5
     nbspam cluster tickets.csv -k 8 --assignments
     """
-    from nbspam.clustering import cluster, typical_tokens
+    from nbspam.clustering import cluster, read_starts, typical_tokens
+    from nbspam.jsonfile import read_json
     from nbspam.semisupervised import em_settings
 
     is_text, items = peek(read_sources(sources, options))
     given = {name: value for name, value in options.items() if value is not None}
     settings = em_settings(settings_for(is_text, options), given)
-    found = cluster(items, settings, k, restarts, hard, cores(jobs), seed)
+    starts = () if start is None else read_starts(read_json(start), f"--start {start}")
+    found = cluster(items, settings, k, restarts, hard, cores(jobs), seed, starts, rounds)
     report_skipped(found.skipped, strict)
     classes = found.classifier.classes
     best = found.share.argmax(axis=1)
@@ -92,9 +100,20 @@ def command(
     if as_json:
         reached = found.fit.steps[-1].log_likelihood
         rows_json = [
-            {"cluster": c, "documents": size[c], "tokens": dict(tokens[c])} for c in classes
+            {
+                "cluster": c,
+                "documents": size[c],
+                "tokens": [
+                    {"token": t.token, "worth": t.worth, "probability": t.probability}
+                    for t in tokens[c]
+                ],
+            }
+            for c in classes
         ]
         echo_json({"log_likelihood": reached, "clusters": rows_json})
         return
     echo_rows([("cluster", "documents", "typical tokens")])
-    echo_rows((c, f"{size[c]:.1f}", " ".join(t for t, _ in tokens[c])) for c in classes)
+    echo_rows(
+        (c, f"{size[c]:.4g}", " ".join(f"{t.token}={t.probability:.4g}" for t in tokens[c]))
+        for c in classes
+    )

@@ -14,11 +14,14 @@ from nbspam.commands.shared import (
     json_line,
     json_option,
     peek,
+    read_questions,
     read_sources,
     report_skipped,
     settings_for,
+    table_options,
     training_options,
     verdict_json,
+    without_table_options,
 )
 
 
@@ -28,12 +31,13 @@ from nbspam.commands.shared import (
 @decision_options
 @format_options
 @training_options
+@table_options
 @jobs_option
 @json_option
 def command(
     corpus: str, sources: tuple[str, ...], jobs: int | None, as_json: bool, **options: Any
-) -> None:
-    """Classify messages by a labelled CORPUS, without a model file.
+) -> int:
+    """Classify by a labelled CORPUS, without a model file.
 
     Lazy learning: the corpus is counted anew when the question comes, so that what was
     added or taken away since needs no training.  The answers are, to the bit, those of
@@ -41,25 +45,49 @@ def command(
 
     \b
     nbspam lazy mails/ message.eml
-    nbspam lazy tickets.csv new.csv --json
+    nbspam lazy iris.csv new.csv --target species
     """
     from nbspam.sources import Skipped
-    from nbspam.training import count_items, train
 
     reading = {name: options[name] for name in ("format_", "text_column", "label_column")}
     decisions = {name: options.pop(name) for name in ("fp_cost", "unsure_cost", "loss_path")}
+    classifier = _counted(corpus, options, cores(jobs))
+    rule = decision_rule(classifier, decisions)
+    n_skipped = 0
+    for verdict in classifier.classify(
+        read_questions(classifier, sources, reading), cores(jobs), rule
+    ):
+        if isinstance(verdict, Skipped):
+            n_skipped += 1
+            report_skipped([verdict])
+        elif as_json:
+            click.echo(json_line(verdict_json(verdict)))
+        else:
+            echo_rows([(verdict.label, f"{verdict.probability:.6f}", verdict.name)])
+    return 1 if n_skipped else 0
+
+
+def _counted(corpus: str, options: dict[str, Any], jobs: int) -> Any:
+    """Return the classifier of a corpus, as `nbspam train` makes it."""
+    from nbspam.commands import tables
+
+    if tables.is_table(options):
+        from nbspam.tabletraining import train_table
+
+        data, settings = tables.read_training((corpus,), options, strict=False)
+        return train_table(data.table, settings)
+    without_table_options(options)
+    from nbspam.featureclassifier import train_features
+    from nbspam.settings import FEATURES
+    from nbspam.training import count_items, train
+    from nbspam.validation import read_corpus
+
     is_text, items = peek(read_sources([corpus], options))
     settings = settings_for(is_text, options)
-    training = count_items(items, settings, cores(jobs))
+    if settings.model in FEATURES:
+        documents, skipped = read_corpus(items, settings, jobs)
+        report_skipped(skipped)
+        return train_features(documents, settings)
+    training = count_items(items, settings, jobs)
     report_skipped(training.skipped)
-    classifier = train(training, settings)
-    rule = decision_rule(classifier, decisions)
-    skipped = []
-    for answer in classifier.classify(read_sources(sources, reading), cores(jobs), rule):
-        if isinstance(answer, Skipped):
-            skipped.append(answer)
-        elif as_json:
-            click.echo(json_line(verdict_json(answer)))
-        else:
-            echo_rows([(answer.label, f"{answer.probability:.6f}", answer.name)])
-    report_skipped(skipped)
+    return train(training, settings)

@@ -30,7 +30,7 @@ class Lazy:
     >>> from nbspam.models.lazy import Lazy
     >>> lazy = Lazy(BernoulliNB()).keep([[1, 0], [0, 1], [1, 1]], ["spam", "ham", "ham"])
     >>> lazy.predict([[1, 0]]).tolist()
-    ['ham']
+    ['spam']
     """
 
     def __init__(self, like: Model) -> None:

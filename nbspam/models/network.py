@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from nbspam.models.base import Statistics
-from nbspam.models.columns import ColumnModel
+from nbspam.models.columns import ColumnModel, Levels
 from nbspam.models.inputs import DataError, is_sparse
 from nbspam.network.graphs import Parents
 from nbspam.network.inference import log_marginals
@@ -82,10 +82,10 @@ class BayesianNetwork(ColumnModel):
     Zhou Zhihua, Machine Learning, section 7.5.  The class may be a parent and is no
     child, so that P(class) is the prior, as in the whole family.
 
-    levels: how many values each column has;
-    without, columns are binary: X above 0 or not.  criterion: bic, aic, mdl or
-    likelihood; start: tree (TAN), naive or empty; climb: whether the graph is then
-    changed as long as that pays.  The graph is looked for anew whenever rows are learnt.
+    levels: how many values each column has; without, columns are binary: X above 0 or
+    not.  criterion: bic, aic, mdl or likelihood; start: tree (TAN), naive or empty;
+    climb: whether the graph is then changed as long as that pays.  The graph is looked
+    for anew whenever rows are learnt.
 
     >>> from nbspam.models.network import BayesianNetwork
     >>> xor = [[0, 0], [0, 1], [1, 0], [1, 1]] * 20
@@ -134,11 +134,9 @@ class BayesianNetwork(ColumnModel):
         """Return the code of each value, -1 where missing."""
         if self.levels is None:
             return (X > 0).astype(np.int32)
-        known = X >= 0
-        codes = np.where(known, X, -1).astype(np.int32)
-        if ((codes != X) & known).any() or (codes >= self.levels_).any():
-            raise DataError(f"{where}: a category is not a code from 0 to its level; give codes")
-        return codes
+        levels = Levels(self.levels_)
+        cells = levels.cells(X, where)
+        return np.where(cells == levels.total, -1, cells - levels.start).astype(np.int32)
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         rows = np.column_stack([self._codes(X, self._at("fit")), code]).astype(np.int32)
