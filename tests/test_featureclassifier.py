@@ -131,3 +131,15 @@ def test_a_model_that_does_not_fit_together_is_refused(nbspam, model):
     ):
         save_state(str(model), {**state, key: value})
         assert complains(nbspam("classify", MAILS), 1, "not a model of features")
+
+
+def test_any_number_of_classes(nbspam, model, tmp_path):
+    for k, word in enumerate(("apple", "pear", "plum")):
+        (tmp_path / word).mkdir()
+        for n in range(4):
+            text = f"Subject: {word}\n\n{word} tart {n} {'again ' * (k == n)}\n"
+            (tmp_path / word / f"{n}.eml").write_text(text)
+    for name in FEATURES:
+        assert nbspam("train", tmp_path, "--model", name)[0] == 0
+        out = nbspam("classify", "--json", tmp_path / "plum")[1]
+        assert [json.loads(line)["label"] for line in out.splitlines()] == ["plum"] * 4

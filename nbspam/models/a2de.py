@@ -55,7 +55,7 @@ class A2DE(AODE):
 
     def _derive(self) -> Any:
         """Return AODE's tables, the SPODEs given each value, and which pairs are parents."""
-        levels, counts = self.encoding.levels, self.value_counts()
+        levels, counts = self.encoding.levels, np.stack(list(self.value_counts()))
         in_all = counts.sum(axis=0)
         both_known = levels.sums(levels.sums(in_all).T).T
         n_values = levels.n[levels.column]

@@ -51,8 +51,7 @@ class AODE(PairModel):
         return super()._become(learnt, n_features)
 
     def _derive(self) -> tuple[list[ParentScores], Array]:
-        counts = self.value_counts()
-        support = np.diagonal(counts, axis1=1, axis2=2).sum(axis=0)
+        support = self.own_counts().sum(axis=0)
         # What is missing is no parent.
         is_parent = np.append(support >= self.min_support, False)
         encoding = self.encoding

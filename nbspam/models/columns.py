@@ -61,14 +61,14 @@ class Levels:
         code = values.astype(np.intp, copy=False)
         if values is not X and (code != values).any():
             raise DataError(f"{where}: a category is not a whole number; give codes from 0 up")
-        beyond = code.max(axis=0, initial=-1) >= self.n
+        beyond = np.asarray(code.max(axis=0, initial=-1) >= self.n)
         if beyond.any():
             column = int(beyond.argmax())
             raise DataError(
                 f"{where}: column {column} has a code above {self.n[column] - 1};"
                 " say how many values there are with levels"
             )
-        cells = code + self.start
+        cells: Codes = code + self.start
         if code.min(initial=0) < 0:
             cells[code < 0] = self.total
         return cells
@@ -87,10 +87,9 @@ class Levels:
         empty = everything <= 0
         # A value's logarithm less its column's: there are fewer columns than values.
         log_total = np.log(np.where(empty, 1.0, everything))
+        left = np.maximum(count - left_out, 0.0) if left_out else count
         with np.errstate(divide="ignore"):
-            share = np.log(
-                np.maximum(count - left_out, 0.0) + added if left_out else count + added
-            )
+            share = np.log(left + added)
         share -= np.repeat(log_total, self.n, axis=-1)
         if empty.any():
             share = np.where(

@@ -6,11 +6,13 @@ Secret: how the scores of all possible parents come out of one matrix product.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from nbspam.models.columns import Levels
     from nbspam.models.inputs import Array, Codes
     from nbspam.models.pairs import Encoding, ValueTables
 
@@ -19,13 +21,45 @@ if TYPE_CHECKING:
 _IMPOSSIBLE = 100.0
 
 
-def sum_given(table: ValueTables, parents: Codes, cells: Codes) -> Array:
-    """Return the sum of log P(value given class, its parent) over a row's values, (n_docs,).
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Which column each depends on: parents (n_columns,), -1 for none.
 
-    parents, cells: (n_docs, n_columns), broadcast, the places of the values.
+    A column may be its own parent: then it is certain, and adds nothing.
     """
-    place = parents * table.given.shape[1] + cells
-    return np.asarray(table.given.ravel().take(place).sum(axis=1))
+
+    parents: Codes
+    levels: Levels
+
+    @cached_property
+    def nothing(self) -> int:
+        """The code of a parent of which nothing is known."""
+        return int(self.levels.n.max())
+
+    def table(self, given: Array) -> Array:
+        """Return log P(value given class, parent's code), shape (nothing + 1, D + 1), nats.
+
+        given: as in ValueTables, of which the tree needs but few.
+        """
+        levels = self.levels
+        parent = self.parents[levels.column]
+        code = np.arange(self.nothing + 1)[:, None]
+        place = levels.start[parent] + np.minimum(code, levels.n[parent] - 1)
+        known = (parent >= 0) & (code < self.nothing)
+        rows = np.where(known, place, levels.total)
+        table = np.zeros((len(code), levels.total + 1))
+        table[:, :-1] = given[rows, np.arange(levels.total)]
+        return table
+
+    def places(self, cells: Codes) -> Codes:
+        """Return where in a table a row's factors stand, shape (n_docs, n_columns).
+
+        cells: (n_docs, n_columns), the places of the values.
+        """
+        of_parent = cells[:, self.parents]
+        known = (self.parents >= 0) & (of_parent < self.levels.total)
+        code = np.where(known, of_parent - self.levels.start[self.parents], self.nothing)
+        return np.asarray(code * (self.levels.total + 1) + cells)
 
 
 @dataclass(frozen=True, eq=False)

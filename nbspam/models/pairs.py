@@ -63,20 +63,30 @@ class Encoding:
             return np.asarray((X > 0) + 2 * np.arange(X.shape[1]))
         return self.levels.cells(X, where)
 
-    def counts(self, pairs: Array, n_docs: Array) -> Array:
-        """Return how many documents have each pair of values, shape (..., D, D).
+    def own_counts(self, events: Array, n_docs: Array) -> Array:
+        """Return how many documents have each value, shape (n_classes, D).
 
-        pairs: (..., n_events, n_events) of events; n_docs: (...,).
+        events: (n_classes, n_events), how many have each event; n_docs: (n_classes,).
+        """
+        if not self.binary:
+            return events
+        counts = np.empty((len(events), self.levels.total))
+        counts[:, 0::2], counts[:, 1::2] = n_docs[:, None] - events, events
+        return counts
+
+    def counts(self, pairs: Array, n_docs: float) -> Array:
+        """Return how many documents of a class have each pair of values, shape (D, D).
+
+        pairs: (n_events, n_events), how many have each pair of events.
         """
         if not self.binary:
             return pairs
-        ones = np.diagonal(pairs, axis1=-2, axis2=-1)
-        first, second = ones[..., :, None], ones[..., None, :]
-        counts = np.empty((*pairs.shape[:-2], self.levels.total, self.levels.total))
-        counts[..., 1::2, 1::2] = pairs
-        counts[..., 1::2, 0::2] = first - pairs
-        counts[..., 0::2, 1::2] = second - pairs
-        counts[..., 0::2, 0::2] = n_docs[..., None, None] - first - second + pairs
+        ones = np.diagonal(pairs)
+        counts = np.empty((self.levels.total, self.levels.total))
+        counts[1::2, 1::2] = pairs
+        counts[1::2, 0::2] = ones[:, None] - pairs
+        counts[0::2, 1::2] = ones - pairs
+        counts[0::2, 0::2] = n_docs - ones[:, None] - ones + pairs
         return counts
 
     def linear(self, table: Array) -> tuple[Array, Array]:
@@ -179,13 +189,18 @@ class PairModel(ColumnModel):
                 pairs[k] += weighted.T @ part
         return {"pair_count_": pairs}
 
-    def value_counts(self) -> Array:
-        """Return how many documents of each class have each pair of values: (K, D, D)."""
-        self._learnt()
-        return self.encoding.counts(self.pair_count_, self.class_count_)
+    def own_counts(self) -> Array:
+        """Return how many documents of each class have each value, (n_classes, D)."""
+        ones = np.diagonal(self.pair_count_, axis1=1, axis2=2)
+        return self.encoding.own_counts(ones, self.class_count_)
 
-    def value_tables(self, left_out: int = 0) -> list[ValueTables]:
-        """Return what each class says of pairs of values.
+    def value_counts(self) -> Iterator[Array]:
+        """Yield, for each class, how many documents have each pair of values: (D, D)."""
+        # One class at a time: they are four times what is kept of binary columns.
+        return map(self.encoding.counts, self.pair_count_, self.class_count_)
+
+    def value_tables(self, left_out: int = 0) -> Iterator[ValueTables]:
+        """Yield what each class says of pairs of values.
 
         P(class, a) = (count(class, a) + l) / (N + l n_values), eq. 7.24 as the book's
         worked numbers read it, (6 + 1) / (17 + 3): not n_values times n_classes.  N: of
@@ -193,18 +208,14 @@ class PairModel(ColumnModel):
         left_out: 1 for tables that judge a document of their class without itself; that
         there is one document less in all is a factor that all classes share.
         """
-        counts, levels = self.value_counts(), self.encoding.levels
-        own = np.diagonal(counts, axis1=1, axis2=2)
+        own, levels = self.own_counts(), self.encoding.levels
         n_known = levels.sums(own.sum(axis=0))
         n_values = levels.n[levels.column]
         parent = log_shares(np.maximum(own - left_out, 0.0), n_known, n_values, self.added_)
         prior = self.class_log_prior_ + self._log_left(left_out)
-        return [
-            ValueTables(
-                np.append(parent[k], prior[k]), given_table(pairs, levels, self.added_, left_out)
-            )
-            for k, pairs in enumerate(counts)
-        ]
+        for k, counts in enumerate(self.value_counts()):
+            given = given_table(counts, levels, self.added_, left_out)
+            yield ValueTables(np.append(parent[k], prior[k]), given)
 
     def _log_left(self, left_out: int) -> Array:
         """Return the log of what is left of each class's prior without so many documents."""

@@ -11,13 +11,15 @@ import numpy as np
 
 from nbspam.models.base import logsumexp
 from nbspam.models.inputs import DataError
-from nbspam.models.onedependence import ParentScores, sum_given
+from nbspam.models.onedependence import ParentScores, Tree
 from nbspam.models.pairs import PairModel
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from nbspam.models.inputs import Array, Codes
+
+_IMPOSSIBLE = 1e6  # the log loss of a document whose class was called impossible, nats
 
 
 class SPODE(PairModel):
@@ -100,17 +102,20 @@ class SPODE(PairModel):
             errors += (joint.argmax(axis=0) != truth[:, None]).sum(axis=0)
             flat = joint.reshape(len(joint), -1).T
             total = logsumexp(flat).reshape(of_truth.shape)
-            loss += (total - np.maximum(of_truth, -1e6)).sum(axis=0)
+            surprise = total - np.where(np.isneginf(of_truth), 0.0, of_truth)
+            loss += np.where(np.isneginf(of_truth), _IMPOSSIBLE, surprise).sum(axis=0)
         return int(np.lexsort((loss, errors))[0])
 
     def _derive(self) -> Any:
-        return self.value_tables()
+        tree = Tree(np.full(self.n_features_in_, self.parent_), self.encoding.levels)
+        return tree, [(each.parent, tree.table(each.given)) for each in self.value_tables()]
 
     def _joint_log_proba(self, X: Any) -> Array:
-        encoding, tables = self.encoding, self.tables()
+        tree, tables = self.tables()
         joint = np.empty((X.shape[0], len(tables)))
-        for rows, cells, _ in encoding.blocks(X, 2 * X.shape[1], type(self).__name__):
-            parent = cells[:, self.parent_]
-            for k, table in enumerate(tables):
-                joint[rows, k] = table.parent[parent] + sum_given(table, parent[:, None], cells)
+        for rows, cells, _ in self.encoding.blocks(X, 3 * X.shape[1], type(self).__name__):
+            places = tree.places(cells)
+            for k, (parent, given) in enumerate(tables):
+                of_parent = parent[cells[:, self.parent_]]
+                joint[rows, k] = of_parent + given.ravel().take(places).sum(axis=1)
         return joint

@@ -5,11 +5,12 @@ Secret: how the tree is found.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nbspam.models.onedependence import sum_given
+from nbspam.models.onedependence import Tree
 from nbspam.models.pairs import PairModel
 
 if TYPE_CHECKING:
@@ -34,33 +35,32 @@ class TAN(PairModel):
     @property
     def parents_(self) -> Codes:
         """Return the parent of each column, -1 for the root, shape (n_columns,)."""
-        parents: Codes = self.tables()[1]
-        return parents
+        tree: Tree = self.tables()[0]
+        return tree.parents
 
     def _derive(self) -> Any:
-        counts, levels = self.value_counts(), self.encoding.levels
-        root = int(class_information(counts, levels).argmax())
-        parents = spanning_tree(conditional_information(counts, levels), root)
-        return self.value_tables(), parents
+        levels = self.encoding.levels
+        root = int(class_information(self.own_counts(), levels).argmax())
+        information = conditional_information(self.value_counts(), levels)
+        tree = Tree(spanning_tree(information, root), levels)
+        return tree, [(each.parent[-1], tree.table(each.given)) for each in self.value_tables()]
 
     def _joint_log_proba(self, X: Any) -> Array:
-        encoding = self.encoding
-        tables, parents = self.tables()
+        tree, tables = self.tables()
         joint = np.empty((X.shape[0], len(tables)))
-        nothing = encoding.levels.total
-        for rows, cells, _ in encoding.blocks(X, 2 * X.shape[1], type(self).__name__):
-            parent = np.where(parents < 0, nothing, cells[:, parents])
-            for k, table in enumerate(tables):
-                joint[rows, k] = table.parent[-1] + sum_given(table, parent, cells)
+        for rows, cells, _ in self.encoding.blocks(X, 3 * X.shape[1], type(self).__name__):
+            places = tree.places(cells)
+            for k, (prior, given) in enumerate(tables):
+                joint[rows, k] = prior + given.ravel().take(places).sum(axis=1)
         return joint
 
 
-def conditional_information(counts: Array, levels: Levels) -> Array:
+def conditional_information(counts: Iterable[Array], levels: Levels) -> Array:
     """Return I(column i; column j given class) in nats, (n_columns, n_columns).
 
     sum of P(a, b, class) log [P(a, b given class) / (P(a given class) P(b given class))],
     Zhou Zhihua, Machine Learning, section 7.5.1, over rows of which both are known.
-    counts: (n_classes, D, D).
+    counts: (D, D) for each class.
     """
     total = np.zeros((len(levels.n), len(levels.n)))
     n_pairs = np.zeros_like(total)
@@ -74,9 +74,11 @@ def conditional_information(counts: Array, levels: Levels) -> Array:
     return np.divide(total, n_pairs, where=n_pairs > 0, out=total)
 
 
-def class_information(counts: Array, levels: Levels) -> Array:
-    """Return I(column; class) in nats, shape (n_columns,), of the rows in which it is known."""
-    own = np.diagonal(counts, axis1=1, axis2=2)
+def class_information(own: Array, levels: Levels) -> Array:
+    """Return I(column; class) in nats, shape (n_columns,), of the rows in which it is known.
+
+    own: (n_classes, D), how many rows have each value.
+    """
     known = levels.sums(own)
     expected = own.sum(axis=0) * known
     ratio = np.divide(own * known.sum(axis=0), expected, where=own > 0, out=np.ones_like(own))
