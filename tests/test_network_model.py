@@ -284,3 +284,12 @@ def test_options_of_networks_alone(nbspam, model, arguments, words):
 
     assert code == 2
     assert words in err
+
+
+def test_the_size_of_tables_beyond_memory_is_said(nbspam, mails, model):
+    how = ("--model", "network", "--features", "40", "--max-parents", "39")
+    code, _, err = nbspam("train", mails, *how)
+
+    assert (code, err.count("\n")) == (2, 1)
+    assert "a table of 39 parents would need 8 TiB, more than 512 MiB" in err
+    assert not model.exists()

@@ -107,8 +107,10 @@ class _Climber:
         detour = (arrows.astype(np.float32) @ reach.astype(np.float32)) > arrows
         turn = np.where(arrows & ~detour, toggle + toggle.T, -np.inf)
         gains = np.stack([add, remove, turn])
-        order = np.argsort(-gains, axis=None, kind="stable")[: len(tabu) + 1]
-        for flat in order.tolist():
+        # Of so many, one leads to a structure that is not tabu.
+        most = min(len(tabu) + 1, gains.size)
+        some = np.sort(np.argpartition(-gains, most - 1, axis=None)[:most])
+        for flat in some[np.argsort(-gains.ravel()[some], kind="stable")].tolist():
             kind, parent, child = np.unravel_index(flat, gains.shape)
             gain = float(gains[kind, parent, child])
             if gain == -np.inf:
