@@ -27,7 +27,10 @@ MODELS = {
 
 
 # What a model file that does not fit together raises when it is put together.
-DAMAGE = (KeyError, TypeError, ValueError, AttributeError, IndexError, UsageError)
+DAMAGE = (
+    *(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, MemoryError),
+    UsageError,
+)
 
 
 def new_model(name: str, parameters: Mapping[str, Any]) -> Any:
@@ -56,7 +59,11 @@ def restored(name: str, state: Mapping[str, Any], classes: Sequence[str], nothin
     nothing: a row that says nothing.  Whatever does not fit together shows when it is judged.
     """
     model = new_model(name, state["parameters"])
-    vars(model).update(state["learnt"])
+    learnt = state["learnt"]
+    levels = np.asarray(learnt.get("levels_", 0))
+    if (levels < 0).any() or levels.sum() > 4 * sum(np.size(value) for value in learnt.values()):
+        raise ValueError("it has more values than counts")
+    vars(model).update(learnt)
     model.classes_ = np.array(classes)
     if model.predict_joint_log_proba(nothing).shape != (1, len(classes)):
         raise ValueError("its classes and sums differ in number")

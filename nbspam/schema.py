@@ -7,6 +7,7 @@ Secret: how cells become codes and numbers, and which cells are missing.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -183,12 +184,17 @@ class Unseen:
     cell: str
 
 
-def unseen_cells(record: Record, schema: Schema) -> Iterator[Unseen]:
-    """Yield the cells of a row that hold categories the schema does not have."""
-    for column in schema.columns:
-        cell = record.cells.get(column.name, "")
-        if column.levels is not None and cell not in column.levels and not is_missing(cell):
-            yield Unseen(record.name, column.name, cell)
+def categories(schema: Schema) -> dict[str, frozenset[str]]:
+    """Return the categories of each column that has any."""
+    return {c.name: frozenset(c.levels) for c in schema.columns if c.levels is not None}
+
+
+def unseen_cells(record: Record, known: Mapping[str, frozenset[str]]) -> Iterator[Unseen]:
+    """Yield the cells of a row that hold categories which `categories` does not have."""
+    for name, levels in known.items():
+        cell = record.cells.get(name, "")
+        if cell not in levels and not is_missing(cell):
+            yield Unseen(record.name, name, cell)
 
 
 def coded(records: Sequence[Record], schema: Schema) -> Table:
@@ -212,6 +218,11 @@ def coded(records: Sequence[Record], schema: Schema) -> Table:
 
 def _numbers(records: Sequence[Record], column: str, cells: list[str]) -> Floats:
     """Return a column of numbers, NaN where missing; raises InputError."""
+    with suppress(ValueError):
+        all_numbers = np.array(list(map(float, cells)))
+        if not np.isinf(all_numbers).any():
+            return all_numbers
+    # Some are missing, or no numbers.
     numbers = np.empty(len(cells))
     for i, cell in enumerate(cells):
         if is_missing(cell):

@@ -86,6 +86,7 @@ RANK = {
     "commands.shared": 12,
     "commands.tables": 13,
     "commands.unlabelled": 13,
+    "commands.learning": 13,
     "commands.train": 14,
     "commands.classify": 14,
     "commands.predict": 14,
@@ -101,7 +102,7 @@ RANK = {
 }
 ONLY_IN = {
     "click": {name for name in RANK if name == "cli" or name.startswith("commands.")},
-    "rich": {"commands.train"},
+    "rich": {"commands.learning"},
     "joblib": {"modelfile"},
     "regex": {"normalize"},
     "multiprocessing": {"parallel"},

@@ -13,6 +13,7 @@ from nbspam.errors import InputError, UsageError
 from nbspam.records import Record, read_records
 from nbspam.schema import (
     Column,
+    categories,
     coded,
     cut,
     detect,
@@ -21,6 +22,7 @@ from nbspam.schema import (
     unseen_cells,
 )
 from nbspam.tables import read_cells
+from nbspam.tabletraining import TableSettings, read_table
 
 
 def records(text, **options):
@@ -87,7 +89,9 @@ def test_categories_that_training_has_not_seen_are_missing_and_named():
     schema, _ = detect(records(TEXT), "good")
     (row,) = records("id,colour,size,weight\n1,blue,3,0.5\n")
 
-    assert [(cell.column, cell.cell) for cell in unseen_cells(row, schema)] == [("colour", "blue")]
+    assert [(cell.column, cell.cell) for cell in unseen_cells(row, categories(schema))] == [
+        ("colour", "blue")
+    ]
     assert np.isnan(coded([row], schema).X[0]).tolist() == [False, True, False, False]
 
 
@@ -200,13 +204,18 @@ def test_a_quote_left_open_is_an_error_and_not_all_memory(monkeypatch):
         records('a,b\n1,"' + "xxxxxxxxx\n" * 50_000)
 
 
-def test_what_is_no_table_is_refused(tmp_path):
+def test_what_is_no_table_is_refused(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="a folder; give a table"):
         list(read_records([str(tmp_path)]))
     with pytest.raises(UsageError, match="choose from csv"):
         list(read_records(["-"], "mbox"))
     with pytest.raises(InputError, match="no rows"):
         records("")
+    with pytest.raises(InputError, match="no rows"):
+        read_table([], TableSettings("y"))
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match="standard input is closed"):
+        list(read_records(["-"]))
     with pytest.raises(InputError, match="no rows"):
         records("a,b\n")
 

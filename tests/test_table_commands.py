@@ -267,6 +267,10 @@ def test_a_table_without_the_models_columns(nbspam, model):
     assert complains(nbspam("classify", ROOT / "corpora"), 1, "a folder; give a table")
 
 
+def test_factors_are_for_tables(nbspam, trained):
+    assert complains(nbspam("explain", "--factors", stdin=b"x"), 2, "--factors", "of a table")
+
+
 def test_commands_for_tokens_and_mail_say_so(nbspam, model):
     nbspam("train", LIHANG, "--target", "Y")
     assert complains(nbspam("words"), 2, "has no tokens")
@@ -285,6 +289,8 @@ def test_a_tables_model_that_does_not_fit_together_is_refused(nbspam, model):
         ("model", "none"),
         ("learnt", {}),
         ("parameters", {"colour": "red"}),
+        ("learnt", {**state["learnt"], "levels_": np.array([2**40, 3])}),
+        ("learnt", {**state["learnt"], "levels_": np.array([-3, 9])}),
     ):
         save_state(str(model), {**state, key: value})
         assert complains(nbspam("classify", stdin=b"2,S\n"), 1, "not a table's model")

@@ -15,12 +15,12 @@ from nbspam.commands.shared import (
     json_line,
     json_option,
     model_option,
-    read_questions,
     report_skipped,
     sources_argument,
     strict_option,
     verdict_json,
 )
+from nbspam.commands.tables import read_questions
 from nbspam.errors import UsageError
 
 # bogofilter's contract; 3, for every failure, is the command line's to give.

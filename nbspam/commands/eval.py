@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from nbspam.commands import tables
 from nbspam.commands.shared import (
     cores,
     echo_json,
@@ -13,15 +14,12 @@ from nbspam.commands.shared import (
     label_options,
     model_option,
     peek,
-    read_questions,
     read_sources,
     report_skipped,
     settings_for,
     sources_argument,
     strict_option,
-    table_options,
     training_options,
-    without_table_options,
 )
 from nbspam.errors import UsageError
 
@@ -54,7 +52,7 @@ from nbspam.errors import UsageError
 @label_options
 @format_options
 @training_options
-@table_options
+@tables.table_options
 @jobs_option
 @strict_option
 @json_option
@@ -89,7 +87,6 @@ def command(
     import numpy as np
 
     from nbspam import validation
-    from nbspam.commands import tables
     from nbspam.loading import load
     from nbspam.report import evaluation_json, evaluation_text
 
@@ -100,7 +97,7 @@ def command(
     form = {name: options[name] for name in ("format_", "text_column", "label_column")}
     if not trained:
         classifier = load(model_path)
-        questions = read_questions(classifier, sources, options)
+        questions = tables.read_questions(classifier, sources, options)
         given = ", ".join(name for name, value in options.items() if value not in (None, ()))
         if given:
             raise UsageError(f"{given}: only for training; add --cv K, --test SOURCE or --online")
@@ -110,7 +107,7 @@ def command(
             raise UsageError("--online: for mail and text; judge a table by --cv K")
         outcome = tables.evaluate(sources, options, strict, cv, test_source, seed, rng)
     else:
-        without_table_options(options)
+        tables.without_table_options(options)
         items = read_sources(sources, options)
         is_text, items = peek(items)
         settings = settings_for(is_text, options)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from nbspam.commands import tables
 from nbspam.commands.shared import (
     decision_options,
     decision_rule,
@@ -13,7 +14,6 @@ from nbspam.commands.shared import (
     json_line,
     json_option,
     model_option,
-    read_questions,
     report_skipped,
     sources_argument,
     strict_option,
@@ -67,7 +67,6 @@ def command(
     from nbspam import explanation as of_tokens
     from nbspam import featureclassifier as of_features
     from nbspam import tableexplanation as of_rows
-    from nbspam.commands.tables import factor_lines
     from nbspam.featureclassifier import FeatureClassifier
     from nbspam.loading import load
     from nbspam.printing import write_lines
@@ -88,7 +87,9 @@ def command(
 
     def shown() -> Iterator[Any]:
         nonlocal n_skipped
-        for explanation in explain(classifier, read_questions(classifier, sources, options), rule):
+        for explanation in explain(
+            classifier, tables.read_questions(classifier, sources, options), rule
+        ):
             if isinstance(explanation, Skipped):
                 n_skipped += 1
                 report_skipped([explanation], strict)
@@ -99,7 +100,7 @@ def command(
         for place, explanation in enumerate(shown()):
             if factors:
                 yield from [""] * (place > 0 and not as_json)
-                yield from factor_lines(classifier, explanation, as_json)
+                yield from tables.factor_lines(classifier, explanation, as_json)
             elif as_json:
                 yield json_line(_values(explanation, number))
             elif brief:

@@ -4,6 +4,7 @@ import os
 
 import click
 
+from nbspam.commands import tables
 from nbspam.commands.shared import echo_json, echo_rows, json_option, model_option
 
 
@@ -17,7 +18,6 @@ def command(model_path: str, as_json: bool) -> None:
     nbspam info
     nbspam info -m mail.nbspam --json
     """
-    from nbspam.commands import tables
     from nbspam.loading import load
     from nbspam.tableclassifier import TableClassifier
 

@@ -4,6 +4,8 @@ from typing import Any
 
 import click
 
+from nbspam.commands import tables
+from nbspam.commands.learning import learn
 from nbspam.commands.shared import (
     cores,
     decision_options,
@@ -13,15 +15,9 @@ from nbspam.commands.shared import (
     jobs_option,
     json_line,
     json_option,
-    peek,
-    read_questions,
-    read_sources,
     report_skipped,
-    settings_for,
-    table_options,
     training_options,
     verdict_json,
-    without_table_options,
 )
 
 
@@ -31,7 +27,7 @@ from nbspam.commands.shared import (
 @decision_options
 @format_options
 @training_options
-@table_options
+@tables.table_options
 @jobs_option
 @json_option
 def command(
@@ -55,7 +51,7 @@ def command(
     rule = decision_rule(classifier, decisions)
     n_skipped = 0
     for verdict in classifier.classify(
-        read_questions(classifier, sources, reading), cores(jobs), rule
+        tables.read_questions(classifier, sources, reading), cores(jobs), rule
     ):
         if isinstance(verdict, Skipped):
             n_skipped += 1
@@ -69,25 +65,10 @@ def command(
 
 def _counted(corpus: str, options: dict[str, Any], jobs: int) -> Any:
     """Return the classifier of a corpus, as `nbspam train` makes it."""
-    from nbspam.commands import tables
-
     if tables.is_table(options):
         from nbspam.tabletraining import train_table
 
         data, settings = tables.read_training((corpus,), options, strict=False)
         return train_table(data.table, settings)
-    without_table_options(options)
-    from nbspam.featureclassifier import train_features
-    from nbspam.settings import FEATURES
-    from nbspam.training import count_items, train
-    from nbspam.validation import read_corpus
-
-    is_text, items = peek(read_sources([corpus], options))
-    settings = settings_for(is_text, options)
-    if settings.model in FEATURES:
-        documents, skipped = read_corpus(items, settings, jobs)
-        report_skipped(skipped)
-        return train_features(documents, settings)
-    training = count_items(items, settings, jobs)
-    report_skipped(training.skipped)
-    return train(training, settings)
+    tables.without_table_options(options)
+    return learn((corpus,), options, jobs)[0]

@@ -15,9 +15,9 @@ from nbspam.commands.shared import (
     json_line,
     json_option,
     model_option,
-    read_questions,
     sources_argument,
 )
+from nbspam.commands.tables import read_questions
 from nbspam.errors import InputError
 
 

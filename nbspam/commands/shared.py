@@ -58,40 +58,27 @@ MODEL_NAMES = (
 sources_argument = click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 
 
-def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def options_in_order(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Return a decorator that adds several options, shown in this order."""
     return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
-format_options = _options(
+format_options = options_in_order(
     click.option("--format", "format_", metavar="NAME", help="What SOURCE is: eml, mbox, csv, …"),
     click.option("--text-column", metavar="NAME", help="A table's column of texts."),
     click.option("--label-column", metavar="NAME", help="A table's column of classes."),
 )
-label_options = _options(
+label_options = options_in_order(
     click.option("--spam", multiple=True, metavar="PATH", help="All of PATH is spam."),
     click.option("--ham", multiple=True, metavar="PATH", help="All of PATH is ham."),
     click.option("--label", multiple=True, metavar="NAME=PATH", help="All of PATH is NAME."),
 )
-decision_options = _options(
+decision_options = options_in_order(
     click.option("--fp-cost", metavar="NUMBER", help="Of ham called spam; a miss costs 1."),
     click.option("--unsure-cost", metavar="NUMBER", help="Of the answer unsure, then given too."),
     click.option("--loss", "loss_path", metavar="FILE", help="Answers and their costs, as JSON."),
 )
-table_options = _options(
-    click.option(
-        "--target", metavar="COLUMN", help="SOURCE is a table; this column is the class."
-    ),
-    click.option("--categorical", multiple=True, metavar="COLUMN", help="Holds names of things."),
-    click.option("--numeric", multiple=True, metavar="COLUMN", help="Holds numbers."),
-    click.option(
-        "--discretise",
-        type=click.Choice(["width", "frequency", "mdl"]),
-        help="Cut numbers into intervals: equal width, equal frequency, or where classes change.",
-    ),
-    click.option("--bins", type=click.IntRange(min=2), metavar="K", help="At most K intervals."),
-)
-training_options = _options(
+training_options = options_in_order(
     click.option(
         "--preset",
         type=click.Choice(["mail", "text", "tutorial"]),
@@ -198,61 +185,6 @@ def read_sources(sources: Iterable[str], options: dict[str, Any]) -> Iterator[An
     if sources or not named:
         parts.insert(0, read_items(sources or ["-"], options=how))
     return chain.from_iterable(parts)
-
-
-def read_questions(
-    classifier: Any, sources: Iterable[str], options: dict[str, Any]
-) -> Iterator[Any]:
-    """Yield what a model is asked about: Items, or Records if it knows the columns of a table."""
-    schema = getattr(classifier, "schema", None)
-    if schema is None:
-        return read_sources(sources, options)
-    return table_records(sources, options, schema)
-
-
-def table_records(
-    sources: Iterable[str], options: dict[str, Any], schema: Any = None
-) -> Iterator[Any]:
-    """Yield the Records of tables; with a schema, warn of categories it does not have.
-
-    Takes out of `options` what says how to read.
-    """
-    from nbspam.records import read_records
-
-    form = options.pop("format_")
-    for name in ("text_column", "label_column", "spam", "ham", "label"):
-        if options.pop(name, None):
-            option = name.replace("_", "-")
-            raise UsageError(f"--{option}: for mail and text; a table's class is its --target")
-    if schema is None:
-        return read_records(sources or ["-"], form)
-    return _telling_unseen(read_records(sources or ["-"], form, schema.names), schema)
-
-
-def _telling_unseen(records: Iterator[Any], schema: Any, most: int = 5) -> Iterator[Any]:
-    """Yield the records; say on standard error which categories training has not seen."""
-    from nbspam.schema import unseen_cells
-
-    n_unseen = 0
-    for record in records:
-        for cell in unseen_cells(record, schema):
-            n_unseen += 1
-            if n_unseen <= most:
-                warn(
-                    f"{cell.name}: {cell.column} is {cell.cell[:40]!r}, which training has not"
-                    " seen; taken for missing"
-                )
-        yield record
-    if n_unseen > most:
-        warn(f"{n_unseen - most} more categories that training has not seen")
-
-
-def without_table_options(options: dict[str, Any]) -> None:
-    """Take the options of tables alone, none of which is given, out of the others."""
-    for name in ("target", "categorical", "numeric", "discretise", "bins"):
-        del options[name]
-    if options.pop("parent") is not None:
-        raise UsageError("--parent: for the columns of a table; say --target COLUMN too")
 
 
 def settings_for(first_is_text: bool, choices: dict[str, Any]) -> Any:

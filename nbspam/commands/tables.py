@@ -3,22 +3,38 @@
 Secret: which options a table takes, and how its columns are shown.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+import click
 
 from nbspam.commands.shared import (
     alpha_of,
     echo_json,
     echo_rows,
     json_line,
+    options_in_order,
     prior_of,
+    read_sources,
     report_skipped,
-    table_records,
     verdict_json,
     warn,
 )
 from nbspam.errors import UsageError
 
+table_options = options_in_order(
+    click.option(
+        "--target", metavar="COLUMN", help="SOURCE is a table; this column is the class."
+    ),
+    click.option("--categorical", multiple=True, metavar="COLUMN", help="Holds names of things."),
+    click.option("--numeric", multiple=True, metavar="COLUMN", help="Holds numbers."),
+    click.option(
+        "--discretise",
+        type=click.Choice(["width", "frequency", "mdl"]),
+        help="Cut numbers into intervals: equal width, equal frequency, or where classes change.",
+    ),
+    click.option("--bins", type=click.IntRange(min=2), metavar="K", help="At most K intervals."),
+)
 _ONLY_TABLES = ("categorical", "numeric", "discretise", "bins")
 _PARAMETERS = (
     *("estimate", "alpha", "class_prior", "min_support", "parent"),
@@ -38,6 +54,61 @@ def is_table(options: dict[str, Any]) -> bool:
             f"--model {options['model']}: for the columns of a table; say --target COLUMN too"
         )
     return False
+
+
+def without_table_options(options: dict[str, Any]) -> None:
+    """Take the options of tables alone, none of which is given, out of the others."""
+    for name in ("target", *_ONLY_TABLES):
+        del options[name]
+    if options.pop("parent") is not None:
+        raise UsageError("--parent: for the columns of a table; say --target COLUMN too")
+
+
+def read_questions(
+    classifier: Any, sources: Iterable[str], options: dict[str, Any]
+) -> Iterator[Any]:
+    """Yield what a model is asked about: Items, or Records if it knows the columns of a table."""
+    schema = getattr(classifier, "schema", None)
+    if schema is None:
+        return read_sources(sources, options)
+    return table_records(sources, options, schema)
+
+
+def table_records(
+    sources: Iterable[str], options: dict[str, Any], schema: Any = None
+) -> Iterator[Any]:
+    """Yield the Records of tables; with a schema, warn of categories it does not have.
+
+    Takes out of `options` what says how to read.
+    """
+    from nbspam.records import read_records
+
+    form = options.pop("format_")
+    for name in ("text_column", "label_column", "spam", "ham", "label"):
+        if options.pop(name, None):
+            option = name.replace("_", "-")
+            raise UsageError(f"--{option}: for mail and text; a table's class is its --target")
+    if schema is None:
+        return read_records(sources or ["-"], form)
+    return _telling_unseen(read_records(sources or ["-"], form, schema.names), schema)
+
+
+def _telling_unseen(records: Iterator[Any], schema: Any, most: int = 5) -> Iterator[Any]:
+    """Yield the records; say on standard error which categories training has not seen."""
+    from nbspam.schema import categories, unseen_cells
+
+    n_unseen, known = 0, categories(schema)
+    for record in records:
+        for cell in unseen_cells(record, known):
+            n_unseen += 1
+            if n_unseen <= most:
+                warn(
+                    f"{cell.name}: {cell.column} is {cell.cell[:40]!r}, which training has not"
+                    " seen; taken for missing"
+                )
+        yield record
+    if n_unseen > most:
+        warn(f"{n_unseen - most} more categories that training has not seen")
 
 
 def read_training(sources: tuple[str, ...], options: dict[str, Any], strict: bool) -> Any:

@@ -1,12 +1,11 @@
 """nbspam train: labelled mail to a model file."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import click
 
+from nbspam.commands import tables
+from nbspam.commands.learning import learn
 from nbspam.commands.shared import (
     cores,
     echo_json,
@@ -16,15 +15,10 @@ from nbspam.commands.shared import (
     json_option,
     label_options,
     model_option,
-    peek,
-    read_sources,
     report_skipped,
-    settings_for,
     sources_argument,
     strict_option,
-    table_options,
     training_options,
-    without_table_options,
 )
 from nbspam.commands.unlabelled import show_report, train_unlabelled, unlabelled_options
 
@@ -36,7 +30,7 @@ from nbspam.commands.unlabelled import show_report, train_unlabelled, unlabelled
 @format_options
 @training_options
 @unlabelled_options
-@table_options
+@tables.table_options
 @jobs_option
 @strict_option
 @json_option
@@ -62,37 +56,17 @@ def command(
     nbspam train few/ --unlabelled ~/Maildir
     nbspam train iris.csv --target species
     """
-    from nbspam.commands import tables
-
     if tables.is_table(options):
         tables.train(sources, model_path, options, strict, as_json)
         return
-    without_table_options(options)
-    from nbspam.featureclassifier import train_features
-    from nbspam.settings import FEATURES
-    from nbspam.training import count_items, train
-    from nbspam.validation import read_corpus
-
+    tables.without_table_options(options)
     report = train_unlabelled(sources, options, cores(jobs))
     if report is not None:
         report_skipped(report.skipped, strict)
         report.classifier.save(model_path)
         show_report(report, model_path, as_json)
         return
-    is_text, items = peek(read_sources(sources, options))
-    settings = settings_for(is_text, options)
-    classifier: Any
-    if settings.model in FEATURES:
-        # Which tokens go together is to be seen in the documents alone, not in counts.
-        data, skipped = read_corpus(items, settings, cores(jobs))
-        report_skipped(skipped, strict)
-        classifier = train_features(data, settings)
-    else:
-        with _progress() as progress:
-            training = count_items(items, settings, cores(jobs), progress)
-        skipped = training.skipped
-        report_skipped(skipped, strict)
-        classifier = train(training, settings)
+    classifier, skipped = learn(sources, options, cores(jobs), strict)
     classifier.save(model_path)
     table = classifier.table
     n_docs = {c: int(n) for c, n in zip(table.classes, table.class_count, strict=True)}
@@ -109,15 +83,3 @@ def command(
             (f"learned {len(table.vocabulary):,} tokens; model in {model_path}",),
         ]
     )
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int], None] | None]:
-    """Yield a function that shows a running count, if somebody is there to see it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("reading") as status:
-        yield lambda n: status.update(f"{n:,} messages read")

@@ -3,36 +3,37 @@
 Secret: which of training's options EM can have.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import click
 
-from nbspam.commands.shared import echo_json, echo_rows, peek, read_sources, settings_for
+from nbspam.commands.shared import (
+    echo_json,
+    echo_rows,
+    options_in_order,
+    peek,
+    read_sources,
+    settings_for,
+)
 from nbspam.errors import UsageError
 
-Command = Callable[..., Any]
 NAMES = ("unlabelled", "unlabelled_weight", "hard")
 
 
-def unlabelled_options(command: Command) -> Command:
-    """Add the options of training with documents that have no label."""
-    for option in (
-        click.option("--hard", is_flag=True, help="EM gives each of them to one class whole."),
-        click.option(
-            "--unlabelled-weight",
-            metavar="NUMBER|auto",
-            help="Documents that one of them counts as  [default: auto, by cross-validation]",
-        ),
-        click.option(
-            "--unlabelled",
-            multiple=True,
-            metavar="PATH",
-            help="Learn from these too, by EM; labels in there play no part.",
-        ),
-    ):
-        command = option(command)
-    return command
+unlabelled_options = options_in_order(
+    click.option(
+        "--unlabelled",
+        multiple=True,
+        metavar="PATH",
+        help="Learn from these too, by EM; labels in there play no part.",
+    ),
+    click.option(
+        "--unlabelled-weight",
+        metavar="NUMBER|auto",
+        help="Documents that one of them counts as  [default: auto, by cross-validation]",
+    ),
+    click.option("--hard", is_flag=True, help="EM gives each of them to one class whole."),
+)
 
 
 def train_unlabelled(sources: tuple[str, ...], options: dict[str, Any], jobs: int) -> Any:

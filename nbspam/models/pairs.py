@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nbspam.models.inputs import Array, Codes, Sums
 
 MAX_BYTES = 1 << 30  # of counts
-_BLOCK = 1 << 21  # numbers held at a time, for each row of events
+_BLOCK = 1 << 21  # numbers held at a time
 
 
 @dataclass(frozen=True, eq=False)
