@@ -1,6 +1,6 @@
 """What unlabelled documents are worth: EM on 20 newsgroups, by accuracy on the test part.
 
-usage: em.py 20NEWSGROUPS [DRAWS]      (folders train/ and test/ with one folder a group)
+usage: em.py 20NEWSGROUPS [DRAWS [LABELLED ...]]   (train/ and test/, with a folder a group)
 
 Labelled documents are drawn from the training part, equally many of each group, with
 9,000 of the others as unlabelled; tested on the whole test part.  Mean over the draws.
@@ -9,15 +9,13 @@ Labelled documents are drawn from the training part, equally many of each group,
 import sys
 import time
 from collections import defaultdict
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from nbspam.semisupervised import em_settings, train_with_unlabelled
 from nbspam.settings import PRESETS
 from nbspam.sources import read_items
-from nbspam.validation import judge_model
+from nbspam.validation import judge_classifier
 
 LABELLED = (20, 300, 2000)
 UNLABELLED = 9000
@@ -35,20 +33,17 @@ def draw(by_group, n, rng):
 
 
 def accuracy(classifier, test):
-    with TemporaryDirectory() as folder:
-        path = str(Path(folder) / "m.nbspam")
-        classifier.save(path)
-        return judge_model(path, test, jobs=2).evaluation.accuracy
+    return judge_classifier(classifier, test, 2, None).evaluation.accuracy
 
 
-def main(corpus, draws="5"):
+def main(corpus, draws="5", *sizes):
     by_group = defaultdict(list)
     for item in read_items([f"{corpus}/train"]):
         by_group[item.label].append(item)
     test = list(read_items([f"{corpus}/test"]))
     settings = em_settings(PRESETS["text"], {})
     print("labelled  draw  without  with   weight  rounds  seconds")
-    for n in LABELLED:
+    for n in map(int, sizes or LABELLED):
         rows = []
         for seed in range(int(draws)):
             labelled, others = draw(by_group, n, np.random.default_rng(seed))
