@@ -293,3 +293,12 @@ def test_the_size_of_tables_beyond_memory_is_said(nbspam, mails, model):
     assert (code, err.count("\n")) == (2, 1)
     assert "a table of 39 parents would need 8 TiB, more than 512 MiB" in err
     assert not model.exists()
+
+
+def test_a_token_called_class_is_told_from_the_class(nbspam, model, tmp_path):
+    rows = ['{"label": "a", "text": "class"}', '{"label": "b", "text": "other"}'] * 5
+    (tmp_path / "t.jsonl").write_text("\n".join(rows))
+    assert nbspam("train", tmp_path / "t.jsonl", "--model", "network")[0] == 0
+    names = [line.split("\t")[0] for line in nbspam("query", model)[1].splitlines()]
+
+    assert sorted(names) == ["class", "class#2", "other"]

@@ -8,7 +8,7 @@ import pytest
 from nbspam import semisupervised
 from nbspam.classifier import load
 from nbspam.counts import TF_IDF, inverse_document_frequency
-from nbspam.errors import NotTrainedError, UsageError
+from nbspam.errors import InputError, NotTrainedError, UsageError
 from nbspam.semisupervised import WEIGHTS, em_settings, train_with_unlabelled
 from nbspam.settings import PRESETS, Settings
 from nbspam.sources import Item
@@ -102,6 +102,11 @@ def test_labels_of_unlabelled_documents_play_no_part():
 def test_one_class_is_refused():
     with pytest.raises(NotTrainedError, match="of 1 class"):
         train_with_unlabelled(texts(2, 1)[:2], texts(2, 2), em_settings(TEXT, {}))
+
+
+def test_no_document_without_a_label_is_refused():
+    with pytest.raises(InputError, match="--unlabelled: nothing to read"):
+        train_with_unlabelled(texts(2, 1), [], em_settings(TEXT, {}))
 
 
 def test_bernoulli_does_not_take_tf_idf():

@@ -86,34 +86,41 @@ def command(
     starts = () if start is None else read_starts(read_json(start), f"--start {start}")
     found = cluster(items, settings, k, restarts, hard, cores(jobs), seed, starts, rounds)
     report_skipped(found.skipped, strict)
-    classes = found.classifier.classes
-    best = found.share.argmax(axis=1)
     if assignments:
-        rows = zip(best.tolist(), found.share.max(axis=1).tolist(), found.names, strict=True)
-        if as_json:
-            echo_json([{"cluster": classes[c], "share": p, "name": name} for c, p, name in rows])
-        else:
-            echo_rows((classes[c], f"{p:.4f}", name) for c, p, name in rows)
-        return
-    size = dict(zip(classes, found.share.sum(axis=0).tolist(), strict=True))
-    tokens = typical_tokens(found, number)
+        _show_assignments(found, as_json)
+    else:
+        _show_clusters(found, typical_tokens(found, number), as_json)
+
+
+def _show_assignments(found: Any, as_json: bool) -> None:
+    """Print each item's most probable cluster, and how probable it is."""
+    classes = [found.classifier.classes[c] for c in found.share.argmax(axis=1).tolist()]
+    rows = zip(classes, found.share.max(axis=1).tolist(), found.names, strict=True)
     if as_json:
-        reached = found.fit.steps[-1].log_likelihood
-        rows_json = [
-            {
-                "cluster": c,
-                "documents": size[c],
-                "tokens": [
-                    {"token": t.token, "worth": t.worth, "probability": t.probability}
-                    for t in tokens[c]
-                ],
-            }
-            for c in classes
-        ]
-        echo_json({"log_likelihood": reached, "clusters": rows_json})
+        echo_json([{"cluster": c, "share": share, "name": name} for c, share, name in rows])
+    else:
+        echo_rows((c, f"{share:.4f}", name) for c, share, name in rows)
+
+
+def _show_clusters(found: Any, tokens: dict[str, Any], as_json: bool) -> None:
+    """Print how many documents each cluster has, and what is typical of it."""
+    size = dict(zip(found.classifier.classes, found.share.sum(axis=0).tolist(), strict=True))
+    if not as_json:
+        echo_rows([("cluster", "documents", "typical tokens")])
+        echo_rows(
+            (c, f"{n:.4g}", " ".join(f"{t.token}={t.probability:.4g}" for t in tokens[c]))
+            for c, n in size.items()
+        )
         return
-    echo_rows([("cluster", "documents", "typical tokens")])
-    echo_rows(
-        (c, f"{size[c]:.4g}", " ".join(f"{t.token}={t.probability:.4g}" for t in tokens[c]))
-        for c in classes
-    )
+    rows = [
+        {
+            "cluster": c,
+            "documents": n,
+            "tokens": [
+                {"token": t.token, "worth": t.worth, "probability": t.probability}
+                for t in tokens[c]
+            ],
+        }
+        for c, n in size.items()
+    ]
+    echo_json({"log_likelihood": found.fit.steps[-1].log_likelihood, "clusters": rows})
