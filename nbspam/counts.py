@@ -15,8 +15,8 @@ from nbspam.arrays import Floats, Indices, Integers
 from nbspam.tokenizer import TokenBatch
 from nbspam.vocabulary import Vocabulary, batch_vocabulary, empty_vocabulary, join
 
-PRESENCE, COUNTS, UNIT_LENGTH = "presence", "counts", "unit-length"
-WEIGHTINGS = (PRESENCE, COUNTS, UNIT_LENGTH)
+PRESENCE, COUNTS, UNIT_LENGTH, TF_IDF = "presence", "counts", "unit-length", "tf-idf"
+WEIGHTINGS = (PRESENCE, COUNTS, UNIT_LENGTH, TF_IDF)
 # Weights that are not whole numbers are rounded to multiples of this, so that their sums
 # (below 2**23) have no rounding error and do not depend on the order of addition.
 _GRAIN = 2.0**-30
@@ -59,12 +59,13 @@ def entry_weights(counts: Indices, documents: Indices, weighting: str) -> Floats
     """Return what entries of a document-token matrix weigh, shape (nnz,).
 
     counts, documents: (nnz,), how often, and in which document.  Unit length is that of
-    the entries given: leave out first what a model does not know.
+    the entries given: leave out first what a model does not know.  tf-idf is unit length
+    here; what a token's rarity is worth is known, and put in, when all are counted.
     """
     if weighting == PRESENCE:
         return np.ones(len(counts))
     weights = counts.astype(np.float64)
-    if weighting == UNIT_LENGTH:
+    if weighting in (UNIT_LENGTH, TF_IDF):
         length = np.sqrt(np.bincount(documents, weights**2))
         weights = np.rint(weights / length[documents] / _GRAIN) * _GRAIN
     return weights
@@ -167,6 +168,12 @@ def prune(table: CountTable, min_df: int = 1, max_features: int | None = None) -
         best = np.argsort(-information, kind="stable")[:max_features]
         keep = np.sort(keep[best])
     return table if len(keep) == len(table.vocabulary) else table.take(keep)
+
+
+def inverse_document_frequency(document_frequency: Integers, n_docs: float) -> Floats:
+    """Return log(documents / documents with the token), shape (n_features,), 0 or more."""
+    ratio = n_docs / np.maximum(document_frequency, 1)
+    return np.asarray(np.log(np.maximum(ratio, 1.0)))
 
 
 def mutual_information(table: CountTable) -> Floats:

@@ -22,6 +22,7 @@ MODELS = {
     "tan": "TAN",
     "aode": "AODE",
     "a2de": "A2DE",
+    "network": "BayesianNetwork",
 }
 
 

@@ -8,7 +8,7 @@ from importlib import import_module
 import numpy as np
 
 from nbspam.arrays import Floats
-from nbspam.counts import CountTable
+from nbspam.counts import TF_IDF, CountTable, inverse_document_frequency
 from nbspam.errors import UsageError
 from nbspam.settings import Settings
 
@@ -28,9 +28,15 @@ def log_tables(table: CountTable, settings: Settings) -> tuple[Floats, Floats]:
     module = import_module(f"nbspam.models.{settings.model}")
     model_class = getattr(module, f"{settings.model.capitalize()}NB")
     prior = settings.class_prior
+    # The same factor for counts and for what is asked, so it goes into the look-up table.
+    rarity = None
+    if settings.weighting == TF_IDF:
+        n_docs = float(table.class_count.sum())
+        rarity = inverse_document_frequency(table.document_frequency, n_docs)
+    counts = table.feature_count.T
     model = model_class.from_counts(
         table.class_count,
-        table.feature_count.T,
+        counts if rarity is None else counts * rarity,
         np.array(table.classes),
         alpha=settings.alpha,
         class_prior=prior if isinstance(prior, str) else np.array(prior),
@@ -41,4 +47,8 @@ def log_tables(table: CountTable, settings: Settings) -> tuple[Floats, Floats]:
             "--alpha 0: a token stands in every message of a class, which makes a message"
             " without it impossible; give a small number, such as 1e-6"
         )
-    return tables.intercept, tables.weight
+    if rarity is None:
+        return tables.intercept, tables.weight
+    # Without smoothing, a token of every document would be 0 times infinity.
+    worth = np.where(rarity[:, None] > 0, tables.weight, 0.0)
+    return tables.intercept, worth * rarity[:, None]

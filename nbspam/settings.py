@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from nbspam.counts import COUNTS, PRESENCE, UNIT_LENGTH, WEIGHTINGS
+from nbspam.counts import COUNTS, PRESENCE, TF_IDF, UNIT_LENGTH, WEIGHTINGS
 from nbspam.errors import UsageError
 from nbspam.tokenizer import TokenSettings
 
 # Models of tokens that depend on each other, and how many tokens they look at unless told.
-FEATURES = {"spode": 1000, "tan": 1000, "aode": 1000, "a2de": 50}
+FEATURES = {"spode": 1000, "tan": 1000, "aode": 1000, "a2de": 50, "network": 100}
 MODELS = ("bernoulli", "multinomial", "complement", *FEATURES)
 READINGS = ("mail", "text", "latin1")
 
@@ -40,10 +40,16 @@ class Settings:
         ):
             if value not in allowed:
                 raise UsageError(f"{what}: {value!r} is none of {', '.join(allowed)}")
+        if self.weighting == TF_IDF and self.model == "bernoulli":
+            raise UsageError(
+                "weighting: tf-idf is for models that count, Bernoulli sees presence only;"
+                " give another model, or --weighting presence"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for the model file."""
-        values = asdict(self)
+        prior = self.class_prior
+        values = asdict(self) | {"class_prior": list(prior) if isinstance(prior, tuple) else prior}
         if not self.parameters:
             del values["parameters"]
         return values

@@ -16,10 +16,11 @@ from nbspam.models.base import logsumexp
 from nbspam.models.categorical import CategoricalNB
 from nbspam.models.gaussian import GaussianNB
 from nbspam.models.mixed import MixedNB
+from nbspam.models.network import BayesianNetwork
 from nbspam.models.spode import SPODE
 from nbspam.models.tan import TAN
 
-COLUMN_MODELS = [CategoricalNB, GaussianNB, MixedNB, SPODE, TAN, AODE, A2DE]
+COLUMN_MODELS = [CategoricalNB, GaussianNB, MixedNB, SPODE, TAN, AODE, A2DE, BayesianNetwork]
 PAIR_MODELS = [SPODE, TAN, AODE, A2DE]
 # What each is made with beside levels: parameters as they come, and away from defaults.
 OTHERS = {
@@ -34,6 +35,11 @@ OTHERS = {
     "aode support 3": (AODE, {"min_support": 3, "alpha": 0.2, "class_prior": "estimated"}),
     "a2de": (A2DE, {}),
     "a2de support 3": (A2DE, {"min_support": 3, "alpha": 0.2}),
+    "network": (BayesianNetwork, {}),
+    "network naive": (
+        BayesianNetwork,
+        {"start": "naive", "climb": False, "alpha": 0.2, "class_prior": "estimated"},
+    ),
 }
 UNSMOOTHED = {
     f"{Class.__name__} mle": (Class, {"estimate": "mle", **more})
@@ -44,6 +50,7 @@ UNSMOOTHED = {
         (TAN, {}),
         (AODE, {}),
         (A2DE, {}),
+        (BayesianNetwork, {}),
     )
 }
 every_model = pytest.mark.parametrize("name", OTHERS)
@@ -168,9 +175,9 @@ def test_permuting_columns_or_classes_permutes_the_answer_and_nothing_else(name,
     ask = questions(X, levels)
     answer = trained(name, table).predict_proba(ask)
 
-    # A tie between edges of a tree is broken by order; of mixed columns every other is a number;
-    # a SPODE's parent is named by its place.
-    if name not in ("tan", "mixed", "spode"):
+    # A tie between edges of a tree or graph is broken by order; of mixed columns every other is
+    # a number; a SPODE's parent is named by its place.
+    if name not in ("tan", "mixed", "spode", "network"):
         columns = data.draw(st.permutations(range(len(levels))))
         model = trained(name, (X[:, columns], y, levels[columns]))
         np.testing.assert_allclose(model.predict_proba(ask[:, columns]), answer, atol=1e-9)

@@ -21,6 +21,7 @@ from nbspam.models.complement import ComplementNB
 from nbspam.models.gaussian import GaussianNB
 from nbspam.models.mixed import MixedNB
 from nbspam.models.multinomial import MultinomialNB
+from nbspam.models.network import BayesianNetwork
 from nbspam.models.spode import SPODE
 from nbspam.models.tan import TAN
 
@@ -32,6 +33,7 @@ OTHERS = [
     TAN(),
     AODE(),
     A2DE(),
+    BayesianNetwork(),
     CategoricalNB(),
     BernoulliNB(alpha="auto"),
     ComplementNB(alpha="auto", norm=True),

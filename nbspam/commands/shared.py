@@ -52,7 +52,7 @@ jobs_option = click.option(
 )
 MODEL_NAMES = (
     *("bernoulli", "multinomial", "complement"),
-    *("spode", "tan", "aode", "a2de"),
+    *("spode", "tan", "aode", "a2de", "network"),
     *("categorical", "gaussian", "mixed"),
 )
 sources_argument = click.argument("sources", nargs=-1, metavar="[SOURCE]...")
@@ -108,7 +108,7 @@ training_options = options_in_order(
     ),
     click.option(
         "--weighting",
-        type=click.Choice(["presence", "counts", "unit-length"]),
+        type=click.Choice(["presence", "counts", "unit-length", "tf-idf"]),
         help="What a repeated token counts.",
     ),
     click.option("--pairs/--no-pairs", default=None, help="Pairs of neighbouring words too."),
@@ -141,6 +141,23 @@ training_options = options_in_order(
     click.option(
         "--parent", metavar="COLUMN", help="spode of a table: the column all others depend on."
     ),
+    click.option(
+        "--criterion",
+        type=click.Choice(["bic", "aic", "mdl", "likelihood"]),
+        help="network: what its graph is chosen by.  [default: bic]",
+    ),
+    click.option(
+        "--start",
+        type=click.Choice(["tree", "naive", "empty"]),
+        help="network: the graph to start from.  [default: tree]",
+    ),
+    click.option("--climb/--no-climb", default=None, help="network: change the graph from there."),
+    click.option(
+        "--max-parents",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="network: of a variable at most N.  [default: 3]",
+    ),
 )
 
 
@@ -152,6 +169,10 @@ def cores(jobs: int | None) -> int:
 
 
 _MAX_LOSS_BYTES = 1 << 20
+_FEATURE_PARAMETERS = (
+    *("estimate", "min_support"),
+    *("criterion", "start", "climb", "max_parents"),
+)
 _SOURCE_OPTIONS = ("format_", "text_column", "label_column")
 
 
@@ -187,7 +208,7 @@ def settings_for(first_is_text: bool, choices: dict[str, Any]) -> Any:
     if given.keys() & {"model", "alpha", "class_prior", "weighting"}:
         settings = replace(settings, combine=False)
     parameters: dict[str, Any] = {
-        name: given.pop(name) for name in ("estimate", "min_support") if name in given
+        name: given.pop(name) for name in _FEATURE_PARAMETERS if name in given
     }
     if given.get("model") in FEATURES:
         features = FEATURES[given["model"]]

@@ -36,7 +36,10 @@ table_options = options_in_order(
     click.option("--bins", type=click.IntRange(min=2), metavar="K", help="At most K intervals."),
 )
 _ONLY_TABLES = ("categorical", "numeric", "discretise", "bins")
-_PARAMETERS = ("estimate", "alpha", "class_prior", "min_support", "parent")
+_PARAMETERS = (
+    *("estimate", "alpha", "class_prior", "min_support", "parent"),
+    *("criterion", "start", "climb", "max_parents"),
+)
 
 
 def is_table(options: dict[str, Any]) -> bool:

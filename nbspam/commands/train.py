@@ -1,13 +1,11 @@
 """nbspam train: labelled mail to a model file."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from nbspam.commands import tables
+from nbspam.commands.learning import learn
 from nbspam.commands.shared import (
     cores,
     echo_json,
@@ -17,15 +15,12 @@ from nbspam.commands.shared import (
     json_option,
     label_options,
     model_option,
-    peek,
-    read_sources,
     report_skipped,
-    settings_for,
     sources_argument,
     strict_option,
-    today,
     training_options,
 )
+from nbspam.commands.unlabelled import show_report, train_unlabelled, unlabelled_options
 
 
 @click.command("train")
@@ -34,6 +29,7 @@ from nbspam.commands.shared import (
 @label_options
 @format_options
 @training_options
+@unlabelled_options
 @tables.table_options
 @jobs_option
 @strict_option
@@ -57,19 +53,20 @@ def command(
     nbspam train mails/
     nbspam train --spam ~/Maildir/.Junk --ham ~/Maildir
     nbspam train tickets.csv --label-column queue
+    nbspam train few/ --unlabelled ~/Maildir
     nbspam train iris.csv --target species
     """
     if tables.is_table(options):
         tables.train(sources, model_path, options, strict, as_json)
         return
     tables.without_table_options(options)
-    from nbspam.learning import learn
-
-    is_text, items = peek(read_sources(sources, options))
-    settings = settings_for(is_text, options)
-    with _progress() as progress:
-        learned = learn(items, settings, cores(jobs), progress, today())
-    report_skipped(learned.skipped, strict)
+    report = train_unlabelled(sources, options, cores(jobs))
+    if report is not None:
+        report_skipped(report.skipped, strict)
+        report.classifier.save(model_path)
+        show_report(report, model_path, as_json)
+        return
+    learned = learn(sources, options, cores(jobs), strict)
     learned.classifier.save(model_path)
     table = learned.classifier.table
     n_docs = {c: int(n) for c, n in zip(table.classes, table.class_count, strict=True)}
@@ -88,15 +85,3 @@ def command(
             (f"learned {len(table.vocabulary):,} tokens; model in {model_path}",),
         ]
     )
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int], None] | None]:
-    """Yield a function that shows a running count, if somebody is there to see it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("reading") as status:
-        yield lambda n: status.update(f"{n:,} messages read")
