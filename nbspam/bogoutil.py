@@ -66,7 +66,9 @@ def dump_lines(classifier: Classifier) -> Iterator[bytes]:
         )
     whole = np.asarray(table.feature_count) == np.rint(table.feature_count)
     if not whole.all():
-        raise UsageError("--format bogoutil: counts are not whole numbers; leave it out")
+        raise UsageError(
+            "--format bogoutil: counts are weights, not numbers of messages; leave it out"
+        )
     assert memory is not None
     ham, spam = table.class_count.tolist()
     last = int(memory.last_seen.max(initial=0))
@@ -119,6 +121,8 @@ def load_lines(lines: Iterable[bytes], name: str) -> Classifier:
     if total is None or not found:
         what = "token" if total else _TOTAL.decode()
         raise InputError(f"{name}: no line of {what}; give the whole word list")
+    if not all(total):
+        raise InputError(f"{name}: no {'spam' if total[0] else 'ham'}; a model needs both")
     return _classifier(total, found)
 
 
@@ -134,7 +138,7 @@ def _parsed(line: bytes) -> tuple[bytes, Counts, int]:
 def _day(number: int) -> int:
     try:
         found = date(number // 10_000, number // 100 % 100, number % 100)
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0  # word lists need not keep days
     return min(max(found.toordinal() - _EPOCH, 0), (1 << 16) - 1)
 

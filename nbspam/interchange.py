@@ -160,6 +160,8 @@ class _Loader:
             raise ValueError("classes are not sorted")
         self.class_number = {name: k for k, name in enumerate(self.classes)}
         self.class_count = [_number(n) for n in header["classes"].values()]
+        if not all(self.class_count):
+            raise ValueError("a class without messages")
         self.decayed = 0 if header["decayed"] is None else _day(header["decayed"])
         self.bits = _whole(header["sample_bits"], 63)
         self.texts: list[bytes] = []

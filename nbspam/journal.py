@@ -8,10 +8,10 @@ off by the next writer.  A journal that belongs to another model is no journal.
 Secret: the bytes of the journal, and how a reader gets model and journal of one moment.
 """
 
+import contextlib
 import os
 import struct
 import zlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ from nbspam.modelfile import (
 MAGIC = b"nbspam journal\0\0"
 FORMAT = 1
 _HEADER = struct.Struct("<16sIQII")  # magic, format, length and checksum of the model, crc
-_FRAME = struct.Struct("<II")  # bytes of the record behind it, crc
+_WORD = struct.Struct("<I")  # before a record its bytes, behind it its checksum
 # Digest, day, bytes of two names, tokens, counts (none: all are 1), new tokens.
 _CHANGE = struct.Struct("<QHiiIII")
 _NO_NAME = -1
@@ -61,9 +61,8 @@ class Journal(NamedTuple):
     changes: list[Change]
     end: int  # bytes of the file that are whole; behind them stands what a crash left
     size: int  # bytes of the file
-    owner: (
-        Identity | None
-    )  # the model it belongs to; None: there is none, or no more than its beginning
+    owner: Identity | None  # the model it belongs to; None: there is none, or its mere beginning
+    mark: bytes = b""  # the checksum of the last change
 
 
 NO_JOURNAL = Journal([], 0, 0, None)
@@ -79,8 +78,8 @@ def journal_path(path: str) -> str:
 
 
 def _header(owner: Identity) -> bytes:
-    head = _HEADER.pack(MAGIC, FORMAT, *owner, 0)[:-4]
-    return head + struct.pack("<I", zlib.crc32(head))
+    head = _HEADER.pack(MAGIC, FORMAT, *owner, 0)[: -_WORD.size]
+    return head + _WORD.pack(zlib.crc32(head))
 
 
 def _encode(change: Change) -> bytes:
@@ -110,7 +109,7 @@ def _encode(change: Change) -> bytes:
             change.blob.tobytes(),
         )
     )
-    return _FRAME.pack(len(body), zlib.crc32(body)) + body
+    return _WORD.pack(len(body)) + body + _WORD.pack(zlib.crc32(body))
 
 
 def _decode(body: bytes) -> Change:
@@ -150,31 +149,35 @@ def parse(data: bytes) -> tuple[list[Change], int]:
     """Return the changes that bytes behind the header hold, and where the last whole one ends."""
     changes = []
     end = 0
-    while end + _FRAME.size <= len(data):
-        size, crc = _FRAME.unpack_from(data, end)
-        body = data[end + _FRAME.size : end + _FRAME.size + size]
-        if len(body) != size or zlib.crc32(body) != crc:
+    while end + _WORD.size <= len(data):
+        start = end + _WORD.size
+        stop = start + _WORD.unpack_from(data, end)[0]
+        body = data[start:stop]
+        if data[stop : stop + _WORD.size] != _WORD.pack(zlib.crc32(body)):
             break
         try:
             changes.append(_decode(body))
         except (struct.error, ValueError):
             break
-        end += _FRAME.size + size
+        end = stop + _WORD.size
     return changes, end
 
 
 # ---- files ----
 
 
-def read_journal(path: str, start: int = 0) -> Journal:
-    """Return what the journal of a model holds from byte `start` on, whosever it is."""
+def read_journal(path: str, start: int = 0, mark: bytes = b"") -> Journal:
+    """Return what the journal of a model holds from byte `start` on, whosever it is.
+
+    mark: what must stand before that byte, or else the journal is another one.
+    """
     try:
         with open(journal_path(path), "rb") as file:
             owner = owner_of(file.read(_HEADER.size))
             if owner is None or owner == NOBODY:
-                return Journal([], 0, os.fstat(file.fileno()).st_size, owner)
+                return NO_JOURNAL._replace(size=os.fstat(file.fileno()).st_size, owner=owner)
             start = max(start, _HEADER.size)
-            file.seek(start)
+            file.seek(start - len(mark))
             data = file.read()
     except FileNotFoundError:
         return NO_JOURNAL
@@ -183,8 +186,12 @@ def read_journal(path: str, start: int = 0) -> Journal:
             f"{journal_path(path)}: cannot read the model's journal: {error.strerror};"
             " make it readable, or move it away to go without what it holds"
         ) from error
-    changes, end = parse(data)
-    return Journal(changes, start + end, start + len(data), owner)
+    if not data.startswith(mark):
+        return NO_JOURNAL
+    new = data[len(mark) :]
+    changes, end = parse(new)
+    mark = new[end - _WORD.size : end] if changes else mark
+    return Journal(changes, start + end, start + len(new), owner, mark)
 
 
 def read_model(path: str) -> tuple[Snapshot, Journal]:
@@ -198,12 +205,12 @@ def read_model(path: str) -> tuple[Snapshot, Journal]:
         journal = read_journal(path)
         if stamp_of(path) == snapshot.stamp:
             if journal.owner != snapshot.identity:
-                journal = journal._replace(changes=[], end=0)
+                journal = journal._replace(changes=[], end=0, mark=b"")
             return snapshot, journal
 
 
-def append(path: str, owner: Identity, changes: Iterable[Change], end: int) -> int:
-    """Put changes behind byte `end` of a journal, on disk; return the new end.
+def append(path: str, owner: Identity, changes: list[Change], end: int) -> Journal:
+    """Put changes behind byte `end` of a journal, on disk; return them and the new end.
 
     For the one who holds the model's lock.  If it fails, with OSError, nothing was added.
     """
@@ -226,7 +233,8 @@ def append(path: str, owner: Identity, changes: Iterable[Change], end: int) -> i
         os.close(descriptor)
     if not end:
         sync_folder(os.path.dirname(name))
-    return end + len(data)
+    end += len(data)
+    return Journal(changes, end, end, owner, data[-_WORD.size :])
 
 
 def _write_at(descriptor: int, data: bytes, at: int) -> None:
@@ -244,11 +252,9 @@ def write_model(path: str, state: State) -> None:
 
 def remove_journal(path: str) -> None:
     """Take a model's journal away: the model holds all of it, or is another."""
-    try:
+    with contextlib.suppress(OSError):  # then it stays, as one of another model
         os.unlink(journal_path(path))
-    except FileNotFoundError:
-        return
-    sync_folder(os.path.dirname(journal_path(path)))
+        sync_folder(os.path.dirname(journal_path(path)))
 
 
 def set_journal_aside(path: str, owner: Identity) -> str:

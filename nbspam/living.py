@@ -7,6 +7,7 @@ model that would have been trained on the same messages at once.
 Secret: what a change is, and when the model's file is written anew.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -21,6 +22,7 @@ from nbspam.compaction import compacted, memory_of, message_at_hand
 from nbspam.digests import Copies
 from nbspam.errors import ModelFileError, NbspamError, NotTrainedError
 from nbspam.journal import (
+    NOBODY,
     Change,
     Journal,
     append,
@@ -97,7 +99,10 @@ class _Reading(NamedTuple):
 
 
 class Living:
-    """A model file and its journal, held by one process beside others that use them."""
+    """A model file and its journal, held by one process beside others that use them.
+
+    Not for two threads at once.
+    """
 
     _current: Classifier | None
 
@@ -131,16 +136,17 @@ class Living:
     ) -> Outcome:
         """Learn labelled items; see `learn`."""
         if policy == "everything":
-            return self._change(items, day, jobs)
-        outcome = Outcome()
+            return self._change(items, day, jobs, Copies())
+        outcome, copies = Outcome(), Copies()
         for item in items:
             needed = item.label is None or self._needs(item, policy)
-            outcome += self._change([item], day, 1) if needed else Outcome(passed=1)
+            outcome += self._change([item], day, 1, copies) if needed else Outcome(passed=1)
         return outcome
 
     def unlearn(self, items: Iterable[Item], *, day: int, jobs: int = 1) -> Outcome:
         """Take messages out of the model; see `unlearn`."""
-        return self._change((replace(item, label="") for item in items), day, jobs, to_none=True)
+        items = (replace(item, label="") for item in items)
+        return self._change(items, day, jobs, Copies(), to_none=True)
 
     # ---- what to change ----
 
@@ -158,16 +164,18 @@ class Living:
         return bool(truth < (probability.max() if policy == "error" else 0.5 + MARGIN))
 
     def _change(
-        self, items: Iterable[Item], day: int, jobs: int, to_none: bool = False
+        self, items: Iterable[Item], day: int, jobs: int, copies: Copies, to_none: bool = False
     ) -> Outcome:
         outcome = Outcome()
-        work, copies = partial(_read_chunk, self.settings), Copies()
+        work = partial(_read_chunk, self.settings)
         for readings, skipped in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
             readings = [r._replace(digest=copies.numbered(r.digest)) for r in readings]
             outcome += self._commit(readings, day, to_none) + Outcome(skipped=tuple(skipped))
             if self._pays(_BULK):
                 outcome += self._compact()
-        return outcome + self._compact() if self._pays() else outcome
+        if self._pays():
+            outcome += self._compact()
+        return outcome
 
     def _commit(self, readings: Sequence[_Reading], day: int, to_none: bool) -> Outcome:
         """Decide and write the changes that messages make; on return they are on disk."""
@@ -239,18 +247,12 @@ class Living:
 
     def _check_classes(self, changes: Sequence[Change]) -> None:
         """Raise NotTrainedError if fewer than two classes would be left."""
-        counts = dict(zip(self._base.classes, self._base.table.class_count.tolist(), strict=True))
-        for change in [*self._changes, *changes]:
-            for name, n in ((change.before, -1), (change.after, 1)):
-                if name is not None:
-                    counts[name] = counts.get(name, 0) + n
-        left = sorted(name for name, n in counts.items() if n > 0)
+        left = _classes_of(self._class_count + _class_counts(changes))
         if len(left) < 2:
             raise NotTrainedError(
                 f"{self.path}: only the class {', '.join(left) or 'none'} would be left, and a"
                 " classifier needs two; train a new model instead"
             )
-        self._has_new_classes = tuple(left) != self._base.classes
 
     # ---- the files ----
 
@@ -264,14 +266,16 @@ class Living:
         self._identity, self._stamp = snapshot.identity, snapshot.stamp
         self._changes: list[Change] = []
         self._known: dict[int, Change] = {}
-        self._has_new_classes = False
+        classes, counts = self._base.classes, self._base.table.class_count.tolist()
+        self._class_count = Counter(dict(zip(classes, counts, strict=True)))
         self._current = None
         self._take_in(journal)
 
     def _take_in(self, journal: Journal) -> None:
         """Note what a journal holds beyond what was known."""
-        self._end = journal.end
+        self._end, self._mark = journal.end, journal.mark
         if journal.changes:
+            self._class_count.update(_class_counts(journal.changes))
             self._changes += journal.changes
             self._known.update((change.digest, change) for change in journal.changes)
             self._current = None
@@ -279,7 +283,7 @@ class Living:
     def _refresh(self) -> None:
         """Take in what others have learned since."""
         if stamp_of(self.path) == self._stamp:
-            journal = read_journal(self.path, self._end)
+            journal = read_journal(self.path, self._end, self._mark)
             if journal.owner == self._identity and journal.size >= self._end:
                 self._take_in(journal)
                 return
@@ -291,10 +295,9 @@ class Living:
         """Put changes on disk; if there is another model's journal, out of its way first."""
         outcome = Outcome() if self._end else self._clear_away()
         try:
-            end = append(self.path, self._identity, changes, self._end)
+            self._take_in(append(self.path, self._identity, changes, self._end))
         except OSError as error:
             raise unwritable(self.path, error) from error
-        self._take_in(Journal(changes, end, end, self._identity))
         return outcome
 
     def _clear_away(self) -> Outcome:
@@ -303,10 +306,11 @@ class Living:
         if journal.owner is None:
             return Outcome()
         last = {change.digest: change.after for change in journal.changes}
+        is_known = all(self._label(digest) == after for digest, after in last.items())
+        if is_known and journal.owner != NOBODY:
+            remove_journal(self.path)  # all of it is in the model: a crash left it behind
+            return Outcome()
         try:
-            if last and all(self._label(digest) == after for digest, after in last.items()):
-                remove_journal(self.path)  # all of it is in the model: a crash left it behind
-                return Outcome()
             aside = set_journal_aside(self.path, journal.owner)
         except OSError as error:
             raise unwritable(self.path, error) from error
@@ -316,7 +320,7 @@ class Living:
     def _pays(self, times: int = 1) -> bool:
         """Return whether to write the model's file anew."""
         limit = min(max(self._identity.length // _SHARE, MIN_JOURNAL), MAX_JOURNAL)
-        return self._has_new_classes or self._end > times * limit
+        return self._end > times * limit or _classes_of(self._class_count) != self._base.classes
 
     def _compact(self) -> Outcome:
         """Write a model file that holds the journal's changes, and take the journal away.
@@ -332,6 +336,20 @@ class Living:
         except NbspamError as error:
             return Outcome(notes=(f"the journal is kept as it is: {error}",))
         return Outcome()
+
+
+def _class_counts(changes: Iterable[Change]) -> Counter[str]:
+    """Return how many messages more each class has by some changes."""
+    counts: Counter[str] = Counter()
+    for change in changes:
+        for name, n in ((change.before, -1), (change.after, 1)):
+            if name is not None:
+                counts[name] += n
+    return counts
+
+
+def _classes_of(counts: Counter[str]) -> tuple[str, ...]:
+    return tuple(sorted(name for name, n in counts.items() if n > 0))
 
 
 def _read_chunk(settings: Settings, items: list[Item]) -> tuple[list[_Reading], list[Skipped]]:

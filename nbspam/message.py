@@ -44,6 +44,8 @@ _UUENCODED = re.compile(
     re.MULTILINE,
 )
 _ENVELOPE = re.compile(rb"\A(?:>?From .*\n)*+\n*+")
+# What a subject says, the body might say: its words count as both.  E-038.
+_SUBJECT = re.compile(rb"\n(?i:subject)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)")
 _HTML = re.compile(rb"\s*+<(?:html|!doctype html)", re.IGNORECASE)
 _META_CHARSET = re.compile(rb"<meta[^<>]{1,200}?charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
 _META_REACH = 1024  # bytes in which HTML must say its charset
@@ -161,6 +163,8 @@ class _Reader:
         if not is_plain(block):
             text = decode_head(block, _charset(parameters(content.get(b"type", b""))))
         self.fields.append(Field(kind, text))
+        if kind == HEAD and (subject := _SUBJECT.search(text)):
+            self.fields.append(Field("body", subject[1]))
         self.read_body(body, content, part)
 
     def read_body(self, body: bytes, content: dict[bytes, bytes], part: _Part) -> None:

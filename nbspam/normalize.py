@@ -2,7 +2,8 @@
 
 NFKC and case folding; invisible characters dropped; look-alikes from other alphabets
 inside Latin words made Latin; runs of Chinese, Japanese and Thai cut into pairs of
-characters, since they have no spaces; everything that is no letter, mark or digit a space.
+characters, since they have no spaces; everything that is no letter, mark, digit or sign of
+money a space.
 
 Secret: what two spellings must share to be the same token.
 """
@@ -41,7 +42,7 @@ _FULLWIDTH = re.compile("[\uff21-\uff3a\uff41-\uff5a]{2}")
 _ADJACENT = re.compile("[a-z\xdf-\u024f]\\d*+[\u0370-\u052f]|[\u0370-\u052f]\\d*+[a-z\xdf-\u024f]")
 # The commonest of what is neither letter nor mark nor digit; the rest is asked one by one.
 SYMBOLS = (
-    "[\x80-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf\xd7\xf7\u2010-\u2064\u20a0-\u20c0\u2190-\u245f"
+    "[\x80-\xa1\xa6-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf\xd7\xf7\u2010-\u2064\u2190-\u245f"
     "\u2500-\u2775\u2794-\u2bff\u3000-\u3004\u3008-\u3020\ufffd]"
 )
 _SYMBOLS = re.compile(f"{SYMBOLS}++")
@@ -94,7 +95,7 @@ def _normal_form(original: str) -> tuple[str, tuple[str, ...]]:
         latin = _mixed().sub(_to_latin, folded)
         if latin != folded:
             facts.append("homoglyph")
-    words = _NO_WORD.sub(_only_marks, _SYMBOLS.sub(" ", latin))
+    words = _NO_WORD.sub(_marks_and_prices, _SYMBOLS.sub(" ", latin))
     return _SPACELESS.sub(_to_pairs, words), tuple(sorted(facts))
 
 
@@ -108,9 +109,10 @@ def _few_marks(match: re.Match[str]) -> str:
     return "".join(kept)
 
 
-def _only_marks(match: re.Match[str]) -> str:
-    """Return a run of marks and symbols with spaces for the symbols."""
-    return "".join([c if unicodedata.category(c)[0] == "M" else " " for c in match.group()])
+def _marks_and_prices(match: re.Match[str]) -> str:
+    """Return a run of marks and symbols with spaces for symbols, but for those of money."""
+    kept = ("Mn", "Mc", "Me", "Sc")
+    return "".join([c if unicodedata.category(c) in kept else " " for c in match.group()])
 
 
 def _to_latin(match: Any) -> str:

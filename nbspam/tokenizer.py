@@ -10,7 +10,7 @@ Secret: how tokens are found, hashed and counted without ever being Python objec
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -146,7 +146,7 @@ def _mix(value: int, factor: int) -> int:
     return value ^ value >> 32
 
 
-@cache
+@lru_cache(maxsize=64)
 def _salt(origin: str) -> int:
     """Return what an origin adds to its tokens' hashes; the body adds nothing."""
     return 0 if origin == BODY else _reference_hash(1, origin.encode())

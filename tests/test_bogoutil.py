@@ -10,6 +10,7 @@ from nbspam.living import Living
 from nbspam.sources import Item
 from nbspam.textmodel import load_file
 
+LABELS = ("ham", "spam")
 LIST = b"""\
 subj:free 10 0 20261121
 Viagra 5 0 20261120
@@ -69,8 +70,12 @@ def test_days_and_numbers_of_messages_come_along():
 
 
 @pytest.mark.parametrize("options", [(), ("--pairs",)])
-def test_what_was_dumped_and_loaded_is_dumped_the_same(nbspam, model, mails, options):
-    nbspam("train", mails, *options)
+def test_what_was_dumped_and_loaded_is_dumped_the_same(nbspam, model, mails, tmp_path, options):
+    for label in LABELS:
+        (tmp_path / label).mkdir()
+        for path in sorted((mails / label).iterdir())[::10]:
+            (tmp_path / label / path.name).symlink_to(path)
+    nbspam("train", "--ham", tmp_path / "ham", "--spam", tmp_path / "spam", *options)
     lines = list(dump_lines(model_of(model)))
 
     again = load_lines(lines, "x")
@@ -99,6 +104,8 @@ def test_a_loaded_model_classifies_and_learns_on(nbspam, trained, tmp_path):
         (b" 1 2 0\n", "line 1: not `token"),
         (b"free 1 2 0\n", "no line of .MSG_COUNT"),
         (b".MSG_COUNT 1 1 0\n", "no line of token"),
+        (b".MSG_COUNT 1 0 0\na 1 0 0\n", "no ham; a model needs both"),
+        (b".MSG_COUNT 0 1 0\na 0 1 0\n", "no spam; a model needs both"),
         (b".MSG_COUNT 1 1 0\n:: 1 1 0\n", "no line of token"),
     ],
 )
@@ -110,6 +117,16 @@ def test_text_that_is_no_word_list_is_refused(tmp_path, text, complaint):
     assert complaint in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("written", "day"),
+    [(b"0", 0), (b"19700102", 1), (b"18000101", 0), (b"99991231", 65_535), (b"9" * 40, 0)],
+)
+def test_days_beyond_ours_are_none_or_the_last(written, day):
+    classifier = load_lines([b".MSG_COUNT 1 1 0\n", b"a 0 0 " + written + b"\n"], "x")
+
+    assert classifier.memory.last_seen.tolist() == [day]
+
+
 def test_bytes_that_are_no_text_are_no_obstacle():
     found = counts(load_lines([b".MSG_COUNT 2 2 0\n", b"gr\xfc\xdfe 1 0 99999999\n"], "x"))
 
@@ -119,7 +136,7 @@ def test_bytes_that_are_no_text_are_no_obstacle():
 def test_only_ham_and_spam_in_whole_numbers_can_be_dumped(nbspam, tmp_path, folder, model):
     nbspam("train", folder, "--weighting", "unit-length")
     status, _, err = nbspam("dump", "--format", "bogoutil")
-    assert (status, "not whole numbers" in err) == (2, True)
+    assert (status, "counts are weights" in err) == (2, True)
 
     (folder / "ham").rename(folder / "work")
     nbspam("train", folder)
@@ -137,7 +154,6 @@ def test_every_origin_of_the_embedded_mail_comes_back(nbspam, model, mails):
     assert origins <= set(_OURS) | set(_THEIRS)
 
 
-LABELS = ("ham", "spam")
 bogofilter = pytest.mark.skipif(
     shutil.which("bogofilter") is None or shutil.which("bogoutil") is None,
     reason="bogofilter is not installed",

@@ -45,6 +45,19 @@ def test_on_any_failure_the_message_passes_unchanged(nbspam, trained, arguments,
     assert nbspam("filter", *arguments, "--tempfail", stdin=SPAM)[:2] == (75, text)
 
 
+def test_a_broken_installation_lets_mail_pass(trained):
+    script = (
+        "import sys\nsys.modules['numpy'] = None\n"
+        "from nbspam.cli import exit_status\nsys.exit(exit_status(['filter', '--tempfail']))\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, input=SPAM, capture_output=True, check=False)
+
+    assert (done.returncode, done.stdout) == (75, SPAM)
+    assert b"numpy" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
 def test_a_damaged_model_lets_mail_pass(trained):
     data = bytearray(trained.read_bytes())
     data[len(data) // 2] ^= 1

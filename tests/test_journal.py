@@ -75,7 +75,7 @@ def test_what_is_appended_is_read(tmp_path_factory, written):
     path = str(tmp_path_factory.mktemp("j") / "m")
     end = 0
     for batch in written:
-        end = append(path, OWNER, batch, end)
+        end = append(path, OWNER, batch, end).end
     found = read_journal(path)
 
     assert [plain(c) for c in found.changes] == [plain(c) for batch in written for c in batch]
@@ -183,6 +183,29 @@ def test_a_living_model_takes_in_what_others_learn_and_write(model):
     os.unlink(journal_path(model))  # somebody took it away: what it held is gone
     assert held.learn([item(2)], day=1).learned == 1
     assert load(model).table.n_docs == 6
+
+
+def test_what_was_seen_and_then_taken_back_is_seen_to_be_gone(model):
+    """A record can be read before its writer learns that the disk did not take it."""
+    learn(model, [item(1)], day=1)
+    before = Path(journal_path(model)).read_bytes()
+    learn(model, [item(2)], day=1)
+    held = Living(model)
+    Path(journal_path(model)).write_bytes(before)
+    learn(model, [item(n) for n in range(3, 9)], day=1)  # longer than what was taken back
+
+    assert held.classifier().table.n_docs == 4 + 7
+    assert held.learn([item(2)], day=1).learned == 1
+    assert load(model).table.n_docs == 4 + 8
+
+
+def test_a_journal_with_nothing_in_it_goes_with_its_model(model, tmp_path):
+    learn(model, [item(1)], day=1)
+    Living(model).whole().save(str(tmp_path / "new"))
+    whole = Path(journal_path(model)).read_bytes()
+    Path(journal_path(str(tmp_path / "new"))).write_bytes(whole[:40])
+
+    assert learn(str(tmp_path / "new"), [item(2)], day=1).notes == ()
 
 
 def test_the_journal_is_taken_in_when_it_has_grown(model, monkeypatch):

@@ -68,8 +68,10 @@ class Home:
         rules = self.path / f"{name}.rules"
         rules.write_text("".join(start) + text)
         rules.chmod(0o600)
+        # As a filter of mail, procmail leaves the system's mailbox alone.
+        command = [name, "-m", str(rules)] if name == "procmail" else [name, str(rules)]
         return subprocess.run(
-            [name, str(rules)],
+            command,
             input=message,
             env=self.environment,
             cwd=self.path,

@@ -42,7 +42,10 @@ LATER = [
 
 def found(message: Message, origin: str) -> str:
     """Return all text of one origin."""
-    texts = [text for place, text in by_header(message.fields) if place == origin]
+    fields = list(by_header(message.fields))
+    texts = [text for place, text in fields if place == origin]
+    if origin == "body" and (subjects := [text for place, text in fields if place == "subject"]):
+        texts.remove(subjects[0])  # its words are the body's too
     # Of these fields the lines mean something.
     as_it_is = origin in ("body", "url", "hidden", "alt")
     return "\n".join((text if as_it_is else unfold(text)).decode() for text in texts)
@@ -201,6 +204,14 @@ def test_a_subject_as_it_is_has_the_charset_of_the_body():
 def test_a_subject_in_utf8_is_so_whatever_the_body_is():
     data = "Subject: Grüße\nContent-Type: text/plain; charset=iso-8859-1\n\nhi".encode()
     assert found(parse_message(data), "subject") == "Grüße"
+
+
+def test_the_words_of_a_subject_are_the_bodys_too():
+    message = parse_message(b"Subject: =?utf-8?q?cheap_pills?=\n now\n\nbuy")
+    assert [text.split() for place, text in message.fields if place == "body"] == [
+        [b"cheap", b"pills", b"now"],
+        [b"buy"],
+    ]
 
 
 # --- the shape of mail --------------------------------------------------------------------
