@@ -251,8 +251,8 @@ def classifier_of(path: str, state: State) -> Classifier:
     """Return the classifier of tokens that a model file's state means; raises NbspamError."""
     if (kind := state.get("kind", TOKENS)) != TOKENS:
         raise UsageError(
-            f"{path}: a model of {kind}, which is trained, asked and judged, but does not"
-            " learn on or filter; train one of mail or text without --target and --model"
+            f"{path}: a model of kind {kind}, which this command does not know; use train,"
+            " classify, predict, explain, eval, info or doctor"
         )
     try:
         return _from_state(state)

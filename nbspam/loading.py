@@ -6,13 +6,12 @@ Secret: how a file says what kind of model it holds.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from nbspam.classifier import TOKENS, classifier_of, with_changes
+from nbspam.classifier import TOKENS, Classifier, classifier_of, with_changes
 from nbspam.errors import ModelFileError
 from nbspam.journal import read_model
 from nbspam.modelfile import State
 
 if TYPE_CHECKING:
-    from nbspam.classifier import Classifier
     from nbspam.featureclassifier import FeatureClassifier
     from nbspam.tableclassifier import TableClassifier
 
@@ -26,19 +25,19 @@ _KINDS = {
 
 
 def load(path: str) -> "AnyClassifier":
-    """Return the classifier a model file and its journal hold, whatever its kind.
-
-    Raises ModelFileError.
-    """
+    """Return the classifier a model file and its journal hold; raises ModelFileError."""
     snapshot, journal = read_model(path)
-    if snapshot.state.get("kind", TOKENS) == TOKENS:
-        return with_changes(classifier_of(path, snapshot.state), journal.changes)
-    return other_classifier_of(path, snapshot.state)
+    classifier = any_classifier_of(path, snapshot.state)
+    if isinstance(classifier, Classifier):
+        return with_changes(classifier, journal.changes)
+    return classifier
 
 
-def other_classifier_of(path: str, state: State) -> "FeatureClassifier | TableClassifier":
-    """Return the classifier that a file's state means, where it is not one of tokens."""
-    kind = state["kind"]
+def any_classifier_of(path: str, state: State) -> "AnyClassifier":
+    """Return the classifier that a model file's state means; raises ModelFileError."""
+    kind = state.get("kind", TOKENS)
+    if kind == TOKENS:
+        return classifier_of(path, state)
     if kind not in _KINDS:
         raise ModelFileError(f"{path}: a model of kind {kind!r}; upgrade nbspam")
     classifier: FeatureClassifier | TableClassifier = import_module(_KINDS[kind]).from_state(

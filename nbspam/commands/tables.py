@@ -35,6 +35,7 @@ table_options = options_in_order(
     ),
     click.option("--bins", type=click.IntRange(min=2), metavar="K", help="At most K intervals."),
 )
+_READING = ("format_", "text_column", "label_column", "spam", "ham", "label")
 _ONLY_TABLES = ("categorical", "numeric", "discretise", "bins")
 _PARAMETERS = (
     *("estimate", "alpha", "class_prior", "min_support", "parent"),
@@ -83,8 +84,8 @@ def table_records(
     """
     from nbspam.records import read_records
 
-    form = options.pop("format_")
-    for name in ("text_column", "label_column", "spam", "ham", "label"):
+    form = options.pop(_READING[0])
+    for name in _READING[1:]:
         if options.pop(name, None):
             option = name.replace("_", "-")
             raise UsageError(f"--{option}: for mail and text; a table's class is its --target")
@@ -113,6 +114,15 @@ def _telling_unseen(records: Iterator[Any], schema: Any, most: int = 5) -> Itera
 
 def read_training(sources: tuple[str, ...], options: dict[str, Any], strict: bool) -> Any:
     """Return (TableData, TableSettings) of the sources, having said what was wrong with them."""
+    data, settings = _read_table(sources, options)
+    for note in data.notes:
+        warn(note)
+    report_skipped(data.skipped, strict)
+    return data, settings
+
+
+def _read_table(sources: tuple[str, ...], options: dict[str, Any]) -> Any:
+    """Return (TableData, TableSettings) of the sources; raises UsageError."""
     from nbspam.tabletraining import read_table
 
     settings = _settings(options)
@@ -121,11 +131,7 @@ def read_training(sources: tuple[str, ...], options: dict[str, Any], strict: boo
     if unused:
         option = unused[0].replace("_", "-")
         raise UsageError(f"--{option}: for mail and text; leave it out with --target")
-    data = read_table(records, settings)
-    for note in data.notes:
-        warn(note)
-    report_skipped(data.skipped, strict)
-    return data, settings
+    return read_table(records, settings), settings
 
 
 def _settings(options: dict[str, Any]) -> Any:
@@ -212,6 +218,22 @@ def trial(
     classifier = train_table(data.table, settings)
     records = table_records((str(test_source),), form, classifier.schema)
     return validation.judge_classifier(classifier, records)
+
+
+def trials(
+    sources: tuple[str, ...], chosen: list[dict[str, Any]], strict: bool, cv: int, seed: int
+) -> list[Any]:
+    """Return the answers to the same rows of several ways of training, in the same folds.
+
+    chosen: options; how to read, and the class, are those of the first.
+    """
+    from nbspam.validation import table_trial
+
+    first, *others = chosen
+    same = {name: first[name] for name in (*_READING, "target")}
+    read = [read_training(sources, first, strict)]
+    read += [_read_table(sources, {**each, **same}) for each in others]
+    return [table_trial(data.table, settings, cv, seed) for data, settings in read]
 
 
 def info(classifier: Any, model_path: str, n_bytes: int, as_json: bool) -> None:
