@@ -53,7 +53,9 @@ def read_table(records: Iterable[Record], settings: TableSettings) -> TableData:
     schema, empty = detect(rows, settings.target, settings.categorical, settings.numeric)
     notes = [f"column {name!r} is empty: left out" for name in empty]
     table, skipped = _labelled(rows, schema)
-    return TableData(table, skipped, (*notes, *_constant_in_a_class(table)))
+    if chosen_model(schema, settings) in NUMERIC_MODELS:
+        notes += _constant_in_a_class(table)
+    return TableData(table, skipped, tuple(notes))
 
 
 def _labelled(records: Sequence[Record], schema: Schema) -> tuple[Table, tuple[Skipped, ...]]:

@@ -352,7 +352,7 @@ def test_models_spread_one_over_all_rows_and_classes(table):
 
 
 @pytest.mark.parametrize("Class", [TAN, AODE, SPODE])
-def test_a_tree_over_one_column_and_independent_columns_is_naive_bayes(Class):
+def test_where_nothing_depends_every_model_is_naive_bayes(Class):
     # Every combination of two columns equally often in each class: nothing depends.
     rows = np.array(list(product(range(3), range(2))) * 4, float)
     y = np.repeat([0, 1], 12)

@@ -23,7 +23,7 @@ from nbspam.models.spode import SPODE
 from nbspam.models.tan import TAN, class_information, conditional_information, spanning_tree
 from test_column_laws import COLUMN_MODELS, PAIR_MODELS, tables
 
-some = settings(max_examples=15, deadline=None)
+some = settings(max_examples=8, deadline=None)
 
 
 def textbook(name):
@@ -276,7 +276,7 @@ def tan(X, y, levels, row, label, parents):
 @some
 def test_models_are_their_definitions_over_all_rows(table):
     X, y, levels = table
-    asked = np.array(list(product(*([*range(n), np.nan] for n in levels))))[:60]
+    asked = np.array(list(product(*([*range(n), np.nan] for n in levels))))[:25]
     tree = TAN(levels=levels).partial_fit(X, y, classes=[0, 1, 2])
     models = {
         naive: CategoricalNB(levels=levels),
@@ -326,6 +326,18 @@ def test_the_parent_is_the_one_with_fewest_errors_when_rows_are_left_out(seed):
 
     assert SPODE(levels=[3] * 4).fit(X, y).parent_ == figures.index(min(figures))
     assert SPODE().fit(X > 0, y).parent_ in range(4)
+
+
+def test_the_parent_stays_when_a_model_learns_on_and_not_when_it_starts_anew():
+    y = np.array([0, 1] * 10)
+    by_first, by_second = np.column_stack([y, y * 0]), np.column_stack([y * 0, y])
+    model = SPODE(alpha=0.1).partial_fit(by_second, y)
+    assert model.parent_ == model.partial_fit(by_first, y).parent_
+    assert SPODE(parent=1).fit(by_first, y).parent_ == 1
+    noise = np.random.default_rng(0).integers(0, 2, (20, 2))
+    xor = (noise.sum(axis=1) + y) % 2
+    X = np.column_stack([noise[:, 0], xor, noise[:, 1]])
+    assert model.fit(X, y).parent_ == SPODE(alpha=0.1).fit(X, y).parent_
 
 
 @given(table=tables())

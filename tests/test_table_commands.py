@@ -214,6 +214,7 @@ def test_a_cell_that_is_no_number_skips_its_row(nbspam, model, tmp_path):
         (NUMBERS, ["--target", "y", "--model", "tan", "--min-support", "2"], 2, ["--min-supp"]),
         (NUMBERS, ["--target", "y", "--model", "spode", "--parent", "q"], 2, ["no such column"]),
         (NUMBERS, ["--target", "y", "--alpha", "auto"], 2, ["--alpha auto"]),
+        (NUMBERS, ["--target", "y", "--model", "tan", "--bins", "3"], 2, ["--bins", "mdl"]),
         ("x,y\nr,a\nb,b\n", ["--target=y", "--estimate=map", "--alpha=.5"], 2, ["mode", "alpha"]),
         (NUMBERS, ["--target", "y", "--preset", "mail"], 2, ["--preset", "for mail and text"]),
         (NUMBERS, ["--target", "y", "--label-column", "y"], 2, ["--label-column"]),
@@ -245,6 +246,8 @@ def test_variance_zero_is_a_line_and_no_infinity(nbspam, model, tmp_path):
     assert result[0] == 0
     assert "column 'x' is 1.5 in all rows of class 'a': variance zero" in result[2]
     status, out, _ = nbspam("classify", "--json", stdin=b"x,z\n1.5,2\n9,9\n")
+    # Intervals have no variance.
+    assert nbspam("train", tmp_path / "t.csv", "--target", "y", "--model", "tan")[2] == ""
     assert status == 0
     assert all(
         np.isfinite(list(json.loads(line)["posterior"].values())).all()

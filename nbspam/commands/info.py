@@ -39,8 +39,9 @@ def command(model_path: str, as_json: bool) -> None:
         echo_json(facts, indent=2)
         return
     counts = ", ".join(f"{n:,} {name}" for name, n in n_docs.items())
-    tokens = settings.pop("tokens")
-    shown = ", ".join(f"{key} {value}" for key, value in {**settings, **tokens}.items())
+    settings |= settings.pop("parameters", {})
+    settings |= settings.pop("tokens")
+    shown = ", ".join(f"{key} {value}" for key, value in settings.items())
     echo_rows(
         [
             ("model", f"{model_path} ({facts['bytes']:,} bytes, verified)"),

@@ -130,6 +130,7 @@ def read_training(sources: tuple[str, ...], options: dict[str, Any], strict: boo
 
 def _settings(options: dict[str, Any]) -> Any:
     """Return the settings of a table's model; takes its options out of `options`."""
+    from nbspam.discretise import BINS
     from nbspam.tabletraining import TableSettings
 
     given = {name: options.pop(name) for name in _PARAMETERS}
@@ -138,15 +139,17 @@ def _settings(options: dict[str, Any]) -> Any:
         parameters["alpha"] = alpha_of(parameters["alpha"], choosing=False)
     if "class_prior" in parameters:
         parameters["class_prior"] = prior_of(parameters["class_prior"], smoothed=True)
-    bins = {name: value for name in ("bins",) if (value := options.pop(name)) is not None}
+    discretise, bins = options.pop("discretise"), options.pop("bins")
+    if bins is not None and discretise not in ("width", "frequency"):
+        raise UsageError("--bins: mdl finds how many; leave it out, or say --discretise width")
     return TableSettings(
         options.pop("target"),
         options.pop("model"),
         options.pop("categorical"),
         options.pop("numeric"),
-        options.pop("discretise"),
-        parameters=parameters,
-        **bins,
+        discretise,
+        BINS if bins is None else bins,
+        parameters,
     )
 
 
