@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.arrays import Floats
+from nbspam.arrays import Floats, Integers
 from nbspam.classifier import Classifier
 from nbspam.counts import TF_IDF, CountTable, inverse_document_frequency
 from nbspam.errors import UsageError
@@ -73,30 +73,29 @@ def cluster(
     frequency = np.bincount(data.X.indices, minlength=len(data.vocabulary))
     keep = frequent(frequency, settings.min_df)
     X, frequency = weigh(data.X[:, keep], settings.weighting), frequency[keep]
-    rarity = (
-        inverse_document_frequency(frequency, n_docs) if settings.weighting == TF_IDF else None
-    )
-    seen = columns_times(X, rarity)
+    seen = X
+    if settings.weighting == TF_IDF:
+        seen = columns_times(X, inverse_document_frequency(frequency, n_docs))
     alpha = shared_alpha(float(settings.alpha), k, X.shape[1], float(seen.sum()))
     settings = replace(settings, alpha=alpha, min_df=1)
     stopping = Stopping() if rounds is None else Stopping(0.0, 0.0, rounds)
-    vocabulary = data.vocabulary.take(keep)
+    vocabulary, like = data.vocabulary.take(keep), model_of(settings)
     if starts:
-        first = _start(model_of(settings), starts, k, vocabulary)
+        first = _start(like, starts, k, vocabulary)
         fit, order = expectation_maximization(first, seen, None, 1.0, hard, stopping), np.arange(k)
     else:
-        rng = np.random.default_rng(seed)
-        fit = mixture(model_of(settings), seen, k, rng, restarts, hard, stopping)
+        fit = mixture(like, seen, k, np.random.default_rng(seed), restarts, hard, stopping)
         order = np.argsort(-fit.model.class_count_, kind="stable")
     share = fit.responsibility[:, order]
-    table = CountTable(
-        tuple(f"{number:0{len(str(k))}}" for number in range(1, k + 1)),
-        share.sum(axis=0),
-        vocabulary,
-        np.asarray(X.T @ share),
-        frequency,
-    )
+    table = _counts(share, X, vocabulary, frequency)
     return Clusters(sum_of_evidence(table, settings), fit, data.names, share, skipped)
+
+
+def _counts(share: Floats, X: Any, vocabulary: Vocabulary, frequency: Integers) -> CountTable:
+    """Return the counts of documents shared out between clusters, named by number."""
+    k = share.shape[1]
+    names = tuple(f"{number:0{len(str(k))}}" for number in range(1, k + 1))
+    return CountTable(names, share.sum(axis=0), vocabulary, np.asarray(X.T @ share), frequency)
 
 
 def _start(

@@ -49,7 +49,8 @@ class Settings:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for the model file."""
         prior = self.class_prior
-        values = asdict(self) | {"class_prior": list(prior) if isinstance(prior, tuple) else prior}
+        values = asdict(self)
+        values["class_prior"] = list(prior) if isinstance(prior, tuple) else prior
         if not self.parameters:
             del values["parameters"]
         return values

@@ -239,6 +239,18 @@ def test_climbing_never_ends_below_its_start_nor_in_a_cycle(seed):
     assert max(map(len, end)) <= 2
 
 
+def test_tables_that_no_data_fill_are_passed_over_unless_asked_for():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 200, (300, 5))
+    codes[:, 1] = codes[:, 0]
+    scores = FamilyScores(codes, [200] * 5, "likelihood")
+
+    found = hill_climb(scores, empty_start(5))
+    assert max(map(len, found)) == 1
+    with pytest.raises(UsageError, match=r"a table of 3 parents would need 11.9 GiB"):
+        hill_climb(scores, empty_start(5), max_parents=3)
+
+
 def test_a_chain_is_found_again():
     rng = np.random.default_rng(3)
     first = rng.integers(0, 2, 2000)

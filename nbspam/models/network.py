@@ -48,13 +48,13 @@ class Rows(Statistics):
         rows = np.concatenate([_renamed(part, classes) for part in (self, other)])
         weight = np.concatenate([self.sums["row_count_"], sign * other.sums["row_count_"]])
         class_count = mine.plus(theirs, sign).sums["class_count_"]
-        return Rows(classes, {"class_count_": class_count, **different(rows, weight)})
+        return Rows(classes, {"class_count_": class_count, **different_rows(rows, weight)})
 
     def clipped(self) -> Statistics:
         """Return the same without the rounding errors below zero."""
         rows, weight = self.sums["rows_"], np.maximum(self.sums["row_count_"], 0.0)
         class_count = np.maximum(self.sums["class_count_"], 0.0)
-        return Rows(self.classes, {"class_count_": class_count, **different(rows, weight)})
+        return Rows(self.classes, {"class_count_": class_count, **different_rows(rows, weight)})
 
     def is_negative(self) -> bool:
         """Return whether more was taken away than there was."""
@@ -68,7 +68,7 @@ def _renamed(part: Statistics, classes: Any) -> Any:
     return rows
 
 
-def different(rows: Any, weight: Array) -> dict[str, Any]:
+def different_rows(rows: Any, weight: Array) -> dict[str, Any]:
     """Return each different row once, in order, with the sum of its weights, none of zero."""
     unique, which = np.unique(rows, axis=0, return_inverse=True)
     total = np.bincount(which.ravel(), weight, len(unique)).astype(np.float64)
@@ -109,7 +109,7 @@ class BayesianNetwork(ColumnModel):
         criterion: str = "bic",
         start: str = "tree",
         climb: bool = True,
-        max_parents: int = 3,
+        max_parents: int | None = None,
     ) -> None:
         super().__init__(levels=levels, estimate=estimate, alpha=alpha, class_prior=class_prior)
         self.criterion = criterion
@@ -140,7 +140,7 @@ class BayesianNetwork(ColumnModel):
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         rows = np.column_stack([self._codes(X, self._at("fit")), code]).astype(np.int32)
-        return different(rows, np.ones(len(rows)) if weight is None else weight)
+        return different_rows(rows, np.ones(len(rows)) if weight is None else weight)
 
     def _become(self, learnt: Statistics, n_features: int) -> Self:
         super()._become(learnt, n_features)
@@ -156,11 +156,11 @@ class BayesianNetwork(ColumnModel):
     def _look_for_graph(self) -> Parents:
         if self.start not in STARTS:
             raise DataError(f"start: {self.start!r} is none of {', '.join(STARTS)}")
-        if isinstance(self.max_parents, bool) or not self.max_parents >= 1:
+        if self.max_parents is not None and not self.max_parents >= 1:
             raise DataError(f"max_parents: {self.max_parents!r} is not a number from 1 up")
         cardinality, target = self._cardinality(), self.n_features_in_
         scores = FamilyScores(self.rows_, cardinality, self.criterion, self.row_count_)
-        if self.start == "tree" and self.max_parents > 1:
+        if self.start == "tree" and self.max_parents != 1:
             graph = tree_start(scores, target)
         elif self.start == "empty":
             graph = empty_start(len(cardinality))
@@ -196,9 +196,10 @@ class BayesianNetwork(ColumnModel):
         if not whole.all():
             network = self.network()
             target = len(tables) - 1
-            for i in np.flatnonzero(~whole).tolist():
-                known = {j: int(code) for j, code in enumerate(codes[i]) if code >= 0}
-                joint[i] = log_marginals(network, [target], known)
+            different, which = np.unique(codes[~whole], axis=0, return_inverse=True)
+            known = [{j: c for j, c in enumerate(row) if c >= 0} for row in different.tolist()]
+            summed = [log_marginals(network, [target], evidence) for evidence in known]
+            joint[~whole] = np.stack(summed)[which.ravel()]
         return joint
 
     def _of_whole(self, codes: Any, tables: tuple[Array, ...]) -> Array:

@@ -9,17 +9,20 @@ Secret: which changes keep the graph free of cycles, and what they would gain.
 
 from collections import deque
 from collections.abc import Collection
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from nbspam.arrays import Booleans, Floats
 from nbspam.network.graphs import Parents
-from nbspam.network.structure import FamilyScores, check_max_parents
+from nbspam.network.structure import MAX_CELLS, FamilyScores, check_max_parents
 
 # Structures not to come back to, and changes without gain before giving up.
 _TABU = 100
 _PATIENCE = 20
+MAX_PARENTS = 3
+_MANY_CELLS = 1 << 20  # of a table that no data fill, when nobody asked for so many parents
 _LEAST_GAIN = 1e-9
 _SIMPLER = 1e-6  # nats: what an arrow costs by itself, so that idle ones go
 
@@ -34,13 +37,18 @@ class Change(NamedTuple):
 
 
 def hill_climb(
-    scores: FamilyScores, start: Parents, max_parents: int = 3, roots: Collection[int] = ()
+    scores: FamilyScores,
+    start: Parents,
+    max_parents: int | None = None,
+    roots: Collection[int] = (),
 ) -> Parents:
     """Return the best structure found from a start; raises UsageError beyond memory.
 
-    roots: nodes that are not to get parents.
+    max_parents: of a node; unless given three, as far as their tables are of a size that
+    data could fill.  roots: nodes that are not to get parents.
     """
-    check_max_parents(scores.cardinality, max_parents)
+    if max_parents is not None:
+        check_max_parents(scores.cardinality, max_parents)
     climber = _Climber(scores, start, max_parents, roots)
     best, best_cost, cost = climber.parents(), 0.0, 0.0
     seen: deque[bytes] = deque([climber.arrows.tobytes()], _TABU)
@@ -62,10 +70,12 @@ class _Climber:
     """A structure and the gain of every single change to it."""
 
     def __init__(
-        self, scores: FamilyScores, start: Parents, max_parents: int, roots: Collection[int]
+        self, scores: FamilyScores, start: Parents, max_parents: int | None, roots: Collection[int]
     ) -> None:
         self.scores = scores
-        self.most = [0 if node in roots else max_parents for node in range(len(start))]
+        most = MAX_PARENTS if max_parents is None else max_parents
+        self.most = [0 if node in roots else most for node in range(len(start))]
+        self.most_cells = _MANY_CELLS if max_parents is None else MAX_CELLS
         n = len(start)
         self.arrows: Booleans = np.zeros((n, n), bool)  # [parent, child]
         for child, of in enumerate(start):
@@ -89,11 +99,15 @@ class _Climber:
             elif node in of:
                 without = tuple(p for p in of if p != node)
                 gain = now - self.scores.family(child, without) + _SIMPLER
-            elif len(of) < self.most[child]:
+            elif len(of) < self.most[child] and self._fits(node, child, of):
                 gain = now - self.scores.family(child, tuple(sorted((*of, node)))) - _SIMPLER
             else:
                 gain = -np.inf
             self._toggle[node, child] = gain
+
+    def _fits(self, node: int, child: int, of: tuple[int, ...]) -> bool:
+        family = (node, child, *of)
+        return prod(self.scores.cardinality[n] for n in family) <= self.most_cells
 
     def best_change(self, tabu: set[bytes]) -> Change | None:
         """Return the allowed change that gains most, or loses least; None if there is none."""
