@@ -20,6 +20,7 @@ from nbspam.training import count_items, train
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 DAY = 20_000
+SETTINGS = PRESETS | {"tf-idf": replace(PRESETS["text"], weighting="tf-idf")}
 few = hypothesis_settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -40,7 +41,7 @@ def item(n, label, is_text=False):
 
 
 def train_on(items, path, preset="mail"):
-    settings = PRESETS[preset]
+    settings = SETTINGS[preset]
     train(count_items(items, settings), settings, DAY).save(str(path))
     return path.read_bytes()
 
@@ -62,7 +63,7 @@ LABELS = st.sampled_from(["ham", "spam", "work", None])
 HISTORIES = st.lists(st.lists(st.tuples(st.integers(0, 7), LABELS), max_size=4), max_size=4)
 
 
-@pytest.mark.parametrize("preset", ["mail", "text", "tutorial"])
+@pytest.mark.parametrize("preset", SETTINGS)
 @given(history=HISTORIES, compact=st.booleans())
 @few
 def test_whatever_its_history_a_model_is_the_one_trained_on_what_is_left(
