@@ -112,7 +112,7 @@ def train_with_unlabelled(
     data = _together(one, other, settings)
     accuracy: dict[float, float] = {}
     if weight is None:
-        accuracy = weigh_unlabelled(data, settings, hard, seed)
+        accuracy = _weigh_unlabelled(data, settings, hard, seed)
         # Of equals the largest: the unlabelled are many.
         weight = max(accuracy, key=lambda w: (accuracy[w], w)) if accuracy else 1.0
     fit, settings = _fit(data, settings, weight, hard, _MAX_ROUNDS)
@@ -121,7 +121,7 @@ def train_with_unlabelled(
     return Report(classifier, fit, weight, accuracy, *counted, (*skipped, *more_skipped))
 
 
-def weigh_unlabelled(
+def _weigh_unlabelled(
     data: _Data, settings: Settings, hard: bool = False, seed: int = 0
 ) -> dict[float, float]:
     """Return the accuracy on held-out labelled documents, 0 to 1, by weight of the others.

@@ -98,7 +98,8 @@ training_options = options_in_order(
         type=click.Choice(MODEL_NAMES),
         metavar="NAME",
         help="Sums all evidence: bernoulli, multinomial, complement.  Lets few tokens depend on"
-        " each other: spode, tan, aode, a2de.  Tables: these, categorical, gaussian, mixed.",
+        " each other: spode, tan, aode, a2de, network.  Tables: these, categorical, gaussian,"
+        " mixed.",
     ),
     click.option("--alpha", metavar="NUMBER|auto", help="Lidstone smoothing; 1 is Laplace's."),
     click.option(
@@ -129,7 +130,7 @@ training_options = options_in_order(
     click.option(
         "--estimate",
         type=click.Choice(["mle", "map", "mean"]),
-        help="Tables, spode to a2de: how counts become probabilities; --alpha is the prior's."
+        help="Tables, spode to network: how counts become probabilities; --alpha is the prior's."
         "  [default: mean]",
     ),
     click.option(

@@ -57,7 +57,8 @@ class Tree:
         cells: (n_docs, n_columns), the places of the values.
         """
         of_parent = cells[:, self.parents]
-        known = (self.parents >= 0) & (of_parent < self.levels.total)
+        # Whatever code a root's parent gets: all rows of its table are alike.
+        known = of_parent < self.levels.total
         code = np.where(known, of_parent - self.levels.start[self.parents], self.nothing)
         return np.asarray(code * (self.levels.total + 1) + cells)
 

@@ -5,9 +5,8 @@ P(x1, …, xd) = product of P(xi given parents of xi); Zhou, *Machine Learning*,
 Secret: how a network is written as JSON, and what in such a file is refused.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -72,19 +71,6 @@ def smoothed_tables(counts: Sequence[Floats], added: float) -> tuple[Floats, ...
         even = np.full(count.shape, 1.0 / count.shape[1])
         tables.append(np.divide(count + added, total, out=even, where=total > 0))
     return tuple(tables)
-
-
-def log_joint(network: Network, codes: Any) -> Floats:
-    """Return log P(row) in nats, shape (n_rows,); codes: (n_rows, n_variables), all known."""
-    total = np.zeros(len(codes))
-    with np.errstate(divide="ignore"):
-        logs = [np.log(table) for table in network.tables]
-    for node, of in enumerate(network.parents):
-        row = np.zeros(len(codes), np.int64)
-        for parent in of:
-            row = row * len(network.states[parent]) + codes[:, parent]
-        total += logs[node][row, codes[:, node]]
-    return total
 
 
 # --- as JSON -----------------------------------------------------------------------------
@@ -162,14 +148,3 @@ def _in_order(table: Floats, axes: Sequence[int], cardinality: Sequence[int]) ->
     cube = table.reshape([cardinality[i] for i in axes])
     order = [*np.argsort(axes[:-1]).tolist(), len(axes) - 1]
     return cube.transpose(order).reshape(table.shape)
-
-
-def uniform(names: Mapping[str, Sequence[str]], parents: Mapping[str, Sequence[str]]) -> Network:
-    """Return a network of this shape that knows nothing: every table is even."""
-    rows = []
-    for name, values in names.items():
-        of = parents.get(name, ())
-        n_rows = prod(len(names[parent]) for parent in of)
-        table = np.full((n_rows, len(values)), 1 / len(values)).tolist()
-        rows.append({"name": name, "values": values, "parents": of, "table": table})
-    return from_json({"variables": rows})
