@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nbspam.models.inputs import Array, Codes
 
 _IMPOSSIBLE = 1e6  # the log loss of a document whose class was called impossible, nats
+_DIGITS = 9  # of log-probabilities, that are more than rounding
 
 
 class SPODE(PairModel):
@@ -99,12 +100,14 @@ class SPODE(PairModel):
                 own = truth == k
                 joint[k, own] = scores.by_parent(events[own], cells[own])
             of_truth = np.take_along_axis(joint, truth[None, :, None], axis=0)[0]
-            errors += (joint.argmax(axis=0) != truth[:, None]).sum(axis=0)
+            # What differs by rounding alone is equal, however the columns are stored.
+            best = joint.round(_DIGITS).argmax(axis=0)
+            errors += (best != truth[:, None]).sum(axis=0)
             flat = joint.reshape(len(joint), -1).T
             total = logsumexp(flat).reshape(of_truth.shape)
             surprise = total - np.where(np.isneginf(of_truth), 0.0, of_truth)
             loss += np.where(np.isneginf(of_truth), _IMPOSSIBLE, surprise).sum(axis=0)
-        return int(np.lexsort((loss, errors))[0])
+        return int(np.lexsort((loss.round(_DIGITS), errors))[0])
 
     def _derive(self) -> Any:
         tree = Tree(np.full(self.n_features_in_, self.parent_), self.encoding.levels)
