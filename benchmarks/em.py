@@ -13,7 +13,7 @@ from collections import defaultdict
 import numpy as np
 
 from nbspam.semisupervised import em_settings, train_with_unlabelled
-from nbspam.settings import PRESETS
+from nbspam.settings import PLAIN
 from nbspam.sources import read_items
 from nbspam.validation import judge_classifier
 
@@ -41,7 +41,7 @@ def main(corpus, draws="5", *sizes):
     for item in read_items([f"{corpus}/train"]):
         by_group[item.label].append(item)
     test = list(read_items([f"{corpus}/test"]))
-    settings = em_settings(PRESETS["text"], {})
+    settings = em_settings(PLAIN["text"], {})
     print("labelled  draw  without  with   weight  rounds  seconds")
     for n in map(int, sizes or LABELLED):
         rows = []

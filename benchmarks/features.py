@@ -58,7 +58,9 @@ def read(path: str, settings: Settings) -> tuple[list[Message], list[str]]:
 
 def cut(messages: list[Message], labels: list[str], settings: Settings) -> Corpus:
     """Return the messages as a corpus of token counts."""
-    token_batches = [tokenize(group, settings.tokens) for group in batches(messages)]
+    token_batches = [
+        tokenize(group, settings.tokens) for group in batches(messages, settings.tokens)
+    ]
     return corpus([corpus_part(token_batches, [""] * len(labels), labels)])
 
 

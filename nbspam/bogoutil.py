@@ -19,7 +19,7 @@ from nbspam.counts import CountTable
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.errors import InputError, UsageError
 from nbspam.interchange import vocabulary_of
-from nbspam.ledger import Ledger
+from nbspam.ledger import ledger_of
 from nbspam.memory import Memory
 from nbspam.normalize import normalize
 from nbspam.sample import Kept
@@ -178,7 +178,7 @@ def _classifier(total: Counts, found: dict[Token, tuple[Counts, int]]) -> Classi
     )
     nothing = np.empty(0, np.uint64)
     memory = Memory(
-        Ledger(nothing, np.empty(0, np.uint16), np.empty(0, np.uint16)),
+        ledger_of(nothing, np.empty(0, np.str_), np.empty(0, np.uint16), HAM_AND_SPAM),
         Kept(0, nothing, np.zeros(1, np.uint32), np.empty(0, np.uint32), None),
         np.array([day for _, day in rows], np.uint16),
     )

@@ -20,14 +20,18 @@ from nbspam.tokenizer import gather_slices
 from nbspam.vocabulary import Vocabulary, with_added
 
 
-def signed_table(changes: Sequence[Change], weighting: str) -> CountTable:
-    """Return the sum of changes; its numbers may be negative."""
+def signed_table(changes: Sequence[Change], known: Vocabulary, weighting: str) -> CountTable:
+    """Return the sum of changes; its numbers may be negative.
+
+    known: has the tokens that changes do not spell out.
+    """
     names = {name for c in changes for name in (c.before, c.after)}
     classes = tuple(sorted(name for name in names if name is not None))
     keys, column = np.unique(np.concatenate([c.keys for c in changes]), return_inverse=True)
     documents = np.repeat(np.arange(len(changes)), [len(c.keys) for c in changes])
     counts = np.concatenate([c.counts for c in changes]).astype(np.int64)
-    weights = entry_weights(counts, documents, weighting)
+    vocabulary = _vocabulary(changes, keys, known)
+    weights = entry_weights(counts, documents, vocabulary.groups[column], weighting)
     class_count = np.zeros(len(classes))
     feature_count = np.zeros((len(keys), len(classes)))
     frequency = np.zeros(len(keys))
@@ -42,12 +46,14 @@ def signed_table(changes: Sequence[Change], weighting: str) -> CountTable:
             of = label[documents] == k
             feature_count[:, k] += sign * np.bincount(column[of], weights[of], len(keys))
             frequency += sign * np.bincount(column[of], minlength=len(keys))
-    vocabulary = _vocabulary(changes, keys)
     return CountTable(classes, class_count, vocabulary, feature_count, frequency.astype(np.int64))
 
 
-def _vocabulary(changes: Sequence[Change], keys: Keys) -> Vocabulary:
+def _vocabulary(changes: Sequence[Change], keys: Keys, known: Vocabulary) -> Vocabulary:
     """Return these keys with the texts that the changes bring; of known tokens, with none."""
+    at = known.columns(keys)
+    groups = np.zeros(len(keys), np.uint8)
+    groups[at >= 0] = known.groups[at[at >= 0]]
     new_keys = np.concatenate([c.keys[len(c.keys) - len(c.groups) :] for c in changes])
     lengths = np.concatenate([c.lengths for c in changes]).astype(np.int64)
     blob = np.concatenate([c.blob for c in changes])
@@ -58,7 +64,6 @@ def _vocabulary(changes: Sequence[Change], keys: Keys) -> Vocabulary:
     length[place] = lengths[first]
     start = np.zeros(len(keys), np.int64)
     start[place] = starts[first]
-    groups = np.zeros(len(keys), np.uint8)
     groups[place] = np.concatenate([c.groups for c in changes])[first]
     offsets = np.append(0, np.cumsum(length, dtype=np.int64))
     return Vocabulary(keys, gather_slices(blob, start, length), offsets, groups)
@@ -105,7 +110,8 @@ def _with_rows(
     rows: Any, change: Floats | Integers, column: Integers, known: Integers, new: Integers
 ) -> Any:
     """Return rows (n_features, …) with changes of known ones added and new ones behind."""
-    kind = rows.dtype if np.array_equal(change, np.rint(change)) else np.dtype(np.float64)
+    is_whole = rows.dtype.kind in "iu" and np.array_equal(change, np.rint(change))
+    kind = rows.dtype if is_whole else np.dtype(np.float64)
     total = np.concatenate([rows.astype(kind, copy=False), change[new].astype(kind)])
     at = column[known]
     total[at] = _not_negative(rows[at].astype(np.float64) + change[known])

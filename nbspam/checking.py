@@ -77,8 +77,15 @@ def _counts(classifier: Classifier) -> Finding:
         counts_are_finite_and_not_negative=bool((np.isfinite(rows) & (rows >= 0)).all()),
         no_token_is_in_more_messages_than_there_are=not presence
         or bool((rows <= table.class_count).all()),
-        evidence_is_finite=classifier.combination is None
-        or bool(np.isfinite(classifier.combination.correction).all()),
+        evidence_is_finite=_is_finite(classifier),
+    )
+
+
+def _is_finite(classifier: Classifier) -> bool:
+    """Return whether what was learned of evidence is; sums of it may be infinite."""
+    combination, blend = classifier.combination, classifier.blend
+    return (combination is None or bool(np.isfinite(combination.correction).all())) and (
+        blend is None or bool(np.isfinite(classifier.weight).all())
     )
 
 
@@ -124,7 +131,9 @@ def _journal(path: str, owner: Identity, classifier: Classifier) -> Finding:
         return Finding(NOTE, "journal", text)
     text = f"{len(journal.changes):,} changes, {journal.end:,} bytes"
     if journal.changes:
-        change = signed_table(journal.changes, classifier.settings.weighting)
+        change = signed_table(
+            journal.changes, classifier.table.vocabulary, classifier.settings.weighting
+        )
         text += f", {int(change.class_count.sum()):+,} messages"
     if journal.end < journal.size:
         lost = journal.size - journal.end

@@ -13,9 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam import __version__
-from nbspam.arrays import Floats, Integers
+from nbspam.arrays import Floats, Floats32, Integers
+from nbspam.blending import (
+    Blend,
+    blend_from_array,
+    blend_to_array,
+    linear_tables,
+    untaught_blend,
+)
 from nbspam.changes import overlaid, signed_table
-from nbspam.combining import Combination, Entries, log_odds, scores
+from nbspam.combining import Combination, Entries, log_odds, scores, with_groups
 from nbspam.counts import CountTable, entry_weights
 from nbspam.decision import Cutoffs, Rule, cutoffs_from_dict, default_rule
 from nbspam.errors import ModelFileError, UsageError
@@ -78,10 +85,11 @@ class Classifier:
     settings: Settings
     table: CountTable
     intercept: Floats  # (n_classes,)
-    weight: Floats  # (n_features, n_classes); empty where evidence is combined
+    weight: Floats | Floats32  # (n_features, n_classes); empty where evidence is combined
     combination: Combination | None = None  # how evidence combines, where it is not summed
     memory: Memory | None = None  # what learning on needs; None if it cannot
     cutoffs: Cutoffs | None = None  # found on the user's own mail (tuning.py)
+    blend: Blend | None = None  # how it was weighed and is believed, where it is blended
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -94,13 +102,17 @@ class Classifier:
         return assumed_prior(self.table.class_count, self.settings)
 
     @property
-    def alone(self) -> Floats:
+    def alone(self) -> Floats | Floats32:
         """What each token says alone, where evidence is summed: nats, (n_features, n_classes)."""
+        if self.combination is None:
+            return self.weight
         return log_tables(self.table, self.settings)[1]
 
     def shifted(self, shift: Floats) -> "Classifier":
         """Return the classifier that says so much more for each class, nats, (n_classes,)."""
-        combination = self.combination
+        combination, blend = self.combination, self.blend
+        if blend is not None:
+            return replace(self, blend=replace(blend, shift=blend.shift + shift))
         if combination is not None:
             worth = combination.worth.copy()
             worth[-1] += shift[1] - shift[0]
@@ -110,9 +122,11 @@ class Classifier:
     def joint_log_proba(self, batch: TokenBatch) -> Floats:
         """Return log P(class, document) in nats, shape (n_docs, n_classes).
 
-        Where evidence is combined, it is log P(class given document) instead.
+        Where evidence is combined or blended, it is log P(class given document) instead.
         """
         known = self.known(batch)
+        if self.blend is not None:
+            return self.blend.answers(self._summed(batch.n_docs, known))
         if self.combination is None:
             return self._summed(batch.n_docs, known)
         entries, odds = self.evidence(batch.n_docs, known)
@@ -129,14 +143,19 @@ class Classifier:
 
     def evidence(self, n_docs: int, known: Known) -> tuple[Entries, Floats]:
         """Return what is combined: entries, and the log-odds of their tokens (nnz,), nats."""
-        columns, rows, documents, _ = known
+        columns, rows, documents, counts = known
         groups = self.table.vocabulary.groups[columns]
         odds = log_odds(self.table.feature_count[columns], self.table.class_count)
-        return Entries(n_docs, documents, columns[rows], groups[rows]), odds[rows]
+        return Entries(n_docs, documents, columns[rows], groups[rows], counts), odds[rows]
+
+    def values(self, known: Known) -> Floats:
+        """Return what known tokens weigh in their documents, shape (nnz,)."""
+        groups = self.table.vocabulary.groups[known.columns][known.rows]
+        return entry_weights(known.counts, known.documents, groups, self.settings.weighting)
 
     def _summed(self, n_docs: int, known: Known) -> Floats:
-        columns, rows, documents, counts = known
-        value = entry_weights(counts, documents, self.settings.weighting)
+        columns, rows, documents, _ = known
+        value = self.values(known)
         weight = self.weight[columns]
         joint = np.empty((n_docs, len(self.classes)))
         for k, constant in enumerate(self.intercept):
@@ -150,7 +169,7 @@ class Classifier:
         """Return log P(class, message) in nats, shape (n_messages, n_classes)."""
         rows = [
             self.joint_log_proba(tokenize(group, self.settings.tokens))
-            for group in batches(messages)
+            for group in batches(messages, self.settings.tokens)
         ]
         return np.concatenate([np.zeros((0, len(self.classes))), *rows])
 
@@ -171,7 +190,7 @@ class Classifier:
     @property
     def rule(self) -> Rule:
         """How probabilities become labels, unless told otherwise."""
-        return self.cutoffs or default_rule(self.classes, self.combination is not None)
+        return self.cutoffs or default_rule(self.classes, self.settings.is_mail_combined)
 
     def verdicts(
         self, answers: Sequence["Answer"], rule: Rule | None = None
@@ -183,7 +202,7 @@ class Classifier:
         probability = posterior(joint)
         labels = (rule or self.rule).labels(probability)
         scores: list[float | None] = [None] * len(answers)
-        if self.combination is not None:
+        if self.settings.combine and len(self.classes) == 2:
             scores = (joint[:, 1] - joint[:, 0]).tolist()
         for answer, label, row, score in zip(
             answers, labels, probability.tolist(), scores, strict=True
@@ -208,9 +227,12 @@ def posterior(joint: Floats) -> Floats:
 
 
 def _compact(array: Any) -> Any:
-    """Return the array as 32-bit whole numbers where that loses nothing."""
-    small = array.astype(np.uint32)
-    return small if np.array_equal(small, array) else array
+    """Return the array as 32-bit numbers where that loses nothing."""
+    for kind in (np.uint32, np.float32):
+        small = array.astype(kind)
+        if np.array_equal(small, array):
+            return small
+    return array
 
 
 def write(path: str, classifier: Classifier) -> None:
@@ -232,6 +254,7 @@ def write(path: str, classifier: Classifier) -> None:
         "weight": classifier.weight,
         "worth": None if combination is None else combination.worth,
         "correction": None if combination is None else combination.correction,
+        "blend": None if classifier.blend is None else blend_to_array(classifier.blend),
         "memory": None if memory is None else memory_to_dict(memory),
         "cutoffs": None if classifier.cutoffs is None else asdict(classifier.cutoffs),
     }
@@ -265,18 +288,25 @@ def classifier_of(path: str, state: State) -> Classifier:
 def with_changes(classifier: Classifier, changes: Sequence[Change]) -> Classifier:
     """Return the classifier that knows these messages too.
 
-    Counts are what they would be had all been learned at once.  How evidence combines is
-    learned again only when the model's file is written anew.
+    Counts are what they would be had all been learned at once.  How evidence combines, and
+    what its judgements are worth, is learned again when the model's file is written anew.
     """
     if not changes:
         return classifier
-    settings, combination = classifier.settings, classifier.combination
-    table = overlaid(classifier.table, signed_table(changes, settings.weighting))
+    settings, combination, blend = classifier.settings, classifier.combination, classifier.blend
+    base = classifier.table
+    table = overlaid(base, signed_table(changes, base.vocabulary, settings.weighting))
     if table.classes != classifier.classes:
-        return Classifier(settings, table, *log_tables(table, settings))
+        # Seldom seen: a model is written anew at once when it has learned another class.
+        classifier = replace(classifier, cutoffs=None)
+        combination, blend = None, untaught_blend() if settings.combine else None
     if combination is None:
-        intercept, weight = log_tables(table, settings)
-        return replace(classifier, table=table, intercept=intercept, weight=weight, memory=None)
+        intercept, weight = (
+            log_tables(table, settings) if blend is None else linear_tables(table, blend)
+        )
+        return Classifier(
+            settings, table, intercept, weight, cutoffs=classifier.cutoffs, blend=blend
+        )
     more = np.zeros(len(table.vocabulary) - len(combination.correction), np.float32)
     combination = replace(combination, correction=np.append(combination.correction, more))
     return replace(classifier, table=table, combination=combination, memory=None)
@@ -304,14 +334,16 @@ def _from_state(state: State) -> Classifier:
         raise ValueError("its tables differ in length")
     combination = None
     if is_combined:
-        combination = Combination(state["worth"], state["correction"])
+        combination = Combination(with_groups(state["worth"]), state["correction"])
         if combination.correction.shape != shape[:1] or shape[1] != 2:
             raise ValueError("its corrections do not fit its tables")
+    array = state.get("blend")  # older files have none
+    blend = None if array is None else blend_from_array(array, shape[1])
     memory = memory_from_dict(state["memory"], len(vocabulary)) if state.get("memory") else None
     settings = settings_from_dict(state["settings"])
     cutoffs = cutoffs_from_dict(state["cutoffs"]) if state.get("cutoffs") else None
     tables = state["intercept"], state["weight"]
-    return Classifier(settings, table, *tables, combination, memory, cutoffs)
+    return Classifier(settings, table, *tables, combination, memory, cutoffs, blend)
 
 
 def _verdict_chunk(

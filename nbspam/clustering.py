@@ -72,7 +72,10 @@ def cluster(
         raise UsageError(f"-k {k}: of {n_docs} documents; give 2 to that many clusters")
     frequency = np.bincount(data.X.indices, minlength=len(data.vocabulary))
     keep = frequent(frequency, settings.min_df)
-    X, frequency = weigh(data.X[:, keep], settings.weighting), frequency[keep]
+    X, frequency = (
+        weigh(data.X[:, keep], data.vocabulary.groups[keep], settings.weighting),
+        frequency[keep],
+    )
     seen = X
     if settings.weighting == TF_IDF:
         seen = columns_times(X, inverse_document_frequency(frequency, n_docs))

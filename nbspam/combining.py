@@ -30,6 +30,9 @@ NEAR = 0.005  # a message whose probability is this far from the truth corrects 
 PASSES = 5
 LOOKS = (0, 2)  # the passes that look at all messages anew, not only at those near before
 HAM_STEP = 1.5  # ham called spam moves the layer this much further
+# The group that tokens of a group are averaged with: subjects are few words, they are text.
+_WITH = np.arange(len(GROUPS))
+_WITH[GROUPS.index("subject")] = GROUPS.index("text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class Entries:
     documents: Indices  # (nnz,)
     columns: Indices  # (nnz,)
     groups: Octets  # (nnz,)
+    counts: Indices  # (nnz,) how often
 
 
 def log_odds(feature_count: Floats, class_count: Floats, left_out: int | None = None) -> Floats:
@@ -74,7 +78,8 @@ def group_means(entries: Entries, odds: Floats | Floats32) -> Floats:
     odds: (nnz,); zeros do not count.
     """
     telling = np.flatnonzero(odds)
-    cell = entries.documents[telling].astype(np.int64) * len(GROUPS) + entries.groups[telling]
+    cell = entries.documents[telling].astype(np.int64) * len(GROUPS)
+    cell += _WITH[entries.groups[telling]]
     n_cells = entries.n_docs * len(GROUPS)
     total = np.bincount(cell, odds[telling], n_cells)
     number = np.bincount(cell, minlength=n_cells)
@@ -114,9 +119,10 @@ def contributions(combination: Combination, entries: Entries, odds: Floats) -> F
 
     The same sum as in `scores`, term by term; that one adds whole messages and is faster.
     """
-    cell = entries.documents * len(GROUPS) + entries.groups
+    groups = _WITH[entries.groups]
+    cell = entries.documents * len(GROUPS) + groups
     number = np.bincount(cell, odds != 0)
-    averaged = combination.worth[entries.groups] * odds / (number[cell] + DAMPING)
+    averaged = combination.worth[groups] * odds / (number[cell] + DAMPING)
     scale = layer_scale(entries)[entries.documents]
     return np.asarray(averaged + combination.correction[entries.columns] * scale)
 
@@ -141,6 +147,17 @@ def fit(table: CountTable, entries: Entries, y: Integers) -> Combination:
 def prior_worth() -> Floats:
     """Return what groups' means are taken to be worth before anything is known."""
     return np.append(np.full(len(GROUPS), PRIOR_WORTH), 0.0)
+
+
+def with_groups(worth: Floats) -> Floats:
+    """Return a model's worth for all of GROUPS, of which older ones knew the first few.
+
+    Raises ValueError.
+    """
+    old = len(worth) - 1
+    if not 0 < old <= len(GROUPS):
+        raise ValueError("its groups are not ours")
+    return np.concatenate([worth[:old], prior_worth()[old:-1], worth[old:]])
 
 
 def fit_worth(means: Floats, y: Integers) -> Floats:

@@ -100,7 +100,9 @@ def compacted(base: Classifier, changes: Sequence[Change]) -> Classifier:
     """Return the model of a model's messages after some changes."""
     if not changes:
         return base
-    table = added(base.table, signed_table(changes, base.settings.weighting))
+    table = added(
+        base.table, signed_table(changes, base.table.vocabulary, base.settings.weighting)
+    )
     touched = [change.digest for change in changes]
     parts = [part_of(base, touched), _part_of_changes(changes)]
     return reassembled(base, table, parts)

@@ -11,15 +11,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbspam.arrays import Floats, Indices, Integers
-from nbspam.tokenizer import TokenBatch
+from nbspam.arrays import Floats, Indices, Integers, Octets
+from nbspam.tokenizer import GROUPS, TokenBatch
 from nbspam.vocabulary import Vocabulary, batch_vocabulary, empty_vocabulary, join
 
 PRESENCE, COUNTS, UNIT_LENGTH, TF_IDF = "presence", "counts", "unit-length", "tf-idf"
-WEIGHTINGS = (PRESENCE, COUNTS, UNIT_LENGTH, TF_IDF)
-# Weights that are not whole numbers are rounded to multiples of this, so that their sums
-# (below 2**23) have no rounding error and do not depend on the order of addition.
-_GRAIN = 2.0**-30
+LOG_LENGTH = "log-length"  # 1 + ln count; every group of a document scaled to unit length
+# Weights are multiples of this, so that sums of them have no rounding error: they do not
+# depend on the order of addition, and what was added can be taken out again.  Of unit
+# length they may reach 2**23; of log-length 4096 are exact in 32 bits too, which halves a
+# model of many classes.
+GRAIN = {
+    PRESENCE: 1.0,
+    COUNTS: 1.0,
+    UNIT_LENGTH: 2.0**-30,
+    LOG_LENGTH: 2.0**-12,
+    TF_IDF: 2.0**-30,
+}
+WEIGHTINGS = tuple(GRAIN)
+_LOG_GRAIN = 2.0**-16  # of logarithms, whose squares so have exact sums too
 # Merging many tables at once sorts each row once per level instead of once per table.
 _FAN_IN = 8
 
@@ -55,20 +65,30 @@ def empty_table() -> CountTable:
     return CountTable((), np.zeros(0), empty_vocabulary(), np.zeros((0, 0)), np.zeros(0, np.int64))
 
 
-def entry_weights(counts: Indices, documents: Indices, weighting: str) -> Floats:
+def entry_weights(counts: Indices, documents: Indices, groups: Octets, weighting: str) -> Floats:
     """Return what entries of a document-token matrix weigh, shape (nnz,).
 
-    counts, documents: (nnz,), how often, and in which document.  Unit length is that of
-    the entries given: leave out first what a model does not know.  tf-idf is unit length
-    here; what a token's rarity is worth is known, and put in, when all are counted.
+    counts, documents, groups: (nnz,), how often, in which document, and what kind of token.
+    Unit length is that of the entries given: leave out first what a model does not know.
+    tf-idf is unit length here; what a token's rarity is worth is known, and put in, when
+    all are counted.
     """
     if weighting == PRESENCE:
         return np.ones(len(counts))
     weights = counts.astype(np.float64)
-    if weighting in (UNIT_LENGTH, TF_IDF):
-        length = np.sqrt(np.bincount(documents, weights**2))
-        weights = np.rint(weights / length[documents] / _GRAIN) * _GRAIN
-    return weights
+    if weighting == COUNTS:
+        return weights
+    cell = documents.astype(np.int64)
+    if weighting == LOG_LENGTH:
+        weights = np.rint((1 + np.log(weights)) / _LOG_GRAIN) * _LOG_GRAIN
+        cell = cell * len(GROUPS) + groups
+    length = np.sqrt(np.bincount(cell, weights**2))
+    return rounded(weights / length[cell], weighting)
+
+
+def rounded(weights: Floats, weighting: str) -> Floats:
+    """Return weights as multiples of the weighting's grain."""
+    return np.asarray(np.rint(weights / GRAIN[weighting]) * GRAIN[weighting])
 
 
 def count_batch(batch: TokenBatch, labels: Sequence[str], weighting: str) -> CountTable:
@@ -78,7 +98,8 @@ def count_batch(batch: TokenBatch, labels: Sequence[str], weighting: str) -> Cou
     class_of = np.array([index[label] for label in labels], np.int64)
     shape = len(batch.keys), len(classes)
     cell = batch.columns * len(classes) + class_of[batch.documents]
-    weights = entry_weights(batch.counts, batch.documents, weighting)
+    groups = batch.groups[batch.columns]
+    weights = entry_weights(batch.counts, batch.documents, groups, weighting)
     total = np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape).astype(np.float64)
     return CountTable(
         classes,

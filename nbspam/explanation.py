@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Floats
+from nbspam.blending import believed
 from nbspam.classifier import Answer, Classifier, Known, Verdict
 from nbspam.combining import contributions
-from nbspam.counts import entry_weights
 from nbspam.decision import Rule
 from nbspam.errors import InputError
 from nbspam.message import Message
@@ -79,6 +79,11 @@ def explain(
     if classifier.combination is None:
         towards, against = np.argsort(-joint, kind="stable")[:2].tolist()
         shares, constant = _shares(classifier, known, towards, against)
+        if classifier.blend is not None:
+            # What is believed of the sum is believed of every share of it; shares of the
+            # classes other than in training are part of the constant.
+            shares = shares * believed(abs(float(shares.sum()) + constant), classifier.blend.tail)
+            constant = float(joint[towards] - joint[against] - shares.sum())
     else:
         towards, against = 1, 0
         shares = contributions(classifier.combination, *classifier.evidence(1, known))
@@ -130,8 +135,8 @@ def _shares(
     classifier: Classifier, known: Known, towards: int, against: int
 ) -> tuple[Floats, float]:
     """Return the contributions and the constant of a model that sums its evidence."""
-    value = entry_weights(known.counts, known.documents, classifier.settings.weighting)
-    weight = classifier.weight[known.columns]
+    value = classifier.values(known)
+    weight = classifier.weight[known.columns].astype(np.float64)
     both = np.isneginf(weight[:, towards]) & np.isneginf(weight[:, against])
     # Impossible in either class: such a token tells nothing of the two.
     weight = np.where(both[:, None], 0.0, weight)

@@ -76,7 +76,7 @@ class FeatureClassifier:
         """Return which of the tokens each message has, shape (n_messages, n_features)."""
         present = np.zeros((len(messages), len(self.table.vocabulary)), np.bool_)
         start = 0
-        for group in batches(messages):
+        for group in batches(messages, self.settings.tokens):
             batch = tokenize(group, self.settings.tokens)
             column = self.table.vocabulary.columns(batch.keys)[batch.columns]
             known = column >= 0

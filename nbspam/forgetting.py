@@ -11,7 +11,7 @@ import numpy as np
 from nbspam.arrays import Booleans
 from nbspam.classifier import Classifier, write
 from nbspam.compaction import Part, memory_of, part_of, reassembled
-from nbspam.counts import CountTable, without_empty
+from nbspam.counts import CountTable, rounded, without_empty
 from nbspam.errors import UsageError
 from nbspam.living import Living
 from nbspam.modelfile import locked
@@ -66,7 +66,8 @@ def forgetful(classifier: Classifier, rule: Rule, day: int) -> Classifier:
     table, part = classifier.table, part_of(classifier)
     if rule.half_life is not None:
         since = memory.decayed or int(memory.ledger.days.min(initial=day))
-        table = faded(table, 0.5 ** (max(day - since, 0) / rule.half_life))
+        factor = 0.5 ** (max(day - since, 0) / rule.half_life)
+        table = faded(table, factor, classifier.settings.weighting)
         part = part._replace(decayed=day)
     if rule.min_df is not None or rule.older_than is not None:
         table = table.take(np.flatnonzero(~_rare_and_old(table, part, rule, day)))
@@ -84,8 +85,8 @@ def _rare_and_old(table: CountTable, part: Part, rule: Rule, day: int) -> Boolea
     return gone
 
 
-def faded(table: CountTable, factor: float) -> CountTable:
-    """Return the table with all counts multiplied, in whole numbers; what is 0 is gone.
+def faded(table: CountTable, factor: float, weighting: str) -> CountTable:
+    """Return the table with all counts multiplied, of the weighting's grain; what is 0 is gone.
 
     A class never fades away: one message of it stays.
     """
@@ -93,7 +94,7 @@ def faded(table: CountTable, factor: float) -> CountTable:
         replace(
             table,
             class_count=np.maximum(np.rint(table.class_count * factor), 1),
-            feature_count=np.rint(table.feature_count * factor),
+            feature_count=rounded(table.feature_count * factor, weighting),
             document_frequency=np.rint(table.document_frequency * factor).astype(np.int64),
         )
     )

@@ -20,7 +20,7 @@ from nbspam.arrays import Integers, Keys
 from nbspam.classifier import Classifier
 from nbspam.counts import PRESENCE, CountTable
 from nbspam.errors import InputError, UsageError
-from nbspam.ledger import Ledger
+from nbspam.ledger import Ledger, ledger_of
 from nbspam.memory import Memory
 from nbspam.sample import Kept
 from nbspam.settings import Settings, settings_from_dict
@@ -158,7 +158,6 @@ class _Loader:
         self.classes = tuple(_text(name) for name in header["classes"])
         if list(self.classes) != sorted(self.classes):
             raise ValueError("classes are not sorted")
-        self.class_number = {name: k for k, name in enumerate(self.classes)}
         self.class_count = [_number(n) for n in header["classes"].values()]
         if not all(self.class_count):
             raise ValueError("a class without messages")
@@ -170,7 +169,7 @@ class _Loader:
         self.counts: list[list[float]] = []
         self.documents: list[int] = []
         self.seen: list[int] = []
-        self.messages: list[tuple[int, int, int]] = []  # digest, class, day
+        self.messages: list[tuple[int, str, int]] = []  # digest, class, day
         self.sampled: list[tuple[int, list[int], list[int]]] = []  # digest, columns, times
 
     def add_token(self, line: Line) -> None:
@@ -192,10 +191,14 @@ class _Loader:
     def add_message(self, line: Line) -> None:
         """Take in the line of a message."""
         digest = _whole(int(_text(line["message"]), 16), 2**64 - 1)
-        self.messages.append((digest, self.class_number[line["class"]], _day(line["day"])))
+        if line["class"] not in self.classes:
+            raise ValueError(f"a class {line['class']!r:.40} that the first line does not have")
+        self.messages.append((digest, line["class"], _day(line["day"])))
         if "tokens" in line:
             columns = [_whole(column, 2**32 - 1) for column in line["tokens"]]
             times = [_whole(n, 2**32 - 1) for n in line.get("times", ())]
+            if 0 in times:
+                raise ValueError("a token that stands in a message 0 times")
             self.sampled.append((digest, columns, times))
 
     def classifier(self) -> Classifier:
@@ -214,12 +217,11 @@ class _Loader:
         return derive(table, memory, self.settings)
 
     def _ledger(self) -> Ledger:
-        self.messages.sort()
-        digests, labels, days = zip(*self.messages, strict=True) if self.messages else ((),) * 3
-        _check_unique(np.array(digests, np.uint64), "a message")
-        return Ledger(
-            np.array(digests, np.uint64), np.array(labels, np.uint16), np.array(days, np.uint16)
-        )
+        digests = np.array([digest for digest, _, _ in self.messages], np.uint64)
+        _check_unique(np.sort(digests), "a message")
+        names = np.array([name for _, name, _ in self.messages], np.str_)
+        days = np.array([day for _, _, day in self.messages], np.uint16)
+        return ledger_of(digests, names, days, self.classes)
 
     def _sample(self, order: Integers) -> Kept:
         """Return the sample over columns in the order of keys."""

@@ -67,6 +67,7 @@ def read_corpus(
 
 def _vectorize_chunk(settings: Settings, items: list[Item]) -> tuple[CorpusPart, list[Skipped]]:
     read, messages, skipped = read_labelled(items, settings)
-    token_batches = [tokenize(group, settings.tokens) for group in batches(messages)]
+    groups = batches(messages, settings.tokens)
+    token_batches = [tokenize(group, settings.tokens) for group in groups]
     names, labels = [item.name for item in read], [str(item.label) for item in read]
     return corpus_part(token_batches, names, labels), skipped

@@ -38,4 +38,5 @@ def ledger_of(digests: Keys, names: Strings, days: Days, classes: Sequence[str])
     """Return the ledger of messages in any order; names: (n_docs,) of their classes."""
     order = np.argsort(digests)
     labels = np.searchsorted(np.array(classes, np.str_), names[order])
-    return Ledger(digests[order], labels.astype(np.uint16), days[order])
+    small = np.min_scalar_type(max(len(classes) - 1, 0))
+    return Ledger(digests[order], labels.astype(small), days[order])

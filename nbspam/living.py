@@ -11,12 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Integers, Keys, Octets
 from nbspam.classifier import Classifier, classifier_of, posterior, with_changes, write
 from nbspam.compaction import compacted, memory_of, message_at_hand
 from nbspam.digests import Copies
@@ -34,10 +31,10 @@ from nbspam.journal import (
 from nbspam.modelfile import locked, stamp_of, unwritable
 from nbspam.parallel import ordered_map
 from nbspam.progressive import MARGIN
-from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_to_learn
+from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS
+from nbspam.readings import Reading, read_chunk
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped, chunks
-from nbspam.tokenizer import batches, gather_slices, tokenize
 
 POLICIES = ("everything", "error", "near")
 # The journal is taken in when it is so large a part of the model: reading a journal then
@@ -84,18 +81,6 @@ def unlearn(path: str, items: Iterable[Item], *, day: int, jobs: int = 1) -> Out
 def relabel(path: str, items: Iterable[Item], to: str, *, day: int, jobs: int = 1) -> Outcome:
     """Move messages to a class; what was never learned is learned as that."""
     return Living(path).learn((replace(item, label=to) for item in items), day=day, jobs=jobs)
-
-
-class _Reading(NamedTuple):
-    """What a worker process returns of a message."""
-
-    label: str
-    digest: int
-    keys: Keys
-    counts: Integers
-    groups: Octets
-    blob: Octets
-    lengths: Integers
 
 
 class Living:
@@ -166,23 +151,33 @@ class Living:
     def _change(
         self, items: Iterable[Item], day: int, jobs: int, copies: Copies, to_none: bool = False
     ) -> Outcome:
-        outcome = Outcome()
-        work = partial(_read_chunk, self.settings)
+        outcome, settings = Outcome(), self.settings
+        work = partial(read_chunk, settings)
         for readings, skipped in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
             readings = [r._replace(digest=copies.numbered(r.digest)) for r in readings]
-            outcome += self._commit(readings, day, to_none) + Outcome(skipped=tuple(skipped))
+            outcome += self._commit(readings, settings, day, to_none)
+            outcome += Outcome(skipped=tuple(skipped))
             if self._pays(_BULK):
                 outcome += self._compact()
         if self._pays():
             outcome += self._compact()
         return outcome
 
-    def _commit(self, readings: Sequence[_Reading], day: int, to_none: bool) -> Outcome:
-        """Decide and write the changes that messages make; on return they are on disk."""
+    def _commit(
+        self, readings: Sequence[Reading], settings: Settings, day: int, to_none: bool
+    ) -> Outcome:
+        """Decide and write the changes that messages make; on return they are on disk.
+
+        settings: with which the messages were read.
+        """
         if not readings:
             return Outcome()
         with locked(self.path):
             self._refresh()
+            if self.settings != settings:
+                raise ModelFileError(
+                    f"{self.path}: trained anew with other settings just now; run this again"
+                )
             changes, outcome = self._decide(readings, day, to_none)
             if changes:
                 self._check_classes(changes)
@@ -190,7 +185,7 @@ class Living:
         return outcome
 
     def _decide(
-        self, readings: Sequence[_Reading], day: int, to_none: bool
+        self, readings: Sequence[Reading], day: int, to_none: bool
     ) -> tuple[list[Change], Outcome]:
         """Return the changes that messages make, and what becomes of each."""
         changes: list[Change] = []
@@ -214,7 +209,7 @@ class Living:
                 outcome += Outcome(learned=1) if before is None else Outcome(moved=1)
         return changes, outcome
 
-    def _change_of(self, reading: _Reading) -> Change:
+    def _change_of(self, reading: Reading) -> Change:
         """Return a message to learn; only what the model's file does not know is spelt out."""
         is_new = self._base.table.vocabulary.columns(reading.keys) < 0
         return Change(
@@ -351,24 +346,3 @@ def _class_counts(changes: Iterable[Change]) -> Counter[str]:
 
 def _classes_of(counts: Counter[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name, n in counts.items() if n > 0))
-
-
-def _read_chunk(settings: Settings, items: list[Item]) -> tuple[list[_Reading], list[Skipped]]:
-    """Return what is learned of one chunk of items: what a worker process does."""
-    read, messages, digests, skipped = read_to_learn(items, settings)
-    told = zip([str(item.label) for item in read], digests, strict=True)
-    readings = []
-    for group in batches(messages):
-        batch = tokenize(group, settings.tokens)
-        blob, offsets = batch.texts()
-        lengths = np.diff(offsets)
-        # A batch goes token by token; here it is taken message by message.
-        order = np.argsort(batch.documents, kind="stable")
-        columns, counts = batch.columns[order], batch.counts[order]
-        bounds = np.searchsorted(batch.documents[order], np.arange(batch.n_docs + 1)).tolist()
-        for (start, end), (label, digest) in zip(pairwise(bounds), told, strict=False):
-            of = columns[start:end]
-            text = gather_slices(blob, offsets[:-1][of], lengths[of])
-            tokens = batch.keys[of], counts[start:end], batch.groups[of], text, lengths[of]
-            readings.append(_Reading(label, digest, *tokens))
-    return readings, skipped

@@ -16,7 +16,7 @@ from nbspam.settings import Settings
 def assumed_prior(class_count: Floats, settings: Settings) -> Floats:
     """Return the shares of the classes that a model's probabilities assume."""
     prior = settings.class_prior
-    if (settings.combine and len(class_count) == 2) or prior == "estimated":
+    if settings.combine or prior == "estimated":
         return np.asarray(class_count / max(class_count.sum(), 1.0))
     if prior == "uniform":
         return np.full(len(class_count), 1 / len(class_count))

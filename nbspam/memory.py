@@ -44,6 +44,9 @@ def only_columns(memory: Memory, columns: Integers) -> Memory:
 def memory_to_dict(memory: Memory) -> dict[str, Any]:
     """Return plain values for the model file."""
     ledger, sample = memory.ledger, memory.sample
+    counts = sample.counts
+    if counts is not None:
+        counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))  # most are small
     return {
         "digest": ledger.digests,
         "label": ledger.labels,
@@ -54,7 +57,7 @@ def memory_to_dict(memory: Memory) -> dict[str, Any]:
         "sample_digest": sample.digests,
         "sample_offsets": sample.offsets,
         "sample_column": sample.columns,
-        "sample_count": sample.counts,
+        "sample_count": counts,
     }
 
 

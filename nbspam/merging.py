@@ -21,7 +21,7 @@ from nbspam.journal import Change
 from nbspam.living import Living
 
 # What must be the same for counts to mean the same.
-_MUST_AGREE = ("tokens", "reading", "weighting")
+_MUST_AGREE = ("tokens", "reading", "strip", "weighting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,8 @@ def _merge_two(first: Classifier, second: Classifier, path: str) -> Merged:
     table = add_tables([first.table, second.table])
     settings = first.settings
     if len(both):
-        table = added(table, signed_table([*gone[0], *gone[1]], settings.weighting))
+        changes = [*gone[0], *gone[1]]
+        table = added(table, signed_table(changes, table.vocabulary, settings.weighting))
     parts = [
         part_of(model, [change.digest for change in changes])
         for model, changes in zip((first, second), gone, strict=True)

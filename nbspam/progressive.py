@@ -108,14 +108,15 @@ def _is_learned(policy: str, score: float, truth: int) -> bool:
 
 def _messages(data: Corpus, weighting: str) -> Iterator[tuple[Entries, Floats]]:
     """Yield every row's entries and what they weigh."""
-    weights = weigh(data.X, weighting).data
+    weights = weigh(data.X, data.vocabulary.groups, weighting).data
     columns = data.X.indices.astype(np.int64)
     groups = data.vocabulary.groups[columns]
     bounds = data.X.indptr.tolist()
     documents = np.zeros(int(np.diff(data.X.indptr).max(initial=0)), np.int64)
     for start, end in pairwise(bounds):
         of = slice(start, end)
-        yield Entries(1, documents[: end - start], columns[of], groups[of]), weights[of]
+        entries = Entries(1, documents[: end - start], columns[of], groups[of], data.X.data[of])
+        yield entries, weights[of]
 
 
 class _Learner:

@@ -11,6 +11,7 @@ from nbspam.errors import InputError
 from nbspam.message import Field, Message, parse_message, plain_text
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped
+from nbspam.stripping import strip
 
 # A chunk is what one process works on between two messages to its parent.
 CHUNK_ITEMS = 256
@@ -24,6 +25,7 @@ def read_message(item: Item, settings: Settings) -> Message:
 
 
 def _message_of(data: bytes, is_text: bool, settings: Settings) -> Message:
+    data = strip(data, settings.strip)
     if settings.reading == "latin1":
         # Lower case before cutting: the token table folds ASCII only.
         text = _NOT_WORD.sub(" ", data.decode("latin-1").lower())

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Columns, Integers32, Keys, Strings
+from nbspam.arrays import Booleans, Columns, Indices, Integers32, Keys, Strings
 from nbspam.combining import Entries
 from nbspam.counts import CountTable, entry_weights
 from nbspam.tokenizer import TokenBatch
@@ -60,7 +60,7 @@ class Kept:
     digests: Keys  # (n_docs,) ascending
     offsets: Columns  # (n_docs + 1,)
     columns: Columns  # (nnz,) ascending within a message
-    counts: Columns | None  # (nnz,) how often; None where only presence is counted
+    counts: Indices | None  # (nnz,) how often; None where only presence is counted
 
     @property
     def documents(self) -> Integers32:
@@ -138,7 +138,9 @@ def sample_of(kept: Kept, labels: Strings, vocabulary: Vocabulary) -> Sample:
 def entries_of(kept: Kept, vocabulary: Vocabulary) -> Entries:
     """Return the entries of a model's sample."""
     columns = kept.columns.astype(np.int32)
-    return Entries(len(kept.digests), kept.documents, columns, vocabulary.groups[columns])
+    counts = np.ones(len(columns), np.uint8) if kept.counts is None else kept.counts
+    groups = vocabulary.groups[columns]
+    return Entries(len(kept.digests), kept.documents, columns, groups, counts)
 
 
 def relabelled(sample: Sample, label_of: Mapping[int, str]) -> Sample:
@@ -151,8 +153,9 @@ def relabelled(sample: Sample, label_of: Mapping[int, str]) -> Sample:
 def shifted(table: CountTable, sample: Sample, weighting: str, sign: int) -> CountTable:
     """Return the table with messages of its classes and tokens put in (1) or out (-1)."""
     class_of = np.searchsorted(np.array(table.classes, np.str_), sample.labels)
-    weights = entry_weights(sample.counts, sample.documents, weighting)
     column = table.vocabulary.columns(sample.keys)[sample.columns]
+    groups = table.vocabulary.groups[column]
+    weights = entry_weights(sample.counts, sample.documents, groups, weighting)
     feature_count = table.feature_count.copy()
     np.add.at(feature_count, (column, class_of[sample.documents]), sign * weights)
     n_classes, n_features = feature_count.shape[1], len(feature_count)

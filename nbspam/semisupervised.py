@@ -26,7 +26,7 @@ from nbspam.models.em import Fit, Stopping, expectation_maximization
 from nbspam.resampling import stratified_folds
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped
-from nbspam.training import sum_of_evidence
+from nbspam.training import chosen_tokens, sum_of_evidence
 from nbspam.vectorizer import Corpus, weigh
 from nbspam.vocabulary import Vocabulary, join
 
@@ -116,7 +116,7 @@ def train_with_unlabelled(
         # Of equals the largest: the unlabelled are many.
         weight = max(accuracy, key=lambda w: (accuracy[w], w)) if accuracy else 1.0
     fit, settings = _fit(data, settings, weight, hard, _MAX_ROUNDS)
-    classifier = sum_of_evidence(_soft_table(data, fit, weight), settings)
+    classifier = sum_of_evidence(chosen_tokens(_soft_table(data, fit, weight), settings), settings)
     counted = len(one.names), len(other.names)
     return Report(classifier, fit, weight, accuracy, *counted, (*skipped, *more_skipped))
 
@@ -212,8 +212,9 @@ def _together(one: Corpus, other: Corpus, settings: Settings) -> _Data:
     X, U = _moved(one.X, column[:cut], vocabulary), _moved(other.X, column[cut:], vocabulary)
     frequency = np.bincount(np.concatenate([X.indices, U.indices]), minlength=len(vocabulary))
     keep = frequent(frequency, settings.min_df)
-    labelled = weigh(X[:, keep], settings.weighting)
-    unlabelled = weigh(U[:, keep], settings.weighting)
+    groups = vocabulary.groups[keep]
+    labelled = weigh(X[:, keep], groups, settings.weighting)
+    unlabelled = weigh(U[:, keep], groups, settings.weighting)
     return _Data(one.classes, one.y, vocabulary.take(keep), labelled, unlabelled)
 
 

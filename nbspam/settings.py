@@ -4,11 +4,12 @@ Secret: the presets, that is, which decisions a user never has to take.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from nbspam.counts import COUNTS, PRESENCE, TF_IDF, UNIT_LENGTH, WEIGHTINGS
+from nbspam.counts import COUNTS, LOG_LENGTH, PRESENCE, TF_IDF, UNIT_LENGTH, WEIGHTINGS
 from nbspam.errors import UsageError
+from nbspam.stripping import STRIPPABLE
 from nbspam.tokenizer import TokenSettings
 
 # Models of tokens that depend on each other, and how many tokens they look at unless told.
@@ -29,10 +30,16 @@ class Settings:
     class_prior: str | tuple[float, ...] = "estimated"  # or "uniform", or given
     min_df: int = 1
     max_features: int | None = None
-    combine: bool = False  # two classes: groups of evidence weighed, not summed (combining.py)
+    # Groups of evidence weighed, not summed: of two classes combined (combining.py), of
+    # more blended (blending.py).
+    combine: bool = False
+    strip: tuple[str, ...] = ()  # parts of a text that are cut off before it is read
     parameters: Mapping[str, Any] = field(default_factory=dict)  # more, of a model of FEATURES
 
     def __post_init__(self) -> None:
+        for part in self.strip:
+            if part not in STRIPPABLE:
+                raise UsageError(f"--strip {part}: none of {', '.join(STRIPPABLE)}; name those")
         for value, allowed, what in (
             (self.reading, READINGS, "reading"),
             (self.weighting, WEIGHTINGS, "weighting"),
@@ -48,12 +55,15 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for the model file."""
-        prior = self.class_prior
         values = asdict(self)
-        values["class_prior"] = list(prior) if isinstance(prior, tuple) else prior
         if not self.parameters:
             del values["parameters"]
-        return values
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+
+    @property
+    def is_mail_combined(self) -> bool:
+        """Whether probabilities are honest and mail is lost by mistakes, which so cost."""
+        return self.combine and self.reading == "mail"
 
 
 def settings_from_dict(values: dict[str, Any]) -> Settings:
@@ -64,6 +74,7 @@ def settings_from_dict(values: dict[str, Any]) -> Settings:
             **values,
             "tokens": TokenSettings(**values["tokens"]),
             "class_prior": tuple(prior) if isinstance(prior, list) else prior,
+            "strip": tuple(values.get("strip", ())),  # older files have none
         }
     )
 
@@ -76,9 +87,20 @@ _TUTORIAL = Settings(
     weighting=UNIT_LENGTH,
     alpha=1.0,
 )
-# Two classes of mail are combined; the model named is for more than two.  E-002, E-004.
+_WRITTEN = TokenSettings(punctuation="_", pairs=True)
+# For two classes, whose evidence is combined from presence.  E-002, E-020.
 PRESETS = {
     "mail": Settings(model="complement", alpha=0.1, combine=True),
-    "text": Settings(reading="text", weighting=COUNTS, alpha=0.1),
+    "text": Settings(replace(_WRITTEN, characters=True), reading="text", alpha=0.1, combine=True),
     "tutorial": _TUTORIAL,
+}
+# For more: long messages would outweigh short ones, were they not scaled.  E-024.
+MANY = {
+    "mail": Settings(weighting=LOG_LENGTH, combine=True),
+    "text": Settings(_WRITTEN, reading="text", weighting=LOG_LENGTH, combine=True),
+}
+# For a model that is asked for by name, and sums its evidence.  E-004.
+PLAIN = {
+    "mail": Settings(model="complement", alpha=0.1),
+    "text": Settings(reading="text", weighting=COUNTS, alpha=0.1),
 }

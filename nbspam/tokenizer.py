@@ -1,9 +1,10 @@
 """Messages to tokens: one numpy pass over many messages at once.
 
-A token is a run of word bytes in one field, tagged by the field's origin; its key is
-a hash of both.  `reference_tokens` and `reference_key` say the same thing in plain
-Python, for people to read; `tokenize` says it without a Python object per token, and a
-property test holds the two equal.  A single message is a batch of one.
+A token is a run of word bytes in one field, tagged by the field's origin; if asked for, also two
+neighbouring ones, or a run of characters.  Its key is a hash of both.  `reference_tokens` and
+`reference_key` say the same thing in plain Python, for people to read; `tokenize` says it
+without a Python object per token, and a property test holds the two equal.  A single message
+is a batch of one.
 
 Secret: how tokens are found, hashed and counted without ever being Python objects.
 """
@@ -20,6 +21,7 @@ from nbspam.arrays import Booleans, Integers, Keys, Octets
 from nbspam.message import Field, Message, by_header
 from nbspam.normalize import normalize
 from nbspam.origins import HEADS
+from nbspam.runs import MAX_RUN, find_runs, folded, reference_runs
 
 # A key leaves its low 20 bits zero, so that one sort of plain integers can carry a rider
 # along: where in the batch the token stood.  The 44 bits that are left make a collision
@@ -34,11 +36,14 @@ BATCH_BYTES = 1 << 19
 
 BODY = "body"
 PAIR = "2g"
+CHARACTERS = "char"
 # Evidence of one kind is one group: what the writer says, how the message travelled, what
-# its markup and links are, and pairs of words, which repeat what their words say.
-GROUPS = ("text", "route", "web", "pairs")
-_TEXT, _ROUTE, _WEB, _PAIRS = range(len(GROUPS))
-_GROUP_OF = {BODY: _TEXT, "subject": _TEXT, "nested": _TEXT, "hidden": _WEB, "alt": _WEB}
+# its markup and links are; pairs of words and runs of characters, which repeat what words
+# say; and what the writer chose to say first.
+GROUPS = ("text", "route", "web", "pairs", "characters", "subject")
+_TEXT, _ROUTE, _WEB, _PAIRS, _CHARACTERS, _SUBJECT = range(len(GROUPS))
+_GROUP_OF = {BODY: _TEXT, "subject": _SUBJECT, "nested": _TEXT, "hidden": _WEB, "alt": _WEB}
+_GROUP_OF[CHARACTERS] = _CHARACTERS
 _GROUP_OF |= dict.fromkeys(("url", "html", "filename", "defect"), _WEB)
 _WORD_BYTES = 8
 _MULTIPLY = 0x9E3779B97F4A7C15  # odd, close to 2**64 / golden ratio: Fibonacci hashing
@@ -55,6 +60,7 @@ class TokenSettings:
     max_length: int = 40  # bytes
     pairs: bool = False  # also every two neighbouring words of a field
     raw: bool = False  # the text is cut as it is, without normalisation
+    characters: bool = False  # also runs of characters of what is written
 
     def table(self) -> bytes:
         """Return the 256-byte table: ASCII case folded, bytes outside words to zero."""
@@ -95,6 +101,13 @@ def reference_tokens(message: Message, settings: TokenSettings) -> Iterator[Toke
                 Token(pair_origin(origin), first + b" " + second)
                 for first, second in pairwise(words)
             )
+        if settings.characters and _has_characters(origin):
+            yield from (Token(CHARACTERS, run) for run in reference_runs(folded(text)))
+
+
+def _has_characters(origin: str) -> bool:
+    """Return whether runs of characters are taken from fields of this origin."""
+    return _GROUP_OF.get(origin, _ROUTE) in (_TEXT, _SUBJECT)
 
 
 def _fits(word: bytes, settings: TokenSettings) -> bool:
@@ -105,8 +118,10 @@ def _fits(word: bytes, settings: TokenSettings) -> bool:
 def token_of(spelling: bytes) -> Token:
     """Return the token that is spelt so; the inverse of `Token.__str__`, in bytes.
 
-    A colon ends the origin: words hold none, unless settings give them one.
+    A colon ends the origin: words hold none, unless settings give them one, but runs may.
     """
+    if spelling.startswith(f"{CHARACTERS}:".encode()):
+        return Token(CHARACTERS, spelling[len(CHARACTERS) + 1 :])
     origin, colon, text = spelling.rpartition(b":")
     return Token(origin.decode("utf-8", "replace") if colon else BODY, text)
 
@@ -217,6 +232,13 @@ def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch
     rider = np.arange(0, 2 * len(key), 2, dtype=np.uint64)
     if settings.pairs:
         key, rider = _add_pairs(key, rider, words.field_of)
+    if settings.characters:
+        runs = _Words(*find_runs(layout.buffer, layout.runs, layout.start))
+        runs = _Words(*(part[: _MAX_WORDS - len(words.start)] for part in runs))
+        more = np.arange(len(runs.start), dtype=np.uint64) + np.uint64(len(words.start))
+        key = np.concatenate([key, _hash_words(layout, runs)])
+        rider = np.concatenate([rider, more * np.uint64(2)])
+        words = _Words(*map(np.concatenate, zip(words, runs, strict=True)))
     key &= ~RIDER_MASK
     key |= rider
     key.sort()
@@ -224,10 +246,14 @@ def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch
 
 
 class _Layout(NamedTuple):
-    """All fields of a batch in one buffer: text, zeros, then what token texts need."""
+    """All fields of a batch in one buffer: text, zeros, then what token texts need.
+
+    Characters to be taken in runs are fields of their own, behind those of words.
+    """
 
     buffer: bytes
-    end: int  # of the text, a zero byte before and behind it included
+    end: int  # of the words' text, a zero byte before and behind it included
+    runs: int  # where characters to be taken in runs begin
     space: int  # where the buffer has one
     n_docs: int
     start: Integers  # (n_fields + 1,)
@@ -249,34 +275,23 @@ class _Words(NamedTuple):
 
 def _lay_out(messages: Sequence[Message], settings: TokenSettings) -> _Layout:
     """Join all fields, case folded and cut by zero bytes, into one buffer."""
-    texts: list[bytes] = []
-    origins: list[int] = []
-    n_fields: list[int] = []
     known: dict[str, int] = {}
-    for message in messages:
-        before = len(texts)
-        for origin, text in normalized_fields(message, settings):
-            texts.append(text)
-            origins.append(known.setdefault(origin, len(known)))
-        n_fields.append(len(texts) - before)
-    start = np.ones(len(texts) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=start[1:])
-    start[1:] += 1
+    texts, fields = _texts_of(messages, settings, known)
     # Zeros behind it, so that reading ahead of the last word stays inside the buffer.
     padding = bytes(settings.max_length + _WORD_BYTES)
     joined = b"".join((b"\0", b"\0".join(texts), b"\0", padding))
-    fields = _Fields(
-        start,
-        np.repeat(np.arange(len(messages)), n_fields),
-        np.array(origins, np.int64),
-    )
     fields = _cut_heads(joined, fields, known)
-    names, prefix, pair_prefix = _prefixes(known, len(joined) + 1)
+    runs = b""
+    if settings.characters:
+        runs, fields = _add_runs(joined, fields, known)
+    space = len(joined) + len(runs)
+    names, prefix, pair_prefix = _prefixes(known, space + 1)
     of = fields.origin
     return _Layout(
-        b"".join((joined.translate(settings.table()), b" ", names)),
+        b"".join((joined.translate(settings.table()), runs, b" ", names, padding)),
         len(joined) - len(padding),
         len(joined),
+        space,
         len(messages),
         fields.start,
         fields.document,
@@ -294,6 +309,26 @@ class _Fields(NamedTuple):
     start: Integers  # (n_fields + 1,)
     document: Integers  # (n_fields,)
     origin: Integers  # (n_fields,) number of the origin, -1 where words do not count
+
+
+def _texts_of(
+    messages: Sequence[Message], settings: TokenSettings, known: dict[str, int]
+) -> tuple[list[bytes], _Fields]:
+    """Return the texts of all fields, and the fields they are when joined by zero bytes."""
+    texts: list[bytes] = []
+    origins: list[int] = []
+    n_fields: list[int] = []
+    for message in messages:
+        before = len(texts)
+        for origin, text in normalized_fields(message, settings):
+            texts.append(text)
+            origins.append(known.setdefault(origin, len(known)))
+        n_fields.append(len(texts) - before)
+    start = np.ones(len(texts) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=start[1:])
+    start[1:] += 1
+    document = np.repeat(np.arange(len(messages)), n_fields)
+    return texts, _Fields(start, document, np.array(origins, np.int64))
 
 
 def _cut_heads(joined: bytes, fields: _Fields, known: dict[str, int]) -> _Fields:
@@ -321,12 +356,28 @@ def _cut_heads(joined: bytes, fields: _Fields, known: dict[str, int]) -> _Fields
         if colon[i] < end[i]:
             origins = heads[int(origin[of[i]])][joined[line[i] + 1 : colon[i]]]
             number[row] = [-1 if o is None else known.setdefault(o, len(known)) for o in origins]
-    starts = np.concatenate([start[:-1], line + 1, colon])
+    starts = np.concatenate([start[:-1], line + 1, np.minimum(colon + 1, end)])
     order = np.argsort(starts, kind="stable")
     return _Fields(
         np.append(starts[order], start[-1]),
         np.concatenate([document, document[of], document[of]])[order],
         np.concatenate([np.where(is_head, -1, origin), number[which].T.ravel()])[order],
+    )
+
+
+def _add_runs(joined: bytes, fields: _Fields, known: dict[str, int]) -> tuple[bytes, _Fields]:
+    """Return what runs of characters are taken from, and the fields with it behind them."""
+    has = np.array([*map(_has_characters, known), False])
+    chosen = np.flatnonzero(has[fields.origin])
+    bounds = zip(fields.start[chosen].tolist(), fields.start[chosen + 1].tolist(), strict=True)
+    texts = [folded(joined[start:end]) + b"\0" for start, end in bounds]
+    start = np.full(len(texts) + 1, len(joined), np.int64)
+    start[1:] += np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+    number = known.setdefault(CHARACTERS, len(known))
+    return b"".join(texts), _Fields(
+        np.concatenate([fields.start[:-1], start]),
+        np.append(fields.document, fields.document[chosen]),
+        np.append(fields.origin, np.full(len(texts), number)),
     )
 
 
@@ -446,8 +497,15 @@ def _text_pieces(rider: Integers, layout: _Layout, words: _Words) -> tuple[Integ
     return np.stack(starts, axis=1), np.stack(lengths, axis=1)
 
 
-def batches(messages: Iterable[Message], size: int = BATCH_BYTES) -> Iterator[list[Message]]:
-    """Group messages so that each group has at most about `size` bytes of text."""
+def batches(
+    messages: Iterable[Message], settings: TokenSettings, size: int = BATCH_BYTES
+) -> Iterator[list[Message]]:
+    """Group messages so that each group has at most about `size` bytes of text.
+
+    Fewer where runs of characters are taken too, of which every byte may start MAX_RUN.
+    """
+    if settings.characters:
+        size //= MAX_RUN + 1
     group: list[Message] = []
     total = 0
     for message in messages:

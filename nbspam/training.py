@@ -3,7 +3,7 @@
 Secret: what a worker process returns of the messages it has read.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbspam import blending, combining
 from nbspam.arrays import Integers, Keys, Strings
 from nbspam.classifier import Classifier
-from nbspam.combining import Entries, fit
+from nbspam.combining import Entries
 from nbspam.counts import (
     PRESENCE,
     CountTable,
@@ -37,7 +38,8 @@ from nbspam.tokenizer import batches, tokenize
 
 # What a model's tokens may take, so that one of a million messages stays below 200 MB.
 MAX_BYTES = 160_000_000
-_TOKEN_BYTES, _CLASS_BYTES = 35, 12  # of a token: for all classes (text included), for each
+# Of a token: for all classes (text included), for each, and for each where it is blended.
+_TOKEN_BYTES, _CLASS_BYTES, _BLENDED_BYTES = 35, 12, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,8 @@ def count_items(
                 progress(once.n_read)
             yield table
 
-    table = once.with_moves(sum_tables(tables()))
+    table = sum_tables(tables())
+    table = once.with_moves(table, samples)
     return Training(
         without_empty(table),
         tuple(relabelled(sample, once.label) for sample in samples),
@@ -136,16 +139,33 @@ class _Once:
         before = self.label.get(digest)
         self.label[digest] = name
         if before is not None and before != name:
-            self.moves.append((sample.take(np.arange(len(sample.labels)) == row), before))
+            self.moves.append((_message(sample, row), before))
         return before is None
 
-    def with_moves(self, table: CountTable) -> CountTable:
-        """Return the counts with all messages in the class they came with last."""
-        for sample, before in self.moves:
-            left = replace(sample, labels=np.array([before]))
-            table = shifted(table, left, self.weighting, -1)
-            table = shifted(table, sample, self.weighting, 1)
+    def with_moves(self, table: CountTable, samples: Sequence[Sample]) -> CountTable:
+        """Return the counts with all messages in the class they came with last.
+
+        The copy that was counted moves, as long as it is at hand in the samples.
+        """
+        if not self.moves:
+            return table
+        counted = {
+            digest: (sample, row)
+            for sample in samples
+            for row, digest in enumerate(sample.digests.tolist())
+        }
+        for copy, before in self.moves:
+            at_hand = counted.get(int(copy.digests[0]))
+            message = copy if at_hand is None else _message(*at_hand)
+            for sign, label in ((-1, before), (1, str(copy.labels[0]))):
+                moved = replace(message, labels=np.array([label]))
+                table = shifted(table, moved, self.weighting, sign)
         return table
+
+
+def _message(sample: Sample, row: int) -> Sample:
+    """Return one message of a sample."""
+    return sample.take(np.arange(len(sample.labels)) == row)
 
 
 def _count_chunk(settings: Settings, items: list[Item]) -> _Counted:
@@ -153,7 +173,7 @@ def _count_chunk(settings: Settings, items: list[Item]) -> _Counted:
     read, messages, digests, skipped = read_to_learn(items, settings)
     names, numbers = [str(item.label) for item in read], iter(digests)
     tables, samples, start = [], [], 0
-    for group in batches(messages):
+    for group in batches(messages, settings.tokens):
         batch = tokenize(group, settings.tokens)
         labels = names[start : start + len(group)]
         start += len(group)
@@ -167,8 +187,7 @@ def train(training: Training, settings: Settings, day: int = 0) -> Classifier:
 
     day: on which it was learned, counted from 1970-01-01.
     """
-    _check_classes(training.table)
-    table = prune(training.table, settings.min_df, settings.max_features)
+    table = chosen_tokens(training.table, settings)
     days = np.full(len(training.digests), day, np.uint16)
     memory = Memory(
         ledger_of(training.digests, training.labels, days, table.classes),
@@ -185,26 +204,34 @@ def derive(table: CountTable, memory: Memory, settings: Settings) -> Classifier:
     seen the longest ago.
     """
     _check_classes(table)
-    limit = MAX_BYTES // (_TOKEN_BYTES + _CLASS_BYTES * len(table.classes))
+    is_blended = settings.combine and not _is_combined(table, settings)
+    of_a_class = _BLENDED_BYTES if is_blended else _CLASS_BYTES
+    limit = MAX_BYTES // (_TOKEN_BYTES + of_a_class * len(table.classes))
     if len(table.vocabulary) > limit:
         rank = np.lexsort((table.vocabulary.keys, memory.last_seen, table.document_frequency))
         columns = np.sort(rank[-limit:])
         table, memory = table.take(columns), only_columns(memory, columns)
-    if not (settings.combine and len(table.classes) == 2):
-        return replace(_summing(table, settings), memory=memory)
-    classifier = Classifier(settings, table, np.zeros(2), np.zeros((0, 2)), memory=memory)
+    if not settings.combine:
+        return replace(sum_of_evidence(table, settings), memory=memory)
     place = memory.ledger.find(memory.sample.digests)
     entries = entries_of(memory.sample, table.vocabulary)
-    return combined(classifier, entries, memory.ledger.labels[place].astype(np.int64))
+    y = memory.ledger.labels[place].astype(np.int64)
+    return replace(combined(table, settings, entries, y), memory=memory)
+
+
+def _is_combined(table: CountTable, settings: Settings) -> bool:
+    """Return whether evidence is combined, not blended: of two classes the presence of tokens."""
+    return len(table.classes) == 2 and settings.weighting == PRESENCE
+
+
+def chosen_tokens(table: CountTable, settings: Settings) -> CountTable:
+    """Return the counts that a classifier is made of; raises NotTrainedError."""
+    _check_classes(table)
+    return prune(table, settings.min_df, settings.max_features)
 
 
 def sum_of_evidence(table: CountTable, settings: Settings) -> Classifier:
     """Return the classifier that sums its tokens' evidence, as the plain models do."""
-    _check_classes(table)
-    return _summing(prune(table, settings.min_df, settings.max_features), settings)
-
-
-def _summing(table: CountTable, settings: Settings) -> Classifier:
     return Classifier(settings, table, *log_tables(table, settings))
 
 
@@ -217,6 +244,13 @@ def _check_classes(table: CountTable) -> None:
         )
 
 
-def combined(classifier: Classifier, entries: Entries, y: Integers) -> Classifier:
-    """Return the classifier with a combination learned from these messages."""
-    return replace(classifier, combination=fit(classifier.table, entries, y))
+def combined(table: CountTable, settings: Settings, entries: Entries, y: Integers) -> Classifier:
+    """Return the classifier that has learned from these messages how evidence adds up.
+
+    y: (n_docs,) index of their class.
+    """
+    if _is_combined(table, settings):
+        nothing = np.zeros(2), np.zeros((0, 2))
+        return Classifier(settings, table, *nothing, combining.fit(table, entries, y))
+    blend = blending.fit(table, entries, y, settings.weighting)
+    return Classifier(settings, table, *blending.linear_tables(table, blend), blend=blend)

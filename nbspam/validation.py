@@ -28,8 +28,7 @@ from nbspam.settings import FEATURES, Settings
 from nbspam.sources import Item, Skipped
 from nbspam.tabletraining import TableSettings, train_table
 from nbspam.tabletraining import held_out as rows_held_out
-from nbspam.tokenizer import TokenSettings
-from nbspam.training import combined, sum_of_evidence
+from nbspam.training import chosen_tokens, combined, sum_of_evidence
 from nbspam.trial import Smaller, Trial
 from nbspam.vectorizer import Corpus, weigh
 
@@ -96,15 +95,17 @@ def _held_out(
     data: Corpus, table: CountTable, settings: Settings, rest: Integers, of: Integers
 ) -> Floats:
     """Return answers to some rows by a model of the others, whose counts are given."""
-    model = sum_of_evidence(table, settings)
-    used = data.vocabulary.columns(model.table.vocabulary.keys)
+    table = chosen_tokens(table, settings)
+    used, groups = data.vocabulary.columns(table.vocabulary.keys), table.vocabulary.groups
     held_out = data.X[of][:, used]
-    if not (settings.combine and len(data.classes) == 2):
-        weights = weigh(held_out, settings.weighting)
-        return np.asarray(model.intercept + weights @ model.weight)
-    groups = model.table.vocabulary.groups
-    model = combined(model, entries_of_rows(data.X[rest][:, used], groups), data.y[rest])
-    assert model.combination is not None
+    if settings.combine:
+        entries = entries_of_rows(data.X[rest][:, used], groups)
+        model = combined(table, settings, entries, data.y[rest])
+    else:
+        model = sum_of_evidence(table, settings)
+    if model.combination is None:
+        joint = model.intercept + weigh(held_out, groups, settings.weighting) @ model.weight
+        return joint if model.blend is None else model.blend.answers(joint)
     entries = entries_of_rows(held_out, groups)
     odds = log_odds(model.table.feature_count, model.table.class_count)
     return joint_of_log_odds(scores(model.combination, entries, odds[entries.columns]))
@@ -114,7 +115,7 @@ def entries_of_rows(X: Any, groups: Octets) -> Entries:
     """Return the entries of a CSR matrix of counts; groups: (n_features,)."""
     documents = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     columns = X.indices.astype(np.int64)
-    return Entries(X.shape[0], documents, columns, groups[columns])
+    return Entries(X.shape[0], documents, columns, groups[columns], X.data)
 
 
 def judge_split(
@@ -169,9 +170,9 @@ def judge_several(
     """
     items = list(items)
     trials: list[Trial] = []
-    read: dict[tuple[str, TokenSettings], tuple[Corpus, tuple[Skipped, ...]]] = {}
+    read: dict[tuple[object, ...], tuple[Corpus, tuple[Skipped, ...]]] = {}
     for settings in several:
-        how = settings.reading, settings.tokens
+        how = settings.reading, settings.strip, settings.tokens
         if how not in read:
             read[how] = read_corpus(items, settings, jobs)
         data, skipped = read[how]
@@ -195,7 +196,7 @@ def fold_trial(
 ) -> Trial:
     """Return a corpus's answers by cross-validation; raises UsageError."""
     fold = folds(data.y, k, seed)
-    rule = default_rule(data.classes, settings.combine)
+    rule = default_rule(data.classes, settings.is_mail_combined)
     # The answers come later: what they are to is the same for any model.
     blank = Trial(data.classes, data.y, np.empty((0, 0)), rule, fold, _prior(data, settings))
     return _answered(blank, answers_held_out(data, settings, fold), with_smaller)
@@ -236,7 +237,7 @@ def online_trial(data: Corpus, settings: Settings, policy: str) -> Trial:
         raise UsageError(f"--online: not for --model {settings.model}; judge it by --cv K")
     joint = joint_of_log_odds(progress(data, settings, policy).score)
     stretch = np.arange(len(data.y)) * N_STRETCHES // max(len(data.y), 1)
-    rule = default_rule(data.classes, calibrated=True)
+    rule = default_rule(data.classes, settings.is_mail_combined)
     prior = _prior(data, settings)
     return Trial(data.classes, data.y, joint, rule, stretch, prior, is_stream=True)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.arrays import Integers
+from nbspam.arrays import Integers, Octets
 from nbspam.counts import CountTable, entry_weights
 from nbspam.tokenizer import TokenBatch
 from nbspam.vocabulary import Vocabulary, batch_vocabulary, join
@@ -33,7 +33,7 @@ class Corpus:
         from scipy import sparse
 
         y, n_classes = self.y[rows], len(self.classes)
-        X = weigh(self.X[rows], weighting)
+        X = weigh(self.X[rows], self.vocabulary.groups, weighting)
         member = sparse.csr_array(
             (np.ones(len(rows)), (y, np.arange(len(rows)))), (n_classes, len(rows))
         )
@@ -46,12 +46,15 @@ class Corpus:
         )
 
 
-def weigh(X: Any, weighting: str) -> Any:
-    """Return a CSR matrix of counts (n_docs, n_features) as one of weights."""
+def weigh(X: Any, groups: Octets, weighting: str) -> Any:
+    """Return a CSR matrix of counts (n_docs, n_features) as one of weights.
+
+    groups: (n_features,) index into the tokenizer's GROUPS.
+    """
     from scipy import sparse
 
     documents = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    weights = entry_weights(X.data, documents, weighting)
+    weights = entry_weights(X.data, documents, groups[X.indices], weighting)
     return sparse.csr_array((weights, X.indices, X.indptr), X.shape)
 
 

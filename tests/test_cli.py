@@ -321,3 +321,46 @@ def test_tables_are_trained_on_as_text(nbspam, tmp_path, model):
     assert "3 ham, 3 spam" in out
     assert json.loads(nbspam("info", "--json")[1])["settings"]["reading"] == "text"
     assert nbspam("predict", table)[1].split() == ["ham", "spam"] * 3
+
+
+def labelled(path, *labels):
+    path.write_text("".join(f"{label}\tsome text of {label}\n" for label in labels))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("labels", "weighting"),
+    [
+        ("ab" * 9, "presence"),
+        ("abc" * 9, "log-length"),
+        (["spam", "a", "b"], "presence"),  # a mail filter's names are believed at once
+    ],
+)
+def test_how_many_classes_there_are_decides_what_is_counted(
+    nbspam, model, tmp_path, labels, weighting
+):
+    assert nbspam("train", labelled(tmp_path / "t.tsv", *labels))[0] == 0
+    assert json.loads(nbspam("info", "--json")[1])["settings"]["weighting"] == weighting
+
+
+def test_the_classes_are_not_looked_for_for_ever(nbspam, model, tmp_path, monkeypatch):
+    monkeypatch.setattr("nbspam.commands.shared._AHEAD_ITEMS", 4)
+    path = labelled(tmp_path / "t.tsv", *"ababc")
+
+    assert nbspam("train", path)[0] == 0
+    facts = json.loads(nbspam("info", "--json")[1])
+    assert facts["settings"]["weighting"] == "presence"
+    assert facts["read"] == {"a": 2, "b": 2, "c": 1}
+
+
+def test_a_model_asked_for_by_name_sums_its_evidence(nbspam, model, tmp_path):
+    path = labelled(tmp_path / "t.tsv", *"abcabc")
+
+    assert nbspam("train", path, "--model", "complement", "--characters")[0] == 0
+    facts = json.loads(nbspam("info", "--json")[1])["settings"]
+    assert (facts["combine"], facts["weighting"], facts["model"]) == (
+        False,
+        "counts",
+        "complement",
+    )
+    assert facts["tokens"]["characters"]

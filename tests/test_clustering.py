@@ -7,14 +7,14 @@ import pytest
 from conftest import ROOT
 from nbspam.clustering import cluster, typical_tokens
 from nbspam.semisupervised import em_settings
-from nbspam.settings import PRESETS
+from nbspam.settings import PLAIN
 from test_semisupervised import TOPICS, texts
 
 
 @pytest.mark.parametrize("model", ["multinomial", "bernoulli"])
 def test_two_topics_are_told_apart_and_named_by_their_words(model):
     items = texts(60, 1, length=6)
-    settings = em_settings(PRESETS["text"], {"model": model})
+    settings = em_settings(PLAIN["text"], {"model": model})
     found = cluster(items, settings, 2)
 
     of = dict(zip(found.names, found.share.argmax(axis=1).tolist(), strict=True))

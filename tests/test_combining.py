@@ -13,8 +13,10 @@ from nbspam.combining import (
     group_means,
     layer_scale,
     log_odds,
+    prior_worth,
     probability,
     scores,
+    with_groups,
 )
 from nbspam.counts import count_batch
 from nbspam.message import Field, Message
@@ -60,7 +62,9 @@ def test_leaving_a_document_out_is_counting_without_it():
 
 
 def test_group_means_are_damped_and_ignore_zeros():
-    entries = Entries(2, np.array([0, 0, 0]), np.arange(3), np.full(3, TEXT, np.uint8))
+    entries = Entries(
+        2, np.array([0, 0, 0]), np.arange(3), np.full(3, TEXT, np.uint8), np.ones(3, np.int64)
+    )
     means = group_means(entries, np.array([3.0, 4.0, 0.0]))
 
     assert means[0, TEXT] == pytest.approx(7 / (2 + DAMPING))
@@ -77,8 +81,9 @@ def test_a_score_is_a_sum_over_tokens(documents):
 
     total = np.full(entries.n_docs, combination.worth[-1])
     scale = layer_scale(entries)
-    for d, j, g, w in zip(entries.documents, entries.columns, entries.groups, odds, strict=True):
-        mine = (entries.documents == d) & (entries.groups == g) & (odds != 0)
+    groups = np.where(entries.groups == GROUPS.index("subject"), TEXT, entries.groups)
+    for d, j, g, w in zip(entries.documents, entries.columns, groups, odds, strict=True):
+        mine = (entries.documents == d) & (groups == g) & (odds != 0)
         total[d] += combination.worth[g] * w / (mine.sum() + DAMPING) + scale[d] * correction[j]
     assert scores(combination, entries, odds) == pytest.approx(total, abs=1e-9)
 
@@ -115,3 +120,16 @@ def test_evidence_that_separates_is_found():
 
 def test_probability_never_overflows():
     assert probability(np.array([-1e9, 0, 1e9])) == pytest.approx([0, 0.5, 1])
+
+
+def test_the_worth_of_fewer_groups_is_completed_by_what_is_believed_beforehand():
+    worth = with_groups(np.array([1.0, 2.0, 3.0, 4.0, -0.5]))
+
+    assert worth.tolist() == [1, 2, 3, 4, *prior_worth()[4:-1], -0.5]
+    assert (with_groups(worth) == worth).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, len(GROUPS) + 2])
+def test_the_worth_of_other_groups_is_refused(n):
+    with pytest.raises(ValueError, match="groups"):
+        with_groups(np.ones(n))

@@ -2,17 +2,20 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_selection import mutual_info_classif
 
 from nbspam.counts import (
     COUNTS,
+    GRAIN,
+    LOG_LENGTH,
     PRESENCE,
     UNIT_LENGTH,
     WEIGHTINGS,
     add_tables,
     count_batch,
+    entry_weights,
     mutual_information,
     prune,
     subtract_table,
@@ -45,6 +48,37 @@ def plain(counted):
         )
     }
     return dict(zip(counted.classes, counted.class_count.tolist(), strict=True)), rows
+
+
+def test_log_length_worked_by_hand():
+    # "a a b": 1 + ln 2 and 1, over the root of the sum of their squares.
+    counted = table([("a a b", "ham")], LOG_LENGTH)
+
+    log = 1 + np.log(2)
+    expected = np.array([log, 1]) / np.sqrt(log**2 + 1)
+    names = [counted.vocabulary.text(j) for j in range(2)]
+    found = dict(zip(names, counted.feature_count[:, 0], strict=True))
+    assert [found["a"], found["b"]] == pytest.approx(expected, abs=2**-13)
+
+
+@given(st.lists(st.tuples(st.integers(1, 99), st.integers(0, 2)), min_size=1, max_size=30))
+def test_weights_do_not_depend_on_the_order_of_a_document(entries):
+    """To the bit: so what was counted in one order can be taken out in another."""
+    counts, groups = np.array(entries).T
+    documents = np.zeros(len(entries), np.int64)
+    for weighting in WEIGHTINGS:
+        weights = entry_weights(counts, documents, groups, weighting)
+        turned = entry_weights(counts[::-1], documents, groups[::-1], weighting)
+        assert (weights == turned[::-1]).all()
+        assert (weights % GRAIN[weighting] == 0).all()
+
+
+def test_every_group_of_a_document_has_unit_length():
+    fields = (Field("subject", b"a"), Field("body", b"b c d e"), Field("from", b"f g"))
+    counted = count_batch(tokenize([Message(fields, ())], TokenSettings()), ["ham"], LOG_LENGTH)
+
+    squares = np.bincount(counted.vocabulary.groups, counted.feature_count[:, 0] ** 2)
+    assert squares[squares > 0] == pytest.approx([1, 1, 1], abs=1e-3)
 
 
 def test_a_table_worked_by_hand():
@@ -105,6 +139,7 @@ def test_pruning_keeps_frequent_and_informative_tokens():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+@settings(deadline=None)  # the first example imports scikit-learn
 @given(DOCUMENTS.filter(lambda documents: len({label for _, label in documents}) > 1))
 def test_mutual_information_agrees_with_scikit_learn(documents):
     counted = table(documents)

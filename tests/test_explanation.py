@@ -11,7 +11,7 @@ from conftest import ROOT, SPAM
 from nbspam.counts import count_batch
 from nbspam.explanation import Explanation, explain, explanations
 from nbspam.message import Field, Message, parse_message
-from nbspam.settings import PRESETS
+from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources import Skipped, read_items
 from nbspam.tokenizer import tokenize
 from nbspam.training import count_items, sum_of_evidence, train
@@ -19,9 +19,11 @@ from nbspam.training import count_items, sum_of_evidence, train
 MAILS = sorted((ROOT / "corpora" / "mail").glob("*/*.eml"))
 SETTINGS = {
     "combined": PRESETS["mail"],
-    "multinomial": PRESETS["text"],
-    "bernoulli": replace(PRESETS["mail"], combine=False, model="bernoulli", alpha=1.0),
-    "complement": replace(PRESETS["text"], model="complement", alpha=1.0),
+    "text": PRESETS["text"],
+    "blended": MANY["mail"],
+    "multinomial": PLAIN["text"],
+    "bernoulli": replace(PLAIN["mail"], model="bernoulli", alpha=1.0),
+    "complement": replace(PLAIN["text"], model="complement", alpha=1.0),
     "unit length": PRESETS["tutorial"],
 }
 
@@ -29,7 +31,10 @@ SETTINGS = {
 @cache
 def classifier(name):
     how = SETTINGS[name]
-    return train(count_items(read_items([str(ROOT / "corpora" / "mail")]), how), how)
+    items = list(read_items([str(ROOT / "corpora" / "mail")]))
+    if name == "blended":
+        items = [replace(item, label=f"{item.label}{n % 2}") for n, item in enumerate(items)]
+    return train(count_items(items, how), how)
 
 
 def total(explanation: Explanation) -> float:
@@ -72,7 +77,7 @@ def test_a_score_of_combined_evidence_is_that_of_the_last_class():
 
 def three_classes():
     """A model without smoothing: what a class has not is impossible there."""
-    unsmoothed = replace(PRESETS["text"], alpha=0.0)
+    unsmoothed = replace(PLAIN["text"], alpha=0.0)
     messages = [Message((Field("body", text),), ()) for text in (b"x y", b"x z", b"w")]
     table = count_batch(tokenize(messages, unsmoothed.tokens), ["a", "b", "c"], "counts")
     return sum_of_evidence(table, unsmoothed)

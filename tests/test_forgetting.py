@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nbspam import training
-from nbspam.counts import without_empty
+from nbspam.counts import PRESENCE, without_empty
 from nbspam.errors import ModelFileError, NotTrainedError, UsageError
 from nbspam.forgetting import DEFAULT, Rule, faded, prune
 from nbspam.living import Living, learn, unlearn
@@ -79,8 +79,8 @@ def test_counts_fade_by_half_in_a_half_life_whenever_that_is_asked_for(model):
 def test_nothing_fades_in_no_time(model):
     table = Living(model).whole().table
 
-    assert (faded(table, 1.0).feature_count == table.feature_count).all()
-    assert len(without_empty(faded(table, 0.0)).vocabulary) == 0
+    assert (faded(table, 1.0, PRESENCE).feature_count == table.feature_count).all()
+    assert len(without_empty(faded(table, 0.0, PRESENCE)).vocabulary) == 0
 
 
 def test_messages_that_have_faded_can_be_unlearned_without_harm(model):

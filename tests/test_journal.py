@@ -208,6 +208,21 @@ def test_a_journal_with_nothing_in_it_goes_with_its_model(model, tmp_path):
     assert learn(str(tmp_path / "new"), [item(2)], day=1).notes == ()
 
 
+def test_what_was_read_for_another_model_is_not_learned(model):
+    """The model is trained anew, with other settings, while messages for it are read."""
+    held = Living(model)
+
+    def items():
+        items = [item(n, "ham" if n % 2 else "spam") for n in range(4)]
+        train(count_items(items, PRESETS["text"]), PRESETS["text"], 1).save(model)
+        yield item(9)
+
+    with pytest.raises(ModelFileError, match="trained anew with other settings just now"):
+        held.learn(items(), day=1)
+    assert load(model).table.n_docs == 4
+    assert held.learn([item(9)], day=1).learned == 1
+
+
 def test_the_journal_is_taken_in_when_it_has_grown(model, monkeypatch):
     monkeypatch.setattr(living, "MIN_JOURNAL", 500)
     sizes = []

@@ -10,17 +10,24 @@ from hypothesis import strategies as st
 
 from conftest import HAM, SPAM
 from nbspam import living, tokenizer
+from nbspam.blending import linear_tables
 from nbspam.classifier import load
-from nbspam.errors import NotTrainedError
+from nbspam.errors import NotTrainedError, UsageError
+from nbspam.forgetting import Rule, prune
 from nbspam.living import Living, learn, relabel, unlearn
 from nbspam.merging import merge
-from nbspam.settings import PRESETS
+from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources import Item, read_items
 from nbspam.training import count_items, train
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 DAY = 20_000
-SETTINGS = PRESETS | {"tf-idf": replace(PRESETS["text"], weighting="tf-idf")}
+SETTINGS = {
+    **PRESETS,
+    "plain": PLAIN["text"],
+    "tf-idf": replace(PLAIN["text"], weighting="tf-idf"),
+    **{f"many, {name}": settings for name, settings in MANY.items()},
+}
 few = hypothesis_settings(
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -36,8 +43,8 @@ def mail(n, words=b"cheap lunch"):
     )
 
 
-def item(n, label, is_text=False):
-    return Item(f"m{n}", label, mail(n), is_text)
+def item(n, label, is_text=False, words=b"cheap lunch"):
+    return Item(f"m{n}", label, mail(n, words), is_text)
 
 
 def train_on(items, path, preset="mail"):
@@ -59,6 +66,7 @@ def path(tmp_path):
 
 
 START = [item(n, "ham" if n % 2 else "spam") for n in range(100, 108)]
+THREE = [replace(i, label=("ham", "spam", "work")[n % 3]) for n, i in enumerate(START)]
 LABELS = st.sampled_from(["ham", "spam", "work", None])
 HISTORIES = st.lists(st.lists(st.tuples(st.integers(0, 7), LABELS), max_size=4), max_size=4)
 
@@ -72,7 +80,8 @@ def test_whatever_its_history_a_model_is_the_one_trained_on_what_is_left(
     """None un-learns.  Learning twice, moving and undoing are all among these histories."""
     path = tmp_path / "m.nbspam"
     monkeypatch.setattr(living, "MAX_JOURNAL", 0 if compact else 1 << 20)
-    train_on(START, path, preset)
+    start = THREE if preset.startswith("many") else START
+    train_on(start, path, preset)
     labels = {}
     for batch in history:
         for n, label in batch:
@@ -85,7 +94,7 @@ def test_whatever_its_history_a_model_is_the_one_trained_on_what_is_left(
                 labels[n] = label
     changed = bytes_now(path)
 
-    left = [*START, *(item(n, label) for n, label in sorted(labels.items()))]
+    left = [*start, *(item(n, label) for n, label in sorted(labels.items()))]
     assert changed == train_on(left[::-1], path, preset)
 
 
@@ -155,6 +164,16 @@ def test_a_copy_by_another_way_takes_out_what_was_learned(path):
     assert bytes_now(path) == before
 
 
+def test_training_on_a_message_of_two_classes_is_learning_it_as_one_and_then_the_other(path):
+    one = Item("a", "ham", b"Received: by alpha\n" + mail(1))
+    other = Item("b", "spam", b"Received: by omega\n" + mail(1))
+    train_on([*START, one], path)
+    assert learn(str(path), [other], day=DAY).moved == 1
+    after = bytes_now(path)
+
+    assert after == train_on([*START, one, other], path)
+
+
 def test_a_class_that_is_left_by_all_its_messages_is_gone(path):
     before = train_on(START, path)
     learn(str(path), [item(1, "work")], day=DAY)
@@ -188,7 +207,7 @@ def test_readers_see_what_is_in_the_journal(path):
     assert dict(zip(classifier.classes, zebra.tolist(), strict=True)) == {"ham": 0, "spam": 1}
 
 
-@pytest.mark.parametrize("preset", ["mail", "text"])
+@pytest.mark.parametrize("preset", ["mail", "text", "plain", "many, mail"])
 def test_a_journal_gives_the_counts_of_the_model_it_will_become(path, preset):
     train_on(START, path, preset)
     learn(str(path), [item(n, "ham") for n in range(4)], day=DAY)
@@ -206,7 +225,7 @@ def test_a_journal_gives_the_counts_of_the_model_it_will_become(path, preset):
 
 
 def test_sums_of_evidence_with_a_journal_are_those_of_the_model_it_will_become(path):
-    train_on(START, path, "text")
+    train_on(START, path, "plain")
     learn(str(path), [item(n, "ham") for n in range(4)], day=DAY)
     probe = [item(n, None) for n in range(6)]
     now = [answer.joint for answer in load(str(path)).answers(probe)]
@@ -214,6 +233,46 @@ def test_sums_of_evidence_with_a_journal_are_those_of_the_model_it_will_become(p
 
     for ours, theirs in zip(now, then, strict=True):
         assert ours == pytest.approx(theirs, abs=1e-9)
+
+
+def test_a_blend_with_a_journal_weighs_its_new_counts_as_the_old_ones(path):
+    train_on(THREE, path, "many, mail")
+    before = load(str(path)).blend
+    learn(str(path), [item(n, "ham") for n in range(4)], day=DAY)
+    now, whole = load(str(path)), Living(str(path)).whole().table
+    assert os.path.exists(f"{path}.journal")
+
+    assert (now.blend.worth == before.worth).all()
+    intercept, weight = linear_tables(whole, before)
+    column = now.table.vocabulary.columns(whole.vocabulary.keys)
+    assert (now.weight[column] == weight).all()
+    assert (now.intercept == intercept).all()
+
+
+@pytest.mark.parametrize(("preset", "start"), [("mail", START), ("many, mail", THREE)])
+def test_classes_that_are_new_in_a_journal_can_be_answered(path, monkeypatch, preset, start):
+    monkeypatch.setattr(Living, "_pays", lambda self, times=1: False)
+    train_on(start, path, preset)
+    learn(str(path), [item(n, "zoo", words=b"giraffe") for n in range(4)], day=DAY)
+    now = load(str(path))
+    (answer,) = now.answers([item(9, None, words=b"giraffe giraffe")])
+
+    assert now.classes == (*sorted({i.label for i in start}), "zoo")
+    assert now.classes[answer.joint.argmax()] == "zoo"
+
+
+def test_many_classes_that_become_two_are_blended_still(path):
+    train_on(THREE, path, "many, text")
+    unlearn(str(path), [i for i in THREE if i.label == "work"], day=DAY)
+    two = load(str(path))
+    two_bytes = bytes_now(path)
+
+    assert two.blend is not None
+    assert two.combination is None
+    assert two_bytes == train_on([i for i in THREE if i.label != "work"], path, "many, text")
+    (verdict,) = two.classify([THREE[0]])
+    assert verdict.label == "ham"
+    assert verdict.score < 0
 
 
 def test_a_policy_learns_what_the_model_gets_wrong_and_counts_it_plainly(path):
@@ -248,16 +307,17 @@ def test_rows_of_a_table_all_count_and_are_known_when_they_come_again(path):
     assert unlearn(str(path), rows, day=DAY).unlearned == 3
 
 
+@pytest.mark.parametrize("preset", ["mail", "many, mail"])
 @given(
     labels=st.lists(st.sampled_from(["ham", "spam", "work"]), min_size=12, max_size=12),
     first=st.sets(st.integers(0, 11)),
 )
 @few
-def test_merging_is_training_together(tmp_path, labels, first):
+def test_merging_is_training_together(tmp_path, preset, labels, first):
     items = [item(n, label) for n, label in enumerate(labels)]
     paths = [tmp_path / "a.nbspam", tmp_path / "b.nbspam"]
-    train_on([*START, *(items[n] for n in first)], paths[0])
-    train_on([*START[:4], *(items[n] for n in range(6, 12))], paths[1])
+    train_on([*START, *(items[n] for n in first)], paths[0], preset)
+    train_on([*START[:4], *(items[n] for n in range(6, 12))], paths[1], preset)
     merged = merge(list(map(str, paths)))
     merged.classifier.save(str(tmp_path / "c.nbspam"))
 
@@ -265,8 +325,32 @@ def test_merging_is_training_together(tmp_path, labels, first):
     assert merged.in_both == 4 + len(first & set(range(6, 12)))
     assert merged.disputed == 0
     assert (tmp_path / "c.nbspam").read_bytes() == train_on(
-        [*START, *(items[n] for n in together)], tmp_path / "d.nbspam"
+        [*START, *(items[n] for n in together)], tmp_path / "d.nbspam", preset
     )
+
+
+def test_models_that_strip_other_parts_are_not_merged(tmp_path):
+    paths = [str(tmp_path / "a.nbspam"), str(tmp_path / "b.nbspam")]
+    for path, strip in zip(paths, [(), ("quotes",)], strict=True):
+        settings = replace(PRESETS["text"], strip=strip)
+        train(count_items(START, settings), settings, DAY).save(path)
+
+    with pytest.raises(UsageError, match=r"settings \(strip\)"):
+        merge(paths)
+
+
+@pytest.mark.parametrize("preset", ["mail", "tutorial", "many, text"])
+def test_what_has_faded_weighs_less_by_the_same_factor(path, preset):
+    train_on(THREE, path, preset)
+    before = load(str(path)).table
+    prune(str(path), Rule(half_life=10.0), DAY + 5)
+    after = load(str(path)).table
+
+    column = before.vocabulary.columns(after.vocabulary.keys)
+    assert after.feature_count == pytest.approx(before.feature_count[column] / 2**0.5, abs=0.51)
+    if preset != "mail":  # whose weights are whole numbers
+        expected = before.feature_count[column] / 2**0.5
+        assert after.feature_count == pytest.approx(expected, abs=2**-13)
 
 
 def test_of_a_dispute_the_later_word_holds(tmp_path):

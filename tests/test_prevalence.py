@@ -18,7 +18,7 @@ from nbspam.prevalence import (
     stated_prior,
     with_prior,
 )
-from nbspam.settings import PRESETS
+from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources import read_items
 from nbspam.training import count_items, train
 
@@ -53,6 +53,21 @@ def test_all_that_a_classifier_says_follows_the_prior(items, model):
             assert after.evidence == before.evidence
 
 
+def test_a_blend_follows_the_prior_by_bayes_rule_too(items):
+    settings, new = MANY["mail"], np.array([0.7, 0.1, 0.15, 0.05])
+    four = [replace(item, label=f"{item.label}{n % 4 // 2}") for n, item in enumerate(items)]
+    classifier = train(count_items(four[::2], settings), settings)
+    moved = with_prior(classifier, new)
+    old = assumed_prior(classifier.table.class_count, settings)
+    for item in items[1::40]:
+        message = parse_message(item.read())
+        after = explain(moved, message, "")
+        expected = update_prior(posterior(classifier.joint_of([message])), old, new)[0]
+        assert list(after.verdict.posterior.values()) == pytest.approx(expected, abs=1e-12)
+        total = after.constant + sum(row.contribution for row in after.evidence)
+        assert total == pytest.approx(after.score, abs=1e-9)
+
+
 def test_the_old_prior_changes_nothing(items):
     settings = PRESETS["mail"]
     classifier = train(count_items(items[::4], settings), settings)
@@ -62,7 +77,7 @@ def test_the_old_prior_changes_nothing(items):
 
 
 def test_what_a_model_assumes_is_what_its_settings_say():
-    count, plain = np.array([1.0, 3.0, 4.0]), PRESETS["text"]
+    count, plain = np.array([1.0, 3.0, 4.0]), PLAIN["text"]
     assert assumed_prior(count, plain).tolist() == [1 / 8, 3 / 8, 1 / 2]
     assert assumed_prior(count, replace(plain, class_prior="uniform")).tolist() == [1 / 3] * 3
     stated = replace(plain, class_prior=(0.2, 0.3, 0.5))

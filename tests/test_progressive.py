@@ -212,7 +212,7 @@ def test_what_cannot_be_read_is_skipped_in_every_order(tmp_path):
         ([(["a"], "x"), (["b"], "y"), (["c"], "z")], MAIL, "3 classes (x, y, z)"),
         ([(["a"], "x")], MAIL, "1 classes (x)"),
         ([], MAIL, "0 classes (no labelled mail)"),
-        (BOTH, PRESETS["text"], "--preset mail"),
+        (BOTH, replace(MAIL, combine=False), "--preset mail"),
         (BOTH, replace(MAIL, min_df=2), "--min-df"),
         (BOTH, replace(MAIL, max_features=9), "--max-features"),
     ],
@@ -232,7 +232,7 @@ def test_what_cannot_be_judged_online_is_refused(messages, chosen, said):
         (("--policy", "errors"), "--policy: only online"),
         (("--cv", "2", "--order", "name"), "--order: only online"),
         (("--online", "--min-df", "2"), "--min-df"),
-        (("--online", "--preset", "text"), "--preset mail"),
+        (("--online", "--model", "bernoulli"), "--preset mail"),
     ],
 )
 def test_options_that_exclude_each_other_are_one_error(nbspam, folder, options, said):

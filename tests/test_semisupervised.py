@@ -10,10 +10,10 @@ from nbspam.classifier import load
 from nbspam.counts import TF_IDF, inverse_document_frequency
 from nbspam.errors import InputError, NotTrainedError, UsageError
 from nbspam.semisupervised import WEIGHTS, em_settings, train_with_unlabelled
-from nbspam.settings import PRESETS, Settings
+from nbspam.settings import PLAIN, Settings
 from nbspam.sources import Item
 
-TEXT = PRESETS["text"]
+TEXT = PLAIN["text"]
 TOPICS = {"sea": "ship sail harbour wave tide anchor", "sky": "cloud wing bird wind pilot star"}
 
 

@@ -12,6 +12,7 @@ from nbspam.tokenizer import (
     batches,
     reference_key,
     reference_tokens,
+    token_of,
     tokenize,
 )
 
@@ -41,6 +42,7 @@ SETTINGS = st.builds(
     max_length=st.sampled_from([1, 8, 9, 40]),
     pairs=st.booleans(),
     raw=st.booleans(),
+    characters=st.booleans(),
 )
 
 
@@ -127,13 +129,45 @@ def test_keys_are_the_same_in_every_release():
     assert reference_key(Token("body", b"viagra")) == KEYS["viagra"]
     assert reference_key(Token("subject", b"viagra")) == KEYS["subject:viagra"]
     assert reference_key(Token("2g", b"free money")) == KEYS["2g:free money"]
+    assert reference_key(Token("char", b"e m")) == KEYS["char:e m"]
 
 
 KEYS = {
     "viagra": 0xB448C2B327600000,
     "subject:viagra": 0x7A4884A8B4B00000,
     "2g:free money": 0x636B5C6D85500000,
+    "char:e m": 0x8D5DC78B5EB00000,
 }
+
+
+def test_runs_of_characters_are_taken_from_what_is_written_only():
+    fields = (Field("subject", b"A b"), Field("url", b"xy"))
+    tokens = reference_tokens(Message(fields, ()), TokenSettings(characters=True))
+
+    runs = [token.text for token in tokens if token.origin == "char"]
+    assert runs == [b"a", b" ", b"b", b"a ", b" b", b"a b"]
+
+
+def test_runs_that_hold_colons_are_read_as_they_are_spelt():
+    token = Token("char", b"a: b:")
+
+    assert token_of(str(token).encode()) == token
+
+
+def test_runs_that_end_in_zero_bytes_are_no_other_runs():
+    messages = [Message((Field("body", b"s\0s"),), ()) for _ in range(3)]
+    batch = tokenize(messages, TokenSettings(characters=True))
+
+    assert (np.diff(batch.indptr) == 3).all()
+
+
+def test_batches_are_smaller_where_runs_of_characters_are_taken():
+    messages = [Message((Field("body", b"x" * 99),), ())] * 12
+
+    few = list(batches(messages, TokenSettings(), 600))
+    many = list(batches(messages, TokenSettings(characters=True), 600))
+    assert len(few) == 2
+    assert len(many) == 12
 
 
 def test_more_words_than_a_batch_can_number_are_let_go():
@@ -149,7 +183,7 @@ def test_more_words_than_a_batch_can_number_are_let_go():
 def test_batches_hold_whole_messages_up_to_a_size():
     messages = [Message((Field("body", b"x" * n),), ()) for n in (10, 10, 50, 10)]
 
-    assert [len(group) for group in batches(messages, 25)] == [2, 1, 1]
+    assert [len(group) for group in batches(messages, TokenSettings(), 25)] == [2, 1, 1]
 
 
 def test_no_messages_and_empty_messages_make_an_empty_batch():

@@ -82,7 +82,9 @@ def command(
 
     is_text, items = peek(read_sources(sources, options))
     given = {name: value for name, value in options.items() if value is not None}
-    settings = em_settings(settings_for(is_text, options), given)
+    # A model that is named is a plain one, of the tokens that plain models have.
+    plain = {**options, "model": options["model"] or "multinomial"}
+    settings = em_settings(settings_for(is_text, plain), given)
     starts = () if start is None else read_starts(read_json(start), f"--start {start}")
     found = cluster(items, settings, k, restarts, hard, cores(jobs), seed, starts, rounds)
     report_skipped(found.skipped, strict)

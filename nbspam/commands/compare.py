@@ -7,6 +7,7 @@ import click
 
 from nbspam.commands import tables
 from nbspam.commands.shared import (
+    are_many,
     cores,
     decision_options,
     decision_rule,
@@ -103,12 +104,13 @@ def _trials(
     from nbspam.validation import judge_several
 
     is_text, items = peek(read_sources(sources, chosen[0]))
+    many, items = are_many(items)
     settings = []
     for choices in chosen:
         if tables.is_table(choices):
             raise UsageError("--against: --target is for all alike; give it outside the quotes")
         tables.without_table_options(choices)
-        settings.append(settings_for(is_text, choices))
+        settings.append(settings_for(is_text, choices, many))
     return judge_several(items, settings, cv, seed, jobs)
 
 

@@ -8,6 +8,7 @@ import click
 from nbspam.commands import tables
 from nbspam.commands.shared import (
     ESTIMATED,
+    are_many,
     cores,
     decision_options,
     decision_rule,
@@ -161,7 +162,8 @@ def _trial(
         return tables.trial(sources, options, strict, cv, test_source, seed, with_smaller)
     tables.without_table_options(options)
     is_text, items = peek(read_sources(sources, options))
-    settings = settings_for(is_text, options)
+    many, items = are_many(items)
+    settings = settings_for(is_text, options, many)
     if online:
         return validation.judge_online(items, settings, policy or "everything", order, jobs)
     if cv is not None:

@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from nbspam.commands.shared import peek, read_sources, report_skipped, settings_for, today
+from nbspam.commands.shared import (
+    are_many,
+    peek,
+    read_sources,
+    report_skipped,
+    settings_for,
+    today,
+)
 
 
 def learn(
@@ -18,7 +25,8 @@ def learn(
     from nbspam import learning
 
     is_text, items = peek(read_sources(sources, options))
-    settings = settings_for(is_text, options)
+    many, items = are_many(items)
+    settings = settings_for(is_text, options, many)
     with _progress() as progress:
         learned = learning.learn(items, settings, jobs, progress, today())
     report_skipped(learned.skipped, strict)

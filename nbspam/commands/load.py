@@ -15,7 +15,8 @@ def command(file: str, model_path: str, as_json: bool) -> None:
     FILE may be -, standard input.  A model that is there is replaced.  bogofilter's
     tags become ours (subj: subject:, rtrn: return-path:, rcvd: received: and so on);
     such a model knows counts, but no messages: learning one that bogofilter had
-    learned counts it again.
+    learned counts it again.  Teach it ham and spam alike: tokens that bogofilter does
+    not have are known from new messages alone.
 
     \b
     nbspam load model.jsonl -m mail.nbspam

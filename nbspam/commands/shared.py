@@ -109,10 +109,18 @@ training_options = options_in_order(
     ),
     click.option(
         "--weighting",
-        type=click.Choice(["presence", "counts", "unit-length", "tf-idf"]),
+        type=click.Choice(["presence", "counts", "unit-length", "log-length", "tf-idf"]),
         help="What a repeated token counts.",
     ),
     click.option("--pairs/--no-pairs", default=None, help="Pairs of neighbouring words too."),
+    click.option(
+        "--characters/--no-characters", default=None, help="Runs of 1 to 5 characters too."
+    ),
+    click.option(
+        "--strip",
+        metavar="PART,PART,…",
+        help="Read texts without their headers, footers or quotes.",
+    ),
     click.option(
         "--min-df",
         type=click.IntRange(min=1),
@@ -197,17 +205,22 @@ def read_sources(sources: Iterable[str], options: dict[str, Any]) -> Iterable[An
     return chain.from_iterable(parts)
 
 
-def settings_for(first_is_text: bool, choices: dict[str, Any]) -> Any:
-    """Return the preset that fits, with the choices made on the command line."""
+def settings_for(first_is_text: bool, choices: dict[str, Any], many: bool = False) -> Any:
+    """Return the preset that fits, with the choices made on the command line.
+
+    many: there are more than two classes.
+    """
     from dataclasses import replace
 
-    from nbspam.settings import FEATURES, PRESETS
+    from nbspam.settings import FEATURES, MANY, PLAIN, PRESETS
 
     given = {name: value for name, value in choices.items() if value is not None}
-    settings = PRESETS[given.pop("preset", "text" if first_is_text else "mail")]
+    is_text = first_is_text or "strip" in given
+    name = given.pop("preset", "text" if is_text else "mail")
+    settings = MANY.get(name, PRESETS[name]) if many else PRESETS[name]
     # Whoever chooses a model or its parameters wants that model, not a combination.
     if given.keys() & {"model", "alpha", "class_prior", "weighting"}:
-        settings = replace(settings, combine=False)
+        settings = PLAIN.get(name, settings)
     parameters: dict[str, Any] = {
         name: given.pop(name) for name in _FEATURE_PARAMETERS if name in given
     }
@@ -218,8 +231,10 @@ def settings_for(first_is_text: bool, choices: dict[str, Any]) -> Any:
     elif parameters:
         name = next(iter(parameters)).replace("_", "-")
         raise UsageError(f"--{name}: for tables and --model {', '.join(FEATURES)}; leave it out")
-    if "pairs" in given:
-        settings = replace(settings, tokens=replace(settings.tokens, pairs=given.pop("pairs")))
+    if "strip" in given:
+        given["strip"] = tuple(given["strip"].split(","))
+    chosen = {part: given.pop(part) for part in ("pairs", "characters") if part in given}
+    settings = replace(settings, tokens=replace(settings.tokens, **chosen))
     if "alpha" in given:
         given["alpha"] = alpha_of(given["alpha"])
     if "class_prior" in given:
@@ -346,6 +361,28 @@ def peek(items: Iterable[Any]) -> tuple[bool, Iterator[Any]]:
     if first is None:
         raise InputError("sources: nothing to read; name a folder, a file or a table of mail")
     return first.is_text, chain([first], items)
+
+
+# How far ahead the classes are looked for; whoever names more of them later than that is
+# read as if there were two.
+_AHEAD_ITEMS, _AHEAD_BYTES = 50_000, 1 << 26
+
+
+def are_many(items: Iterator[Any]) -> tuple[bool, Iterator[Any]]:
+    """Return whether the items have more than two classes, and the items again."""
+    labels: set[str] = set()
+    seen = []
+    size = 0
+    for item in items:
+        seen.append(item)
+        size += len(item.data or b"")
+        labels |= {item.label} - {None}
+        # A filter is not kept waiting: what is called ham or spam is a mail filter's.
+        if len(labels) > 2 or labels & {"ham", "spam"}:
+            break
+        if len(seen) >= _AHEAD_ITEMS or size >= _AHEAD_BYTES:
+            break
+    return len(labels) > 2, chain(seen, items)
 
 
 def echo_rows(rows: Iterable[Iterable[str]]) -> None:

@@ -51,7 +51,9 @@ def train_unlabelled(sources: tuple[str, ...], options: dict[str, Any], jobs: in
     reading = {name: options[name] for name in ("format_", "text_column", "label_column")}
     is_text, items = peek(read_sources(sources, options))
     choices = {name: value for name, value in options.items() if value is not None}
-    settings = em_settings(settings_for(is_text, dict(options)), choices)
+    # A model that is named is a plain one, of the tokens that plain models have.
+    plain = {**options, "model": options["model"] or "multinomial"}
+    settings = em_settings(settings_for(is_text, plain), choices)
     others = read_sources(paths, reading)
     return train_with_unlabelled(items, others, settings, _weight(weight), hard, jobs)
 
