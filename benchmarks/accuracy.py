@@ -21,11 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.evaluation import evaluate
+from nbspam.learning import read_corpus
 from nbspam.progressive import arrival
 from nbspam.resampling import stratified_folds
 from nbspam.settings import PRESETS
 from nbspam.sources import Item, read_items
-from nbspam.validation import fold_trial, online_trial, read_corpus
+from nbspam.validation import fold_trial, online_trial
 
 CLASSES = ("ham", "spam")
 UNSURE = 2

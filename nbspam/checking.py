@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.changes import signed_table
-from nbspam.classifier import Classifier, classifier_of
+from nbspam.classifier import Classifier
 from nbspam.counts import PRESENCE
 from nbspam.errors import NbspamError
 from nbspam.journal import NOBODY, journal_path, read_journal, read_model
+from nbspam.loading import any_classifier_of
 from nbspam.modelfile import Identity
 
 GOOD, NOTE, BAD = "good", "note", "bad"
@@ -30,14 +31,20 @@ def findings(path: str) -> Iterator[Finding]:
     """Yield what is found of a model, one thing after the other; raises nothing of ours."""
     try:
         snapshot, _ = read_model(path)
-        classifier = classifier_of(path, snapshot.state)
+        classifier = any_classifier_of(path, snapshot.state)
     except NbspamError as error:
         yield Finding(BAD, "file", str(error))
         return
     yield Finding(GOOD, "file", f"{snapshot.identity.length:,} bytes, checksum right")
+    if not isinstance(classifier, Classifier):
+        kind = snapshot.state["kind"]
+        yield Finding(GOOD, "model", f"of kind {kind}: its parts fit together; no journal")
+        return
     yield _counts(classifier)
     if classifier.memory is None:
-        yield Finding(NOTE, "ledger", "none: written before models could learn on; train anew")
+        yield Finding(
+            NOTE, "ledger", "none: of --unlabelled, or an older version; it cannot learn on"
+        )
     else:
         yield _ledger(classifier)
         yield _sample(classifier)

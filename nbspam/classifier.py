@@ -25,18 +25,20 @@ from nbspam.changes import overlaid, signed_table
 from nbspam.combining import Combination, Entries, log_odds, scores, with_groups
 from nbspam.counts import CountTable, entry_weights
 from nbspam.decision import Cutoffs, Rule, cutoffs_from_dict, default_rule
-from nbspam.errors import ModelFileError
-from nbspam.journal import Change, read_model, remove_journal
-from nbspam.logtables import log_tables
+from nbspam.errors import ModelFileError, UsageError
+from nbspam.journal import Change, read_model, write_model
+from nbspam.logtables import assumed_prior, log_tables
 from nbspam.memory import Memory, memory_from_dict, memory_to_dict
 from nbspam.message import Message
-from nbspam.modelfile import State, locked, save_state
+from nbspam.modelfile import State, locked
 from nbspam.parallel import ordered_map
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_message, read_messages
 from nbspam.settings import Settings, settings_from_dict
 from nbspam.sources import Item, Skipped, chunks
 from nbspam.tokenizer import TokenBatch, batches, reference_tokens, tokenize
 from nbspam.vocabulary import Vocabulary
+
+TOKENS = "tokens"  # the kind of these models; files without a kind are of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,29 @@ class Classifier:
     def classes(self) -> tuple[str, ...]:
         """The class names, sorted."""
         return self.table.classes
+
+    @property
+    def prior(self) -> Floats:
+        """The shares of the classes that training found or was told, shape (n_classes,)."""
+        return assumed_prior(self.table.class_count, self.settings)
+
+    @property
+    def alone(self) -> Floats | Floats32:
+        """What each token says alone, where evidence is summed: nats, (n_features, n_classes)."""
+        if self.combination is None:
+            return self.weight
+        return log_tables(self.table, self.settings)[1]
+
+    def shifted(self, shift: Floats) -> "Classifier":
+        """Return the classifier that says so much more for each class, nats, (n_classes,)."""
+        combination, blend = self.combination, self.blend
+        if blend is not None:
+            return replace(self, blend=replace(blend, shift=blend.shift + shift))
+        if combination is not None:
+            worth = combination.worth.copy()
+            worth[-1] += shift[1] - shift[0]
+            combination = replace(combination, worth=worth)
+        return replace(self, intercept=self.intercept + shift, combination=combination)
 
     def joint_log_proba(self, batch: TokenBatch) -> Floats:
         """Return log P(class, document) in nats, shape (n_docs, n_classes).
@@ -233,18 +258,25 @@ def write(path: str, classifier: Classifier) -> None:
         "memory": None if memory is None else memory_to_dict(memory),
         "cutoffs": None if classifier.cutoffs is None else asdict(classifier.cutoffs),
     }
-    save_state(path, state)
-    remove_journal(path)
+    write_model(path, state)
 
 
 def load(path: str) -> Classifier:
-    """Return the classifier that a model file and its journal hold; raises ModelFileError."""
+    """Return the classifier of tokens that a model file and its journal hold.
+
+    Raises NbspamError; `loading.load` knows models of every kind.
+    """
     snapshot, journal = read_model(path)
     return with_changes(classifier_of(path, snapshot.state), journal.changes)
 
 
 def classifier_of(path: str, state: State) -> Classifier:
-    """Return the classifier that a model file's state means; raises ModelFileError."""
+    """Return the classifier of tokens that a model file's state means; raises NbspamError."""
+    if (kind := state.get("kind", TOKENS)) != TOKENS:
+        raise UsageError(
+            f"{path}: a model of kind {kind}, which this command does not know; use train,"
+            " classify, predict, explain, eval, info or doctor"
+        )
     try:
         return _from_state(state)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -354,9 +386,7 @@ class StrongToken(NamedTuple):
 def strongest_tokens(classifier: Classifier, n: int) -> dict[str, list[StrongToken]]:
     """Return for each class the n tokens that speak most for it, strongest first."""
     table = classifier.table
-    weight = classifier.weight
-    if classifier.combination is not None:
-        _, weight = log_tables(table, classifier.settings)
+    weight = classifier.alone
     others = (weight.sum(axis=1, keepdims=True) - weight) / (weight.shape[1] - 1)
     strongest = {}
     for k, name in enumerate(classifier.classes):

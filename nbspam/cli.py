@@ -39,6 +39,9 @@ COMMANDS = (
     "load",
     "filter",
     "sort",
+    "cluster",
+    "lazy",
+    "query",
 )
 # What these options say when anything at all goes wrong: bogofilter's contract, and the
 # EX_TEMPFAIL of those who deliver mail, who then try again later.

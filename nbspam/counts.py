@@ -15,13 +15,19 @@ from nbspam.arrays import Floats, Indices, Integers, Octets
 from nbspam.tokenizer import GROUPS, TokenBatch
 from nbspam.vocabulary import Vocabulary, batch_vocabulary, empty_vocabulary, join
 
-PRESENCE, COUNTS, UNIT_LENGTH = "presence", "counts", "unit-length"
+PRESENCE, COUNTS, UNIT_LENGTH, TF_IDF = "presence", "counts", "unit-length", "tf-idf"
 LOG_LENGTH = "log-length"  # 1 + ln count; every group of a document scaled to unit length
 # Weights are multiples of this, so that sums of them have no rounding error: they do not
 # depend on the order of addition, and what was added can be taken out again.  Of unit
 # length they may reach 2**23; of log-length 4096 are exact in 32 bits too, which halves a
 # model of many classes.
-GRAIN = {PRESENCE: 1.0, COUNTS: 1.0, UNIT_LENGTH: 2.0**-30, LOG_LENGTH: 2.0**-12}
+GRAIN = {
+    PRESENCE: 1.0,
+    COUNTS: 1.0,
+    UNIT_LENGTH: 2.0**-30,
+    LOG_LENGTH: 2.0**-12,
+    TF_IDF: 2.0**-30,
+}
 WEIGHTINGS = tuple(GRAIN)
 _LOG_GRAIN = 2.0**-16  # of logarithms, whose squares so have exact sums too
 # Merging many tables at once sorts each row once per level instead of once per table.
@@ -64,6 +70,8 @@ def entry_weights(counts: Indices, documents: Indices, groups: Octets, weighting
 
     counts, documents, groups: (nnz,), how often, in which document, and what kind of token.
     Unit length is that of the entries given: leave out first what a model does not know.
+    tf-idf is unit length here; what a token's rarity is worth is known, and put in, when
+    all are counted.
     """
     if weighting == PRESENCE:
         return np.ones(len(counts))
@@ -181,6 +189,12 @@ def prune(table: CountTable, min_df: int = 1, max_features: int | None = None) -
         best = np.argsort(-information, kind="stable")[:max_features]
         keep = np.sort(keep[best])
     return table if len(keep) == len(table.vocabulary) else table.take(keep)
+
+
+def inverse_document_frequency(document_frequency: Integers, n_docs: float) -> Floats:
+    """Return log(documents / documents with the token), shape (n_features,), 0 or more."""
+    ratio = n_docs / np.maximum(document_frequency, 1)
+    return np.asarray(np.log(np.maximum(ratio, 1.0)))
 
 
 def mutual_information(table: CountTable) -> Floats:

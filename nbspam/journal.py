@@ -19,7 +19,16 @@ import numpy as np
 
 from nbspam.arrays import Indices, Keys, Octets
 from nbspam.errors import ModelFileError
-from nbspam.modelfile import Identity, Snapshot, adopt, read_snapshot, stamp_of, sync_folder
+from nbspam.modelfile import (
+    Identity,
+    Snapshot,
+    State,
+    adopt,
+    read_snapshot,
+    save_state,
+    stamp_of,
+    sync_folder,
+)
 
 MAGIC = b"nbspam journal\0\0"
 FORMAT = 1
@@ -233,6 +242,12 @@ def _write_at(descriptor: int, data: bytes, at: int) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
+
+
+def write_model(path: str, state: State) -> None:
+    """Write a model file and take the journal of the old one away: for who has its lock."""
+    save_state(path, state)
+    remove_journal(path)
 
 
 def remove_journal(path: str) -> None:

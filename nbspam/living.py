@@ -256,7 +256,8 @@ class Living:
         self._base = classifier_of(self.path, snapshot.state)
         if self._base.memory is None:
             raise ModelFileError(
-                f"{self.path}: written before models could learn on; train it anew"
+                f"{self.path}: knows none of its messages, being of --unlabelled or an older"
+                " version; train it anew"
             )
         self._identity, self._stamp = snapshot.identity, snapshot.stamp
         self._changes: list[Change] = []

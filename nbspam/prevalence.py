@@ -6,21 +6,38 @@ afterwards: the evidence stays, only the constant of every class moves.
 Secret: which shares a model's probabilities assume, and how others are put in their place.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
 from nbspam.arrays import ArrayLike, Floats, Integers
-from nbspam.classifier import Answer, Classifier, posterior
+from nbspam.classifier import Answer, posterior
 from nbspam.decision import prior_shift, update_prior
 from nbspam.errors import UsageError
-from nbspam.settings import Settings
-from nbspam.sources import Item
+from nbspam.sources import Skipped
 
 _MAX_STEPS = 1000
 _CHANGE = 1e-8  # of a share, at which the estimate stands still
 _LEAST = 1e-9  # share of a class that nothing speaks for
+
+
+class HasPrior(Protocol):
+    """A classifier of any kind, as far as its prior goes."""
+
+    @property
+    def prior(self) -> Floats:
+        """The shares of the classes that training found or was told, shape (n_classes,)."""
+
+    def shifted(self, shift: Floats) -> Self:
+        """Return the classifier that says so much more for each class, nats."""
+
+    def answers(self, items: Any, jobs: int = 1) -> Iterator[Answer | Skipped]:
+        """Yield an answer for every item in order."""
+
+
+_AnyClassifier = TypeVar("_AnyClassifier", bound=HasPrior)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +47,6 @@ class Shares:
     assumed: Floats  # by the model
     observed: Floats  # in the documents judged
     estimated: Floats  # in the same, without looking at their labels
-
-
-def assumed_prior(class_count: Floats, settings: Settings) -> Floats:
-    """Return the shares of the classes that a model's probabilities assume."""
-    prior = settings.class_prior
-    if settings.combine or prior == "estimated":
-        return np.asarray(class_count / max(class_count.sum(), 1.0))
-    if prior == "uniform":
-        return np.full(len(class_count), 1 / len(class_count))
-    return np.array(prior, np.float64)
 
 
 def stated_prior(stated: Mapping[str, float], classes: tuple[str, ...], old: Floats) -> Floats:
@@ -68,33 +75,23 @@ def stated_prior(stated: Mapping[str, float], classes: tuple[str, ...], old: Flo
     return new
 
 
-def with_prior(classifier: Classifier, new: Floats) -> Classifier:
+def with_prior(classifier: _AnyClassifier, new: Floats) -> _AnyClassifier:
     """Return the classifier under other shares of the classes than it was trained with.
 
     All it says follows: posterior, score, decision, and the constant of an explanation.
     """
-    old = assumed_prior(classifier.table.class_count, classifier.settings)
-    shift = prior_shift(old, new)
-    combination, blend = classifier.combination, classifier.blend
-    if blend is not None:
-        return replace(classifier, blend=replace(blend, shift=blend.shift + shift))
-    if combination is not None:
-        worth = combination.worth.copy()
-        worth[-1] += shift[1] - shift[0]
-        combination = replace(combination, worth=worth)
-    return replace(classifier, intercept=classifier.intercept + shift, combination=combination)
+    return classifier.shifted(prior_shift(classifier.prior, new))
 
 
 def with_estimated_prior(
-    classifier: Classifier, items: Sequence[Item], jobs: int = 1
-) -> Classifier:
+    classifier: _AnyClassifier, items: Sequence[Any], jobs: int = 1
+) -> _AnyClassifier:
     """Return the classifier under the shares of classes that EM finds in these items."""
     answers = classifier.answers(items, jobs)
     joint = [answer.joint for answer in answers if isinstance(answer, Answer)]
     if not joint:
         return classifier
-    old = assumed_prior(classifier.table.class_count, classifier.settings)
-    return with_prior(classifier, estimate_prior(posterior(np.stack(joint)), old))
+    return with_prior(classifier, estimate_prior(posterior(np.stack(joint)), classifier.prior))
 
 
 def estimate_prior(probability: ArrayLike, old: Floats) -> Floats:

@@ -3,15 +3,18 @@
 Secret: the presets, that is, which decisions a user never has to take.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from nbspam.counts import COUNTS, LOG_LENGTH, PRESENCE, UNIT_LENGTH, WEIGHTINGS
+from nbspam.counts import COUNTS, LOG_LENGTH, PRESENCE, TF_IDF, UNIT_LENGTH, WEIGHTINGS
 from nbspam.errors import UsageError
 from nbspam.stripping import STRIPPABLE
 from nbspam.tokenizer import TokenSettings
 
-MODELS = ("bernoulli", "multinomial", "complement")
+# Models of tokens that depend on each other, and how many tokens they look at unless told.
+FEATURES = {"spode": 1000, "tan": 1000, "aode": 1000, "a2de": 50, "network": 100}
+MODELS = ("bernoulli", "multinomial", "complement", *FEATURES)
 READINGS = ("mail", "text", "latin1")
 
 
@@ -31,6 +34,7 @@ class Settings:
     # more blended (blending.py).
     combine: bool = False
     strip: tuple[str, ...] = ()  # parts of a text that are cut off before it is read
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # more, of a model of FEATURES
 
     def __post_init__(self) -> None:
         for part in self.strip:
@@ -43,10 +47,17 @@ class Settings:
         ):
             if value not in allowed:
                 raise UsageError(f"{what}: {value!r} is none of {', '.join(allowed)}")
+        if self.weighting == TF_IDF and self.model == "bernoulli":
+            raise UsageError(
+                "weighting: tf-idf is for models that count, Bernoulli sees presence only;"
+                " give another model, or --weighting presence"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for the model file."""
         values = asdict(self)
+        if not self.parameters:
+            del values["parameters"]
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
     @property

@@ -1,4 +1,4 @@
-"""Labelled text in tables: CSV, TSV, JSON lines and fastText lines.
+"""Tables: CSV, TSV, JSON lines and fastText lines, as labelled text or as named cells.
 
 Rows stream; a table of any length takes the memory of its longest row.  Damage is
 a ValueError with the line's number but not the file's name, which the caller adds.
@@ -7,11 +7,13 @@ Secret: which column is the text, which the class, and how the cells are delimit
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from math import isfinite
 from typing import BinaryIO
 
 Row = tuple[str | None, str]  # (label, text)
+Cells = dict[str, str]  # by the name of the column
 
 # The first of these names that a table has is taken, whatever its case.
 TEXT_NAMES = (
@@ -84,6 +86,79 @@ def _lines(stream: BinaryIO) -> Iterator[str]:
         yield text.rstrip("\r\n").replace("\r", " ") + "\n"
 
 
+def read_cells(
+    stream: BinaryIO, kind: str | None = None, names: Sequence[str] = ()
+) -> Iterator[Cells]:
+    """Yield the rows of a table as cells by column name, spaces around them taken off.
+
+    kind: csv, tsv or jsonl; without it, jsonl if the first line begins as an object does,
+    else csv.  names: the columns expected, the last of which may be left out; they stand in for a
+    row of names that is not there.  Without them columns that hold numbers from the first
+    row on are called 1, 2, 3 ...
+    """
+    lines = _lines(stream)
+    if kind is None:
+        head = list(islice(lines, 1))
+        kind = "jsonl" if head and head[0].startswith("{") else "csv"
+        lines = chain(head, lines)
+    if kind == "jsonl":
+        for number, line in enumerate(lines, 1):
+            if not line.isspace():
+                row = _json_object(line, number)
+                yield {
+                    name.strip(): _as_text(value, number).strip() for name, value in row.items()
+                }
+        return
+    cut = _csv_cells if kind == "csv" else _tsv_cells
+    rows = cut(lines)
+    first = next(rows, None)
+    if first is None:
+        return
+    header = [cell.strip() for cell in first]
+    if not _is_header(header, names):
+        header, rows = _standing_in(len(first), names), chain([first], rows)
+    if len(set(header)) < len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise ValueError(f"two columns are called {twice!r}; rename one")
+    for number, cells in enumerate(rows, 1):
+        if len(cells) > len(header):
+            raise ValueError(
+                f"row {number}: {len(cells)} cells, but {len(header)} columns; correct the row"
+            )
+        yield dict(zip(header, map(str.strip, cells), strict=False))
+
+
+def _is_header(first: list[str], names: Sequence[str]) -> bool:
+    """Return whether the first row of a table has the names of its columns."""
+    if all(map(is_number, first)):
+        return first == list(names)
+    return not names or not set(names).isdisjoint(first)
+
+
+def _standing_in(width: int, names: Sequence[str]) -> list[str]:
+    """Return the names of the columns of a table that does not say them."""
+    if not names:
+        return [str(number) for number in range(1, width + 1)]
+    if width not in (len(names), len(names) - 1):
+        raise ValueError(
+            f"a first row of {width} cells, none of them a name of the model's columns:"
+            f" {_listed(list(names))}"
+        )
+    return list(names[:width])
+
+
+def is_number(cell: str) -> bool:
+    """Return whether a cell holds a finite number.
+
+    >>> is_number("-1e3"), is_number("inf"), is_number("three")
+    (True, False, False)
+    """
+    try:
+        return isfinite(float(cell))
+    except ValueError:
+        return False
+
+
 def _sample(lines: Iterator[str]) -> list[str]:
     """Return the first lines, few enough to hold."""
     sample: list[str] = []
@@ -94,6 +169,24 @@ def _sample(lines: Iterator[str]) -> list[str]:
         if len(sample) == _SAMPLE_LINES or size > _SAMPLE_CHARS:
             break
     return sample
+
+
+def _csv_cells(lines: Iterator[str]) -> Iterator[list[str]]:
+    """Yield the rows of a CSV table, cut by the delimiter that fits it."""
+    import csv
+
+    csv.field_size_limit(max(csv.field_size_limit(), _MAX_LINE))
+    try:
+        sample = _sample(lines)
+        reader = csv.reader(chain(sample, lines), delimiter=_find_delimiter(sample)[0])
+        yield from (row for row in reader if row)
+    except csv.Error as error:
+        raise ValueError(f"not CSV ({error}); close the quote that was left open") from error
+
+
+def _tsv_cells(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the rows of a TSV table; quotes are plain characters."""
+    return (line[:-1].split("\t") for line in lines if line != "\n")
 
 
 def _csv_rows(
@@ -139,11 +232,9 @@ def _tsv_rows(
 ) -> Iterator[Row]:
     # Quotes are plain characters: a message that begins with one must not swallow
     # the lines up to the next.
-    def cells(lines: Iterable[str]) -> Iterator[list[str]]:
-        return (line[:-1].split("\t") for line in lines if line != "\n")
-
     sample = _sample(lines)
-    return _pick_cells(cells(chain(sample, lines)), list(cells(sample)), text_column, label_column)
+    rows = _tsv_cells(chain(sample, lines))
+    return _pick_cells(rows, list(_tsv_cells(sample)), text_column, label_column)
 
 
 def _pick_cells(

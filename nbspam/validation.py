@@ -4,75 +4,53 @@ Secret: documents are tokenised once and every fold's counts are taken once; wha
 trains on is the sum of the others, so ten folds cost little more than one training.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nbspam.arrays import Floats, Integers, Octets
-from nbspam.classifier import Classifier, joint_of_log_odds, load
+from nbspam.classifier import joint_of_log_odds
 from nbspam.combining import Entries, log_odds, scores
 from nbspam.counts import CountTable, add_tables, subtract_table
 from nbspam.decision import default_rule
 from nbspam.errors import InputError, UsageError
-from nbspam.parallel import ordered_map
-from nbspam.prevalence import assumed_prior
+from nbspam.featureclassifier import held_out as features_held_out
+from nbspam.learning import learn, read_corpus
+from nbspam.logtables import assumed_prior
 from nbspam.progressive import arrival, date_of, progress
-from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_labelled
 from nbspam.resampling import stratified_folds
-from nbspam.settings import Settings
-from nbspam.sources import Item, Skipped, chunks
-from nbspam.tokenizer import batches, tokenize
-from nbspam.training import chosen_tokens, combined, count_items, sum_of_evidence, train
+from nbspam.schema import Table
+from nbspam.settings import FEATURES, Settings
+from nbspam.sources import Item, Skipped
+from nbspam.tabletraining import TableSettings, train_table
+from nbspam.tabletraining import held_out as rows_held_out
+from nbspam.training import chosen_tokens, combined, sum_of_evidence
 from nbspam.trial import Smaller, Trial
-from nbspam.vectorizer import Corpus, CorpusPart, corpus, corpus_part, weigh
+from nbspam.vectorizer import Corpus, weigh
+
+if TYPE_CHECKING:
+    from nbspam.loading import AnyClassifier
 
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the documents, along a learning curve
+HeldOut = Callable[[Integers, Integers], Floats]  # (rows to learn, others) to answers to these
 N_STRETCHES = 10  # into which a stream is cut where something is compared piece by piece
 
 
-def read_corpus(
-    items: Iterable[Item], settings: Settings, jobs: int = 1
-) -> tuple[Corpus, tuple[Skipped, ...]]:
-    """Return all labelled items as rows of one sparse matrix, and what was skipped."""
-    parts: list[CorpusPart] = []
-    skipped: list[Skipped] = []
-    work = partial(_vectorize_chunk, settings)
-    for part, failures in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
-        parts.append(part)
-        skipped.extend(failures)
-    return corpus(parts), tuple(skipped)
-
-
-def _vectorize_chunk(settings: Settings, items: list[Item]) -> tuple[CorpusPart, list[Skipped]]:
-    read, messages, skipped = read_labelled(items, settings)
-    groups = batches(messages, settings.tokens)
-    token_batches = [tokenize(group, settings.tokens) for group in groups]
-    names, labels = [item.name for item in read], [str(item.label) for item in read]
-    return corpus_part(token_batches, names, labels), skipped
-
-
-def cross_validate(data: Corpus, settings: Settings, fold: Integers, share: float = 1.0) -> Floats:
+def cross_validate(
+    held_out: HeldOut, y: Integers, n_classes: int, fold: Integers, share: float = 1.0
+) -> Floats:
     """Return held-out joint log-probabilities, nats, shape (n_docs, n_classes).
 
     fold: (n_docs,), from 0.  share: of the other folds' documents that each model learns.
     """
-    rows = [np.flatnonzero(fold == number) for number in range(fold.max() + 1)]
-    parts = [data.table(of, settings.weighting) for of in rows] if share == 1 else []
-    total = add_tables(parts)
-    joint = np.empty((len(data.y), len(data.classes)))
-    for number, of in enumerate(rows):
-        rest = np.flatnonzero(fold != number)
-        if parts:
-            seen = subtract_table(total, parts[number])
-        else:
-            rest = _some_of(rest, data.y, share)
-            seen = data.table(rest, settings.weighting)
-        known = np.flatnonzero(seen.document_frequency)
-        joint[of] = _held_out(data, seen.take(known), settings, rest, of)
+    joint = np.empty((len(y), n_classes))
+    for number in range(fold.max() + 1):
+        of, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+        joint[of] = held_out(rest if share == 1 else _some_of(rest, y, share), of)
     return joint
 
 
@@ -92,6 +70,25 @@ def _some_of(rows: Integers, y: Integers, share: float) -> Integers:
     shuffled = np.random.default_rng(0).permutation(rows)
     of_class = [shuffled[y[shuffled] == label] for label in np.unique(y)]
     return np.sort(np.concatenate([of[: max(1, int(share * len(of)))] for of in of_class]))
+
+
+def answers_held_out(data: Corpus, settings: Settings, fold: Integers) -> HeldOut:
+    """Return what answers some documents of a corpus by a model of others."""
+    if settings.model in FEATURES:
+        return partial(features_held_out, data, settings)
+    rows = [np.flatnonzero(fold == number) for number in range(fold.max() + 1)]
+    parts = [data.table(of, settings.weighting) for of in rows]
+    total = add_tables(parts)
+
+    def held_out(rest: Integers, of: Integers) -> Floats:
+        if len(rest) + len(of) == len(data.y):
+            seen = subtract_table(total, parts[fold[of[0]]])
+        else:
+            seen = data.table(rest, settings.weighting)
+        known = np.flatnonzero(seen.document_frequency)
+        return _held_out(data, seen.take(known), settings, rest, of)
+
+    return held_out
 
 
 def _held_out(
@@ -121,18 +118,13 @@ def entries_of_rows(X: Any, groups: Octets) -> Entries:
     return Entries(X.shape[0], documents, columns, groups[columns], X.data)
 
 
-def judge_model(path: str, items: Iterable[Item], jobs: int = 1) -> Trial:
-    """Return what the model in a file answers to labelled items."""
-    return _judge(load(path), items, jobs)
-
-
 def judge_split(
     items: Iterable[Item], test_items: Iterable[Item], settings: Settings, jobs: int = 1
 ) -> Trial:
     """Return what a model trained on some items answers to others."""
-    training = count_items(items, settings, jobs)
-    trial = _judge(train(training, settings), test_items, jobs)
-    return replace(trial, skipped=training.skipped + trial.skipped)
+    learned = learn(items, settings, jobs)
+    trial = judge_classifier(learned.classifier, test_items, jobs)
+    return replace(trial, skipped=learned.skipped + trial.skipped)
 
 
 def judge_folds(
@@ -148,17 +140,7 @@ def judge_folds(
     with_smaller: and what models answer that were trained on less and less of these folds.
     """
     data, skipped = read_corpus(items, settings, jobs)
-    trial = fold_trial(data, settings, k, seed)
-    smaller: tuple[Smaller, ...] = ()
-    if with_smaller:
-        smaller = tuple(
-            Smaller(
-                round(share * len(data.y) * (k - 1) / k),
-                cross_validate(data, settings, trial.fold, share),
-            )
-            for share in SHARES
-        )
-    return replace(trial, smaller=smaller, skipped=skipped)
+    return replace(fold_trial(data, settings, k, seed, with_smaller), skipped=skipped)
 
 
 def judge_online(
@@ -209,16 +191,50 @@ def _arranged(data: Corpus, order: str | None, dates: Sequence[float | None] = (
     return replace(data, names=names, y=data.y[rows], X=data.X[rows])
 
 
-def fold_trial(data: Corpus, settings: Settings, k: int, seed: int) -> Trial:
+def fold_trial(
+    data: Corpus, settings: Settings, k: int, seed: int, with_smaller: bool = False
+) -> Trial:
     """Return a corpus's answers by cross-validation; raises UsageError."""
     fold = folds(data.y, k, seed)
-    joint = cross_validate(data, settings, fold)
     rule = default_rule(data.classes, settings.is_mail_combined)
-    return Trial(data.classes, data.y, joint, rule, fold, _prior(data, settings))
+    # The answers come later: what they are to is the same for any model.
+    blank = Trial(data.classes, data.y, np.empty((0, 0)), rule, fold, _prior(data, settings))
+    return _answered(blank, answers_held_out(data, settings, fold), with_smaller)
+
+
+def table_trial(
+    table: Table, settings: TableSettings, k: int, seed: int, with_smaller: bool = False
+) -> Trial:
+    """Return the answers to a table's rows by cross-validation; raises UsageError.
+
+    Intervals are cut anew for every fold, without its rows.
+    """
+    classifier = train_table(table, settings)
+    fold = folds(table.y, k, seed)
+    held_out = partial(rows_held_out, table, settings)
+    blank = Trial(
+        classifier.classes, table.y, np.empty((0, 0)), classifier.rule, fold, classifier.prior
+    )
+    return _answered(blank, held_out, with_smaller)
+
+
+def _answered(trial: Trial, held_out: HeldOut, with_smaller: bool) -> Trial:
+    """Return the trial with answers, by models of the other folds and of shares of them."""
+    y, fold, n_classes = trial.y, trial.fold, len(trial.classes)
+    joint = cross_validate(held_out, y, n_classes, fold)
+    others = len(y) * fold.max() / (fold.max() + 1)
+    smaller = [
+        Smaller(round(share * others), cross_validate(held_out, y, n_classes, fold, share))
+        for share in SHARES
+        if with_smaller
+    ]
+    return replace(trial, joint=joint, smaller=tuple(smaller))
 
 
 def online_trial(data: Corpus, settings: Settings, policy: str) -> Trial:
     """Return a corpus's answers in the order of its rows; its folds are stretches of it."""
+    if settings.model in FEATURES:
+        raise UsageError(f"--online: not for --model {settings.model}; judge it by --cv K")
     joint = joint_of_log_odds(progress(data, settings, policy).score)
     stretch = np.arange(len(data.y)) * N_STRETCHES // max(len(data.y), 1)
     rule = default_rule(data.classes, settings.is_mail_combined)
@@ -239,7 +255,8 @@ def _noting_dates(items: Iterable[Item], dates: dict[str, float | None]) -> Iter
         yield item
 
 
-def _judge(classifier: Classifier, items: Iterable[Item], jobs: int) -> Trial:
+def judge_classifier(classifier: "AnyClassifier", items: Iterable[Any], jobs: int = 1) -> Trial:
+    """Return what a classifier answers to labelled items of the kind it knows."""
     index = {name: k for k, name in enumerate(classifier.classes)}
     truth: list[int] = []
     joint: list[Floats] = []
@@ -266,6 +283,6 @@ def _judge(classifier: Classifier, items: Iterable[Item], jobs: int) -> Trial:
         np.stack(joint),
         classifier.rule,
         np.zeros(len(y), np.int64),
-        assumed_prior(classifier.table.class_count, classifier.settings),
+        classifier.prior,
         skipped=tuple(skipped),
     )

@@ -22,6 +22,8 @@ def test_every_command_of_the_readme_runs(nbspam, mails, tmp_path, monkeypatch):
         (tmp_path / "mails" / label).symlink_to(mails / label)
     (tmp_path / "mails" / "train").rename(tmp_path / "train")
     (tmp_path / "mails" / "test").rename(tmp_path / "test")
+    name = "watermelon-3.0.csv"
+    (tmp_path / name).symlink_to(ROOT / "corpora" / name)
     for name in ("cur", "new"):
         (tmp_path / "Maildir" / name).mkdir(parents=True)
     message = next((mails / "spam").iterdir()).read_bytes()

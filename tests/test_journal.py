@@ -334,7 +334,7 @@ def test_pruning_and_learning_at_once_loses_nothing(model):
 
 def test_a_model_that_cannot_learn_on_says_so(tmp_path):
     path = str(ROOT / "tests" / "evidence" / "format-1-mail.nbspam")
-    with pytest.raises(ModelFileError, match="before models could learn on; train it anew"):
+    with pytest.raises(ModelFileError, match="or an older version; train it anew"):
         unlearn(path, [item(1)], day=1)
 
 

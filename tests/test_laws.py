@@ -15,9 +15,12 @@ from scipy import sparse
 import nbspam.models
 from nbspam.models.base import Model
 from nbspam.models.bernoulli import BernoulliNB
+from nbspam.models.columns import ColumnModel
 from nbspam.models.complement import ComplementNB
 from nbspam.models.linear import LinearModel
 from nbspam.models.multinomial import MultinomialNB
+from nbspam.models.pairs import PairModel
+from test_column_laws import COLUMN_MODELS
 
 ALL_MODELS = [BernoulliNB, ComplementNB, MultinomialNB]
 # Each model as it comes, and with its parameters away from their defaults.
@@ -77,7 +80,8 @@ def test_all_models_are_every_model_there_is():
             if isinstance(value, type) and issubclass(value, Model):
                 found.add(value)
 
-    assert found - {Model, LinearModel} == set(ALL_MODELS)
+    abstract = {Model, LinearModel, ColumnModel, PairModel}
+    assert found - abstract == {*ALL_MODELS, *COLUMN_MODELS}
     assert (
         {type(like) for like in VARIANTS} == {type(like) for like in UNSMOOTHED} == set(ALL_MODELS)
     )

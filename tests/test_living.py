@@ -25,6 +25,7 @@ DAY = 20_000
 SETTINGS = {
     **PRESETS,
     "plain": PLAIN["text"],
+    "tf-idf": replace(PLAIN["text"], weighting="tf-idf"),
     **{f"many, {name}": settings for name, settings in MANY.items()},
 }
 few = hypothesis_settings(

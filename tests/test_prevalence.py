@@ -10,9 +10,9 @@ from nbspam.classifier import load, posterior
 from nbspam.decision import prior_shift, update_prior
 from nbspam.errors import UsageError
 from nbspam.explanation import explain
+from nbspam.logtables import assumed_prior
 from nbspam.message import parse_message
 from nbspam.prevalence import (
-    assumed_prior,
     estimate_prior,
     shares_of,
     stated_prior,

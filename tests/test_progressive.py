@@ -6,10 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nbspam.errors import UsageError
+from nbspam.learning import read_corpus
 from nbspam.progressive import arrival, date_of, progress
 from nbspam.settings import PRESETS
 from nbspam.sources import Item
-from nbspam.validation import judge_online, read_corpus
+from nbspam.validation import judge_online
 
 MAIL = PRESETS["mail"]
 POLICIES = ("everything", "errors", "near")

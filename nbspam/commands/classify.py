@@ -18,12 +18,12 @@ from nbspam.commands.shared import (
     load_classifier,
     model_option,
     prior_option,
-    read_sources,
     report_skipped,
     sources_argument,
     strict_option,
     verdict_json,
 )
+from nbspam.commands.tables import read_questions
 from nbspam.errors import UsageError
 
 # bogofilter's contract; 3, for every failure, is the command line's to give.
@@ -55,7 +55,8 @@ def command(
     """Print label, its probability and name, message by message.
 
     SOURCE is anything `nbspam train` reads, labels not needed; without one, or as -,
-    a message on standard input.
+    a message on standard input; rows of a table for the model of one, with a row of
+    names or in the order of training.
 
     The label is the answer that costs least on average.  Mail is spam from a
     probability of 2/3 (--fp-cost 2); other models name the most probable class.  With
@@ -79,7 +80,7 @@ def command(
     if exit_code:
         _check_labels("the model's classes", classifier.classes)
         _check_labels("the labels of --loss", rule.actions)
-    items = read_sources(sources, options)
+    items = read_questions(classifier, sources, options)
     if stated == ESTIMATED:
         from nbspam.prevalence import with_estimated_prior
 

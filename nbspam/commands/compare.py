@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from nbspam.commands import tables
 from nbspam.commands.shared import (
     are_many,
     cores,
@@ -43,6 +44,7 @@ from nbspam.errors import UsageError
 @label_options
 @format_options
 @training_options
+@tables.table_options
 @jobs_option
 @strict_option
 @json_option
@@ -68,17 +70,21 @@ def command(
     nbspam compare mails/ --against '--pairs'
     nbspam compare mails/ --against '--model multinomial --alpha 0.01'
     nbspam compare texts.csv --model complement --against '--alpha 1' --cv 5
+    nbspam compare iris.csv --target species --against '--model aode'
     """
     from dataclasses import replace
 
     from nbspam.comparison import compare
-    from nbspam.validation import judge_several
 
     costs = {name: options.pop(name) for name in ("fp_cost", "unsure_cost", "loss_path")}
-    is_text, items = peek(read_sources(sources, options))
-    many, items = are_many(items)
-    settings = [settings_for(is_text, each, many) for each in (options, *map(_choices, others))]
-    trials = judge_several(items, settings, None if online else cv, seed, cores(jobs))
+    first_options = _spelt(options)
+    chosen = [options, *map(_choices, others)]
+    if not tables.is_table(options):
+        trials = _trials(sources, chosen, None if online else cv, seed, cores(jobs))
+    elif online:
+        raise UsageError("--online: for mail and text; compare on a table by --cv K")
+    else:
+        trials = tables.trials(sources, chosen, strict, cv, seed)
     report_skipped(trials[0].skipped, strict)
     rule = decision_rule(trials[0], costs)  # the same prices for all
     first, *rest = (replace(each, rule=rule) for each in trials)
@@ -86,17 +92,40 @@ def command(
     if as_json:
         echo_json([_values(*pair) for pair in zip(others, comparisons, strict=True)], indent=2)
     else:
-        first_options = " ".join(_spelt(*pair) for pair in options.items() if pair[1] is not None)
         for other, comparison in zip(others, comparisons, strict=True):
             pieces = "stretches" if online else "folds"
             click.echo(_text(first_options or "the defaults", other, comparison, pieces))
 
 
-def _spelt(name: str, value: Any) -> str:
-    """Return a training option as one would write it."""
-    if isinstance(value, bool):
-        return f"--{'' if value else 'no-'}{name}"
-    return f"--{name.replace('_', '-')} {value}"
+def _trials(
+    sources: tuple[str, ...], chosen: list[dict[str, Any]], cv: int | None, seed: int, jobs: int
+) -> Any:
+    """Return the answers to the same mail or text of several ways of training."""
+    from nbspam.validation import judge_several
+
+    is_text, items = peek(read_sources(sources, chosen[0]))
+    many, items = are_many(items)
+    settings = []
+    for choices in chosen:
+        if tables.is_table(choices):
+            raise UsageError("--against: --target is for all alike; give it outside the quotes")
+        tables.without_table_options(choices)
+        settings.append(settings_for(is_text, choices, many))
+    return judge_several(items, settings, cv, seed, jobs)
+
+
+def _spelt(options: dict[str, Any]) -> str:
+    """Return those of training's options that are given, as one would write them."""
+    words = []
+    for parameter in _training.params:
+        name, value = str(parameter.name), options[str(parameter.name)]
+        option = name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{'' if value else 'no-'}{option}")
+        elif value is not None:
+            values = value if isinstance(value, tuple) else (value,)
+            words += [f"--{option} {each}" for each in values]
+    return " ".join(words)
 
 
 def _choices(text: str) -> dict[str, Any]:
@@ -113,6 +142,7 @@ def _choices(text: str) -> dict[str, Any]:
 
 @click.command("training", add_help_option=False)
 @training_options
+@tables.table_options
 def _training(**_: Any) -> None:
     """Hold the training options; never run."""
 

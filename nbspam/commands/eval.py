@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from nbspam.commands import tables
 from nbspam.commands.shared import (
     ESTIMATED,
     are_many,
@@ -65,6 +66,7 @@ from nbspam.errors import UsageError
 @label_options
 @format_options
 @training_options
+@tables.table_options
 @jobs_option
 @strict_option
 @json_option
@@ -92,6 +94,7 @@ def command(
     nbspam eval mails/ --cv 10 --intervals
     nbspam eval mails/train --test mails/test --plot picture.png
     nbspam eval trec/index --online --plot -
+    nbspam eval iris.csv --target species --cv 10
     """
     from dataclasses import replace
 
@@ -105,7 +108,7 @@ def command(
         raise UsageError("--plot -: not beside --json; give a file's name")
     drawing = None if plot is None else _drawing(plot)
     costs = {name: options.pop(name) for name in ("fp_cost", "unsure_cost", "loss_path")}
-    trial = _trial(sources, model_path, options, seed, cores(jobs), plot is not None)
+    trial = _trial(sources, model_path, options, seed, cores(jobs), strict, plot is not None)
     if stated == ESTIMATED:
         trial = under_prior(trial, estimate_prior(trial.probability, trial.prior))
     elif stated:
@@ -132,10 +135,12 @@ def _trial(
     options: dict[str, Any],
     seed: int,
     jobs: int,
+    strict: bool,
     with_smaller: bool,
 ) -> Any:
     """Return the answers that are to be judged; takes out of `options` what says which."""
     from nbspam import validation
+    from nbspam.loading import load
 
     cv, test_source, online, policy, order = (
         options.pop(name) for name in ("cv", "test_source", "online", "policy", "order")
@@ -144,13 +149,19 @@ def _trial(
     if not online and (policy or order):
         raise UsageError(f"{'--policy' if policy else '--order'}: only online; add --online")
     form = {name: options[name] for name in ("format_", "text_column", "label_column")}
-    items = read_sources(sources, options)
     if not trained:
-        given = ", ".join(name for name, value in options.items() if value is not None)
+        classifier = load(model_path)
+        questions = tables.read_questions(classifier, sources, options)
+        given = ", ".join(name for name, value in options.items() if value not in (None, ()))
         if given:
             raise UsageError(f"{given}: only for training; add --cv K, --test SOURCE or --online")
-        return validation.judge_model(model_path, items, jobs)
-    is_text, items = peek(items)
+        return validation.judge_classifier(classifier, questions, jobs)
+    if tables.is_table(options):
+        if online:
+            raise UsageError("--online: for mail and text; judge a table by --cv K")
+        return tables.trial(sources, options, strict, cv, test_source, seed, with_smaller)
+    tables.without_table_options(options)
+    is_text, items = peek(read_sources(sources, options))
     many, items = are_many(items)
     settings = settings_for(is_text, options, many)
     if online:

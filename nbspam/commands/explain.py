@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from nbspam.commands import tables
 from nbspam.commands.shared import (
     decision_options,
     decision_rule,
@@ -15,12 +16,12 @@ from nbspam.commands.shared import (
     load_classifier,
     model_option,
     prior_option,
-    read_sources,
     report_skipped,
     sources_argument,
     strict_option,
     verdict_json,
 )
+from nbspam.errors import UsageError
 
 WIDTH = 80
 
@@ -32,6 +33,11 @@ WIDTH = 80
     "-n", "--number", type=click.IntRange(min=1), default=20, show_default=True, help="How many."
 )
 @click.option("--brief", is_flag=True, help="One short line a message.")
+@click.option(
+    "--factors",
+    is_flag=True,
+    help="Of a table's row: all factors of its probability, and their product.",
+)
 @decision_options
 @prior_option
 @format_options
@@ -43,6 +49,7 @@ def command(
     number: int,
     brief: bool,
     stated: tuple[str, ...],
+    factors: bool,
     strict: bool,
     as_json: bool,
     **options: Any,
@@ -56,20 +63,22 @@ def command(
     \b
     nbspam explain message.eml
     nbspam explain --brief < message.eml
+    nbspam explain --factors rows.csv
     """
     import sys
 
-    from nbspam.explanation import Explanation, explanations
     from nbspam.printing import write_lines
     from nbspam.sources import Skipped
 
     classifier = load_classifier(model_path, stated)
     rule = decision_rule(classifier, options)
+    explain = _explainer(classifier, factors)
     n_skipped = 0
 
-    def shown() -> Iterator[Explanation]:
+    def shown() -> Iterator[Any]:
         nonlocal n_skipped
-        for explanation in explanations(classifier, read_sources(sources, options), rule):
+        questions = tables.read_questions(classifier, sources, options)
+        for explanation in explain(classifier, questions, rule):
             if isinstance(explanation, Skipped):
                 n_skipped += 1
                 report_skipped([explanation], strict)
@@ -78,7 +87,10 @@ def command(
 
     def lines() -> Iterator[str]:
         for place, explanation in enumerate(shown()):
-            if as_json:
+            if factors:
+                yield from [""] * (place > 0 and not as_json)
+                yield from tables.factor_lines(classifier, explanation, as_json)
+            elif as_json:
                 yield json_line(_values(explanation, number))
             elif brief:
                 yield explanation.brief(number)
@@ -88,6 +100,23 @@ def command(
 
     write_lines(lines(), sys.stdout)
     return 1 if n_skipped else 0
+
+
+def _explainer(classifier: Any, factors: bool) -> Any:
+    """Return what explains the answers of a classifier of this kind; raises UsageError."""
+    if hasattr(classifier, "schema"):
+        from nbspam import tableexplanation
+
+        return tableexplanation.factors if factors else tableexplanation.explanations
+    if factors:
+        raise UsageError("--factors: for the model of a table; leave it out")
+    if hasattr(classifier, "model"):
+        from nbspam import featureclassifier
+
+        return featureclassifier.explanations
+    from nbspam import explanation
+
+    return explanation.explanations
 
 
 def table(explanation: Any, number: int, classes: tuple[str, ...]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from nbspam.commands import tables
 from nbspam.commands.shared import echo_json, echo_rows, json_option, model_option
 
 
@@ -19,9 +20,13 @@ def command(model_path: str, as_json: bool) -> None:
     nbspam info
     nbspam info -m mail.nbspam --json
     """
-    from nbspam.classifier import load
+    from nbspam.loading import load
+    from nbspam.tableclassifier import TableClassifier
 
     classifier = load(model_path)
+    if isinstance(classifier, TableClassifier):
+        tables.info(classifier, model_path, os.path.getsize(model_path), as_json)
+        return
     table = classifier.table
     settings = classifier.settings.to_dict()
     n_docs = {c: int(n) for c, n in zip(table.classes, table.class_count, strict=True)}
@@ -33,13 +38,13 @@ def command(model_path: str, as_json: bool) -> None:
         "settings": settings,
     }
     if as_json:
-        echo_json(
-            {**facts, "cutoffs": classifier.cutoffs and asdict(classifier.cutoffs)}, indent=2
-        )
+        cutoffs = getattr(classifier, "cutoffs", None)
+        echo_json({**facts, "cutoffs": cutoffs and asdict(cutoffs)}, indent=2)
         return
     counts = ", ".join(f"{n:,} {name}" for name, n in n_docs.items())
-    tokens = settings.pop("tokens")
-    shown = ", ".join(f"{key} {value}" for key, value in {**settings, **tokens}.items())
+    settings |= settings.pop("parameters", {})
+    settings |= settings.pop("tokens")
+    shown = ", ".join(f"{key} {value}" for key, value in settings.items())
     echo_rows(
         [
             ("model", f"{model_path} ({facts['bytes']:,} bytes, verified)"),
@@ -56,6 +61,8 @@ def _decision(classifier: Any) -> str:
     rule = classifier.rule
     if not hasattr(rule, "spam"):
         return "the most probable class"
-    whence = "by the costs" if classifier.cutoffs is None else "kept by `nbspam tune`"
+    whence = (
+        "by the costs" if getattr(classifier, "cutoffs", None) is None else "kept by `nbspam tune`"
+    )
     unsure = "" if rule.unsure_cost is None else f", ham up to {rule.ham:.4f}, unsure between"
     return f"spam from {rule.spam:.4f}{unsure}; {whence}"

@@ -17,9 +17,9 @@ from nbspam.commands.shared import (
     load_classifier,
     model_option,
     prior_option,
-    read_sources,
     sources_argument,
 )
+from nbspam.commands.tables import read_questions
 from nbspam.errors import InputError
 
 
@@ -54,8 +54,8 @@ def command(
     rule = decision_rule(classifier, options)
 
     def rows() -> Iterator[tuple[str]]:
-        items = read_sources(sources, options)
-        for verdict in classifier.classify(items, cores(jobs), rule):
+        questions = read_questions(classifier, sources, options)
+        for verdict in classifier.classify(questions, cores(jobs), rule):
             if isinstance(verdict, Skipped):
                 raise InputError(verdict.reason)
             yield (json_line(verdict.label) if as_json else verdict.label,)

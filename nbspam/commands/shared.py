@@ -50,25 +50,30 @@ jobs_option = click.option(
     metavar="N",
     help="Processes at work  [default: one a core]",
 )
+MODEL_NAMES = (
+    *("bernoulli", "multinomial", "complement"),
+    *("spode", "tan", "aode", "a2de", "network"),
+    *("categorical", "gaussian", "mixed"),
+)
 sources_argument = click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 
 
-def _options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def options_in_order(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Return a decorator that adds several options, shown in this order."""
     return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
-format_options = _options(
+format_options = options_in_order(
     click.option("--format", "format_", metavar="NAME", help="What SOURCE is: eml, mbox, csv, …"),
     click.option("--text-column", metavar="NAME", help="A table's column of texts."),
     click.option("--label-column", metavar="NAME", help="A table's column of classes."),
 )
-label_options = _options(
+label_options = options_in_order(
     click.option("--spam", multiple=True, metavar="PATH", help="All of PATH is spam."),
     click.option("--ham", multiple=True, metavar="PATH", help="All of PATH is ham."),
     click.option("--label", multiple=True, metavar="NAME=PATH", help="All of PATH is NAME."),
 )
-decision_options = _options(
+decision_options = options_in_order(
     click.option("--fp-cost", metavar="NUMBER", help="Of ham called spam; a miss costs 1."),
     click.option("--unsure-cost", metavar="NUMBER", help="Of the answer unsure, then given too."),
     click.option("--loss", "loss_path", metavar="FILE", help="Answers and their costs, as JSON."),
@@ -82,7 +87,7 @@ prior_option = click.option(
     " `estimated`: by the mail itself.  [default: as in training]",
 )
 ESTIMATED = ("estimated",)
-training_options = _options(
+training_options = options_in_order(
     click.option(
         "--preset",
         type=click.Choice(["mail", "text", "tutorial"]),
@@ -90,18 +95,21 @@ training_options = _options(
     ),
     click.option(
         "--model",
-        type=click.Choice(["bernoulli", "multinomial", "complement"]),
-        help="A plain model, which sums all evidence.",
+        type=click.Choice(MODEL_NAMES),
+        metavar="NAME",
+        help="Sums all evidence: bernoulli, multinomial, complement.  Lets few tokens depend on"
+        " each other: spode, tan, aode, a2de, network.  Tables: these, categorical, gaussian,"
+        " mixed.",
     ),
     click.option("--alpha", metavar="NUMBER|auto", help="Lidstone smoothing; 1 is Laplace's."),
     click.option(
         "--class-prior",
-        metavar="estimated|uniform|P,P,…",
+        metavar="estimated|uniform|smoothed|P,P,…",
         help="Prior probabilities, in the order of the class names.",
     ),
     click.option(
         "--weighting",
-        type=click.Choice(["presence", "counts", "unit-length", "log-length"]),
+        type=click.Choice(["presence", "counts", "unit-length", "log-length", "tf-idf"]),
         help="What a repeated token counts.",
     ),
     click.option("--pairs/--no-pairs", default=None, help="Pairs of neighbouring words too."),
@@ -121,9 +129,43 @@ training_options = _options(
     ),
     click.option(
         "--max-features",
+        "--features",
+        "max_features",
         type=click.IntRange(min=1),
         metavar="N",
         help="Keep the N tokens that tell most about the class.",
+    ),
+    click.option(
+        "--estimate",
+        type=click.Choice(["mle", "map", "mean"]),
+        help="Tables, spode to network: how counts become probabilities; --alpha is the prior's."
+        "  [default: mean]",
+    ),
+    click.option(
+        "--min-support",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="N",
+        help="aode, a2de: values in fewer than N documents are no parents.  [default: 1]",
+    ),
+    click.option(
+        "--parent", metavar="COLUMN", help="spode of a table: the column all others depend on."
+    ),
+    click.option(
+        "--criterion",
+        type=click.Choice(["bic", "aic", "mdl", "likelihood"]),
+        help="network: what its graph is chosen by.  [default: bic]",
+    ),
+    click.option(
+        "--start",
+        type=click.Choice(["tree", "naive", "empty"]),
+        help="network: the graph to start from.  [default: tree]",
+    ),
+    click.option("--climb/--no-climb", default=None, help="network: change the graph from there."),
+    click.option(
+        "--max-parents",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="network: of a variable at most N.  [default: 3, where tables stay small]",
     ),
 )
 
@@ -136,6 +178,10 @@ def cores(jobs: int | None) -> int:
 
 
 _MAX_LOSS_BYTES = 1 << 20
+_FEATURE_PARAMETERS = (
+    *("estimate", "min_support"),
+    *("criterion", "start", "climb", "max_parents"),
+)
 _SOURCE_OPTIONS = ("format_", "text_column", "label_column")
 
 
@@ -166,7 +212,7 @@ def settings_for(first_is_text: bool, choices: dict[str, Any], many: bool = Fals
     """
     from dataclasses import replace
 
-    from nbspam.settings import MANY, PLAIN, PRESETS
+    from nbspam.settings import FEATURES, MANY, PLAIN, PRESETS
 
     given = {name: value for name, value in choices.items() if value is not None}
     is_text = first_is_text or "strip" in given
@@ -175,31 +221,44 @@ def settings_for(first_is_text: bool, choices: dict[str, Any], many: bool = Fals
     # Whoever chooses a model or its parameters wants that model, not a combination.
     if given.keys() & {"model", "alpha", "class_prior", "weighting"}:
         settings = PLAIN.get(name, settings)
+    parameters: dict[str, Any] = {
+        name: given.pop(name) for name in _FEATURE_PARAMETERS if name in given
+    }
+    if given.get("model") in FEATURES:
+        features = FEATURES[given["model"]]
+        how = replace(settings, weighting="presence", alpha=1.0, max_features=features)
+        settings = replace(how, parameters=parameters)
+    elif parameters:
+        name = next(iter(parameters)).replace("_", "-")
+        raise UsageError(f"--{name}: for tables and --model {', '.join(FEATURES)}; leave it out")
     if "strip" in given:
         given["strip"] = tuple(given["strip"].split(","))
     chosen = {part: given.pop(part) for part in ("pairs", "characters") if part in given}
     settings = replace(settings, tokens=replace(settings.tokens, **chosen))
     if "alpha" in given:
-        given["alpha"] = _alpha(given["alpha"])
+        given["alpha"] = alpha_of(given["alpha"])
     if "class_prior" in given:
-        given["class_prior"] = _prior(given["class_prior"])
+        given["class_prior"] = prior_of(given["class_prior"])
     return replace(settings, **given)
 
 
-def _alpha(text: str) -> float | str:
-    if text == "auto":
+def alpha_of(text: str, choosing: bool = True) -> float | str:
+    """Return the --alpha that a text says; choosing: it may be auto.  Raises UsageError."""
+    if text == "auto" and choosing:
         return text
     try:
         alpha = float(text)
     except ValueError:
         alpha = -1.0
     if not 0 <= alpha < float("inf"):
-        raise UsageError(f"--alpha {text}: not a number from 0 up; give one, or auto")
+        other = ", or auto" if choosing else ""
+        raise UsageError(f"--alpha {text}: not a number from 0 up; give one{other}")
     return alpha
 
 
-def _prior(text: str) -> str | tuple[float, ...]:
-    if text in ("estimated", "uniform"):
+def prior_of(text: str, smoothed: bool = False) -> str | tuple[float, ...]:
+    """Return the --class-prior that a text says; smoothed: that is one too.  Raises UsageError."""
+    if text in ("estimated", "uniform") or (smoothed and text == "smoothed"):
         return text
     try:
         prior = tuple(float(part) for part in text.split(","))
@@ -228,15 +287,14 @@ def prior_for(stated: Iterable[str], classes: tuple[str, ...], old: Any) -> Any:
 
 def load_classifier(model_path: str, stated: Iterable[str]) -> Any:
     """Return the classifier in a model file, under the shares of classes that --prior states."""
-    from nbspam.classifier import load
+    from nbspam.loading import load
 
-    classifier = load(model_path)
+    classifier: Any = load(model_path)
     if not stated:
         return classifier
-    from nbspam.prevalence import assumed_prior, with_prior
+    from nbspam.prevalence import with_prior
 
-    old = assumed_prior(classifier.table.class_count, classifier.settings)
-    return with_prior(classifier, prior_for(stated, classifier.classes, old))
+    return with_prior(classifier, prior_for(stated, classifier.classes, classifier.prior))
 
 
 def decision_rule(model: Any, options: dict[str, Any]) -> Any:

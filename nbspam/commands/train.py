@@ -1,14 +1,12 @@
 """nbspam train: labelled mail to a model file."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import click
 
+from nbspam.commands import tables
+from nbspam.commands.learning import learn
 from nbspam.commands.shared import (
-    are_many,
     cores,
     echo_json,
     echo_rows,
@@ -17,15 +15,12 @@ from nbspam.commands.shared import (
     json_option,
     label_options,
     model_option,
-    peek,
-    read_sources,
     report_skipped,
-    settings_for,
     sources_argument,
     strict_option,
-    today,
     training_options,
 )
+from nbspam.commands.unlabelled import show_report, train_unlabelled, unlabelled_options
 
 
 @click.command("train")
@@ -34,6 +29,8 @@ from nbspam.commands.shared import (
 @label_options
 @format_options
 @training_options
+@unlabelled_options
+@tables.table_options
 @jobs_option
 @strict_option
 @json_option
@@ -49,49 +46,42 @@ def command(
 
     SOURCE is a folder with one sub-folder a class, a Maildir, mbox, MH folder, TREC
     index, CSV, TSV or JSONL table; --spam, --ham and --label say the class where it
-    does not.
+    does not.  With --target it is a table of columns, whose kinds are told from their
+    cells and shown.
 
     \b
     nbspam train mails/
     nbspam train --spam ~/Maildir/.Junk --ham ~/Maildir
     nbspam train tickets.csv --label-column queue
+    nbspam train few/ --unlabelled ~/Maildir
+    nbspam train iris.csv --target species
     """
-    from nbspam.training import count_items, train
-
-    is_text, items = peek(read_sources(sources, options))
-    many, items = are_many(items)
-    settings = settings_for(is_text, options, many)
-    with _progress() as progress:
-        training = count_items(items, settings, cores(jobs), progress)
-    report_skipped(training.skipped, strict)
-    classifier = train(training, settings, today())
-    classifier.save(model_path)
-    table = classifier.table
+    if tables.is_table(options):
+        tables.train(sources, model_path, options, strict, as_json)
+        return
+    tables.without_table_options(options)
+    report = train_unlabelled(sources, options, cores(jobs))
+    if report is not None:
+        report_skipped(report.skipped, strict)
+        report.classifier.save(model_path)
+        show_report(report, model_path, as_json)
+        return
+    learned = learn(sources, options, cores(jobs), strict)
+    learned.classifier.save(model_path)
+    table = learned.classifier.table
     n_docs = {c: int(n) for c, n in zip(table.classes, table.class_count, strict=True)}
     if as_json:
-        skipped = [{"name": s.name, "reason": s.reason} for s in training.skipped]
+        skipped = [{"name": s.name, "reason": s.reason} for s in learned.skipped]
         tokens = len(table.vocabulary)
         facts = {"model": model_path, "read": n_docs, "tokens": tokens, "skipped": skipped}
-        echo_json({**facts, "repeated": training.repeated})
+        echo_json({**facts, "repeated": learned.repeated})
         return
     counts = ", ".join(f"{n:,} {name}" for name, n in n_docs.items())
-    again = f", {training.repeated:,} more than once" if training.repeated else ""
-    failed = f", skipped {len(training.skipped):,}" if training.skipped else ""
+    again = f", {learned.repeated:,} more than once" if learned.repeated else ""
+    failed = f", skipped {len(learned.skipped):,}" if learned.skipped else ""
     echo_rows(
         [
             (f"read {table.n_docs:,} messages ({counts}){again}{failed}",),
             (f"learned {len(table.vocabulary):,} tokens; model in {model_path}",),
         ]
     )
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int], None] | None]:
-    """Yield a function that shows a running count, if somebody is there to see it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("reading") as status:
-        yield lambda n: status.update(f"{n:,} messages read")

@@ -1,8 +1,11 @@
 """nbspam words: the strongest tokens of each class in a model."""
 
+from typing import Any
+
 import click
 
 from nbspam.commands.shared import echo_json, echo_rows, json_option, model_option
+from nbspam.errors import UsageError
 
 
 @click.command("words")
@@ -20,9 +23,12 @@ def command(model_path: str, number: int, as_json: bool) -> None:
     \b
     nbspam words -n 10
     """
-    from nbspam.classifier import load, strongest_tokens
+    from nbspam.classifier import strongest_tokens
+    from nbspam.loading import load
 
-    classifier = load(model_path)
+    classifier: Any = load(model_path)
+    if not hasattr(classifier, "table"):
+        raise UsageError(f"{model_path}: a table's model has no tokens; see nbspam info")
     strongest = strongest_tokens(classifier, number)
     if as_json:
         echo_json({name: [row._asdict() for row in rows] for name, rows in strongest.items()})

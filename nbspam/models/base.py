@@ -50,7 +50,18 @@ class Statistics:
             raise DataError("y: some labels are numbers and some are text; use one kind")
         classes = np.union1d(self.classes, other.classes)
         mine, theirs = self._over(classes), other._over(classes)
-        return Statistics(classes, {name: mine[name] + sign * theirs[name] for name in mine})
+        sums = {name: mine[name] + sign * theirs[name] for name in mine}
+        return type(self)(classes, sums)
+
+    def is_negative(self) -> bool:
+        """Return whether more was taken away than there was."""
+        # Sums of fractions come back to zero within rounding only.
+        return any((total < -1e-6).any() for total in self.sums.values())
+
+    def clipped(self) -> Statistics:
+        """Return the same without the rounding errors below zero."""
+        sums = {name: np.maximum(total, 0.0) for name, total in self.sums.items()}
+        return type(self)(self.classes, sums)
 
     def _over(self, classes: Labels) -> Sums:
         """Return the sums with one row for each of these classes, which include ours."""
@@ -72,7 +83,9 @@ class Model:
     __slots__ = ("__dict__", "__weakref__", "_kept")
 
     _sums: tuple[str, ...] = ("class_count_", "feature_count_")
+    _statistics: type[Statistics] = Statistics
     _positive = False  # whether X must not be negative
+    _missing = False  # whether X may have NaN, for what is not known
     class_prior: str | ArrayLike
     classes_: Labels
     class_count_: Array
@@ -86,17 +99,34 @@ class Model:
         """Return log P(class, document) in nats, shape (n_docs, n_classes)."""
         raise NotImplementedError
 
+    def _begin(self, X: Any) -> None:
+        """Note of the first documents what later ones are held against."""
+
+    def _derive(self) -> Any:
+        """Return what predictions are read from, derived from the sums."""
+        raise NotImplementedError
+
+    def tables(self) -> Any:
+        """Return what predictions are read from, made again when what was learnt changes."""
+        self._learnt()
+        basis = tuple(vars(self).values())
+        kept = getattr(self, "_kept", None)
+        if kept is None or list(map(id, kept[0])) != list(map(id, basis)):
+            kept = self._kept = basis, self._derive()
+        return kept[1]
+
     # --- learning: addition ---
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn these documents and forget all others."""
-        X = checked_matrix(X, self._at("fit"), self._positive)
+        X = self._matrix(X, "fit")
         for n, what in zip(X.shape, ("sample", "feature"), strict=True):
             if n == 0:
                 raise DataError(
                     f"{self._at('fit')}: 0 {what}(s) (shape={X.shape}) while a minimum of 1 "
                     "is required."
                 )
+        self._begin(X)
         batch = self._batch("fit", X, y, sample_weight)
         if not batch.sums["class_count_"].any():
             raise DataError(f"{self._at('fit')}: every sample_weight is zero; give some above it")
@@ -114,8 +144,9 @@ class Model:
         classes: labels to expect besides those in y; a class may also turn up later.
         """
         first = "classes_" not in vars(self)
-        check = self._at("partial_fit"), self._positive
-        X = checked_matrix(X, *check) if first else self._checked(X, "partial_fit")
+        X = self._matrix(X, "partial_fit") if first else self._checked(X, "partial_fit")
+        if first:
+            self._begin(X)
         batch = self._batch("partial_fit", X, y, sample_weight, classes)
         return self._become(batch if first else self._learnt().plus(batch), X.shape[1])
 
@@ -123,14 +154,12 @@ class Model:
         """Take back documents that were learnt with these labels and weights."""
         X = self._checked(X, "unlearn")
         left = self._learnt().plus(self._batch("unlearn", X, y, sample_weight), sign=-1)
-        # Sums of fractions come back to zero within rounding only.
-        if any((total < -1e-6).any() for total in left.sums.values()):
+        if left.is_negative():
             raise DataError(
                 f"{self._at('unlearn')}: not all of these documents were learnt with these "
                 "labels; unlearn only what was learnt"
             )
-        sums = {name: np.maximum(total, 0.0) for name, total in left.sums.items()}
-        return self._become(Statistics(left.classes, sums), self.n_features_in_)
+        return self._become(left.clipped(), self.n_features_in_)
 
     def merge(self, other: Self) -> Self:
         """Learn what another model of this kind, over the same columns, has learnt."""
@@ -157,12 +186,12 @@ class Model:
         code = np.searchsorted(known, y)
         class_count = np.bincount(code, weight, len(known)).astype(np.float64)
         counts = self._count(X, code, weight, len(known))
-        return Statistics(known, {"class_count_": class_count, **counts})
+        return self._statistics(known, {"class_count_": class_count, **counts})
 
     def _learnt(self) -> Statistics:
         if "classes_" not in vars(self):
             raise UnfittedError(f"{self!r}: not fitted; call fit or partial_fit first")
-        return Statistics(self.classes_, {name: getattr(self, name) for name in self._sums})
+        return self._statistics(self.classes_, {name: getattr(self, name) for name in self._sums})
 
     def _become(self, learnt: Statistics, n_features: int) -> Self:
         """Take over new sums, if the parameters fit them; arrays are replaced, not changed."""
@@ -235,13 +264,16 @@ class Model:
     def _checked(self, X: Any, verb: str) -> Any:
         """Return X, checked against what was learnt."""
         self._learnt()
-        X = checked_matrix(X, self._at(verb), self._positive)
+        X = self._matrix(X, verb)
         if X.shape[1] != self.n_features_in_:
             raise DataError(
                 f"{self._at(verb)}: X has {X.shape[1]} features, but {type(self).__name__} is "
                 f"expecting {self.n_features_in_} features as input; use the same vocabulary"
             )
         return X
+
+    def _matrix(self, X: Any, verb: str) -> Any:
+        return checked_matrix(X, self._at(verb), self._positive, self._missing)
 
     def _at(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"
@@ -289,5 +321,7 @@ class Model:
             estimator_type="classifier",
             target_tags=TargetTags(required=True),
             classifier_tags=ClassifierTags(poor_score=True),
-            input_tags=InputTags(sparse=True, positive_only=self._positive),
+            input_tags=InputTags(
+                sparse=True, positive_only=self._positive, allow_nan=self._missing
+            ),
         )

@@ -57,7 +57,7 @@ class BernoulliNB(LinearModel):
             )
         return np.maximum(absent, 0.0)
 
-    def _tables(self) -> Tables:
+    def _derive(self) -> Tables:
         alpha = self.alpha_
         present = self._log_prob(self.feature_count_, alpha)
         # From counts, not as log(1 - exp(present)): that loses every digit when a token

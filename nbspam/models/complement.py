@@ -63,7 +63,7 @@ class ComplementNB(LinearModel):
         log_prob = smoothed_log_prob(n, n.sum(axis=1, keepdims=True), d, alpha)
         return np.negative(log_prob, out=log_prob)
 
-    def _tables(self) -> Tables:
+    def _derive(self) -> Tables:
         weight = self._weight(self.alpha_)
         if self.norm:
             # Back to nats, by one factor for all classes, to stand beside the prior.

@@ -37,8 +37,11 @@ def is_sparse(X: Any) -> bool:
     return hasattr(X, "tocsr")
 
 
-def checked_matrix(X: Any, where: str, positive: bool) -> Any:
-    """Return X as CSR or array of finite numbers, unchanged if it is one."""
+def checked_matrix(X: Any, where: str, positive: bool, missing: bool = False) -> Any:
+    """Return X as CSR or array of finite numbers, unchanged if it is one.
+
+    missing: NaN is allowed too, and stands for a value that nobody knows.
+    """
     X = X.tocsr() if is_sparse(X) else np.asarray(X)
     if X.ndim != 2:
         raise DataError(
@@ -51,8 +54,10 @@ def checked_matrix(X: Any, where: str, positive: bool) -> Any:
         X = X.astype(np.float64)
     values = X.data if is_sparse(X) else X
     if values.size:
-        low, high = values.min(), values.max()  # NaN if any value is
-        if not (np.isfinite(low) and np.isfinite(high)):
+        # NaN if any value is; fmin and fmax pass over them.
+        least, most = (np.fmin, np.fmax) if missing else (np.minimum, np.maximum)
+        low, high = least.reduce(values, axis=None), most.reduce(values, axis=None)
+        if np.isinf([low, high]).any() or not (missing or np.isfinite(low)):
             raise DataError(f"{where}: Input X contains NaN or infinity; give finite counts")
         if positive and low < 0:
             raise DataError(f"{where}: Negative values in data passed to it; give counts")

@@ -119,17 +119,13 @@ class LinearModel(Model):
     def _best_alpha(self) -> float:
         raise NotImplementedError
 
-    def _tables(self) -> Tables:
+    def _derive(self) -> Tables:
         raise NotImplementedError
 
     def tables(self) -> Tables:
         """Return the tables that predictions are read from, made when counts have changed."""
-        self._learnt()
-        basis = tuple(vars(self).values())
-        kept = getattr(self, "_kept", None)
-        if kept is None or list(map(id, kept[0])) != list(map(id, basis)):
-            kept = self._kept = basis, self._tables()
-        return kept[1]
+        tables: Tables = super().tables()
+        return tables
 
     def contributions(self, X: Any, label: Any = None) -> Contributions:
         """Return the terms, in nats, that add up to a score of each document.

@@ -39,7 +39,7 @@ class MultinomialNB(LinearModel):
         n, d = self.feature_count_, self.n_features_in_
         return smoothed_log_prob(n, n.sum(axis=1, keepdims=True), d, alpha)
 
-    def _tables(self) -> Tables:
+    def _derive(self) -> Tables:
         weight = np.ascontiguousarray(self._log_prob(self.alpha_).T)
         return Tables(self.class_log_prior_, weight)
 

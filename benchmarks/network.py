@@ -1,0 +1,76 @@
+"""How long structure learning takes: hill climbing on a table of categories.
+
+usage: network.py [COLUMNS [ROWS]]          (30 columns, 5,000 rows unless given)
+
+The table is drawn from a random network of two to four values a column and up to three
+parents; times are wall seconds of one process.
+"""
+
+import sys
+import time
+
+import numpy as np
+
+from nbspam.network.inference import query
+from nbspam.network.network import Network
+from nbspam.network.sampling import gibbs
+from nbspam.network.search import empty_start, hill_climb, tree_start
+from nbspam.network.structure import SCORES, FamilyScores
+
+
+def random_table(columns, rows, rng):
+    """Return codes (rows, columns) drawn forward through a random network, and how many values."""
+    values = rng.integers(2, 5, columns)
+    codes = np.zeros((rows, columns), np.int64)
+    for child in range(columns):
+        parents = rng.choice(child, min(child, rng.integers(0, 4)), replace=False)
+        row = np.zeros(rows, np.int64)
+        for parent in parents:
+            row = row * values[parent] + codes[:, parent]
+        table = rng.dirichlet(np.full(values[child], 0.5), int(row.max()) + 1)
+        codes[:, child] = (table[row].cumsum(axis=1) < rng.random((rows, 1))).sum(axis=1)
+    return np.minimum(codes, values - 1), values.tolist()
+
+
+def main(columns=30, rows=5000):
+    codes, values = random_table(columns, rows, np.random.default_rng(0))
+    print(f"{columns} columns, {rows:,} rows; score, start, seconds, cost in nats, arrows")
+    for score in SCORES:
+        for name in ("empty", "tree"):
+            start = time.perf_counter()
+            scores = FamilyScores(codes, values, score)
+            first = empty_start(columns) if name == "empty" else tree_start(scores)
+            found = hill_climb(scores, first)
+            seconds = time.perf_counter() - start
+            arrows = sum(map(len, found))
+            print(
+                f"{score:10s}  {name:5s}  {seconds:6.2f}  {scores.total(found):10.0f}  {arrows:3d}"
+            )
+    network = random_tables(found, values)
+    evidence = dict.fromkeys(range(3, columns, 3), 0)
+    start = time.perf_counter()
+    exact = query(network, [0], evidence).probability
+    middle = time.perf_counter()
+    sampled = gibbs(network, [0], evidence, 10_000, np.random.default_rng(0))
+    end = time.perf_counter()
+    print(
+        f"exact inference {middle - start:.3f} s; Gibbs, 10,000 samples, {end - middle:.2f} s,",
+        end=" ",
+    )
+    print(f"off by {np.abs(sampled.probability - exact).max():.4f}, R-hat {sampled.r_hat:.3f}")
+
+
+def random_tables(parents, values):
+    """Return a network of this structure with tables drawn at random."""
+    rng = np.random.default_rng(1)
+    shapes = [(int(np.prod([values[p] for p in of])), values[i]) for i, of in enumerate(parents)]
+    return Network(
+        tuple(f"x{i}" for i in range(len(values))),
+        tuple(tuple(map(str, range(n))) for n in values),
+        parents,
+        tuple(rng.dirichlet(np.ones(n), rows) for rows, n in shapes),
+    )
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,45 @@
+"""From labelled mail and text to a classifier: what `train` writes and `lazy` asks.
+
+Secret: how the command line's words become items and settings, and who watches the count.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from nbspam.commands.shared import (
+    are_many,
+    peek,
+    read_sources,
+    report_skipped,
+    settings_for,
+    today,
+)
+
+
+def learn(
+    sources: tuple[str, ...], options: dict[str, Any], jobs: int, strict: bool = False
+) -> Any:
+    """Return what was learned of labelled sources, having said what was skipped."""
+    from nbspam import learning
+
+    is_text, items = peek(read_sources(sources, options))
+    many, items = are_many(items)
+    settings = settings_for(is_text, options, many)
+    with _progress() as progress:
+        learned = learning.learn(items, settings, jobs, progress, today())
+    report_skipped(learned.skipped, strict)
+    return learned
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int], None] | None]:
+    """Yield a function that shows a running count, if somebody is there to see it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("reading") as status:
+        yield lambda n: status.update(f"{n:,} messages read")

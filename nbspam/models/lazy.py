@@ -1,0 +1,72 @@
+"""Lazy learning: keep the documents, and count them when a question comes.
+
+Zhou, *Machine Learning*, section 7.3, names three ways of using naive Bayes: a table of
+probabilities made beforehand (`fit`, then `tables`), counts that are corrected as data
+arrive (`partial_fit`, `unlearn`), and this one, for data that change faster than they
+are asked about.  The answers are the same, to the bit.
+
+Secret: none; a question trains a model.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from nbspam.models.inputs import DataError, UnfittedError, checked_labels, is_sparse
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from nbspam.models.base import Model
+    from nbspam.models.inputs import Array, Labels
+
+
+class Lazy:
+    """A model of whatever documents are kept at the moment.
+
+    >>> from nbspam.models.bernoulli import BernoulliNB
+    >>> from nbspam.models.lazy import Lazy
+    >>> lazy = Lazy(BernoulliNB()).keep([[1, 0], [0, 1], [1, 1]], ["spam", "ham", "ham"])
+    >>> lazy.predict([[1, 0]]).tolist()
+    ['spam']
+    """
+
+    def __init__(self, like: Model) -> None:
+        self.like = like
+        self._kept: list[tuple[Any, Labels]] = []
+
+    def keep(self, X: Any, y: ArrayLike) -> Self:
+        """Keep these documents too; nothing is counted yet."""
+        X = X.tocsr() if is_sparse(X) else np.asarray(X)
+        self._kept.append((X, checked_labels(y, X.shape[0], "Lazy.keep")))
+        return self
+
+    def drop(self, batch: int) -> Self:
+        """Forget the documents of one call of `keep`, counted from 0."""
+        if not 0 <= batch < len(self._kept):
+            raise DataError(f"Lazy.drop: no batch {batch}; {len(self._kept)} are kept")
+        del self._kept[batch]
+        return self
+
+    def model(self) -> Model:
+        """Return the model of all documents kept now, made anew."""
+        if not self._kept:
+            raise UnfittedError("Lazy: no documents are kept; call keep first")
+        made = type(self.like)(**self.like.get_params())
+        for X, y in self._kept:
+            made.partial_fit(X, y)
+        return made
+
+    def predict_joint_log_proba(self, X: Any) -> Array:
+        """Return log P(class, document) in nats, shape (n_docs, n_classes)."""
+        return self.model().predict_joint_log_proba(X)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return P(class given document), shape (n_docs, n_classes)."""
+        return self.model().predict_proba(X)
+
+    def predict(self, X: Any) -> Labels:
+        """Return the most probable class of each document."""
+        return self.model().predict(X)

@@ -1,0 +1,1 @@
+"""Bayesian networks over coded tables: structure, inference, sampling, graphs."""

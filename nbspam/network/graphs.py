@@ -1,0 +1,96 @@
+"""Directed acyclic graphs: order, moral graph, what separates what, and DOT.
+
+A graph is its parents: parents[i] is the ascending tuple of the nodes with an arrow to i.
+
+Secret: separation is looked for in the moral graph of ancestors, where it is plain
+connectedness (Lauritzen, Dawid, Larsen & Leimer 1990, proposition 3).
+"""
+
+from collections.abc import Iterable, Sequence
+
+from nbspam.errors import UsageError
+
+Parents = tuple[tuple[int, ...], ...]
+
+
+def topological_order(parents: Parents) -> list[int]:
+    """Return the nodes, parents before children; raises UsageError on a cycle."""
+    order: list[int] = []
+    placed: set[int] = set()
+    waiting = list(range(len(parents)))
+    while waiting:
+        ready = [i for i in waiting if placed.issuperset(parents[i])]
+        if not ready:
+            raise UsageError(f"network: nodes {waiting} are in a cycle; take an arrow out")
+        order += ready
+        placed.update(ready)
+        waiting = [i for i in waiting if i not in placed]
+    return order
+
+
+def ancestors(parents: Parents, nodes: Iterable[int]) -> set[int]:
+    """Return the nodes themselves and all from which arrows lead to them."""
+    found: set[int] = set()
+    ahead = list(nodes)
+    while ahead:
+        node = ahead.pop()
+        if node not in found:
+            found.add(node)
+            ahead += parents[node]
+    return found
+
+
+def children(parents: Parents) -> list[list[int]]:
+    """Return the nodes that each node's arrows lead to."""
+    to: list[list[int]] = [[] for _ in parents]
+    for child, of in enumerate(parents):
+        for parent in of:
+            to[parent].append(child)
+    return to
+
+
+def moral_graph(parents: Parents, nodes: Iterable[int] | None = None) -> set[tuple[int, int]]:
+    """Return the edges (low, high) once parents of a child are married and arrows dropped.
+
+    nodes: of the graph of these alone; all unless given.
+    """
+    kept = set(range(len(parents))) if nodes is None else set(nodes)
+    edges = set()
+    for child in kept:
+        family = sorted(kept.intersection([child, *parents[child]]))
+        edges |= {(a, b) for n, a in enumerate(family) for b in family[n + 1 :]}
+    return edges
+
+
+def separated(
+    parents: Parents, one: Iterable[int], other: Iterable[int], given: Iterable[int] = ()
+) -> bool:
+    """Tell whether the given nodes d-separate two sets: then those are independent."""
+    one, other, given = set(one), set(other), set(given)
+    edges = moral_graph(parents, ancestors(parents, one | other | given))
+    reached = one - given
+    while True:
+        near = {b for a, b in edges if a in reached} | {a for a, b in edges if b in reached}
+        new = near - reached - given
+        if not new:
+            return not reached & other
+        reached |= new
+
+
+def to_dot(parents: Parents, names: Sequence[str], moral: bool = False) -> str:
+    """Return the graph, or its moral graph, in Graphviz's language."""
+    quoted = [_quoted(name) for name in names]
+    if moral:
+        lines = [f"  {quoted[a]} -- {quoted[b]};" for a, b in sorted(moral_graph(parents))]
+        kind = "graph"
+    else:
+        arrows = sorted((p, child) for child, of in enumerate(parents) for p in of)
+        lines = [f"  {quoted[a]} -> {quoted[b]};" for a, b in arrows]
+        kind = "digraph"
+    nodes = [f"  {name};" for name in quoted]
+    return "\n".join([f"{kind} network {{", *nodes, *lines, "}"])
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
