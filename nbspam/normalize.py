@@ -34,6 +34,13 @@ SPACELESS = (
     "\U00016fe2\U00016fe3\U00016ff0\U00016ff1\U0001aff0-\U0001b16f"
     "\U00020000-\U0003ffff]"
 )
+# What most text beyond ASCII has and no more: Latin letters, quotation marks, signs of money.
+WESTERN = "".join(
+    chr(code)
+    for first, last in ((0x80, 0xAC), (0xAE, 0x17F), (0x2010, 0x2027), (0x20A0, 0x20C0))
+    for code in range(first, last + 1)
+)
+_BEYOND_WESTERN = re.compile(f"[^\x00-\x7f{WESTERN}]")
 _INVISIBLE = re.compile(f"{INVISIBLE}++")
 _SPLIT = re.compile(f"[A-Za-z]{INVISIBLE}++[A-Za-z]")
 _SPACELESS = re.compile(f"{SPACELESS}++")
@@ -80,8 +87,23 @@ def normalize(text: bytes) -> tuple[bytes, tuple[str, ...]]:
     return b"\n".join(lines), facts
 
 
+@cache
+def _western() -> dict[int, str]:
+    """Return the normal forms of Western letters and signs, one by one."""
+    capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    return {ord(c): _slow_form(c)[0] for c in capitals + WESTERN}
+
+
 def _normal_form(original: str) -> tuple[str, tuple[str, ...]]:
     """Return lines in normal form, as many as there were, and facts."""
+    if _BEYOND_WESTERN.search(original):
+        return _slow_form(original)
+    # The same, character by character: none of these has to do with its neighbours.
+    return original.translate(_western()), ()
+
+
+def _slow_form(original: str) -> tuple[str, tuple[str, ...]]:
+    """Return the same for any characters."""
     facts = []
     visible = _INVISIBLE.sub("", original)
     if visible != original and _SPLIT.search(original):

@@ -8,7 +8,15 @@ import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nbspam.normalize import INVISIBLE, SPACELESS, SYMBOLS, normalize
+from nbspam.normalize import (
+    INVISIBLE,
+    SPACELESS,
+    SYMBOLS,
+    WESTERN,
+    _normal_form,
+    _slow_form,
+    normalize,
+)
 
 
 def form(text: str) -> str:
@@ -182,3 +190,9 @@ def test_mixed_alphabets_are_seen_across_digits(word):
 
 def test_marks_beyond_thirty_on_a_letter_are_dropped_and_symbols_between_them_too():
     assert form("a" + "\u0316" * 100 + "💰b") == "a" + "\u0316" * 30 + " b"
+
+
+@given(st.text(st.sampled_from(WESTERN + "aZ5 .\n"), max_size=30))
+def test_western_text_has_the_form_that_any_text_has(text):
+    quick, slow = _normal_form(text)[0], _slow_form(text)[0]
+    assert quick.split() == slow.split()
