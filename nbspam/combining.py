@@ -88,11 +88,19 @@ def group_means(entries: Entries, odds: Floats | Floats32) -> Floats:
 
 def layer_scale(entries: Entries) -> Floats:
     """Return one over the root of each message's number of tokens in the layer."""
-    number = np.bincount(entries.documents[in_layer(entries)], minlength=entries.n_docs)
+    number = np.bincount(layer_of(entries)[0], minlength=entries.n_docs)
     return np.asarray(1 / np.sqrt(np.maximum(number, 1)))
 
 
-def in_layer(entries: Entries) -> Booleans:
+def layer_of(entries: Entries) -> tuple[Indices, Indices]:
+    """Return documents and columns of the entries that the layer of corrections holds."""
+    member = _in_layer(entries)
+    if member.all():  # as it is without pairs: nothing to copy
+        return entries.documents, entries.columns
+    return entries.documents[member], entries.columns[member]
+
+
+def _in_layer(entries: Entries) -> Booleans:
     """Return which entries the layer of corrections holds, shape (nnz,)."""
     return np.asarray(entries.groups != GROUPS.index("pairs"))
 
@@ -191,8 +199,7 @@ def _corrections(
     entries: Entries, y: Integers, score: Floats, n_features: int, classes: tuple[str, ...]
 ) -> tuple[Floats32, float]:
     """Return corrections of tokens, and of the constant, from messages nearly wrong."""
-    member = in_layer(entries)
-    documents, columns = entries.documents[member], entries.columns[member]
+    documents, columns = layer_of(entries)
     scale = layer_scale(entries)
     correction = np.zeros(n_features, np.float32)
     constant = 0.0

@@ -20,7 +20,7 @@ from nbspam.combining import (
     correct,
     fit_worth,
     group_means,
-    in_layer,
+    layer_of,
     layer_scale,
     log_odds,
     prior_worth,
@@ -143,7 +143,7 @@ class _Learner:
         """Count a message whose score and truth are known, and correct what it showed."""
         self.class_count[truth] += 1
         self.feature_count[entries.columns, truth] += weights
-        own = entries.columns[in_layer(entries)]
+        own = layer_of(entries)[1]
         scale = float(layer_scale(entries)[0])
         self.constant += correct(self.correction, own, scale, score, truth, self.classes)
 
