@@ -15,6 +15,7 @@ import numpy as np
 from nbspam.semisupervised import em_settings, train_with_unlabelled
 from nbspam.settings import PLAIN
 from nbspam.sources import read_items
+from nbspam.trial import evaluation_of
 from nbspam.validation import judge_classifier
 
 LABELLED = (20, 300, 2000)
@@ -33,7 +34,7 @@ def draw(by_group, n, rng):
 
 
 def accuracy(classifier, test):
-    return judge_classifier(classifier, test, 2, None).evaluation.accuracy
+    return evaluation_of(judge_classifier(classifier, test, jobs=2)).accuracy
 
 
 def main(corpus, draws="5", *sizes):
