@@ -35,7 +35,8 @@ from nbspam.parallel import ordered_map
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_message, read_messages
 from nbspam.settings import Settings, settings_from_dict
 from nbspam.sources import Item, Skipped, chunks
-from nbspam.tokenizer import TokenBatch, batches, reference_tokens, tokenize
+from nbspam.tokenizer import TokenBatch, batches, tokenize
+from nbspam.tokens import reference_tokens
 from nbspam.vocabulary import Vocabulary
 
 TOKENS = "tokens"  # the kind of these models; files without a kind are of it

@@ -22,7 +22,8 @@ from nbspam.message import Message
 from nbspam.printing import printable
 from nbspam.reading import read_message
 from nbspam.sources import Item, Skipped
-from nbspam.tokenizer import GROUPS, tokenize
+from nbspam.tokenizer import tokenize
+from nbspam.tokens import GROUPS
 
 _BRIEF_WIDTH = 200  # characters: short enough for a header of the message
 
@@ -32,7 +33,7 @@ class Evidence(NamedTuple):
 
     token: str
     contribution: float  # nats, to the score
-    group: str  # one of the tokenizer's GROUPS
+    group: str  # one of `tokens.GROUPS`
     counts: tuple[float, ...]  # by class, in training
 
 

@@ -28,7 +28,8 @@ from nbspam.parallel import ordered_map
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_message, read_messages
 from nbspam.settings import Settings, settings_from_dict
 from nbspam.sources import Item, Skipped, chunks
-from nbspam.tokenizer import GROUPS, batches, tokenize
+from nbspam.tokenizer import batches, tokenize
+from nbspam.tokens import GROUPS
 from nbspam.vectorizer import Corpus
 from nbspam.vocabulary import Vocabulary
 

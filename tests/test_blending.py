@@ -32,7 +32,8 @@ from nbspam.models.multinomial import MultinomialNB
 from nbspam.sample import entries_of, keep, sample_batch
 from nbspam.settings import MANY
 from nbspam.sources import Item
-from nbspam.tokenizer import GROUPS, TokenSettings, tokenize
+from nbspam.tokenizer import tokenize
+from nbspam.tokens import GROUPS, TokenSettings
 from nbspam.training import count_items, train
 
 TEXT = GROUPS.index("text")
