@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbspam.answers import Answer, Verdict
 from nbspam.arrays import Floats
 from nbspam.blending import believed
-from nbspam.classifier import Answer, Classifier, Known, Verdict
+from nbspam.classifier import Classifier, Known
 from nbspam.combining import contributions
 from nbspam.decision import Rule
 from nbspam.errors import InputError

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from nbspam import __version__
+from nbspam.answers import Answer, Verdict
 from nbspam.arrays import Booleans, Floats, Integers
-from nbspam.classifier import Answer, Verdict
 from nbspam.counts import PRESENCE, CountTable, prune
 from nbspam.decision import Rule, default_rule
 from nbspam.errors import InputError, ModelFileError, NotTrainedError

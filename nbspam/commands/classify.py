@@ -72,7 +72,7 @@ def command(
     nbspam classify --fp-cost 20 --unsure-cost 0.2 ~/Maildir/new
     nbspam classify --exit-code -q < message.eml && echo spam
     """
-    from nbspam.classifier import Verdict
+    from nbspam.answers import Verdict
     from nbspam.sources import Skipped
 
     classifier = load_classifier(model_path, () if stated == ESTIMATED else stated)

@@ -32,7 +32,7 @@ def command(sources: tuple[str, ...], as_json: bool, **options: Any) -> None:
     nbspam tokens message.eml
     nbspam tokens --pairs - < message.eml
     """
-    from nbspam.classifier import token_counts
+    from nbspam.inspection import token_counts
 
     is_text, items = peek(read_sources(sources, options))
     settings = settings_for(is_text, options)

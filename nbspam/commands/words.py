@@ -23,7 +23,7 @@ def command(model_path: str, number: int, as_json: bool) -> None:
     \b
     nbspam words -n 10
     """
-    from nbspam.classifier import strongest_tokens
+    from nbspam.inspection import strongest_tokens
     from nbspam.loading import load
 
     classifier: Any = load(model_path)
