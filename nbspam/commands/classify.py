@@ -5,24 +5,18 @@ from typing import Any
 
 import click
 
-from nbspam.commands.shared import (
-    ESTIMATED,
-    cores,
+from nbspam.commands.arguments import ESTIMATED, cores, decision_rule, load_classifier
+from nbspam.commands.options import (
     decision_options,
-    decision_rule,
-    echo_rows,
     format_options,
     jobs_option,
-    json_line,
     json_option,
-    load_classifier,
     model_option,
     prior_option,
-    report_skipped,
     sources_argument,
     strict_option,
-    verdict_json,
 )
+from nbspam.commands.output import echo_rows, json_line, report_skipped, verdict_json
 from nbspam.commands.tables import read_questions
 from nbspam.errors import UsageError
 

@@ -4,16 +4,9 @@ from typing import Any
 
 import click
 
-from nbspam.commands.shared import (
-    echo_rows,
-    format_options,
-    json_line,
-    json_option,
-    peek,
-    read_sources,
-    settings_for,
-    sources_argument,
-)
+from nbspam.commands.arguments import peek, read_sources, settings_for
+from nbspam.commands.options import format_options, json_option, sources_argument
+from nbspam.commands.output import echo_rows, json_line
 
 
 @click.command("tokens")
