@@ -19,6 +19,7 @@ RANK = {
     "origins": 0,
     "normalize": 0,
     "digests": 0,
+    "files": 1,
     "ledger": 1,
     "journal": 3,
     "headers": 1,
