@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from nbspam.cells import Cells, read_cells
 from nbspam.errors import InputError, UsageError
 from nbspam.files import blaming, open_file, status_of
 from nbspam.sources import kind_by_name
-from nbspam.tables import Cells, read_cells
 
 FORMATS = ("csv", "tsv", "jsonl")
 

@@ -24,6 +24,7 @@ RANK = {
     "journal": 3,
     "headers": 1,
     "mailboxes": 1,
+    "cells": 0,
     "tables": 1,
     "message": 2,
     "filtering": 3,
