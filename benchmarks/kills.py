@@ -27,7 +27,8 @@ from nbspam.errors import NbspamError
 from nbspam.message import Field, Message
 from nbspam.settings import PRESETS
 from nbspam.sources import Item
-from nbspam.tokenizer import TokenSettings, tokenize
+from nbspam.tokenizer import tokenize
+from nbspam.tokens import TokenSettings
 from nbspam.training import count_items, train
 
 WRITERS, READERS = 4, 2

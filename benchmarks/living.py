@@ -30,7 +30,8 @@ from nbspam.message import Field, Message
 from nbspam.sample import MAX_SAMPLE, Kept
 from nbspam.settings import PRESETS
 from nbspam.sources import Item
-from nbspam.tokenizer import GROUPS, TokenSettings, tokenize
+from nbspam.tokenizer import tokenize
+from nbspam.tokens import GROUPS, TokenSettings
 from nbspam.vocabulary import batch_vocabulary, join
 
 CLASSES = ("ham", "spam")

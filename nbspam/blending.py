@@ -17,7 +17,7 @@ import numpy as np
 from nbspam.arrays import Booleans, Floats, Floats32, Integers, Octets
 from nbspam.combining import Entries
 from nbspam.counts import CountTable, entry_weights
-from nbspam.tokenizer import GROUPS
+from nbspam.tokens import GROUPS
 
 # E-025 chose these constants, the same for all corpora.
 # Lidstone's addend to what a token weighs in all other classes (complement), in the class itself.

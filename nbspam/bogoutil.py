@@ -24,16 +24,7 @@ from nbspam.memory import Memory
 from nbspam.normalize import normalize
 from nbspam.sample import Kept
 from nbspam.settings import PRESETS
-from nbspam.tokenizer import (
-    BODY,
-    GROUPS,
-    PAIR,
-    Token,
-    group_of,
-    pair_origin,
-    reference_key,
-    token_of,
-)
+from nbspam.tokens import BODY, GROUPS, PAIR, Token, group_of, pair_origin, reference_key, token_of
 from nbspam.training import derive
 
 _TOTAL = b".MSG_COUNT"

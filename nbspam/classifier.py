@@ -1,10 +1,9 @@
-"""A trained model: classify items, look inside, save and load.
+"""A trained model: classify items, save and load.
 
 Secret: how the stages (read, parse, tokenise, count, look up, sum) are put together;
 each of them knows nothing of the others.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam import __version__
+from nbspam.answers import Answer, Verdict, joint_of_log_odds, posterior
 from nbspam.arrays import Floats, Floats32, Integers
 from nbspam.blending import (
     Blend,
@@ -32,37 +32,13 @@ from nbspam.memory import Memory, memory_from_dict, memory_to_dict
 from nbspam.message import Message
 from nbspam.modelfile import State, locked
 from nbspam.parallel import ordered_map
-from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_message, read_messages
+from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_messages
 from nbspam.settings import Settings, settings_from_dict
 from nbspam.sources import Item, Skipped, chunks
-from nbspam.tokenizer import TokenBatch, batches, reference_tokens, tokenize
+from nbspam.tokenizer import TokenBatch, batches, tokenize
 from nbspam.vocabulary import Vocabulary
 
 TOKENS = "tokens"  # the kind of these models; files without a kind are of it
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the model makes of one item: joint log-probabilities, nats, by class."""
-
-    name: str
-    truth: str | None  # the item's own label, if it has one
-    joint: Floats  # (n_classes,)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What the classifier says of one item."""
-
-    name: str
-    label: str  # what the rule decides: a class, or another action such as unsure
-    posterior: dict[str, float]  # 0 to 1, of every class
-    score: float | None = None  # log-odds of the last class, nats, where evidence is combined
-
-    @property
-    def probability(self) -> float:
-        """How probable the label is; where it is no class, how probable the last one is."""
-        return self.posterior.get(self.label, list(self.posterior.values())[-1])
 
 
 class Known(NamedTuple):
@@ -173,7 +149,7 @@ class Classifier:
         ]
         return np.concatenate([np.zeros((0, len(self.classes))), *rows])
 
-    def answers(self, items: Iterable[Item], jobs: int = 1) -> Iterator["Answer | Skipped"]:
+    def answers(self, items: Iterable[Item], jobs: int = 1) -> Iterator[Answer | Skipped]:
         """Yield an answer for every item in order, or why it could not be read."""
         work = partial(_answer_chunk, self)
         for results in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
@@ -181,7 +157,7 @@ class Classifier:
 
     def classify(
         self, items: Iterable[Item], jobs: int = 1, rule: Rule | None = None
-    ) -> Iterator["Verdict | Skipped"]:
+    ) -> Iterator[Verdict | Skipped]:
         """Yield a verdict for every item in order, or why it could not be read."""
         work = partial(_verdict_chunk, self, rule)
         for results in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
@@ -192,9 +168,7 @@ class Classifier:
         """How probabilities become labels, unless told otherwise."""
         return self.cutoffs or default_rule(self.classes, self.settings.is_mail_combined)
 
-    def verdicts(
-        self, answers: Sequence["Answer"], rule: Rule | None = None
-    ) -> Iterator["Verdict"]:
+    def verdicts(self, answers: Sequence[Answer], rule: Rule | None = None) -> Iterator[Verdict]:
         """Yield what the rule (or the model's own) decides of each answer."""
         if not answers:
             return
@@ -213,17 +187,6 @@ class Classifier:
         """Write the model file, in the place of one that is there; raises ModelFileError."""
         with locked(path):
             write(path, self)
-
-
-def joint_of_log_odds(score: Floats) -> Floats:
-    """Return log P(class given document), shape (n_docs, 2), whose difference is the score."""
-    return np.stack([-np.logaddexp(0, score), -np.logaddexp(0, -score)], axis=1)
-
-
-def posterior(joint: Floats) -> Floats:
-    """Return P(class given document) from joint log-probabilities, row by row."""
-    shifted = np.exp(joint - joint.max(axis=1, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
 
 
 def _compact(array: Any) -> Any:
@@ -362,42 +325,3 @@ def _answer_chunk(classifier: Classifier, items: list[Item]) -> list[Answer | Sk
     for item, joint in zip(read, classifier.joint_of(messages), strict=True):
         results[item.name] = Answer(item.name, item.label, joint)
     return [results[item.name] for item in items]
-
-
-# --- looking inside ---------------------------------------------------------------------
-
-
-def token_counts(items: Iterable[Item], settings: Settings) -> Iterator[tuple[str, int]]:
-    """Yield every token of every item, spelt out, and how often it stands there."""
-    for item in items:
-        message = read_message(item, settings)
-        counts = Counter(map(str, reference_tokens(message, settings.tokens)))
-        yield from counts.items()
-
-
-class StrongToken(NamedTuple):
-    """A token that speaks for a class."""
-
-    token: str
-    weight: float  # log-odds against the mean of the other classes, nats
-    counts: tuple[float, ...]  # by class
-
-
-def strongest_tokens(classifier: Classifier, n: int) -> dict[str, list[StrongToken]]:
-    """Return for each class the n tokens that speak most for it, strongest first."""
-    table = classifier.table
-    weight = classifier.alone
-    others = (weight.sum(axis=1, keepdims=True) - weight) / (weight.shape[1] - 1)
-    strongest = {}
-    for k, name in enumerate(classifier.classes):
-        odds = weight[:, k] - others[:, k]
-        columns = np.argsort(-odds, kind="stable")[:n]
-        strongest[name] = [
-            StrongToken(
-                table.vocabulary.text(j),
-                float(odds[j]),
-                tuple(float(count) for count in table.feature_count[j]),
-            )
-            for j in columns.tolist()
-        ]
-    return strongest

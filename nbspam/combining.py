@@ -17,7 +17,7 @@ import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Floats32, Indices, Integers, Octets
 from nbspam.counts import CountTable
-from nbspam.tokenizer import GROUPS
+from nbspam.tokens import GROUPS
 
 # E-002 chose these constants, the same for all corpora.
 ALPHA = 0.03  # Lidstone's addend to the presence of a token in a class

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nbspam.arrays import Floats, Indices, Integers, Octets
-from nbspam.tokenizer import GROUPS, TokenBatch
+from nbspam.tokenizer import TokenBatch
+from nbspam.tokens import GROUPS
 from nbspam.vocabulary import Vocabulary, batch_vocabulary, empty_vocabulary, join
 
 PRESENCE, COUNTS, UNIT_LENGTH, TF_IDF = "presence", "counts", "unit-length", "tf-idf"

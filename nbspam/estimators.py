@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from nbspam.answers import Answer, Verdict, posterior
 from nbspam.arrays import Floats
-from nbspam.classifier import Answer, Verdict, posterior
 from nbspam.decision import Rule
 from nbspam.errors import UsageError
 

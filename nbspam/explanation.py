@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbspam.answers import Answer, Verdict
 from nbspam.arrays import Floats
 from nbspam.blending import believed
-from nbspam.classifier import Answer, Classifier, Known, Verdict
+from nbspam.classifier import Classifier, Known
 from nbspam.combining import contributions
 from nbspam.decision import Rule
 from nbspam.errors import InputError
@@ -22,7 +23,8 @@ from nbspam.message import Message
 from nbspam.printing import printable
 from nbspam.reading import read_message
 from nbspam.sources import Item, Skipped
-from nbspam.tokenizer import GROUPS, tokenize
+from nbspam.tokenizer import tokenize
+from nbspam.tokens import GROUPS
 
 _BRIEF_WIDTH = 200  # characters: short enough for a header of the message
 
@@ -32,7 +34,7 @@ class Evidence(NamedTuple):
 
     token: str
     contribution: float  # nats, to the score
-    group: str  # one of the tokenizer's GROUPS
+    group: str  # one of `tokens.GROUPS`
     counts: tuple[float, ...]  # by class, in training
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from nbspam import __version__
+from nbspam.answers import Answer, Verdict
 from nbspam.arrays import Booleans, Floats, Integers
-from nbspam.classifier import Answer, Verdict
 from nbspam.counts import PRESENCE, CountTable, prune
 from nbspam.decision import Rule, default_rule
 from nbspam.errors import InputError, ModelFileError, NotTrainedError
@@ -28,7 +28,8 @@ from nbspam.parallel import ordered_map
 from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_message, read_messages
 from nbspam.settings import Settings, settings_from_dict
 from nbspam.sources import Item, Skipped, chunks
-from nbspam.tokenizer import GROUPS, batches, tokenize
+from nbspam.tokenizer import batches, tokenize
+from nbspam.tokens import GROUPS
 from nbspam.vectorizer import Corpus
 from nbspam.vocabulary import Vocabulary
 

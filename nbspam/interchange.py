@@ -24,7 +24,7 @@ from nbspam.ledger import Ledger, ledger_of
 from nbspam.memory import Memory
 from nbspam.sample import Kept
 from nbspam.settings import Settings, settings_from_dict
-from nbspam.tokenizer import GROUPS, TokenSettings, reference_key, token_of
+from nbspam.tokens import GROUPS, TokenSettings, reference_key, token_of
 from nbspam.training import derive
 from nbspam.vocabulary import Vocabulary
 

@@ -14,7 +14,8 @@ from functools import partial
 
 import numpy as np
 
-from nbspam.classifier import Classifier, classifier_of, posterior, with_changes, write
+from nbspam.answers import posterior
+from nbspam.classifier import Classifier, classifier_of, with_changes, write
 from nbspam.compaction import compacted, memory_of, message_at_hand
 from nbspam.digests import Copies
 from nbspam.errors import ModelFileError, NbspamError, NotTrainedError

@@ -12,8 +12,8 @@ from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
+from nbspam.answers import Answer, posterior
 from nbspam.arrays import ArrayLike, Floats, Integers
-from nbspam.classifier import Answer, posterior
 from nbspam.decision import prior_shift, update_prior
 from nbspam.errors import UsageError
 from nbspam.sources import Skipped

@@ -29,7 +29,7 @@ from nbspam.combining import (
 )
 from nbspam.errors import UsageError
 from nbspam.settings import Settings
-from nbspam.tokenizer import GROUPS
+from nbspam.tokens import GROUPS
 from nbspam.vectorizer import Corpus, weigh
 
 MARGIN = 0.49  # policy near: learned if the probability is less than this from one half

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from nbspam.cells import Cells, read_cells
 from nbspam.errors import InputError, UsageError
-from nbspam.sources import _blaming, _kind_by_name, _open, _status
-from nbspam.tables import Cells, read_cells
+from nbspam.files import blaming, open_file, status_of
+from nbspam.sources import kind_by_name
 
 FORMATS = ("csv", "tsv", "jsonl")
 
@@ -46,17 +47,17 @@ def read_records(
 
 
 def _file_records(path: str, form: str | None, names: Sequence[str]) -> Iterator[Record]:
-    if stat.S_ISDIR(_status(path).st_mode):
+    if stat.S_ISDIR(status_of(path).st_mode):
         raise InputError(f"{path}: a folder; give a table: CSV, TSV or JSON lines")
-    kind = form or _kind_by_name(path)
-    with _blaming(path), _open(path) as stream:
+    kind = form or kind_by_name(path)
+    with blaming(path), open_file(path) as stream:
         yield from _records(path, stream, kind if kind in FORMATS else None, names)
 
 
 def _records(
     name: str, stream: BinaryIO, kind: str | None, names: Sequence[str]
 ) -> Iterator[Record]:
-    with _blaming(name):
+    with blaming(name):
         number = 0
         for number, cells in enumerate(read_cells(stream, kind, names), 1):
             yield Record(f"{name}#{number}", cells)

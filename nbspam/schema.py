@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from nbspam.arrays import Floats, Integers, Integers32
+from nbspam.cells import is_number
 from nbspam.errors import InputError
 from nbspam.records import Record
-from nbspam.tables import is_number
 
 # Cells that say nothing, whatever their case.
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null"})

@@ -10,7 +10,7 @@ from typing import Any
 from nbspam.counts import COUNTS, LOG_LENGTH, PRESENCE, TF_IDF, UNIT_LENGTH, WEIGHTINGS
 from nbspam.errors import UsageError
 from nbspam.stripping import STRIPPABLE
-from nbspam.tokenizer import TokenSettings
+from nbspam.tokens import TokenSettings
 
 # Models of tokens that depend on each other, and how many tokens they look at unless told.
 FEATURES = {"spode": 1000, "tan": 1000, "aode": 1000, "a2de": 50, "network": 100}

@@ -13,7 +13,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from nbspam.classifier import Classifier, Verdict, load
+from nbspam.answers import Verdict
+from nbspam.classifier import Classifier, load
 from nbspam.decision import Rule
 from nbspam.errors import InputError
 from nbspam.living import learn

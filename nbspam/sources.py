@@ -33,12 +33,12 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from nbspam.errors import InputError, UsageError
+from nbspam.files import COMPRESSED, blaming, open_file, read_plain, status_of
 from nbspam.mailboxes import (
     MAX_MESSAGE,
     begins_with_from_line,
@@ -64,11 +64,7 @@ _ENDINGS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-_COMPRESSED = (".gz", ".bz2", ".xz")
 _HEAD = 1 << 16  # bytes looked at to tell what a file is
-_NO_FILE = "{}: not a file; give a file, or pipe it in and give -"
-_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-_HINT_NAMES = 1000  # names looked at to guess which path was meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +84,11 @@ class Item:
         """Return the bytes, from the file if need be, cut at MAX_MESSAGE."""
         if self.data is not None:
             return self.data
-        with _blaming(self.name):
-            if self.name.lower().endswith(_COMPRESSED):
-                with _open(self.name) as stream:
+        with blaming(self.name):
+            if self.name.lower().endswith(COMPRESSED):
+                with open_file(self.name) as stream:
                     return _read_message(stream)
-            return _read_plain(self.name)
+            return read_plain(self.name, MAX_MESSAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +127,7 @@ def read_items(
     checked = list(paths)
     for path in checked:
         if path != "-":
-            _status(path)
+            status_of(path)
     return chain.from_iterable(_items_of(path, label, options, stdin) for path in checked)
 
 
@@ -161,7 +157,7 @@ def _items_of(
         if stdin is None and sys.stdin is None:
             raise InputError("-: standard input is closed; give a path")
         items = _stdin_items(stdin or sys.stdin.buffer, label, options)
-    elif stat.S_ISDIR(_status(path).st_mode):
+    elif stat.S_ISDIR(status_of(path).st_mode):
         items = _folder_items(path, label, options)
     else:
         items = _file_items(path, label, options)
@@ -173,7 +169,7 @@ def _items_of(
 
 
 def _stdin_items(stream: BinaryIO, label: str | None, options: SourceOptions) -> Iterator[Item]:
-    with _blaming("-"):
+    with blaming("-"):
         if options.format is not None and options.format != "eml":
             yield from _stored_items("-", options.format, stream, label, options)
             return
@@ -186,11 +182,11 @@ def _stdin_items(stream: BinaryIO, label: str | None, options: SourceOptions) ->
 
 
 def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:
-    kind = options.format or _kind_by_name(path)
+    kind = options.format or kind_by_name(path)
     if kind == "eml":
         yield Item(path, label)
         return
-    with _blaming(path), _open(path) as stream:
+    with blaming(path), open_file(path) as stream:
         if kind is not None:
             yield from _stored_items(path, kind, stream, label, options)
             return
@@ -208,9 +204,10 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
             yield from _stored_items(path, kind, stream, label, options)
 
 
-def _kind_by_name(path: str) -> str | None:
+def kind_by_name(path: str) -> str | None:
+    """Return which of FORMATS a file is by the ending of its name, if that says it."""
     stem, ending = os.path.splitext(path.lower())
-    if ending in _COMPRESSED:
+    if ending in COMPRESSED:
         ending = os.path.splitext(stem)[1]
     return _ENDINGS.get(ending)
 
@@ -264,7 +261,7 @@ def _mbox_items(
 def _folder_items(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:
     if options.format in ("trec", *TABLE_FORMATS):
         raise InputError(f"{path}: a folder, and {options.format} is a file; give the file")
-    with _blaming(path):
+    with blaming(path):
         for name, found, kind in walk(path, label, options.format):
             if kind == "eml":
                 yield Item(name, found)
@@ -278,108 +275,3 @@ def _read_message(stream: BinaryIO, head: bytes = b"") -> bytes:
     # Most messages fit in the first piece; asking for all at once would set aside 64 MB.
     head = head or stream.read(_HEAD)
     return head + stream.read(MAX_MESSAGE - len(head)) if len(head) == _HEAD else head
-
-
-def _read_plain(path: str) -> bytes:
-    """Return a regular file's bytes, cut at MAX_MESSAGE.
-
-    By the system's own calls: Python's file objects take three times as long, which
-    thousands of small messages feel.  Not to block: a FIFO is opened, and then refused.
-    """
-    try:
-        descriptor = os.open(path, _OPEN_FLAGS)
-    except FileNotFoundError:
-        _status(path)  # says so, with a hint
-        raise
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError(_NO_FILE.format(path))
-        pieces, room = [], MAX_MESSAGE
-        while piece := os.read(descriptor, min(status.st_size + 1, room)):
-            pieces.append(piece)
-            room -= len(piece)
-        return b"".join(pieces)
-    finally:
-        os.close(descriptor)
-
-
-def _open(path: str) -> BinaryIO:
-    """Open a regular file and nothing else, decompressed if its name says so."""
-    if not stat.S_ISREG(_status(path).st_mode):
-        raise InputError(_NO_FILE.format(path))
-    stream: BinaryIO = _opener(path)(path, "rb")
-    return stream
-
-
-def _opener(path: str) -> Callable[..., Any]:
-    """Return what opens a file so that its content can be read."""
-    path = path.lower()
-    if path.endswith(".gz"):
-        import gzip
-
-        return gzip.open
-    if path.endswith(".bz2"):
-        import bz2
-
-        return bz2.open
-    if path.endswith(".xz"):
-        import lzma
-
-        return lzma.open
-    return open
-
-
-def _damages(path: str) -> tuple[type[Exception], ...]:
-    """Return what reading the file raises, besides OSError, if its data are damaged."""
-    path = path.lower()
-    if path.endswith(".gz"):
-        import zlib
-
-        return EOFError, zlib.error
-    if path.endswith(".xz"):
-        import lzma
-
-        return EOFError, lzma.LZMAError
-    return (EOFError,)
-
-
-@contextmanager
-def _blaming(name: str) -> Iterator[None]:
-    """Turn what reading raises into an InputError that begins with the name."""
-    try:
-        yield
-    except OSError as error:
-        where = error.filename if isinstance(error.filename, str) else name
-        reason = error.strerror or str(error)
-        raise InputError(f"{where}: cannot be read ({reason}); check it and its rights") from error
-    except _damages(name) as error:  # asked for only when something failed
-        raise InputError(f"{name}: damaged ({error}); restore it from its source") from error
-    except ValueError as error:
-        raise InputError(f"{name}: {error}") from error
-
-
-def _status(path: str) -> os.stat_result:
-    try:
-        return os.stat(path)
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: no such file or folder; {_hint(path)}") from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{path}: cannot be read ({reason}); check the path") from error
-
-
-def _hint(path: str) -> str:
-    """Return what may have been meant by a path that is not there."""
-    import difflib
-
-    folder, name = os.path.split(path.rstrip(os.sep))
-    while folder and not os.path.exists(folder):
-        folder, name = os.path.split(folder)
-    try:
-        with os.scandir(folder or os.curdir) as entries:
-            names = [entry.name for entry in islice(entries, _HINT_NAMES)]
-    except OSError:
-        names = []
-    close = difflib.get_close_matches(name, names, 1)
-    return f"did you mean {os.path.join(folder, close[0])}?" if close else "check the spelling"

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from nbspam import __version__
+from nbspam.answers import Answer, Verdict
 from nbspam.arrays import Floats
-from nbspam.classifier import Answer, Verdict
 from nbspam.decision import Rule, default_rule
 from nbspam.errors import InputError, ModelFileError
 from nbspam.estimators import DAMAGE, joint_log_proba, model_state, restored, verdicts

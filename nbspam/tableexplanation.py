@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from nbspam.answers import Answer, Verdict
 from nbspam.arrays import Floats
-from nbspam.classifier import Answer, Verdict
 from nbspam.decision import Rule
 from nbspam.errors import InputError
 from nbspam.explanation import Evidence, Explanation, shares_by_chain

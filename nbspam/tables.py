@@ -1,19 +1,19 @@
-"""Tables: CSV, TSV, JSON lines and fastText lines, as labelled text or as named cells.
+"""Tables of text: CSV, TSV, JSON lines and fastText lines, as labelled texts.
 
-Rows stream; a table of any length takes the memory of its longest row.  Damage is
-a ValueError with the line's number but not the file's name, which the caller adds.
+Rows stream; damage is a ValueError with the line's number but not the file's name, which
+the caller adds.
 
-Secret: which column is the text, which the class, and how the cells are delimited.
+Secret: which column is the text, and which the class.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
-from math import isfinite
+from collections.abc import Iterator
+from itertools import chain
 from typing import BinaryIO
 
+from nbspam.cells import SAMPLE_LINES, as_text, csv_cells, json_object, lines_of, listed, tsv_cells
+
 Row = tuple[str | None, str]  # (label, text)
-Cells = dict[str, str]  # by the name of the column
 
 # The first of these names that a table has is taken, whatever its case.
 TEXT_NAMES = (
@@ -22,10 +22,6 @@ TEXT_NAMES = (
 )  # fmt: skip
 LABEL_NAMES = ("label", "class", "category", "target", "spam", "is_spam", "type", "v1")
 
-DELIMITERS = (",", ";", "\t", "|")
-_MAX_LINE = 64 << 20  # bytes of a line, characters of a quoted cell
-_SAMPLE_LINES = 200
-_SAMPLE_CHARS = 1 << 18
 _FASTTEXT = "__label__"
 # A class, then a tab.  No colon: "Subject:<TAB>..." is a header.
 _LABELLED_LINE = re.compile(rb"([^\s:,;]{1,40})\t")
@@ -42,7 +38,7 @@ def sniff(head: bytes) -> str | None:
     lines = head.split(b"\n")
     if len(lines) > 2:
         lines.pop()  # it may be cut
-    matches = [_LABELLED_LINE.match(line) for line in lines[:_SAMPLE_LINES]]
+    matches = [_LABELLED_LINE.match(line) for line in lines[:SAMPLE_LINES]]
     labels = {match[1] for match in matches if match}
     if len(matches) < 2 or not all(matches) or len(labels) > max(2, len(matches) // 2):
         return None
@@ -59,182 +55,13 @@ def read_rows(
 
     A line that is not UTF-8 is read as cp1252.
     """
-    readers: dict[str, Callable[[Iterator[str], str | None, str | None], Iterator[Row]]] = {
-        "csv": _csv_rows,
-        "tsv": _tsv_rows,
-        "jsonl": _json_rows,
-        "fasttext": _fasttext_rows,
-    }
-    return readers[kind](_lines(stream), text_column, label_column)
-
-
-def _lines(stream: BinaryIO) -> Iterator[str]:
-    """Yield decoded lines that end in a newline and have no other line break in them."""
-    number = 0
-    while line := stream.readline(_MAX_LINE):
-        number += 1
-        if number == 1:
-            if line.startswith((b"\xff\xfe", b"\xfe\xff")):
-                raise ValueError("text in UTF-16; save it as UTF-8")
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        if len(line) == _MAX_LINE:
-            raise ValueError(f"line {number}: over {_MAX_LINE >> 20} MB long; not a table?")
-        try:
-            text = line.decode()
-        except UnicodeDecodeError:
-            text = line.decode("cp1252", "replace")
-        yield text.rstrip("\r\n").replace("\r", " ") + "\n"
-
-
-def read_cells(
-    stream: BinaryIO, kind: str | None = None, names: Sequence[str] = ()
-) -> Iterator[Cells]:
-    """Yield the rows of a table as cells by column name, spaces around them taken off.
-
-    kind: csv, tsv or jsonl; without it, jsonl if the first line begins as an object does,
-    else csv.  names: the columns expected, the last of which may be left out; they stand in for a
-    row of names that is not there.  Without them columns that hold numbers from the first
-    row on are called 1, 2, 3 ...
-    """
-    lines = _lines(stream)
-    if kind is None:
-        head = list(islice(lines, 1))
-        kind = "jsonl" if head and head[0].startswith("{") else "csv"
-        lines = chain(head, lines)
+    lines = lines_of(stream)
+    if kind == "fasttext":
+        return _fasttext_rows(lines)
     if kind == "jsonl":
-        for number, line in enumerate(lines, 1):
-            if not line.isspace():
-                row = _json_object(line, number)
-                yield {
-                    name.strip(): _as_text(value, number).strip() for name, value in row.items()
-                }
-        return
-    cut = _csv_cells if kind == "csv" else _tsv_cells
-    rows = cut(lines)
-    first = next(rows, None)
-    if first is None:
-        return
-    header = [cell.strip() for cell in first]
-    if not _is_header(header, names):
-        header, rows = _standing_in(len(first), names), chain([first], rows)
-    if len(set(header)) < len(header):
-        twice = next(name for name in header if header.count(name) > 1)
-        raise ValueError(f"two columns are called {twice!r}; rename one")
-    for number, cells in enumerate(rows, 1):
-        if len(cells) > len(header):
-            raise ValueError(
-                f"row {number}: {len(cells)} cells, but {len(header)} columns; correct the row"
-            )
-        yield dict(zip(header, map(str.strip, cells), strict=False))
-
-
-def _is_header(first: list[str], names: Sequence[str]) -> bool:
-    """Return whether the first row of a table has the names of its columns."""
-    if all(map(is_number, first)):
-        return first == list(names)
-    return not names or not set(names).isdisjoint(first)
-
-
-def _standing_in(width: int, names: Sequence[str]) -> list[str]:
-    """Return the names of the columns of a table that does not say them."""
-    if not names:
-        return [str(number) for number in range(1, width + 1)]
-    if width not in (len(names), len(names) - 1):
-        raise ValueError(
-            f"a first row of {width} cells, none of them a name of the model's columns:"
-            f" {_listed(list(names))}"
-        )
-    return list(names[:width])
-
-
-def is_number(cell: str) -> bool:
-    """Return whether a cell holds a finite number.
-
-    >>> is_number("-1e3"), is_number("inf"), is_number("three")
-    (True, False, False)
-    """
-    try:
-        return isfinite(float(cell))
-    except ValueError:
-        return False
-
-
-def _sample(lines: Iterator[str]) -> list[str]:
-    """Return the first lines, few enough to hold."""
-    sample: list[str] = []
-    size = 0
-    for line in lines:
-        sample.append(line)
-        size += len(line)
-        if len(sample) == _SAMPLE_LINES or size > _SAMPLE_CHARS:
-            break
-    return sample
-
-
-def _csv_cells(lines: Iterator[str]) -> Iterator[list[str]]:
-    """Yield the rows of a CSV table, cut by the delimiter that fits it."""
-    import csv
-
-    csv.field_size_limit(max(csv.field_size_limit(), _MAX_LINE))
-    try:
-        sample = _sample(lines)
-        reader = csv.reader(chain(sample, lines), delimiter=_find_delimiter(sample)[0])
-        yield from (row for row in reader if row)
-    except csv.Error as error:
-        raise ValueError(f"not CSV ({error}); close the quote that was left open") from error
-
-
-def _tsv_cells(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the rows of a TSV table; quotes are plain characters."""
-    return (line[:-1].split("\t") for line in lines if line != "\n")
-
-
-def _csv_rows(
-    lines: Iterator[str], text_column: str | None, label_column: str | None
-) -> Iterator[Row]:
-    import csv
-
-    csv.field_size_limit(max(csv.field_size_limit(), _MAX_LINE))
-    try:
-        sample = _sample(lines)
-        delimiter, rows = _find_delimiter(sample)
-        reader = csv.reader(chain(sample, lines), delimiter=delimiter)
-        yield from _pick_cells((row for row in reader if row), rows, text_column, label_column)
-    except csv.Error as error:
-        raise ValueError(f"not CSV ({error}); close the quote that was left open") from error
-
-
-def _find_delimiter(sample: list[str]) -> tuple[str, list[list[str]]]:
-    """Return the delimiter and the sample's rows cut by it.
-
-    Best is the one that cuts all rows into the same number of cells, then the one
-    that cuts the first row into most; among equals the first of `DELIMITERS`.
-    """
-    import csv
-
-    def cut(delimiter: str) -> list[list[str]]:
-        rows = [row for row in csv.reader(sample, delimiter=delimiter) if row]
-        return rows[:-1] if is_cut else rows
-
-    def fitness(delimiter: str) -> tuple[bool, int]:
-        widths = [len(row) for row in cuts[delimiter]] or [0]
-        return widths[0] > 1 and len(set(widths)) == 1, widths[0]
-
-    # Where the table goes on, the sample may end within a quoted cell.
-    is_cut = len(sample) == _SAMPLE_LINES or sum(map(len, sample)) > _SAMPLE_CHARS
-    cuts = {delimiter: cut(delimiter) for delimiter in DELIMITERS}
-    best = max(DELIMITERS, key=fitness)
-    return best, cuts[best]
-
-
-def _tsv_rows(
-    lines: Iterator[str], text_column: str | None, label_column: str | None
-) -> Iterator[Row]:
-    # Quotes are plain characters: a message that begins with one must not swallow
-    # the lines up to the next.
-    sample = _sample(lines)
-    rows = _tsv_cells(chain(sample, lines))
-    return _pick_cells(rows, list(_tsv_cells(sample)), text_column, label_column)
+        return _json_rows(lines, text_column, label_column)
+    rows, sample = tsv_cells(lines) if kind == "tsv" else csv_cells(lines)
+    return _pick_cells(rows, sample, text_column, label_column)
 
 
 def _pick_cells(
@@ -293,16 +120,12 @@ def _find_column(names: list[str], wanted: str | None, known: tuple[str, ...]) -
     if wanted is None:
         return next((folded.index(name) for name in known if name in folded), None)
     if _fold(wanted) not in folded:
-        raise ValueError(f"no column {wanted!r}; there are: {_listed(names)}")
+        raise ValueError(f"no column {wanted!r}; there are: {listed(names)}")
     return folded.index(_fold(wanted))
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(name[:40] for name in names[:20])
-
-
 def _no_text_column(names: list[str]) -> ValueError:
-    return ValueError(f"no known text column; name one of: {_listed(names)}")
+    return ValueError(f"no known text column; name one of: {listed(names)}")
 
 
 def _unnamed_columns(rows: list[list[str]]) -> tuple[int, int | None]:
@@ -332,43 +155,18 @@ def _json_rows(
     for number, line in enumerate(lines, 1):
         if line.isspace():
             continue
-        row = _json_object(line, number)
+        row = json_object(line, number)
         if not names:
             names = list(row)
             columns = _named_columns(names, text_column, label_column)
             if columns is None:
                 raise _no_text_column(names)
             text, label = columns
-        found = "" if label is None else _as_text(row.get(names[label]), number).strip()
-        yield found or None, _as_text(row.get(names[text]), number)
+        found = "" if label is None else as_text(row.get(names[label]), number).strip()
+        yield found or None, as_text(row.get(names[text]), number)
 
 
-def _json_object(line: str, number: int) -> dict[str, object]:
-    import json
-
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"line {number}: not JSON ({error}); correct the line") from error
-    if not isinstance(row, dict):
-        raise ValueError(f"line {number}: not a JSON object; write one such as {{...}} a line")
-    return row
-
-
-def _as_text(value: object, number: int) -> str:
-    """Return a JSON string, number or truth value as text, null as none."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, str | int | float):
-        raise ValueError(f"line {number}: a list or object in place of text; correct the line")
-    return str(value)
-
-
-def _fasttext_rows(
-    lines: Iterator[str], text_column: str | None, label_column: str | None
-) -> Iterator[Row]:
+def _fasttext_rows(lines: Iterator[str]) -> Iterator[Row]:
     """Yield rows of `__label__class text`; of several labels the first counts."""
     for line in lines:
         label, text = None, line.strip()

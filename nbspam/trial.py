@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbspam.answers import posterior
 from nbspam.arrays import Floats, Integers
-from nbspam.classifier import posterior
 from nbspam.decision import Rule, prior_shift
 from nbspam.evaluation import Evaluation, evaluate
 from nbspam.sources import Skipped

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nbspam.answers import joint_of_log_odds
 from nbspam.arrays import Floats, Integers, Octets
-from nbspam.classifier import joint_of_log_odds
 from nbspam.combining import Entries, log_odds, scores
 from nbspam.counts import CountTable, add_tables, subtract_table
 from nbspam.decision import default_rule

@@ -49,7 +49,7 @@ class Corpus:
 def weigh(X: Any, groups: Octets, weighting: str) -> Any:
     """Return a CSR matrix of counts (n_docs, n_features) as one of weights.
 
-    groups: (n_features,) index into the tokenizer's GROUPS.
+    groups: (n_features,) index into `tokens.GROUPS`.
     """
     from scipy import sparse
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from math import log
 
 from nbspam import __version__
-from nbspam.classifier import Answer, Classifier, Verdict
+from nbspam.answers import Answer, Verdict
+from nbspam.classifier import Classifier
 from nbspam.decision import HAM_AND_SPAM, UNSURE, Cutoffs, Rule
 from nbspam.errors import UsageError
 from nbspam.filtering import Header, checked_tag, with_headers

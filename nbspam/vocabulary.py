@@ -19,7 +19,7 @@ class Vocabulary:
     keys: Keys  # (n_features,) ascending, unique
     blob: Octets  # UTF-8 texts, one behind the other
     offsets: Integers  # (n_features + 1,)
-    groups: Octets  # (n_features,) index into the tokenizer's GROUPS
+    groups: Octets  # (n_features,) index into `tokens.GROUPS`
     n_added: int = 0  # of the tokens: stand behind the others, ascending for themselves
 
     def __len__(self) -> int:

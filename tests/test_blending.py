@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nbspam.answers import posterior
 from nbspam.blending import (
     ALPHA_OTHERS,
     ALPHA_OWN,
@@ -22,7 +23,7 @@ from nbspam.blending import (
     linear_tables,
     log_posterior,
 )
-from nbspam.classifier import Classifier, load, posterior
+from nbspam.classifier import Classifier, load
 from nbspam.counts import LOG_LENGTH, count_batch
 from nbspam.errors import ModelFileError
 from nbspam.message import Field, Message
@@ -32,7 +33,8 @@ from nbspam.models.multinomial import MultinomialNB
 from nbspam.sample import entries_of, keep, sample_batch
 from nbspam.settings import MANY
 from nbspam.sources import Item
-from nbspam.tokenizer import GROUPS, TokenSettings, tokenize
+from nbspam.tokenizer import tokenize
+from nbspam.tokens import GROUPS, TokenSettings
 from nbspam.training import count_items, train
 
 TEXT = GROUPS.index("text")

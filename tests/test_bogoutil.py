@@ -146,7 +146,7 @@ def test_only_ham_and_spam_in_whole_numbers_can_be_dumped(nbspam, tmp_path, fold
 
 def test_every_origin_of_the_embedded_mail_comes_back(nbspam, model, mails):
     from nbspam.bogoutil import _OURS, _THEIRS
-    from nbspam.tokenizer import token_of
+    from nbspam.tokens import token_of
 
     nbspam("train", mails)
     vocabulary = model_of(model).table.vocabulary

@@ -344,7 +344,7 @@ def test_how_many_classes_there_are_decides_what_is_counted(
 
 
 def test_the_classes_are_not_looked_for_for_ever(nbspam, model, tmp_path, monkeypatch):
-    monkeypatch.setattr("nbspam.commands.shared._AHEAD_ITEMS", 4)
+    monkeypatch.setattr("nbspam.commands.arguments._AHEAD_ITEMS", 4)
     path = labelled(tmp_path / "t.tsv", *"ababc")
 
     assert nbspam("train", path)[0] == 0

@@ -21,7 +21,8 @@ from nbspam.combining import (
 from nbspam.counts import count_batch
 from nbspam.message import Field, Message
 from nbspam.sample import entries_of, keep, sample_batch
-from nbspam.tokenizer import GROUPS, TokenSettings, tokenize
+from nbspam.tokenizer import tokenize
+from nbspam.tokens import GROUPS, TokenSettings
 
 TEXT = GROUPS.index("text")
 WORDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6).map(" ".join)

@@ -22,7 +22,8 @@ from nbspam.counts import (
     sum_tables,
 )
 from nbspam.message import Field, Message
-from nbspam.tokenizer import TokenSettings, tokenize
+from nbspam.tokenizer import tokenize
+from nbspam.tokens import TokenSettings
 
 TEXT = st.text("abcd   ", max_size=20)
 DOCUMENTS = st.lists(st.tuples(TEXT, st.sampled_from(["ham", "spam", "work"])), max_size=12)

@@ -109,7 +109,7 @@ def test_counts_can_be_edited(nbspam, trained, tmp_path):
 
 
 def _key(word):
-    from nbspam.tokenizer import Token, reference_key
+    from nbspam.tokens import Token, reference_key
 
     return np.array([reference_key(Token("body", word.encode()))], np.uint64)
 

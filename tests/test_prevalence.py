@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nbspam.classifier import load, posterior
+from nbspam.answers import posterior
+from nbspam.classifier import load
 from nbspam.decision import prior_shift, update_prior
 from nbspam.errors import UsageError
 from nbspam.explanation import explain

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam import tables
+from nbspam import cells
+from nbspam.cells import read_cells
 from nbspam.errors import InputError, UsageError
 from nbspam.records import Record, read_records
 from nbspam.schema import (
@@ -21,7 +22,6 @@ from nbspam.schema import (
     schema_to_dict,
     unseen_cells,
 )
-from nbspam.tables import read_cells
 from nbspam.tabletraining import TableSettings, read_table
 
 
@@ -198,7 +198,7 @@ def test_damage_is_an_error_that_says_where(text, names, words):
 
 
 def test_a_quote_left_open_is_an_error_and_not_all_memory(monkeypatch):
-    monkeypatch.setattr(tables, "_MAX_LINE", 200_000)
+    monkeypatch.setattr(cells, "_MAX_LINE", 200_000)
     csv.field_size_limit(131_072)  # the interpreter's own; it is only ever raised
     with pytest.raises(InputError, match=r"-: not CSV \(field larger than field limit"):
         records('a,b\n1,"' + "xxxxxxxxx\n" * 50_000)

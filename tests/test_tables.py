@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam import tables
+from nbspam import cells
 from nbspam.tables import read_rows, sniff
 
 
@@ -167,7 +167,7 @@ def test_what_is_wrong_is_said(text, kind, columns, message):
 
 
 def test_an_endless_line_or_cell_is_refused(monkeypatch):
-    monkeypatch.setattr(tables, "_MAX_LINE", 200_000)
+    monkeypatch.setattr(cells, "_MAX_LINE", 200_000)
     csv.field_size_limit(131_072)  # the interpreter's own; it is only ever raised
     with pytest.raises(ValueError, match="line 2: over 0 MB long"):
         rows("label,text\nham," + "x" * 300_000)

@@ -5,16 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.message import Field, Message
-from nbspam.tokenizer import (
-    RIDER_MASK,
-    Token,
-    TokenSettings,
-    batches,
-    reference_key,
-    reference_tokens,
-    token_of,
-    tokenize,
-)
+from nbspam.tokenizer import RIDER_MASK, batches, tokenize
+from nbspam.tokens import Token, TokenSettings, reference_key, reference_tokens, token_of
 
 ORIGINS = st.sampled_from(["body", "subject", "from", "url", "mime"])
 HEADS = st.lists(

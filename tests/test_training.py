@@ -14,7 +14,8 @@ from nbspam.message import Field, Message
 from nbspam.sample import sample_batch, thin
 from nbspam.settings import MANY, PRESETS
 from nbspam.sources import read_items
-from nbspam.tokenizer import TokenSettings, tokenize
+from nbspam.tokenizer import tokenize
+from nbspam.tokens import TokenSettings
 from nbspam.training import count_items, train
 
 

@@ -5,24 +5,18 @@ from typing import Any
 
 import click
 
-from nbspam.commands.shared import (
-    ESTIMATED,
-    cores,
+from nbspam.commands.arguments import ESTIMATED, cores, decision_rule, load_classifier
+from nbspam.commands.options import (
     decision_options,
-    decision_rule,
-    echo_rows,
     format_options,
     jobs_option,
-    json_line,
     json_option,
-    load_classifier,
     model_option,
     prior_option,
-    report_skipped,
     sources_argument,
     strict_option,
-    verdict_json,
 )
+from nbspam.commands.output import echo_rows, json_line, report_skipped, verdict_json
 from nbspam.commands.tables import read_questions
 from nbspam.errors import UsageError
 
@@ -72,7 +66,7 @@ def command(
     nbspam classify --fp-cost 20 --unsure-cost 0.2 ~/Maildir/new
     nbspam classify --exit-code -q < message.eml && echo spam
     """
-    from nbspam.classifier import Verdict
+    from nbspam.answers import Verdict
     from nbspam.sources import Skipped
 
     classifier = load_classifier(model_path, () if stated == ESTIMATED else stated)

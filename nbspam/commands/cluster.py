@@ -4,20 +4,15 @@ from typing import Any
 
 import click
 
-from nbspam.commands.shared import (
-    cores,
-    echo_json,
-    echo_rows,
+from nbspam.commands.arguments import cores, peek, read_sources, settings_for
+from nbspam.commands.options import (
     format_options,
     jobs_option,
     json_option,
-    peek,
-    read_sources,
-    report_skipped,
-    settings_for,
     sources_argument,
     strict_option,
 )
+from nbspam.commands.output import echo_json, echo_rows, report_skipped
 
 
 @click.command("cluster")

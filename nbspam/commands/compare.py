@@ -6,24 +6,25 @@ from typing import Any
 import click
 
 from nbspam.commands import tables
-from nbspam.commands.shared import (
+from nbspam.commands.arguments import (
     are_many,
     cores,
-    decision_options,
     decision_rule,
-    echo_json,
+    peek,
+    read_sources,
+    settings_for,
+)
+from nbspam.commands.options import (
+    decision_options,
     format_options,
     jobs_option,
     json_option,
     label_options,
-    peek,
-    read_sources,
-    report_skipped,
-    settings_for,
     sources_argument,
     strict_option,
     training_options,
 )
+from nbspam.commands.output import echo_json, report_skipped
 from nbspam.errors import UsageError
 
 

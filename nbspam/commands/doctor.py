@@ -2,7 +2,8 @@
 
 import click
 
-from nbspam.commands.shared import default_model_path, echo_json, echo_rows, json_option
+from nbspam.commands.options import default_model_path, json_option
+from nbspam.commands.output import echo_json, echo_rows
 
 
 @click.command("doctor")

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from nbspam.commands.shared import model_option
+from nbspam.commands.options import model_option
 
 
 @click.command("dump")

@@ -6,28 +6,29 @@ from typing import Any
 import click
 
 from nbspam.commands import tables
-from nbspam.commands.shared import (
+from nbspam.commands.arguments import (
     ESTIMATED,
     are_many,
     cores,
-    decision_options,
     decision_rule,
-    echo_json,
+    peek,
+    prior_for,
+    read_sources,
+    settings_for,
+)
+from nbspam.commands.options import (
+    decision_options,
     format_options,
     jobs_option,
     json_option,
     label_options,
     model_option,
-    peek,
-    prior_for,
     prior_option,
-    read_sources,
-    report_skipped,
-    settings_for,
     sources_argument,
     strict_option,
     training_options,
 )
+from nbspam.commands.output import echo_json, report_skipped
 from nbspam.errors import UsageError
 
 

@@ -7,20 +7,17 @@ from typing import Any
 import click
 
 from nbspam.commands import tables
-from nbspam.commands.shared import (
+from nbspam.commands.arguments import decision_rule, load_classifier
+from nbspam.commands.options import (
     decision_options,
-    decision_rule,
     format_options,
-    json_line,
     json_option,
-    load_classifier,
     model_option,
     prior_option,
-    report_skipped,
     sources_argument,
     strict_option,
-    verdict_json,
 )
+from nbspam.commands.output import json_line, report_skipped, verdict_json
 from nbspam.errors import UsageError
 
 WIDTH = 80

@@ -6,7 +6,9 @@ from typing import Any
 
 import click
 
-from nbspam.commands.shared import decision_options, decision_rule, model_option, today, warn
+from nbspam.commands.arguments import decision_rule, today
+from nbspam.commands.options import decision_options, model_option
+from nbspam.commands.output import warn
 from nbspam.errors import InputError, NbspamError
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from nbspam.commands import tables
-from nbspam.commands.shared import echo_json, echo_rows, json_option, model_option
+from nbspam.commands.options import json_option, model_option
+from nbspam.commands.output import echo_json, echo_rows
 
 
 @click.command("info")

@@ -5,20 +5,16 @@ from typing import Any
 import click
 
 from nbspam.commands import tables
+from nbspam.commands.arguments import cores, decision_rule
 from nbspam.commands.learning import learn
-from nbspam.commands.shared import (
-    cores,
+from nbspam.commands.options import (
     decision_options,
-    decision_rule,
-    echo_rows,
     format_options,
     jobs_option,
-    json_line,
     json_option,
-    report_skipped,
     training_options,
-    verdict_json,
 )
+from nbspam.commands.output import echo_rows, json_line, report_skipped, verdict_json
 
 
 @click.command("lazy")

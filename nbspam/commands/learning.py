@@ -8,14 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from nbspam.commands.shared import (
-    are_many,
-    peek,
-    read_sources,
-    report_skipped,
-    settings_for,
-    today,
-)
+from nbspam.commands.arguments import are_many, peek, read_sources, settings_for, today
+from nbspam.commands.output import report_skipped
 
 
 def learn(

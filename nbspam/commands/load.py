@@ -2,7 +2,8 @@
 
 import click
 
-from nbspam.commands.shared import echo_json, echo_rows, json_option, model_option
+from nbspam.commands.options import json_option, model_option
+from nbspam.commands.output import echo_json, echo_rows
 
 
 @click.command("load")

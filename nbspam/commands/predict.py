@@ -5,20 +5,17 @@ from typing import Any
 
 import click
 
-from nbspam.commands.shared import (
-    cores,
+from nbspam.commands.arguments import cores, decision_rule, load_classifier
+from nbspam.commands.options import (
     decision_options,
-    decision_rule,
-    echo_rows,
     format_options,
     jobs_option,
-    json_line,
     json_option,
-    load_classifier,
     model_option,
     prior_option,
     sources_argument,
 )
+from nbspam.commands.output import echo_rows, json_line
 from nbspam.commands.tables import read_questions
 from nbspam.errors import InputError
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-from nbspam.commands.shared import echo_json, echo_rows, json_option
+from nbspam.commands.options import json_option
+from nbspam.commands.output import echo_json, echo_rows
 from nbspam.errors import UsageError
 
 

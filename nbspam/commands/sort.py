@@ -5,17 +5,9 @@ from typing import Any
 
 import click
 
-from nbspam.commands.shared import (
-    decision_options,
-    decision_rule,
-    echo_json,
-    echo_rows,
-    json_option,
-    model_option,
-    report_skipped,
-    today,
-    warn,
-)
+from nbspam.commands.arguments import decision_rule, today
+from nbspam.commands.options import decision_options, json_option, model_option
+from nbspam.commands.output import echo_json, echo_rows, report_skipped, warn
 
 
 def _letter(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:

@@ -8,14 +8,12 @@ from typing import Any
 
 import click
 
-from nbspam.commands.shared import (
-    alpha_of,
+from nbspam.commands.arguments import alpha_of, prior_of, read_sources
+from nbspam.commands.options import options_in_order
+from nbspam.commands.output import (
     echo_json,
     echo_rows,
     json_line,
-    options_in_order,
-    prior_of,
-    read_sources,
     report_skipped,
     verdict_json,
     warn,

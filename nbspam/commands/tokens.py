@@ -4,16 +4,9 @@ from typing import Any
 
 import click
 
-from nbspam.commands.shared import (
-    echo_rows,
-    format_options,
-    json_line,
-    json_option,
-    peek,
-    read_sources,
-    settings_for,
-    sources_argument,
-)
+from nbspam.commands.arguments import peek, read_sources, settings_for
+from nbspam.commands.options import format_options, json_option, sources_argument
+from nbspam.commands.output import echo_rows, json_line
 
 
 @click.command("tokens")
@@ -32,7 +25,7 @@ def command(sources: tuple[str, ...], as_json: bool, **options: Any) -> None:
     nbspam tokens message.eml
     nbspam tokens --pairs - < message.eml
     """
-    from nbspam.classifier import token_counts
+    from nbspam.inspection import token_counts
 
     is_text, items = peek(read_sources(sources, options))
     settings = settings_for(is_text, options)

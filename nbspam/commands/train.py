@@ -5,21 +5,19 @@ from typing import Any
 import click
 
 from nbspam.commands import tables
+from nbspam.commands.arguments import cores
 from nbspam.commands.learning import learn
-from nbspam.commands.shared import (
-    cores,
-    echo_json,
-    echo_rows,
+from nbspam.commands.options import (
     format_options,
     jobs_option,
     json_option,
     label_options,
     model_option,
-    report_skipped,
     sources_argument,
     strict_option,
     training_options,
 )
+from nbspam.commands.output import echo_json, echo_rows, report_skipped
 from nbspam.commands.unlabelled import show_report, train_unlabelled, unlabelled_options
 
 

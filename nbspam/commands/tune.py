@@ -4,19 +4,17 @@ from typing import Any
 
 import click
 
-from nbspam.commands.shared import (
-    cores,
-    echo_json,
+from nbspam.commands.arguments import cores, read_sources
+from nbspam.commands.options import (
     format_options,
     jobs_option,
     json_option,
     label_options,
     model_option,
-    read_sources,
-    report_skipped,
     sources_argument,
     strict_option,
 )
+from nbspam.commands.output import echo_json, report_skipped
 
 
 @click.command("tune")

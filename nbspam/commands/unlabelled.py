@@ -7,14 +7,9 @@ from typing import Any
 
 import click
 
-from nbspam.commands.shared import (
-    echo_json,
-    echo_rows,
-    options_in_order,
-    peek,
-    read_sources,
-    settings_for,
-)
+from nbspam.commands.arguments import peek, read_sources, settings_for
+from nbspam.commands.options import options_in_order
+from nbspam.commands.output import echo_json, echo_rows
 from nbspam.errors import UsageError
 
 NAMES = ("unlabelled", "unlabelled_weight", "hard")

@@ -4,18 +4,16 @@ from typing import Any
 
 import click
 
-from nbspam.commands.shared import (
-    cores,
+from nbspam.commands.arguments import cores, read_sources, today
+from nbspam.commands.options import (
     format_options,
     jobs_option,
     json_option,
     label_options,
     model_option,
-    read_sources,
-    report_outcome,
     sources_argument,
-    today,
 )
+from nbspam.commands.output import report_outcome
 
 
 @click.command("update")

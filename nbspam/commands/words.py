@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-from nbspam.commands.shared import echo_json, echo_rows, json_option, model_option
+from nbspam.commands.options import json_option, model_option
+from nbspam.commands.output import echo_json, echo_rows
 from nbspam.errors import UsageError
 
 
@@ -23,7 +24,7 @@ def command(model_path: str, number: int, as_json: bool) -> None:
     \b
     nbspam words -n 10
     """
-    from nbspam.classifier import strongest_tokens
+    from nbspam.inspection import strongest_tokens
     from nbspam.loading import load
 
     classifier: Any = load(model_path)

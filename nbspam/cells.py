@@ -1,0 +1,212 @@
+"""Cells: the lines of CSV, TSV and JSON tables, cut and named.
+
+Rows stream; a table of any length takes the memory of its longest row.  Damage is
+a ValueError with the line's number but not the file's name, which the caller adds.
+
+Secret: how cells are delimited, and whether the first row has their names.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice
+from math import isfinite
+from typing import BinaryIO
+
+Cells = dict[str, str]  # by the name of the column
+
+DELIMITERS = (",", ";", "\t", "|")
+_MAX_LINE = 64 << 20  # bytes of a line, characters of a quoted cell
+SAMPLE_LINES = 200
+_SAMPLE_CHARS = 1 << 18
+
+
+def read_cells(
+    stream: BinaryIO, kind: str | None = None, names: Sequence[str] = ()
+) -> Iterator[Cells]:
+    """Yield the rows of a table as cells by column name, spaces around them taken off.
+
+    kind: csv, tsv or jsonl; without it, jsonl if the first line begins as an object does,
+    else csv.  names: the columns expected, the last of which may be left out; they stand in for a
+    row of names that is not there.  Without them columns that hold numbers from the first
+    row on are called 1, 2, 3 ...
+    """
+    lines = lines_of(stream)
+    if kind is None:
+        head = list(islice(lines, 1))
+        kind = "jsonl" if head and head[0].startswith("{") else "csv"
+        lines = chain(head, lines)
+    if kind == "jsonl":
+        for number, line in enumerate(lines, 1):
+            if not line.isspace():
+                row = json_object(line, number)
+                yield {name.strip(): as_text(value, number).strip() for name, value in row.items()}
+        return
+    rows = csv_cells(lines)[0] if kind == "csv" else _cut_at_tabs(lines)
+    first = next(rows, None)
+    if first is None:
+        return
+    header = [cell.strip() for cell in first]
+    if not _is_header(header, names):
+        header, rows = _standing_in(len(first), names), chain([first], rows)
+    if len(set(header)) < len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise ValueError(f"two columns are called {twice!r}; rename one")
+    for number, cells in enumerate(rows, 1):
+        if len(cells) > len(header):
+            raise ValueError(
+                f"row {number}: {len(cells)} cells, but {len(header)} columns; correct the row"
+            )
+        yield dict(zip(header, map(str.strip, cells), strict=False))
+
+
+def _is_header(first: list[str], names: Sequence[str]) -> bool:
+    """Return whether the first row of a table has the names of its columns."""
+    if all(map(is_number, first)):
+        return first == list(names)
+    return not names or not set(names).isdisjoint(first)
+
+
+def _standing_in(width: int, names: Sequence[str]) -> list[str]:
+    """Return the names of the columns of a table that does not say them."""
+    if not names:
+        return [str(number) for number in range(1, width + 1)]
+    if width not in (len(names), len(names) - 1):
+        raise ValueError(
+            f"a first row of {width} cells, none of them a name of the model's columns:"
+            f" {listed(list(names))}"
+        )
+    return list(names[:width])
+
+
+def is_number(cell: str) -> bool:
+    """Return whether a cell holds a finite number.
+
+    >>> is_number("-1e3"), is_number("inf"), is_number("three")
+    (True, False, False)
+    """
+    try:
+        return isfinite(float(cell))
+    except ValueError:
+        return False
+
+
+def lines_of(stream: BinaryIO) -> Iterator[str]:
+    """Yield decoded lines that end in a newline and have no other line break in them."""
+    number = 0
+    while line := stream.readline(_MAX_LINE):
+        number += 1
+        if number == 1:
+            if line.startswith((b"\xff\xfe", b"\xfe\xff")):
+                raise ValueError("text in UTF-16; save it as UTF-8")
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if len(line) == _MAX_LINE:
+            raise ValueError(f"line {number}: over {_MAX_LINE >> 20} MB long; not a table?")
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
+            text = line.decode("cp1252", "replace")
+        yield text.rstrip("\r\n").replace("\r", " ") + "\n"
+
+
+def _sample(lines: Iterator[str]) -> list[str]:
+    """Return the first lines, few enough to hold."""
+    sample: list[str] = []
+    size = 0
+    for line in lines:
+        sample.append(line)
+        size += len(line)
+        if len(sample) == SAMPLE_LINES or size > _SAMPLE_CHARS:
+            break
+    return sample
+
+
+def csv_cells(lines: Iterator[str]) -> tuple[Iterator[list[str]], list[list[str]]]:
+    """Return the rows of a CSV table, and those of its sample, cut by the delimiter that fits."""
+    import csv
+
+    csv.field_size_limit(max(csv.field_size_limit(), _MAX_LINE))
+    with _explained():
+        sample = _sample(lines)
+        delimiter, rows = _find_delimiter(sample)
+    return _rows(csv.reader(chain(sample, lines), delimiter=delimiter)), rows
+
+
+def _rows(reader: Iterable[list[str]]) -> Iterator[list[str]]:
+    """Yield the rows that a reader of CSV finds, empty lines left out."""
+    with _explained():
+        yield from (row for row in reader if row)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Turn what reading CSV raises into a ValueError that says what to do."""
+    import csv
+
+    try:
+        yield
+    except csv.Error as error:
+        raise ValueError(f"not CSV ({error}); close the quote that was left open") from error
+
+
+def _find_delimiter(sample: list[str]) -> tuple[str, list[list[str]]]:
+    """Return the delimiter and the sample's rows cut by it.
+
+    Best is the one that cuts all rows into the same number of cells, then the one
+    that cuts the first row into most; among equals the first of `DELIMITERS`.
+    """
+    import csv
+
+    def cut(delimiter: str) -> list[list[str]]:
+        rows = [row for row in csv.reader(sample, delimiter=delimiter) if row]
+        return rows[:-1] if is_cut else rows
+
+    def fitness(delimiter: str) -> tuple[bool, int]:
+        widths = [len(row) for row in cuts[delimiter]] or [0]
+        return widths[0] > 1 and len(set(widths)) == 1, widths[0]
+
+    # Where the table goes on, the sample may end within a quoted cell.
+    is_cut = len(sample) == SAMPLE_LINES or sum(map(len, sample)) > _SAMPLE_CHARS
+    cuts = {delimiter: cut(delimiter) for delimiter in DELIMITERS}
+    best = max(DELIMITERS, key=fitness)
+    return best, cuts[best]
+
+
+def tsv_cells(lines: Iterator[str]) -> tuple[Iterator[list[str]], list[list[str]]]:
+    """Return the rows of a TSV table, and those of its sample."""
+    sample = _sample(lines)
+    return _cut_at_tabs(chain(sample, lines)), list(_cut_at_tabs(sample))
+
+
+def _cut_at_tabs(lines: Iterable[str]) -> Iterator[list[str]]:
+    # Quotes are plain characters: a message that begins with one must not swallow
+    # the lines up to the next.
+    return (line[:-1].split("\t") for line in lines if line != "\n")
+
+
+def json_object(line: str, number: int) -> dict[str, object]:
+    """Return the JSON object on a line; raises ValueError."""
+    import json
+
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"line {number}: not JSON ({error}); correct the line") from error
+    if not isinstance(row, dict):
+        raise ValueError(f"line {number}: not a JSON object; write one such as {{...}} a line")
+    return row
+
+
+def as_text(value: object, number: int) -> str:
+    """Return a JSON string, number or truth value as text, null as none."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int | float):
+        raise ValueError(f"line {number}: a list or object in place of text; correct the line")
+    return str(value)
+
+
+def listed(names: list[str]) -> str:
+    """Return the names of columns for a message, as many as fit on a line."""
+    return ", ".join(name[:40] for name in names[:20])

@@ -1,0 +1,59 @@
+"""The hash of tokens: of a word in plain Python, and of all words of a buffer at once.
+
+Secret: how bytes become a number, eight at a time; that both ways give the same one.
+"""
+
+import numpy as np
+
+from nbspam.arrays import Integers, Keys
+
+WORD_BYTES = 8
+_MULTIPLY = 0x9E3779B97F4A7C15  # odd, close to 2**64 / golden ratio: Fibonacci hashing
+_FINISH = 0xC2B2AE3D27D4EB4F  # odd, from the 64-bit finaliser family
+_MODULO = (1 << 64) - 1
+_MASKS = np.array([(1 << 8 * n) - 1 for n in range(WORD_BYTES + 1)], np.uint64)
+
+
+def reference_hash(value: int, word: bytes) -> int:
+    """Hash a word onto a salt, eight bytes at a time."""
+    for start in range(0, len(word), WORD_BYTES):
+        chunk = int.from_bytes(word[start : start + WORD_BYTES], "little")
+        value = _mix(value ^ chunk, _MULTIPLY)
+    return _mix(value, _FINISH)
+
+
+def _mix(value: int, factor: int) -> int:
+    value = value * factor & _MODULO
+    return value ^ value >> 32
+
+
+def reference_pair(first: int, second: int) -> int:
+    """Hash the hashes of two neighbouring words."""
+    return _mix((first * _FINISH & _MODULO) ^ second, _MULTIPLY)
+
+
+def hash_slices(buffer: bytes, start: Integers, length: Integers, salt: Keys) -> Keys:
+    """Hash slices of the buffer onto salts, eight bytes at a time; all (n_slices,)."""
+    # Every eight bytes of the buffer as one little-endian number, wherever they begin.
+    chunks = np.ndarray(len(buffer) - WORD_BYTES + 1, "<u8", buffer, 0, (1,))
+    masks = _MASKS[np.minimum(length, WORD_BYTES)]
+    value = _mix_all((chunks[start] & masks) ^ salt, _MULTIPLY)
+    longer = np.flatnonzero(length > WORD_BYTES)
+    done = WORD_BYTES
+    while len(longer):
+        masks = _MASKS[np.minimum(length[longer] - done, WORD_BYTES)]
+        value[longer] = _mix_all(value[longer] ^ (chunks[start[longer] + done] & masks), _MULTIPLY)
+        done += WORD_BYTES
+        longer = longer[length[longer] > done]
+    return _mix_all(value, _FINISH)
+
+
+def _mix_all(value: Keys, factor: int) -> Keys:
+    value *= np.uint64(factor)
+    value ^= value >> np.uint64(32)
+    return value
+
+
+def hash_pairs(first: Keys, second: Keys) -> Keys:
+    """Hash the hashes of neighbouring words, all (n_pairs,)."""
+    return _mix_all((first * np.uint64(_FINISH)) ^ second, _MULTIPLY)
