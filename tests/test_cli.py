@@ -197,7 +197,7 @@ def test_eval_cross_validates_and_splits(nbspam, folder):
     [
         (["--cv", "3"], "the smallest class has 2 documents"),
         (["--cv", "2", "--test", "x"], "one judges without the other"),
-        (["--alpha", "1"], "only for training"),
+        (["--alpha", "1"], "--alpha: only for training"),
         (["--cv", "2", "--alpha", "-1"], "not a number from 0 up"),
         (["--cv", "2", "--class-prior", "0.5,0.6"], "probabilities that sum to 1"),
         (["--cv", "2", "--label", "work"], "write it as --label work=mail/work"),

@@ -12,7 +12,7 @@ from nbspam.models.multinomial import MultinomialNB
 
 ONCE = Stopping(most=1)
 EXACTLY = Stopping(change=0.0, gain=0.0)
-# Five rounds of five tosses (course notes 002, 4.2): heads and tails of a coin unknown.
+# Five rounds of five tosses (a common teaching example): heads and tails of a coin unknown.
 TOSSES = np.array([[3, 2], [2, 3], [1, 4], [3, 2], [2, 3]])
 # Ten tosses of coin B or C, as coin A fell (Li Hang, example 9.1).
 THREE_COINS = np.array([[1, 1, 0, 1, 0, 0, 1, 0, 1, 1]]).T

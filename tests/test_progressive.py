@@ -229,7 +229,7 @@ def test_what_cannot_be_judged_online_is_refused(messages, chosen, said):
         (("--online", "--cv", "2"), "--cv and --online"),
         (("--online", "--test", "x"), "--test and --online"),
         (("--online", "--cv", "2", "--test", "x"), "--cv and --test and --online"),
-        (("--policy", "errors"), "--policy: only online"),
+        (("--policy", "error"), "--policy: only online"),
         (("--cv", "2", "--order", "name"), "--order: only online"),
         (("--online", "--min-df", "2"), "--min-df"),
         (("--online", "--model", "bernoulli"), "--preset mail"),

@@ -17,7 +17,9 @@ from nbspam.commands.output import echo_json, echo_rows, report_skipped
 
 @click.command("cluster")
 @sources_argument
-@click.option("-k", required=True, type=click.IntRange(min=2), help="How many clusters.")
+@click.option(
+    "-k", required=True, type=click.IntRange(min=2), metavar="K", help="How many clusters."
+)
 @click.option(
     "--model", type=click.Choice(["multinomial", "bernoulli"]), help="Of what the mixture is."
 )
@@ -27,18 +29,36 @@ from nbspam.commands.output import echo_json, echo_rows, report_skipped
     type=click.Choice(["presence", "counts", "unit-length", "tf-idf"]),
     help="What a repeated token counts.",
 )
-@click.option("--min-df", type=click.IntRange(min=1), help="Drop rarer tokens  [default: 2]")
 @click.option(
-    "--restarts", type=click.IntRange(min=1), default=5, show_default=True, help="Random starts."
+    "--min-df",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Drop rarer tokens.  [default: 2]",
 )
-@click.option("--rounds", type=click.IntRange(min=1), help="Of EM, at most  [default: as needed]")
+@click.option(
+    "--restarts",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=5,
+    show_default=True,
+    help="Random starts.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Of EM, at most.  [default: as needed]",
+)
 @click.option("--start", metavar="FILE", help="Components to start from, as JSON; no restarts.")
 @click.option("--hard", is_flag=True, help="Each document belongs to one cluster whole.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random starts.")
+@click.option(
+    "--seed", type=int, metavar="N", default=0, show_default=True, help="Of the random starts."
+)
 @click.option(
     "-n",
     "--number",
     type=click.IntRange(min=1),
+    metavar="N",
     default=10,
     show_default=True,
     help="Tokens each.",

@@ -40,7 +40,14 @@ from nbspam.errors import UsageError
 )
 @click.option("--cv", type=int, default=10, show_default=True, metavar="K", help="In K folds.")
 @click.option("--online", is_flag=True, help="As `nbspam eval --online`, in ten stretches.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of folds.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="Of folds.",
+)
 @decision_options
 @label_options
 @format_options

@@ -40,7 +40,7 @@ from nbspam.errors import UsageError
 @click.option("--online", is_flag=True, help="Classify each message, then learn from it.")
 @click.option(
     "--policy",
-    type=click.Choice(["everything", "errors", "near"]),
+    type=click.Choice(["everything", "error", "near"]),
     help="Online: what is learned; near: errors and near misses.  [default: everything]",
 )
 @click.option(
@@ -53,6 +53,7 @@ from nbspam.errors import UsageError
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
+    metavar="N",
     default=0,
     show_default=True,
     help="Of folds and intervals.",
@@ -87,8 +88,8 @@ def command(
 
     Without --cv, --test or --online the model file is judged.  With one of them a new
     model is trained, no model file is read or written, and the options of `nbspam
-    train` apply.  Mail is decided on as by `nbspam classify`: --fp-cost, --unsure-cost,
-    --loss and --prior mean the same.
+    train` apply.  Mail is decided on as by `nbspam classify`; its options of
+    costs and --prior mean the same.
 
     \b
     nbspam eval mails/
@@ -153,7 +154,11 @@ def _trial(
     if not trained:
         classifier = load(model_path)
         questions = tables.read_questions(classifier, sources, options)
-        given = ", ".join(name for name, value in options.items() if value not in (None, ()))
+        given = ", ".join(
+            f"--{name.replace('_', '-')}"
+            for name, value in options.items()
+            if value not in (None, ())
+        )
         if given:
             raise UsageError(f"{given}: only for training; add --cv K, --test SOURCE or --online")
         return validation.judge_classifier(classifier, questions, jobs)

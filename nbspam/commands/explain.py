@@ -27,7 +27,13 @@ WIDTH = 80
 @sources_argument
 @model_option
 @click.option(
-    "-n", "--number", type=click.IntRange(min=1), default=20, show_default=True, help="How many."
+    "-n",
+    "--number",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=20,
+    show_default=True,
+    help="How many.",
 )
 @click.option("--brief", is_flag=True, help="One short line a message.")
 @click.option(

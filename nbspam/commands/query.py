@@ -15,7 +15,9 @@ from nbspam.errors import UsageError
 @click.option("--evidence", multiple=True, metavar="NAME=VALUE", help="What is known.")
 @click.option("--target", multiple=True, metavar="NAME", help="What is asked; jointly, if more.")
 @click.option("--gibbs", type=int, metavar="N", help="Sample N times instead of calculating.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the samples.")
+@click.option(
+    "--seed", type=int, metavar="N", default=0, show_default=True, help="Of the samples."
+)
 @click.option(
     "--independent",
     nargs=2,

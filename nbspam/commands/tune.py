@@ -33,7 +33,14 @@ from nbspam.commands.output import echo_json, report_skipped
     help="Of the answer unsure, then given too.",
 )
 @click.option("--cv", type=int, default=10, show_default=True, metavar="K", help="In K folds.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of folds.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="Of folds.",
+)
 @click.option("--save", is_flag=True, help="Keep the cutoffs in the model, for `classify`.")
 @label_options
 @format_options

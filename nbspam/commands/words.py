@@ -12,7 +12,13 @@ from nbspam.errors import UsageError
 @click.command("words")
 @model_option
 @click.option(
-    "-n", "--number", type=click.IntRange(min=1), default=20, show_default=True, help="How many."
+    "-n",
+    "--number",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=20,
+    show_default=True,
+    help="How many.",
 )
 @json_option
 def command(model_path: str, number: int, as_json: bool) -> None:
