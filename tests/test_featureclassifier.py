@@ -143,6 +143,6 @@ def test_any_number_of_classes(nbspam, model, tmp_path):
             text = f"Subject: {word}\n\n{word} tart {n} {'again ' * (k == n)}\n"
             (tmp_path / word / f"{n}.eml").write_text(text)
     for name in FEATURES:
-        assert nbspam("train", tmp_path, "--model", name)[0] == 0
+        assert nbspam("train", tmp_path, "--model", name, "--features", 12)[0] == 0
         out = nbspam("classify", "--json", tmp_path / "plum")[1]
         assert [json.loads(line)["label"] for line in out.splitlines()] == ["plum"] * 4

@@ -5,9 +5,10 @@ import unicodedata
 
 import pytest
 import regex
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import examples
 from nbspam.normalize import INVISIBLE, SPACELESS, SYMBOLS, normalize
 
 
@@ -123,7 +124,7 @@ def test_marks_are_stacked_only_so_high():
     assert len(text.decode()) <= 31
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
     | st.text("aа你zо9é\u200b\n-", max_size=40)
@@ -135,7 +136,7 @@ def test_the_normal_form_is_its_own(text):
         assert words(once) == once.split()
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.binary(max_size=60))
 def test_any_bytes_have_a_normal_form_of_as_many_lines(text):
     found, _ = normalize(text)
