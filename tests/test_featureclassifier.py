@@ -51,7 +51,7 @@ def test_a_fold_chooses_from_its_own_documents_alone(corpus):
 
 @pytest.mark.parametrize("name", FEATURES)
 def test_every_model_goes_the_whole_way(nbspam, model, corpus, name):
-    n = 10 if name == "a2de" else 30
+    n = 10 if name in ("a2de", "network") else 30
     status, out, err = nbspam("train", MAILS, "--model", name, "--features", n)
     assert (status, err) == (0, "")
     assert f"learned {n} tokens" in out

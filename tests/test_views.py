@@ -176,12 +176,11 @@ def test_a_picture_that_cannot_be_written_is_an_error(tmp_path):
         draw(views_of(random_trial(0)), str(tmp_path / "none" / "a.png"))
 
 
+slow = pytest.mark.slow
 WAYS = [(), ("--cv", "2"), ("--online",), ("--test", "mails")]
 
 
-@pytest.mark.parametrize(
-    "how", [WAYS[0], *(pytest.param(w, marks=pytest.mark.slow) for w in WAYS[1:])]
-)
+@pytest.mark.parametrize("how", [(), *(pytest.param(way, marks=slow) for way in WAYS[1:])])
 def test_eval_draws_a_picture_in_every_way_of_judging(
     nbspam, trained, folder, tmp_path, monkeypatch, how
 ):
