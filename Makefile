@@ -25,7 +25,7 @@ demo: $(VENV)/installed ## train on the embedded mail, evaluate on a held-out pa
 	@sh benchmarks/demo.sh $(BIN)/nbspam $(MAILS)
 
 test: $(VENV)/developing ## the fast tests, under a minute
-	$(BIN)/python -m pytest -q -n 2 -m 'not slow'
+	$(BIN)/python -m pytest -q -n 2 -m 'not slow' --hypothesis-profile quick
 
 check: $(VENV)/developing ## everything continuous integration runs
 	$(BIN)/ruff format --check .

@@ -9,13 +9,25 @@ import pytest
 from hypothesis import settings
 
 from nbspam.cli import exit_status
+from nbspam.resampling import bootstrap_interval
 
-# A machine that has other things to do is no failure.
+# A machine that has other things to do is no failure: no law has a deadline. `make test` asks
+# for `--hypothesis-profile quick`.
 settings.register_profile("nbspam", deadline=None)
-settings.load_profile("nbspam")
+settings.register_profile("quick", deadline=None, max_examples=20)
 ROOT = Path(__file__).parent.parent
 HAM = b"From: ann@example.org\nSubject: lunch\n\nshall we have lunch on friday?\n"
 SPAM = b"From: x@example.com\nSubject: cheap pills\n\nbuy cheap pills now http://p.example/\n"
+
+
+def pytest_configure():
+    """Load the full profile; the command line's, if there is one, is loaded after it."""
+    settings.load_profile("nbspam")
+
+
+def examples(n):
+    """Return settings for a law that is tried on n examples, on a part of them when quick."""
+    return settings(max_examples=max(n * settings.default.max_examples // 100, 3))
 
 
 @pytest.fixture
@@ -59,6 +71,12 @@ def trained(nbspam, folder, model):
 def quick_disk(monkeypatch):
     """Do not wait for the disk: what a crash of the machine leaves is not tested here."""
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@pytest.fixture
+def few_resamples(monkeypatch):
+    """Draw 20 resamples for an interval: what its ends are is tested where intervals are."""
+    monkeypatch.setattr(bootstrap_interval, "__defaults__", (20, 0.95))
 
 
 def pytest_addoption(parser):

@@ -3,9 +3,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import examples
 from nbspam.answers import posterior
 from nbspam.blending import (
     ALPHA_OTHERS,
@@ -136,7 +137,7 @@ def test_what_is_believed_of_a_gap_is_left_of_the_log_odds(gap):
 
 
 @given(st.integers(0, 1000))
-@settings(max_examples=20)
+@examples(20)
 def test_the_slope_is_that_of_the_log_loss(seed):
     rng = np.random.default_rng(seed)
     judged, y = rng.normal(size=(8, 3, 4)), rng.integers(0, 4, 8)
@@ -156,7 +157,7 @@ def test_the_slope_is_that_of_the_log_loss(seed):
 # --- learning -----------------------------------------------------------------------------
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(DOCUMENTS)
 def test_any_documents_give_a_finite_blend(documents):
     table, entries, y = counted(documents)

@@ -4,9 +4,10 @@ import codecs
 import warnings
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import examples
 from nbspam.charsets import to_utf8
 
 WORDS = {
@@ -101,7 +102,7 @@ def test_a_byte_order_mark_does_not_override_a_charset_of_single_bytes():
     assert to_utf8(b"\xff\xfebuy now", "windows-1252") == ("ÿþbuy now".encode(), None)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     data=st.binary(max_size=60) | st.sampled_from([b"\x1b$B", b"~{!", b"\xff\xfe\0", b"\xd8\0"]),
     declared=st.none() | st.sampled_from([*WORDS, *DANGEROUS, "hz", "iso-2022-kr", "utf-16-le"]),

@@ -5,10 +5,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from conftest import examples
 from nbspam.estimators import MODELS, model_state, restored
 from nbspam.models.a2de import A2DE
 from nbspam.models.aode import AODE
@@ -55,7 +56,7 @@ UNSMOOTHED = {
 }
 every_model = pytest.mark.parametrize("name", OTHERS)
 every_model_and_none_smoothed = pytest.mark.parametrize("name", [*OTHERS, *UNSMOOTHED])
-some = settings(max_examples=5, deadline=None)
+some = examples(5)
 
 
 @st.composite

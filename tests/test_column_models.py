@@ -7,10 +7,10 @@ from math import log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from scipy.stats import norm
 
-from conftest import ROOT
+from conftest import ROOT, examples
 from nbspam.models import pairs
 from nbspam.models.a2de import A2DE
 from nbspam.models.aode import AODE
@@ -23,7 +23,7 @@ from nbspam.models.spode import SPODE
 from nbspam.models.tan import TAN, class_information, conditional_information, spanning_tree
 from test_column_laws import COLUMN_MODELS, PAIR_MODELS, tables
 
-some = settings(max_examples=8, deadline=None)
+some = examples(8)
 
 
 def textbook(name):

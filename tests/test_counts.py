@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_selection import mutual_info_classif
 
@@ -140,7 +140,6 @@ def test_pruning_keeps_frequent_and_informative_tokens():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
-@settings(deadline=None)  # the first example imports scikit-learn
 @given(DOCUMENTS.filter(lambda documents: len({label for _, label in documents}) > 1))
 def test_mutual_information_agrees_with_scikit_learn(documents):
     counted = table(documents)

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.digests import Copies, digest_of
@@ -84,7 +84,6 @@ def test_what_is_hardly_mail_is_told_apart_too(one, other):
     assert digest_of(one) != digest_of(other)
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_any_bytes_have_a_digest_of_64_bits_whatever_their_line_ends(data):
     for is_text in (False, True):

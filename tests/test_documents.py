@@ -3,12 +3,15 @@
 import re
 import shlex
 
+import pytest
+
 from conftest import ROOT
 from nbspam.cli import COMMANDS
 
 README = (ROOT / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_every_command_of_the_readme_runs(nbspam, mails, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NBSPAM_MODEL", str(tmp_path / "m.nbspam"))

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import examples
 from nbspam.errors import UsageError
 from nbspam.models.bernoulli import BernoulliNB
 from nbspam.models.em import Stopping, expectation_maximization, mixture
@@ -80,7 +81,7 @@ def documents(seed):
 
 
 @given(st.integers(0, 2**32 - 1), MODELS, st.booleans())
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_the_log_likelihood_never_falls(seed, like, hard):
     X, rng = documents(seed)
     labels = np.array([0, 1, 2])
@@ -95,7 +96,7 @@ def test_the_log_likelihood_never_falls(seed, like, hard):
 
 
 @given(st.integers(0, 2**32 - 1), MODELS)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 def test_the_log_likelihood_is_that_of_all_labels_tried(seed, like):
     X, _ = documents(seed)
     model = like.fit(X[:3], [0, 1, 2])

@@ -35,7 +35,7 @@ def judged(nbspam, some):
 
 
 @pytest.mark.parametrize("how", ["--cv", "--online", "--test", "model"])
-def test_every_number_is_there_with_its_interval(nbspam, judged, some, model, how):
+def test_every_number_is_there_with_its_interval(nbspam, judged, some, model, few_resamples, how):
     if how == "model":
         assert nbspam("train", some)[0] == 0
     ways = {"--cv": ("--cv", 3), "--online": ("--online",), "--test": ("--test", some)}
@@ -47,7 +47,7 @@ def test_every_number_is_there_with_its_interval(nbspam, judged, some, model, ho
     assert set(answer["shares"]) == {"assumed", "observed", "estimated"}
 
 
-def test_many_classes_have_every_number_but_those_of_two(nbspam, tmp_path):
+def test_many_classes_have_every_number_but_those_of_two(nbspam, tmp_path, few_resamples):
     table = tmp_path / "t.csv"
     rows = [f"{label},word{label} {n % 3} common" for n in range(9) for label in "abc"]
     table.write_text("label,text\n" + "\n".join(rows))

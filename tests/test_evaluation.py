@@ -62,7 +62,7 @@ def test_evaluation_ranks_by_the_score_when_there_is_one():
     assert evaluation.auc == auc(y, np.arange(80))
 
 
-def test_numbers_that_do_not_apply_are_none():
+def test_numbers_that_do_not_apply_are_none(few_resamples):
     evaluation = evaluate([0, 1, 2, 2], [0, 2, 2, 1], ["a", "b", "c"])
     for name in [*TWO_CLASS, *OPTIONAL]:
         assert getattr(evaluation, name) is None
@@ -113,7 +113,7 @@ def test_an_answer_that_is_no_class_counts_in_mcc_as_one_that_is_never_true():
     assert evaluation.mcc == pytest.approx(metrics.matthews_corrcoef(y, answers))
 
 
-def test_the_interval_of_auc_is_that_of_the_function_on_sorted_scores():
+def test_the_interval_of_auc_is_that_of_the_function_on_sorted_scores(few_resamples):
     y, p, evaluation = run(rng=np.random.default_rng(5))
     order = np.argsort(-p[:, 1], kind="stable")
     expected = bootstrap_interval(auc, (y[order], p[order, 1]), np.random.default_rng(5))

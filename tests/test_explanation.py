@@ -4,10 +4,10 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import ROOT, SPAM
+from conftest import ROOT, SPAM, examples
 from nbspam.counts import count_batch
 from nbspam.explanation import Explanation, explain, explanations
 from nbspam.message import Field, Message, parse_message
@@ -42,7 +42,7 @@ def total(explanation: Explanation) -> float:
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-@settings(deadline=None, max_examples=50)  # the first trains the model
+@examples(50)
 @given(st.sampled_from(MAILS), st.integers(0, 4000))
 def test_contributions_and_the_constant_are_the_score(name, path, size):
     model = classifier(name)

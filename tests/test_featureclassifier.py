@@ -49,9 +49,12 @@ def test_a_fold_chooses_from_its_own_documents_alone(corpus):
     np.testing.assert_allclose(held_out(corpus, settings, rest, of), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", FEATURES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name != "tan" else []) for name in FEATURES],
+)
 def test_every_model_goes_the_whole_way(nbspam, model, corpus, name):
-    n = 10 if name == "a2de" else 30
+    n = 10 if name in ("a2de", "network") else 30
     status, out, err = nbspam("train", MAILS, "--model", name, "--features", n)
     assert (status, err) == (0, "")
     assert f"learned {n} tokens" in out
@@ -143,6 +146,6 @@ def test_any_number_of_classes(nbspam, model, tmp_path):
             text = f"Subject: {word}\n\n{word} tart {n} {'again ' * (k == n)}\n"
             (tmp_path / word / f"{n}.eml").write_text(text)
     for name in FEATURES:
-        assert nbspam("train", tmp_path, "--model", name)[0] == 0
+        assert nbspam("train", tmp_path, "--model", name, "--features", 12)[0] == 0
         out = nbspam("classify", "--json", tmp_path / "plum")[1]
         assert [json.loads(line)["label"] for line in out.splitlines()] == ["plum"] * 4

@@ -2,7 +2,7 @@ import io
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import InputError, NbspamError, UsageError
@@ -97,7 +97,6 @@ def head_lines(data, line_end):
     return lines
 
 
-@settings(deadline=None)
 @given(MESSAGES)
 def test_no_reader_finds_a_forged_header_in_the_head(data):
     out = added(data)
@@ -110,7 +109,6 @@ def test_no_reader_finds_a_forged_header_in_the_head(data):
     assert lines.count(HEADER) == 1
 
 
-@settings(deadline=None)
 @given(MESSAGES)
 def test_adding_is_undone_and_repeats_itself(data):
     out = added(data)
@@ -120,7 +118,6 @@ def test_adding_is_undone_and_repeats_itself(data):
         assert without_headers(out, NAMES) == data
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_come_through(data):
     assert without_headers(added(data), NAMES) == data

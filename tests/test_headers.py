@@ -4,9 +4,10 @@ from base64 import b64encode
 from email.header import Header
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import examples
 from nbspam.headers import (
     decode_base64,
     decode_value,
@@ -144,7 +145,7 @@ def test_a_value_without_parameters_has_none():
     assert parameters(b"text/plain") == {}
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(values)
 def test_any_value_is_decoded_to_utf8(value):
     decode_value(value).decode()

@@ -4,10 +4,10 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import HAM, SPAM
+from conftest import HAM, SPAM, examples
 from nbspam.errors import InputError, NbspamError
 from nbspam.interchange import dump_lines, load_lines
 from nbspam.living import Living
@@ -65,7 +65,7 @@ def test_so_is_one_that_forgot(nbspam, trained, tmp_path, monkeypatch):
     check_round_trip(trained, tmp_path)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(corpus=CORPORA, chosen=st.sampled_from([*PRESETS.values(), *MANY.values()]))
 def test_the_round_trip_is_the_identity(tmp_path_factory, corpus, chosen):
     items = [

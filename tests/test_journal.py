@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import ROOT
+from conftest import ROOT, examples
 from nbspam import journal, living
 from nbspam.checking import BAD, NOTE, findings
 from nbspam.classifier import load
@@ -69,7 +69,7 @@ def model(tmp_path):
     return path
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(written=st.lists(st.lists(changes(), max_size=3), max_size=3))
 def test_what_is_appended_is_read(tmp_path_factory, written):
     path = str(tmp_path_factory.mktemp("j") / "m")

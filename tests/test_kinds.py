@@ -134,7 +134,7 @@ def test_a_prior_can_be_estimated_whatever_the_kind(nbspam, make, kind):
 
 
 @pytest.mark.parametrize("how", [("--cv", "4"), ("--test", MELONS)])
-def test_a_table_is_judged_with_all_that_mail_is_judged_with(nbspam, tmp_path, how):
+def test_a_table_is_judged_with_all_that_mail_is_judged_with(nbspam, tmp_path, few_resamples, how):
     loss = tmp_path / "loss.json"
     loss.write_text('{"actions": ["是", "?"], "loss": {"是": [0, 1], "否": [5, 1]}}')
     status, out, err = nbspam(
@@ -151,7 +151,7 @@ def test_a_table_is_judged_with_all_that_mail_is_judged_with(nbspam, tmp_path, h
 
 
 @pytest.mark.parametrize("how", [("--cv", "2"), ("--test", "FOLDER")])
-def test_models_of_features_are_judged_alike(nbspam, folder, how):
+def test_models_of_features_are_judged_alike(nbspam, folder, few_resamples, how):
     how = [folder if word == "FOLDER" else word for word in how]
     arguments = ("--model", "tan", "--features", "5", "--plot", "-", "--intervals")
     status, out, _ = nbspam("eval", folder, *arguments, *how)

@@ -8,11 +8,12 @@ from math import factorial, prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
 import nbspam.models
+from conftest import examples
 from nbspam.models.base import Model
 from nbspam.models.bernoulli import BernoulliNB
 from nbspam.models.columns import ColumnModel
@@ -34,7 +35,7 @@ UNSMOOTHED = [Class(alpha=0) for Class in ALL_MODELS]
 
 every_model = pytest.mark.parametrize("like", VARIANTS, ids=repr)
 every_model_and_none_smoothed = pytest.mark.parametrize("like", VARIANTS + UNSMOOTHED, ids=repr)
-some = settings(max_examples=6, deadline=None)
+some = examples(6)
 
 
 @st.composite

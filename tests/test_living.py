@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from conftest import HAM, SPAM
+from conftest import HAM, SPAM, examples
 from nbspam import living, tokenizer
 from nbspam.blending import linear_tables
 from nbspam.classifier import load
@@ -29,7 +29,7 @@ SETTINGS = {
     **{f"many, {name}": settings for name, settings in MANY.items()},
 }
 few = hypothesis_settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -98,6 +98,7 @@ def test_whatever_its_history_a_model_is_the_one_trained_on_what_is_left(
     assert changed == train_on(left[::-1], path, preset)
 
 
+@pytest.mark.slow
 @given(cut=st.integers(1, 195), jobs=st.integers(1, 2))
 @hypothesis_settings(few, max_examples=3)
 def test_embedded_mail_learned_in_two_parts_is_mail_learned_at_once(

@@ -1,9 +1,10 @@
 """HTML: what is seen, what is hidden, what it links to."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import examples
 from nbspam.markup import read_html
 
 CUTS = [
@@ -191,7 +192,7 @@ def test_what_is_no_fact_is_not_noted(html, fact):
     assert fact not in read_html(html.encode()).facts
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.lists(st.sampled_from(CUTS), max_size=30).map(b"".join))
 def test_any_markup_is_read_and_nothing_seen_is_invented(html):
     found = read_html(html)

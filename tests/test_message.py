@@ -8,9 +8,10 @@ from email.policy import default
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import examples
 from nbspam import message as module
 from nbspam.headers import unfold
 from nbspam.message import Message, by_header, parse_message, plain_text
@@ -126,7 +127,7 @@ honest = st.text(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(honest, st.sampled_from(["8bit", "quoted-printable", "base64"]))
 def test_any_text_comes_back(text, encoding):
     message = EmailMessage()
@@ -135,7 +136,7 @@ def test_any_text_comes_back(text, encoding):
     assert found(parse_message(bytes(message)), "body") == text + "\n"
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(honest)
 def test_any_subject_comes_back(text):
     message = EmailMessage()
@@ -152,7 +153,7 @@ texts = st.text("aé你= .\n<\t-?", max_size=80).map(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(texts)
 def test_transfer_encodings_change_nothing(text):
     plain, *others = (
@@ -353,7 +354,7 @@ def check(data: bytes) -> None:
         text.decode()  # does not raise: all is UTF-8
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.binary(max_size=200))
 def test_random_bytes_are_read(data):
     check(data)
@@ -393,13 +394,13 @@ SCRAPS += [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(st.sampled_from(SCRAPS), max_size=14).map(b"".join))
 def test_scraps_of_mail_are_read(data):
     check(data)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_mutated_mail_is_read(mails, data):
     original = data.draw(st.sampled_from(sorted(mails.rglob("*.eml")))).read_bytes()[:4000]

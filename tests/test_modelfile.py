@@ -18,10 +18,11 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from conftest import examples
 from nbspam import modelfile, modelreader
 from nbspam.errors import ModelFileError
 from nbspam.modelfile import FORMAT, MAGIC, load_state, locked, save_state
@@ -125,7 +126,7 @@ STATES = st.dictionaries(st.text(), VALUES)
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(STATES)
 def test_a_state_comes_back_equal_and_joblib_reads_the_same(tmp_path_factory, state):
     path = str(tmp_path_factory.mktemp("model") / "m")
@@ -415,7 +416,7 @@ def test_a_pickle_that_would_run_a_command_does_not_run_it(tmp_path, protocol):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.data())
 def test_a_mutated_stream_is_a_state_or_refused(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("model") / "m"

@@ -1,13 +1,15 @@
 """Bayesian networks against brute force over all joint values, and the textbook's figures."""
 
+from functools import cache
 from itertools import combinations, product
 from math import log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import examples
 from nbspam.errors import UsageError
 from nbspam.network import inference, structure
 from nbspam.network.graphs import (
@@ -24,7 +26,7 @@ from nbspam.network.sampling import gibbs
 from nbspam.network.search import empty_start, hill_climb, naive_start, tree_start
 from nbspam.network.structure import SCORES, FamilyScores, check_max_parents, family_counts
 
-some = settings(max_examples=25, deadline=None)
+some = examples(25)
 seeds = st.integers(0, 2**32 - 1)
 # Zhou, figure 7.2: good melon, sweetness; sound, colour, root.  x1 to x5 of the book.
 MELON = ((), (), (0,), (0, 1), (1,))
@@ -159,7 +161,7 @@ def brute_score(codes, cardinality, parents, score):
 
 @pytest.mark.parametrize("score", SCORES)
 @given(seed=seeds)
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_a_decomposed_score_is_that_of_the_whole(score, seed):
     rng = np.random.default_rng(seed)
     network = random_network(seed)
@@ -198,8 +200,13 @@ def test_more_parents_than_memory_are_refused_with_the_size():
 # --- search ------------------------------------------------------------------------------
 
 
+@cache
 def all_graphs(n):
-    """Yield every graph without cycles over n nodes."""
+    """Return every graph without cycles over n nodes."""
+    return list(_graphs(n))
+
+
+def _graphs(n):
     places = [(a, b) for a in range(n) for b in range(n) if a != b]
     for chosen in product([False, True], repeat=len(places)):
         parents = [[] for _ in range(n)]
@@ -215,7 +222,7 @@ def all_graphs(n):
 
 
 @given(seeds)
-@settings(max_examples=10, deadline=None)
+@examples(10)
 def test_hill_climbing_finds_the_best_of_all_graphs_of_three(seed):
     rng = np.random.default_rng(seed)
     codes = sample(random_network(seed, most=3), 60, rng)

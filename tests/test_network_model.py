@@ -5,10 +5,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import ROOT
+from conftest import ROOT, examples
 from nbspam.errors import UsageError
 from nbspam.models.categorical import CategoricalNB
 from nbspam.models.network import BayesianNetwork
@@ -17,7 +17,7 @@ from nbspam.network import structure
 
 MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
 FIGURE = ROOT / "corpora" / "melon-network.json"
-some = settings(max_examples=15, deadline=None)
+some = examples(15)
 seeds = st.integers(0, 2**32 - 1)
 
 

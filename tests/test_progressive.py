@@ -2,9 +2,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import examples
 from nbspam.errors import UsageError
 from nbspam.learning import read_corpus
 from nbspam.progressive import arrival, date_of, progress
@@ -48,7 +49,7 @@ def stream(n, seed=0):
 BOTH = [(["lunch"], "ham"), (["pills"], "spam")]
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(MESSAGES, MESSAGES, st.sampled_from(POLICIES))
 def test_no_answer_depends_on_the_future(past, future, policy):
     past = BOTH + past
@@ -69,7 +70,7 @@ def test_an_answer_comes_before_its_truth(policy):
     assert scores[0].tolist() == scores[1].tolist()
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(MESSAGES)
 def test_everything_learned_is_the_batch_count_table(messages):
     data, learned = progress_of(BOTH + messages)
@@ -253,7 +254,7 @@ def test_eval_online_prints_the_numbers(nbspam, folder):
 
 
 @pytest.mark.parametrize("how", [("--online",), ("--cv", "2"), ()])
-def test_intervals_are_the_seeds(nbspam, trained, folder, how):
+def test_intervals_are_the_seeds(nbspam, trained, folder, few_resamples, how):
     first, again = (nbspam("eval", folder, "--intervals", "--seed", 1, *how) for _ in range(2))
 
     assert first == again

@@ -109,7 +109,7 @@ def test_json_counts_false_positives_and_negatives_for_two_classes_only():
 
 @pytest.mark.parametrize("cost", [None, [0, 10, 1, 0, 0, 0]])
 @pytest.mark.parametrize("y_true", [Y_TRUE, [0] * 6, [1] * 6])
-def test_json_is_strict_and_comes_back_the_same(y_true, cost):
+def test_json_is_strict_and_comes_back_the_same(few_resamples, y_true, cost):
     rng = np.random.default_rng(0)
     evaluation = evaluate(
         y_true, Y_PRED, ["ham", "sp\udc80am"], probability=P_SPAM, cost=cost, rng=rng
@@ -227,7 +227,7 @@ def test_text_tells_unsure_from_wrong():
     assert evaluation_json(run)["undecided"] == 2
 
 
-def test_text_shows_the_intervals_of_every_class():
+def test_text_shows_the_intervals_of_every_class(few_resamples):
     run = filter_run(rng=np.random.default_rng(0))
     low, high = run.class_intervals["spam"][1]
     assert f"{low:.4f} to {high:.4f}" in evaluation_text(run)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import UsageError
@@ -74,7 +74,6 @@ def test_folds_equal_scikit_learn(seed):
         assert np.flatnonzero(folds == fold).tolist() == test.tolist()
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=60), st.data())
 def test_folds_are_balanced_within_one_document(y, data):
     k = data.draw(st.integers(2, len(y)))

@@ -25,7 +25,16 @@ def model_bytes(tmp_path, items, settings, jobs=1):
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("settings", [*PRESETS.values(), *MANY.values()])
+ALL_SETTINGS = {**PRESETS, **{f"many, {name}": settings for name, settings in MANY.items()}}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(settings, id=name, marks=[pytest.mark.slow] if name != "mail" else [])
+        for name, settings in ALL_SETTINGS.items()
+    ],
+)
 def test_a_model_is_the_same_whatever_the_jobs_and_the_batches(
     mails, tmp_path, monkeypatch, settings
 ):

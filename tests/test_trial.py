@@ -31,7 +31,7 @@ def test_actions_that_are_no_classes_leave_the_class_to_the_probability():
     assert evaluation_of(trial).cost == pytest.approx((0 + 0.2 * 3) / 4)
 
 
-def test_an_evaluation_has_the_numbers_of_the_trial():
+def test_an_evaluation_has_the_numbers_of_the_trial(few_resamples):
     evaluation = evaluation_of(trial_of(Y, SCORE))
     assert evaluation.confusion.tolist() == [[1, 1], [1, 1]]
     assert evaluation.cost == (2 + 1) / 4

@@ -4,9 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import examples
 from nbspam.classifier import load
 from nbspam.decision import cutoffs
 from nbspam.errors import UsageError
@@ -17,7 +18,7 @@ SCORES = st.lists(st.tuples(st.integers(-5, 5), st.booleans()), min_size=2, max_
 COSTS = st.sampled_from([(1, None), (2, None), (10, None), (10, 0.5), (3, 0.1), (2, 0.6)])
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(SCORES, COSTS)
 def test_no_other_cutoffs_cost_less(messages, costs):
     # Scores lie half a nat from every cutoff tried in between.

@@ -158,6 +158,7 @@ def test_pictures_are_png_and_svg(learned, many, tmp_path):
     assert ElementTree.parse(tmp_path / "a.SVG").getroot().tag.endswith("svg")
 
 
+@pytest.mark.slow
 def test_a_picture_is_the_same_every_time(learned, tmp_path):
     pytest.importorskip("matplotlib")
     from nbspam.pictures import draw
@@ -175,15 +176,28 @@ def test_a_picture_that_cannot_be_written_is_an_error(tmp_path):
         draw(views_of(random_trial(0)), str(tmp_path / "none" / "a.png"))
 
 
-def test_eval_plots_in_every_way_of_judging(nbspam, trained, folder, tmp_path):
+slow = pytest.mark.slow
+WAYS = [(), ("--cv", "2"), ("--online",), ("--test", "mails")]
+
+
+@pytest.mark.parametrize("how", [(), *(pytest.param(way, marks=slow) for way in WAYS[1:])])
+def test_eval_draws_a_picture_in_every_way_of_judging(
+    nbspam, trained, folder, tmp_path, monkeypatch, how
+):
     pytest.importorskip("matplotlib")
-    for number, how in enumerate(((), ("--cv", 2), ("--online",), ("--test", folder))):
-        path = tmp_path / f"{number}.png"
-        assert nbspam("eval", folder, "--plot", path, *how)[0] == 0
-        assert path.stat().st_size > 10_000
-        status, out, _ = nbspam("eval", folder, "--plot", "-", *how)
-        assert status == 0
-        assert "Calibration" in out
+    monkeypatch.chdir(tmp_path)
+    assert nbspam("eval", folder, "--plot", "a.png", *how)[0] == 0
+    assert (tmp_path / "a.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("how", WAYS)
+def test_eval_sketches_in_every_way_of_judging(
+    nbspam, trained, folder, tmp_path, monkeypatch, how
+):
+    monkeypatch.chdir(tmp_path)
+    status, out, _ = nbspam("eval", folder, "--plot", "-", *how)
+    assert status == 0
+    assert "Calibration" in out
 
 
 @pytest.mark.parametrize("name", ["a.pdf", "a", "png"])
