@@ -181,8 +181,7 @@ class Living:
                 )
             changes, outcome = self._decide(readings, day, to_none)
             if changes:
-                self._check_classes(changes)
-                outcome += self._append(changes)
+                outcome += self._check_classes(changes) + self._append(changes)
         return outcome
 
     def _decide(
@@ -241,14 +240,18 @@ class Living:
         (place,) = ledger.find(np.array([digest], np.uint64)).tolist()
         return None if place < 0 else self._base.classes[int(ledger.labels[place])]
 
-    def _check_classes(self, changes: Sequence[Change]) -> None:
-        """Raise NotTrainedError if fewer than two classes would be left."""
+    def _check_classes(self, changes: Sequence[Change]) -> Outcome:
+        """Note classes that are new; raise NotTrainedError if fewer than two would be left."""
+        before = _classes_of(self._class_count)
         left = _classes_of(self._class_count + _class_counts(changes))
         if len(left) < 2:
             raise NotTrainedError(
                 f"{self.path}: only the class {', '.join(left) or 'none'} would be left, and a"
                 " classifier needs two; train a new model instead"
             )
+        new = [name for name in left if name not in before]
+        had = f"a new class; the model had {', '.join(before)}"
+        return Outcome(notes=tuple(f"{name}: {had}" for name in new))
 
     # ---- the files ----
 

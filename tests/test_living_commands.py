@@ -33,7 +33,8 @@ def test_commands_say_what_happened(nbspam, trained, folder):
     assert nbspam("relabel", "--to", "spam", stdin=new) == (0, "moved 1\n", "")
     assert nbspam("unlearn", stdin=new) == (0, "un-learned 1\n", "")
     assert nbspam("unlearn", stdin=new) == (0, "not known 1\n", "")
-    assert nbspam("update", "--label", "work=-", stdin=new) == (0, "learned 1\n", "")
+    result = nbspam("update", "--label", "work=-", stdin=new)
+    assert result == (0, "learned 1\n", "nbspam: work: a new class; the model had ham, spam\n")
     assert nbspam("update", folder) == (0, "already known 4\n", "")
     assert load(str(trained)).classes == ("ham", "spam", "work")
 
@@ -63,7 +64,8 @@ def test_mail_without_a_class_is_skipped(nbspam, trained):
 
 
 def test_folders_move_as_a_whole(nbspam, trained, folder):
-    assert nbspam("relabel", "--to", "work", folder / "ham")[1] == "moved 2\n"
+    result = nbspam("relabel", "--to", "work", folder / "ham")
+    assert result == (0, "moved 2\n", "nbspam: work: a new class; the model had ham, spam\n")
     assert load(str(trained)).classes == ("spam", "work")
 
 
