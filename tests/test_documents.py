@@ -60,8 +60,3 @@ def test_the_corpora_are_counted_truly():
     for label in ("ham", "spam"):
         n = len(list((ROOT / "corpora" / "mail" / label).glob("*.eml")))
         assert re.search(rf"\b{n}\b", counted), (label, n)
-
-
-def test_documents_name_no_registry_host():
-    for path in ROOT.glob("*.md"):
-        assert "pypi.org" not in path.read_text()
