@@ -165,6 +165,11 @@ def test_a_closed_pipe_ends_quietly(trained, folder):
     assert err == b""
 
 
+def heed_interrupts():
+    """Undo what a shell does to the jobs it starts in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def unread(pipe):
     """Return how many bytes wait in a pipe for its reader."""
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
@@ -173,13 +178,14 @@ def unread(pipe):
 def test_ctrl_c_leaves_the_old_model_whole(trained, tmp_path):
     before = trained.read_bytes()
     read, write = os.pipe()
-    process = run("train", "--spam", "-", stdin=read, stderr=subprocess.PIPE)
+    how = {"stdin": read, "stderr": subprocess.PIPE, "preexec_fn": heed_interrupts}
+    process = run("train", "--spam", "-", **how)
     os.close(read)
     os.write(write, b"From: a waiting writer\n")
     while unread(write) and process.poll() is None:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    err = process.communicate()[1].decode()
+    err = process.communicate(timeout=60)[1].decode()
     os.close(write)
 
     assert process.returncode == 130
