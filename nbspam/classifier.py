@@ -31,10 +31,9 @@ from nbspam.logtables import assumed_prior, log_tables
 from nbspam.memory import Memory, memory_from_dict, memory_to_dict
 from nbspam.message import Message
 from nbspam.modelfile import State, locked
-from nbspam.parallel import ordered_map
-from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_messages
+from nbspam.reading import chunk_by_chunk, read_messages
 from nbspam.settings import Settings, settings_from_dict
-from nbspam.sources import Item, Skipped, chunks
+from nbspam.sources import Item, Skipped
 from nbspam.tokenizer import TokenBatch, batches, tokenize
 from nbspam.vocabulary import Vocabulary
 
@@ -152,7 +151,7 @@ class Classifier:
     def answers(self, items: Iterable[Item], jobs: int = 1) -> Iterator[Answer | Skipped]:
         """Yield an answer for every item in order, or why it could not be read."""
         work = partial(_answer_chunk, self)
-        for results in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
+        for results in chunk_by_chunk(work, items, jobs):
             yield from results
 
     def classify(
@@ -160,7 +159,7 @@ class Classifier:
     ) -> Iterator[Verdict | Skipped]:
         """Yield a verdict for every item in order, or why it could not be read."""
         work = partial(_verdict_chunk, self, rule)
-        for results in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
+        for results in chunk_by_chunk(work, items, jobs):
             yield from results
 
     @property

@@ -24,10 +24,9 @@ from nbspam.journal import write_model
 from nbspam.message import Message
 from nbspam.modelfile import State, locked
 from nbspam.models.bernoulli import BernoulliNB
-from nbspam.parallel import ordered_map
-from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_message, read_messages
+from nbspam.reading import chunk_by_chunk, read_message, read_messages
 from nbspam.settings import Settings, settings_from_dict
-from nbspam.sources import Item, Skipped, chunks
+from nbspam.sources import Item, Skipped
 from nbspam.tokenizer import batches, tokenize
 from nbspam.tokens import GROUPS
 from nbspam.vectorizer import Corpus
@@ -88,7 +87,7 @@ class FeatureClassifier:
     def answers(self, items: Iterable[Item], jobs: int = 1) -> Iterator[Answer | Skipped]:
         """Yield an answer for every item in order, or why it could not be read."""
         work = partial(_answer_chunk, self)
-        for results in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
+        for results in chunk_by_chunk(work, items, jobs):
             yield from results
 
     def classify(
@@ -96,7 +95,7 @@ class FeatureClassifier:
     ) -> Iterator[Verdict | Skipped]:
         """Yield a verdict for every item in order, or why it could not be read."""
         work = partial(_verdict_chunk, self, rule)
-        for results in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
+        for results in chunk_by_chunk(work, items, jobs):
             yield from results
 
     def verdicts(self, answers: Sequence[Answer], rule: Rule | None = None) -> Iterator[Verdict]:

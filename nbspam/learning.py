@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nbspam.parallel import ordered_map
-from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_labelled
+from nbspam.reading import chunk_by_chunk, read_labelled
 from nbspam.settings import FEATURES, Settings
-from nbspam.sources import Item, Skipped, chunks
+from nbspam.sources import Item, Skipped
 from nbspam.tokenizer import batches, tokenize
 from nbspam.training import count_items, train
 from nbspam.vectorizer import Corpus, CorpusPart, corpus, corpus_part
@@ -59,7 +58,7 @@ def read_corpus(
     parts: list[CorpusPart] = []
     skipped: list[Skipped] = []
     work = partial(_vectorize_chunk, settings)
-    for part, failures in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
+    for part, failures in chunk_by_chunk(work, items, jobs):
         parts.append(part)
         skipped.extend(failures)
     return corpus(parts), tuple(skipped)

@@ -30,14 +30,12 @@ from nbspam.journal import (
     set_journal_aside,
 )
 from nbspam.modelfile import locked, stamp_of, unwritable
-from nbspam.parallel import ordered_map
 from nbspam.progressive import MARGIN
-from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS
+from nbspam.reading import chunk_by_chunk
 from nbspam.readings import Reading, read_chunk
 from nbspam.settings import Settings
-from nbspam.sources import Item, Skipped, chunks
+from nbspam.sources import Item, Skipped
 
-POLICIES = ("everything", "error", "near")
 # The journal is taken in when it is so large a part of the model: reading a journal then
 # stays cheap, and all writing together is some eight times what was learned.
 _SHARE = 8
@@ -154,7 +152,7 @@ class Living:
     ) -> Outcome:
         outcome, settings = Outcome(), self.settings
         work = partial(read_chunk, settings)
-        for readings, skipped in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
+        for readings, skipped in chunk_by_chunk(work, items, jobs):
             readings = [r._replace(digest=copies.numbered(r.digest)) for r in readings]
             outcome += self._commit(readings, settings, day, to_none)
             outcome += Outcome(skipped=tuple(skipped))

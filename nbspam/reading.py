@@ -1,22 +1,32 @@
 """Items to messages, read as a model's settings say.
 
-Secret: that not everything to be classified is mail.
+Secret: that not everything to be classified is mail, and how many items go at a time.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from nbspam.digests import digest_of
 from nbspam.errors import InputError
 from nbspam.message import Field, Message, parse_message, plain_text
+from nbspam.parallel import ordered_map
 from nbspam.settings import Settings
-from nbspam.sources import Item, Skipped
+from nbspam.sources import Item, Skipped, chunks
 from nbspam.stripping import strip
 
 # A chunk is what one process works on between two messages to its parent.
-CHUNK_ITEMS = 256
-CHUNK_BYTES = 8 << 20
+_CHUNK_ITEMS = 256
+_CHUNK_BYTES = 8 << 20
 _NOT_WORD = re.compile(r"[^\w]")
+Result = TypeVar("Result")
+
+
+def chunk_by_chunk(
+    work: Callable[[list[Item]], Result], items: Iterable[Item], jobs: int
+) -> Iterator[Result]:
+    """Yield what the work makes of every chunk of items, in order, in `jobs` processes."""
+    return ordered_map(work, chunks(items, _CHUNK_ITEMS, _CHUNK_BYTES), jobs)
 
 
 def read_message(item: Item, settings: Settings) -> Message:

@@ -29,11 +29,10 @@ from nbspam.errors import NotTrainedError
 from nbspam.ledger import ledger_of
 from nbspam.logtables import log_tables
 from nbspam.memory import Memory, only_columns
-from nbspam.parallel import ordered_map
-from nbspam.reading import CHUNK_BYTES, CHUNK_ITEMS, read_to_learn
+from nbspam.reading import chunk_by_chunk, read_to_learn
 from nbspam.sample import Sample, entries_of, keep, relabelled, sample_batch, shifted, thin
 from nbspam.settings import Settings
-from nbspam.sources import Item, Skipped, chunks
+from nbspam.sources import Item, Skipped
 from nbspam.tokenizer import batches, tokenize
 
 # What a model's tokens may take, so that one of a million messages stays below 200 MB.
@@ -81,7 +80,7 @@ def count_items(
     def tables() -> Iterator[CountTable]:
         nonlocal samples, bits
         work = partial(_count_chunk, settings)
-        for part in ordered_map(work, chunks(items, CHUNK_ITEMS, CHUNK_BYTES), jobs):
+        for part in chunk_by_chunk(work, items, jobs):
             table, new = once.take(part)
             samples, bits = thin([*samples, *new], bits)
             skipped.extend(part.skipped)
