@@ -33,19 +33,28 @@ def reference_pair(first: int, second: int) -> int:
 
 
 def hash_slices(buffer: bytes, start: Integers, length: Integers, salt: Keys) -> Keys:
-    """Hash slices of the buffer onto salts, eight bytes at a time; all (n_slices,)."""
-    # Every eight bytes of the buffer as one little-endian number, wherever they begin.
-    chunks = np.ndarray(len(buffer) - WORD_BYTES + 1, "<u8", buffer, 0, (1,))
-    masks = _MASKS[np.minimum(length, WORD_BYTES)]
-    value = _mix_all((chunks[start] & masks) ^ salt, _MULTIPLY)
+    """Hash slices of the buffer onto salts, eight bytes at a time; all (n_slices,).
+
+    The buffer goes on for eight bytes behind the last slice.
+    """
+    value = _mix_all(_first_bytes(buffer, start, length) ^ salt, _MULTIPLY)
     longer = np.flatnonzero(length > WORD_BYTES)
-    done = WORD_BYTES
+    start, length = start.take(longer), length.take(longer)
     while len(longer):
-        masks = _MASKS[np.minimum(length[longer] - done, WORD_BYTES)]
-        value[longer] = _mix_all(value[longer] ^ (chunks[start[longer] + done] & masks), _MULTIPLY)
-        done += WORD_BYTES
-        longer = longer[length[longer] > done]
+        start += WORD_BYTES
+        length -= WORD_BYTES
+        more = _first_bytes(buffer, start, length)
+        value[longer] = _mix_all(value.take(longer) ^ more, _MULTIPLY)
+        rest = np.flatnonzero(length > WORD_BYTES)
+        longer, start, length = longer.take(rest), start.take(rest), length.take(rest)
     return _mix_all(value, _FINISH)
+
+
+def _first_bytes(buffer: bytes, start: Integers, length: Integers) -> Keys:
+    """Return the first eight bytes of slices, or what they have, as little-endian numbers."""
+    # Every eight bytes of the buffer as one number, wherever they begin.
+    windows = np.ndarray(len(buffer) - WORD_BYTES + 1, "<u8", buffer, 0, (1,))
+    return np.asarray(windows[start] & _MASKS.take(length, mode="clip"))
 
 
 def _mix_all(value: Keys, factor: int) -> Keys:

@@ -1,20 +1,20 @@
 """The layout of a batch: all fields of its messages in one buffer, cut by zero bytes.
 
-Heads are cut into the names and values of their headers here, and characters to be taken
-in runs are set apart; what each field says of its tokens stands beside it in arrays.
+Heads stand first, and are cut into the names and values of their headers here; characters
+to be taken in runs are set apart, behind all words.
 
 Secret: where in the buffer everything stands.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Integers, Keys, Octets
+from nbspam.arrays import Integers
 from nbspam.hashing import WORD_BYTES, hash_slices
 from nbspam.message import Message
-from nbspam.origins import HEADS
+from nbspam.origins import HEADS, ORIGINS
 from nbspam.runs import folded
 from nbspam.tokens import (
     BODY,
@@ -27,6 +27,30 @@ from nbspam.tokens import (
     salt_of,
 )
 
+_ORIGINS = (*ORIGINS, CHARACTERS)
+_NOT_COUNTED = len(_ORIGINS)
+_NUMBER: dict[str | None, int] = {origin: number for number, origin in enumerate(_ORIGINS)}
+_NUMBER[None] = _NOT_COUNTED
+_KINDS = tuple(HEADS)
+# What all words of an origin share, by its number; the last row is of words that do not count.
+COUNTS = np.arange(len(_ORIGINS) + 1) != _NOT_COUNTED
+SALTS = np.array([*map(salt_of, _ORIGINS), 0], np.uint64)
+GROUPS_OF = np.array([*map(group_of, _ORIGINS), 0], np.uint8)
+_HAS_CHARACTERS = np.array([*map(has_characters, _ORIGINS), False])
+_LINE_FEED, _COLON, _BLANK, _TAB = b"\n: \t"
+
+
+# What token texts begin with, by twice the number of the origin, plus one for pairs.
+_TAGS = [
+    b"" if name == BODY else name.encode() + b":"
+    for origin in _ORIGINS
+    for name in (origin, pair_origin(origin))
+]
+# The space stands between the words of a pair.
+TAGS = b"".join((b" ", *_TAGS))
+TAG_LENGTHS = np.array([*map(len, _TAGS), 0, 0])
+TAG_STARTS = 1 + np.cumsum(TAG_LENGTHS) - TAG_LENGTHS
+
 
 class Layout(NamedTuple):
     """All fields of a batch in one buffer: text, zeros, then what token texts need.
@@ -37,137 +61,130 @@ class Layout(NamedTuple):
     buffer: bytes
     end: int  # of the words' text, a zero byte before and behind it included
     runs: int  # where characters to be taken in runs begin
-    space: int  # where the buffer has one
+    tags: int  # where TAGS stand
     n_docs: int
     start: Integers  # (n_fields + 1,)
     document: Integers  # (n_fields,)
-    counts: Booleans  # (n_fields,) whether its words are evidence
-    salt: Keys  # (n_fields,)
-    group: Octets  # (n_fields,)
-    prefix: Integers  # (n_fields, 2): start and length of the origin's prefix in the buffer
-    pair_prefix: Integers
+    origin: Integers  # (n_fields,) its number, for the tables above
+
+
+class _Fields(NamedTuple):
+    """Where some fields of a batch begin, and whose they are."""
+
+    start: Integers  # (n_fields + 1,)
+    document: Integers  # (n_fields,)
+    origin: Integers  # (n_fields,) number of the origin; of a head, of its kind
+
+
+class _Texts(NamedTuple):
+    """Texts of fields that are going to be joined by zero bytes."""
+
+    texts: list[bytes]
+    documents: list[int]
+    origins: list[int]
+
+    def fields(self, place: int) -> _Fields:
+        """Return the fields that the texts become, the first at this place."""
+        start = np.full(len(self.texts) + 1, place)
+        start[1:] += np.cumsum(np.fromiter(map(len, self.texts), np.int64, len(self.texts)) + 1)
+        return _Fields(start, np.array(self.documents, np.int64), np.array(self.origins, np.int64))
 
 
 def lay_out(messages: Sequence[Message], settings: TokenSettings) -> Layout:
     """Join all fields, case folded and cut by zero bytes, into one buffer."""
-    known: dict[str, int] = {}
-    texts, fields = _texts_of(messages, settings, known)
+    heads, others = _texts_of(messages, settings)
     # Zeros behind it, so that reading ahead of the last word stays inside the buffer.
     padding = bytes(settings.max_length + WORD_BYTES)
-    joined = b"".join((b"\0", b"\0".join(texts), b"\0", padding))
-    fields = _cut_heads(joined, fields, known)
+    joined = b"\0".join((b"", *heads.texts, *others.texts, padding))
+    fields = _cut_heads(joined, heads.fields(1))
+    fields = _behind(fields, others.fields(int(fields.start[-1])))
     runs = b""
     if settings.characters:
-        runs, fields = _add_runs(joined, fields, known)
-    space = len(joined) + len(runs)
-    names, prefix, pair_prefix = _prefixes(known, space + 1)
-    of = fields.origin
+        runs, more = _runs(joined, fields)
+        fields = _behind(fields, more)
     return Layout(
-        b"".join((joined.translate(settings.table()), runs, b" ", names, padding)),
+        b"".join((joined.translate(settings.table()), runs, TAGS, padding)),
         len(joined) - len(padding),
         len(joined),
-        space,
+        len(joined) + len(runs),
         len(messages),
-        fields.start,
-        fields.document,
-        of >= 0,
-        np.array([*map(salt_of, known), 0], np.uint64)[of],
-        np.array([*map(group_of, known), 0], np.uint8)[of],
-        prefix[of],
-        pair_prefix[of],
+        *fields,
     )
 
 
-class _Fields(NamedTuple):
-    """Where the fields of a batch begin, and whose they are."""
-
-    start: Integers  # (n_fields + 1,)
-    document: Integers  # (n_fields,)
-    origin: Integers  # (n_fields,) number of the origin, -1 where words do not count
-
-
-def _texts_of(
-    messages: Sequence[Message], settings: TokenSettings, known: dict[str, int]
-) -> tuple[list[bytes], _Fields]:
-    """Return the texts of all fields, and the fields they are when joined by zero bytes."""
-    texts: list[bytes] = []
-    origins: list[int] = []
-    n_fields: list[int] = []
-    for message in messages:
-        before = len(texts)
+def _texts_of(messages: Sequence[Message], settings: TokenSettings) -> tuple[_Texts, _Texts]:
+    """Return the texts of heads, and those of all other fields."""
+    heads, others = _Texts([], [], []), _Texts([], [], [])
+    for document, message in enumerate(messages):
         for origin, text in normalized_fields(message, settings):
-            texts.append(text)
-            origins.append(known.setdefault(origin, len(known)))
-        n_fields.append(len(texts) - before)
-    start = np.ones(len(texts) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1, out=start[1:])
-    start[1:] += 1
-    document = np.repeat(np.arange(len(messages)), n_fields)
-    return texts, _Fields(start, document, np.array(origins, np.int64))
+            if origin in HEADS:
+                part, number = heads, _KINDS.index(origin)
+            else:
+                part, number = others, _NUMBER[origin]
+            part.texts.append(text)
+            part.documents.append(document)
+            part.origins.append(number)
+    return heads, others
 
 
-def _cut_heads(joined: bytes, fields: _Fields, known: dict[str, int]) -> _Fields:
-    """Return the fields with those of heads cut into names and values of headers."""
-    heads = {known[kind]: table for kind, table in HEADS.items() if kind in known}
-    if not heads:
-        return fields
-    start, document, origin = fields
-    text = np.frombuffer(joined, np.uint8)
-    line = np.flatnonzero(text == ord("\n"))
-    of = np.searchsorted(start, line, "right") - 1
-    is_head = np.isin(origin, list(heads))
-    after = text[line + 1]
-    begins = is_head[of] & (after != ord(" ")) & (after != ord("\t"))
-    line, of = line[begins], of[begins]
-    end = np.minimum(np.append(line[1:], len(text)), start[of + 1] - 1)
-    colons = np.append(np.flatnonzero(text == ord(":")), len(text))
-    colon = np.minimum(colons[np.searchsorted(colons, line)], end)
-    # Names that are spelt alike in heads of one kind are looked up once.
-    salt = origin[of].astype(np.uint64)
-    key = hash_slices(joined, line + 1, colon - line - 1, salt * np.uint64(2) + (colon < end))
-    _, chosen, which = np.unique(key, return_index=True, return_inverse=True)
-    number = np.full((len(chosen), 2), -1)
-    for row, i in enumerate(chosen.tolist()):
-        if colon[i] < end[i]:
-            origins = heads[int(origin[of[i]])][joined[line[i] + 1 : colon[i]]]
-            number[row] = [-1 if o is None else known.setdefault(o, len(known)) for o in origins]
-    starts = np.concatenate([start[:-1], line + 1, np.minimum(colon + 1, end)])
-    order = np.argsort(starts, kind="stable")
+def _behind(first: _Fields, second: _Fields) -> _Fields:
+    """Return the fields of both, the second behind the first."""
     return _Fields(
-        np.append(starts[order], start[-1]),
-        np.concatenate([document, document[of], document[of]])[order],
-        np.concatenate([np.where(is_head, -1, origin), number[which].T.ravel()])[order],
+        np.concatenate([first.start[:-1], second.start]),
+        np.concatenate([first.document, second.document]),
+        np.concatenate([first.origin, second.origin]),
     )
 
 
-def _add_runs(joined: bytes, fields: _Fields, known: dict[str, int]) -> tuple[bytes, _Fields]:
-    """Return what runs of characters are taken from, and the fields with it behind them."""
-    has = np.array([*map(has_characters, known), False])
-    chosen = np.flatnonzero(has[fields.origin])
+def _cut_heads(joined: bytes, heads: _Fields) -> _Fields:
+    """Return names and values of the headers in these heads, as fields that alternate."""
+    before = heads.start - 1  # every head: a zero byte
+    text = np.frombuffer(joined, np.uint8, before[-1] + 1)
+    begins = (text[:-1] == _LINE_FEED) & (text[1:] != _BLANK) & (text[1:] != _TAB)
+    # What stands before the first header is a line of its own, which has no name.
+    begins[before[:-1]] = True
+    line = np.flatnonzero(begins)
+    n_lines = np.diff(np.searchsorted(line, before))
+    kind = np.repeat(heads.origin, n_lines)
+    end = np.append(line, before[-1])[1:]
+    colons = np.append(np.flatnonzero(text == _COLON), len(text))
+    colon = colons.take(np.searchsorted(colons, line))
+    is_header = (colon < end) & (text.take(line) == _LINE_FEED)
+    colon = np.where(is_header, colon, end)
+    origin = _origins_of(joined, kind, line + 1, np.where(is_header, colon, 0))
+    return _Fields(
+        np.append(np.stack([line + 1, np.minimum(colon + 1, end)], axis=1), before[-1] + 1),
+        np.repeat(heads.document, 2 * n_lines),
+        origin.ravel(),
+    )
+
+
+def _origins_of(joined: bytes, kind: Integers, start: Integers, end: Integers) -> Integers:
+    """Return the origins of headers' names and values, shape (n_lines, 2).
+
+    kind, start, end: (n_lines,) the kind of head, and where the name stands; a line that is
+    no header has none, and ends at 0.
+    """
+    # Names that are spelt alike in heads of one kind are looked up once.
+    salt = (2 * kind + (end > 0)).astype(np.uint64)
+    key = hash_slices(joined, start, np.maximum(end - start, 0), salt)
+    _, chosen, which = np.unique(key, return_index=True, return_inverse=True)
+    found = []
+    for number, begin, stop in np.stack([kind, start, end])[:, chosen].T.tolist():
+        if stop:
+            origins = HEADS[_KINDS[number]][joined[begin:stop]]
+            found.append((_NUMBER[origins.name], _NUMBER[origins.value]))
+        else:
+            found.append((_NOT_COUNTED, _NOT_COUNTED))
+    return np.array(found, np.int64).reshape(-1, 2)[which]
+
+
+def _runs(joined: bytes, fields: _Fields) -> tuple[bytes, _Fields]:
+    """Return what runs of characters are taken from, and the fields it makes."""
+    chosen = np.flatnonzero(_HAS_CHARACTERS[fields.origin])
     bounds = zip(fields.start[chosen].tolist(), fields.start[chosen + 1].tolist(), strict=True)
     texts = [folded(joined[start:end]) + b"\0" for start, end in bounds]
-    start = np.full(len(texts) + 1, len(joined), np.int64)
+    start = np.full(len(texts) + 1, len(joined))
     start[1:] += np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
-    number = known.setdefault(CHARACTERS, len(known))
-    return b"".join(texts), _Fields(
-        np.concatenate([fields.start[:-1], start]),
-        np.append(fields.document, fields.document[chosen]),
-        np.append(fields.origin, np.full(len(texts), number)),
-    )
-
-
-def _prefixes(known: Iterable[str], place: int) -> tuple[bytes, Integers, Integers]:
-    """Return what token texts begin with, and where: start and length by origin.
-
-    place: where in the buffer the names will stand.  Shapes (n_origins + 1, 2); the last
-    row is for words that do not count.
-    """
-    names = bytearray()
-    tables: tuple[list[tuple[int, int]], ...] = ([], [])
-    for origin in known:
-        for name, table in zip((origin, pair_origin(origin)), tables, strict=True):
-            tag = b"" if name == BODY else name.encode() + b":"
-            table.append((place + len(names), len(tag)))
-            names += tag
-    single, pair = (np.array([*table, (place, 0)], np.int64) for table in tables)
-    return bytes(names), single, pair
+    number = np.full(len(texts), _NUMBER[CHARACTERS])
+    return b"".join(texts), _Fields(start, fields.document[chosen], number)

@@ -42,6 +42,11 @@ _OF_MESSAGE = {
     b"precedence": "list",
     **_OF_PART,
 }
+# All origins, those that no header gives first.
+ORIGINS = (
+    *("body", "hidden", "alt", "url", "html", "filename", "defect", "header"),
+    *dict.fromkeys((*_OF_MESSAGE.values(), *_OF_NESTED.values())),
+)
 _MAX_KNOWN = 4096  # names that one process remembers
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from nbspam.arrays import Integers, Keys, Octets
 from nbspam.hashing import hash_pairs, hash_slices
-from nbspam.layout import Layout, lay_out
+from nbspam.layout import COUNTS, GROUPS_OF, SALTS, TAG_LENGTHS, TAG_STARTS, Layout, lay_out
 from nbspam.message import Message
 from nbspam.runs import MAX_RUN, find_runs
 from nbspam.tokens import GROUPS, RIDER_BITS, TokenSettings
@@ -26,6 +26,8 @@ BATCH_BYTES = 1 << 19
 # A word may start a pair too, which has a rider of its own.
 _MAX_WORDS = 1 << RIDER_BITS - 1
 _PAIRS = GROUPS.index("pairs")
+_SLICES = 1 << 13
+_SLICES = 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +64,26 @@ class TokenBatch:
 
 def gather_slices(blob: Octets, starts: Integers, lengths: Integers) -> Octets:
     """Return the slices blob[start:start + length], one behind the other."""
-    ends = np.cumsum(lengths, dtype=np.int64)
-    shift = starts - (ends - lengths)
-    index = np.arange(ends[-1] if len(ends) else 0) + np.repeat(shift, lengths)
-    return np.asarray(blob[index])
+    gathered = [np.empty(0, np.uint8)]
+    # Some at a time, because their places take eight times as much memory.
+    for first in range(0, len(starts), _SLICES):
+        some = slice(first, first + _SLICES)
+        gathered.append(blob.take(_places(starts[some], lengths[some])))
+    return np.concatenate(gathered)
+
+
+def _places(starts: Integers, lengths: Integers) -> Integers:
+    """Return the places in slices, one behind the other; (sum of lengths,)."""
+    some = np.flatnonzero(lengths)
+    if not len(some):
+        return np.empty(0, np.int64)
+    start, length = starts.take(some), lengths.take(some)
+    # Each place follows the one before, but for the first of a slice.
+    last = np.cumsum(length)
+    step = np.ones(int(last[-1]), np.int64)
+    step[0] = start[0]
+    step[last[:-1]] = start[1:] - (start + length)[:-1] + 1
+    return np.cumsum(step, out=step)
 
 
 def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch:
@@ -106,7 +124,7 @@ def _find_words(layout: Layout, settings: TokenSettings) -> _Words:
     length = edges[1::2] - edges[0::2]
     n_words = np.diff(np.searchsorted(start, layout.start))
     field_of = np.repeat(np.arange(len(n_words)), n_words)
-    keep = (length <= settings.max_length) & layout.counts[field_of]
+    keep = (length <= settings.max_length) & np.repeat(COUNTS[layout.origin], n_words)
     if settings.min_length > 1:
         # Characters, not bytes: those that continue a UTF-8 sequence do not count.
         continues = np.concatenate([[0], np.cumsum((text & 0xC0) == 0x80)])
@@ -114,12 +132,14 @@ def _find_words(layout: Layout, settings: TokenSettings) -> _Words:
         keep &= characters >= settings.min_length
     # Normalisation can make text longer; what no rider can number is let go.
     kept = np.flatnonzero(keep)[:_MAX_WORDS]
-    return _Words(start[kept], length[kept], field_of[kept])
+    return _Words(start.take(kept), length.take(kept), field_of.take(kept))
 
 
 def _hash_words(layout: Layout, words: _Words) -> Keys:
     """Hash every word onto its field's salt; shape (n_words,)."""
-    return hash_slices(layout.buffer, words.start, words.length, layout.salt[words.field_of])
+    return hash_slices(
+        layout.buffer, words.start, words.length, SALTS[layout.origin].take(words.field_of)
+    )
 
 
 def _add_pairs(word: Keys, rider: Keys, field_of: Integers) -> tuple[Keys, Keys]:
@@ -131,10 +151,10 @@ def _add_pairs(word: Keys, rider: Keys, field_of: Integers) -> tuple[Keys, Keys]
 
 def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
     """Count equal keys within documents; the sort has brought them side by side."""
-    rider = (sorted_keys & RIDER_MASK).astype(np.int64)
+    rider = (sorted_keys & RIDER_MASK).view(np.int64)
     key = sorted_keys & ~RIDER_MASK
     # Riders grow with the place, so the documents of one key ascend.
-    document = layout.document[words.field_of][rider >> 1]
+    document = layout.document.take(words.field_of).take(rider >> 1)
     new_key = np.ones(len(key), bool)
     np.not_equal(key[1:], key[:-1], out=new_key[1:])
     new_entry = new_key.copy()
@@ -142,12 +162,12 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
     entry = np.flatnonzero(new_entry)
     first = np.flatnonzero(new_key)
     place = rider[first]
-    group = layout.group[words.field_of[place >> 1]]
+    group = GROUPS_OF[layout.origin[words.field_of[place >> 1]]]
     group[(place & 1).astype(bool)] = _PAIRS
     return TokenBatch(
         layout.n_docs,
         key[first],
-        np.append(np.searchsorted(entry, first), len(entry)),
+        np.append(np.flatnonzero(new_key.take(entry)), len(entry)),
         document[entry],
         np.diff(entry, append=len(key)),
         group,
@@ -158,15 +178,18 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
 
 
 def _text_pieces(rider: Integers, layout: Layout, words: _Words) -> tuple[Integers, Integers]:
-    """Return (n_keys, 4) starts and lengths of what spells each token's text."""
+    """Return (n_keys, 2) starts and lengths of what spells each token: tag and word.
+
+    If there are pairs, (n_keys, 4): also a space and the second word.
+    """
     word, is_pair = rider >> 1, (rider & 1).astype(bool)
-    of = words.field_of[word]
-    second = np.minimum(word + 1, len(words.start) - 1)
-    prefix = np.where(is_pair[:, None], layout.pair_prefix[of], layout.prefix[of])
-    space = np.full(len(word), layout.space)
-    starts = [prefix[:, 0], words.start[word], space, words.start[second]]
-    length = words.length
-    lengths = [prefix[:, 1], length[word], is_pair, np.where(is_pair, length[second], 0)]
+    tag = 2 * layout.origin.take(words.field_of.take(word)) + is_pair
+    starts = [TAG_STARTS.take(tag) + layout.tags, words.start.take(word)]
+    lengths = [TAG_LENGTHS.take(tag), words.length.take(word)]
+    if is_pair.any():
+        second = np.minimum(word + 1, len(words.start) - 1)
+        starts += [np.full(len(word), layout.tags), words.start[second]]
+        lengths += [is_pair, np.where(is_pair, words.length[second], 0)]
     return np.stack(starts, axis=1), np.stack(lengths, axis=1)
 
 

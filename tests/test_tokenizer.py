@@ -8,7 +8,7 @@ from nbspam.message import Field, Message
 from nbspam.tokenizer import RIDER_MASK, batches, tokenize
 from nbspam.tokens import Token, TokenSettings, reference_key, reference_tokens, token_of
 
-ORIGINS = st.sampled_from(["body", "subject", "from", "url", "mime"])
+ORIGINS = st.sampled_from(["body", "hidden", "alt", "url", "html"])
 HEADS = st.lists(
     st.sampled_from(
         ["Subject: free", "to:", "\n", "\n ", "\n\t", "X-Mailer", " : a:b", ":", "X-Spam: y", "é"]
