@@ -128,7 +128,8 @@ def _report(error: click.ClickException | NbspamError | OSError) -> int:
         return error.exit_code
     from nbspam.printing import printable
 
-    # An OSError that the library did not foresee: standard output on a full disk.
-    text = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+    text = str(error)
+    if isinstance(error, OSError):  # none that the library foresees: standard output's
+        text = f"standard output: {error.strerror or error}; free some space or send it elsewhere"
     click.echo(f"nbspam: {printable(text)}", err=True)
     return 2 if isinstance(error, UsageError) else 1

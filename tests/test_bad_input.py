@@ -150,7 +150,10 @@ def test_a_full_disk_under_standard_output(trained, folder):
         err = process.communicate()[1].decode()
 
     assert process.returncode == 1
-    assert err == "nbspam: No space left on device\n"
+    assert err == (
+        "nbspam: standard output: No space left on device;"
+        " free some space or send it elsewhere\n"
+    )
 
 
 def test_a_closed_pipe_ends_quietly(trained, folder):
