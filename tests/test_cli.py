@@ -238,6 +238,7 @@ def test_info_shows_what_is_in_a_model(nbspam, trained):
 
     assert status == 0
     assert "4 messages (2 ham, 2 spam)" in out
+    assert {"min_df\t1", "max_features\tno", "combine\tyes"} <= set(out.splitlines())
     assert json.loads(nbspam("info", "--json")[1])["read"] == {"ham": 2, "spam": 2}
 
 

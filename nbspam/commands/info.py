@@ -45,16 +45,24 @@ def command(model_path: str, as_json: bool) -> None:
     counts = ", ".join(f"{n:,} {name}" for name, n in n_docs.items())
     settings |= settings.pop("parameters", {})
     settings |= settings.pop("tokens")
-    shown = ", ".join(f"{key} {value}" for key, value in settings.items())
     echo_rows(
         [
             ("model", f"{model_path} ({facts['bytes']:,} bytes, verified)"),
             ("trained", f"{table.n_docs:,} messages ({counts})"),
             ("tokens", f"{facts['tokens']:,}"),
-            ("settings", shown),
             ("decision", _decision(classifier)),
+            *((name, _shown(value)) for name, value in settings.items()),
         ]
     )
+
+
+def _shown(value: Any) -> str:
+    """Return a setting as people read it."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value)) or "no"
+    if value is None or isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
 
 
 def _decision(classifier: Any) -> str:
