@@ -32,6 +32,7 @@ _TAGS = re.compile(
     re.IGNORECASE,
 )
 _FOLDS = b" \t"
+_BLANK_LINE = re.compile(rb"\n\n")  # quicker than `find` is with two bytes
 _ENVELOPE = re.compile(rb"\A(?:>?From .*\n)*+\n*+")
 _QUOTED_FROM = re.compile(rb"\n>+From ")
 _ANY_QUOTED_FROM = re.compile(rb"F(?<=>F)rom ")  # begins with the rarest byte: found quickly
@@ -81,18 +82,18 @@ def _essence(data: bytes) -> tuple[list[bytes], bytes]:
     """Return what of a message counts: its author's headers, and the body."""
     # A pattern that always matches, if only nothing.
     start = _ENVELOPE.match(data).end()  # type: ignore[union-attr]
-    end = data.find(b"\n\n", start)
+    blank = _BLANK_LINE.search(data, start)
     # Without a body or without headers it is no mail as we know it: all of it counts.
-    if end < 0:
+    if blank is None:
         return [], _unquoted(data[start:])
-    head = b"\n" + data[start : end + 2]
+    head = b"\n" + data[start : blank.end()]
     values = [_message_id(head)]
     if not values[0]:
         values = [_found(pattern, head) for pattern in (_DATE, _FROM, _SUBJECT)]
         if not any(values):
             return [], _unquoted(data[start:])
         values[-1] = _TAGS.sub(b"", values[-1])
-    return values, _unquoted(data[end:])
+    return values, _unquoted(data[blank.end() :])
 
 
 def _message_id(head: bytes) -> bytes:

@@ -15,7 +15,7 @@ _LINE_FEED = re.compile(rb"\n(?![ \t])")
 # The first letter as it may be spelt: most lines are passed over by that alone.
 _TELLING = re.compile(
     rb"\n([CcSs](?i:ontent-(?:type|transfer-encoding|disposition)|ubject))[ \t]*+:"
-    rb"([^\n]*+(?:\n[ \t][^\n]*+)*+)"
+    rb"(.*+(?:\n[ \t].*+)*+)"
 )
 _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
 _LINES = re.compile(rb"(?:(?:[!-9;-~]{1,200}+[ \t]*+:|[ \t]).*+\n?+)*+")
