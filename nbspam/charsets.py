@@ -55,7 +55,7 @@ def to_utf8(data: bytes, declared: str | None) -> tuple[bytes, str | None]:
     name = (declared or "")[:_MAX_NAME].strip(" \"'").lower()
     may_be_utf8 = name in ("", "utf-8", "utf8")
     # Most text: ASCII it is, whatever it is said to be.
-    if data.isascii() and not (may_be_utf8 and b"\x1b" in data or name.startswith(_NOT_ASCII)):
+    if data.isascii() and not ((may_be_utf8 and b"\x1b" in data) or name.startswith(_NOT_ASCII)):
         return data, None if may_be_utf8 or _is_known(name) else "charset-unknown"
     if data.startswith(_MARKED) and (not name or name.startswith("utf")):
         codec = next(codec for mark, codec in _MARKS.items() if data.startswith(mark))

@@ -79,7 +79,7 @@ def unlearn(path: str, items: Iterable[Item], *, day: int, jobs: int = 1) -> Out
 
 def relabel(path: str, items: Iterable[Item], to: str, *, day: int, jobs: int = 1) -> Outcome:
     """Move messages to a class; what was never learned is learned as that."""
-    return Living(path).learn((replace(item, label=to) for item in items), day=day, jobs=jobs)
+    return Living(path).learn((item._replace(label=to) for item in items), day=day, jobs=jobs)
 
 
 class Living:
@@ -129,7 +129,7 @@ class Living:
 
     def unlearn(self, items: Iterable[Item], *, day: int, jobs: int = 1) -> Outcome:
         """Take messages out of the model; see `unlearn`."""
-        items = (replace(item, label="") for item in items)
+        items = (item._replace(label="") for item in items)
         return self._change(items, day, jobs, Copies(), to_none=True)
 
     # ---- what to change ----

@@ -85,7 +85,7 @@ def normalize(text: bytes) -> tuple[bytes, tuple[str, ...]]:
     bounds = _odd_lines(text)
     # All odd lines at once, so that each pattern runs once.
     odd, facts = _normal_form(b"\n".join([text[start:end] for start, end in bounds]))
-    pieces = []
+    pieces: list[bytes] = []
     done = 0
     for (start, end), line in zip(bounds, odd.split(b"\n"), strict=True):
         pieces += (text[done:start], line)

@@ -202,7 +202,7 @@ def _soft_table(data: _Data, fit: Fit, weight: float) -> CountTable:
 def without_labels(items: Iterable[Item]) -> Iterator[Item]:
     """Yield the items under one label, whatever folders they lie in."""
     for item in items:
-        yield replace(item, label="")
+        yield item._replace(label="")
 
 
 def _together(one: Corpus, other: Corpus, settings: Settings) -> _Data:

@@ -35,7 +35,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from nbspam.errors import InputError, UsageError
 from nbspam.files import COMPRESSED, Blaming, open_file, read_plain, status_of
@@ -67,8 +67,7 @@ _ENDINGS = {
 _HEAD = 1 << 16  # bytes looked at to tell what a file is
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """One message or text; where it is a file of its own, reading waits until asked.
 
     name: the path; "path#3" for the third message of an mbox or row of a table;
