@@ -4,6 +4,7 @@ Secret: which declared names are believed, and what is guessed where none is.
 """
 
 import re
+from functools import lru_cache
 
 # Only these families are decoded.  Python knows more names, some of them dangerous here:
 # idna and punycode take quadratic time, unicode_escape is no charset, utf-7 hides text.
@@ -44,21 +45,24 @@ _MAX_NAME = 40  # characters of a charset's
 _MOSTLY = 0.7  # of the characters beyond ASCII being common Han says: this is Chinese
 _SAMPLE = 4096
 _BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
-_ASCII_LETTERS = re.compile(rb"[A-Za-z]")
+_ASCII_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_UPPER, _LOWER = bytes(range(0xC0, 0xE0)), bytes(range(0xE0, 0x100))  # in cp1251
 _RUSSIAN_RUN = 3  # letters of a word, on the average
 
 
 def to_utf8(data: bytes, declared: str | None) -> tuple[bytes, str | None]:
     """Return the text as UTF-8, and a defect if the declared charset did not serve."""
     name = (declared or "")[:_MAX_NAME].strip(" \"'").lower()
+    may_be_utf8 = name in ("", "utf-8", "utf8")
+    # Most text: ASCII it is, whatever it is said to be.
+    if data.isascii() and not ((may_be_utf8 and b"\x1b" in data) or name.startswith(_NOT_ASCII)):
+        return data, None if may_be_utf8 or _is_known(name) else "charset-unknown"
     if data.startswith(_MARKED) and (not name or name.startswith("utf")):
         codec = next(codec for mark, codec in _MARKS.items() if data.startswith(mark))
         return _utf8(data.decode(codec, "replace")), None
-    if not name or name in ("utf-8", "utf8"):
+    if may_be_utf8:
         return _believe_utf8(data.removeprefix(b"\xef\xbb\xbf"), bool(name))
-    if data.isascii() and not name.startswith(_NOT_ASCII):
-        return data, None if _KNOWN.fullmatch(name) else "charset-unknown"
-    if not _KNOWN.fullmatch(name):
+    if not _is_known(name):
         return _guess(data), "charset-unknown"
     if name.endswith("ascii"):  # and bytes beyond it
         return _guess(data), "charset-wrong"
@@ -68,6 +72,12 @@ def to_utf8(data: bytes, declared: str | None) -> tuple[bytes, str | None]:
         return _guess(data), "charset-unknown"
     except UnicodeError:
         return _decode_most(data, _SUPERSET.get(name, name)), "charset-wrong"
+
+
+@lru_cache(maxsize=256)
+def _is_known(name: str) -> bool:
+    """Tell whether a name is one of a charset that is decoded."""
+    return _KNOWN.fullmatch(name) is not None
 
 
 def _believe_utf8(data: bytes, declared: bool) -> tuple[bytes, str | None]:
@@ -100,14 +110,16 @@ def _likely_charset(sample: bytes) -> str:
         return "gb18030"
     beyond = b"".join(runs)
     # Whole words beyond ASCII, not letters here and there.
-    if len(beyond) >= _RUSSIAN_RUN * len(runs) and len(beyond) > len(
-        _ASCII_LETTERS.findall(sample)
-    ):
-        lower = sum(byte >= 0xE0 for byte in beyond)
-        upper = sum(0xC0 <= byte < 0xE0 for byte in beyond)
+    is_russian = len(beyond) >= _RUSSIAN_RUN * len(runs)
+    if is_russian and len(beyond) > _count(_ASCII_LETTERS, sample):
         # Small letters stand where the other has capitals.
-        return "cp1251" if lower >= upper else "koi8-r"
+        return "cp1251" if _count(_LOWER, beyond) >= _count(_UPPER, beyond) else "koi8-r"
     return "cp1252"
+
+
+def _count(kinds: bytes, data: bytes) -> int:
+    """Return how many of the bytes are of these kinds."""
+    return len(data) - len(data.translate(None, kinds))
 
 
 def _is_chinese(sample: bytes) -> bool:

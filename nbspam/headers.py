@@ -5,17 +5,21 @@ Secret: how a value may be spelt.
 
 import re
 from binascii import Error, a2b_base64, a2b_qp
+from collections.abc import Mapping
+from functools import lru_cache
 from itertools import groupby
 
 from nbspam.charsets import is_utf8, to_utf8
 
 _LINE_FEED = re.compile(rb"\n(?![ \t])")
-_CONTENT = re.compile(
-    rb"\n[Cc][Oo][Nn][Tt][Ee][Nn][Tt]-((?i:type|transfer-encoding|disposition))[ \t]*+:"
-    rb"([^\n]*+(?:\n[ \t][^\n]*+)*+)"
+# The first letter as it may be spelt: most lines are passed over by that alone.
+_TELLING = re.compile(
+    rb"\n([CcSs](?i:ontent-(?:type|transfer-encoding|disposition)|ubject))[ \t]*+:"
+    rb"(.*+(?:\n[ \t].*+)*+)"
 )
 _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
-_NO_HEADER = re.compile(rb"\n(?![ \t]|[!-9;-~]{1,200}+[ \t]*+:|\Z)")
+_LINES = re.compile(rb"(?:(?:[!-9;-~]{1,200}+[ \t]*+:|[ \t]).*+\n?+)*+")
+_ENCODED = re.compile(rb"=\?")  # quicker than `in` is with two bytes
 # The text may hold question marks, though RFC 2047 forbids them.
 _WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?(.*?)\?=")
 _WORDS = re.compile(rb"(?:=\?[^?\s]{1,60}\?[bBqQ]\?.*?\?=)++")
@@ -31,18 +35,18 @@ _NOT_BASE64 = bytes(
 _MAX_PADS = 100  # in the midst of base64, each followed by more
 
 
-def looks_like_header(data: bytes) -> bool:
-    """Tell whether a block begins with a header line."""
-    return _FIRST_LINE.match(data) is not None
+def looks_like_header(data: bytes, start: int = 0) -> bool:
+    """Tell whether a header line stands at `start`."""
+    return _FIRST_LINE.match(data, start) is not None
 
 
-def end_of_headers(block: bytes) -> int:
-    """Return where the headers of a block end; each of them begins with a line feed.
+def end_of_headers(data: bytes, start: int, most: int) -> int:
+    """Return where the lines of headers that begin at `start` end, in `most` bytes.
 
     A line that is no header ends them, as it does for those who deliver mail.
     """
-    end = _NO_HEADER.search(block)
-    return len(block) if end is None else end.start()
+    # A pattern that always matches, if only nothing.
+    return _LINES.match(data, start, start + most).end()  # type: ignore[union-attr]
 
 
 def header_lines(block: bytes) -> list[tuple[bytes, bytes]]:
@@ -51,14 +55,14 @@ def header_lines(block: bytes) -> list[tuple[bytes, bytes]]:
     return [(name, value) for name, colon, value in lines if colon]
 
 
-def content_headers(block: bytes) -> dict[bytes, bytes]:
-    """Return the unfolded values of a block's headers on content: type, disposition, ...
+def telling_headers(block: bytes) -> dict[bytes, bytes]:
+    """Return the values of a block's headers on content, and of its subject.
 
-    By what stands behind `content-` in their names, in lower case; the first of each.
+    Values as they stand, names in lower case; the first of each.
     """
     found: dict[bytes, bytes] = {}
-    for name, value in _CONTENT.findall(block):
-        found.setdefault(name.lower(), unfold(value))
+    for name, value in _TELLING.findall(block):
+        found.setdefault(name.lower(), value)
     return found
 
 
@@ -81,7 +85,7 @@ def unfold(value: bytes) -> bytes:
 
 def is_plain(value: bytes) -> bool:
     """Tell whether a value, or a block of them, is what it says, with nothing to decode."""
-    return value.isascii() and b"=?" not in value and b"\x1b" not in value
+    return value.isascii() and b"\x1b" not in value and _ENCODED.search(value) is None
 
 
 def decode_value(value: bytes, charset: str = "") -> bytes:
@@ -127,12 +131,25 @@ def _decode_run(text: bytes) -> bytes:
         return a2b_base64(clean + b"=" * (-len(clean) % 4))
 
 
+@lru_cache(maxsize=128)  # most mail says one of a few things
+def content_value(value: bytes) -> tuple[bytes, Mapping[str, bytes]]:
+    """Return the word, in lower case, that a value begins with, and its parameters.
+
+    Of a header on content, as it stands: the word is a media type, an encoding, ...
+    """
+    value = unfold(value)
+    words = value.partition(b";")[0].split(None, 1)
+    return words[0].lower() if words else b"", parameters(value)
+
+
 def parameters(value: bytes) -> dict[str, bytes]:
     """Return the parameters of an unfolded Content-Type or -Disposition, by lower-case name.
 
     What RFC 2231 encodes comes as UTF-8, other values as they stand.
     """
     found: dict[str, bytes] = {}
+    if b"=" not in value:
+        return found
     pieces: dict[str, list[tuple[str, bytes]]] = {}
     for raw, quoted, bare in _PARAMETER.findall(value):
         name, star, index = raw.decode("latin-1").lower().partition("*")
@@ -141,7 +158,8 @@ def parameters(value: bytes) -> dict[str, bytes]:
             pieces.setdefault(name, []).append((index, text))
         else:
             found.setdefault(name, text)
-    found.update((name, _join_pieces(several)) for name, several in pieces.items())
+    for name, several in pieces.items():
+        found[name] = _join_pieces(several)
     return found
 
 

@@ -8,13 +8,13 @@ Secret: the shape of mail: headers, MIME parts, encodings, and how far to follow
 
 import re
 from binascii import a2b_qp
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from nbspam.charsets import to_utf8
 from nbspam.headers import (
-    content_headers,
+    content_value,
     decode_base64,
     decode_head,
     decode_value,
@@ -22,7 +22,7 @@ from nbspam.headers import (
     header_lines,
     is_plain,
     looks_like_header,
-    parameters,
+    telling_headers,
 )
 from nbspam.markup import read_html
 from nbspam.origins import HEAD, HEADS, NESTED_HEAD, PART_HEAD
@@ -38,14 +38,14 @@ MAX_URLS = 1000
 # Two patterns that each begin with a literal: five times as fast as one that does not.
 _LINK = re.compile(rb"://[^\s<>\"'()\[\]{}]{1,2000}")
 _BARE_LINK = re.compile(rb"www\.[^\s<>\"'()\[\]{}]{1,2000}")
-# Full lines only, 45 bytes in 60 characters: anything less could be words to read.
+# Full lines only, 45 bytes in 60 characters: anything less could be words to read.  Such a
+# line is looked for first: few bytes of text are an M, and single bytes are found quickly.
+_FULL_LINE = re.compile(rb"M(?<=\nM)[ -`]{60,61}\n")
 _UUENCODED = re.compile(
     rb"^begin [0-7]{3,4} (.{1,200})\n(?:M[ -`]{60,61}\n)++(?:[ -`]{1,61}\n){0,2}+(?:end\n)?",
     re.MULTILINE,
 )
 _ENVELOPE = re.compile(rb"\A(?:>?From .*\n)*+\n*+")
-# What a subject says, the body might say: its words count as both.  E-038.
-_SUBJECT = re.compile(rb"\n(?i:subject)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)")
 _HTML = re.compile(rb"\s*+<(?:html|!doctype html)", re.IGNORECASE)
 _META_CHARSET = re.compile(rb"<meta[^<>]{1,200}?charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
 _META_REACH = 1024  # bytes in which HTML must say its charset
@@ -131,14 +131,14 @@ class _Reader:
             self.defects.add("truncated")
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        if data.startswith((b"From ", b">From ", b"\n")):
-            # A pattern that always matches, if only nothing.
-            data = data[_ENVELOPE.match(data).end() :]  # type: ignore[union-attr]
-        if data and not looks_like_header(data):
+        # A pattern that always matches, if only nothing.
+        start = _ENVELOPE.match(data).end()  # type: ignore[union-attr]
+        if start < len(data) and not looks_like_header(data, start):
+            data = data[start:]
             self.defects.add("no-headers")
             self.add_text(data, "", is_html=_HTML.match(data) is not None)
             return
-        self.read_part(_Part(data, 0), HEAD)
+        self.read_part(_Part(data, 0), HEAD, start)
         count = 0
         while self.stack and count < MAX_PARTS:
             part = self.stack.pop()
@@ -147,34 +147,48 @@ class _Reader:
         if self.stack:
             self.defects.add("too-many-parts")
 
-    def read_part(self, part: _Part, kind: str) -> None:
+    def read_part(self, part: _Part, kind: str, start: int = 0) -> None:
         """Read headers and body of a message or of one of its parts."""
-        head, body = _split(part.data)
-        if len(head) > MAX_HEADERS:
-            head = head[:MAX_HEADERS]
-            self.defects.add("headers-truncated")
-        block = b"\n" + head
-        if (end := end_of_headers(block)) < len(block):
-            self.defects.add("no-blank-line")
-            body = part.data[end:]
-            block = block[:end]
-        content = content_headers(block)
-        text = block
+        block, body = self.split(part.data, start)
+        telling = telling_headers(block)
+        subject = telling.pop(b"subject", None)
         if not is_plain(block):
-            text = decode_head(block, _charset(parameters(content.get(b"type", b""))))
-        self.fields.append(Field(kind, text))
-        if kind == HEAD and (subject := _SUBJECT.search(text)):
-            self.fields.append(Field("body", subject[1]))
-        self.read_body(body, content, part)
+            _, settings = content_value(telling.get(b"content-type", b""))
+            block = decode_head(block, _charset(settings))
+            subject = telling_headers(block).get(b"subject")
+        self.fields.append(Field(kind, block))
+        if kind == HEAD and subject is not None:
+            # What a subject says, the body might say: its words count as both.  E-038.
+            self.fields.append(Field("body", subject))
+        self.read_body(body, telling, part)
+
+    def split(self, data: bytes, start: int) -> tuple[bytes, bytes]:
+        """Return the headers, each begun by a line feed, and the body.
+
+        A part may begin with the blank line; of some the blank line is missing.
+        """
+        if data.startswith(b"\n", start):
+            return b"\n", data[start + 1 :]
+        end = end_of_headers(data, start, MAX_HEADERS)
+        # Where all is well it is right there.
+        stop = data.find(b"\n\n", max(end - 1, start))
+        stop = stop if stop >= 0 else len(data)
+        body = stop + 2
+        if stop > start + MAX_HEADERS:
+            self.defects.add("headers-truncated")
+            stop = start + MAX_HEADERS
+        if end < stop:
+            self.defects.add("no-blank-line")
+            stop, body = end - 1, end
+        return b"\n" + data[start:stop] if stop >= start else b"", data[body:]
 
     def read_body(self, body: bytes, content: dict[bytes, bytes], part: _Part) -> None:
         """Read a body of any type: text, parts, a message, or none of these."""
-        value = content.get(b"type") or part.default_type
-        kind = _first_word(value)
-        encoding = _first_word(content.get(b"transfer-encoding", b""))
-        settings = parameters(value)
-        disposition = content.get(b"disposition", b"")
-        filename = parameters(disposition).get("filename") or settings.get("name")
+        value = content.get(b"content-type", b"").strip() or part.default_type
+        kind, settings = content_value(value)
+        encoding, _ = content_value(content.get(b"content-transfer-encoding", b""))
+        disposition, more = content_value(content.get(b"content-disposition", b""))
+        filename = more.get("filename") or settings.get("name")
         if filename:
             self.fields.append(Field("filename", decode_value(filename)))
         if kind.startswith(b"multipart/"):
@@ -182,7 +196,7 @@ class _Reader:
         elif kind == b"message/rfc822":
             self.push([_Part(_decode(body, encoding), part.depth + 1, is_nested=True)])
         elif kind.startswith((b"text/", b"message/")) or b"/" not in kind:
-            if kind not in _READ_IF_ATTACHED and disposition[:10].lower() == b"attachment":
+            if kind not in _READ_IF_ATTACHED and disposition.startswith(b"attachment"):
                 return
             data = self.decode_text(body, encoding)
             is_html = kind == b"text/html" or not (content or _HTML.match(data) is None)
@@ -236,7 +250,7 @@ class _Reader:
                 if found.strip():
                     self.fields.append(Field(origin, found))
             text = html.visible
-        elif b"\nbegin " in text or text.startswith(b"begin "):
+        elif _FULL_LINE.search(text):
             text = _UUENCODED.sub(self.take_uuencoded, text)
         self.urls.extend(_LINK.findall(text) or _BARE_LINK.findall(text))
         self.fields.append(Field("body", text))
@@ -247,23 +261,9 @@ class _Reader:
         return b"\n"
 
 
-def _first_word(value: bytes) -> bytes:
-    """Return the media type or the encoding that a value begins with, in lower case."""
-    words = value.partition(b";")[0].split(None, 1)
-    return words[0].lower() if words else b""
-
-
-def _charset(settings: dict[str, bytes]) -> str:
+def _charset(settings: Mapping[str, bytes]) -> str:
     """Return the charset that a content type's parameters declare, or an empty string."""
     return settings.get("charset", b"").decode("latin-1")
-
-
-def _split(data: bytes) -> tuple[bytes, bytes]:
-    """Return headers and body; a part may begin with the blank line."""
-    if data.startswith(b"\n"):
-        return b"", data[1:]
-    head, _, body = data.partition(b"\n\n")
-    return head, body
 
 
 def _parts(body: bytes, boundary: bytes) -> tuple[list[bytes], bool]:

@@ -11,7 +11,10 @@ Secret: what two spellings must share to be the same token.
 import re
 import unicodedata
 from functools import cache
+from operator import add
 from typing import Any
+
+import numpy as np
 
 # Cyrillic and Greek letters, case folded, that readers take for Latin ones.
 _LOOK_ALIKES = str.maketrans(
@@ -41,6 +44,7 @@ WESTERN = "".join(
     for code in range(first, last + 1)
 )
 _BEYOND_WESTERN = re.compile(f"[^\x00-\x7f{WESTERN}]")
+_BEYOND_ASCII = re.compile(rb"([\xc2-\xf4][\x80-\xbf]+)")  # one character in UTF-8
 _INVISIBLE = re.compile(f"{INVISIBLE}++")
 _SPLIT = re.compile(f"[A-Za-z]{INVISIBLE}++[A-Za-z]")
 _SPACELESS = re.compile(f"{SPACELESS}++")
@@ -76,30 +80,49 @@ def normalize(text: bytes) -> tuple[bytes, tuple[str, ...]]:
 
     Lines of ASCII come back as they are: their case is the tokenizer's to fold.
     """
-    lines = text.split(b"\n")
-    places = [i for i, line in enumerate(lines) if not line.isascii()]
-    if not places:
+    if text.isascii():
         return text, ()
+    bounds = _odd_lines(text)
     # All odd lines at once, so that each pattern runs once.
-    odd, facts = _normal_form(b"\n".join(lines[i] for i in places).decode("utf-8", "replace"))
-    for i, line in zip(places, odd.encode("utf-8", "replace").split(b"\n"), strict=True):
-        lines[i] = line
-    return b"\n".join(lines), facts
+    odd, facts = _normal_form(b"\n".join([text[start:end] for start, end in bounds]))
+    pieces: list[bytes] = []
+    done = 0
+    for (start, end), line in zip(bounds, odd.split(b"\n"), strict=True):
+        pieces += (text[done:start], line)
+        done = end
+    pieces.append(text[done:])
+    return b"".join(pieces), facts
+
+
+def _odd_lines(text: bytes) -> list[tuple[int, int]]:
+    """Return where the lines with bytes beyond ASCII begin and end."""
+    bounds = []
+    end = -1
+    for place in np.flatnonzero(np.frombuffer(text, np.int8) < 0).tolist():
+        if place > end:
+            start = text.rfind(b"\n", 0, place) + 1
+            end = text.find(b"\n", place)
+            end = end if end >= 0 else len(text)
+            bounds.append((start, end))
+    return bounds
 
 
 @cache
-def _western() -> dict[int, str]:
+def _western() -> dict[bytes, bytes]:
     """Return the normal forms of Western letters and signs, one by one."""
-    capitals = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-    return {ord(c): _slow_form(c)[0] for c in capitals + WESTERN}
+    return {c.encode(): _slow_form(c)[0].encode() for c in WESTERN}
 
 
-def _normal_form(original: str) -> tuple[str, tuple[str, ...]]:
+def _normal_form(lines: bytes) -> tuple[bytes, tuple[str, ...]]:
     """Return lines in normal form, as many as there were, and facts."""
+    original = lines.decode("utf-8", "replace")
     if _BEYOND_WESTERN.search(original):
-        return _slow_form(original)
+        form, facts = _slow_form(original)
+        return form.encode("utf-8", "replace"), facts
     # The same, character by character: none of these has to do with its neighbours.
-    return original.translate(_western()), ()
+    pieces = _BEYOND_ASCII.split(lines.lower())
+    pieces[1::2] = map(_western().__getitem__, pieces[1::2])
+    return b"".join(pieces), ()
 
 
 def _slow_form(original: str) -> tuple[str, tuple[str, ...]]:
@@ -150,4 +173,4 @@ def _to_pairs(match: re.Match[str]) -> str:
     run = match.group()
     if len(run) == 1:
         return f" {run} "
-    return " " + " ".join(run[i : i + 2] for i in range(len(run) - 1)) + " "
+    return f" {' '.join(map(add, run, run[1:]))} "

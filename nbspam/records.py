@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from nbspam.cells import Cells, read_cells
 from nbspam.errors import InputError, UsageError
-from nbspam.files import blaming, open_file, status_of
+from nbspam.files import Blaming, open_file, status_of
 from nbspam.sources import kind_by_name
 
 FORMATS = ("csv", "tsv", "jsonl")
@@ -50,14 +50,14 @@ def _file_records(path: str, form: str | None, names: Sequence[str]) -> Iterator
     if stat.S_ISDIR(status_of(path).st_mode):
         raise InputError(f"{path}: a folder; give a table: CSV, TSV or JSON lines")
     kind = form or kind_by_name(path)
-    with blaming(path), open_file(path) as stream:
+    with Blaming(path), open_file(path) as stream:
         yield from _records(path, stream, kind if kind in FORMATS else None, names)
 
 
 def _records(
     name: str, stream: BinaryIO, kind: str | None, names: Sequence[str]
 ) -> Iterator[Record]:
-    with blaming(name):
+    with Blaming(name):
         number = 0
         for number, cells in enumerate(read_cells(stream, kind, names), 1):
             yield Record(f"{name}#{number}", cells)

@@ -38,7 +38,7 @@ from itertools import chain, islice
 from typing import BinaryIO, NamedTuple
 
 from nbspam.errors import InputError, UsageError
-from nbspam.files import COMPRESSED, blaming, open_file, read_plain, status_of
+from nbspam.files import COMPRESSED, Blaming, open_file, read_plain, status_of
 from nbspam.mailboxes import (
     MAX_MESSAGE,
     begins_with_from_line,
@@ -83,7 +83,7 @@ class Item(NamedTuple):
         """Return the bytes, from the file if need be, cut at MAX_MESSAGE."""
         if self.data is not None:
             return self.data
-        with blaming(self.name):
+        with Blaming(self.name):
             if self.name.lower().endswith(COMPRESSED):
                 with open_file(self.name) as stream:
                     return _read_message(stream)
@@ -168,7 +168,7 @@ def _items_of(
 
 
 def _stdin_items(stream: BinaryIO, label: str | None, options: SourceOptions) -> Iterator[Item]:
-    with blaming("-"):
+    with Blaming("-"):
         if options.format is not None and options.format != "eml":
             yield from _stored_items("-", options.format, stream, label, options)
             return
@@ -185,7 +185,7 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
     if kind == "eml":
         yield Item(path, label)
         return
-    with blaming(path), open_file(path) as stream:
+    with Blaming(path), open_file(path) as stream:
         if kind is not None:
             yield from _stored_items(path, kind, stream, label, options)
             return
@@ -260,7 +260,7 @@ def _mbox_items(
 def _folder_items(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:
     if options.format in ("trec", *TABLE_FORMATS):
         raise InputError(f"{path}: a folder, and {options.format} is a file; give the file")
-    with blaming(path):
+    with Blaming(path):
         for name, found, kind in walk(path, label, options.format):
             if kind == "eml":
                 yield Item(name, found)

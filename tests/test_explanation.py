@@ -33,7 +33,7 @@ def classifier(name):
     how = SETTINGS[name]
     items = list(read_items([str(ROOT / "corpora" / "mail")]))
     if name == "blended":
-        items = [replace(item, label=f"{item.label}{n % 2}") for n, item in enumerate(items)]
+        items = [item._replace(label=f"{item.label}{n % 2}") for n, item in enumerate(items)]
     return train(count_items(items, how), how)
 
 

@@ -43,14 +43,20 @@ def encoded(charset: str, encoding: str, text: bytes) -> bytes:
     ],
 )
 def test_lines_are_unfolded_and_parted(block, lines):
-    block = b"\n" + block
-    assert [(name.rstrip(), unfold(value)) for name, value in header_lines(block)] == lines
-    assert end_of_headers(block) == len(block)
+    found = header_lines(b"\n" + block)
+    assert [(name.rstrip(), unfold(value)) for name, value in found] == lines
+    assert end_of_headers(block, 0, 99) == len(block)
+    assert end_of_headers(b"From x\n" + block, 7, 99) == 7 + len(block)
 
 
 @pytest.mark.parametrize("junk", [b"buy now\n: pills\nTo: a", b": pills", b"a b: c\n d"])
 def test_a_line_that_is_no_header_ends_them(junk):
-    assert end_of_headers(b"\nSubject: hi\n" + junk) == len(b"\nSubject: hi")
+    assert end_of_headers(b"Subject: hi\n" + junk, 0, 99) == len(b"Subject: hi\n")
+
+
+def test_headers_end_where_no_more_is_looked_at():
+    assert end_of_headers(b"Subject: hi\nTo: a", 0, 9) == 9
+    assert end_of_headers(b"Subject: hi\nTo: a", 0, 13) == len(b"Subject: hi\n")
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def path(tmp_path):
 
 
 START = [item(n, "ham" if n % 2 else "spam") for n in range(100, 108)]
-THREE = [replace(i, label=("ham", "spam", "work")[n % 3]) for n, i in enumerate(START)]
+THREE = [i._replace(label=("ham", "spam", "work")[n % 3]) for n, i in enumerate(START)]
 LABELS = st.sampled_from(["ham", "spam", "work", None])
 HISTORIES = st.lists(st.lists(st.tuples(st.integers(0, 7), LABELS), max_size=4), max_size=4)
 
@@ -143,7 +143,7 @@ def test_relabelling_is_having_learned_right_at_first(path):
     after = bytes_now(path)
 
     assert (outcome.moved, outcome.learned) == (3, 2)
-    assert after == train_on([*START, *(replace(i, label="ham") for i in wrong)], path)
+    assert after == train_on([*START, *(i._replace(label="ham") for i in wrong)], path)
 
 
 def test_what_was_never_learned_cannot_be_unlearned(path):
@@ -298,7 +298,7 @@ def test_the_policy_near_learns_near_misses_too_and_new_classes_always(path):
 
 def test_rows_of_a_table_all_count_and_are_known_when_they_come_again(path):
     rows = [Item(f"t#{n}", "ham", b"ok", True) for n in range(3)]
-    start = [replace(i, is_text=True) for i in START]
+    start = [i._replace(is_text=True) for i in START]
     whole = train_on([*start, *rows], path, "text")
     train_on(start, path, "text")
 

@@ -463,3 +463,34 @@ def test_hostile_mail_is_seen_through(name):
 def test_a_subject_split_inside_characters_is_whole():
     message = parse_message((EVIDENCE / "word-split-in-character.eml").read_bytes())
     assert found(message, "subject") == "免费发票优惠"
+
+
+def split_line_by_line(data: bytes, most: int) -> tuple[bytes, bytes, set[bytes]]:
+    """Return headers, body and defects: what `_Reader.split` finds, by another way."""
+    if data.startswith(b"\n"):
+        return b"\n", data[1:], set()
+    head, _, body = data.partition(b"\n\n")
+    defects = {"headers-truncated"} if len(head) > most else set()
+    kept: list[bytes] = []
+    for line in head[:most].splitlines(keepends=True):
+        name = line.partition(b":")[0].rstrip(b" \t")
+        is_header = b":" in line and name != b"" and not set(name) & set(b" \t\xff")
+        if not is_header and line[:1] not in (b" ", b"\t"):
+            whole = b"".join(kept)
+            return (b"\n" + whole)[:-1], data[len(whole) :], {*defects, "no-blank-line"}
+        kept.append(line)
+    return b"\n" + b"".join(kept), body, defects
+
+
+@examples(300)
+@given(
+    st.lists(st.sampled_from([b"\n", b"\n\n", b"A: b", b"c", b":", b" ", b"\t", b"\xff"])),
+    st.integers(1, 30),
+)
+def test_headers_end_where_line_by_line_they_would(pieces, most):
+    data = b"".join(pieces)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MAX_HEADERS", most)
+        reader = module._Reader()
+        block, rest = reader.split(b"From x\n" + data, 7)
+        assert (block, rest, reader.defects) == split_line_by_line(data, most)

@@ -56,7 +56,7 @@ def test_all_that_a_classifier_says_follows_the_prior(items, model):
 
 def test_a_blend_follows_the_prior_by_bayes_rule_too(items):
     settings, new = MANY["mail"], np.array([0.7, 0.1, 0.15, 0.05])
-    four = [replace(item, label=f"{item.label}{n % 4 // 2}") for n, item in enumerate(items)]
+    four = [item._replace(label=f"{item.label}{n % 4 // 2}") for n, item in enumerate(items)]
     classifier = train(count_items(four[::2], settings), settings)
     moved = with_prior(classifier, new)
     old = assumed_prior(classifier.table.class_count, settings)

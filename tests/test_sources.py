@@ -8,7 +8,6 @@ import mailbox
 import os
 import pickle
 import shutil
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -16,6 +15,7 @@ from hypothesis import strategies as st
 
 from nbspam import sources
 from nbspam.errors import InputError, UsageError
+from nbspam.files import read_plain
 from nbspam.sources import FORMATS, Item, SourceOptions, chunks, read_items
 
 FROM = b"From someone@example.org Thu Aug 22 12:36:23 2002\n"
@@ -425,4 +425,15 @@ def test_chunks_are_as_large_as_the_limits_allow():
 
     assert [len(part) for part in chunks([item] * 7, 3, 100)] == [3, 3, 1]
     assert [len(part) for part in chunks([item] * 7, 9, 10)] == [2, 2, 2, 1]
-    assert [len(part) for part in chunks([replace(item, data=None)] * 7, 9, 0)] == [7]
+    assert [len(part) for part in chunks([item._replace(data=None)] * 7, 9, 0)] == [7]
+
+
+def test_a_file_longer_than_it_says_is_read_to_its_end_and_no_further(tmp_path, monkeypatch):
+    path = tmp_path / "grows"
+    path.write_bytes(b"a: b\n\nand more")
+    said = list(os.stat(path))
+    said[6] = 3
+    monkeypatch.setattr(os, "fstat", lambda _: os.stat_result(said))
+    assert read_plain(str(path), 99) == b"a: b\n\nand more"
+    assert read_plain(str(path), 6) == b"a: b\n\n"
+    assert read_plain(str(path), 2) == b"a:"

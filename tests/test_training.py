@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -40,7 +39,7 @@ def test_a_model_is_the_same_whatever_the_jobs_and_the_batches(
 ):
     items = [item for n in range(2) for item in read_items([str(mails)])]  # two chunks
     if settings in MANY.values():
-        items = [replace(item, label=f"c{n % 3}") for n, item in enumerate(items)]
+        items = [item._replace(label=f"c{n % 3}") for n, item in enumerate(items)]
     one = model_bytes(tmp_path, items, settings)
     two = model_bytes(tmp_path, items, settings, jobs=2)
     monkeypatch.setattr(tokenizer.batches, "__defaults__", (1 << 14,))
