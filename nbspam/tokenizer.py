@@ -205,7 +205,7 @@ def batches(
     group: list[Message] = []
     total = 0
     for message in messages:
-        extent = sum(len(text) + 1 for _, text in message.fields)
+        extent = sum([len(text) + 1 for _, text in message.fields])
         if group and total + extent > size:
             yield group
             group, total = [], 0
