@@ -9,7 +9,7 @@ Secret: how judgements that repeat one another are weighed, and made probabiliti
 """
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -153,7 +153,7 @@ def _part(entries: Entries, documents: Booleans) -> Entries:
     """Return some documents alone; documents: (n_docs,)."""
     part = entries.take(documents[entries.documents])
     place = np.cumsum(documents) - 1
-    return replace(part, n_docs=int(np.count_nonzero(documents)), documents=place[part.documents])
+    return part._replace(n_docs=int(np.count_nonzero(documents)), documents=place[part.documents])
 
 
 def _left_out(

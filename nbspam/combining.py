@@ -9,9 +9,8 @@ messages that are still nearly wrong.  All of it stays a sum over tokens.
 Secret: how correlated evidence is kept from counting again and again.
 """
 
-from dataclasses import dataclass
 from math import tanh
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,16 +34,14 @@ _WITH = np.arange(len(GROUPS))
 _WITH[GROUPS.index("subject")] = GROUPS.index("text")
 
 
-@dataclass(frozen=True, slots=True)
-class Combination:
+class Combination(NamedTuple):
     """What the groups are worth, and the corrections of single tokens."""
 
     worth: Floats  # (n_groups + 1,): of each group's mean, and the constant, nats
     correction: Floats32  # (n_features,) nats, of tokens in the layer
 
 
-@dataclass(frozen=True, slots=True)
-class Entries:
+class Entries(NamedTuple):
     """Which known tokens stand in which messages: one entry for each pair, no repeats."""
 
     n_docs: int

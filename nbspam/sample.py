@@ -11,7 +11,7 @@ Secret: which messages are kept, and how.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,8 +57,7 @@ class Sample:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """A sample as a model stores it: messages by digest, tokens by the model's column."""
 
     bits: int  # zero bits that end the digest of every message in it
