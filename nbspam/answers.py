@@ -3,15 +3,14 @@
 Secret: how joint log-probabilities become probabilities.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from nbspam.arrays import Floats
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What the model makes of one item: joint log-probabilities, nats, by class."""
 
     name: str
@@ -19,8 +18,7 @@ class Answer:
     joint: Floats  # (n_classes,)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What the classifier says of one item."""
 
     name: str

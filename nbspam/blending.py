@@ -9,7 +9,7 @@ Secret: how judgements that repeat one another are weighed, and made probabiliti
 """
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -151,20 +151,9 @@ def fit(table: CountTable, entries: Entries, y: Integers, weighting: str) -> Ble
 
 def _part(entries: Entries, documents: Booleans) -> Entries:
     """Return some documents alone; documents: (n_docs,)."""
-    part = _chosen(entries, documents[entries.documents])
+    part = entries.take(documents[entries.documents])
     place = np.cumsum(documents) - 1
-    return replace(part, n_docs=int(np.count_nonzero(documents)), documents=place[part.documents])
-
-
-def _chosen(entries: Entries, own: Booleans) -> Entries:
-    """Return some entries of all documents; own: (nnz,)."""
-    return Entries(
-        entries.n_docs,
-        entries.documents[own],
-        entries.columns[own],
-        entries.groups[own],
-        entries.counts[own],
-    )
+    return part._replace(n_docs=int(np.count_nonzero(documents)), documents=place[part.documents])
 
 
 def _left_out(
@@ -187,7 +176,7 @@ def _left_out(
     count = np.maximum(table.feature_count[columns[known]] - own[known], 0.0)
     judged = judgements(count, groups[known], rest)
     is_known = known[place]
-    entries = _chosen(entries, is_known)
+    entries = entries.take(is_known)
     place = (np.cumsum(known) - 1)[place[is_known]]
     return _summed(entries, _values(entries, weighting), judged, place)
 

@@ -127,11 +127,13 @@ def sample_of_changes(changes: Sequence[Change]) -> Sample:
     """Return the messages of changes, which must be different ones that were learned."""
     keys, column = np.unique(_all([c.keys for c in changes], np.uint64), return_inverse=True)
     lengths = np.array([len(c.keys) for c in changes], np.int64)
-    documents = np.repeat(np.arange(len(changes), dtype=np.int32), lengths)
+    # What a model did not know stands behind what it did; a sample's columns ascend.
+    order = np.lexsort((column, np.repeat(np.arange(len(changes)), lengths)))
     labels: Strings = np.array([c.after for c in changes], np.str_)
     digests = np.array([c.digest for c in changes], np.uint64)
     counts = _all([c.counts for c in changes], np.int32)
-    return Sample(labels, digests, keys, documents, column.astype(np.int32), counts)
+    offsets = np.append(0, np.cumsum(lengths))
+    return Sample(labels, digests, keys, offsets, column[order], counts[order])
 
 
 def _all(arrays: Sequence[Any], kind: Any) -> Any:

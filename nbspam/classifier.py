@@ -91,7 +91,7 @@ class Classifier:
         if combination is not None:
             worth = combination.worth.copy()
             worth[-1] += shift[1] - shift[0]
-            combination = replace(combination, worth=worth)
+            combination = combination._replace(worth=worth)
         return replace(self, intercept=self.intercept + shift, combination=combination)
 
     def joint_log_proba(self, batch: TokenBatch) -> Floats:
@@ -270,7 +270,7 @@ def with_changes(classifier: Classifier, changes: Sequence[Change]) -> Classifie
             settings, table, intercept, weight, cutoffs=classifier.cutoffs, blend=blend
         )
     more = np.zeros(len(table.vocabulary) - len(combination.correction), np.float32)
-    combination = replace(combination, correction=np.append(combination.correction, more))
+    combination = combination._replace(correction=np.append(combination.correction, more))
     return replace(classifier, table=table, combination=combination, memory=None)
 
 

@@ -9,9 +9,8 @@ messages that are still nearly wrong.  All of it stays a sum over tokens.
 Secret: how correlated evidence is kept from counting again and again.
 """
 
-from dataclasses import dataclass
 from math import tanh
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,16 +34,14 @@ _WITH = np.arange(len(GROUPS))
 _WITH[GROUPS.index("subject")] = GROUPS.index("text")
 
 
-@dataclass(frozen=True, slots=True)
-class Combination:
+class Combination(NamedTuple):
     """What the groups are worth, and the corrections of single tokens."""
 
     worth: Floats  # (n_groups + 1,): of each group's mean, and the constant, nats
     correction: Floats32  # (n_features,) nats, of tokens in the layer
 
 
-@dataclass(frozen=True, slots=True)
-class Entries:
+class Entries(NamedTuple):
     """Which known tokens stand in which messages: one entry for each pair, no repeats."""
 
     n_docs: int
@@ -53,6 +50,16 @@ class Entries:
     groups: Octets  # (nnz,)
     counts: Indices  # (nnz,) how often
 
+    def take(self, chosen: Integers | Booleans) -> "Entries":
+        """Return some entries of all documents; chosen: which, or (nnz,) whether."""
+        return Entries(
+            self.n_docs,
+            self.documents[chosen],
+            self.columns[chosen],
+            self.groups[chosen],
+            self.counts[chosen],
+        )
+
 
 def log_odds(feature_count: Floats, class_count: Floats, left_out: int | None = None) -> Floats:
     """Return log P(token | class 1) / P(token | class 0), shape (n_features,), nats.
@@ -60,15 +67,16 @@ def log_odds(feature_count: Floats, class_count: Floats, left_out: int | None = 
     feature_count: (n_features, 2) documents.  left_out: the class of one document that
     has every token asked about and is not to count.  Weak evidence is 0: see BAND.
     """
-    n = np.asarray(class_count, np.float64).copy()
-    count = np.asarray(feature_count, np.float64)
+    n = np.array(class_count, np.float64)
+    count = np.array(feature_count.T, np.float64, order="C")  # a class is one run of numbers
     if left_out is not None:
         n[left_out] -= 1
-        count = count.copy()
-        count[:, left_out] = np.maximum(count[:, left_out] - 1, 0)
-    likelihood = np.log(count + ALPHA) - np.log(n + 2 * ALPHA)
-    odds = likelihood[:, 1] - likelihood[:, 0]
-    odds[(np.abs(odds) < BAND) | ~count.any(axis=1)] = 0.0
+        count[left_out] -= 1
+        np.maximum(count[left_out], 0, out=count[left_out])
+    known = count.any(axis=0)
+    likelihood = np.log(count + ALPHA) - np.log(n + 2 * ALPHA)[:, None]
+    odds = likelihood[1] - likelihood[0]
+    odds[(np.abs(odds) < BAND) | ~known] = 0.0
     return np.asarray(odds)
 
 
@@ -88,7 +96,10 @@ def group_means(entries: Entries, odds: Floats | Floats32) -> Floats:
 
 def layer_scale(entries: Entries) -> Floats:
     """Return one over the root of each message's number of tokens in the layer."""
-    number = np.bincount(layer_of(entries)[0], minlength=entries.n_docs)
+    return _scale(np.bincount(layer_of(entries)[0], minlength=entries.n_docs))
+
+
+def _scale(number: Integers) -> Floats:
     return np.asarray(1 / np.sqrt(np.maximum(number, 1)))
 
 
@@ -138,13 +149,14 @@ def contributions(combination: Combination, entries: Entries, odds: Floats) -> F
 def fit(table: CountTable, entries: Entries, y: Integers) -> Combination:
     """Return the combination that explains messages best, each left out in its turn.
 
-    table: counts of two classes, those of the messages among them.  y: (n_docs,) 0 or 1.
+    table: counts of two classes, those of the messages among them.  entries: in the order
+    of their documents.  y: (n_docs,) 0 or 1.
     """
     count, n = table.feature_count, table.class_count
-    left_out = np.stack([log_odds(count, n, label) for label in (0, 1)], axis=1)
-    own = y.astype(np.int32)[entries.documents]
-    odds = left_out.astype(np.float32).ravel()[2 * entries.columns + own]
-    means = group_means(entries, odds)
+    left_out = np.stack([log_odds(count, n, label).astype(np.float32) for label in (0, 1)])
+    # Four of five entries are of tokens that never say anything.
+    telling = entries.take(np.flatnonzero(left_out.any(axis=0).take(entries.columns)))
+    means = group_means(telling, left_out[y[telling.documents], telling.columns])
     worth = fit_worth(means, y)
     score = means @ worth[:-1] + worth[-1]
     correction, constant = _corrections(entries, y, score, len(table.vocabulary), table.classes)
@@ -200,26 +212,42 @@ def _corrections(
 ) -> tuple[Floats32, float]:
     """Return corrections of tokens, and of the constant, from messages nearly wrong."""
     documents, columns = layer_of(entries)
-    scale = layer_scale(entries)
+    bounds = np.searchsorted(documents, np.arange(entries.n_docs + 1, dtype=documents.dtype))
+    scale = _scale(np.diff(bounds))
     correction = np.zeros(n_features, np.float32)
     constant = 0.0
-    summed = np.zeros(len(y))
     shuffled = np.random.default_rng(1).permutation(len(y))
     for number in range(PASSES):
         if number in LOOKS:
-            if number:
-                summed[:] = np.bincount(documents, correction[columns], entries.n_docs)
+            summed = _sums(correction.take(columns), bounds) if number else 0.0
             near = np.abs(y - probability(score + constant + scale * summed)) > NEAR
-            own = _columns_of(near, documents, columns)
-        for i in shuffled[near[shuffled]].tolist():
-            z = score[i] + constant + scale[i] * np.add.reduce(correction[own[i]])
-            constant += correct(correction, own[i], scale[i], z, y[i], classes)
+            rows = shuffled[near[shuffled]]
+            places = zip(bounds[rows].tolist(), bounds[rows + 1].tolist(), strict=True)
+            # What numpy would make of the columns, and Python of the numbers, at every use.
+            own = [columns[start:end].astype(np.intp) for start, end in places]
+            given = list(
+                zip(scale[rows].tolist(), score[rows].tolist(), y[rows].tolist(), strict=True)
+            )
+        for place, (by, before, truth) in zip(own, given, strict=True):
+            now = correction[place]
+            z = before + constant + by * float(np.add.reduce(now))
+            constant += correct(correction, place, now, by, z, truth, classes)
     return correction, constant
+
+
+def _sums(values: Floats32, bounds: Integers) -> Floats:
+    """Return the sums between each two bounds, shape (len(bounds) - 1,)."""
+    # reduceat would give an empty run its successor's first number, so zero ends them all.
+    starts = bounds[:-1]
+    total = np.add.reduceat(np.append(values, np.float32(0)), starts)
+    total[starts == bounds[1:]] = 0
+    return total.astype(np.float64)
 
 
 def correct(
     correction: Floats32,
     own: Indices,
+    now: Floats32,
     scale: float,
     score: float,
     truth: int,
@@ -227,28 +255,16 @@ def correct(
 ) -> float:
     """Correct one message's tokens in place; return the correction of the constant.
 
-    own: the message's columns in the layer.  Nothing moves unless it is nearly wrong.
+    own: the message's columns in the layer; now: their corrections so far.  Nothing moves
+    unless it is nearly wrong.
     """
     error = truth - 0.5 * (1 + tanh(score / 2))  # the logistic function of one number
     if abs(error) <= NEAR:
         return 0.0
     if error < 0 and classes == ("ham", "spam"):
         error *= HAM_STEP
-    correction[own] += RATE * scale * error
+    correction[own] = now + RATE * scale * error
     return BIAS_RATE * error
-
-
-def _columns_of(chosen: Booleans, documents: Indices, columns: Indices) -> dict[int, Indices]:
-    """Return the columns of each chosen document; chosen: (n_docs,)."""
-    entry = np.flatnonzero(chosen[documents])
-    entry = entry[np.argsort(documents[entry], kind="stable")]
-    which = np.flatnonzero(chosen)
-    bounds = [*np.searchsorted(documents[entry], which).tolist(), len(entry)]
-    own = columns[entry].astype(np.intp)  # what numpy would make of them at every use
-    return {
-        document: own[start:end]
-        for document, start, end in zip(which.tolist(), bounds, bounds[1:], strict=False)
-    }
 
 
 def probability(log_odds: Any) -> Any:

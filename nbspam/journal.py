@@ -12,7 +12,6 @@ import contextlib
 import os
 import struct
 import zlib
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -40,8 +39,7 @@ _NO_NAME = -1
 _OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One message that moved from a class to a class, or from or to none."""
 
     digest: int

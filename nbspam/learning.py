@@ -5,24 +5,22 @@ documents themselves.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.reading import chunk_by_chunk, read_labelled
 from nbspam.settings import FEATURES, Settings
 from nbspam.sources import Item, Skipped
 from nbspam.tokenizer import batches, tokenize
 from nbspam.training import count_items, train
-from nbspam.vectorizer import Corpus, CorpusPart, corpus, corpus_part
 
 if TYPE_CHECKING:
     from nbspam.classifier import Classifier
     from nbspam.featureclassifier import FeatureClassifier
+    from nbspam.vectorizer import Corpus, CorpusPart
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
+class Learned(NamedTuple):
     """A classifier, and what is to be said of the items that made it."""
 
     classifier: "Classifier | FeatureClassifier"
@@ -53,8 +51,10 @@ def learn(
 
 def read_corpus(
     items: Iterable[Item], settings: Settings, jobs: int = 1
-) -> tuple[Corpus, tuple[Skipped, ...]]:
+) -> "tuple[Corpus, tuple[Skipped, ...]]":
     """Return all labelled items as rows of one sparse matrix, and what was skipped."""
+    from nbspam.vectorizer import corpus
+
     parts: list[CorpusPart] = []
     skipped: list[Skipped] = []
     work = partial(_vectorize_chunk, settings)
@@ -64,7 +64,9 @@ def read_corpus(
     return corpus(parts), tuple(skipped)
 
 
-def _vectorize_chunk(settings: Settings, items: list[Item]) -> tuple[CorpusPart, list[Skipped]]:
+def _vectorize_chunk(settings: Settings, items: list[Item]) -> "tuple[CorpusPart, list[Skipped]]":
+    from nbspam.vectorizer import corpus_part
+
     read, messages, skipped = read_labelled(items, settings)
     groups = batches(messages, settings.tokens)
     token_batches = [tokenize(group, settings.tokens) for group in groups]

@@ -199,7 +199,7 @@ class Living:
             learned = now.get(digest) or self._learned(digest)
             if before is None or learned is None:
                 learned = self._change_of(reading)
-            now[digest] = replace(learned, before=before, after=after, day=day)
+            now[digest] = learned._replace(before=before, after=after, day=day)
             changes.append(now[digest])
             if to_none:
                 outcome += Outcome(unlearned=1)

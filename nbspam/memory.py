@@ -3,8 +3,7 @@
 Secret: under which names that stands in the model's file.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,8 +12,7 @@ from nbspam.ledger import Ledger
 from nbspam.sample import Kept
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(NamedTuple):
     """What a model must remember besides its counts, to learn on."""
 
     ledger: Ledger
@@ -38,7 +36,7 @@ def only_columns(memory: Memory, columns: Integers) -> Memory:
         column[known].astype(np.uint32),
         None if sample.counts is None else sample.counts[known],
     )
-    return replace(memory, sample=kept, last_seen=memory.last_seen[columns])
+    return memory._replace(sample=kept, last_seen=memory.last_seen[columns])
 
 
 def memory_to_dict(memory: Memory) -> dict[str, Any]:

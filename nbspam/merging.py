@@ -8,7 +8,7 @@ Secret: which copy of a message stays.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -85,7 +85,7 @@ def _merge_two(first: Classifier, second: Classifier, path: str) -> Merged:
                 " too many to have all at hand; first run: nbspam unlearn"
                 f" -m {path} SOURCE with the mail that both have learned"
             )
-        gone[loser].append(replace(message, before=(ours, theirs)[loser]))
+        gone[loser].append(message._replace(before=(ours, theirs)[loser]))
     table = add_tables([first.table, second.table])
     settings = first.settings
     if len(both):

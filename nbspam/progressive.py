@@ -145,7 +145,8 @@ class _Learner:
         self.feature_count[entries.columns, truth] += weights
         own = layer_of(entries)[1]
         scale = float(layer_scale(entries)[0])
-        self.constant += correct(self.correction, own, scale, score, truth, self.classes)
+        now = self.correction[own]
+        self.constant += correct(self.correction, own, now, scale, score, truth, self.classes)
 
 
 @dataclass(slots=True)

@@ -10,50 +10,54 @@ Secret: which messages are kept, and how.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Columns, Indices, Integers32, Keys, Strings
+from nbspam.arrays import Booleans, Columns, Indices, Integers, Integers32, Keys, Strings
 from nbspam.combining import Entries
 from nbspam.counts import CountTable, entry_weights
 from nbspam.tokenizer import TokenBatch
 from nbspam.vocabulary import Vocabulary
 
 MAX_SAMPLE = 8_000  # messages
-# One sort of plain integers orders entries by message and column and carries the count.
-_COUNT_BITS, _COLUMN_BITS = 19, 32
-_MAX_COUNT = (1 << _COUNT_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Some messages over columns of their own."""
+    """Some messages over columns of their own, entries message by message."""
 
     labels: Strings  # (n_docs,)
     digests: Keys  # (n_docs,)
-    keys: Keys  # (n_keys,)
-    documents: Integers32  # (nnz,)
-    columns: Integers32  # (nnz,) index into keys
-    counts: Integers32  # (nnz,) how often
+    keys: Keys  # (n_keys,) ascending
+    offsets: Integers  # (n_docs + 1,)
+    columns: Indices  # (nnz,) index into keys, ascending within a message
+    counts: Indices  # (nnz,) how often
+
+    @property
+    def documents(self) -> Integers32:
+        """The message of every entry, shape (nnz,)."""
+        return _documents(self.offsets)
 
     def take(self, chosen: Booleans) -> "Sample":
         """Return some of the messages; chosen: (n_docs,)."""
         if chosen.all():
             return self
-        entry = chosen[self.documents]
+        lengths = np.diff(self.offsets)
+        entry = np.repeat(chosen, lengths)
         columns, place = np.unique(self.columns[entry], return_inverse=True)
         return Sample(
             self.labels[chosen],
             self.digests[chosen],
             self.keys[columns],
-            (np.cumsum(chosen) - 1)[self.documents[entry]].astype(np.int32),
-            place.astype(np.int32),
+            _offsets(lengths[chosen]),
+            _small(place),
             self.counts[entry],
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """A sample as a model stores it: messages by digest, tokens by the model's column."""
 
     bits: int  # zero bits that end the digest of every message in it
@@ -65,18 +69,35 @@ class Kept:
     @property
     def documents(self) -> Integers32:
         """The message of every entry, shape (nnz,)."""
-        return np.repeat(np.arange(len(self.digests), dtype=np.int32), np.diff(self.offsets))
+        return _documents(self.offsets)
+
+
+def _offsets(lengths: Any) -> Integers:
+    """Return where what has these lengths begins and ends, one behind the other."""
+    return np.append(np.int64(0), np.cumsum(lengths, dtype=np.int64))
+
+
+def _documents(offsets: Indices) -> Integers32:
+    return np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
+
+
+def _small(array: Integers) -> Indices:
+    """Return numbers of 0 or more in as few bytes as hold them."""
+    return array.astype(np.min_scalar_type(array.max(initial=0)))
 
 
 def sample_batch(batch: TokenBatch, labels: Sequence[str], digests: Sequence[int]) -> Sample:
     """Return all messages of a batch."""
+    # A batch goes token by token; numbers of two bytes and less are sorted in linear time.
+    order = np.argsort(_small(batch.documents), kind="stable")
+    lengths = np.bincount(batch.documents, minlength=batch.n_docs)
     return Sample(
         np.array(labels, np.str_),
         np.array(digests, np.uint64),
         batch.keys,
-        batch.documents.astype(np.int32),
-        batch.columns.astype(np.int32),
-        batch.counts.astype(np.int32),
+        _offsets(lengths),
+        _small(batch.columns)[order],
+        _small(batch.counts)[order],
     )
 
 
@@ -103,36 +124,44 @@ def _with_zero_bits(sample: Sample, bits: int) -> Sample:
 
 def keep(samples: Sequence[Sample], bits: int, vocabulary: Vocabulary, with_counts: bool) -> Kept:
     """Return what a model stores of these samples; tokens it does not know are left out."""
-    digests = np.concatenate([np.empty(0, np.uint64), *(part.digests for part in samples)])
-    order = np.argsort(digests)
-    rank = np.empty(len(order), np.uint64)
-    rank[order] = np.arange(len(order), dtype=np.uint64)
-    cells, start = [np.empty(0, np.uint64)], 0
+    columns: list[Columns] = []  # by message
+    counts: list[Indices] = []
     for part in samples:
-        column = vocabulary.columns(part.keys)[part.columns]
-        known = column >= 0
-        document = rank[start : start + len(part.labels)][part.documents[known]]
-        cell = document << np.uint64(_COLUMN_BITS) | column[known].astype(np.uint64)
-        count = np.minimum(part.counts[known], _MAX_COUNT).astype(np.uint64)
-        cells.append(cell << np.uint64(_COUNT_BITS) | count)
-        start += len(part.labels)
-    cell = np.concatenate(cells)
-    cell.sort()
-    documents = (cell >> np.uint64(_COUNT_BITS + _COLUMN_BITS)).astype(np.int64)
-    offsets = np.zeros(len(digests) + 1, np.uint32)
-    np.cumsum(np.bincount(documents, minlength=len(digests)), out=offsets[1:])
-    counts = (cell & np.uint64(_MAX_COUNT)).astype(np.uint32) if with_counts else None
-    columns = (cell >> np.uint64(_COUNT_BITS)).astype(np.uint32)  # the high bits fall off
-    return Kept(bits, digests[order], offsets, columns, counts)
+        column, part = _known(part, vocabulary)
+        of = [slice(*bounds) for bounds in pairwise(part.offsets.tolist())]
+        columns += [column[own] for own in of]
+        counts += [part.counts[own] for own in of]
+    digests = np.concatenate([np.empty(0, np.uint64), *(part.digests for part in samples)])
+    order = np.argsort(digests).tolist()
+    columns, counts = [columns[i] for i in order], [counts[i] for i in order]
+    return Kept(
+        bits,
+        digests[order],
+        _offsets([len(own) for own in columns]).astype(np.uint32),
+        np.concatenate([np.empty(0, np.uint32), *columns]),
+        np.concatenate([np.empty(0, np.uint32), *counts]) if with_counts else None,
+    )
+
+
+def _known(sample: Sample, vocabulary: Vocabulary) -> tuple[Columns, Sample]:
+    """Return the vocabulary's column of every entry, and the sample of those that have one."""
+    column = vocabulary.columns(sample.keys)
+    if (column < 0).any():
+        known = (column >= 0)[sample.columns]
+        sample = replace(
+            sample,
+            offsets=np.append(0, np.cumsum(known))[sample.offsets],
+            columns=sample.columns[known],
+            counts=sample.counts[known],
+        )
+    return column.astype(np.uint32).take(sample.columns), sample
 
 
 def sample_of(kept: Kept, labels: Strings, vocabulary: Vocabulary) -> Sample:
     """Return what a model stores as a sample again; labels: (n_docs,)."""
-    counts = np.ones(len(kept.columns), np.int32)
-    if kept.counts is not None:
-        counts = kept.counts.astype(np.int32)
-    columns = kept.columns.astype(np.int32)
-    return Sample(labels, kept.digests, vocabulary.keys, kept.documents, columns, counts)
+    counts = np.ones(len(kept.columns), np.uint8) if kept.counts is None else kept.counts
+    offsets = kept.offsets.astype(np.int64)
+    return Sample(labels, kept.digests, vocabulary.keys, offsets, kept.columns, counts)
 
 
 def entries_of(kept: Kept, vocabulary: Vocabulary) -> Entries:

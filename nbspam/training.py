@@ -4,7 +4,7 @@ Secret: what a worker process returns of the messages it has read.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import NamedTuple
@@ -41,8 +41,7 @@ MAX_BYTES = 160_000_000
 _TOKEN_BYTES, _CLASS_BYTES, _BLENDED_BYTES = 35, 12, 8
 
 
-@dataclass(frozen=True, slots=True)
-class Training:
+class Training(NamedTuple):
     """What one training run read, and what it could not read."""
 
     table: CountTable

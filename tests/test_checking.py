@@ -60,14 +60,14 @@ def damaged(classifier, what):
         return replace(classifier, table=replace(table, vocabulary=vocabulary))
     if what == "ledger":
         ledger = replace(memory.ledger, digests=memory.ledger.digests[::-1].copy())
-        return replace(classifier, memory=replace(memory, ledger=ledger))
+        return replace(classifier, memory=memory._replace(ledger=ledger))
     if what == "classes":
         labels = np.full(len(memory.ledger), 7, np.uint16)
         ledger = replace(memory.ledger, labels=labels)
-        return replace(classifier, memory=replace(memory, ledger=ledger))
+        return replace(classifier, memory=memory._replace(ledger=ledger))
     columns = memory.sample.columns + np.uint32(1_000_000)
-    sample = replace(memory.sample, columns=columns)
-    return replace(classifier, memory=replace(memory, sample=sample))
+    sample = memory.sample._replace(columns=columns)
+    return replace(classifier, memory=memory._replace(sample=sample))
 
 
 @pytest.mark.parametrize(
