@@ -73,7 +73,7 @@ def test_every_model_goes_the_whole_way(nbspam, model, corpus, name):
         assert nbspam(command, message)[0] == 0
         assert nbspam(command, stdin=message.read_bytes())[0] == 0
     assert nbspam("words")[0] == nbspam("info")[0] == 0
-    assert f"model {name}" in nbspam("info")[1]
+    assert f"model\t{name}\n" in nbspam("info")[1]
     text = nbspam("eval", MAILS)[1]
     flags = ("--model", name, "--features", n)
     assert nbspam("eval", MAILS, "--test", MAILS, *flags)[1] == text
@@ -97,7 +97,7 @@ def test_parameters_reach_the_model(nbspam, model):
     flags = ("--model", "aode", "--features", "20", "--min-support", "30", "--estimate", "mle")
     assert nbspam("train", MAILS, *flags)[0] == 0
 
-    assert "min_support 30.0" in nbspam("info")[1]
+    assert "min_support\t30.0" in nbspam("info")[1]
     learnt = load(str(model)).model
     assert (learnt.min_support, learnt.estimate) == (30.0, "mle")
     assert nbspam("classify", MAILS)[0] == 0

@@ -47,7 +47,7 @@ def command(model_path: str, as_json: bool) -> None:
     settings |= settings.pop("tokens")
     echo_rows(
         [
-            ("model", f"{model_path} ({facts['bytes']:,} bytes, verified)"),
+            ("file", f"{model_path} ({facts['bytes']:,} bytes, verified)"),
             ("trained", f"{table.n_docs:,} messages ({counts})"),
             ("tokens", f"{facts['tokens']:,}"),
             ("decision", _decision(classifier)),
