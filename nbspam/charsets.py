@@ -43,6 +43,8 @@ _MARKS = {
 _MARKED = tuple(_MARKS)
 _MAX_NAME = 40  # characters of a charset's
 _MOSTLY = 0.7  # of the characters beyond ASCII being common Han says: this is Chinese
+# A character of GBK; in its first level, the commonest, it is the group.
+_GBK_PAIR = re.compile(rb"([\xb0-\xd7][\xa1-\xfe])|[\x81-\xfe][\x40-\xfe]")
 _SAMPLE = 4096
 _BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
 _ASCII_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -123,12 +125,8 @@ def _count(kinds: bytes, data: bytes) -> int:
 
 
 def _is_chinese(sample: bytes) -> bool:
-    beyond = [c for c in sample.decode("gb18030", "ignore") if c > "\x7f"]
-    # GBK's first level, the 3,755 commonest characters: bytes B0A1 to D7FA.
-    common = sum(
-        "一" <= c <= "鿿" and b"\xb0\xa1" <= c.encode("gb18030") <= b"\xd7\xfa" for c in beyond
-    )
-    return len(beyond) > 1 and common >= _MOSTLY * len(beyond)
+    pairs = _GBK_PAIR.findall(sample)
+    return len(pairs) > 1 and len(pairs) - pairs.count(b"") >= _MOSTLY * len(pairs)
 
 
 def is_utf8(data: bytes) -> bool:
