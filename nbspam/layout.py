@@ -38,8 +38,6 @@ SALTS = np.array([*map(salt_of, _ORIGINS), 0], np.uint64)
 GROUPS_OF = np.array([*map(group_of, _ORIGINS), 0], np.uint8)
 _HAS_CHARACTERS = np.array([*map(has_characters, _ORIGINS), False])
 _LINE_FEED, _COLON, _BLANK, _TAB = b"\n: \t"
-
-
 # What token texts begin with, by twice the number of the origin, plus one for pairs.
 _TAGS = [
     b"" if name == BODY else name.encode() + b":"
@@ -49,7 +47,7 @@ _TAGS = [
 # The space stands between the words of a pair.
 TAGS = b"".join((b" ", *_TAGS))
 TAG_LENGTHS = np.array([*map(len, _TAGS), 0, 0])
-TAG_STARTS = 1 + np.cumsum(TAG_LENGTHS) - TAG_LENGTHS
+TAG_STARTS = len(b" ") + np.cumsum(TAG_LENGTHS) - TAG_LENGTHS
 
 
 class Layout(NamedTuple):
@@ -138,7 +136,7 @@ def _behind(first: _Fields, second: _Fields) -> _Fields:
 
 def _cut_heads(joined: bytes, heads: _Fields) -> _Fields:
     """Return names and values of the headers in these heads, as fields that alternate."""
-    before = heads.start - 1  # every head: a zero byte
+    before = heads.start - 1  # each head, and behind the last: zero bytes
     text = np.frombuffer(joined, np.uint8, before[-1] + 1)
     begins = (text[:-1] == _LINE_FEED) & (text[1:] != _BLANK) & (text[1:] != _TAB)
     # What stands before the first header is a line of its own, which has no name.

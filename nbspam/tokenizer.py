@@ -153,7 +153,8 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
     """Count equal keys within documents; the sort has brought them side by side."""
     rider = (sorted_keys & RIDER_MASK).view(np.int64)
     key = sorted_keys & ~RIDER_MASK
-    # Riders grow with the place, so the documents of one key ascend.
+    # Riders grow with the place, and no header has an origin of other fields', so the
+    # documents of one key ascend.
     document = layout.document.take(words.field_of).take(rider >> 1)
     new_key = np.ones(len(key), bool)
     np.not_equal(key[1:], key[:-1], out=new_key[1:])
