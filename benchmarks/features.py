@@ -175,15 +175,15 @@ def token_variations(settings: Settings) -> dict[str, Settings]:
     """Return settings whose tokens differ."""
     tokens = settings.tokens
     made = {
-        "with pairs": replace(tokens, pairs=True),
-        "not normalised": replace(tokens, raw=True),
-        "no punctuation": replace(tokens, punctuation=""),
-        "with . and @ in words": replace(tokens, punctuation="$'-_!.@"),
-        "two characters or more": replace(tokens, min_length=2),
-        "three characters or more": replace(tokens, min_length=3),
-        "at most 12 bytes": replace(tokens, max_length=12),
-        "at most 20 bytes": replace(tokens, max_length=20),
-        "at most 80 bytes": replace(tokens, max_length=80),
+        "with pairs": tokens._replace(pairs=True),
+        "not normalised": tokens._replace(raw=True),
+        "no punctuation": tokens._replace(punctuation=""),
+        "with . and @ in words": tokens._replace(punctuation="$'-_!.@"),
+        "two characters or more": tokens._replace(min_length=2),
+        "three characters or more": tokens._replace(min_length=3),
+        "at most 12 bytes": tokens._replace(max_length=12),
+        "at most 20 bytes": tokens._replace(max_length=20),
+        "at most 80 bytes": tokens._replace(max_length=80),
     }
     return {name: replace(settings, tokens=each) for name, each in made.items()}
 

@@ -9,7 +9,6 @@ Secret: how judgements that repeat one another are weighed, and made probabiliti
 """
 
 import math
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -33,15 +32,14 @@ _STEPS = 30
 _NO_GAP = 1e-6  # nats, of which all is believed
 
 
-@dataclass(frozen=True, slots=True)
-class Blend:
+class Blend(NamedTuple):
     """What judgements are worth, and how far their sum is believed."""
 
     worth: Floats  # (n_groups, 2): of each group's complement and multinomial judgement
     prior: float  # what the classes' shares in training are worth
     tail: float  # nats: score differences much above it say less than they seem to
     # (n_classes,) or (1,), nats: what other shares of the classes add (prevalence.py)
-    shift: Floats = field(default_factory=lambda: np.zeros(1))
+    shift: Floats = np.zeros(1)
 
     def answers(self, score: Floats) -> Floats:
         """Return log P(class given message), nats, but for a constant, of scores."""

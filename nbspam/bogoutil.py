@@ -174,5 +174,5 @@ def _classifier(total: Counts, found: dict[Token, tuple[Counts, int]]) -> Classi
         np.array([day for _, day in rows], np.uint16),
     )
     has_pairs = GROUPS.index("pairs") in groups
-    settings = replace(PRESETS["mail"], tokens=replace(_TOKENS, pairs=has_pairs))
+    settings = replace(PRESETS["mail"], tokens=_TOKENS._replace(pairs=has_pairs))
     return derive(table, memory, settings)

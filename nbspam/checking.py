@@ -96,7 +96,7 @@ def _ledger(classifier: Classifier) -> Finding:
     counted = np.bincount(ledger.labels, minlength=n_classes)
     finding = _verdict(
         "ledger",
-        f"{len(ledger):,} messages",
+        f"{len(ledger.digests):,} messages",
         digests_ascend=bool((ledger.digests[1:] > ledger.digests[:-1]).all()),
         classes_exist=in_range,
     )

@@ -5,7 +5,7 @@ each of them knows nothing of the others.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -87,7 +87,7 @@ class Classifier:
         """Return the classifier that says so much more for each class, nats, (n_classes,)."""
         combination, blend = self.combination, self.blend
         if blend is not None:
-            return replace(self, blend=replace(blend, shift=blend.shift + shift))
+            return replace(self, blend=blend._replace(shift=blend.shift + shift))
         if combination is not None:
             worth = combination.worth.copy()
             worth[-1] += shift[1] - shift[0]
@@ -218,7 +218,7 @@ def write(path: str, classifier: Classifier) -> None:
         "correction": None if combination is None else combination.correction,
         "blend": None if classifier.blend is None else blend_to_array(classifier.blend),
         "memory": None if memory is None else memory_to_dict(memory),
-        "cutoffs": None if classifier.cutoffs is None else asdict(classifier.cutoffs),
+        "cutoffs": None if classifier.cutoffs is None else classifier.cutoffs._asdict(),
     }
     write_model(path, state)
 

@@ -7,7 +7,7 @@ Secret: how counts are held and added.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,8 +35,7 @@ _LOG_GRAIN = 2.0**-16  # of logarithms, whose squares so have exact sums too
 _FAN_IN = 8
 
 
-@dataclass(frozen=True, slots=True)
-class CountTable:
+class CountTable(NamedTuple):
     """How often each token was seen in each class: the sufficient statistics."""
 
     classes: tuple[str, ...]  # sorted

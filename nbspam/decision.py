@@ -7,8 +7,7 @@ Secret: how costs become labels; no model knows of costs, and no cost of models.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +21,7 @@ HAM_AND_SPAM = ("ham", "spam")
 FP_COST = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class Cutoffs:
+class Cutoffs(NamedTuple):
     """The decision between ham and spam: from `spam` up it is spam, up to `ham` ham.
 
     With the costs for which it was made; a miss costs 1.
@@ -53,8 +51,7 @@ class Cutoffs:
         return names
 
 
-@dataclass(frozen=True, slots=True)
-class LossMatrix:
+class LossMatrix(NamedTuple):
     """The decision between any actions: what each costs when each class is the truth."""
 
     actions: tuple[str, ...]

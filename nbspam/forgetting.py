@@ -4,7 +4,7 @@ Secret: what a model can do without.
 """
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -91,8 +91,7 @@ def faded(table: CountTable, factor: float, weighting: str) -> CountTable:
     A class never fades away: one message of it stays.
     """
     return without_empty(
-        replace(
-            table,
+        table._replace(
             class_count=np.maximum(np.rint(table.class_count * factor), 1),
             feature_count=rounded(table.feature_count * factor, weighting),
             document_frequency=np.rint(table.document_frequency * factor).astype(np.int64),

@@ -9,7 +9,6 @@ Secret: the lines, and what a hostile one may not do.
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
 from datetime import date
 from itertools import chain
 from typing import Any
@@ -253,7 +252,7 @@ def _settings(values: Line) -> Settings:
     """Return settings whose values are of the types that they should be."""
     settings = settings_from_dict(values)
     for found, default in ((settings, Settings()), (settings.tokens, TokenSettings())):
-        for name in (field.name for field in fields(default)):
+        for name in type(default).__annotations__:
             types = _TYPES.get(name, (type(getattr(default, name)),))
             if type(getattr(found, name)) not in types:
                 raise ValueError(f"{name} is {getattr(found, name)!r:.40}")

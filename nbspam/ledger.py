@@ -7,23 +7,19 @@ Secret: how a message is found again (bisection in sorted digests).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from nbspam.arrays import Days, Indices, Integers, Keys, Strings
 
 
-@dataclass(frozen=True, slots=True)
-class Ledger:
+class Ledger(NamedTuple):
     """Learned messages in the order of their digests; classes by index."""
 
     digests: Keys  # (n_docs,) ascending, unique
     labels: Indices  # (n_docs,) index into the model's classes
     days: Days  # (n_docs,) since 1970-01-01
-
-    def __len__(self) -> int:
-        return len(self.digests)
 
     def find(self, digests: Keys) -> Integers:
         """Return where these digests stand, -1 for those unknown; same shape."""

@@ -9,7 +9,7 @@ Secret: what a change is, and when the model's file is written anew.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 
 import numpy as np

@@ -9,9 +9,8 @@ Secret: where one message ends and the next begins, and in which order they stan
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 # A longer message is cut: no mail server passes on such a one, and memory stays bounded.
 MAX_MESSAGE = 64 << 20
@@ -96,8 +95,7 @@ def unwrap(raw: bytes) -> bytes:
     return message
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(NamedTuple):
     """The names in a folder, in natural order; hidden names and editors' leavings are left out."""
 
     files: list[str]

@@ -9,7 +9,6 @@ Secret: the shape of mail: headers, MIME parts, encodings, and how far to follow
 import re
 from binascii import a2b_qp
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from nbspam.charsets import to_utf8
@@ -60,8 +59,7 @@ class Field(NamedTuple):
     text: bytes  # UTF-8, as it came: not yet in normal form
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """What a message says, place by place, and what is wrong with it."""
 
     fields: tuple[Field, ...]

@@ -9,7 +9,6 @@ Secret: which messages are kept, and how.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -24,8 +23,7 @@ from nbspam.vocabulary import Vocabulary
 MAX_SAMPLE = 8_000  # messages
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """Some messages over columns of their own, entries message by message."""
 
     labels: Strings  # (n_docs,)
@@ -148,8 +146,7 @@ def _known(sample: Sample, vocabulary: Vocabulary) -> tuple[Columns, Sample]:
     column = vocabulary.columns(sample.keys)
     if (column < 0).any():
         known = (column >= 0)[sample.columns]
-        sample = replace(
-            sample,
+        sample = sample._replace(
             offsets=np.append(0, np.cumsum(known))[sample.offsets],
             columns=sample.columns[known],
             counts=sample.counts[known],
@@ -174,8 +171,8 @@ def entries_of(kept: Kept, vocabulary: Vocabulary) -> Entries:
 
 def relabelled(sample: Sample, label_of: Mapping[int, str]) -> Sample:
     """Return a sample with the classes that its messages have by now."""
-    return replace(
-        sample, labels=np.array([label_of[d] for d in sample.digests.tolist()], np.str_)
+    return sample._replace(
+        labels=np.array([label_of[d] for d in sample.digests.tolist()], np.str_)
     )
 
 
@@ -188,8 +185,7 @@ def shifted(table: CountTable, sample: Sample, weighting: str, sign: int) -> Cou
     feature_count = table.feature_count.copy()
     np.add.at(feature_count, (column, class_of[sample.documents]), sign * weights)
     n_classes, n_features = feature_count.shape[1], len(feature_count)
-    return replace(
-        table,
+    return table._replace(
         class_count=table.class_count + sign * np.bincount(class_of, minlength=n_classes),
         feature_count=np.maximum(feature_count, 0),
         document_frequency=table.document_frequency

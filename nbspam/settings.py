@@ -4,7 +4,7 @@ Secret: the presets, that is, which decisions a user never has to take.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nbspam.counts import COUNTS, LOG_LENGTH, PRESENCE, TF_IDF, UNIT_LENGTH, WEIGHTINGS
@@ -55,7 +55,7 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for the model file."""
-        values = asdict(self)
+        values = {**asdict(self), "tokens": self.tokens._asdict()}
         if not self.parameters:
             del values["parameters"]
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
@@ -91,7 +91,7 @@ _WRITTEN = TokenSettings(punctuation="_", pairs=True)
 # For two classes, whose evidence is combined from presence.  E-002, E-020.
 PRESETS = {
     "mail": Settings(model="complement", alpha=0.1, combine=True),
-    "text": Settings(replace(_WRITTEN, characters=True), reading="text", alpha=0.1, combine=True),
+    "text": Settings(_WRITTEN._replace(characters=True), reading="text", alpha=0.1, combine=True),
     "tutorial": _TUTORIAL,
 }
 # For more: long messages would outweigh short ones, were they not scaled.  E-024.

@@ -33,7 +33,6 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import BinaryIO, NamedTuple
 
@@ -90,16 +89,14 @@ class Item(NamedTuple):
             return read_plain(self.name, MAX_MESSAGE)
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(NamedTuple):
     """An item that was passed over, and why."""
 
     name: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class SourceOptions:
+class SourceOptions(NamedTuple):
     """What cannot be told from the sources: one of FORMATS, the columns of a table."""
 
     format: str | None = None

@@ -7,7 +7,6 @@ Secret: how tokens are found and counted without ever being Python objects.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +29,7 @@ _SLICES = 1 << 13
 _SLICES = 1 << 13
 
 
-@dataclass(frozen=True, slots=True)
-class TokenBatch:
+class TokenBatch(NamedTuple):
     """The tokens of a batch of messages, as a sparse matrix with keys for columns.
 
     Column j has key keys[j] and stands in documents[indptr[j]:indptr[j + 1]], ascending,
@@ -44,9 +42,9 @@ class TokenBatch:
     documents: Integers  # (nnz,)
     counts: Integers  # (nnz,)
     groups: Octets  # (n_keys,) index into GROUPS
-    _first: Integers = field(repr=False)  # (n_keys,) rider of the first time it stands
-    _layout: Layout = field(repr=False)
-    _words: "_Words" = field(repr=False)
+    first: Integers  # (n_keys,) rider of the first time it stands
+    layout: Layout
+    words: "_Words"
 
     @property
     def columns(self) -> Integers:
@@ -55,10 +53,10 @@ class TokenBatch:
 
     def texts(self) -> tuple[Octets, Integers]:
         """Return the texts of the columns: UTF-8 blob and (n_keys + 1,) offsets."""
-        starts, lengths = _text_pieces(self._first, self._layout, self._words)
+        starts, lengths = _text_pieces(self.first, self.layout, self.words)
         offsets = np.zeros(len(starts) + 1, np.int64)
         np.cumsum(lengths.sum(axis=1), out=offsets[1:])
-        buffer = np.frombuffer(self._layout.buffer, np.uint8)
+        buffer = np.frombuffer(self.layout.buffer, np.uint8)
         return gather_slices(buffer, starts.ravel(), lengths.ravel()), offsets
 
 

@@ -8,7 +8,6 @@ Secret: which tokens a message has, how they are spelt, and which kind of eviden
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -36,8 +35,7 @@ _GROUP_OF[CHARACTERS] = _CHARACTERS
 _GROUP_OF |= dict.fromkeys(("url", "html", "filename", "defect"), _WEB)
 
 
-@dataclass(frozen=True, slots=True)
-class TokenSettings:
+class TokenSettings(NamedTuple):
     """What a token is: stored in the model, so that it always means the same."""
 
     punctuation: str = "$'-_!"  # ASCII characters, beside letters and digits, that words hold

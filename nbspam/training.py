@@ -118,7 +118,7 @@ class _Once:
             digests = np.array(
                 [self.copies.numbered(d) for d in sample.digests.tolist()], np.uint64
             )
-            sample = replace(sample, digests=digests)
+            sample = sample._replace(digests=digests)
             is_new = np.array(
                 [
                     self._is_new(sample, row, digest, name)
@@ -156,7 +156,7 @@ class _Once:
             at_hand = counted.get(int(copy.digests[0]))
             message = copy if at_hand is None else _message(*at_hand)
             for sign, label in ((-1, before), (1, str(copy.labels[0]))):
-                moved = replace(message, labels=np.array([label]))
+                moved = message._replace(labels=np.array([label]))
                 table = shifted(table, moved, self.weighting, sign)
         return table
 

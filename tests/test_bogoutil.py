@@ -195,6 +195,6 @@ def test_bogofilter_reads_what_is_dumped(nbspam, model, mails, tmp_path):
 def test_an_item_is_not_known_to_a_loaded_model():
     classifier = load_lines(LIST.splitlines(keepends=True), "x")
 
-    assert len(classifier.memory.ledger) == 0
+    assert len(classifier.memory.ledger.digests) == 0
     (verdict,) = classifier.classify([Item("a", None, b"Subject: free\n\nviagra\n")])
     assert verdict.label == "spam"

@@ -52,18 +52,18 @@ def test_what_is_no_model_is_bad(nbspam, tmp_path, what):
 def damaged(classifier, what):
     memory, table = classifier.memory, classifier.table
     if what == "counts":
-        return replace(classifier, table=replace(table, feature_count=table.feature_count + 5))
+        return replace(classifier, table=table._replace(feature_count=table.feature_count + 5))
     if what == "texts":
         offsets = table.vocabulary.offsets.copy()
         offsets[3] = 0
         vocabulary = replace(table.vocabulary, offsets=offsets)
-        return replace(classifier, table=replace(table, vocabulary=vocabulary))
+        return replace(classifier, table=table._replace(vocabulary=vocabulary))
     if what == "ledger":
-        ledger = replace(memory.ledger, digests=memory.ledger.digests[::-1].copy())
+        ledger = memory.ledger._replace(digests=memory.ledger.digests[::-1].copy())
         return replace(classifier, memory=memory._replace(ledger=ledger))
     if what == "classes":
-        labels = np.full(len(memory.ledger), 7, np.uint16)
-        ledger = replace(memory.ledger, labels=labels)
+        labels = np.full(len(memory.ledger.digests), 7, np.uint16)
+        ledger = memory.ledger._replace(labels=labels)
         return replace(classifier, memory=memory._replace(ledger=ledger))
     columns = memory.sample.columns + np.uint32(1_000_000)
     sample = memory.sample._replace(columns=columns)
@@ -88,7 +88,7 @@ def test_tables_that_do_not_fit_together_are_bad(trained, what, where):
 
 def test_counts_that_the_ledger_does_not_tell_of_are_a_note(nbspam, trained):
     classifier = Living(str(trained)).whole()
-    table = replace(classifier.table, class_count=classifier.table.class_count * 10)
+    table = classifier.table._replace(class_count=classifier.table.class_count * 10)
     write(str(trained), replace(classifier, table=table))
 
     assert states(trained)["ledger"] == NOTE

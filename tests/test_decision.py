@@ -1,6 +1,5 @@
 import json
 import re
-from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -198,7 +197,7 @@ def test_a_new_prior_is_as_if_it_had_been_there_from_the_start(first, second):
 @pytest.mark.parametrize("costs", [(2,), (10, 0.2)])
 def test_cutoffs_come_back_from_their_values(costs):
     made = cutoffs(*costs)
-    assert cutoffs_from_dict(asdict(made)) == made
+    assert cutoffs_from_dict(made._asdict()) == made
 
 
 @pytest.mark.parametrize(

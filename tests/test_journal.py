@@ -328,7 +328,7 @@ def test_pruning_and_learning_at_once_loses_nothing(model):
         thread.join()
 
     assert failures == []
-    assert len(Living(model).whole().memory.ledger) == 4 + 30
+    assert len(Living(model).whole().memory.ledger.digests) == 4 + 30
     assert load(model).table.n_docs == 34
 
 

@@ -120,7 +120,7 @@ def test_the_answers_become_right(policy):
 
 
 def test_pairs_count_online_too():
-    pairs = replace(MAIL, tokens=replace(MAIL.tokens, pairs=True))
+    pairs = replace(MAIL, tokens=MAIL.tokens._replace(pairs=True))
     without, with_pairs = (progress_of(stream(60), chosen=each)[1] for each in (MAIL, pairs))
 
     assert len(with_pairs.feature_count) > len(without.feature_count)

@@ -39,7 +39,7 @@ class Maildir:
         return {str(p.relative_to(self.root)): p.read_bytes() for p in found}
 
     def n_learned(self):
-        return len(Living(str(self.model)).whole().memory.ledger)
+        return len(Living(str(self.model)).whole().memory.ledger.digests)
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def settings_for(first_is_text: bool, choices: dict[str, Any], many: bool = Fals
     if "strip" in given:
         given["strip"] = tuple(given["strip"].split(","))
     chosen = {part: given.pop(part) for part in ("pairs", "characters") if part in given}
-    settings = replace(settings, tokens=replace(settings.tokens, **chosen))
+    settings = replace(settings, tokens=settings.tokens._replace(**chosen))
     if "alpha" in given:
         given["alpha"] = alpha_of(given["alpha"])
     if "class_prior" in given:

@@ -1,7 +1,6 @@
 """nbspam info: what is in a model file."""
 
 import os
-from dataclasses import asdict
 from typing import Any
 
 import click
@@ -40,7 +39,7 @@ def command(model_path: str, as_json: bool) -> None:
     }
     if as_json:
         cutoffs = getattr(classifier, "cutoffs", None)
-        echo_json({**facts, "cutoffs": cutoffs and asdict(cutoffs)}, indent=2)
+        echo_json({**facts, "cutoffs": cutoffs and cutoffs._asdict()}, indent=2)
         return
     counts = ", ".join(f"{n:,} {name}" for name, n in n_docs.items())
     settings |= settings.pop("parameters", {})

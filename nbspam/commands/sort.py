@@ -67,7 +67,8 @@ def command(
     for note in report.notes:
         warn(note)
     if as_json:
-        echo_json({"maildir": maildir, "dry_run": choices.dry_run, **asdict(report)})
+        values = {**asdict(report), "skipped": [each._asdict() for each in report.skipped]}
+        echo_json({"maildir": maildir, "dry_run": choices.dry_run, **values})
     elif not quiet:
         if choices.dry_run:
             echo_rows(map(_row, (*report.learned, *report.judged)))

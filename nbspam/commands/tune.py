@@ -133,10 +133,8 @@ def _cutoffs(row: Any) -> str:
 
 
 def _values(tuning: Any) -> dict[str, Any]:
-    from dataclasses import asdict
-
     def values(row: Any) -> dict[str, Any]:
-        return {**row._asdict(), "cutoffs": asdict(row.cutoffs)}
+        return {**row._asdict(), "cutoffs": row.cutoffs._asdict()}
 
     return {
         "n_docs": tuning.n_docs,
