@@ -8,7 +8,7 @@ from functools import lru_cache
 
 # Only these families are decoded.  Python knows more names, some of them dangerous here:
 # idna and punycode take quadratic time, unicode_escape is no charset, utf-7 hides text.
-_KNOWN = re.compile(
+_KNOWN = (
     r"(us-?)?ascii|utf-?(8|16|32)(-?[bl]e)?|(iso|8859)[-_a-z0-9]*|latin-?\d*|windows-?\d+|cp-?\d+"
     r"|koi8[-_](r|u|t)|gb[-_k0-9]+|big5[-_a-z0-9]*|euc[-_a-z]+|(x-)?s(hift)?_?jis[-_a-z0-9]*"
     r"|ks_?c[-_0-9]+|tis-?620|hz(-gb-2312)?|mac[-_a-z]+|johab"
@@ -79,7 +79,7 @@ def to_utf8(data: bytes, declared: str | None) -> tuple[bytes, str | None]:
 @lru_cache(maxsize=256)
 def _is_known(name: str) -> bool:
     """Tell whether a name is one of a charset that is decoded."""
-    return _KNOWN.fullmatch(name) is not None
+    return re.fullmatch(_KNOWN, name) is not None
 
 
 def _believe_utf8(data: bytes, declared: bool) -> tuple[bytes, str | None]:

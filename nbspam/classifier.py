@@ -7,21 +7,13 @@ each of them knows nothing of the others.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nbspam import __version__
 from nbspam.answers import Answer, Verdict, joint_of_log_odds, posterior
 from nbspam.arrays import Floats, Floats32, Integers
-from nbspam.blending import (
-    Blend,
-    blend_from_array,
-    blend_to_array,
-    linear_tables,
-    untaught_blend,
-)
-from nbspam.changes import overlaid, signed_table
 from nbspam.combining import Combination, Entries, log_odds, scores, with_groups
 from nbspam.counts import CountTable, entry_weights
 from nbspam.decision import Cutoffs, Rule, cutoffs_from_dict, default_rule
@@ -36,6 +28,9 @@ from nbspam.settings import Settings, settings_from_dict
 from nbspam.sources import Item, Skipped
 from nbspam.tokenizer import TokenBatch, batches, tokenize
 from nbspam.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from nbspam.blending import Blend
 
 TOKENS = "tokens"  # the kind of these models; files without a kind are of it
 
@@ -64,7 +59,7 @@ class Classifier:
     combination: Combination | None = None  # how evidence combines, where it is not summed
     memory: Memory | None = None  # what learning on needs; None if it cannot
     cutoffs: Cutoffs | None = None  # found on the user's own mail (tuning.py)
-    blend: Blend | None = None  # how it was weighed and is believed, where it is blended
+    blend: "Blend | None" = None  # how it was weighed and is believed, where it is blended
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -216,10 +211,14 @@ def write(path: str, classifier: Classifier) -> None:
         "weight": classifier.weight,
         "worth": None if combination is None else combination.worth,
         "correction": None if combination is None else combination.correction,
-        "blend": None if classifier.blend is None else blend_to_array(classifier.blend),
+        "blend": None,
         "memory": None if memory is None else memory_to_dict(memory),
         "cutoffs": None if classifier.cutoffs is None else classifier.cutoffs._asdict(),
     }
+    if classifier.blend is not None:
+        from nbspam.blending import blend_to_array
+
+        state["blend"] = blend_to_array(classifier.blend)
     write_model(path, state)
 
 
@@ -255,6 +254,9 @@ def with_changes(classifier: Classifier, changes: Sequence[Change]) -> Classifie
     """
     if not changes:
         return classifier
+    from nbspam.blending import linear_tables, untaught_blend
+    from nbspam.changes import overlaid, signed_table
+
     settings, combination, blend = classifier.settings, classifier.combination, classifier.blend
     base = classifier.table
     table = overlaid(base, signed_table(changes, base.vocabulary, settings.weighting))
@@ -299,8 +301,11 @@ def _from_state(state: State) -> Classifier:
         combination = Combination(with_groups(state["worth"]), state["correction"])
         if combination.correction.shape != shape[:1] or shape[1] != 2:
             raise ValueError("its corrections do not fit its tables")
-    array = state.get("blend")  # older files have none
-    blend = None if array is None else blend_from_array(array, shape[1])
+    blend = None
+    if (array := state.get("blend")) is not None:  # older files have none
+        from nbspam.blending import blend_from_array
+
+        blend = blend_from_array(array, shape[1])
     memory = memory_from_dict(state["memory"], len(vocabulary)) if state.get("memory") else None
     settings = settings_from_dict(state["settings"])
     cutoffs = cutoffs_from_dict(state["cutoffs"]) if state.get("cutoffs") else None

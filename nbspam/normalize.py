@@ -43,23 +43,23 @@ WESTERN = "".join(
     for first, last in ((0x80, 0xAC), (0xAE, 0x17F), (0x2010, 0x2027), (0x20A0, 0x20C0))
     for code in range(first, last + 1)
 )
-_BEYOND_WESTERN = re.compile(f"[^\x00-\x7f{WESTERN}]")
+_BEYOND_WESTERN = f"[^\x00-\x7f{WESTERN}]"
 _BEYOND_ASCII = re.compile(rb"([\xc2-\xf4][\x80-\xbf]+)")  # one character in UTF-8
-_INVISIBLE = re.compile(f"{INVISIBLE}++")
-_SPLIT = re.compile(f"[A-Za-z]{INVISIBLE}++[A-Za-z]")
-_SPACELESS = re.compile(f"{SPACELESS}++")
-_FULLWIDTH = re.compile("[\uff21-\uff3a\uff41-\uff5a]{2}")
+_INVISIBLE = f"{INVISIBLE}++"
+_SPLIT = f"[A-Za-z]{INVISIBLE}++[A-Za-z]"
+_SPACELESS = f"{SPACELESS}++"
+_FULLWIDTH = "[\uff21-\uff3a\uff41-\uff5a]{2}"
 # Greek and Cyrillic beside Latin, as far as one quick look tells.
-_ADJACENT = re.compile("[a-z\xdf-\u024f]\\d*+[\u0370-\u052f]|[\u0370-\u052f]\\d*+[a-z\xdf-\u024f]")
+_ADJACENT = "[a-z\xdf-\u024f]\\d*+[\u0370-\u052f]|[\u0370-\u052f]\\d*+[a-z\xdf-\u024f]"
 # The commonest of what is neither letter nor mark nor digit; the rest is asked one by one.
 SYMBOLS = (
     "[\x80-\xa1\xa6-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf\xd7\xf7\u2010-\u2064\u2190-\u245f"
     "\u2500-\u2775\u2794-\u2bff\u3000-\u3004\u3008-\u3020\ufffd]"
 )
-_SYMBOLS = re.compile(f"{SYMBOLS}++")
-_NO_WORD = re.compile(r"[^\w\x00-\x7f]++")  # marks and symbols
+_SYMBOLS = f"{SYMBOLS}++"
+_NO_WORD = r"[^\w\x00-\x7f]++"  # marks and symbols
 _MAX_MARKS = 30  # on one letter: sorting marks takes quadratic time, no script stacks so many
-_MANY = re.compile(rf"[^\w\x00-\x7f]{{{_MAX_MARKS + 1},}}+")
+_MANY = rf"[^\w\x00-\x7f]{{{_MAX_MARKS + 1},}}+"
 
 
 @cache
@@ -110,13 +110,14 @@ def _odd_lines(text: bytes) -> list[tuple[int, int]]:
 @cache
 def _western() -> dict[bytes, bytes]:
     """Return the normal forms of Western letters and signs, one by one."""
-    return {c.encode(): _slow_form(c)[0].encode() for c in WESTERN}
+    forms, _ = _slow_form("\n".join(WESTERN))
+    return {c.encode(): form.encode() for c, form in zip(WESTERN, forms.split("\n"), strict=True)}
 
 
 def _normal_form(lines: bytes) -> tuple[bytes, tuple[str, ...]]:
     """Return lines in normal form, as many as there were, and facts."""
     original = lines.decode("utf-8", "replace")
-    if _BEYOND_WESTERN.search(original):
+    if re.search(_BEYOND_WESTERN, original):
         form, facts = _slow_form(original)
         return form.encode("utf-8", "replace"), facts
     # The same, character by character: none of these has to do with its neighbours.
@@ -128,20 +129,20 @@ def _normal_form(lines: bytes) -> tuple[bytes, tuple[str, ...]]:
 def _slow_form(original: str) -> tuple[str, tuple[str, ...]]:
     """Return the same for any characters."""
     facts = []
-    visible = _INVISIBLE.sub("", original)
-    if visible != original and _SPLIT.search(original):
+    visible = re.sub(_INVISIBLE, "", original)
+    if visible != original and re.search(_SPLIT, original):
         facts.append("zero-width")
-    if _FULLWIDTH.search(original):
+    if re.search(_FULLWIDTH, original):
         facts.append("fullwidth")
-    visible = _MANY.sub(_few_marks, visible)
+    visible = re.sub(_MANY, _few_marks, visible)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
     latin: str = folded
-    if _ADJACENT.search(folded):
+    if re.search(_ADJACENT, folded):
         latin = _mixed().sub(_to_latin, folded)
         if latin != folded:
             facts.append("homoglyph")
-    words = _NO_WORD.sub(_marks_and_prices, _SYMBOLS.sub(" ", latin))
-    return _SPACELESS.sub(_to_pairs, words), tuple(sorted(facts))
+    words = re.sub(_NO_WORD, _marks_and_prices, re.sub(_SYMBOLS, " ", latin))
+    return re.sub(_SPACELESS, _to_pairs, words), tuple(sorted(facts))
 
 
 def _few_marks(match: re.Match[str]) -> str:

@@ -6,16 +6,17 @@ that begins with a blank goes on with the one before.
 Secret: which headers count, and as what.
 """
 
-import re
 from typing import NamedTuple
 
 # Headers that a filter, a mailbox or an archive adds afterwards say how the message was
 # treated, not what it is: they never count, neither value nor name.
-_ADDED_LATER = re.compile(
-    rb"x-spam|x-bogosity|x-nbspam|x-spamprobe|x-spambayes|x-dspam|x-crm114|x-rspamd"
-    rb"|x-virus|x-amavis|x-mailscanner|x-pstn|x-barracuda|x-ham|x-junk|x-bayes"
-    rb"|status$|x-status$|x-keywords$|x-mozilla|x-uid|content-length$|lines$|x-imap|x-gmail"
-    rb"|x-gmane|x-evolution|delivered-to$|x-original-to$|xref$|path$|nntp-|x-folder|x-label"
+_ADDED_LATER = frozenset(
+    b"status x-status x-keywords content-length lines delivered-to x-original-to xref path".split()
+)
+_ADDED_BEGINNINGS = tuple(
+    b"x-spam x-bogosity x-nbspam x-dspam x-crm114 x-rspamd x-virus x-amavis x-mailscanner x-pstn"
+    b" x-barracuda x-ham x-junk x-bayes x-mozilla x-uid x-imap x-gmail x-gmane x-evolution nntp-"
+    b" x-folder x-label".split()
 )
 _OF_PART = {
     b"content-type": "mime",
@@ -66,7 +67,7 @@ class HeadTable(dict[bytes, Origins]):
 
     def __missing__(self, raw: bytes) -> Origins:
         name = raw.rstrip(b" \t").lower()
-        if _ADDED_LATER.match(name):
+        if name in _ADDED_LATER or name.startswith(_ADDED_BEGINNINGS):
             found = Origins(None, None)
         else:
             found = Origins(self._names, self._values.get(name))

@@ -8,7 +8,6 @@ a thousand messages.  Where processes cannot be forked, this one does all the wo
 import os
 import pickle
 import select
-import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
@@ -150,6 +149,8 @@ def _work(workers: Sequence[_Worker], chunks: Iterator[Any]) -> Iterator[tuple[i
 @contextmanager
 def _workers(function: Callable[[Any], Any], jobs: int) -> Iterator[list[_Worker]]:
     """Start workers, and end them in the end, whatever they are doing."""
+    import signal
+
     workers: list[_Worker] = []
     try:
         for _ in range(jobs):
@@ -168,6 +169,8 @@ def _workers(function: Callable[[Any], Any], jobs: int) -> Iterator[list[_Worker
 
 def _serve(function: Callable[[Any], Any], inward: int, outward: int) -> NoReturn:
     """Answer chunk after chunk until there are no more; never returns."""
+    import signal
+
     # Ctrl-C is for the parent, which ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     status = 1

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from nbspam.digests import digest_of
 from nbspam.errors import InputError
 from nbspam.message import Field, Message, parse_message, plain_text
 from nbspam.parallel import ordered_map
@@ -75,6 +74,8 @@ def read_to_learn(
     items: Iterable[Item], settings: Settings
 ) -> tuple[list[Item], list[Message], list[int], list[Skipped]]:
     """Return the same and the messages' digests, read once."""
+    from nbspam.digests import digest_of
+
     read, messages, digests, skipped = [], [], [], []
     for item in items:
         if item.label is None:

@@ -48,7 +48,6 @@ from nbspam.mailboxes import (
     unwrap,
     walk,
 )
-from nbspam.tables import read_rows, sniff
 
 FOLDER_FORMATS = ("maildir", "mh", "classes")
 TABLE_FORMATS = ("csv", "tsv", "jsonl", "fasttext")
@@ -182,6 +181,8 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
     if kind == "eml":
         yield Item(path, label)
         return
+    from nbspam.tables import sniff
+
     with Blaming(path), open_file(path) as stream:
         if kind is not None:
             yield from _stored_items(path, kind, stream, label, options)
@@ -232,6 +233,8 @@ def _stored_items(
         for found, path in index_entries(stream):
             yield Item(os.path.join(base, path), label or found)
     else:
+        from nbspam.tables import read_rows
+
         rows = read_rows(stream, kind, options.text_column, options.label_column)
         for number, (row_label, text) in enumerate(rows, 1):
             # A lone surrogate, which JSON can spell, has no UTF-8.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam import blending, combining
+from nbspam import combining
 from nbspam.arrays import Integers, Keys, Strings
 from nbspam.classifier import Classifier
 from nbspam.combining import Entries
@@ -250,5 +250,7 @@ def combined(table: CountTable, settings: Settings, entries: Entries, y: Integer
     if _is_combined(table, settings):
         nothing = np.zeros(2), np.zeros((0, 2))
         return Classifier(settings, table, *nothing, combining.fit(table, entries, y))
+    from nbspam import blending
+
     blend = blending.fit(table, entries, y, settings.weighting)
     return Classifier(settings, table, *blending.linear_tables(table, blend), blend=blend)
