@@ -124,14 +124,23 @@ def keep(samples: Sequence[Sample], bits: int, vocabulary: Vocabulary, with_coun
     """Return what a model stores of these samples; tokens it does not know are left out."""
     columns: list[Columns] = []  # by message
     counts: list[Indices] = []
+    found = vocabulary.columns(
+        np.concatenate([np.empty(0, np.uint64), *(p.keys for p in samples)])
+    )
+    done = 0
     for part in samples:
-        column, part = _known(part, vocabulary)
-        of = [slice(*bounds) for bounds in pairwise(part.offsets.tolist())]
-        columns += [column[own] for own in of]
-        counts += [part.counts[own] for own in of]
+        own = found[done : done + len(part.keys)]
+        done += len(own)
+        part = _known(part, own)
+        column = own.astype(np.uint32).take(part.columns)
+        bounds = list(pairwise(part.offsets.tolist()))
+        columns += [column[start:end] for start, end in bounds]
+        if with_counts:
+            counts += [part.counts[start:end] for start, end in bounds]
     digests = np.concatenate([np.empty(0, np.uint64), *(part.digests for part in samples)])
     order = np.argsort(digests).tolist()
-    columns, counts = [columns[i] for i in order], [counts[i] for i in order]
+    columns = [columns[i] for i in order]
+    counts = [counts[i] for i in order] if with_counts else []
     return Kept(
         bits,
         digests[order],
@@ -141,17 +150,16 @@ def keep(samples: Sequence[Sample], bits: int, vocabulary: Vocabulary, with_coun
     )
 
 
-def _known(sample: Sample, vocabulary: Vocabulary) -> tuple[Columns, Sample]:
-    """Return the vocabulary's column of every entry, and the sample of those that have one."""
-    column = vocabulary.columns(sample.keys)
-    if (column < 0).any():
-        known = (column >= 0)[sample.columns]
-        sample = sample._replace(
-            offsets=np.append(0, np.cumsum(known))[sample.offsets],
-            columns=sample.columns[known],
-            counts=sample.counts[known],
-        )
-    return column.astype(np.uint32).take(sample.columns), sample
+def _known(sample: Sample, column: Integers) -> Sample:
+    """Return the sample without the entries whose key has no column; column: (n_keys,)."""
+    if (column >= 0).all():
+        return sample
+    known = (column >= 0)[sample.columns]
+    return sample._replace(
+        offsets=np.append(0, np.cumsum(known))[sample.offsets],
+        columns=sample.columns[known],
+        counts=sample.counts[known],
+    )
 
 
 def sample_of(kept: Kept, labels: Strings, vocabulary: Vocabulary) -> Sample:
@@ -165,7 +173,7 @@ def entries_of(kept: Kept, vocabulary: Vocabulary) -> Entries:
     """Return the entries of a model's sample."""
     columns = kept.columns.astype(np.int32)
     counts = np.ones(len(columns), np.uint8) if kept.counts is None else kept.counts
-    groups = vocabulary.groups[columns]
+    groups = vocabulary.groups.take(columns)
     return Entries(len(kept.digests), kept.documents, columns, groups, counts)
 
 

@@ -31,6 +31,18 @@ def test_columns_are_found_and_strangers_are_minus_one(tokens, keys):
     assert columns.tolist() == [order.index(k) if k in tokens else -1 for k in keys]
 
 
+SPREAD, CROWDED = st.integers(0, 2**64 - 1), st.integers(2**40, 2**40 + 30)
+
+
+@given(st.lists(SPREAD | CROWDED, unique=True), st.lists(SPREAD | CROWDED))
+def test_many_keys_are_found_however_they_are_spread(known, strangers):
+    order = sorted(known)
+    keys = np.array([*known, *strangers, *known, 0, 2**64 - 1], np.uint64)
+
+    columns = vocabulary(dict.fromkeys(known, "")).columns(keys)
+    assert columns.tolist() == [order.index(k) if k in known else -1 for k in keys.tolist()]
+
+
 @given(st.lists(TOKENS, max_size=4))
 def test_a_joined_vocabulary_keeps_the_first_text_of_every_key(parts):
     union, columns = join([vocabulary(part) for part in parts])
