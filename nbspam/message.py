@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from nbspam.charsets import to_utf8
 from nbspam.headers import (
+    MAX_BYTES,
     content_value,
     decode_base64,
     decode_head,
@@ -29,7 +30,6 @@ from nbspam.markup import Html, read_html
 from nbspam.origins import HEAD, HEADS, NESTED_HEAD, PART_HEAD
 
 # Limits: far above honest mail, low enough that no message costs more than a blink.
-MAX_BYTES = 16 << 20  # of a message that are looked at, attachments included
 MAX_TEXT = 512 << 10  # of decoded text
 MAX_HEADERS = 64 << 10
 MAX_PARTS = 500

@@ -151,8 +151,7 @@ def test_a_full_disk_under_standard_output(trained, folder):
 
     assert process.returncode == 1
     assert err == (
-        "nbspam: standard output: No space left on device;"
-        " free some space or send it elsewhere\n"
+        "nbspam: standard output: No space left on device; free some space or send it elsewhere\n"
     )
 
 
