@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import BinaryIO
 
 from nbspam.errors import NbspamError, UsageError
-from nbspam.headers import looks_like_header
-from nbspam.message import MAX_BYTES
+from nbspam.headers import MAX_BYTES, looks_like_header
 from nbspam.printing import printable
 
 # Says that the message had no head, so that the empty line behind this one is added too.

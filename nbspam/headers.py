@@ -11,6 +11,9 @@ from itertools import groupby
 
 from nbspam.charsets import is_utf8, to_utf8
 
+# Of a message that are looked at, attachments included.  It stands here since filtering, which
+# needs it, must let mail pass even where numpy is broken.
+MAX_BYTES = 16 << 20
 _LINE_FEED = re.compile(rb"\n(?![ \t])")
 # The first letter as it may be spelt: most lines are passed over by that alone.
 _TELLING = re.compile(

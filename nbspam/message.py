@@ -9,10 +9,12 @@ Secret: the shape of mail: headers, MIME parts, encodings, and how far to follow
 import re
 from binascii import a2b_qp
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from nbspam.charsets import to_utf8
 from nbspam.headers import (
+    MAX_BYTES,
     content_value,
     decode_base64,
     decode_head,
@@ -23,16 +25,17 @@ from nbspam.headers import (
     looks_like_header,
     telling_headers,
 )
-from nbspam.markup import read_html
+from nbspam.markup import Html, read_html
 from nbspam.origins import HEAD, HEADS, NESTED_HEAD, PART_HEAD
 
 # Limits: far above honest mail, low enough that no message costs more than a blink.
-MAX_BYTES = 16 << 20  # of a message that are looked at, attachments included
 MAX_TEXT = 512 << 10  # of decoded text
 MAX_HEADERS = 64 << 10
 MAX_PARTS = 500
 MAX_DEPTH = 20
 MAX_URLS = 1000
+
+_HTML_AT_ONCE = 512 << 10  # bytes that are taken apart together: arrays of more leave the caches
 
 # Two patterns that each begin with a literal: five times as fast as one that does not.
 _LINK = re.compile(rb"://[^\s<>\"'()\[\]{}]{1,2000}")
@@ -82,9 +85,34 @@ def by_header(fields: Iterable[Field]) -> Iterator[Field]:
 
 def parse_message(data: bytes) -> Message:
     """Return the fields of a message; never raises, whatever the bytes are."""
+    return parse_messages([data])[0]
+
+
+def parse_messages(data: Iterable[bytes]) -> list[Message]:
+    """Return the fields of messages; their HTML waits for each other, their data do not."""
+    messages: list[Message] = []
+    readers: list[_Reader] = []
+    waiting = 0
+    for reader in map(_reader_of, data):
+        readers.append(reader)
+        waiting += sum(len(place.text) for place in reader.places)
+        if waiting >= _HTML_AT_ONCE:
+            messages += _finish(readers)
+            readers, waiting = [], 0
+    return messages + _finish(readers)
+
+
+def _reader_of(data: bytes) -> "_Reader":
     reader = _Reader()
     reader.read(data)
-    return reader.message()
+    return reader
+
+
+def _finish(readers: list["_Reader"]) -> list[Message]:
+    """Return what readers found, their HTML read at once."""
+    documents = [place.text for reader in readers for place in reader.places]
+    found = iter(read_html(documents))
+    return [reader.message(list(islice(found, len(reader.places)))) for reader in readers]
 
 
 def plain_text(data: bytes) -> Message:
@@ -102,6 +130,14 @@ class _Part(NamedTuple):
     is_nested: bool = False  # a message of its own, within the message
 
 
+class _Place(NamedTuple):
+    """HTML that waits to be read, and before which fields and links what it says belongs."""
+
+    text: bytes
+    field: int
+    url: int
+
+
 class _Reader:
     """Reads one message: a stack of parts, a budget of text, and what was found."""
 
@@ -112,9 +148,17 @@ class _Reader:
         self.urls: list[bytes] = []
         self.budget = MAX_TEXT
         self.stack: list[_Part] = []
+        self.places: list[_Place] = []
 
-    def message(self) -> Message:
-        """Return what was found."""
+    def message(self, documents: list[Html]) -> Message:
+        """Return what was found, in every place what its HTML says."""
+        # The last first, so that the other places stay where they are.
+        for place, html in zip(reversed(self.places), reversed(documents), strict=True):
+            texts = [Field("hidden", html.hidden), Field("alt", html.alt)]
+            texts = [item for item in texts if item.text.strip()]
+            self.fields[place.field : place.field] = [*texts, Field("body", html.visible)]
+            self.urls[place.url : place.url] = html.urls + _links(html.visible)
+            self.facts.update(html.facts)
         if self.urls:
             self.fields.append(Field("url", b"\n".join(self.urls[:MAX_URLS])))
         for origin, words in (("html", self.facts), ("defect", self.defects)):
@@ -144,6 +188,7 @@ class _Reader:
             count += 1
         if self.stack:
             self.defects.add("too-many-parts")
+            self.stack.clear()
 
     def read_part(self, part: _Part, kind: str, start: int = 0) -> None:
         """Read headers and body of a message or of one of its parts."""
@@ -230,7 +275,7 @@ class _Reader:
         return _decode(body, encoding)
 
     def add_text(self, data: bytes, charset: str, is_html: bool) -> None:
-        """Add text to the body, with its links; HTML is taken apart."""
+        """Add text to the body, with its links; HTML leaves a place for what it says."""
         if len(data) > self.budget:
             self.defects.add("truncated")
             data = data[: self.budget]
@@ -241,22 +286,22 @@ class _Reader:
         if defect is not None:
             self.defects.add(defect)
         if is_html:
-            html = read_html(text)
-            self.urls.extend(html.urls)
-            self.facts.update(html.facts)
-            for origin, found in (("hidden", html.hidden), ("alt", html.alt)):
-                if found.strip():
-                    self.fields.append(Field(origin, found))
-            text = html.visible
-        elif _FULL_LINE.search(text):
+            self.places.append(_Place(text, len(self.fields), len(self.urls)))
+            return
+        if _FULL_LINE.search(text):
             text = _UUENCODED.sub(self.take_uuencoded, text)
-        self.urls.extend(_LINK.findall(text) or _BARE_LINK.findall(text))
+        self.urls += _links(text)
         self.fields.append(Field("body", text))
 
     def take_uuencoded(self, match: re.Match[bytes]) -> bytes:
         """Note the name of a uuencoded file and leave its data out."""
         self.fields.append(Field("filename", match.group(1)))
         return b"\n"
+
+
+def _links(text: bytes) -> list[bytes]:
+    """Return the links that a text shows."""
+    return _LINK.findall(text) or _BARE_LINK.findall(text)
 
 
 def _charset(settings: Mapping[str, bytes]) -> str:

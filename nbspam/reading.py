@@ -5,10 +5,11 @@ Secret: that not everything to be classified is mail, and how many items go at a
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, groupby, repeat
 from typing import TypeVar
 
 from nbspam.errors import InputError
-from nbspam.message import Field, Message, parse_message, plain_text
+from nbspam.message import Field, Message, parse_messages, plain_text
 from nbspam.parallel import ordered_map
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped, chunks
@@ -30,32 +31,53 @@ def chunk_by_chunk(
 
 def read_message(item: Item, settings: Settings) -> Message:
     """Return an item's fields; raises InputError."""
-    return _message_of(item.read(), item.is_text, settings)
+    return _messages_of([item.read()], item.is_text, settings)[0]
 
 
-def _message_of(data: bytes, is_text: bool, settings: Settings) -> Message:
-    data = strip(data, settings.strip)
+def _messages_of(data: Iterable[bytes], is_text: bool, settings: Settings) -> list[Message]:
+    """Return the messages that data of one kind are, read one after the other."""
+    # No generator: it would hold what it read last while it reads on.
+    stripped = map(strip, data, repeat(settings.strip))
     if settings.reading == "latin1":
-        # Lower case before cutting: the token table folds ASCII only.
-        text = _NOT_WORD.sub(" ", data.decode("latin-1").lower())
-        return Message((Field("body", text.encode()),), ())
+        return list(map(_latin1_text, stripped))
     if is_text or settings.reading == "text":
-        return plain_text(data)
-    return parse_message(data)
+        return list(map(plain_text, stripped))
+    return parse_messages(stripped)
+
+
+def _latin1_text(data: bytes) -> Message:
+    # Lower case before cutting: the token table folds ASCII only.
+    text = _NOT_WORD.sub(" ", data.decode("latin-1").lower())
+    return Message((Field("body", text.encode()),), ())
+
+
+def _read(
+    items: Iterable[Item], settings: Settings, note: Callable[[Item, bytes], None]
+) -> tuple[list[Message], list[Skipped]]:
+    """Return messages and what could not be read; note is told what could."""
+    messages: list[Message] = []
+    skipped: list[Skipped] = []
+
+    def data_of(item: Item) -> Iterator[bytes]:
+        try:
+            data = item.read()
+        except InputError as error:
+            skipped.append(Skipped(item.name, str(error)))
+        else:
+            note(item, data)
+            yield data
+
+    for is_text, alike in groupby(items, lambda item: item.is_text):
+        messages += _messages_of(chain.from_iterable(map(data_of, alike)), is_text, settings)
+    return messages, skipped
 
 
 def read_messages(
     items: Iterable[Item], settings: Settings
 ) -> tuple[list[Item], list[Message], list[Skipped]]:
     """Return items that could be read, their messages, and those that could not."""
-    read, messages, skipped = [], [], []
-    for item in items:
-        try:
-            messages.append(read_message(item, settings))
-        except InputError as error:
-            skipped.append(Skipped(item.name, str(error)))
-        else:
-            read.append(item)
+    read: list[Item] = []
+    messages, skipped = _read(items, settings, lambda item, _: read.append(item))
     return read, messages, skipped
 
 
@@ -63,11 +85,16 @@ def read_labelled(
     items: Iterable[Item], settings: Settings
 ) -> tuple[list[Item], list[Message], list[Skipped]]:
     """Return the same for items with a label; those without are skipped."""
-    items = list(items)
-    unlabelled = [Skipped(item.name, "no label") for item in items if item.label is None]
-    labelled = (item for item in items if item.label is not None)
+    labelled, unlabelled = _labelled(items)
     read, messages, unread = read_messages(labelled, settings)
     return read, messages, unlabelled + unread
+
+
+def _labelled(items: Iterable[Item]) -> tuple[list[Item], list[Skipped]]:
+    """Return the items with a label, and the others as skipped."""
+    items = list(items)
+    unlabelled = [Skipped(item.name, "no label") for item in items if item.label is None]
+    return [item for item in items if item.label is not None], unlabelled
 
 
 def read_to_learn(
@@ -76,17 +103,13 @@ def read_to_learn(
     """Return the same and the messages' digests, read once."""
     from nbspam.digests import digest_of
 
-    read, messages, digests, skipped = [], [], [], []
-    for item in items:
-        if item.label is None:
-            skipped.append(Skipped(item.name, "no label"))
-            continue
-        try:
-            data = item.read()
-        except InputError as error:
-            skipped.append(Skipped(item.name, str(error)))
-            continue
+    read: list[Item] = []
+    digests: list[int] = []
+
+    def note(item: Item, data: bytes) -> None:
         read.append(item)
-        messages.append(_message_of(data, item.is_text, settings))
         digests.append(digest_of(data, item.is_text or settings.reading != "mail"))
-    return read, messages, digests, skipped
+
+    labelled, unlabelled = _labelled(items)
+    messages, unread = _read(labelled, settings, note)
+    return read, messages, digests, unlabelled + unread

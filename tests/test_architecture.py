@@ -15,7 +15,7 @@ RANK = {
     "arrays": 0,
     "printing": 0,
     "charsets": 0,
-    "markup": 0,
+    "markup": 1,
     "origins": 0,
     "normalize": 0,
     "digests": 0,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.filtering import checked_tag, copy_message, with_headers, without_headers
-from nbspam.message import MAX_BYTES
+from nbspam.headers import MAX_BYTES
 
 NAMES = ["X-Nbspam", "X-Bogosity"]
 OURS = [("X-Nbspam", "ham, ours")]

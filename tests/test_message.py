@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from conftest import examples
 from nbspam import message as module
 from nbspam.headers import unfold
-from nbspam.message import Message, by_header, parse_message, plain_text
+from nbspam.message import Message, by_header, parse_message, parse_messages, plain_text
 
 EVIDENCE = Path(__file__).parent / "evidence"
 TEXTS = {
@@ -494,3 +494,24 @@ def test_headers_end_where_line_by_line_they_would(pieces, most):
         reader = module._Reader()
         block, rest = reader.split(b"From x\n" + data, 7)
         assert (block, rest, reader.defects) == split_line_by_line(data, most)
+
+
+def test_what_html_says_stands_where_the_html_stood():
+    html = b"Content-Type: text/html\n\n<a href=c title=t>two</a> http://d.example\n"
+    plain = (b"\none http://b.example\n", b"\nthree http://e.example\n")
+    parts = (plain[0], html, plain[1], html.replace(b"two", b"four"))
+    message = parse_message(MIXED + b"".join(b"--b\n" + part for part in parts))
+
+    texts = [text.split()[0] for origin, text in message.fields if origin in ("body", "alt")]
+    assert texts == [b"x", b"one", b"t", b"two", b"three", b"t", b"four"]
+    links = ["://b.example", "c", "://d.example", "://e.example", "c", "://d.example"]
+    assert found(message, "url").split() == links
+
+
+@pytest.mark.parametrize("at_once", [1, 100, 1 << 20])
+def test_messages_read_together_are_what_each_is_alone(monkeypatch, at_once):
+    data = [path.read_bytes() for path in sorted(EVIDENCE.glob("*.eml"))]
+    alone = [parse_message(each) for each in data]
+
+    monkeypatch.setattr(module, "_HTML_AT_ONCE", at_once)
+    assert parse_messages(iter(data)) == alone
