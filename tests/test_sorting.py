@@ -366,13 +366,15 @@ def test_the_command_says_what_it_did(maildir, nbspam):
 
 def test_the_command_speaks_json(maildir, nbspam):
     maildir.put("new/1.h", spam(1))
+    maildir.put("new/2.gz", b"neither mail nor gzip")
 
     said = json.loads(nbspam("sort", "--json", maildir.root)[1])
 
     (judged,) = said["judged"]
     assert judged["moved_to"] == ".Spam/new/1.h"
     assert judged["probability"] > 0.5
-    assert (said["learned"], said["skipped"], said["dry_run"]) == ([], [], False)
+    assert [one["name"].endswith("new/2.gz") for one in said["skipped"]] == [True]
+    assert (said["learned"], said["dry_run"]) == ([], False)
 
 
 @pytest.mark.parametrize(
