@@ -10,6 +10,8 @@ Secret: what makes two copies of a message the same message.
 import re
 from hashlib import sha256
 
+from nbspam.headers import after_envelope
+
 _TEXT = 1 << 63  # the bit that tells a text from mail
 _MAX_VALUE = 4096  # bytes of a header that are looked at
 _MULTIPLY = 0x9E3779B97F4A7C15
@@ -24,14 +26,13 @@ _DATE, _FROM, _SUBJECT = (
 # [SPAM], ***SPAM***, ???UNSURE???, {Spam?}, *****SPAM(7.5)*****: what filters put in front.
 _TAGS = re.compile(
     rb"^(?:\s*+[\[({*?]{1,9}\s?(?:probably |possible |suspected )?"
-    rb"(?:spam|junk|unsure|ham|bulk)\b[^\])}*?\n]{0,20}[\])}*?]{1,9})++\s*+",
+    rb"(?:spam|junk|unsure|ham|bulk)\b[^\])}*?\n]{0,20}[\])}*?]{1,9})+\s*+",
     re.IGNORECASE,
 )
 # Where the processor helps, this is twice as fast as blake2b.
 _NOTHING = sha256()
 _FOLDS = b" \t"
 _BLANK_LINE = re.compile(rb"\n\n")  # quicker than `find` is with two bytes
-_ENVELOPE = re.compile(rb"\A(?:>?From .*\n)*+\n*+")
 _QUOTED_FROM = re.compile(rb"\n>+From ")
 _ANY_QUOTED_FROM = re.compile(rb"F(?<=>F)rom ")  # begins with the rarest byte: found quickly
 
@@ -69,8 +70,7 @@ class Copies:
 
 def _essence(data: bytes) -> tuple[list[bytes], bytes]:
     """Return what of a message counts: its author's headers, and the body."""
-    # A pattern that always matches, if only nothing.
-    start = _ENVELOPE.match(data).end()  # type: ignore[union-attr]
+    start = after_envelope(data)
     blank = _BLANK_LINE.search(data, start)
     # Without a body or without headers it is no mail as we know it: all of it counts.
     if blank is None:

@@ -23,7 +23,7 @@ _NO_HEAD_LINE = b"X-Nbspam-Head: none; this line and the next are added"
 Header = tuple[str, str]  # name and value
 
 _EOL = rb"(?:\r\n|\n|\r)"
-_ENVELOPE = re.compile(rb"(?:>?From [^\r\n]*+" + _EOL + rb")*+")
+_ENVELOPE = re.compile(rb"(?:>?From [^\r\n]*+" + _EOL + rb"){0,100}")
 _LAST_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?=[\r\n])")  # its end, if CR ends lines too
 _LAST_LF_LINE = re.compile(rb"\n(?=\r?\n)")
 _SUBJECT = re.compile(rb"(?:\A|(?<=[\r\n]))subject[ \t]*+:[ \t]*+", re.IGNORECASE)

@@ -20,12 +20,15 @@ _TELLING = re.compile(
     rb"\n([CcSs](?i:ontent-(?:type|transfer-encoding|disposition)|ubject))[ \t]*+:"
     rb"(.*+(?:\n[ \t].*+)*+)"
 )
+# No repeated group here is possessive if it can match in part: Python before 3.11.5 does
+# not step back from that part.  Bounded, because a greedy group remembers every turn.
+_ENVELOPE = re.compile(rb"(?:>?From .*\n){0,100}\n*+")
 _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
-_LINES = re.compile(rb"(?:(?:[!-9;-~]{1,200}+[ \t]*+:|[ \t]).*+\n?+)*+")
+_LINES = re.compile(rb"(?:(?:[!-9;-~]{1,200}+[ \t]*+:|[ \t]).*+\n?+)*")
 _ENCODED = re.compile(rb"=\?")  # quicker than `in` is with two bytes
 # The text may hold question marks, though RFC 2047 forbids them.
 _WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?(.*?)\?=")
-_WORDS = re.compile(rb"(?:=\?[^?\s]{1,60}\?[bBqQ]\?.*?\?=)++")
+_WORDS = re.compile(rb"(?:=\?[^?\s]{1,60}\?[bBqQ]\?.*?\?=)+")
 _BETWEEN_WORDS = re.compile(rb"\?=[ \t\n]++=\?")
 _PARAMETER = re.compile(
     rb"[;\s]([a-zA-Z][\w.-]*+(?:\*\d{0,3}\*?)?)\s*+=\s*+"
@@ -36,6 +39,12 @@ _NOT_BASE64 = bytes(
     set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 )
 _MAX_PADS = 100  # in the midst of base64, each followed by more
+
+
+def after_envelope(data: bytes) -> int:
+    """Return where a message begins: behind the From_ lines of an mbox, and blank lines."""
+    # A pattern that always matches, if only nothing.
+    return _ENVELOPE.match(data).end()  # type: ignore[union-attr]
 
 
 def looks_like_header(data: bytes, start: int = 0) -> bool:

@@ -180,6 +180,8 @@ def _origins_of(joined: bytes, kind: Integers, start: Integers, end: Integers) -
 def _runs(joined: bytes, fields: _Fields) -> tuple[bytes, _Fields]:
     """Return what runs of characters are taken from, and the fields it makes."""
     chosen = np.flatnonzero(_HAS_CHARACTERS[fields.origin])
+    # Heads' and other fields' runs have one origin: those of a message stand together.
+    chosen = chosen[np.argsort(fields.document[chosen], kind="stable")]
     bounds = zip(fields.start[chosen].tolist(), fields.start[chosen + 1].tolist(), strict=True)
     texts = [folded(joined[start:end]) + b"\0" for start, end in bounds]
     start = np.full(len(texts) + 1, len(joined))

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from nbspam.charsets import to_utf8
 from nbspam.headers import (
     MAX_BYTES,
+    after_envelope,
     content_value,
     decode_base64,
     decode_head,
@@ -47,7 +48,6 @@ _UUENCODED = re.compile(
     rb"^begin [0-7]{3,4} (.{1,200})\n(?:M[ -`]{60,61}\n)++(?:[ -`]{1,61}\n){0,2}+(?:end\n)?",
     re.MULTILINE,
 )
-_ENVELOPE = re.compile(rb"\A(?:>?From .*\n)*+\n*+")
 _HTML = re.compile(rb"\s*+<(?:html|!doctype html)", re.IGNORECASE)
 _META_CHARSET = re.compile(rb"<meta[^<>]{1,200}?charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
 _META_REACH = 1024  # bytes in which HTML must say its charset
@@ -173,8 +173,7 @@ class _Reader:
             self.defects.add("truncated")
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        # A pattern that always matches, if only nothing.
-        start = _ENVELOPE.match(data).end()  # type: ignore[union-attr]
+        start = after_envelope(data)
         if start < len(data) and not looks_like_header(data, start):
             data = data[start:]
             self.defects.add("no-headers")

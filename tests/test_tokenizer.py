@@ -1,7 +1,7 @@
 from collections import Counter
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nbspam.message import Field, Message
@@ -72,7 +72,15 @@ def test_a_message_has_the_same_tokens_alone_and_in_a_batch(messages, settings):
         assert alone == {key[1:]: n for key, n in together.items() if key[0] == document}
 
 
+# Runs of characters are taken from heads and bodies alike.
+BODY_THEN_HEAD = [
+    Message((Field("body", b"a a"),), ()),
+    Message((Field("head", b"\nSubject: a"),), ()),
+]
+
+
 @given(st.lists(MESSAGES, max_size=5), SETTINGS)
+@example(BODY_THEN_HEAD, TokenSettings(characters=True))
 def test_columns_ascend_and_documents_ascend_within_a_column(messages, settings):
     batch = tokenize(messages, settings)
 
