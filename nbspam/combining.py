@@ -29,6 +29,7 @@ NEAR = 0.005  # a message whose probability is this far from the truth corrects 
 PASSES = 5
 LOOKS = (0, 2)  # the passes that look at all messages anew, not only at those near before
 HAM_STEP = 1.5  # ham called spam moves the layer this much further
+_AT_ONCE = 1 << 16  # places that are looked up together
 # The group that tokens of a group are averaged with: subjects are few words, they are text.
 _WITH = np.arange(len(GROUPS))
 _WITH[GROUPS.index("subject")] = GROUPS.index("text")
@@ -59,6 +60,19 @@ class Entries(NamedTuple):
             self.groups[chosen],
             self.counts[chosen],
         )
+
+
+def gather(values: Any, places: Indices) -> Any:
+    """Return values[places], shape (n_places,).
+
+    Some at a time: numpy makes 64 bits of all places first, and memory that is touched for
+    the first time takes longer than the work itself.
+    """
+    gathered = np.empty(len(places), values.dtype)
+    for start in range(0, len(places), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        gathered[some] = values.take(places[some])
+    return gathered
 
 
 def log_odds(feature_count: Floats, class_count: Floats, left_out: int | None = None) -> Floats:
@@ -126,7 +140,7 @@ def scores(combination: Combination, entries: Entries, odds: Floats) -> Floats:
 
 def scores_of_means(combination: Combination, entries: Entries, means: Floats) -> Floats:
     """Return the same from the groups' means, shape (n_docs, n_groups)."""
-    correction = combination.correction[entries.columns]
+    correction = gather(combination.correction, entries.columns)
     corrected = np.bincount(entries.documents, correction, entries.n_docs)
     return np.asarray(
         means @ combination.worth[:-1] + combination.worth[-1] + corrected * layer_scale(entries)
@@ -152,16 +166,30 @@ def fit(table: CountTable, entries: Entries, y: Integers) -> Combination:
     table: counts of two classes, those of the messages among them.  entries: in the order
     of their documents.  y: (n_docs,) 0 or 1.
     """
-    count, n = table.feature_count, table.class_count
-    left_out = np.stack([log_odds(count, n, label).astype(np.float32) for label in (0, 1)])
+    left_out = _left_out(table)
     # Four of five entries are of tokens that never say anything.
-    telling = entries.take(np.flatnonzero(left_out.any(axis=0).take(entries.columns)))
+    telling = entries.take(np.flatnonzero(gather(left_out.any(axis=0), entries.columns)))
     means = group_means(telling, left_out[y[telling.documents], telling.columns])
     worth = fit_worth(means, y)
     score = means @ worth[:-1] + worth[-1]
     correction, constant = _corrections(entries, y, score, len(table.vocabulary), table.classes)
     worth[-1] += constant
     return Combination(worth, correction)
+
+
+def _left_out(table: CountTable) -> Floats32:
+    """Return every token's log-odds for a message of class 0 or 1 that has it, left out.
+
+    shape: (2, n_features).
+    """
+    count = table.feature_count
+    # Most tokens stand in one message alone; without it nothing is known of them.
+    first, second = count.T
+    known = np.flatnonzero((first + second > 1) | ((first > 0) & (second > 0)))
+    odds = np.zeros((2, len(count)), np.float32)
+    for label in (0, 1):
+        odds[label, known] = log_odds(count.take(known, axis=0), table.class_count, label)
+    return odds
 
 
 def prior_worth() -> Floats:
@@ -219,7 +247,7 @@ def _corrections(
     shuffled = np.random.default_rng(1).permutation(len(y))
     for number in range(PASSES):
         if number in LOOKS:
-            summed = _sums(correction.take(columns), bounds) if number else 0.0
+            summed = _sums(gather(correction, columns), bounds) if number else 0.0
             near = np.abs(y - probability(score + constant + scale * summed)) > NEAR
             rows = shuffled[near[shuffled]]
             places = zip(bounds[rows].tolist(), bounds[rows + 1].tolist(), strict=True)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Columns, Indices, Integers, Integers32, Keys, Strings
-from nbspam.combining import Entries
+from nbspam.combining import Entries, gather
 from nbspam.counts import CountTable, entry_weights
 from nbspam.tokenizer import TokenBatch
 from nbspam.vocabulary import Vocabulary
@@ -162,19 +162,21 @@ def _known(sample: Sample, column: Integers) -> Sample:
     )
 
 
+def _counts(kept: Kept) -> Indices:
+    """Return how often, shape (nnz,); where only presence is counted, one one for all."""
+    return np.broadcast_to(np.uint8(1), len(kept.columns)) if kept.counts is None else kept.counts
+
+
 def sample_of(kept: Kept, labels: Strings, vocabulary: Vocabulary) -> Sample:
     """Return what a model stores as a sample again; labels: (n_docs,)."""
-    counts = np.ones(len(kept.columns), np.uint8) if kept.counts is None else kept.counts
     offsets = kept.offsets.astype(np.int64)
-    return Sample(labels, kept.digests, vocabulary.keys, offsets, kept.columns, counts)
+    return Sample(labels, kept.digests, vocabulary.keys, offsets, kept.columns, _counts(kept))
 
 
 def entries_of(kept: Kept, vocabulary: Vocabulary) -> Entries:
     """Return the entries of a model's sample."""
-    columns = kept.columns.astype(np.int32)
-    counts = np.ones(len(columns), np.uint8) if kept.counts is None else kept.counts
-    groups = vocabulary.groups.take(columns)
-    return Entries(len(kept.digests), kept.documents, columns, groups, counts)
+    groups = gather(vocabulary.groups, kept.columns)
+    return Entries(len(kept.digests), kept.documents, kept.columns, groups, _counts(kept))
 
 
 def relabelled(sample: Sample, label_of: Mapping[int, str]) -> Sample:
