@@ -6,7 +6,7 @@ machines, of days; whatever the order and the cuts, the sum is the same to the b
 Secret: how counts are held and added.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -91,8 +91,13 @@ def rounded(weights: Floats, weighting: str) -> Floats:
     return np.asarray(np.rint(weights / GRAIN[weighting]) * GRAIN[weighting])
 
 
-def count_batch(batch: TokenBatch, labels: Sequence[str], weighting: str) -> CountTable:
-    """Return the counts of one batch; labels: the class of every document."""
+def class_counts(
+    batch: TokenBatch, labels: Sequence[str], weighting: str
+) -> tuple[tuple[str, ...], Floats, Floats]:
+    """Return classes, and documents and sums of weights in each, of one batch.
+
+    labels: the class of every document.  shapes: (n_classes,) and (n_keys, n_classes).
+    """
     classes = tuple(sorted(set(labels)))
     index = {name: k for k, name in enumerate(classes)}
     class_of = np.array([index[label] for label in labels], np.int64)
@@ -101,13 +106,14 @@ def count_batch(batch: TokenBatch, labels: Sequence[str], weighting: str) -> Cou
     groups = batch.groups[batch.columns]
     weights = entry_weights(batch.counts, batch.documents, groups, weighting)
     total = np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape).astype(np.float64)
-    return CountTable(
-        classes,
-        np.bincount(class_of, minlength=len(classes)).astype(np.float64),
-        batch_vocabulary(batch),
-        total,
-        np.diff(batch.indptr),
-    )
+    return classes, np.bincount(class_of, minlength=len(classes)).astype(np.float64), total
+
+
+def count_batch(batch: TokenBatch, labels: Sequence[str], weighting: str) -> CountTable:
+    """Return the counts of one batch as a table; labels: the class of every document."""
+    classes, class_count, feature_count = class_counts(batch, labels, weighting)
+    vocabulary = batch_vocabulary(batch)
+    return CountTable(classes, class_count, vocabulary, feature_count, np.diff(batch.indptr))
 
 
 def add_tables(parts: Sequence[CountTable]) -> CountTable:
@@ -143,6 +149,21 @@ def subtract_table(total: CountTable, part: CountTable) -> CountTable:
     )
 
 
+def shifted(table: CountTable, part: CountTable, sign: int) -> CountTable:
+    """Return the table with counts of its classes and tokens put in (1) or out (-1)."""
+    column = table.vocabulary.columns(part.vocabulary.keys)
+    of_class = np.array([table.classes.index(name) for name in part.classes], np.int64)
+    class_count = table.class_count.copy()
+    class_count[of_class] += sign * part.class_count
+    feature_count = table.feature_count.copy()
+    feature_count[np.ix_(column, of_class)] += sign * part.feature_count
+    frequency = table.document_frequency.copy()
+    frequency[column] += sign * part.document_frequency
+    return CountTable(
+        table.classes, class_count, table.vocabulary, np.maximum(feature_count, 0), frequency
+    )
+
+
 def without_empty(table: CountTable) -> CountTable:
     """Return the table without the tokens and classes that no document is left of."""
     kept = np.flatnonzero(table.document_frequency > 0)
@@ -160,10 +181,15 @@ def without_empty(table: CountTable) -> CountTable:
     )
 
 
-def sum_tables(tables: Iterable[CountTable]) -> CountTable:
-    """Return the sum of a stream of tables, holding few of them at a time."""
-    levels: list[list[CountTable]] = [[]]
-    for table in tables:
+class TableSum:
+    """The sum of tables that come one by one, of which it holds few at a time."""
+
+    def __init__(self) -> None:
+        self._levels: list[list[CountTable]] = [[]]
+
+    def add(self, table: CountTable) -> None:
+        """Add a table."""
+        levels = self._levels
         levels[0].append(table)
         for level, parts in enumerate(levels):
             if len(parts) < _FAN_IN:
@@ -172,8 +198,11 @@ def sum_tables(tables: Iterable[CountTable]) -> CountTable:
                 levels.append([])
             levels[level + 1].append(add_tables(parts))
             parts.clear()
-    # Higher levels hold what came earlier.
-    return add_tables([table for parts in reversed(levels) for table in parts])
+
+    def total(self) -> CountTable:
+        """Return the sum of all tables so far."""
+        # Higher levels hold what came earlier.
+        return add_tables([table for parts in reversed(self._levels) for table in parts])
 
 
 def prune(table: CountTable, min_df: int = 1, max_features: int | None = None) -> CountTable:

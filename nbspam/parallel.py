@@ -31,12 +31,16 @@ def available_cores() -> int:
 
 
 def ordered_map(
-    function: Callable[[Chunk], Result], chunks: Iterable[Chunk], jobs: int
+    function: Callable[[Chunk], Result],
+    chunks: Iterable[Chunk],
+    jobs: int,
+    last: Callable[[], Result] | None = None,
 ) -> Iterator[Result]:
     """Yield function(chunk) for every chunk, in order, computed in `jobs` processes.
 
-    Few chunks are in flight at a time, so a long stream takes constant memory; a single
-    chunk starts no process.  The function, and what it holds, is inherited, not sent.
+    And then what last() is in each of them, if that is given.  Few chunks are in flight at
+    a time, so a long stream takes constant memory; a single chunk starts no process.  The
+    functions, and what they hold, are inherited, not sent.
     """
     _keep_freed_memory()
     stream = iter(chunks)
@@ -44,15 +48,22 @@ def ordered_map(
     stream = chain(first, stream)
     if jobs == 1 or len(first) < 2 or not hasattr(os, "fork"):
         yield from map(function, stream)
+        if last is not None:
+            yield last()
         return
     early: dict[int, Result] = {}
     due = 0
-    with _workers(function, jobs) as workers:
+    with _workers(function, last, jobs) as workers:
         for number, result in _work(workers, stream):
             early[number] = result
             while due in early:
                 yield early.pop(due)
                 due += 1
+        if last is not None:
+            for worker in workers:
+                worker.send(b"")
+            for worker in workers:
+                yield _opened(worker.receive())
 
 
 def _keep_freed_memory() -> None:
@@ -73,7 +84,12 @@ def _keep_freed_memory() -> None:
 class _Worker:
     """A forked process and the two pipes to it."""
 
-    def __init__(self, function: Callable[[Any], Any], others: list["_Worker"]) -> None:
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        last: Callable[[], Any] | None,
+        others: list["_Worker"],
+    ) -> None:
         inward, self.to = os.pipe()
         self.back, outward = os.pipe()
         self.pid = _fork()
@@ -81,12 +97,12 @@ class _Worker:
             # A pipe ends when all who could write to it are gone.
             for fd in (self.to, self.back, *(fd for w in others for fd in (w.to, w.back))):
                 os.close(fd)
-            _serve(function, inward, outward)
+            _serve(function, last, inward, outward)
         os.close(inward)
         os.close(outward)
 
     def send(self, data: bytes) -> None:
-        """Send a packed chunk; the worker must be waiting for one."""
+        """Send a packed chunk, or nothing for the last; the worker must be waiting for it."""
         # One that is gone shows when it is to answer.
         with suppress(BrokenPipeError):
             _write(self.to, data)
@@ -147,14 +163,16 @@ def _work(workers: Sequence[_Worker], chunks: Iterator[Any]) -> Iterator[tuple[i
 
 
 @contextmanager
-def _workers(function: Callable[[Any], Any], jobs: int) -> Iterator[list[_Worker]]:
+def _workers(
+    function: Callable[[Any], Any], last: Callable[[], Any] | None, jobs: int
+) -> Iterator[list[_Worker]]:
     """Start workers, and end them in the end, whatever they are doing."""
     import signal
 
     workers: list[_Worker] = []
     try:
         for _ in range(jobs):
-            workers.append(_Worker(function, workers))
+            workers.append(_Worker(function, last, workers))
         yield workers
     finally:
         for worker in workers:
@@ -167,7 +185,9 @@ def _workers(function: Callable[[Any], Any], jobs: int) -> Iterator[list[_Worker
 # --- in a worker ------------------------------------------------------------------------------
 
 
-def _serve(function: Callable[[Any], Any], inward: int, outward: int) -> NoReturn:
+def _serve(
+    function: Callable[[Any], Any], last: Callable[[], Any] | None, inward: int, outward: int
+) -> NoReturn:
     """Answer chunk after chunk until there are no more; never returns."""
     import signal
 
@@ -176,7 +196,7 @@ def _serve(function: Callable[[Any], Any], inward: int, outward: int) -> NoRetur
     status = 1
     try:
         while True:
-            _write(outward, _answer(function, _read(inward)))
+            _write(outward, _answer(function, last, _read(inward)))
     except (EOFError, BrokenPipeError):  # the parent is gone
         status = 0
     finally:
@@ -184,10 +204,13 @@ def _serve(function: Callable[[Any], Any], inward: int, outward: int) -> NoRetur
         os._exit(status)
 
 
-def _answer(function: Callable[[Any], Any], packed: bytearray) -> bytes:
-    """Return a packed answer, or a packed error."""
+def _answer(
+    function: Callable[[Any], Any], last: Callable[[], Any] | None, packed: bytearray
+) -> bytes:
+    """Return a packed answer, or a packed error; of nothing the last."""
     try:
-        return pickle.dumps((False, function(pickle.loads(packed))), 5)
+        result = last() if last is not None and not packed else function(pickle.loads(packed))
+        return pickle.dumps((False, result), 5)
     except Exception as error:
         if not isinstance(error, NbspamError):
             from traceback import format_exc

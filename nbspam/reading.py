@@ -15,18 +15,22 @@ from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped, chunks
 from nbspam.stripping import strip
 
-# A chunk is what one process works on between two messages to its parent.
 _CHUNK_ITEMS = 256
 _CHUNK_BYTES = 8 << 20
 _NOT_WORD = re.compile(r"[^\w]")
 Result = TypeVar("Result")
 
 
+def chunks_of(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """Yield what one process works on between two messages to its parent."""
+    return chunks(items, _CHUNK_ITEMS, _CHUNK_BYTES)
+
+
 def chunk_by_chunk(
     work: Callable[[list[Item]], Result], items: Iterable[Item], jobs: int
 ) -> Iterator[Result]:
     """Yield what the work makes of every chunk of items, in order, in `jobs` processes."""
-    return ordered_map(work, chunks(items, _CHUNK_ITEMS, _CHUNK_BYTES), jobs)
+    return ordered_map(work, chunks_of(items), jobs)
 
 
 def read_message(item: Item, settings: Settings) -> Message:

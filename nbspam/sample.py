@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Columns, Indices, Integers, Integers32, Keys, Strings
+from nbspam.arrays import Booleans, Columns, Indices, Integers, Integers32, Keys, Octets, Strings
 from nbspam.combining import Entries, gather
 from nbspam.counts import CountTable, entry_weights
 from nbspam.tokenizer import TokenBatch
@@ -186,18 +186,21 @@ def relabelled(sample: Sample, label_of: Mapping[int, str]) -> Sample:
     )
 
 
-def shifted(table: CountTable, sample: Sample, weighting: str, sign: int) -> CountTable:
-    """Return the table with messages of its classes and tokens put in (1) or out (-1)."""
-    class_of = np.searchsorted(np.array(table.classes, np.str_), sample.labels)
-    column = table.vocabulary.columns(sample.keys)[sample.columns]
-    groups = table.vocabulary.groups[column]
-    weights = entry_weights(sample.counts, sample.documents, groups, weighting)
-    feature_count = table.feature_count.copy()
-    np.add.at(feature_count, (column, class_of[sample.documents]), sign * weights)
-    n_classes, n_features = feature_count.shape[1], len(feature_count)
-    return table._replace(
-        class_count=table.class_count + sign * np.bincount(class_of, minlength=n_classes),
-        feature_count=np.maximum(feature_count, 0),
-        document_frequency=table.document_frequency
-        + sign * np.bincount(column, minlength=n_features),
+def counts_of(sample: Sample, groups: Octets, weighting: str) -> CountTable:
+    """Return the counts of a sample's messages; the texts of their tokens are empty.
+
+    groups: (n_keys,) of the sample's tokens.
+    """
+    classes, class_of = np.unique(sample.labels, return_inverse=True)
+    shape = len(sample.keys), len(classes)
+    documents, columns = sample.documents, sample.columns.astype(np.int64)
+    weights = entry_weights(sample.counts, documents, groups.take(columns), weighting)
+    cell = columns * len(classes) + class_of[documents]
+    no_texts = np.empty(0, np.uint8), np.zeros(len(sample.keys) + 1, np.int64)
+    return CountTable(
+        tuple(classes.tolist()),
+        np.bincount(class_of, minlength=len(classes)).astype(np.float64),
+        Vocabulary(sample.keys, *no_texts, groups),
+        np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape).astype(np.float64),
+        np.bincount(columns, minlength=len(sample.keys)),
     )

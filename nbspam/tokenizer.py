@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Integers, Keys, Octets
+from nbspam.arrays import Booleans, Integers, Keys, Octets
 from nbspam.hashing import hash_pairs, hash_slices
 from nbspam.layout import COUNTS, GROUPS_OF, SALTS, TAG_LENGTHS, TAG_STARTS, Layout, lay_out
 from nbspam.message import Message
@@ -25,7 +25,6 @@ BATCH_BYTES = 1 << 19
 # A word may start a pair too, which has a rider of its own.
 _MAX_WORDS = 1 << RIDER_BITS - 1
 _PAIRS = GROUPS.index("pairs")
-_SLICES = 1 << 13
 _SLICES = 1 << 13
 
 
@@ -51,13 +50,17 @@ class TokenBatch(NamedTuple):
         """The column of every entry, shape (nnz,)."""
         return np.repeat(np.arange(len(self.keys)), np.diff(self.indptr))
 
-    def texts(self) -> tuple[Octets, Integers]:
-        """Return the texts of the columns: UTF-8 blob and (n_keys + 1,) offsets."""
-        starts, lengths = _text_pieces(self.first, self.layout, self.words)
-        offsets = np.zeros(len(starts) + 1, np.int64)
-        np.cumsum(lengths.sum(axis=1), out=offsets[1:])
+    def texts(self, wanted: Booleans | None = None) -> tuple[Octets, Integers]:
+        """Return the texts of the columns wanted: UTF-8 blob and (n_wanted + 1,) offsets.
+
+        wanted: (n_keys,) of which columns; None: of all.
+        """
+        first = self.first if wanted is None else self.first[wanted]
+        starts, lengths = _text_pieces(first, self.layout, self.words)
+        offsets = np.append(0, np.cumsum(sum(lengths)))
         buffer = np.frombuffer(self.layout.buffer, np.uint8)
-        return gather_slices(buffer, starts.ravel(), lengths.ravel()), offsets
+        pieces = (np.stack(each, axis=1).ravel() for each in (starts, lengths))
+        return gather_slices(buffer, *pieces), offsets
 
 
 def gather_slices(blob: Octets, starts: Integers, lengths: Integers) -> Octets:
@@ -176,10 +179,12 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
     )
 
 
-def _text_pieces(rider: Integers, layout: Layout, words: _Words) -> tuple[Integers, Integers]:
-    """Return (n_keys, 2) starts and lengths of what spells each token: tag and word.
+def _text_pieces(
+    rider: Integers, layout: Layout, words: _Words
+) -> tuple[list[Integers], list[Integers]]:
+    """Return starts and lengths of what spells the tokens: tags and words, (n_tokens,) each.
 
-    If there are pairs, (n_keys, 4): also a space and the second word.
+    If there are pairs, also of spaces and second words.
     """
     word, is_pair = rider >> 1, (rider & 1).astype(bool)
     tag = 2 * layout.origin.take(words.field_of.take(word)) + is_pair
@@ -189,7 +194,7 @@ def _text_pieces(rider: Integers, layout: Layout, words: _Words) -> tuple[Intege
         second = np.minimum(word + 1, len(words.start) - 1)
         starts += [np.full(len(word), layout.tags), words.start[second]]
         lengths += [is_pair, np.where(is_pair, words.length[second], 0)]
-    return np.stack(starts, axis=1), np.stack(lengths, axis=1)
+    return starts, lengths
 
 
 def batches(

@@ -3,25 +3,23 @@
 Secret: what a worker process returns of the messages it has read.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from nbspam import combining
-from nbspam.arrays import Integers, Keys, Strings
+from nbspam.arrays import Integers, Keys, Octets, Strings
 from nbspam.classifier import Classifier
 from nbspam.combining import Entries
 from nbspam.counts import (
     PRESENCE,
     CountTable,
-    add_tables,
-    count_batch,
+    TableSum,
     prune,
-    sum_tables,
+    shifted,
     without_empty,
 )
 from nbspam.digests import Copies
@@ -29,10 +27,12 @@ from nbspam.errors import NotTrainedError
 from nbspam.ledger import ledger_of
 from nbspam.logtables import log_tables
 from nbspam.memory import Memory, only_columns
-from nbspam.reading import chunk_by_chunk, read_to_learn
-from nbspam.sample import Sample, entries_of, keep, relabelled, sample_batch, shifted, thin
+from nbspam.parallel import ordered_map
+from nbspam.reading import chunks_of, read_to_learn
+from nbspam.sample import Sample, counts_of, entries_of, keep, relabelled, sample_batch, thin
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped
+from nbspam.tally import Tally
 from nbspam.tokenizer import batches, tokenize
 
 # What a model's tokens may take, so that one of a million messages stays below 200 MB.
@@ -54,11 +54,44 @@ class Training(NamedTuple):
 
 
 class _Counted(NamedTuple):
-    """What a worker process returns: the counts of a chunk, and all its messages."""
+    """What a worker process returns: all messages of a chunk, and counts now and then."""
 
-    table: CountTable
-    samples: list[Sample]
+    samples: list[tuple[Sample, Octets]]  # and groups of the tokens, (n_keys,)
     skipped: list[Skipped]
+    table: CountTable | None  # of the chunks since the last one
+
+
+class _Counter:
+    """What a worker process does: it counts chunk after chunk."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.tally = Tally(settings.weighting)
+
+    def count(self, chunk: tuple[int, list[Item]]) -> _Counted:
+        """Count one chunk of items, which comes with its number."""
+        turn, items = chunk
+        tokens = self.settings.tokens
+        read, messages, digests, skipped = read_to_learn(items, self.settings)
+        names, numbers = iter([str(item.label) for item in read]), iter(digests)
+        samples = []
+        for group in batches(messages, tokens):
+            batch = tokenize(group, tokens)
+            labels = list(islice(names, len(group)))
+            self.tally.add(batch, labels, turn)
+            sample = sample_batch(batch, labels, list(islice(numbers, len(group))))
+            samples.append((sample, batch.groups))
+        return _Counted(samples, skipped, self.taken() if self.tally.is_full else None)
+
+    def last(self) -> _Counted:
+        """Return the counts that were not yet returned."""
+        return _Counted([], [], self.taken())
+
+    def taken(self) -> CountTable:
+        """Return the counts, and count on from nothing."""
+        table = self.tally.table()
+        self.tally = Tally(self.settings.weighting)
+        return table
 
 
 def count_items(
@@ -75,20 +108,19 @@ def count_items(
     bits = 0
     skipped: list[Skipped] = []
     once = _Once(settings.weighting)
-
-    def tables() -> Iterator[CountTable]:
-        nonlocal samples, bits
-        work = partial(_count_chunk, settings)
-        for part in chunk_by_chunk(work, items, jobs):
-            table, new = once.take(part)
-            samples, bits = thin([*samples, *new], bits)
-            skipped.extend(part.skipped)
-            if progress is not None:
-                progress(once.n_read)
-            yield table
-
-    table = sum_tables(tables())
-    table = once.with_moves(table, samples)
+    counts = TableSum()
+    counter = _Counter(settings)
+    chunks = enumerate(chunks_of(items))
+    for part in ordered_map(counter.count, chunks, jobs, counter.last):
+        samples, bits = thin([*samples, *once.take(part.samples)], bits)
+        skipped.extend(part.skipped)
+        if part.table is not None:
+            counts.add(part.table)
+        if progress is not None:
+            progress(once.n_read)
+    table = counts.total()
+    table = table._replace(vocabulary=table.vocabulary.with_riders(0))
+    table = once.with_moves(once.without_repeated(table), samples)
     return Training(
         without_empty(table),
         tuple(relabelled(sample, once.label) for sample in samples),
@@ -108,12 +140,13 @@ class _Once:
         self.n_read = 0
         self.label: dict[int, str] = {}  # by digest
         self.copies = Copies()
+        self.repeated = TableSum()  # what was counted again
         self.moves: list[tuple[Sample, str]] = []  # a message, and the class it leaves
 
-    def take(self, part: _Counted) -> tuple[CountTable, list[Sample]]:
-        """Return a part's counts and messages without those that came before."""
-        table, new = part.table, []
-        for sample in part.samples:
+    def take(self, samples: Iterable[tuple[Sample, Octets]]) -> list[Sample]:
+        """Return the messages without those that came before."""
+        new = []
+        for sample, groups in samples:
             self.n_read += len(sample.labels)
             digests = np.array(
                 [self.copies.numbered(d) for d in sample.digests.tolist()], np.uint64
@@ -129,9 +162,11 @@ class _Once:
                 np.bool_,
             )
             if not is_new.all():
-                table = shifted(table, sample.take(~is_new), self.weighting, -1)
+                again = sample.take(~is_new)
+                own = groups[np.searchsorted(sample.keys, again.keys)]
+                self.repeated.add(counts_of(again, own, self.weighting))
             new.append(sample.take(is_new))
-        return table, new
+        return new
 
     def _is_new(self, sample: Sample, row: int, digest: int, name: str) -> bool:
         before = self.label.get(digest)
@@ -139,6 +174,11 @@ class _Once:
         if before is not None and before != name:
             self.moves.append((_message(sample, row), before))
         return before is None
+
+    def without_repeated(self, table: CountTable) -> CountTable:
+        """Return the counts without what was counted again."""
+        repeated = self.repeated.total()
+        return shifted(table, repeated, -1) if repeated.classes else table
 
     def with_moves(self, table: CountTable, samples: Sequence[Sample]) -> CountTable:
         """Return the counts with all messages in the class they came with last.
@@ -155,29 +195,16 @@ class _Once:
         for copy, before in self.moves:
             at_hand = counted.get(int(copy.digests[0]))
             message = copy if at_hand is None else _message(*at_hand)
+            groups = table.vocabulary.groups[table.vocabulary.columns(message.keys)]
             for sign, label in ((-1, before), (1, str(copy.labels[0]))):
                 moved = message._replace(labels=np.array([label]))
-                table = shifted(table, moved, self.weighting, sign)
+                table = shifted(table, counts_of(moved, groups, self.weighting), sign)
         return table
 
 
 def _message(sample: Sample, row: int) -> Sample:
     """Return one message of a sample."""
     return sample.take(np.arange(len(sample.labels)) == row)
-
-
-def _count_chunk(settings: Settings, items: list[Item]) -> _Counted:
-    """Return the counts of one chunk of items: what a worker process does."""
-    read, messages, digests, skipped = read_to_learn(items, settings)
-    names, numbers = [str(item.label) for item in read], iter(digests)
-    tables, samples, start = [], [], 0
-    for group in batches(messages, settings.tokens):
-        batch = tokenize(group, settings.tokens)
-        labels = names[start : start + len(group)]
-        start += len(group)
-        tables.append(count_batch(batch, labels, settings.weighting))
-        samples.append(sample_batch(batch, labels, list(islice(numbers, len(group)))))
-    return _Counted(add_tables(tables), samples, skipped)
 
 
 def train(training: Training, settings: Settings, day: int = 0) -> Classifier:

@@ -5,12 +5,12 @@ memory-mapped file as it is; by buckets where many are looked for) and how texts
 (one blob and offsets).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nbspam.arrays import Integers, Keys, Octets
-from nbspam.tokenizer import TokenBatch, gather_slices
+from nbspam.arrays import Booleans, Integers, Keys, Octets
+from nbspam.tokenizer import RIDER_MASK, TokenBatch, gather_slices
 
 _AT_ONCE = 1 << 16  # keys: what is made of more leaves the processor's caches
 _STEPS = 2  # back from a bucket's last key; the few that stand farther are found by bisection
@@ -37,6 +37,13 @@ class Vocabulary:
             added = _find(self.keys[n_sorted:], keys)
             column[added >= 0] = added[added >= 0] + n_sorted
         return column
+
+    def with_riders(self, rider: int) -> "Vocabulary":
+        """Return the same with this number in the last bits of all keys, for `join` to see.
+
+        Everywhere else keys have riders of 0.
+        """
+        return replace(self, keys=(self.keys & ~RIDER_MASK) | np.uint64(rider))
 
     def text(self, column: int) -> str:
         """Return the text of one column."""
@@ -100,9 +107,14 @@ def with_added(vocabulary: Vocabulary, more: Vocabulary) -> Vocabulary:
     )
 
 
-def batch_vocabulary(batch: TokenBatch) -> Vocabulary:
-    """Return the vocabulary of a batch of messages."""
-    return Vocabulary(batch.keys, *batch.texts(), batch.groups)
+def batch_vocabulary(batch: TokenBatch, wanted: Booleans | None = None) -> Vocabulary:
+    """Return the vocabulary of a batch of messages, or of some of its columns.
+
+    wanted: (n_keys,) of which columns.
+    """
+    if wanted is None:
+        return Vocabulary(batch.keys, *batch.texts(), batch.groups)
+    return Vocabulary(batch.keys[wanted], *batch.texts(wanted), batch.groups[wanted])
 
 
 def empty_vocabulary() -> Vocabulary:
@@ -113,17 +125,19 @@ def empty_vocabulary() -> Vocabulary:
 
 
 def join(parts: list[Vocabulary]) -> tuple[Vocabulary, Integers]:
-    """Return the union of vocabularies, and the new column of every old one in turn."""
+    """Return the union of vocabularies, and the new column of every old one in turn.
+
+    Of a key's texts stands that with the lowest rider, and of these the first.
+    """
     if not parts:
         return empty_vocabulary(), np.empty(0, np.int64)
     keys = np.concatenate([part.keys for part in parts])
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     new = np.ones(len(keys), bool)
-    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    np.greater(ordered[1:] ^ ordered[:-1], RIDER_MASK, out=new[1:])
     column = np.empty(len(keys), np.int64)
     column[order] = np.cumsum(new) - 1
-    # The first text met stands for a key, so the answer does not depend on later parts.
     chosen = order[new]
     shift = np.cumsum([0] + [len(part.blob) for part in parts[:-1]])
     start = np.concatenate([p.offsets[:-1] + s for p, s in zip(parts, shift, strict=True)])

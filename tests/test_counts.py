@@ -13,15 +13,16 @@ from nbspam.counts import (
     PRESENCE,
     UNIT_LENGTH,
     WEIGHTINGS,
+    TableSum,
     add_tables,
     count_batch,
     entry_weights,
     mutual_information,
     prune,
     subtract_table,
-    sum_tables,
 )
 from nbspam.message import Field, Message
+from nbspam.tally import Tally
 from nbspam.tokenizer import tokenize
 from nbspam.tokens import TokenSettings
 
@@ -30,10 +31,27 @@ DOCUMENTS = st.lists(st.tuples(TEXT, st.sampled_from(["ham", "spam", "work"])), 
 
 
 def table(documents, weighting=PRESENCE):
+    return count_batch(*batch_of(documents), weighting)
+
+
+def summed(tables):
+    total = TableSum()
+    for each in tables:
+        total.add(each)
+    return total.total()
+
+
+def tallied(documents, edges, weighting):
+    """Return the table of documents that are counted in batches, between these edges."""
+    tally = Tally(weighting)
+    for turn, (start, end) in enumerate(pairwise(edges)):
+        tally.add(*batch_of(documents[start:end]), turn)
+    return tally.table()
+
+
+def batch_of(documents):
     messages = [Message((Field("body", text.encode()),), ()) for text, _ in documents]
-    return count_batch(
-        tokenize(messages, TokenSettings()), [label for _, label in documents], weighting
-    )
+    return tokenize(messages, TokenSettings()), [label for _, label in documents]
 
 
 def plain(counted):
@@ -111,14 +129,29 @@ def test_parts_add_up_to_the_whole_to_the_bit(weighting, documents, cuts):
     parts = [table(documents[a:b], weighting) for a, b in pairwise(edges)]
 
     whole = plain(table(documents, weighting))
-    assert plain(sum_tables(iter(parts))) == whole
+    assert plain(summed(parts)) == whole
+    assert plain(tallied(documents, edges, weighting)) == whole
     assert plain(add_tables(parts[::-1])) == whole
 
 
 def test_more_tables_than_one_level_holds_are_summed():
     parts = [table([("a b"[: i % 3 + 1], "ham")]) for i in range(40)]
 
-    assert plain(sum_tables(iter(parts))) == plain(add_tables(parts))
+    assert plain(summed(parts)) == plain(add_tables(parts))
+
+
+def test_of_texts_with_one_key_that_of_the_first_turn_stands():
+    batch, _ = batch_of([("free", "ham")])
+    tables = []
+    for turn, text in ((7, b"late"), (3, b"soon"), (5, b"next")):
+        tally = Tally(PRESENCE)
+        tally.add(batch._replace(layout=batch.layout._replace(buffer=b"\0" + text)), ["ham"], turn)
+        tables.append(tally.table())
+    merged = add_tables(tables)
+
+    assert merged.vocabulary.text(0) == "soon"
+    assert merged.vocabulary.keys.tolist() == [batch.keys[0] + 3]
+    assert merged.vocabulary.with_riders(0).keys.tolist() == batch.keys.tolist()
 
 
 @given(DOCUMENTS.filter(lambda documents: len(documents) > 1))

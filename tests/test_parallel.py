@@ -16,6 +16,28 @@ def test_results_come_in_order_whatever_the_number_of_jobs():
         assert list(ordered_map(lambda n: n * n, range(20), jobs)) == [n * n for n in range(20)]
 
 
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_every_process_has_a_last_word(jobs):
+    sums = [0]
+
+    def add(n):
+        sums[0] += n
+        return None
+
+    results = list(ordered_map(add, range(20), jobs, lambda: sums[0]))
+    assert results[:20] == [None] * 20
+    assert len(results) == 20 + jobs
+    assert sum(results[20:]) == sum(range(20))
+
+
+def test_an_error_in_a_last_word_reaches_the_caller():
+    def fail():
+        raise InputError("x: broken")
+
+    with pytest.raises(InputError, match="x: broken"):
+        list(ordered_map(lambda n: n, range(4), 2, fail))
+
+
 def test_a_single_chunk_starts_no_process():
     assert list(ordered_map(lambda _: os.getpid(), [0], 4)) == [os.getpid()]
 

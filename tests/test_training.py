@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import HAM, SPAM
-from nbspam import sample, tokenizer
+from nbspam import sample, tally, tokenizer
 from nbspam.classifier import load
 from nbspam.digests import digest_of
 from nbspam.message import Field, Message
@@ -44,9 +44,12 @@ def test_a_model_is_the_same_whatever_the_jobs_and_the_batches(
     two = model_bytes(tmp_path, items, settings, jobs=2)
     monkeypatch.setattr(tokenizer.batches, "__defaults__", (1 << 14,))
     small = model_bytes(tmp_path, items, settings)
+    monkeypatch.setattr(tally, "_MAX_TOKENS", 100)
+    in_parts = model_bytes(tmp_path, items, settings, jobs=2)
 
     assert one == two
     assert one == small
+    assert one == in_parts
 
 
 def test_a_model_comes_back_as_it_was(mails, tmp_path):

@@ -1,0 +1,79 @@
+"""Counting batch by batch: what one process learns, in one table that grows.
+
+Secret: how tokens are held while it is not yet known which others there will be.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nbspam.arrays import Floats, Integers
+from nbspam.counts import CountTable, class_counts
+from nbspam.numbering import Numbering
+from nbspam.tokenizer import RIDER_MASK, TokenBatch
+from nbspam.vocabulary import Vocabulary, batch_vocabulary, join
+
+# A process gives its counts away when it has so many tokens: what all of them take together
+# grows with their number, not with the mail.
+_MAX_TOKENS = 1 << 18
+
+
+class Tally:
+    """The counts of batches; it looks at every token's text once."""
+
+    def __init__(self, weighting: str) -> None:
+        self._weighting = weighting
+        self._numbering = Numbering()
+        self._new: list[Vocabulary] = []  # what was new in each batch
+        self._class_count: dict[str, float] = {}
+        # By the number of the token, with room for more of them.
+        self._feature_count: dict[str, Floats] = {}
+        self._frequency: Integers = np.zeros(0, np.int64)
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether it should be added to others, and another one be begun."""
+        return len(self._numbering) > _MAX_TOKENS
+
+    def add(self, batch: TokenBatch, labels: Sequence[str], turn: int) -> None:
+        """Count a batch; labels: the class of every document.  turn: see `table`."""
+        n_known = len(self._numbering)
+        number = self._numbering.numbers(batch.keys)
+        new = batch_vocabulary(batch, number >= n_known)
+        self._new.append(new.with_riders(min(turn, int(RIDER_MASK))))
+        classes, class_count, feature_count = class_counts(batch, labels, self._weighting)
+        n = len(self._numbering)
+        for name, n_docs, counts in zip(classes, class_count, feature_count.T, strict=True):
+            self._class_count[name] = self._class_count.get(name, 0.0) + n_docs
+            total = _with_room(self._feature_count.get(name, np.zeros(0)), n)
+            total[number] += counts
+            self._feature_count[name] = total
+        self._frequency = _with_room(self._frequency, n)
+        self._frequency[number] += np.diff(batch.indptr)
+
+    def table(self) -> CountTable:
+        """Return the counts; each key's rider is the turn in which it was met first.
+
+        So of tables of many processes, added up, the text that was met first stands.
+        """
+        vocabulary, column = join(self._new)
+        n = len(column)
+        classes = tuple(sorted(self._class_count))
+        feature_count = np.zeros((n, len(classes)))
+        for k, name in enumerate(classes):
+            counts = self._feature_count[name][:n]
+            feature_count[column[: len(counts)], k] = counts
+        frequency = np.empty(n, np.int64)
+        frequency[column] = self._frequency[:n]
+        class_count = np.array([self._class_count[name] for name in classes])
+        return CountTable(classes, class_count, vocabulary, feature_count, frequency)
+
+
+def _with_room(numbers: Any, n: int) -> Any:
+    """Return an array for n numbers at least, zeros behind those given."""
+    if n <= len(numbers):
+        return numbers
+    more = np.zeros(max(n, 2 * len(numbers)), numbers.dtype)
+    more[: len(numbers)] = numbers
+    return more
