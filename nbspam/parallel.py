@@ -10,7 +10,7 @@ import pickle
 import select
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from typing import Any, NoReturn, TypeVar
 
 from nbspam.errors import NbspamError
@@ -19,6 +19,7 @@ Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 
 _LENGTH_BYTES = 8
+_PIPE_BYTES = 1 << 20  # what Linux grants to everybody
 # So many chunks for each worker may be done before an earlier one that takes longer.
 _AHEAD = 4
 
@@ -54,16 +55,13 @@ def ordered_map(
     early: dict[int, Result] = {}
     due = 0
     with _workers(function, last, jobs) as workers:
-        for number, result in _work(workers, stream):
+        packed = (pickle.dumps(chunk, 5) for chunk in stream)
+        ends = repeat(b"", jobs if last is not None else 0)
+        for number, result in _work(workers, chain(packed, ends)):
             early[number] = result
             while due in early:
                 yield early.pop(due)
                 due += 1
-        if last is not None:
-            for worker in workers:
-                worker.send(b"")
-            for worker in workers:
-                yield _opened(worker.receive())
 
 
 def _keep_freed_memory() -> None:
@@ -91,7 +89,7 @@ class _Worker:
         others: list["_Worker"],
     ) -> None:
         inward, self.to = os.pipe()
-        self.back, outward = os.pipe()
+        self.back, outward = _wide_pipe()
         self.pid = _fork()
         if self.pid == 0:
             # A pipe ends when all who could write to it are gone.
@@ -125,6 +123,16 @@ def _opened(answer: bytearray) -> Any:
     return value
 
 
+def _wide_pipe() -> tuple[int, int]:
+    """Return a pipe that holds much at once, where the system allows it: it is read sooner."""
+    ends = os.pipe()
+    with suppress(ImportError, AttributeError, OSError):
+        import fcntl
+
+        fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return ends
+
+
 def _fork() -> int:
     import warnings
 
@@ -135,29 +143,32 @@ def _fork() -> int:
         return os.fork()
 
 
-def _work(workers: Sequence[_Worker], chunks: Iterator[Any]) -> Iterator[tuple[int, Any]]:
-    """Yield number and answer of every chunk, as they come."""
-    packed = (pickle.dumps(chunk, 5) for chunk in chunks)
+def _work(workers: Sequence[_Worker], packed: Iterator[bytes]) -> Iterator[tuple[int, Any]]:
+    """Yield number and answer of every packed chunk, as they come.
+
+    To a worker that is sent nothing, b"", no more is sent.
+    """
     following = next(packed, None)
     number, ahead = 0, _AHEAD * len(workers)
-    idle, busy = list(workers), dict[int, tuple[_Worker, int]]()
+    idle, busy = list(workers), dict[int, tuple[_Worker, int, bool]]()
 
     def feed() -> None:
         nonlocal following, number
-        oldest = min((begun for _, begun in busy.values()), default=number)
+        oldest = min((begun for _, begun, _ in busy.values()), default=number)
         while idle and following is not None and number < oldest + ahead:
             worker = idle.pop()
             worker.send(following)
-            busy[worker.back] = worker, number
+            busy[worker.back] = worker, number, not following
             number += 1
             following = next(packed, None)
 
     while busy or following is not None:
         feed()
         for fd in select.select(list(busy), [], [])[0]:
-            worker, done = busy.pop(fd)
+            worker, done, has_ended = busy.pop(fd)
             answer = worker.receive()
-            idle.append(worker)
+            if not has_ended:
+                idle.append(worker)
             feed()  # before the answer is looked at: nobody shall wait for that
             yield done, _opened(answer)
 
@@ -179,6 +190,7 @@ def _workers(
             os.close(worker.to)
             os.close(worker.back)
             os.kill(worker.pid, signal.SIGKILL)
+        for worker in workers:
             os.waitpid(worker.pid, 0)
 
 
@@ -195,8 +207,10 @@ def _serve(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     status = 1
     try:
-        while True:
-            _write(outward, _answer(function, last, _read(inward)))
+        while packed := _read(inward):
+            _write(outward, _answer(function, last, packed))
+        # Its memory is given back while the others are still heard.
+        _write(outward, _answer(function, last, packed))
     except (EOFError, BrokenPipeError):  # the parent is gone
         status = 0
     finally:

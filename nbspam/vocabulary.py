@@ -133,18 +133,19 @@ def join(parts: list[Vocabulary]) -> tuple[Vocabulary, Integers]:
         return empty_vocabulary(), np.empty(0, np.int64)
     keys = np.concatenate([part.keys for part in parts])
     order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
+    ordered = keys.take(order)
     new = np.ones(len(keys), bool)
     np.greater(ordered[1:] ^ ordered[:-1], RIDER_MASK, out=new[1:])
     column = np.empty(len(keys), np.int64)
     column[order] = np.cumsum(new) - 1
-    chosen = order[new]
+    first = np.flatnonzero(new)
+    chosen = order.take(first)
     shift = np.cumsum([0] + [len(part.blob) for part in parts[:-1]])
     start = np.concatenate([p.offsets[:-1] + s for p, s in zip(parts, shift, strict=True)])
-    length = np.concatenate([np.diff(part.offsets) for part in parts])
+    length = np.concatenate([np.diff(part.offsets) for part in parts]).take(chosen)
     blob = gather_slices(
-        np.concatenate([part.blob for part in parts]), start[chosen], length[chosen]
+        np.concatenate([part.blob for part in parts]), start.take(chosen), length
     )
-    offsets = np.append(0, np.cumsum(length[chosen], dtype=np.int64))
-    groups = np.concatenate([part.groups for part in parts])[chosen]
-    return Vocabulary(ordered[new], blob, offsets, groups), column
+    offsets = np.append(0, np.cumsum(length, dtype=np.int64))
+    groups = np.concatenate([part.groups for part in parts]).take(chosen)
+    return Vocabulary(ordered.take(first), blob, offsets, groups), column
