@@ -102,9 +102,11 @@ def class_counts(
     index = {name: k for k, name in enumerate(classes)}
     class_of = np.array([index[label] for label in labels], np.int64)
     shape = len(batch.keys), len(classes)
-    cell = batch.columns * len(classes) + class_of[batch.documents]
-    groups = batch.groups[batch.columns]
+    columns = batch.columns
+    groups = batch.groups.take(columns)
     weights = entry_weights(batch.counts, batch.documents, groups, weighting)
+    # Most batches are of one class: of a folder's messages.
+    cell = columns * shape[1] + class_of.take(batch.documents) if shape[1] > 1 else columns
     total = np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape).astype(np.float64)
     return classes, np.bincount(class_of, minlength=len(classes)).astype(np.float64), total
 

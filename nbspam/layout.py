@@ -32,6 +32,7 @@ _NOT_COUNTED = len(_ORIGINS)
 _NUMBER: dict[str | None, int] = {origin: number for number, origin in enumerate(_ORIGINS)}
 _NUMBER[None] = _NOT_COUNTED
 _KINDS = tuple(HEADS)
+_MAX_NAMES = 4096  # that one process remembers
 # What all words of an origin share, by its number; the last row is of words that do not count.
 COUNTS = np.arange(len(_ORIGINS) + 1) != _NOT_COUNTED
 SALTS = np.array([*map(salt_of, _ORIGINS), 0], np.uint64)
@@ -149,7 +150,7 @@ def _cut_heads(joined: bytes, heads: _Fields) -> _Fields:
     colon = colons.take(np.searchsorted(colons, line))
     is_header = (colon < end) & (text.take(line) == _LINE_FEED)
     colon = np.where(is_header, colon, end)
-    origin = _origins_of(joined, kind, line + 1, np.where(is_header, colon, 0))
+    origin = _NAMES.origins(joined, kind, line + 1, np.where(is_header, colon, 0))
     return _Fields(
         np.append(np.stack([line + 1, np.minimum(colon + 1, end)], axis=1), before[-1] + 1),
         np.repeat(heads.document, 2 * n_lines),
@@ -157,24 +158,49 @@ def _cut_heads(joined: bytes, heads: _Fields) -> _Fields:
     )
 
 
-def _origins_of(joined: bytes, kind: Integers, start: Integers, end: Integers) -> Integers:
-    """Return the origins of headers' names and values, shape (n_lines, 2).
+class _Names:
+    """Names of headers met before, by their hashes: most messages have the same few."""
 
-    kind, start, end: (n_lines,) the kind of head, and where the name stands; a line that is
-    no header has none, and ends at 0.
-    """
-    # Names that are spelt alike in heads of one kind are looked up once.
-    salt = (2 * kind + (end > 0)).astype(np.uint64)
-    key = hash_slices(joined, start, np.maximum(end - start, 0), salt)
-    _, chosen, which = np.unique(key, return_index=True, return_inverse=True)
+    def __init__(self) -> None:
+        # Keys, ascending, and origins (n_names, 2); together, as threads may share them.
+        self._known = np.zeros(1, np.uint64), np.full((1, 2), _NOT_COUNTED)
+
+    def origins(self, joined: bytes, kind: Integers, start: Integers, end: Integers) -> Integers:
+        """Return the origins of headers' names and values, shape (n_lines, 2).
+
+        kind, start, end: (n_lines,) the kind of head, and where the name stands; a line
+        that is no header has none, and ends at 0.
+        """
+        salt = (2 * kind + (end > 0)).astype(np.uint64)
+        key = hash_slices(joined, start, np.maximum(end - start, 0), salt)
+        keys, origins = self._known
+        new = np.flatnonzero(keys.take(keys.searchsorted(key), mode="clip") != key)
+        if len(new):
+            _, first = np.unique(key.take(new), return_index=True)
+            chosen = new.take(first)
+            found = np.array(_look_up(joined, kind[chosen], start[chosen], end[chosen]), np.int64)
+            order = np.argsort(keys := np.concatenate([keys, key[chosen]]))
+            keys, origins = keys[order], np.concatenate([origins, found])[order]
+            if len(keys) <= _MAX_NAMES:
+                self._known = keys, origins
+        return origins.take(keys.searchsorted(key), axis=0)
+
+
+_NAMES = _Names()
+
+
+def _look_up(
+    joined: bytes, kind: Integers, start: Integers, end: Integers
+) -> list[tuple[int, int]]:
+    """Return the origins of the same, one by one."""
     found = []
-    for number, begin, stop in np.stack([kind, start, end])[:, chosen].T.tolist():
+    for number, begin, stop in zip(kind.tolist(), start.tolist(), end.tolist(), strict=True):
         if stop:
             origins = HEADS[_KINDS[number]][joined[begin:stop]]
             found.append((_NUMBER[origins.name], _NUMBER[origins.value]))
         else:
             found.append((_NOT_COUNTED, _NOT_COUNTED))
-    return np.array(found, np.int64).reshape(-1, 2)[which]
+    return found
 
 
 def _runs(joined: bytes, fields: _Fields) -> tuple[bytes, _Fields]:

@@ -50,7 +50,7 @@ class Sample(NamedTuple):
             self.digests[chosen],
             self.keys[columns],
             _offsets(lengths[chosen]),
-            _small(place),
+            _small(place, len(columns)),
             self.counts[entry],
         )
 
@@ -79,23 +79,24 @@ def _documents(offsets: Indices) -> Integers32:
     return np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
 
 
-def _small(array: Integers) -> Indices:
-    """Return numbers of 0 or more in as few bytes as hold them."""
-    return array.astype(np.min_scalar_type(array.max(initial=0)))
+def _small(array: Integers, highest: int) -> Indices:
+    """Return numbers from 0 to the highest in as few bytes as hold them."""
+    return array.astype(np.min_scalar_type(highest))
 
 
 def sample_batch(batch: TokenBatch, labels: Sequence[str], digests: Sequence[int]) -> Sample:
     """Return all messages of a batch."""
     # A batch goes token by token; numbers of two bytes and less are sorted in linear time.
-    order = np.argsort(_small(batch.documents), kind="stable")
-    lengths = np.bincount(batch.documents, minlength=batch.n_docs)
+    documents = _small(batch.documents, batch.n_docs)
+    order = np.argsort(documents, kind="stable")
+    lengths = np.bincount(documents, minlength=batch.n_docs)
     return Sample(
         np.array(labels, np.str_),
         np.array(digests, np.uint64),
         batch.keys,
         _offsets(lengths),
-        _small(batch.columns)[order],
-        _small(batch.counts)[order],
+        _small(batch.columns, len(batch.keys)).take(order),
+        _small(batch.counts, batch.counts.max(initial=0)).take(order),
     )
 
 
@@ -108,16 +109,19 @@ def thin(
     `bits` up.
     """
     kept: list[Sample] = []
+    n_docs = 0
     for sample in samples:
         kept.append(_with_zero_bits(sample, bits))
-        while sum(len(part.labels) for part in kept) > limit:
+        n_docs += len(kept[-1].labels)
+        while n_docs > limit:
             bits += 1
             kept = [_with_zero_bits(part, bits) for part in kept]
+            n_docs = sum(len(part.labels) for part in kept)
     return kept, bits
 
 
 def _with_zero_bits(sample: Sample, bits: int) -> Sample:
-    return sample.take((sample.digests & np.uint64((1 << bits) - 1)) == 0)
+    return sample.take((sample.digests & np.uint64((1 << bits) - 1)) == 0) if bits else sample
 
 
 def keep(samples: Sequence[Sample], bits: int, vocabulary: Vocabulary, with_counts: bool) -> Kept:

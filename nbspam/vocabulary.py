@@ -143,9 +143,7 @@ def join(parts: list[Vocabulary]) -> tuple[Vocabulary, Integers]:
     shift = np.cumsum([0] + [len(part.blob) for part in parts[:-1]])
     start = np.concatenate([p.offsets[:-1] + s for p, s in zip(parts, shift, strict=True)])
     length = np.concatenate([np.diff(part.offsets) for part in parts]).take(chosen)
-    blob = gather_slices(
-        np.concatenate([part.blob for part in parts]), start.take(chosen), length
-    )
+    blob = gather_slices(np.concatenate([part.blob for part in parts]), start.take(chosen), length)
     offsets = np.append(0, np.cumsum(length, dtype=np.int64))
     groups = np.concatenate([part.groups for part in parts]).take(chosen)
     return Vocabulary(ordered.take(first), blob, offsets, groups), column
