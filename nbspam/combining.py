@@ -164,7 +164,8 @@ def fit(table: CountTable, entries: Entries, y: Integers) -> Combination:
     """Return the combination that explains messages best, each left out in its turn.
 
     table: counts of two classes, those of the messages among them.  entries: in the order
-    of their documents.  y: (n_docs,) 0 or 1.
+    of their documents, which must have nothing to do with their classes: corrections are
+    learned in it.  y: (n_docs,) 0 or 1.
     """
     left_out = _left_out(table)
     # Four of five entries are of tokens that never say anything.
@@ -244,12 +245,11 @@ def _corrections(
     scale = _scale(np.diff(bounds))
     correction = np.zeros(n_features, np.float32)
     constant = 0.0
-    shuffled = np.random.default_rng(1).permutation(len(y))
     for number in range(PASSES):
         if number in LOOKS:
             summed = _sums(gather(correction, columns), bounds) if number else 0.0
-            near = np.abs(y - probability(score + constant + scale * summed)) > NEAR
-            rows = shuffled[near[shuffled]]
+            far = np.abs(y - probability(score + constant + scale * summed))
+            rows = np.flatnonzero(far > NEAR)
             places = zip(bounds[rows].tolist(), bounds[rows + 1].tolist(), strict=True)
             # What numpy would make of the columns, and Python of the numbers, at every use.
             own = [columns[start:end].astype(np.intp) for start, end in places]

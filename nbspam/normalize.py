@@ -21,8 +21,7 @@ _LOOK_ALIKES = str.maketrans(
     "авгеѕіјӏкмнорстухѡԁһԛԝьαβγεικνορτυχω",
     "abresijlkmhopctyxwdhqwbabyeikvoptuxw",
 )
-
-
+_SEEN_AS_LATIN = frozenset(map(chr, _LOOK_ALIKES))
 # Format characters and other letters that nobody sees.
 INVISIBLE = (
     "[\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e"
@@ -137,7 +136,7 @@ def _slow_form(original: str) -> tuple[str, tuple[str, ...]]:
     visible = re.sub(_MANY, _few_marks, visible)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
     latin: str = folded
-    if re.search(_ADJACENT, folded):
+    if not _SEEN_AS_LATIN.isdisjoint(folded) and re.search(_ADJACENT, folded):
         latin = _mixed().sub(_to_latin, folded)
         if latin != folded:
             facts.append("homoglyph")
