@@ -30,6 +30,7 @@ PASSES = 5
 LOOKS = (0, 2)  # the passes that look at all messages anew, not only at those near before
 HAM_STEP = 1.5  # ham called spam moves the layer this much further
 _AT_ONCE = 1 << 16  # places that are looked up together
+_DOCS_AT_ONCE = 1 << 8  # documents whose corrections are
 # The group that tokens of a group are averaged with: subjects are few words, they are text.
 _WITH = np.arange(len(GROUPS))
 _WITH[GROUPS.index("subject")] = GROUPS.index("text")
@@ -100,10 +101,11 @@ def group_means(entries: Entries, odds: Floats | Floats32) -> Floats:
     odds: (nnz,); zeros do not count.
     """
     telling = np.flatnonzero(odds)
-    cell = entries.documents[telling].astype(np.int64) * len(GROUPS)
-    cell += _WITH[entries.groups[telling]]
+    cell = entries.documents.take(telling).astype(np.int64)
+    cell *= len(GROUPS)
+    cell += _WITH.take(entries.groups.take(telling))
     n_cells = entries.n_docs * len(GROUPS)
-    total = np.bincount(cell, odds[telling], n_cells)
+    total = np.bincount(cell, odds.take(telling), n_cells)
     number = np.bincount(cell, minlength=n_cells)
     return np.asarray((total / (number + DAMPING)).reshape(-1, len(GROUPS)))
 
@@ -170,7 +172,10 @@ def fit(table: CountTable, entries: Entries, y: Integers) -> Combination:
     left_out = _left_out(table)
     # Four of five entries are of tokens that never say anything.
     telling = entries.take(np.flatnonzero(gather(left_out.any(axis=0), entries.columns)))
-    means = group_means(telling, left_out[y[telling.documents], telling.columns])
+    own = y.take(telling.documents)
+    own *= len(table.vocabulary)
+    own += telling.columns
+    means = group_means(telling, left_out.ravel().take(own))
     worth = fit_worth(means, y)
     score = means @ worth[:-1] + worth[-1]
     correction, constant = _corrections(entries, y, score, len(table.vocabulary), table.classes)
@@ -247,7 +252,7 @@ def _corrections(
     constant = 0.0
     for number in range(PASSES):
         if number in LOOKS:
-            summed = _sums(gather(correction, columns), bounds) if number else 0.0
+            summed = _sums(correction, columns, bounds) if number else 0.0
             far = np.abs(y - probability(score + constant + scale * summed))
             rows = np.flatnonzero(far > NEAR)
             places = zip(bounds[rows].tolist(), bounds[rows + 1].tolist(), strict=True)
@@ -263,13 +268,16 @@ def _corrections(
     return correction, constant
 
 
-def _sums(values: Floats32, bounds: Integers) -> Floats:
-    """Return the sums between each two bounds, shape (len(bounds) - 1,)."""
-    # reduceat would give an empty run its successor's first number, so zero ends them all.
-    starts = bounds[:-1]
-    total = np.add.reduceat(np.append(values, np.float32(0)), starts)
-    total[starts == bounds[1:]] = 0
-    return total.astype(np.float64)
+def _sums(values: Floats32, columns: Indices, bounds: Integers) -> Floats:
+    """Return the sum of values[columns] between each two bounds, shape (n_docs,)."""
+    total = np.zeros(len(bounds) - 1)
+    for first in range(0, len(total), _DOCS_AT_ONCE):
+        starts = bounds[first : first + _DOCS_AT_ONCE + 1]
+        own = values.take(columns[starts[0] : starts[-1]])
+        filled = np.flatnonzero(starts[1:] > starts[:-1])
+        # An empty run has no place: reduceat would give it its successor's first number.
+        total[first + filled] = np.add.reduceat(own, starts[filled] - starts[0])
+    return total
 
 
 def correct(
