@@ -17,9 +17,12 @@ from nbspam.errors import NbspamError
 
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
+Packed = list[Any]  # bytes of a pickle, and of arrays that it refers to
 
-_LENGTH_BYTES = 8
+_NUMBER_BYTES = 8
+_NOTHING: Packed = []
 _PIPE_BYTES = 1 << 20  # what Linux grants to everybody
+_SMALL = 1 << 14  # bytes; arrays of more are sent as they are, without a copy
 # So many chunks for each worker may be done before an earlier one that takes longer.
 _AHEAD = 4
 
@@ -55,8 +58,8 @@ def ordered_map(
     early: dict[int, Result] = {}
     due = 0
     with _workers(function, last, jobs) as workers:
-        packed = (pickle.dumps(chunk, 5) for chunk in stream)
-        ends = repeat(b"", jobs if last is not None else 0)
+        packed = map(_packed, stream)
+        ends = repeat(_NOTHING, jobs if last is not None else 0)
         for number, result in _work(workers, chain(packed, ends)):
             early[number] = result
             while due in early:
@@ -99,13 +102,13 @@ class _Worker:
         os.close(inward)
         os.close(outward)
 
-    def send(self, data: bytes) -> None:
+    def send(self, packed: Packed) -> None:
         """Send a packed chunk, or nothing for the last; the worker must be waiting for it."""
         # One that is gone shows when it is to answer.
         with suppress(BrokenPipeError):
-            _write(self.to, data)
+            _write(self.to, packed)
 
-    def receive(self) -> bytearray:
+    def receive(self) -> Packed:
         """Return what the worker answers, packed."""
         try:
             return _read(self.back)
@@ -115,9 +118,9 @@ class _Worker:
             ) from None
 
 
-def _opened(answer: bytearray) -> Any:
+def _opened(answer: Packed) -> Any:
     """Return a worker's answer; raises what it raised."""
-    is_error, value = pickle.loads(answer)
+    is_error, value = _unpacked(answer)
     if is_error:
         raise value
     return value
@@ -143,10 +146,10 @@ def _fork() -> int:
         return os.fork()
 
 
-def _work(workers: Sequence[_Worker], packed: Iterator[bytes]) -> Iterator[tuple[int, Any]]:
+def _work(workers: Sequence[_Worker], packed: Iterator[Packed]) -> Iterator[tuple[int, Any]]:
     """Yield number and answer of every packed chunk, as they come.
 
-    To a worker that is sent nothing, b"", no more is sent.
+    To a worker that is sent nothing no more is sent.
     """
     following = next(packed, None)
     number, ahead = 0, _AHEAD * len(workers)
@@ -219,35 +222,59 @@ def _serve(
 
 
 def _answer(
-    function: Callable[[Any], Any], last: Callable[[], Any] | None, packed: bytearray
-) -> bytes:
+    function: Callable[[Any], Any], last: Callable[[], Any] | None, packed: Packed
+) -> Packed:
     """Return a packed answer, or a packed error; of nothing the last."""
     try:
-        result = last() if last is not None and not packed else function(pickle.loads(packed))
-        return pickle.dumps((False, result), 5)
+        result = last() if last is not None and not packed else function(_unpacked(packed))
+        return _packed((False, result))
     except Exception as error:
         if not isinstance(error, NbspamError):
             from traceback import format_exc
 
             error.add_note(format_exc())
-        return pickle.dumps((True, error), 5)
+        return _packed((True, error))
 
 
 # --- pipes ------------------------------------------------------------------------------------
 
 
-def _write(fd: int, data: bytes) -> None:
-    """Write the length of the data and the data."""
-    os.write(fd, len(data).to_bytes(_LENGTH_BYTES, "little"))
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
+def _packed(value: Any) -> Packed:
+    """Return what a pipe carries of a value."""
+    arrays: list[pickle.PickleBuffer] = []
+
+    def is_small(array: pickle.PickleBuffer) -> bool:
+        if len(array.raw()) < _SMALL:
+            return True
+        arrays.append(array)
+        return False
+
+    data = pickle.dumps(value, 5, buffer_callback=is_small)
+    return [data, *(array.raw() for array in arrays)]
 
 
-def _read(fd: int) -> bytearray:
+def _unpacked(packed: Packed) -> Any:
+    return pickle.loads(packed[0], buffers=packed[1:])
+
+
+def _write(fd: int, packed: Packed) -> None:
+    """Write the number of pieces, the length of each, and the pieces."""
+    numbers = len(packed), *map(len, packed)
+    head = b"".join([number.to_bytes(_NUMBER_BYTES, "little") for number in numbers])
+    for piece in (head, *packed):
+        rest = memoryview(piece)
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+
+
+def _read(fd: int) -> Packed:
     """Return what one `_write` has written; raises EOFError."""
-    length = int.from_bytes(_read_exactly(fd, _LENGTH_BYTES), "little")
-    return _read_exactly(fd, length)
+    lengths = [_read_number(fd) for _ in range(_read_number(fd))]
+    return [_read_exactly(fd, length) for length in lengths]
+
+
+def _read_number(fd: int) -> int:
+    return int.from_bytes(_read_exactly(fd, _NUMBER_BYTES), "little")
 
 
 def _read_exactly(fd: int, length: int) -> bytearray:
