@@ -4,6 +4,7 @@ Secret: that not everything to be classified is mail, and how many items go at a
 """
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, groupby, repeat
 from typing import TypeVar
@@ -17,13 +18,24 @@ from nbspam.stripping import strip
 
 _CHUNK_ITEMS = 256
 _CHUNK_BYTES = 8 << 20
+_LAST_CHUNKS = 2  # are cut smaller ...
+_LAST_ITEMS = 64  # ... to so many items
 _NOT_WORD = re.compile(r"[^\w]")
 Result = TypeVar("Result")
 
 
 def chunks_of(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Yield what one process works on between two messages to its parent."""
-    return chunks(items, _CHUNK_ITEMS, _CHUNK_BYTES)
+    """Yield what one process works on between two messages to its parent.
+
+    The last are small, so that no process works long after the others are done.
+    """
+    last: deque[list[Item]] = deque()
+    for chunk in chunks(items, _CHUNK_ITEMS, _CHUNK_BYTES):
+        last.append(chunk)
+        if len(last) > _LAST_CHUNKS:
+            yield last.popleft()
+    for chunk in last:
+        yield from chunks(chunk, _LAST_ITEMS, _CHUNK_BYTES)
 
 
 def chunk_by_chunk(
