@@ -48,8 +48,12 @@ _INVISIBLE = f"{INVISIBLE}++"
 _SPLIT = f"[A-Za-z]{INVISIBLE}++[A-Za-z]"
 _SPACELESS = f"{SPACELESS}++"
 _FULLWIDTH = "[\uff21-\uff3a\uff41-\uff5a]{2}"
-# Greek and Cyrillic beside Latin, as far as one quick look tells.
-_ADJACENT = "[a-z\xdf-\u024f]\\d*+[\u0370-\u052f]|[\u0370-\u052f]\\d*+[a-z\xdf-\u024f]"
+# A look-alike beside a Latin letter, as far as one quick look tells.
+_DISGUISE = "[a-z\xdf-\u024f]\\d*+[{0}]|[{0}]\\d*+[a-z\xdf-\u024f]".format(
+    "".join(sorted(_SEEN_AS_LATIN))
+)
+# Two characters alone are no sign of it: mostly they were meant for another charset.
+_MAY_BE_DISGUISED = "[0-9a-z\xdf-\u052f]{3,}+"
 # The commonest of what is neither letter nor mark nor digit; the rest is asked one by one.
 SYMBOLS = (
     "[\x80-\xa1\xa6-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf\xd7\xf7\u2010-\u2064\u2190-\u245f"
@@ -136,7 +140,9 @@ def _slow_form(original: str) -> tuple[str, tuple[str, ...]]:
     visible = re.sub(_MANY, _few_marks, visible)
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
     latin: str = folded
-    if not _SEEN_AS_LATIN.isdisjoint(folded) and re.search(_ADJACENT, folded):
+    if not _SEEN_AS_LATIN.isdisjoint(folded) and any(
+        re.search(_DISGUISE, word) for word in re.findall(_MAY_BE_DISGUISED, folded)
+    ):
         latin = _mixed().sub(_to_latin, folded)
         if latin != folded:
             facts.append("homoglyph")

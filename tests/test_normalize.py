@@ -83,6 +83,11 @@ def test_words_of_one_alphabet_are_left_alone(text):
     assert form(text) == unicodedata.normalize("NFKC", text).casefold()
 
 
+def test_two_characters_are_a_disguise_only_beside_longer_ones():
+    assert words("tо xу") == ["tо", "xу"]
+    assert words("viаgra tо") == ["viagra", "to"]
+
+
 @pytest.mark.parametrize(
     ("text", "fact"),
     [("V\u200biagra", "zero-width"), ("ＦＲＥＥ", "fullwidth"), ("Viаgra", "homoglyph")],
