@@ -10,6 +10,7 @@ import pickle
 import select
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import chain, islice, repeat
 from typing import Any, NoReturn, TypeVar
 
@@ -18,6 +19,7 @@ from nbspam.errors import NbspamError
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 Packed = list[Any]  # bytes of a pickle, and of arrays that it refers to
+Answers = Callable[[Iterator[Packed]], Iterable[Any]]  # to packed chunks, as they come
 
 _NUMBER_BYTES = 8
 _NOTHING: Packed = []
@@ -57,7 +59,7 @@ def ordered_map(
         return
     early: dict[int, Result] = {}
     due = 0
-    with _workers(function, last, jobs) as workers:
+    with _workers(partial(_worked, function, last), jobs) as workers:
         packed = map(_packed, stream)
         ends = repeat(_NOTHING, jobs if last is not None else 0)
         for number, result in _work(workers, chain(packed, ends)):
@@ -65,6 +67,19 @@ def ordered_map(
             while due in early:
                 yield early.pop(due)
                 due += 1
+
+
+@contextmanager
+def drawn_ahead(chunks: Iterable[Chunk], jobs: int) -> Iterator[Iterator[Chunk]]:
+    """Give chunks that a process of its own draws, which begins at once.
+
+    It draws no further ahead than a pipe holds.  With one job there is no such process.
+    """
+    if jobs == 1 or not hasattr(os, "fork"):
+        yield iter(chunks)
+        return
+    with _workers(lambda _: chunks, 1) as [drawer]:
+        yield map(_opened, iter(drawer.receive, _NOTHING))
 
 
 def _keep_freed_memory() -> None:
@@ -83,14 +98,9 @@ def _keep_freed_memory() -> None:
 
 
 class _Worker:
-    """A forked process and the two pipes to it."""
+    """A forked process that answers, and the two pipes to it."""
 
-    def __init__(
-        self,
-        function: Callable[[Any], Any],
-        last: Callable[[], Any] | None,
-        others: list["_Worker"],
-    ) -> None:
+    def __init__(self, answers: Answers, others: list["_Worker"]) -> None:
         inward, self.to = os.pipe()
         self.back, outward = _wide_pipe()
         self.pid = _fork()
@@ -98,7 +108,7 @@ class _Worker:
             # A pipe ends when all who could write to it are gone.
             for fd in (self.to, self.back, *(fd for w in others for fd in (w.to, w.back))):
                 os.close(fd)
-            _serve(function, last, inward, outward)
+            _serve(answers, inward, outward)
         os.close(inward)
         os.close(outward)
 
@@ -109,7 +119,7 @@ class _Worker:
             _write(self.to, packed)
 
     def receive(self) -> Packed:
-        """Return what the worker answers, packed."""
+        """Return what the worker answers, packed; nothing where that was all."""
         try:
             return _read(self.back)
         except EOFError:
@@ -177,16 +187,14 @@ def _work(workers: Sequence[_Worker], packed: Iterator[Packed]) -> Iterator[tupl
 
 
 @contextmanager
-def _workers(
-    function: Callable[[Any], Any], last: Callable[[], Any] | None, jobs: int
-) -> Iterator[list[_Worker]]:
+def _workers(answers: Answers, jobs: int) -> Iterator[list[_Worker]]:
     """Start workers, and end them in the end, whatever they are doing."""
     import signal
 
     workers: list[_Worker] = []
     try:
         for _ in range(jobs):
-            workers.append(_Worker(function, last, workers))
+            workers.append(_Worker(answers, workers))
         yield workers
     finally:
         for worker in workers:
@@ -200,40 +208,44 @@ def _workers(
 # --- in a worker ------------------------------------------------------------------------------
 
 
-def _serve(
-    function: Callable[[Any], Any], last: Callable[[], Any] | None, inward: int, outward: int
-) -> NoReturn:
-    """Answer chunk after chunk until there are no more; never returns."""
+def _serve(answers: Answers, inward: int, outward: int) -> NoReturn:
+    """Send all answers to what comes; never returns."""
     import signal
 
     # Ctrl-C is for the parent, which ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    status = 1
     try:
-        while packed := _read(inward):
-            _write(outward, _answer(function, last, packed))
-        # Its memory is given back while the others are still heard.
-        _write(outward, _answer(function, last, packed))
-    except (EOFError, BrokenPipeError):  # the parent is gone
-        status = 0
+        for packed in _caught(answers(iter(partial(_read, inward), _NOTHING))):
+            _write(outward, packed)
+        _write(outward, _NOTHING)
+    except BrokenPipeError:  # the parent is gone
+        pass
     finally:
         # Without the parent's own last words: buffers it has not flushed are its to flush.
-        os._exit(status)
+        os._exit(0)
 
 
-def _answer(
-    function: Callable[[Any], Any], last: Callable[[], Any] | None, packed: Packed
-) -> Packed:
-    """Return a packed answer, or a packed error; of nothing the last."""
+def _caught(answers: Iterable[Any]) -> Iterator[Packed]:
+    """Yield packed answers, and a packed error if one ends them."""
     try:
-        result = last() if last is not None and not packed else function(_unpacked(packed))
-        return _packed((False, result))
+        for answer in answers:
+            yield _packed((False, answer))
     except Exception as error:
         if not isinstance(error, NbspamError):
             from traceback import format_exc
 
             error.add_note(format_exc())
-        return _packed((True, error))
+        yield _packed((True, error))
+
+
+def _worked(
+    function: Callable[[Any], Any], last: Callable[[], Any] | None, chunks: Iterator[Packed]
+) -> Iterator[Any]:
+    """Yield what the function makes of every packed chunk, and the last word."""
+    for packed in chunks:
+        yield function(_unpacked(packed))
+    if last is not None:
+        yield last()
 
 
 # --- pipes ------------------------------------------------------------------------------------

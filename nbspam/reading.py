@@ -1,6 +1,6 @@
 """Items to messages, read as a model's settings say.
 
-Secret: that not everything to be classified is mail, and how many items go at a time.
+Secret: that not everything to be classified is mail, and how work is cut for processes.
 """
 
 import re
@@ -16,8 +16,6 @@ from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped, chunks
 from nbspam.stripping import strip
 
-_CHUNK_ITEMS = 256
-_CHUNK_BYTES = 8 << 20
 _LAST_CHUNKS = 2  # are cut smaller ...
 _LAST_ITEMS = 64  # ... to so many items
 _NOT_WORD = re.compile(r"[^\w]")
@@ -30,12 +28,12 @@ def chunks_of(items: Iterable[Item]) -> Iterator[list[Item]]:
     The last are small, so that no process works long after the others are done.
     """
     last: deque[list[Item]] = deque()
-    for chunk in chunks(items, _CHUNK_ITEMS, _CHUNK_BYTES):
+    for chunk in chunks(items):
         last.append(chunk)
         if len(last) > _LAST_CHUNKS:
             yield last.popleft()
     for chunk in last:
-        yield from chunks(chunk, _LAST_ITEMS, _CHUNK_BYTES)
+        yield from chunks(chunk, _LAST_ITEMS)
 
 
 def chunk_by_chunk(

@@ -63,6 +63,7 @@ _ENDINGS = {
     ".ndjson": "jsonl",
 }
 _HEAD = 1 << 16  # bytes looked at to tell what a file is
+_CHUNK_ITEMS, _CHUNK_BYTES = 256, 8 << 20  # that go through a process together
 
 
 class Item(NamedTuple):
@@ -126,7 +127,9 @@ def read_items(
     return chain.from_iterable(_items_of(path, label, options, stdin) for path in checked)
 
 
-def chunks(items: Iterable[Item], max_items: int, max_bytes: int) -> Iterator[list[Item]]:
+def chunks(
+    items: Iterable[Item], max_items: int = _CHUNK_ITEMS, max_bytes: int = _CHUNK_BYTES
+) -> Iterator[list[Item]]:
     """Yield items in lists of at most `max_items`, with at most `max_bytes` of data.
 
     An item that is larger than that by itself is a list by itself.

@@ -5,10 +5,11 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nbspam.errors import InputError, NbspamError
-from nbspam.parallel import available_cores, ordered_map
+from nbspam.parallel import available_cores, drawn_ahead, ordered_map
 
 
 def test_results_come_in_order_whatever_the_number_of_jobs():
@@ -126,6 +127,52 @@ def is_running(pid):
 def test_megabytes_go_to_workers_and_back():
     chunks = [bytes([n]) * 3_000_000 for n in range(6)]
     assert list(ordered_map(lambda data: data, chunks, 2)) == chunks
+
+
+def test_arrays_large_and_small_arrive_whole():
+    arrays = [np.arange(n) for n in (0, 5, 100_000)] + [np.zeros((300, 200))[:, ::2]]
+    for got in ordered_map(lambda _: arrays, range(3), 2):
+        assert all(map(np.array_equal, got, arrays))
+        got[2][0] = 1  # they are the caller's own
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_is_drawn_ahead_comes_in_order(jobs):
+    with drawn_ahead(iter(range(20)), jobs) as drawn:
+        assert list(drawn) == list(range(20))
+
+
+def test_drawing_begins_at_once_in_another_process(tmp_path):
+    with drawn_ahead(((tmp_path / "begun").touch() or os.getpid() for _ in range(1)), 2) as drawn:
+        for _ in range(100):
+            if (tmp_path / "begun").exists():
+                break
+            time.sleep(0.1)
+        assert (tmp_path / "begun").exists()
+        assert next(drawn) != os.getpid()
+
+
+def test_what_nobody_asks_for_is_not_drawn_for_ever(tmp_path):
+    def megabytes():
+        for number in range(1000):
+            (tmp_path / str(number)).touch()
+            yield bytes(1 << 20)
+
+    with drawn_ahead(megabytes(), 2) as drawn:
+        next(drawn)
+        time.sleep(0.2)
+    assert len(list(tmp_path.iterdir())) < 10
+
+
+def test_an_error_in_drawing_comes_behind_what_was_drawn_before():
+    def fail():
+        yield 1
+        raise InputError("x: broken")
+
+    with drawn_ahead(fail(), 2) as drawn:
+        assert next(drawn) == 1
+        with pytest.raises(InputError, match="x: broken"):
+            next(drawn)
 
 
 def test_there_is_at_least_one_core():

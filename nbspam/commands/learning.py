@@ -6,6 +6,7 @@ Secret: how the command line's words become items and settings, and who watches 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from nbspam.commands.arguments import are_many, peek, read_sources, settings_for, today
@@ -16,13 +17,18 @@ def learn(
     sources: tuple[str, ...], options: dict[str, Any], jobs: int, strict: bool = False
 ) -> Any:
     """Return what was learned of labelled sources, having said what was skipped."""
-    from nbspam import learning
+    from nbspam.parallel import drawn_ahead
+    from nbspam.sources import chunks
 
-    is_text, items = peek(read_sources(sources, options))
-    many, items = are_many(items)
-    settings = settings_for(is_text, options, many)
-    with _progress() as progress:
-        learned = learning.learn(items, settings, jobs, progress, today())
+    # Mail is looked for while numpy is imported, which takes longer.
+    with drawn_ahead(chunks(read_sources(sources, options)), jobs) as drawn:
+        from nbspam import learning
+
+        is_text, items = peek(chain.from_iterable(drawn))
+        many, items = are_many(items)
+        settings = settings_for(is_text, options, many)
+        with _progress() as progress:
+            learned = learning.learn(items, settings, jobs, progress, today())
     report_skipped(learned.skipped, strict)
     return learned
 
