@@ -14,7 +14,7 @@ import numpy as np
 from nbspam.arrays import Floats, Indices, Integers, Octets
 from nbspam.tokenizer import TokenBatch
 from nbspam.tokens import GROUPS
-from nbspam.vocabulary import Vocabulary, batch_vocabulary, empty_vocabulary, join
+from nbspam.vocabulary import Vocabulary, batch_vocabulary, join
 
 PRESENCE, COUNTS, UNIT_LENGTH, TF_IDF = "presence", "counts", "unit-length", "tf-idf"
 LOG_LENGTH = "log-length"  # 1 + ln count; every group of a document scaled to unit length
@@ -58,11 +58,6 @@ class CountTable(NamedTuple):
             self.feature_count[columns],
             self.document_frequency[columns],
         )
-
-
-def empty_table() -> CountTable:
-    """Return the table of nothing: what counting starts from."""
-    return CountTable((), np.zeros(0), empty_vocabulary(), np.zeros((0, 0)), np.zeros(0, np.int64))
 
 
 def entry_weights(counts: Indices, documents: Indices, groups: Octets, weighting: str) -> Floats:
@@ -119,11 +114,7 @@ def count_batch(batch: TokenBatch, labels: Sequence[str], weighting: str) -> Cou
 
 
 def add_tables(parts: Sequence[CountTable]) -> CountTable:
-    """Return the sum of count tables."""
-    if len(parts) == 1:
-        return parts[0]
-    if not parts:
-        return empty_table()
+    """Return the sum of count tables, whose tokens may stand in any order."""
     classes = tuple(sorted({name for part in parts for name in part.classes}))
     vocabulary, column = join([part.vocabulary for part in parts])
     class_count = np.zeros(len(classes))

@@ -12,7 +12,7 @@ from nbspam.arrays import Floats, Integers
 from nbspam.counts import CountTable, class_counts
 from nbspam.numbering import Numbering
 from nbspam.tokenizer import RIDER_MASK, TokenBatch
-from nbspam.vocabulary import Vocabulary, batch_vocabulary, join
+from nbspam.vocabulary import Vocabulary, batch_vocabulary, concatenated
 
 # A process gives its counts away when it has so many tokens: what all of them take together
 # grows with their number, not with the mail.
@@ -53,21 +53,21 @@ class Tally:
         self._frequency[number] += np.diff(batch.indptr)
 
     def table(self) -> CountTable:
-        """Return the counts; each key's rider is the turn in which it was met first.
+        """Return the counts, of tokens in the order in which they were met, for a TableSum.
 
-        So of tables of many processes, added up, the text that was met first stands.
+        Each key's rider is the turn in which it was met first: so of tables of many
+        processes, added up, the text that was met first stands.
         """
-        vocabulary, column = join(self._new)
-        n = len(column)
+        n = len(self._numbering)
         classes = tuple(sorted(self._class_count))
         feature_count = np.zeros((n, len(classes)))
         for k, name in enumerate(classes):
             counts = self._feature_count[name][:n]
-            feature_count[column[: len(counts)], k] = counts
-        frequency = np.empty(n, np.int64)
-        frequency[column] = self._frequency[:n]
+            feature_count[: len(counts), k] = counts
         class_count = np.array([self._class_count[name] for name in classes])
-        return CountTable(classes, class_count, vocabulary, feature_count, frequency)
+        return CountTable(
+            classes, class_count, concatenated(self._new), feature_count, self._frequency[:n]
+        )
 
 
 def _with_room(numbers: Any, n: int) -> Any:

@@ -5,6 +5,7 @@ memory-mapped file as it is; by buckets where many are looked for) and how texts
 (one blob and offsets).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,11 +52,11 @@ class Vocabulary:
         return bytes(self.blob[start:end]).decode("utf-8", "replace")
 
     def take(self, columns: Integers) -> "Vocabulary":
-        """Return the vocabulary of these columns (ascending) alone."""
-        length = np.diff(self.offsets)[columns]
-        blob = gather_slices(self.blob, self.offsets[:-1][columns], length)
+        """Return the vocabulary of these columns alone, in this order."""
+        length = np.diff(self.offsets).take(columns)
+        blob = gather_slices(self.blob, self.offsets.take(columns), length)
         offsets = np.append(0, np.cumsum(length, dtype=np.int64))
-        return Vocabulary(self.keys[columns], blob, offsets, self.groups[columns])
+        return Vocabulary(self.keys.take(columns), blob, offsets, self.groups.take(columns))
 
 
 def _find(ascending: Keys, keys: Keys) -> Integers:
@@ -97,13 +98,20 @@ def with_added(vocabulary: Vocabulary, more: Vocabulary) -> Vocabulary:
 
     Unlike `join` this costs no sort and keeps all columns what they are.
     """
-    offsets = np.asarray(more.offsets, np.int64)[1:] + len(vocabulary.blob)
+    return replace(concatenated([vocabulary, more]), n_added=len(more))
+
+
+def concatenated(parts: Sequence[Vocabulary]) -> Vocabulary:
+    """Return the tokens of vocabularies, one behind the other; keys need not ascend."""
+    parts = [empty_vocabulary(), *parts]
+    shift = np.cumsum([len(part.blob) for part in parts])
+    # The first offset, and all that end a text.
+    ends = [p.offsets[1:] + s for p, s in zip(parts[1:], shift[:-1], strict=True)]
     return Vocabulary(
-        np.concatenate([vocabulary.keys, more.keys]),
-        np.concatenate([vocabulary.blob, more.blob]),
-        np.concatenate([vocabulary.offsets, offsets]),
-        np.concatenate([vocabulary.groups, more.groups]),
-        len(more),
+        np.concatenate([part.keys for part in parts]),
+        np.concatenate([part.blob for part in parts]),
+        np.concatenate([parts[0].offsets, *ends]),
+        np.concatenate([part.groups for part in parts]),
     )
 
 
@@ -124,26 +132,16 @@ def empty_vocabulary() -> Vocabulary:
     )
 
 
-def join(parts: list[Vocabulary]) -> tuple[Vocabulary, Integers]:
+def join(parts: Sequence[Vocabulary]) -> tuple[Vocabulary, Integers]:
     """Return the union of vocabularies, and the new column of every old one in turn.
 
     Of a key's texts stands that with the lowest rider, and of these the first.
     """
-    if not parts:
-        return empty_vocabulary(), np.empty(0, np.int64)
-    keys = np.concatenate([part.keys for part in parts])
-    order = np.argsort(keys, kind="stable")
-    ordered = keys.take(order)
-    new = np.ones(len(keys), bool)
+    together = concatenated(parts)
+    order = np.argsort(together.keys, kind="stable")
+    ordered = together.keys.take(order)
+    new = np.ones(len(order), bool)
     np.greater(ordered[1:] ^ ordered[:-1], RIDER_MASK, out=new[1:])
-    column = np.empty(len(keys), np.int64)
+    column = np.empty(len(order), np.int64)
     column[order] = np.cumsum(new) - 1
-    first = np.flatnonzero(new)
-    chosen = order.take(first)
-    shift = np.cumsum([0] + [len(part.blob) for part in parts[:-1]])
-    start = np.concatenate([p.offsets[:-1] + s for p, s in zip(parts, shift, strict=True)])
-    length = np.concatenate([np.diff(part.offsets) for part in parts]).take(chosen)
-    blob = gather_slices(np.concatenate([part.blob for part in parts]), start.take(chosen), length)
-    offsets = np.append(0, np.cumsum(length, dtype=np.int64))
-    groups = np.concatenate([part.groups for part in parts]).take(chosen)
-    return Vocabulary(ordered.take(first), blob, offsets, groups), column
+    return together.take(order.take(np.flatnonzero(new))), column
