@@ -8,6 +8,7 @@ a thousand messages.  Where processes cannot be forked, this one does all the wo
 import os
 import pickle
 import select
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -101,8 +102,10 @@ class _Worker:
     """A forked process that answers, and the two pipes to it."""
 
     def __init__(self, answers: Answers, others: list["_Worker"]) -> None:
-        inward, self.to = os.pipe()
-        self.back, outward = _wide_pipe()
+        self.given: deque[int] = deque()  # numbers of chunks it has not yet answered
+        self._gets_more = True
+        inward, self.to, self._room = _wide_pipe()
+        self.back, outward, _ = _wide_pipe()
         self.pid = _fork()
         if self.pid == 0:
             # A pipe ends when all who could write to it are gone.
@@ -112,8 +115,19 @@ class _Worker:
         os.close(inward)
         os.close(outward)
 
-    def send(self, packed: Packed) -> None:
-        """Send a packed chunk, or nothing for the last; the worker must be waiting for it."""
+    def has_room(self, packed: Packed) -> bool:
+        """Return whether a packed chunk can be sent without waiting.
+
+        One may lie ready while another is worked on, if the pipe holds it: the worker may
+        be sending an answer, and then nobody would read the rest.
+        """
+        fits = len(self.given) == 1 and sum(map(len, packed)) < self._room // 2
+        return self._gets_more and (not self.given or fits)
+
+    def send(self, number: int, packed: Packed) -> None:
+        """Send a packed chunk, or nothing for the last, when there is room."""
+        self.given.append(number)
+        self._gets_more = bool(packed)
         # One that is gone shows when it is to answer.
         with suppress(BrokenPipeError):
             _write(self.to, packed)
@@ -136,14 +150,18 @@ def _opened(answer: Packed) -> Any:
     return value
 
 
-def _wide_pipe() -> tuple[int, int]:
-    """Return a pipe that holds much at once, where the system allows it: it is read sooner."""
-    ends = os.pipe()
+def _wide_pipe() -> tuple[int, int, int]:
+    """Return the ends of a pipe, and how many bytes it is known to hold.
+
+    These are many, where the system allows it: then nobody waits for who reads.
+    """
+    inward, outward = os.pipe()
+    room = 0
     with suppress(ImportError, AttributeError, OSError):
         import fcntl
 
-        fcntl.fcntl(ends[1], fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    return ends
+        room = fcntl.fcntl(outward, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+    return inward, outward, room
 
 
 def _fork() -> int:
@@ -162,26 +180,25 @@ def _work(workers: Sequence[_Worker], packed: Iterator[Packed]) -> Iterator[tupl
     To a worker that is sent nothing no more is sent.
     """
     following = next(packed, None)
-    number, ahead = 0, _AHEAD * len(workers)
-    idle, busy = list(workers), dict[int, tuple[_Worker, int, bool]]()
+    number = 0
 
     def feed() -> None:
         nonlocal following, number
-        oldest = min((begun for _, begun, _ in busy.values()), default=number)
-        while idle and following is not None and number < oldest + ahead:
-            worker = idle.pop()
-            worker.send(following)
-            busy[worker.back] = worker, number, not following
+        while following is not None:
+            oldest = min((worker.given[0] for worker in workers if worker.given), default=number)
+            free = [worker for worker in workers if worker.has_room(following)]
+            if not free or number >= oldest + _AHEAD * len(workers):
+                break
+            min(free, key=lambda worker: len(worker.given)).send(number, following)
             number += 1
             following = next(packed, None)
 
-    while busy or following is not None:
-        feed()
+    feed()
+    while busy := {worker.back: worker for worker in workers if worker.given}:
         for fd in select.select(list(busy), [], [])[0]:
-            worker, done, has_ended = busy.pop(fd)
+            worker = busy[fd]
             answer = worker.receive()
-            if not has_ended:
-                idle.append(worker)
+            done = worker.given.popleft()
             feed()  # before the answer is looked at: nobody shall wait for that
             yield done, _opened(answer)
 

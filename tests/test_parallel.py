@@ -124,9 +124,19 @@ def is_running(pid):
     return state != "Z"  # an orphan that nobody has buried yet
 
 
-def test_megabytes_go_to_workers_and_back():
-    chunks = [bytes([n]) * 3_000_000 for n in range(6)]
-    assert list(ordered_map(lambda data: data, chunks, 2)) == chunks
+@pytest.mark.parametrize("length", [1, 60_000, 300_000, 600_000, 3_000_000])
+def test_chunks_of_any_length_go_to_workers_and_back(length):
+    chunks = [bytes([n]) * length for n in range(12)]
+    assert list(ordered_map(lambda data: data * 2, chunks, 2)) == [data * 2 for data in chunks]
+
+
+def test_pipes_need_not_be_wide(monkeypatch):
+    def deny(*arguments):
+        raise PermissionError
+
+    monkeypatch.setattr("fcntl.fcntl", deny)
+    chunks = [bytes([n]) * 100_000 for n in range(12)]
+    assert list(ordered_map(lambda data: data * 2, chunks, 2)) == [data * 2 for data in chunks]
 
 
 def test_arrays_large_and_small_arrive_whole():
