@@ -1,4 +1,4 @@
-"""Work on many cores: chunks to forked worker processes, and what comes back.
+"""Work on many cores: chunks drawn, worked on and answered for by forked processes.
 
 Secret: how processes are started and spoken to.  They are forked, because a forked
 worker has numpy loaded already; a fresh one would spend longer importing it than counting
