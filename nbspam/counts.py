@@ -96,13 +96,15 @@ def class_counts(
     classes = tuple(sorted(set(labels)))
     index = {name: k for k, name in enumerate(classes)}
     class_of = np.array([index[label] for label in labels], np.int64)
-    shape = len(batch.keys), len(classes)
-    columns = batch.columns
-    groups = batch.groups.take(columns)
-    weights = entry_weights(batch.counts, batch.documents, groups, weighting)
-    # Most batches are of one class: of a folder's messages.
-    cell = columns * shape[1] + class_of.take(batch.documents) if shape[1] > 1 else columns
-    total = np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape).astype(np.float64)
+    if weighting == PRESENCE and len(classes) == 1:  # as most batches are, of a folder's mail
+        total = np.diff(batch.indptr)[:, None].astype(np.float64)
+    else:
+        columns = batch.columns
+        groups = batch.groups.take(columns)
+        weights = entry_weights(batch.counts, batch.documents, groups, weighting)
+        cell = columns * len(classes) + class_of.take(batch.documents)
+        shape = len(batch.keys), len(classes)
+        total = np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape).astype(np.float64)
     return classes, np.bincount(class_of, minlength=len(classes)).astype(np.float64), total
 
 
