@@ -16,7 +16,7 @@ import numpy as np
 
 from nbspam.arrays import Booleans, Columns, Indices, Integers, Integers32, Keys, Octets, Strings
 from nbspam.combining import Entries, gather
-from nbspam.counts import CountTable, entry_weights
+from nbspam.counts import PRESENCE, CountTable, entry_weights
 from nbspam.tokenizer import TokenBatch
 from nbspam.vocabulary import Vocabulary
 
@@ -31,7 +31,7 @@ class Sample(NamedTuple):
     keys: Keys  # (n_keys,) ascending
     offsets: Integers  # (n_docs + 1,)
     columns: Indices  # (nnz,) index into keys, ascending within a message
-    counts: Indices  # (nnz,) how often
+    counts: Indices | None  # (nnz,) how often; None where only presence is counted
 
     @property
     def documents(self) -> Integers32:
@@ -51,7 +51,7 @@ class Sample(NamedTuple):
             self.keys[columns],
             _offsets(lengths[chosen]),
             _small(place, len(columns)),
-            self.counts[entry],
+            None if self.counts is None else self.counts[entry],
         )
 
 
@@ -84,19 +84,24 @@ def _small(array: Integers, highest: int) -> Indices:
     return array.astype(np.min_scalar_type(highest))
 
 
-def sample_batch(batch: TokenBatch, labels: Sequence[str], digests: Sequence[int]) -> Sample:
+def sample_batch(
+    batch: TokenBatch, labels: Sequence[str], digests: Sequence[int], weighting: str
+) -> Sample:
     """Return all messages of a batch."""
     # A batch goes token by token; numbers of two bytes and less are sorted in linear time.
     documents = _small(batch.documents, batch.n_docs)
     order = np.argsort(documents, kind="stable")
     lengths = np.bincount(documents, minlength=batch.n_docs)
+    counts = None
+    if weighting != PRESENCE:
+        counts = _small(batch.counts, batch.counts.max(initial=0)).take(order)
     return Sample(
         np.array(labels, np.str_),
         np.array(digests, np.uint64),
         batch.keys,
         _offsets(lengths),
         _small(batch.columns, len(batch.keys)).take(order),
-        _small(batch.counts, batch.counts.max(initial=0)).take(order),
+        counts,
     )
 
 
@@ -140,7 +145,8 @@ def keep(samples: Sequence[Sample], bits: int, vocabulary: Vocabulary, with_coun
         bounds = list(pairwise(part.offsets.tolist()))
         columns += [column[start:end] for start, end in bounds]
         if with_counts:
-            counts += [part.counts[start:end] for start, end in bounds]
+            own_counts = _counts(part)
+            counts += [own_counts[start:end] for start, end in bounds]
     digests = np.concatenate([np.empty(0, np.uint64), *(part.digests for part in samples)])
     order = np.argsort(digests).tolist()
     columns = [columns[i] for i in order]
@@ -162,19 +168,21 @@ def _known(sample: Sample, column: Integers) -> Sample:
     return sample._replace(
         offsets=np.append(0, np.cumsum(known))[sample.offsets],
         columns=sample.columns[known],
-        counts=sample.counts[known],
+        counts=None if sample.counts is None else sample.counts[known],
     )
 
 
-def _counts(kept: Kept) -> Indices:
+def _counts(messages: Sample | Kept) -> Indices:
     """Return how often, shape (nnz,); where only presence is counted, one one for all."""
-    return np.broadcast_to(np.uint8(1), len(kept.columns)) if kept.counts is None else kept.counts
+    if messages.counts is None:
+        return np.broadcast_to(np.uint8(1), len(messages.columns))
+    return messages.counts
 
 
 def sample_of(kept: Kept, labels: Strings, vocabulary: Vocabulary) -> Sample:
     """Return what a model stores as a sample again; labels: (n_docs,)."""
     offsets = kept.offsets.astype(np.int64)
-    return Sample(labels, kept.digests, vocabulary.keys, offsets, kept.columns, _counts(kept))
+    return Sample(labels, kept.digests, vocabulary.keys, offsets, kept.columns, kept.counts)
 
 
 def entries_of(kept: Kept, vocabulary: Vocabulary) -> Entries:
@@ -198,7 +206,7 @@ def counts_of(sample: Sample, groups: Octets, weighting: str) -> CountTable:
     classes, class_of = np.unique(sample.labels, return_inverse=True)
     shape = len(sample.keys), len(classes)
     documents, columns = sample.documents, sample.columns.astype(np.int64)
-    weights = entry_weights(sample.counts, documents, groups.take(columns), weighting)
+    weights = entry_weights(_counts(sample), documents, groups.take(columns), weighting)
     cell = columns * len(classes) + class_of[documents]
     no_texts = np.empty(0, np.uint8), np.zeros(len(sample.keys) + 1, np.int64)
     return CountTable(

@@ -79,7 +79,8 @@ class _Counter:
             batch = tokenize(group, tokens)
             labels = list(islice(names, len(group)))
             self.tally.add(batch, labels, turn)
-            sample = sample_batch(batch, labels, list(islice(numbers, len(group))))
+            own = list(islice(numbers, len(group)))
+            sample = sample_batch(batch, labels, own, self.settings.weighting)
             samples.append((sample, batch.groups))
         return _Counted(samples, skipped, self.taken() if self.tally.is_full else None)
 

@@ -56,7 +56,7 @@ def counted(documents):
     messages = [Message((Field("body", text.encode()),), ()) for text in texts]
     batch = tokenize(messages, TokenSettings())
     table = count_batch(batch, labels, LOG_LENGTH)
-    sample = sample_batch(batch, labels, range(len(labels)))
+    sample = sample_batch(batch, labels, range(len(labels)), LOG_LENGTH)
     entries = entries_of(keep([sample], 0, table.vocabulary, True), table.vocabulary)
     return table, entries, np.searchsorted(table.classes, labels)
 

@@ -40,7 +40,7 @@ def counted(documents):
     labels = [label for *_, label in documents] + ["ham", "spam"]
     batch = tokenize([*messages, Message((), ()), Message((), ())], TokenSettings())
     table = count_batch(batch, labels, "presence")
-    sample = sample_batch(batch, labels, range(len(labels)))
+    sample = sample_batch(batch, labels, range(len(labels)), "presence")
     y = np.searchsorted(np.array(table.classes), labels)
     return table, entries_of(keep([sample], 0, table.vocabulary, False), table.vocabulary), y
 

@@ -80,7 +80,7 @@ def documents(n):
     messages = [Message((Field("body", b"word%d" % i),), ()) for i in range(n)]
     labels = [f"c{i % 2}" for i in range(n)]
     digests = [digest_of(b"%d of %d" % (i, n)) for i in range(n)]
-    return sample_batch(tokenize(messages, TokenSettings()), labels, digests)
+    return sample_batch(tokenize(messages, TokenSettings()), labels, digests, "presence")
 
 
 @given(st.permutations(range(6)))
