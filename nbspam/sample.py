@@ -92,6 +92,8 @@ def sample_batch(
     documents = _small(batch.documents, batch.n_docs)
     order = np.argsort(documents, kind="stable")
     lengths = np.bincount(documents, minlength=batch.n_docs)
+    column = _small(np.arange(len(batch.keys)), len(batch.keys))
+    columns: Indices = np.repeat(column, np.diff(batch.indptr)).take(order)
     counts = None
     if weighting != PRESENCE:
         counts = _small(batch.counts, batch.counts.max(initial=0)).take(order)
@@ -100,7 +102,7 @@ def sample_batch(
         np.array(digests, np.uint64),
         batch.keys,
         _offsets(lengths),
-        _small(batch.columns, len(batch.keys)).take(order),
+        columns,
         counts,
     )
 

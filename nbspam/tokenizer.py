@@ -39,11 +39,16 @@ class TokenBatch(NamedTuple):
     keys: Keys  # (n_keys,) ascending, unique
     indptr: Integers  # (n_keys + 1,)
     documents: Integers  # (nnz,)
-    counts: Integers  # (nnz,)
+    begins: Integers  # (nnz + 1,) where each entry's words begin, in the order of keys
     groups: Octets  # (n_keys,) index into GROUPS
     first: Integers  # (n_keys,) rider of the first time it stands
     layout: Layout
     words: "_Words"
+
+    @property
+    def counts(self) -> Integers:
+        """How often each entry's token stands in its document, shape (nnz,)."""
+        return np.diff(self.begins)
 
     @property
     def columns(self) -> Integers:
@@ -171,7 +176,7 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
         key[first],
         np.append(np.flatnonzero(new_key.take(entry)), len(entry)),
         document[entry],
-        np.diff(entry, append=len(key)),
+        np.append(entry, len(key)),
         group,
         place,
         layout,
