@@ -93,7 +93,7 @@ def sample_batch(
     order = np.argsort(documents, kind="stable")
     lengths = np.bincount(documents, minlength=batch.n_docs)
     column = _small(np.arange(len(batch.keys)), len(batch.keys))
-    columns: Indices = np.repeat(column, np.diff(batch.indptr)).take(order)
+    columns: Any = np.repeat(column, np.diff(batch.indptr)).take(order)
     counts = None
     if weighting != PRESENCE:
         counts = _small(batch.counts, batch.counts.max(initial=0)).take(order)
