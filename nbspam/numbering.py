@@ -12,6 +12,7 @@ from nbspam.arrays import Booleans, Integers, Keys
 _FIRST_BITS = 18
 _GROWTH_BITS = 2
 _EMPTY = np.uint64(1)  # no key: their last bits are riders', which are 0
+_NO_NUMBER = np.int64(-1)
 
 
 class Numbering:
@@ -32,15 +33,17 @@ class Numbering:
         if 2 * (self._n + len(keys)) > len(self._key):
             self._grow(len(keys))
         slot = self._places(keys)
-        new = np.flatnonzero(self._key.take(slot) != keys)
-        self._put(keys, slot, new, np.arange(self._n, self._n + len(new)))
+        number = self._number.take(slot)
+        new = np.flatnonzero(number == _NO_NUMBER)
+        number[new] = np.arange(self._n, self._n + len(new))
+        self._put(keys, slot, new, number.take(new))
         self._n += len(new)
-        return self._number.take(slot)
+        return number
 
     def _make_slots(self, bits: int) -> None:
         self._shift = np.uint64(64 - bits)
         self._key = np.full(1 << bits, _EMPTY)
-        self._number = np.zeros(1 << bits, np.int64)
+        self._number = np.full(1 << bits, _NO_NUMBER)
 
     def _grow(self, n_more: int) -> None:
         """Make room for so many more keys: half of the slots stay empty at least."""
