@@ -30,7 +30,7 @@ PASSES = 5
 LOOKS = (0, 2)  # the passes that look at all messages anew, not only at those near before
 HAM_STEP = 1.5  # ham called spam moves the layer this much further
 _AT_ONCE = 1 << 16  # places that are looked up together
-_DOCS_AT_ONCE = 1 << 8  # documents whose corrections are
+_DOCS_AT_ONCE = 1 << 8  # documents whose corrections are summed together
 # The group that tokens of a group are averaged with: subjects are few words, they are text.
 _WITH = np.arange(len(GROUPS))
 _WITH[GROUPS.index("subject")] = GROUPS.index("text")

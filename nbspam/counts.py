@@ -1,4 +1,4 @@
-"""Counting: token batches and their labels to class counts, by sort, count and merge.
+"""Class counts: how they are weighted, added, taken apart and chosen from.
 
 A count table is all that training learns.  Tables add: of batches, of processes, of
 machines, of days; whatever the order and the cuts, the sum is the same to the bit.
@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Floats, Indices, Integers, Octets
-from nbspam.tokenizer import TokenBatch
 from nbspam.tokens import GROUPS
-from nbspam.vocabulary import Vocabulary, batch_vocabulary, join
+from nbspam.vocabulary import Vocabulary, join
 
 PRESENCE, COUNTS, UNIT_LENGTH, TF_IDF = "presence", "counts", "unit-length", "tf-idf"
 LOG_LENGTH = "log-length"  # 1 + ln count; every group of a document scaled to unit length
@@ -84,35 +83,6 @@ def entry_weights(counts: Indices, documents: Indices, groups: Octets, weighting
 def rounded(weights: Floats, weighting: str) -> Floats:
     """Return weights as multiples of the weighting's grain."""
     return np.asarray(np.rint(weights / GRAIN[weighting]) * GRAIN[weighting])
-
-
-def class_counts(
-    batch: TokenBatch, labels: Sequence[str], weighting: str
-) -> tuple[tuple[str, ...], Floats, Floats]:
-    """Return classes, and documents and sums of weights in each, of one batch.
-
-    labels: the class of every document.  shapes: (n_classes,) and (n_keys, n_classes).
-    """
-    classes = tuple(sorted(set(labels)))
-    index = {name: k for k, name in enumerate(classes)}
-    class_of = np.array([index[label] for label in labels], np.int64)
-    if weighting == PRESENCE and len(classes) == 1:  # as most batches are, of a folder's mail
-        total = np.diff(batch.indptr)[:, None].astype(np.float64)
-    else:
-        columns = batch.columns
-        groups = batch.groups.take(columns)
-        weights = entry_weights(batch.counts, batch.documents, groups, weighting)
-        cell = columns * len(classes) + class_of.take(batch.documents)
-        shape = len(batch.keys), len(classes)
-        total = np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape).astype(np.float64)
-    return classes, np.bincount(class_of, minlength=len(classes)).astype(np.float64), total
-
-
-def count_batch(batch: TokenBatch, labels: Sequence[str], weighting: str) -> CountTable:
-    """Return the counts of one batch as a table; labels: the class of every document."""
-    classes, class_count, feature_count = class_counts(batch, labels, weighting)
-    vocabulary = batch_vocabulary(batch)
-    return CountTable(classes, class_count, vocabulary, feature_count, np.diff(batch.indptr))
 
 
 def add_tables(parts: Sequence[CountTable]) -> CountTable:

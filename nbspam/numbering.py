@@ -29,7 +29,7 @@ class Numbering:
         return self._n
 
     def numbers(self, keys: Keys) -> Integers:
-        """Return the numbers of different keys; new ones get the next, in their order."""
+        """Return the numbers of different keys, (n_keys,); new ones get the next, in order."""
         if 2 * (self._n + len(keys)) > len(self._key):
             self._grow(len(keys))
         slot = self._places(keys)

@@ -87,7 +87,7 @@ def _small(array: Integers, highest: int) -> Indices:
 def sample_batch(
     batch: TokenBatch, labels: Sequence[str], digests: Sequence[int], weighting: str
 ) -> Sample:
-    """Return all messages of a batch."""
+    """Return all messages of a batch; how often tokens stand there if the weighting asks."""
     # A batch goes token by token; numbers of two bytes and less are sorted in linear time.
     documents = _small(batch.documents, batch.n_docs)
     order = np.argsort(documents, kind="stable")
@@ -96,7 +96,8 @@ def sample_batch(
     columns: Any = np.repeat(column, np.diff(batch.indptr)).take(order)
     counts = None
     if weighting != PRESENCE:
-        counts = _small(batch.counts, batch.counts.max(initial=0)).take(order)
+        times = batch.counts
+        counts = _small(times, times.max(initial=0)).take(order)
     return Sample(
         np.array(labels, np.str_),
         np.array(digests, np.uint64),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nbspam.arrays import Floats, Integers
-from nbspam.counts import CountTable, class_counts
+from nbspam.counts import PRESENCE, CountTable, entry_weights
 from nbspam.numbering import Numbering
 from nbspam.tokenizer import RIDER_MASK, TokenBatch
 from nbspam.vocabulary import Vocabulary, batch_vocabulary, concatenated
@@ -42,7 +42,7 @@ class Tally:
         number = self._numbering.numbers(batch.keys)
         new = batch_vocabulary(batch, number >= n_known)
         self._new.append(new.with_riders(min(turn, int(RIDER_MASK))))
-        classes, class_count, feature_count = class_counts(batch, labels, self._weighting)
+        classes, class_count, feature_count = _class_counts(batch, labels, self._weighting)
         n = len(self._numbering)
         for name, n_docs, counts in zip(classes, class_count, feature_count.T, strict=True):
             self._class_count[name] = self._class_count.get(name, 0.0) + n_docs
@@ -68,6 +68,28 @@ class Tally:
         return CountTable(
             classes, class_count, concatenated(self._new), feature_count, self._frequency[:n]
         )
+
+
+def _class_counts(
+    batch: TokenBatch, labels: Sequence[str], weighting: str
+) -> tuple[tuple[str, ...], Floats, Floats]:
+    """Return classes, and documents and sums of weights in each, of one batch.
+
+    labels: the class of every document.  shapes: (n_classes,) and (n_keys, n_classes).
+    """
+    classes = tuple(sorted(set(labels)))
+    index = {name: k for k, name in enumerate(classes)}
+    class_of = np.array([index[label] for label in labels], np.int64)
+    if weighting == PRESENCE and len(classes) == 1:  # as most batches are, of a folder's mail
+        total = np.diff(batch.indptr)[:, None].astype(np.float64)
+    else:
+        columns = batch.columns
+        groups = batch.groups.take(columns)
+        weights = entry_weights(batch.counts, batch.documents, groups, weighting)
+        cell = columns * len(classes) + class_of.take(batch.documents)
+        shape = len(batch.keys), len(classes)
+        total = np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape).astype(np.float64)
+    return classes, np.bincount(class_of, minlength=len(classes)).astype(np.float64), total
 
 
 def _with_room(numbers: Any, n: int) -> Any:

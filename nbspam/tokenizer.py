@@ -19,6 +19,7 @@ from nbspam.runs import MAX_RUN, find_runs
 from nbspam.tokens import GROUPS, RIDER_BITS, TokenSettings
 
 RIDER_MASK = np.uint64((1 << RIDER_BITS) - 1)
+ALL = slice(None)  # columns
 # Larger batches leave the processor's caches, smaller ones pay more for numpy's calls and
 # for merging: E-001.
 BATCH_BYTES = 1 << 19
@@ -55,13 +56,12 @@ class TokenBatch(NamedTuple):
         """The column of every entry, shape (nnz,)."""
         return np.repeat(np.arange(len(self.keys)), np.diff(self.indptr))
 
-    def texts(self, wanted: Booleans | None = None) -> tuple[Octets, Integers]:
+    def texts(self, wanted: Booleans | slice = ALL) -> tuple[Octets, Integers]:
         """Return the texts of the columns wanted: UTF-8 blob and (n_wanted + 1,) offsets.
 
-        wanted: (n_keys,) of which columns; None: of all.
+        wanted: (n_keys,) of which columns.
         """
-        first = self.first if wanted is None else self.first[wanted]
-        starts, lengths = _text_pieces(first, self.layout, self.words)
+        starts, lengths = _text_pieces(self.first[wanted], self.layout, self.words)
         offsets = np.append(0, np.cumsum(sum(lengths)))
         buffer = np.frombuffer(self.layout.buffer, np.uint8)
         pieces = (np.stack(each, axis=1).ravel() for each in (starts, lengths))

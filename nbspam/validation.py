@@ -99,7 +99,7 @@ def _held_out(
     used, groups = data.vocabulary.columns(table.vocabulary.keys), table.vocabulary.groups
     held_out = data.X[of][:, used]
     if settings.combine:
-        rest = np.random.default_rng(1).permutation(rest)  # as corrections need it
+        rest = np.random.default_rng(1).permutation(rest)  # `fit` learns in this order
         entries = entries_of_rows(data.X[rest][:, used], groups)
         model = combined(table, settings, entries, data.y[rest])
     else:

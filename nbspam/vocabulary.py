@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nbspam.arrays import Booleans, Integers, Keys, Octets
-from nbspam.tokenizer import RIDER_MASK, TokenBatch, gather_slices
+from nbspam.tokenizer import ALL, RIDER_MASK, TokenBatch, gather_slices
 
 _AT_ONCE = 1 << 16  # keys: what is made of more leaves the processor's caches
 _STEPS = 2  # back from a bucket's last key; the few that stand farther are found by bisection
@@ -115,13 +115,11 @@ def concatenated(parts: Sequence[Vocabulary]) -> Vocabulary:
     )
 
 
-def batch_vocabulary(batch: TokenBatch, wanted: Booleans | None = None) -> Vocabulary:
+def batch_vocabulary(batch: TokenBatch, wanted: Booleans | slice = ALL) -> Vocabulary:
     """Return the vocabulary of a batch of messages, or of some of its columns.
 
     wanted: (n_keys,) of which columns.
     """
-    if wanted is None:
-        return Vocabulary(batch.keys, *batch.texts(), batch.groups)
     return Vocabulary(batch.keys[wanted], *batch.texts(wanted), batch.groups[wanted])
 
 

@@ -5,11 +5,14 @@ import os
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
 from nbspam.cli import exit_status
+from nbspam.counts import CountTable, entry_weights
 from nbspam.resampling import bootstrap_interval
+from nbspam.vocabulary import batch_vocabulary
 
 # A machine that has other things to do is no failure: no law has a deadline. `make test` asks
 # for `--hypothesis-profile quick`.
@@ -23,6 +26,18 @@ SPAM = b"From: x@example.com\nSubject: cheap pills\n\nbuy cheap pills now http:/
 def pytest_configure():
     """Load the full profile; the command line's, if there is one, is loaded after it."""
     settings.load_profile("nbspam")
+
+
+def count_batch(batch, labels, weighting):
+    """Return the counts of one batch as a table, added entry by entry."""
+    classes = tuple(sorted(set(labels)))
+    class_of = np.array([classes.index(label) for label in labels], np.int64)
+    groups = batch.groups[batch.columns]
+    weights = entry_weights(batch.counts, batch.documents, groups, weighting)
+    total = np.zeros((len(batch.keys), len(classes)))
+    np.add.at(total, (batch.columns, class_of[batch.documents]), weights)
+    n_docs = np.bincount(class_of, minlength=len(classes)).astype(np.float64)
+    return CountTable(classes, n_docs, batch_vocabulary(batch), total, np.diff(batch.indptr))
 
 
 def examples(n):

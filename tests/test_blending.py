@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import examples
+from conftest import count_batch, examples
 from nbspam.answers import posterior
 from nbspam.blending import (
     ALPHA_OTHERS,
@@ -25,7 +25,7 @@ from nbspam.blending import (
     log_posterior,
 )
 from nbspam.classifier import Classifier, load
-from nbspam.counts import LOG_LENGTH, count_batch
+from nbspam.counts import LOG_LENGTH
 from nbspam.errors import ModelFileError
 from nbspam.message import Field, Message
 from nbspam.modelfile import load_state, save_state

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conftest import count_batch
 from nbspam.combining import (
     ALPHA,
     BAND,
@@ -18,7 +19,6 @@ from nbspam.combining import (
     scores,
     with_groups,
 )
-from nbspam.counts import count_batch
 from nbspam.message import Field, Message
 from nbspam.sample import entries_of, keep, sample_batch
 from nbspam.tokenizer import tokenize

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_selection import mutual_info_classif
 
+from conftest import count_batch
 from nbspam.counts import (
     COUNTS,
     GRAIN,
@@ -15,7 +16,6 @@ from nbspam.counts import (
     WEIGHTINGS,
     TableSum,
     add_tables,
-    count_batch,
     entry_weights,
     mutual_information,
     prune,

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import ROOT, SPAM, examples
-from nbspam.counts import count_batch
+from conftest import ROOT, SPAM, count_batch, examples
 from nbspam.explanation import Explanation, explain, explanations
 from nbspam.message import Field, Message, parse_message
 from nbspam.settings import MANY, PLAIN, PRESETS
