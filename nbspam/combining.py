@@ -30,10 +30,11 @@ PASSES = 5
 LOOKS = (0, 2)  # the passes that look at all messages anew, not only at those near before
 HAM_STEP = 1.5  # ham called spam moves the layer this much further
 _AT_ONCE = 1 << 16  # places that are looked up together
-_DOCS_AT_ONCE = 1 << 8  # documents whose corrections are summed together
+_DOCS_AT_ONCE = 1 << 8  # documents whose entries stay in the processor's caches
 # The group that tokens of a group are averaged with: subjects are few words, they are text.
 _WITH = np.arange(len(GROUPS))
 _WITH[GROUPS.index("subject")] = GROUPS.index("text")
+_IN_LAYER = np.arange(len(GROUPS)) != GROUPS.index("pairs")  # the layer of corrections
 
 
 class Combination(NamedTuple):
@@ -61,6 +62,34 @@ class Entries(NamedTuple):
             self.groups[chosen],
             self.counts[chosen],
         )
+
+
+class Rows(NamedTuple):
+    """Which known tokens stand in which messages, message by message, no repeats."""
+
+    offsets: Integers  # (n_docs + 1,)
+    columns: Indices  # (nnz,)
+    counts: Indices  # (nnz,) how often
+
+    def part(self, start: int, end: int) -> "Rows":
+        """Return the messages from one to before another."""
+        offsets = self.offsets[start : end + 1]
+        some = slice(int(offsets[0]), int(offsets[-1]))
+        return Rows(offsets - offsets[0], self.columns[some], self.counts[some])
+
+    def of(self, wanted: Booleans) -> "Rows":
+        """Return the same with some tokens alone; wanted: (n_features,)."""
+        if wanted.all():
+            return self
+        kept = np.flatnonzero(gather(wanted, self.columns))
+        offsets = np.searchsorted(kept, self.offsets)
+        return Rows(offsets, self.columns.take(kept), self.counts.take(kept))
+
+    def entries(self, groups: Octets) -> Entries:
+        """Return one entry after the other; groups: (n_features,)."""
+        n_docs = len(self.offsets) - 1
+        documents = np.repeat(np.arange(n_docs, dtype=np.int32), np.diff(self.offsets))
+        return Entries(n_docs, documents, self.columns, gather(groups, self.columns), self.counts)
 
 
 def gather(values: Any, places: Indices) -> Any:
@@ -121,15 +150,10 @@ def _scale(number: Integers) -> Floats:
 
 def layer_of(entries: Entries) -> tuple[Indices, Indices]:
     """Return documents and columns of the entries that the layer of corrections holds."""
-    member = _in_layer(entries)
+    member = _IN_LAYER.take(entries.groups)
     if member.all():  # as it is without pairs: nothing to copy
         return entries.documents, entries.columns
     return entries.documents[member], entries.columns[member]
-
-
-def _in_layer(entries: Entries) -> Booleans:
-    """Return which entries the layer of corrections holds, shape (nnz,)."""
-    return np.asarray(entries.groups != GROUPS.index("pairs"))
 
 
 def scores(combination: Combination, entries: Entries, odds: Floats) -> Floats:
@@ -162,25 +186,35 @@ def contributions(combination: Combination, entries: Entries, odds: Floats) -> F
     return np.asarray(averaged + combination.correction[entries.columns] * scale)
 
 
-def fit(table: CountTable, entries: Entries, y: Integers) -> Combination:
+def fit(table: CountTable, rows: Rows, y: Integers) -> Combination:
     """Return the combination that explains messages best, each left out in its turn.
 
-    table: counts of two classes, those of the messages among them.  entries: in the order
-    of their documents, which must have nothing to do with their classes: corrections are
-    learned in it.  y: (n_docs,) 0 or 1.
+    table: counts of two classes, those of the messages among them.  rows: in an order that
+    has nothing to do with their classes: corrections are learned in it.  y: (n_docs,) 0 or 1.
     """
-    left_out = _left_out(table)
-    # Four of five entries are of tokens that never say anything.
-    telling = entries.take(np.flatnonzero(gather(left_out.any(axis=0), entries.columns)))
-    own = y.take(telling.documents)
-    own *= len(table.vocabulary)
-    own += telling.columns
-    means = group_means(telling, left_out.ravel().take(own))
+    means = _means_left_out(table, rows, y)
     worth = fit_worth(means, y)
     score = means @ worth[:-1] + worth[-1]
-    correction, constant = _corrections(entries, y, score, len(table.vocabulary), table.classes)
+    layer = rows.of(_IN_LAYER.take(table.vocabulary.groups))
+    correction, constant = _corrections(layer, y, score, len(table.vocabulary), table.classes)
     worth[-1] += constant
     return Combination(worth, correction)
+
+
+def _means_left_out(table: CountTable, rows: Rows, y: Integers) -> Floats:
+    """Return every message's means by the counts of the others, shape (n_docs, n_groups)."""
+    odds = _left_out(table)
+    # Four of five entries are of tokens that never say anything.
+    is_telling: Any = odds.any(axis=0)
+    means = np.empty((len(y), len(GROUPS)))
+    for start in range(0, len(y), _DOCS_AT_ONCE):
+        end = min(start + _DOCS_AT_ONCE, len(y))
+        entries = rows.part(start, end).of(is_telling).entries(table.vocabulary.groups)
+        own = y[start:end].take(entries.documents)
+        own *= len(table.vocabulary)
+        own += entries.columns
+        means[start:end] = group_means(entries, odds.ravel().take(own))
+    return means
 
 
 def _left_out(table: CountTable) -> Floats32:
@@ -242,11 +276,10 @@ def fit_worth(means: Floats, y: Integers) -> Floats:
 
 
 def _corrections(
-    entries: Entries, y: Integers, score: Floats, n_features: int, classes: tuple[str, ...]
+    layer: Rows, y: Integers, score: Floats, n_features: int, classes: tuple[str, ...]
 ) -> tuple[Floats32, float]:
     """Return corrections of tokens, and of the constant, from messages nearly wrong."""
-    documents, columns = layer_of(entries)
-    bounds = np.searchsorted(documents, np.arange(entries.n_docs + 1, dtype=documents.dtype))
+    bounds, columns = layer.offsets, layer.columns
     scale = _scale(np.diff(bounds))
     correction = np.zeros(n_features, np.float32)
     constant = 0.0

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Columns, Indices, Integers, Integers32, Keys, Octets, Strings
-from nbspam.combining import Entries, gather
+from nbspam.combining import Rows
 from nbspam.counts import PRESENCE, CountTable, entry_weights
 from nbspam.tokenizer import TokenBatch
 from nbspam.vocabulary import Vocabulary
@@ -36,7 +36,7 @@ class Sample(NamedTuple):
     @property
     def documents(self) -> Integers32:
         """The message of every entry, shape (nnz,)."""
-        return _documents(self.offsets)
+        return np.repeat(np.arange(len(self.labels), dtype=np.int32), np.diff(self.offsets))
 
     def take(self, chosen: Booleans) -> "Sample":
         """Return some of the messages; chosen: (n_docs,)."""
@@ -64,19 +64,10 @@ class Kept(NamedTuple):
     columns: Columns  # (nnz,) ascending within a message
     counts: Indices | None  # (nnz,) how often; None where only presence is counted
 
-    @property
-    def documents(self) -> Integers32:
-        """The message of every entry, shape (nnz,)."""
-        return _documents(self.offsets)
-
 
 def _offsets(lengths: Any) -> Integers:
     """Return where what has these lengths begins and ends, one behind the other."""
     return np.append(np.int64(0), np.cumsum(lengths, dtype=np.int64))
-
-
-def _documents(offsets: Indices) -> Integers32:
-    return np.repeat(np.arange(len(offsets) - 1, dtype=np.int32), np.diff(offsets))
 
 
 def _small(array: Integers, highest: int) -> Indices:
@@ -188,10 +179,9 @@ def sample_of(kept: Kept, labels: Strings, vocabulary: Vocabulary) -> Sample:
     return Sample(labels, kept.digests, vocabulary.keys, offsets, kept.columns, kept.counts)
 
 
-def entries_of(kept: Kept, vocabulary: Vocabulary) -> Entries:
-    """Return the entries of a model's sample."""
-    groups = gather(vocabulary.groups, kept.columns)
-    return Entries(len(kept.digests), kept.documents, kept.columns, groups, _counts(kept))
+def rows_of(kept: Kept) -> Rows:
+    """Return a model's sample as what is learned from."""
+    return Rows(kept.offsets.astype(np.int64), kept.columns, _counts(kept))
 
 
 def relabelled(sample: Sample, label_of: Mapping[int, str]) -> Sample:

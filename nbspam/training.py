@@ -13,7 +13,7 @@ import numpy as np
 from nbspam import combining
 from nbspam.arrays import Integers, Keys, Octets, Strings
 from nbspam.classifier import Classifier
-from nbspam.combining import Entries
+from nbspam.combining import Rows
 from nbspam.counts import (
     PRESENCE,
     CountTable,
@@ -29,7 +29,7 @@ from nbspam.logtables import log_tables
 from nbspam.memory import Memory, only_columns
 from nbspam.parallel import ordered_map
 from nbspam.reading import chunks_of, read_to_learn
-from nbspam.sample import Sample, counts_of, entries_of, keep, relabelled, sample_batch, thin
+from nbspam.sample import Sample, counts_of, keep, relabelled, rows_of, sample_batch, thin
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped
 from nbspam.tally import Tally
@@ -240,9 +240,8 @@ def derive(table: CountTable, memory: Memory, settings: Settings) -> Classifier:
     if not settings.combine:
         return replace(sum_of_evidence(table, settings), memory=memory)
     place = memory.ledger.find(memory.sample.digests)
-    entries = entries_of(memory.sample, table.vocabulary)
     y = memory.ledger.labels[place].astype(np.int64)
-    return replace(combined(table, settings, entries, y), memory=memory)
+    return replace(combined(table, settings, rows_of(memory.sample), y), memory=memory)
 
 
 def _is_combined(table: CountTable, settings: Settings) -> bool:
@@ -270,15 +269,16 @@ def _check_classes(table: CountTable) -> None:
         )
 
 
-def combined(table: CountTable, settings: Settings, entries: Entries, y: Integers) -> Classifier:
+def combined(table: CountTable, settings: Settings, rows: Rows, y: Integers) -> Classifier:
     """Return the classifier that has learned from these messages how evidence adds up.
 
     y: (n_docs,) index of their class.
     """
     if _is_combined(table, settings):
         nothing = np.zeros(2), np.zeros((0, 2))
-        return Classifier(settings, table, *nothing, combining.fit(table, entries, y))
+        return Classifier(settings, table, *nothing, combining.fit(table, rows, y))
     from nbspam import blending
 
+    entries = rows.entries(table.vocabulary.groups)
     blend = blending.fit(table, entries, y, settings.weighting)
     return Classifier(settings, table, *blending.linear_tables(table, blend), blend=blend)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbspam.answers import joint_of_log_odds
-from nbspam.arrays import Floats, Integers, Octets
-from nbspam.combining import Entries, log_odds, scores
+from nbspam.arrays import Floats, Integers
+from nbspam.combining import Rows, log_odds, scores
 from nbspam.counts import CountTable, add_tables, subtract_table
 from nbspam.decision import default_rule
 from nbspam.errors import InputError, UsageError
@@ -100,23 +100,20 @@ def _held_out(
     held_out = data.X[of][:, used]
     if settings.combine:
         rest = np.random.default_rng(1).permutation(rest)  # `fit` learns in this order
-        entries = entries_of_rows(data.X[rest][:, used], groups)
-        model = combined(table, settings, entries, data.y[rest])
+        model = combined(table, settings, _rows_of(data.X[rest][:, used]), data.y[rest])
     else:
         model = sum_of_evidence(table, settings)
     if model.combination is None:
         joint = model.intercept + weigh(held_out, groups, settings.weighting) @ model.weight
         return joint if model.blend is None else model.blend.answers(joint)
-    entries = entries_of_rows(held_out, groups)
+    entries = _rows_of(held_out).entries(groups)
     odds = log_odds(model.table.feature_count, model.table.class_count)
     return joint_of_log_odds(scores(model.combination, entries, odds[entries.columns]))
 
 
-def entries_of_rows(X: Any, groups: Octets) -> Entries:
-    """Return the entries of a CSR matrix of counts; groups: (n_features,)."""
-    documents = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    columns = X.indices.astype(np.int64)
-    return Entries(X.shape[0], documents, columns, groups[columns], X.data)
+def _rows_of(X: Any) -> Rows:
+    """Return the rows of a CSR matrix of counts."""
+    return Rows(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data)
 
 
 def judge_split(

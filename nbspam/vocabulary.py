@@ -63,15 +63,15 @@ def _find(ascending: Keys, keys: Keys) -> Integers:
     """Return where keys stand, -1 for those that do not; same shape as keys."""
     if not len(ascending):
         return np.full(len(keys), -1)
-    find = _places_of_many if len(keys) > len(ascending) else np.searchsorted
-    column = find(ascending, keys)
-    np.minimum(column, len(ascending) - 1, out=column)
-    column[ascending.take(column) != keys] = -1
+    if len(keys) > len(ascending):
+        return _find_many(ascending, keys)
+    column = np.searchsorted(ascending, keys)
+    column[ascending.take(column, mode="clip") != keys] = -1
     return column
 
 
-def _places_of_many(ascending: Keys, keys: Keys) -> Integers:
-    """Return what bisection does, for known keys; in a quarter of the time where they are many.
+def _find_many(ascending: Keys, keys: Keys) -> Integers:
+    """Return the same; where they are many, in a third of the time.
 
     Keys are hashes, spread evenly, so that their first bits nearly tell where they stand.
     """
@@ -79,7 +79,7 @@ def _places_of_many(ascending: Keys, keys: Keys) -> Integers:
     shift = np.uint64(64 - bits)
     in_bucket = np.bincount((ascending >> shift).view(np.int64), minlength=1 << bits)
     last = np.cumsum(in_bucket) - 1
-    places = [np.empty(0, np.int64)]
+    column = np.empty(len(keys), np.int64)
     for start in range(0, len(keys), _AT_ONCE):
         some = keys[start : start + _AT_ONCE]
         place = last.take((some >> shift).view(np.int64))
@@ -88,9 +88,12 @@ def _places_of_many(ascending: Keys, keys: Keys) -> Integers:
             before = place.take(missed) - 1
             place[missed] = before
             missed = missed[ascending.take(before, mode="clip") != some.take(missed)]
-        place[missed] = np.searchsorted(ascending, some.take(missed))
-        places.append(place)
-    return np.concatenate(places)
+        rest = some.take(missed)
+        found = np.searchsorted(ascending, rest)
+        found[ascending.take(found, mode="clip") != rest] = -1
+        place[missed] = found
+        column[start : start + _AT_ONCE] = place
+    return column
 
 
 def with_added(vocabulary: Vocabulary, more: Vocabulary) -> Vocabulary:

@@ -31,7 +31,7 @@ from nbspam.message import Field, Message
 from nbspam.modelfile import load_state, save_state
 from nbspam.models.complement import ComplementNB
 from nbspam.models.multinomial import MultinomialNB
-from nbspam.sample import entries_of, keep, sample_batch
+from nbspam.sample import keep, rows_of, sample_batch
 from nbspam.settings import MANY
 from nbspam.sources import Item
 from nbspam.tokenizer import tokenize
@@ -57,7 +57,7 @@ def counted(documents):
     batch = tokenize(messages, TokenSettings())
     table = count_batch(batch, labels, LOG_LENGTH)
     sample = sample_batch(batch, labels, range(len(labels)), LOG_LENGTH)
-    entries = entries_of(keep([sample], 0, table.vocabulary, True), table.vocabulary)
+    entries = rows_of(keep([sample], 0, table.vocabulary, True)).entries(table.vocabulary.groups)
     return table, entries, np.searchsorted(table.classes, labels)
 
 

@@ -20,7 +20,7 @@ from nbspam.combining import (
     with_groups,
 )
 from nbspam.message import Field, Message
-from nbspam.sample import entries_of, keep, sample_batch
+from nbspam.sample import keep, rows_of, sample_batch
 from nbspam.tokenizer import tokenize
 from nbspam.tokens import GROUPS, TokenSettings
 
@@ -32,7 +32,7 @@ DOCUMENTS = st.lists(
 
 
 def counted(documents):
-    """Return table, entries and y of (subject, sender, label) triples."""
+    """Return table, rows, entries and y of (subject, sender, label) triples."""
     messages = [
         Message((Field("subject", subject.encode()), Field("from", sender.encode())), ())
         for subject, sender, _ in documents
@@ -42,7 +42,8 @@ def counted(documents):
     table = count_batch(batch, labels, "presence")
     sample = sample_batch(batch, labels, range(len(labels)), "presence")
     y = np.searchsorted(np.array(table.classes), labels)
-    return table, entries_of(keep([sample], 0, table.vocabulary, False), table.vocabulary), y
+    rows = rows_of(keep([sample], 0, table.vocabulary, False))
+    return table, rows, rows.entries(table.vocabulary.groups), y
 
 
 def test_log_odds_worked_by_hand():
@@ -74,7 +75,7 @@ def test_group_means_are_damped_and_ignore_zeros():
 
 @given(DOCUMENTS)
 def test_a_score_is_a_sum_over_tokens(documents):
-    table, entries, _ = counted(documents)
+    table, _, entries, _ = counted(documents)
     rng = np.random.default_rng(len(documents))
     correction = rng.normal(size=len(table.vocabulary)).astype(np.float32)
     combination = Combination(rng.normal(size=len(GROUPS) + 1), correction)
@@ -91,17 +92,17 @@ def test_a_score_is_a_sum_over_tokens(documents):
 
 @given(DOCUMENTS)
 def test_the_order_of_documents_is_nearly_nothing_to_the_worth_of_groups(documents):
-    (table, entries, y), (other, others, z) = counted(documents), counted(documents[::-1])
+    (table, rows, _, y), (other, others, _, z) = counted(documents), counted(documents[::-1])
 
-    ours, theirs = fit(table, entries, y).worth[:-1], fit(other, others, z).worth[:-1]
+    ours, theirs = fit(table, rows, y).worth[:-1], fit(other, others, z).worth[:-1]
     assert ours == pytest.approx(theirs, abs=1e-6)
 
 
 def test_every_message_is_judged_by_the_others():
     # A word that stands in one message only says nothing of that message itself.
     documents = [(f"only{i} common", "x", "ham" if i % 2 else "spam") for i in range(40)]
-    table, entries, y = counted(documents)
-    combination = fit(table, entries, y)
+    table, rows, entries, y = counted(documents)
+    combination = fit(table, rows, y)
 
     odds = log_odds(table.feature_count, table.class_count)[entries.columns]
     resubstituted = probability(scores(combination, entries, odds))[:40]
@@ -111,10 +112,10 @@ def test_every_message_is_judged_by_the_others():
 
 def test_evidence_that_separates_is_found():
     documents = [("cheap pills now", "joe", "spam"), ("lunch on friday", "ann", "ham")] * 30
-    table, entries, y = counted(documents)
+    table, rows, entries, y = counted(documents)
     odds = log_odds(table.feature_count, table.class_count)[entries.columns]
 
-    p = probability(scores(fit(table, entries, y), entries, odds))[:-2]
+    p = probability(scores(fit(table, rows, y), entries, odds))[:-2]
     assert (p[y[:-2] == 1] > 0.95).all()
     assert (p[y[:-2] == 0] < 0.05).all()
 
