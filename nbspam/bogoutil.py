@@ -64,7 +64,7 @@ def dump_lines(classifier: Classifier) -> Iterator[bytes]:
     ham, spam = table.class_count.tolist()
     last = int(memory.last_seen.max(initial=0))
     yield b"%s %d %d %d\n" % (_TOTAL, spam, ham, _date_number(last))
-    vocabulary = table.vocabulary
+    vocabulary = table.vocabulary.packed()
     blob, offsets = vocabulary.blob.tobytes(), vocabulary.offsets.tolist()
     for j, ((ham, spam), day) in enumerate(
         zip(table.feature_count.tolist(), memory.last_seen.tolist(), strict=True)

@@ -19,6 +19,7 @@ from nbspam.counts import CountTable, entry_weights
 from nbspam.decision import Cutoffs, Rule, cutoffs_from_dict, default_rule
 from nbspam.errors import ModelFileError, UsageError
 from nbspam.journal import Change, read_model, write_model
+from nbspam.later import Later
 from nbspam.logtables import assumed_prior, log_tables
 from nbspam.memory import Memory, memory_from_dict, memory_to_dict
 from nbspam.message import Message
@@ -56,10 +57,16 @@ class Classifier:
     table: CountTable
     intercept: Floats  # (n_classes,)
     weight: Floats | Floats32  # (n_features, n_classes); empty where evidence is combined
-    combination: Combination | None = None  # how evidence combines, where it is not summed
+    # How evidence combines, where it is not summed; it may still be being learned.
+    learned: Combination | Later[Combination] | None = None
     memory: Memory | None = None  # what learning on needs; None if it cannot
     cutoffs: Cutoffs | None = None  # found on the user's own mail (tuning.py)
     blend: "Blend | None" = None  # how it was weighed and is believed, where it is blended
+
+    @property
+    def combination(self) -> Combination | None:
+        """How evidence combines, where it is not summed."""
+        return self.learned.result() if isinstance(self.learned, Later) else self.learned
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -87,7 +94,7 @@ class Classifier:
             worth = combination.worth.copy()
             worth[-1] += shift[1] - shift[0]
             combination = combination._replace(worth=worth)
-        return replace(self, intercept=self.intercept + shift, combination=combination)
+        return replace(self, intercept=self.intercept + shift, learned=combination)
 
     def joint_log_proba(self, batch: TokenBatch) -> Floats:
         """Return log P(class, document) in nats, shape (n_docs, n_classes).
@@ -194,8 +201,8 @@ def _compact(array: Any) -> Any:
 
 def write(path: str, classifier: Classifier) -> None:
     """Write a model file and take the journal of the old one away: for who has its lock."""
-    table, vocabulary, memory = classifier.table, classifier.table.vocabulary, classifier.memory
-    combination = classifier.combination
+    table, memory = classifier.table, classifier.memory
+    vocabulary = table.vocabulary.packed()
     state = {
         "program": f"nbspam {__version__}",
         "settings": classifier.settings.to_dict(),
@@ -209,8 +216,6 @@ def write(path: str, classifier: Classifier) -> None:
         "document_frequency": _compact(table.document_frequency),
         "intercept": classifier.intercept,
         "weight": classifier.weight,
-        "worth": None if combination is None else combination.worth,
-        "correction": None if combination is None else combination.correction,
         "blend": None,
         "memory": None if memory is None else memory_to_dict(memory),
         "cutoffs": None if classifier.cutoffs is None else classifier.cutoffs._asdict(),
@@ -219,7 +224,16 @@ def write(path: str, classifier: Classifier) -> None:
         from nbspam.blending import blend_to_array
 
         state["blend"] = blend_to_array(classifier.blend)
-    write_model(path, state)
+    write_model(path, state, partial(_learned, classifier))
+
+
+def _learned(classifier: Classifier) -> State:
+    """Return what of a model is known last."""
+    combination = classifier.combination
+    return {
+        "worth": None if combination is None else combination.worth,
+        "correction": None if combination is None else combination.correction,
+    }
 
 
 def load(path: str) -> Classifier:
@@ -273,7 +287,7 @@ def with_changes(classifier: Classifier, changes: Sequence[Change]) -> Classifie
         )
     more = np.zeros(len(table.vocabulary) - len(combination.correction), np.float32)
     combination = combination._replace(correction=np.append(combination.correction, more))
-    return replace(classifier, table=table, combination=combination, memory=None)
+    return replace(classifier, table=table, learned=combination, memory=None)
 
 
 def _from_state(state: State) -> Classifier:

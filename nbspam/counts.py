@@ -91,16 +91,22 @@ def add_tables(parts: Sequence[CountTable]) -> CountTable:
     vocabulary, column = join([part.vocabulary for part in parts])
     class_count = np.zeros(len(classes))
     feature_count = np.zeros((len(vocabulary), len(classes)))
-    frequency = np.zeros(len(vocabulary), np.int64)
-    start = 0
-    for part in parts:
-        of = column[start : start + len(part.vocabulary)]
-        start += len(of)
-        for k, name in enumerate(part.classes):
-            class_count[classes.index(name)] += part.class_count[k]
-            feature_count[of, classes.index(name)] += part.feature_count[:, k]
-        frequency[of] += part.document_frequency
-    return CountTable(classes, class_count, vocabulary, feature_count, frequency)
+    for k, name in enumerate(classes):
+        counts = []
+        for part in parts:
+            of = part.classes.index(name) if name in part.classes else None
+            class_count[k] += 0 if of is None else part.class_count[of]
+            no_counts = np.zeros(len(part.vocabulary))
+            counts.append(no_counts if of is None else part.feature_count[:, of])
+        feature_count[:, k] = _summed(column, counts, len(vocabulary))
+    frequency = _summed(column, [part.document_frequency for part in parts], len(vocabulary))
+    return CountTable(classes, class_count, vocabulary, feature_count, frequency.astype(np.int64))
+
+
+def _summed(column: Integers, numbers: Sequence[Floats | Integers], n_features: int) -> Floats:
+    """Return the sums of numbers in each column; all are whole, or multiples of one grain."""
+    together = np.concatenate([np.empty(0), *numbers])
+    return np.asarray(np.bincount(column, together, n_features), np.float64)
 
 
 def subtract_table(total: CountTable, part: CountTable) -> CountTable:

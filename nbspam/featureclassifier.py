@@ -104,7 +104,7 @@ class FeatureClassifier:
 
     def save(self, path: str) -> None:
         """Write the model file, in the place of one that is there; raises ModelFileError."""
-        table, vocabulary = self.table, self.table.vocabulary
+        table, vocabulary = self.table, self.table.vocabulary.packed()
         state = {
             "kind": "features",
             "program": f"nbspam {__version__}",

@@ -65,7 +65,7 @@ def dump_lines(classifier: Classifier) -> Iterator[bytes]:
 
 
 def _token_lines(table: CountTable, memory: Memory) -> Iterator[Line]:
-    vocabulary = table.vocabulary
+    vocabulary = table.vocabulary.packed()
     blob, offsets = vocabulary.blob.tobytes(), vocabulary.offsets.tolist()
     for j, key in enumerate(vocabulary.keys.tolist()):
         text = blob[offsets[j] : offsets[j + 1]]

@@ -12,6 +12,7 @@ import contextlib
 import os
 import struct
 import zlib
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -242,9 +243,12 @@ def _write_at(descriptor: int, data: bytes, at: int) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def write_model(path: str, state: State) -> None:
-    """Write a model file and take the journal of the old one away: for who has its lock."""
-    save_state(path, state)
+def write_model(path: str, state: State, rest: Callable[[], State] | None = None) -> None:
+    """Write a model file and take the journal of the old one away: for who has its lock.
+
+    rest: see `modelfile.save_state`.
+    """
+    save_state(path, state, rest)
     remove_journal(path)
 
 

@@ -16,7 +16,7 @@ import stat
 import struct
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -174,14 +174,15 @@ def _map(path: str) -> tuple[mmap.mmap, Stamp]:
 # ---- writing ----
 
 
-def save_state(path: str, state: State) -> None:
+def save_state(path: str, state: State, rest: Callable[[], State] | None = None) -> None:
     """Write a model file, or leave the old one whole and raise ModelFileError.
 
-    The same state, in the same order, gives the same bytes.  A state that load_state
-    would not give back is our bug, a TypeError, and touches nothing.
+    rest: what is asked for more, when the state is on its way to the disk.  The same state,
+    in the same order, gives the same bytes.  A state that load_state would not give back
+    is our bug, a TypeError, and touches nothing.
     """
     try:
-        _replace(path, os.path.realpath(path), plain(state))  # a symbolic link stays one
+        _replace(path, os.path.realpath(path), plain(state), rest)  # a symbolic link stays one
     except RefusedError as error:
         raise TypeError(f"state {error}") from None
     except OSError as error:
@@ -213,7 +214,7 @@ def locked(path: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _replace(path: str, target: str, state: State) -> None:
+def _replace(path: str, target: str, state: State, rest: Callable[[], State] | None) -> None:
     """Write the state beside the target, then put it in the target's place."""
     _check_target(path, target)
     folder = os.path.dirname(target)
@@ -223,7 +224,7 @@ def _replace(path: str, target: str, state: State) -> None:
     try:
         with open(descriptor, "w+b") as file:
             adopt(descriptor, target)
-            _write(file, state)
+            _write(file, _parts(file, state, rest))
         os.replace(temporary, target)
     except BaseException:  # an interrupt too
         os.unlink(temporary)
@@ -231,12 +232,21 @@ def _replace(path: str, target: str, state: State) -> None:
     sync_folder(folder)
 
 
-def _write(file: BinaryIO, state: State) -> None:
+def _parts(file: BinaryIO, state: State, rest: Callable[[], State] | None) -> Iterator[State]:
+    """Yield the parts of a state; the first is forced to disk while the rest is waited for."""
+    yield state
+    if rest is not None:
+        file.flush()
+        os.fsync(file.fileno())
+        yield plain(rest())
+
+
+def _write(file: BinaryIO, parts: Iterator[State]) -> None:
     """Write header and state to an empty file, read them back, and force them to disk."""
     from nbspam.modelwriter import write_plain  # only writers pay for it
 
     file.write(bytes(HEADER.size))
-    write_plain(file, state)
+    write_plain(file, parts)
     file.flush()
     memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     read_plain(memory, HEADER.size)  # what cannot be read never replaces what can

@@ -7,7 +7,8 @@ Secret: the pickle codes of text, numbers, lists, dicts and numeric arrays.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -15,10 +16,10 @@ import numpy as np
 from nbspam.modelreader import ALIGNMENT, DTYPE, NDARRAY, WRAPPER
 
 
-def write_plain(file: BinaryIO, state: dict[str, Any]) -> None:
-    """Write a plain state (see `modelreader.plain`), its arrays aligned in the file."""
-    file.write(b"\x80\x04")  # PROTO 4
-    for piece in _encoded(state):
+def write_plain(file: BinaryIO, parts: Iterable[dict[str, Any]]) -> None:
+    """Write plain states (see `modelreader.plain`) as one, their arrays aligned in the file."""
+    file.write(b"\x80\x04}")  # PROTO 4, an empty dict
+    for piece in chain.from_iterable(map(_items, parts)):
         if isinstance(piece, np.ndarray):
             padding = ALIGNMENT - (file.tell() + 1) % ALIGNMENT
             file.write(bytes([padding]) + b"\xff" * padding)
@@ -45,11 +46,8 @@ def _encoded(value: Any) -> Iterator[bytes | np.ndarray]:
     elif isinstance(value, np.ndarray):
         yield from _encoded_array(value)
     elif isinstance(value, dict):
-        yield b"}("
-        for key, item in value.items():
-            yield from _encoded(key)
-            yield from _encoded(item)
-        yield b"u"
+        yield b"}"
+        yield from _items(value)
     elif isinstance(value, _Codes):
         yield value.codes
     else:
@@ -57,6 +55,15 @@ def _encoded(value: Any) -> Iterator[bytes | np.ndarray]:
         for item in value:
             yield from _encoded(item)
         yield (b"t" if isinstance(value, tuple) else b"e")
+
+
+def _items(state: dict[str, Any]) -> Iterator[bytes | np.ndarray]:
+    """Yield the codes that put items into a dict."""
+    yield b"("
+    for key, item in state.items():
+        yield from _encoded(key)
+        yield from _encoded(item)
+    yield b"u"
 
 
 def _encoded_array(array: np.ndarray) -> Iterator[bytes | np.ndarray]:

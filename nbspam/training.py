@@ -5,6 +5,7 @@ Secret: what a worker process returns of the messages it has read.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from nbspam.counts import (
 )
 from nbspam.digests import Copies
 from nbspam.errors import NotTrainedError
+from nbspam.later import Later
 from nbspam.ledger import ledger_of
 from nbspam.logtables import log_tables
 from nbspam.memory import Memory, only_columns
@@ -124,7 +126,7 @@ def count_items(
     table = once.with_moves(once.without_repeated(table), samples)
     return Training(
         without_empty(table),
-        tuple(relabelled(sample, once.label) for sample in samples),
+        tuple(once.relabelled(samples)),
         bits,
         np.fromiter(once.label, np.uint64, len(once.label)),
         np.array(list(once.label.values()), np.str_),
@@ -202,6 +204,12 @@ class _Once:
                 table = shifted(table, counts_of(moved, groups, self.weighting), sign)
         return table
 
+    def relabelled(self, samples: Iterable[Sample]) -> Iterable[Sample]:
+        """Return samples with the classes that their messages have by now."""
+        if not self.moves:
+            return samples
+        return (relabelled(sample, self.label) for sample in samples)
+
 
 def _message(sample: Sample, row: int) -> Sample:
     """Return one message of a sample."""
@@ -276,7 +284,7 @@ def combined(table: CountTable, settings: Settings, rows: Rows, y: Integers) -> 
     """
     if _is_combined(table, settings):
         nothing = np.zeros(2), np.zeros((0, 2))
-        return Classifier(settings, table, *nothing, combining.fit(table, rows, y))
+        return Classifier(settings, table, *nothing, Later(partial(combining.fit, table, rows, y)))
     from nbspam import blending
 
     entries = rows.entries(table.vocabulary.groups)

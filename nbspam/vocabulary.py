@@ -19,13 +19,17 @@ _STEPS = 2  # back from a bucket's last key; the few that stand farther are foun
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Tokens in the order of their keys: column j is keys[j], spelt by blob and offsets."""
+    """Tokens in the order of their keys: column j is keys[j], spelt by blob and offsets.
+
+    Texts are gathered when they are needed (`packed`): to choose tokens costs little.
+    """
 
     keys: Keys  # (n_features,) ascending, unique
     blob: Octets  # UTF-8 texts, one behind the other
-    offsets: Integers  # (n_features + 1,)
+    offsets: Integers  # (n_texts + 1,)
     groups: Octets  # (n_features,) index into `tokens.GROUPS`
     n_added: int = 0  # of the tokens: stand behind the others, ascending for themselves
+    spelt: Integers | None = None  # (n_features,) the text of each, where that is not its column
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -48,15 +52,24 @@ class Vocabulary:
 
     def text(self, column: int) -> str:
         """Return the text of one column."""
-        start, end = self.offsets[column : column + 2].tolist()
+        text = column if self.spelt is None else int(self.spelt[column])
+        start, end = self.offsets[text : text + 2].tolist()
         return bytes(self.blob[start:end]).decode("utf-8", "replace")
 
     def take(self, columns: Integers) -> "Vocabulary":
         """Return the vocabulary of these columns alone, in this order."""
-        length = np.diff(self.offsets).take(columns)
-        blob = gather_slices(self.blob, self.offsets.take(columns), length)
+        keys, groups = self.keys.take(columns), self.groups.take(columns)
+        spelt = columns if self.spelt is None else self.spelt.take(columns)
+        return Vocabulary(keys, self.blob, self.offsets, groups, spelt=spelt)
+
+    def packed(self) -> "Vocabulary":
+        """Return the same with one text a column, in their order."""
+        if self.spelt is None:
+            return self
+        length = np.diff(self.offsets).take(self.spelt)
+        blob = gather_slices(self.blob, self.offsets.take(self.spelt), length)
         offsets = np.append(0, np.cumsum(length, dtype=np.int64))
-        return Vocabulary(self.keys.take(columns), blob, offsets, self.groups.take(columns))
+        return replace(self, blob=blob, offsets=offsets, spelt=None)
 
 
 def _find(ascending: Keys, keys: Keys) -> Integers:
@@ -106,7 +119,7 @@ def with_added(vocabulary: Vocabulary, more: Vocabulary) -> Vocabulary:
 
 def concatenated(parts: Sequence[Vocabulary]) -> Vocabulary:
     """Return the tokens of vocabularies, one behind the other; keys need not ascend."""
-    parts = [empty_vocabulary(), *parts]
+    parts = [empty_vocabulary(), *(part.packed() for part in parts)]
     shift = np.cumsum([len(part.blob) for part in parts])
     # The first offset, and all that end a text.
     ends = [p.offsets[1:] + s for p, s in zip(parts[1:], shift[:-1], strict=True)]

@@ -34,6 +34,7 @@ RANK = {
     "stripping": 0,
     "runs": 1,
     "parallel": 1,
+    "later": 0,
     "models.smoothing": 1,
     "models.inputs": 1,
     "models.estimates": 2,

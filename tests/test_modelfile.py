@@ -236,6 +236,35 @@ def test_what_would_not_come_back_is_not_written(model, value):
     assert model.read_bytes() == before
 
 
+def test_what_is_known_last_is_asked_for_last_and_is_there_all_the_same(tmp_path):
+    path, seen = tmp_path / "m", []
+
+    def rest():
+        seen.extend(file.stat().st_size for file in tmp_path.iterdir())
+        return {"b": np.arange(3)}
+
+    save_state(str(path), {"a": np.zeros(100_000)}, rest)
+    assert len(seen) == 1
+    assert seen[0] > 800_000  # what was known is in the file by then
+    assert (load_state(str(path))["b"] == np.arange(3)).all()
+    assert list(load_state(str(path))) == ["a", "b"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
+def test_an_error_in_what_is_known_last_leaves_the_old_model(model, error):
+    def rest():
+        raise error
+
+    before = model.read_bytes()
+    with pytest.raises(error):
+        save_state(str(model), {"a": 1}, rest)
+    with pytest.raises(TypeError, match="state "):
+        save_state(str(model), {"a": 1}, lambda: {"b": print})
+
+    assert model.read_bytes() == before
+    assert os.listdir(model.parent) == [model.name]
+
+
 def test_a_state_of_too_many_values_is_not_written(model, monkeypatch):
     before = model.read_bytes()
     monkeypatch.setattr(modelreader, "MAX_STEPS", 100)

@@ -37,6 +37,19 @@ def test_columns_are_found_and_strangers_are_minus_one(tokens, keys):
     assert columns.tolist() == [order.index(k) if k in tokens else -1 for k in keys]
 
 
+@given(TOKENS, st.data())
+def test_texts_are_the_same_whether_or_not_they_are_gathered(tokens, data):
+    words = vocabulary(tokens)
+    for _ in range(2):
+        chosen = sorted(data.draw(st.sets(st.integers(0, len(words) - 1)))) if len(words) else []
+        words = words.take(np.array(chosen, np.int64))
+
+    assert (
+        spelt(words) == spelt(words.packed()) == {int(k): tokens[k] for k in words.keys.tolist()}
+    )
+    assert len(words.packed().blob) == sum(len(tokens[k].encode()) for k in words.keys.tolist())
+
+
 SPREAD, CROWDED = st.integers(0, 2**64 - 1), st.integers(2**40, 2**40 + 30)
 
 
