@@ -7,7 +7,7 @@ each of them knows nothing of the others.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from nbspam import __version__
 from nbspam.answers import Answer, Verdict, joint_of_log_odds, posterior
 from nbspam.arrays import Floats, Floats32, Integers
 from nbspam.combining import Combination, Entries, log_odds, scores, with_groups
-from nbspam.counts import CountTable, entry_weights
+from nbspam.counts import CountTable, compact, entry_weights
 from nbspam.decision import Cutoffs, Rule, cutoffs_from_dict, default_rule
 from nbspam.errors import ModelFileError, UsageError
 from nbspam.journal import Change, read_model, write_model
@@ -190,15 +190,6 @@ class Classifier:
             write(path, self)
 
 
-def _compact(array: Any) -> Any:
-    """Return the array as 32-bit numbers where that loses nothing."""
-    for kind in (np.uint32, np.float32):
-        small = array.astype(kind)
-        if np.array_equal(small, array):
-            return small
-    return array
-
-
 def write(path: str, classifier: Classifier) -> None:
     """Write a model file and take the journal of the old one away: for who has its lock."""
     table, memory = classifier.table, classifier.memory
@@ -210,10 +201,10 @@ def write(path: str, classifier: Classifier) -> None:
         "class_count": table.class_count,
         "keys": vocabulary.keys,
         "text": vocabulary.blob,
-        "text_offsets": _compact(vocabulary.offsets),
+        "text_offsets": compact(vocabulary.offsets),
         "group": vocabulary.groups,
-        "feature_count": _compact(table.feature_count),
-        "document_frequency": _compact(table.document_frequency),
+        "feature_count": compact(table.feature_count),
+        "document_frequency": compact(table.document_frequency),
         "intercept": classifier.intercept,
         "weight": classifier.weight,
         "blend": None,

@@ -7,7 +7,7 @@ Secret: how counts are held and added.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,6 +57,15 @@ class CountTable(NamedTuple):
             self.feature_count[columns],
             self.document_frequency[columns],
         )
+
+
+def compact(numbers: Any) -> Any:
+    """Return numbers in 32 bits where that loses nothing."""
+    for kind in (np.uint32, np.float32):
+        small = numbers.astype(kind)
+        if np.array_equal(small, numbers):
+            return small
+    return numbers
 
 
 def entry_weights(counts: Indices, documents: Indices, groups: Octets, weighting: str) -> Floats:

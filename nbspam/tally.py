@@ -4,12 +4,13 @@ Secret: how tokens are held while it is not yet known which others there will be
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from nbspam.arrays import Floats, Integers
-from nbspam.counts import PRESENCE, CountTable, entry_weights
+from nbspam.counts import PRESENCE, CountTable, compact, entry_weights
 from nbspam.numbering import Numbering
 from nbspam.tokenizer import RIDER_MASK, TokenBatch
 from nbspam.vocabulary import Vocabulary, batch_vocabulary, concatenated
@@ -65,8 +66,14 @@ class Tally:
             counts = self._feature_count[name][:n]
             feature_count[: len(counts), k] = counts
         class_count = np.array([self._class_count[name] for name in classes])
+        vocabulary = concatenated(self._new)
+        # It goes through a pipe.
         return CountTable(
-            classes, class_count, concatenated(self._new), feature_count, self._frequency[:n]
+            classes,
+            class_count,
+            replace(vocabulary, offsets=compact(vocabulary.offsets)),
+            compact(feature_count),
+            compact(self._frequency[:n]),
         )
 
 
