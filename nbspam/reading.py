@@ -13,7 +13,7 @@ from nbspam.errors import InputError
 from nbspam.message import Field, Message, parse_messages, plain_text
 from nbspam.parallel import ordered_map
 from nbspam.settings import Settings
-from nbspam.sources import Item, Skipped, chunks
+from nbspam.sources import Chunk, Item, Skipped, chunks
 from nbspam.stripping import strip
 
 _LAST_CHUNKS = 2  # are cut smaller ...
@@ -22,12 +22,12 @@ _NOT_WORD = re.compile(r"[^\w]")
 Result = TypeVar("Result")
 
 
-def chunks_of(items: Iterable[Item]) -> Iterator[list[Item]]:
+def chunks_of(items: Iterable[Item]) -> Iterator[Chunk]:
     """Yield what one process works on between two messages to its parent.
 
     The last are small, so that no process works long after the others are done.
     """
-    last: deque[list[Item]] = deque()
+    last: deque[Chunk] = deque()
     for chunk in chunks(items):
         last.append(chunk)
         if len(last) > _LAST_CHUNKS:

@@ -34,7 +34,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from nbspam.errors import InputError, UsageError
 from nbspam.files import COMPRESSED, Blaming, open_file, read_plain, status_of
@@ -89,6 +89,18 @@ class Item(NamedTuple):
             return read_plain(self.name, MAX_MESSAGE)
 
 
+class Chunk(list[Item]):
+    """Items that go through a process together."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Column by column they go through a pipe in a tenth of the time.
+        return _chunk, tuple(zip(*self, strict=True))
+
+
+def _chunk(*columns: Any) -> Chunk:
+    return Chunk(map(Item._make, zip(*columns, strict=True)))
+
+
 class Skipped(NamedTuple):
     """An item that was passed over, and why."""
 
@@ -129,18 +141,18 @@ def read_items(
 
 def chunks(
     items: Iterable[Item], max_items: int = _CHUNK_ITEMS, max_bytes: int = _CHUNK_BYTES
-) -> Iterator[list[Item]]:
-    """Yield items in lists of at most `max_items`, with at most `max_bytes` of data.
+) -> Iterator[Chunk]:
+    """Yield items in chunks of at most `max_items`, with at most `max_bytes` of data.
 
-    An item that is larger than that by itself is a list by itself.
+    An item that is larger than that by itself is a chunk by itself.
     """
-    chunk: list[Item] = []
+    chunk = Chunk()
     size = 0
     for item in items:
         weight = len(item.data) if item.data is not None else 0
         if chunk and (len(chunk) >= max_items or size + weight > max_bytes):
             yield chunk
-            chunk, size = [], 0
+            chunk, size = Chunk(), 0
         chunk.append(item)
         size += weight
     if chunk:

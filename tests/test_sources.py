@@ -418,6 +418,7 @@ def test_chunks_keep_all_items_in_order_and_their_limits(items, max_items, max_b
     for part in parts:
         assert 1 <= len(part) <= max_items
         assert len(part) == 1 or sum(len(item.data or b"") for item in part) <= max_bytes
+        assert pickle.loads(pickle.dumps(part, 5)) == part
 
 
 def test_chunks_are_as_large_as_the_limits_allow():
