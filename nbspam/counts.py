@@ -101,15 +101,19 @@ def add_tables(parts: Sequence[CountTable]) -> CountTable:
     class_count = np.zeros(len(classes))
     feature_count = np.zeros((len(vocabulary), len(classes)))
     for k, name in enumerate(classes):
-        counts = []
-        for part in parts:
-            of = part.classes.index(name) if name in part.classes else None
-            class_count[k] += 0 if of is None else part.class_count[of]
-            no_counts = np.zeros(len(part.vocabulary))
-            counts.append(no_counts if of is None else part.feature_count[:, of])
-        feature_count[:, k] = _summed(column, counts, len(vocabulary))
+        own = [_of_class(part, name) for part in parts]
+        class_count[k] = sum(n_docs for n_docs, _ in own)
+        feature_count[:, k] = _summed(column, [counts for _, counts in own], len(vocabulary))
     frequency = _summed(column, [part.document_frequency for part in parts], len(vocabulary))
     return CountTable(classes, class_count, vocabulary, feature_count, frequency.astype(np.int64))
+
+
+def _of_class(table: CountTable, name: str) -> tuple[float, Floats]:
+    """Return documents and tokens' counts of a class, (n_features,); none if it is unknown."""
+    if name not in table.classes:
+        return 0.0, np.zeros(len(table.vocabulary))
+    k = table.classes.index(name)
+    return float(table.class_count[k]), table.feature_count[:, k]
 
 
 def _summed(column: Integers, numbers: Sequence[Floats | Integers], n_features: int) -> Floats:

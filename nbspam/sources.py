@@ -93,7 +93,7 @@ class Chunk(list[Item]):
     """Items that go through a process together."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Column by column they go through a pipe in a tenth of the time.
+        # Column by column they are ready for a pipe in a fifth of the time.
         return _chunk, tuple(zip(*self, strict=True))
 
 

@@ -157,5 +157,7 @@ def join(parts: Sequence[Vocabulary]) -> tuple[Vocabulary, Integers]:
     new = np.ones(len(order), bool)
     np.greater(ordered[1:] ^ ordered[:-1], RIDER_MASK, out=new[1:])
     column = np.empty(len(order), np.int64)
-    column[order] = np.cumsum(new) - 1
+    rank = np.cumsum(new)
+    rank -= 1
+    column[order] = rank
     return together.take(order.take(np.flatnonzero(new))), column
