@@ -226,8 +226,9 @@ def _replace(path: str, target: str, state: State, rest: Callable[[], State] | N
             adopt(descriptor, target)
             _write(file, _parts(file, state, rest))
         os.replace(temporary, target)
-    except BaseException:  # an interrupt too
-        os.unlink(temporary)
+    except BaseException:  # an interrupt too, which may come when it has its name already
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
         raise
     sync_folder(folder)
 

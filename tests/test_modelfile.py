@@ -265,6 +265,19 @@ def test_an_error_in_what_is_known_last_leaves_the_old_model(model, error):
     assert os.listdir(model.parent) == [model.name]
 
 
+def test_an_interrupt_just_behind_the_replacement_is_an_interrupt(model, monkeypatch):
+    def interrupted(*paths, replace=os.replace):
+        replace(*paths)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        save_state(str(model), {"a": 1})
+
+    assert load_state(str(model)) == {"a": 1}
+    assert os.listdir(model.parent) == [model.name]
+
+
 def test_a_state_of_too_many_values_is_not_written(model, monkeypatch):
     before = model.read_bytes()
     monkeypatch.setattr(modelreader, "MAX_STEPS", 100)
