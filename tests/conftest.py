@@ -2,6 +2,8 @@
 
 import io
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -58,14 +60,19 @@ def nbspam(monkeypatch, capsys):
     return call
 
 
+def write_mails(folder):
+    """Write two messages of each class into a new folder."""
+    for name, data in (("ham", HAM), ("spam", SPAM)):
+        (folder / name).mkdir(parents=True)
+        for n in (1, 2):
+            (folder / name / f"{n}.eml").write_bytes(data + b"%d\n" % n)
+    return folder
+
+
 @pytest.fixture
 def folder(tmp_path):
     """A folder with two messages of each class."""
-    for name, data in (("ham", HAM), ("spam", SPAM)):
-        (tmp_path / "mails" / name).mkdir(parents=True)
-        for n in (1, 2):
-            (tmp_path / "mails" / name / f"{n}.eml").write_bytes(data + b"%d\n" % n)
-    return tmp_path / "mails"
+    return write_mails(tmp_path / "mails")
 
 
 @pytest.fixture
@@ -76,9 +83,19 @@ def model(tmp_path, monkeypatch):
     return path
 
 
+@pytest.fixture(scope="session")
+def trained_once(tmp_path_factory):
+    """Where a model of such a folder lies, with all that training leaves there."""
+    place = tmp_path_factory.mktemp("trained")
+    command = [sys.executable, "-m", "nbspam", "train", "-m", place / "data" / "m.nbspam"]
+    subprocess.run([*command, write_mails(place / "mails")], check=True, capture_output=True)
+    return place / "data"
+
+
 @pytest.fixture
-def trained(nbspam, folder, model):
-    assert nbspam("train", folder)[0] == 0
+def trained(trained_once, folder, model):
+    """Where a model of the folder is: a copy, as training anew is most of a test's time."""
+    shutil.copytree(trained_once, model.parent)
     return model
 
 

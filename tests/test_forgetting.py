@@ -21,7 +21,7 @@ def item(n, label, words):
 
 
 @pytest.fixture
-def model(tmp_path):
+def aged(tmp_path):
     """Common words in all messages; old ones and new ones in one message each."""
     path = str(tmp_path / "m.nbspam")
     items = [item(n, "ham" if n % 2 else "spam", b"common old%d" % n) for n in range(6)]
@@ -38,10 +38,10 @@ def words(path):
     return {text for text in texts if text.startswith(("old", "new", "common"))}
 
 
-def test_what_is_rare_and_old_goes(model):
-    before, after = prune(model, DEFAULT, NEW)
+def test_what_is_rare_and_old_goes(aged):
+    before, after = prune(aged, DEFAULT, NEW)
 
-    assert words(model) == {"common", "new6", "new7", "new8", "new9"}
+    assert words(aged) == {"common", "new6", "new7", "new8", "new9"}
     assert before.tokens > after.tokens
     assert before.bytes > after.bytes
 
@@ -57,42 +57,42 @@ def test_what_is_rare_and_old_goes(model):
         (Rule(min_df=100), set()),
     ],
 )
-def test_a_rule_says_what_goes(model, rule, left):
-    before = words(model)
-    prune(model, rule, NEW)
+def test_a_rule_says_what_goes(aged, rule, left):
+    before = words(aged)
+    prune(aged, rule, NEW)
 
-    assert words(model) == (before if left is None else left)
-    assert Living(model).whole().table.n_docs == 10
+    assert words(aged) == (before if left is None else left)
+    assert Living(aged).whole().table.n_docs == 10
 
 
-def test_counts_fade_by_half_in_a_half_life_whenever_that_is_asked_for(model):
-    prune(model, Rule(half_life=500), NEW)
-    once = Living(model).whole().table
-    prune(model, Rule(half_life=500), NEW)
+def test_counts_fade_by_half_in_a_half_life_whenever_that_is_asked_for(aged):
+    prune(aged, Rule(half_life=500), NEW)
+    once = Living(aged).whole().table
+    prune(aged, Rule(half_life=500), NEW)
 
     assert once.class_count.tolist() == [2, 2]  # five of each, rounded to even
-    assert Living(model).whole().table.class_count.tolist() == [2, 2]
-    prune(model, Rule(half_life=500), NEW + 10_000)
-    assert Living(model).whole().table.class_count.tolist() == [1, 1]
+    assert Living(aged).whole().table.class_count.tolist() == [2, 2]
+    prune(aged, Rule(half_life=500), NEW + 10_000)
+    assert Living(aged).whole().table.class_count.tolist() == [1, 1]
 
 
-def test_nothing_fades_in_no_time(model):
-    table = Living(model).whole().table
+def test_nothing_fades_in_no_time(aged):
+    table = Living(aged).whole().table
 
     assert (faded(table, 1.0, PRESENCE).feature_count == table.feature_count).all()
     assert len(without_empty(faded(table, 0.0, PRESENCE)).vocabulary) == 0
 
 
-def test_messages_that_have_faded_can_be_unlearned_without_harm(model):
-    prune(model, Rule(min_df=2, half_life=500), NEW)
-    unlearn(model, [item(n, None, b"common old%d" % n) for n in (0, 1)], day=NEW)
-    table = Living(model).whole().table
+def test_messages_that_have_faded_can_be_unlearned_without_harm(aged):
+    prune(aged, Rule(min_df=2, half_life=500), NEW)
+    unlearn(aged, [item(n, None, b"common old%d" % n) for n in (0, 1)], day=NEW)
+    table = Living(aged).whole().table
 
     assert table.class_count.tolist() == [1, 1]
     assert (table.feature_count >= 0).all()
     assert (table.document_frequency > 0).all()
     with pytest.raises(NotTrainedError):
-        unlearn(model, [item(n, None, b"common old%d" % n) for n in (2, 4)], day=NEW)
+        unlearn(aged, [item(n, None, b"common old%d" % n) for n in (2, 4)], day=NEW)
 
 
 @pytest.mark.parametrize("values", [{"min_df": 0}, {"older_than": -1}, {"half_life": 0.0}])
@@ -108,16 +108,16 @@ def test_a_model_that_is_not_there_is_not_made(tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_of_too_many_tokens_the_rarest_and_oldest_go(model, monkeypatch):
-    whole = Living(model).whole()
+def test_of_too_many_tokens_the_rarest_and_oldest_go(aged, monkeypatch):
+    whole = Living(aged).whole()
     n_tokens = len(whole.table.vocabulary)
     room = training._TOKEN_BYTES + 2 * training._CLASS_BYTES
     monkeypatch.setattr(training, "MAX_BYTES", (n_tokens - 5) * room)
-    learn(model, [item(30, "ham", b"common")], day=NEW)
-    kept = Living(model).whole()
+    learn(aged, [item(30, "ham", b"common")], day=NEW)
+    kept = Living(aged).whole()
 
     assert len(kept.table.vocabulary) == n_tokens - 5
-    assert words(model) >= {"common", "new6", "new7", "new8", "new9"}
+    assert words(aged) >= {"common", "new6", "new7", "new8", "new9"}
     assert len(kept.memory.last_seen) == n_tokens - 5
     columns = kept.memory.sample.columns
     assert columns.max() < n_tokens - 5
