@@ -215,11 +215,14 @@ def write(path: str, classifier: Classifier) -> None:
         from nbspam.blending import blend_to_array
 
         state["blend"] = blend_to_array(classifier.blend)
-    write_model(path, state, partial(_learned, classifier))
+    if isinstance(classifier.learned, Later):
+        write_model(path, state, partial(_learned, classifier))
+    else:
+        write_model(path, state | _learned(classifier))
 
 
 def _learned(classifier: Classifier) -> State:
-    """Return what of a model is known last."""
+    """Return how evidence combines, which is known last and stands last."""
     combination = classifier.combination
     return {
         "worth": None if combination is None else combination.worth,

@@ -224,7 +224,7 @@ def _replace(path: str, target: str, state: State, rest: Callable[[], State] | N
     try:
         with open(descriptor, "w+b") as file:
             adopt(descriptor, target)
-            _write(file, _parts(file, state, rest))
+            _write(file, _items(file, state, rest))
         os.replace(temporary, target)
     except BaseException:  # an interrupt too, which may come when it has its name already
         with contextlib.suppress(FileNotFoundError):
@@ -233,21 +233,23 @@ def _replace(path: str, target: str, state: State, rest: Callable[[], State] | N
     sync_folder(folder)
 
 
-def _parts(file: BinaryIO, state: State, rest: Callable[[], State] | None) -> Iterator[State]:
-    """Yield the parts of a state; the first is forced to disk while the rest is waited for."""
-    yield state
+def _items(
+    file: BinaryIO, state: State, rest: Callable[[], State] | None
+) -> Iterator[tuple[str, Any]]:
+    """Yield a state's items; those written are forced to disk before the rest is asked for."""
+    yield from state.items()
     if rest is not None:
         file.flush()
         os.fsync(file.fileno())
-        yield plain(rest())
+        yield from plain(rest()).items()
 
 
-def _write(file: BinaryIO, parts: Iterator[State]) -> None:
+def _write(file: BinaryIO, items: Iterator[tuple[str, Any]]) -> None:
     """Write header and state to an empty file, read them back, and force them to disk."""
     from nbspam.modelwriter import write_plain  # only writers pay for it
 
     file.write(bytes(HEADER.size))
-    write_plain(file, parts)
+    write_plain(file, items)
     file.flush()
     memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     read_plain(memory, HEADER.size)  # what cannot be read never replaces what can

@@ -8,7 +8,6 @@ Secret: the pickle codes of text, numbers, lists, dicts and numeric arrays.
 
 import struct
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -16,10 +15,10 @@ import numpy as np
 from nbspam.modelreader import ALIGNMENT, DTYPE, NDARRAY, WRAPPER
 
 
-def write_plain(file: BinaryIO, parts: Iterable[dict[str, Any]]) -> None:
-    """Write plain states (see `modelreader.plain`) as one, their arrays aligned in the file."""
-    file.write(b"\x80\x04}")  # PROTO 4, an empty dict
-    for piece in chain.from_iterable(map(_items, parts)):
+def write_plain(file: BinaryIO, items: Iterable[tuple[str, Any]]) -> None:
+    """Write a plain state (see `modelreader.plain`) item by item, its arrays aligned."""
+    file.write(b"\x80\x04")  # PROTO 4
+    for piece in _encoded_items(items):
         if isinstance(piece, np.ndarray):
             padding = ALIGNMENT - (file.tell() + 1) % ALIGNMENT
             file.write(bytes([padding]) + b"\xff" * padding)
@@ -46,8 +45,7 @@ def _encoded(value: Any) -> Iterator[bytes | np.ndarray]:
     elif isinstance(value, np.ndarray):
         yield from _encoded_array(value)
     elif isinstance(value, dict):
-        yield b"}"
-        yield from _items(value)
+        yield from _encoded_items(value.items())
     elif isinstance(value, _Codes):
         yield value.codes
     else:
@@ -57,10 +55,10 @@ def _encoded(value: Any) -> Iterator[bytes | np.ndarray]:
         yield (b"t" if isinstance(value, tuple) else b"e")
 
 
-def _items(state: dict[str, Any]) -> Iterator[bytes | np.ndarray]:
-    """Yield the codes that put items into a dict."""
-    yield b"("
-    for key, item in state.items():
+def _encoded_items(items: Iterable[tuple[str, Any]]) -> Iterator[bytes | np.ndarray]:
+    """Yield the codes of a dict, those of each item before the next is asked for."""
+    yield b"}("
+    for key, item in items:
         yield from _encoded(key)
         yield from _encoded(item)
     yield b"u"

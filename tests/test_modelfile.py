@@ -249,6 +249,9 @@ def test_what_is_known_last_is_asked_for_last_and_is_there_all_the_same(tmp_path
     assert (load_state(str(path))["b"] == np.arange(3)).all()
     assert list(load_state(str(path))) == ["a", "b"]
 
+    save_state(str(tmp_path / "at-once"), load_state(str(path)))
+    assert (tmp_path / "at-once").read_bytes() == path.read_bytes()
+
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
 def test_an_error_in_what_is_known_last_leaves_the_old_model(model, error):
