@@ -43,3 +43,13 @@ def test_what_is_computed_meanwhile_may_fork_too():
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
     assert Later(fork).result() == 7
+
+
+def test_without_threads_the_caller_waits(monkeypatch):
+    def deny(*arguments):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Later, "start", deny)
+    assert Later(lambda: 7).result() == 7
+    with pytest.raises(ZeroDivisionError):
+        Later(lambda: 1 // 0).result()
