@@ -65,7 +65,7 @@ def _verdict(what: str, text: str, **claims: bool) -> Finding:
 
 
 def _counts(classifier: Classifier) -> Finding:
-    table, vocabulary = classifier.table, classifier.table.vocabulary.packed()
+    table, vocabulary = classifier.table, classifier.table.vocabulary
     rows = np.asarray(table.feature_count, np.float64)
     presence = classifier.settings.weighting == PRESENCE
     return _verdict(

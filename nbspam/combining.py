@@ -34,7 +34,7 @@ _DOCS_AT_ONCE = 1 << 8  # documents whose entries stay in the processor's caches
 # The group that tokens of a group are averaged with: subjects are few words, they are text.
 _WITH = np.arange(len(GROUPS))
 _WITH[GROUPS.index("subject")] = GROUPS.index("text")
-_IN_LAYER = np.arange(len(GROUPS)) != GROUPS.index("pairs")  # the layer of corrections
+_IN_LAYER = np.arange(len(GROUPS)) != GROUPS.index("pairs")  # whose tokens are corrected
 
 
 class Combination(NamedTuple):

@@ -117,7 +117,7 @@ def _of_class(table: CountTable, name: str) -> tuple[float, Floats]:
 
 
 def _summed(column: Integers, numbers: Sequence[Floats | Integers], n_features: int) -> Floats:
-    """Return the sums of numbers in each column; all are whole, or multiples of one grain."""
+    """Return the sums of numbers in each column, (n_features,), exact as all have one grain."""
     together = np.concatenate([np.empty(0), *numbers])
     return np.asarray(np.bincount(column, together, n_features), np.float64)
 

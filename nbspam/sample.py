@@ -8,7 +8,7 @@ that what it learns later is combined as if it had been learned at once.
 Secret: which messages are kept, and how.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -182,13 +182,6 @@ def sample_of(kept: Kept, labels: Strings, vocabulary: Vocabulary) -> Sample:
 def rows_of(kept: Kept) -> Rows:
     """Return a model's sample as what is learned from."""
     return Rows(kept.offsets.astype(np.int64), kept.columns, _counts(kept))
-
-
-def relabelled(sample: Sample, label_of: Mapping[int, str]) -> Sample:
-    """Return a sample with the classes that its messages have by now."""
-    return sample._replace(
-        labels=np.array([label_of[d] for d in sample.digests.tolist()], np.str_)
-    )
 
 
 def counts_of(sample: Sample, groups: Octets, weighting: str) -> CountTable:

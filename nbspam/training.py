@@ -31,7 +31,7 @@ from nbspam.logtables import log_tables
 from nbspam.memory import Memory, only_columns
 from nbspam.parallel import ordered_map
 from nbspam.reading import chunks_of, read_to_learn
-from nbspam.sample import Sample, counts_of, keep, relabelled, rows_of, sample_batch, thin
+from nbspam.sample import Sample, counts_of, keep, rows_of, sample_batch, thin
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped
 from nbspam.tally import Tally
@@ -208,7 +208,12 @@ class _Once:
         """Return samples with the classes that their messages have by now."""
         if not self.moves:
             return samples
-        return (relabelled(sample, self.label) for sample in samples)
+        return (
+            sample._replace(
+                labels=np.array([self.label[d] for d in sample.digests.tolist()], np.str_)
+            )
+            for sample in samples
+        )
 
 
 def _message(sample: Sample, row: int) -> Sample:

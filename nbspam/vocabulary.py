@@ -21,7 +21,7 @@ _STEPS = 2  # back from a bucket's last key; the few that stand farther are foun
 class Vocabulary:
     """Tokens in the order of their keys: column j is keys[j], spelt by blob and offsets.
 
-    Texts are gathered when they are needed (`packed`): to choose tokens costs little.
+    Choosing tokens leaves their texts where they are, for `packed` to gather once.
     """
 
     keys: Keys  # (n_features,) ascending, unique
@@ -29,7 +29,7 @@ class Vocabulary:
     offsets: Integers  # (n_texts + 1,)
     groups: Octets  # (n_features,) index into `tokens.GROUPS`
     n_added: int = 0  # of the tokens: stand behind the others, ascending for themselves
-    spelt: Integers | None = None  # (n_features,) the text of each, where that is not its column
+    spelt: Integers | None = None  # (n_features,) index of each one's text; None: its column
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -157,7 +157,5 @@ def join(parts: Sequence[Vocabulary]) -> tuple[Vocabulary, Integers]:
     new = np.ones(len(order), bool)
     np.greater(ordered[1:] ^ ordered[:-1], RIDER_MASK, out=new[1:])
     column = np.empty(len(order), np.int64)
-    rank = np.cumsum(new)
-    rank -= 1
-    column[order] = rank
+    column[order] = np.cumsum(new) - 1
     return together.take(order.take(np.flatnonzero(new))), column
