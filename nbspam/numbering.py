@@ -4,6 +4,7 @@ Secret: how a key is found among those met before (open addressing, linear probi
 """
 
 import os
+from typing import Any
 
 import numpy as np
 
@@ -81,3 +82,12 @@ class Numbering:
             waiting = waiting[lost]
             slot[waiting] = self._places(own[lost])
         self._number[slot.take(new)] = numbers
+
+
+def with_room(numbers: Any, n: int) -> Any:
+    """Return an array for n numbers at least, zeros behind those given."""
+    if n <= len(numbers):
+        return numbers
+    more = np.zeros(max(n, 2 * len(numbers)), numbers.dtype)
+    more[: len(numbers)] = numbers
+    return more

@@ -5,13 +5,12 @@ Secret: how tokens are held while it is not yet known which others there will be
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from nbspam.arrays import Floats, Integers
 from nbspam.counts import PRESENCE, CountTable, compact, entry_weights
-from nbspam.numbering import Numbering
+from nbspam.numbering import Numbering, with_room
 from nbspam.tokenizer import RIDER_MASK, TokenBatch
 from nbspam.vocabulary import Vocabulary, batch_vocabulary, concatenated
 
@@ -47,10 +46,10 @@ class Tally:
         n = len(self._numbering)
         for name, n_docs, counts in zip(classes, class_count, feature_count.T, strict=True):
             self._class_count[name] = self._class_count.get(name, 0.0) + n_docs
-            total = _with_room(self._feature_count.get(name, np.zeros(0)), n)
+            total = with_room(self._feature_count.get(name, np.zeros(0)), n)
             total[number] += counts
             self._feature_count[name] = total
-        self._frequency = _with_room(self._frequency, n)
+        self._frequency = with_room(self._frequency, n)
         self._frequency[number] += np.diff(batch.indptr)
 
     def table(self) -> CountTable:
@@ -97,12 +96,3 @@ def _class_counts(
         shape = len(batch.keys), len(classes)
         total = np.bincount(cell, weights, shape[0] * shape[1]).reshape(shape).astype(np.float64)
     return classes, np.bincount(class_of, minlength=len(classes)).astype(np.float64), total
-
-
-def _with_room(numbers: Any, n: int) -> Any:
-    """Return an array for n numbers at least, zeros behind those given."""
-    if n <= len(numbers):
-        return numbers
-    more = np.zeros(max(n, 2 * len(numbers)), numbers.dtype)
-    more[: len(numbers)] = numbers
-    return more

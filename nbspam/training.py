@@ -29,6 +29,7 @@ from nbspam.later import Later
 from nbspam.ledger import ledger_of
 from nbspam.logtables import log_tables
 from nbspam.memory import Memory, only_columns
+from nbspam.message import Message
 from nbspam.parallel import ordered_map
 from nbspam.reading import chunks_of, read_to_learn
 from nbspam.sample import Sample, counts_of, keep, rows_of, sample_batch, thin
@@ -68,23 +69,27 @@ class _Counter:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.tally = Tally(settings.weighting)
+        # Made where it is filled: what a forked process inherits it would have to copy.
+        self.tally: Tally | None = None
 
     def count(self, chunk: tuple[int, list[Item]]) -> _Counted:
         """Count one chunk of items, which comes with its number."""
         turn, items = chunk
-        tokens = self.settings.tokens
         read, messages, digests, skipped = read_to_learn(items, self.settings)
         names, numbers = iter([str(item.label) for item in read]), iter(digests)
-        samples = []
-        for group in batches(messages, tokens):
-            batch = tokenize(group, tokens)
-            labels = list(islice(names, len(group)))
-            self.tally.add(batch, labels, turn)
-            own = list(islice(numbers, len(group)))
-            sample = sample_batch(batch, labels, own, self.settings.weighting)
-            samples.append((sample, batch.groups))
-        return _Counted(samples, skipped, self.taken() if self.tally.is_full else None)
+        tally = self.tally = self.tally or Tally(self.settings.weighting)
+        samples = [
+            self.count_batch(tally, group, list(islice(names, len(group))), list(islice(numbers, len(group))), turn)
+            for group in batches(messages, self.settings.tokens)
+        ]
+        return _Counted(samples, skipped, self.taken() if tally.is_full else None)
+
+    def count_batch(
+        self, tally: Tally, group: Sequence[Message], labels: list[str], digests: list[int], turn: int
+    ) -> tuple[Sample, Octets]:
+        batch = tokenize(group, self.settings.tokens)
+        tally.add(batch, labels, turn)
+        return sample_batch(batch, labels, digests, self.settings.weighting), batch.groups
 
     def last(self) -> _Counted:
         """Return the counts that were not yet returned."""
@@ -92,9 +97,8 @@ class _Counter:
 
     def taken(self) -> CountTable:
         """Return the counts, and count on from nothing."""
-        table = self.tally.table()
-        self.tally = Tally(self.settings.weighting)
-        return table
+        tally, self.tally = self.tally or Tally(self.settings.weighting), None
+        return tally.table()
 
 
 def count_items(

@@ -46,4 +46,4 @@ def test_the_same_keys_are_not_in_the_same_slots_twice():
     one, two = Numbering(), Numbering()
 
     assert one.numbers(keys).tolist() == two.numbers(keys).tolist()
-    assert not np.array_equal(one._key, two._key)
+    assert not np.array_equal(one._slots, two._slots)
