@@ -20,7 +20,7 @@ from nbspam.counts import PRESENCE, CountTable, entry_weights
 from nbspam.tokenizer import TokenBatch
 from nbspam.vocabulary import Vocabulary
 
-MAX_SAMPLE = 8_000  # messages
+MAX_SAMPLE = 32_000  # messages
 
 
 class Sample(NamedTuple):

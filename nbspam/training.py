@@ -79,13 +79,24 @@ class _Counter:
         names, numbers = iter([str(item.label) for item in read]), iter(digests)
         tally = self.tally = self.tally or Tally(self.settings.weighting)
         samples = [
-            self.count_batch(tally, group, list(islice(names, len(group))), list(islice(numbers, len(group))), turn)
+            self.count_batch(
+                tally,
+                group,
+                list(islice(names, len(group))),
+                list(islice(numbers, len(group))),
+                turn,
+            )
             for group in batches(messages, self.settings.tokens)
         ]
         return _Counted(samples, skipped, self.taken() if tally.is_full else None)
 
     def count_batch(
-        self, tally: Tally, group: Sequence[Message], labels: list[str], digests: list[int], turn: int
+        self,
+        tally: Tally,
+        group: Sequence[Message],
+        labels: list[str],
+        digests: list[int],
+        turn: int,
     ) -> tuple[Sample, Octets]:
         batch = tokenize(group, self.settings.tokens)
         tally.add(batch, labels, turn)
