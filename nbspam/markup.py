@@ -34,7 +34,8 @@ _BREAKING = frozenset(
 )
 # A number is looked for in bytes faster than bytes are.
 _EQUALS, _AMPERSAND = b"=&"
-_OPAQUE = re.compile(rb"<(?:!--|(script|style)\b)")
+_OPAQUE = re.compile(rb"<(?=[!sS])(?:!--|((?i:script|style))\b)")
+_OPAQUE_END = {name: re.compile(rb"</(?i:%b)" % name) for name in (b"script", b"style")}
 _COMMENT_END = re.compile(rb"--!?>")
 # Attributes are read in lower case, as their words will be, and with spaces alone between.
 _PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)).lower())
@@ -137,16 +138,16 @@ def _html(visible: bytes, hidden: bytes, attributes: bytes, facts: set[str]) -> 
 
 def _without_opaque(html: bytes, facts: set[str]) -> bytes:
     """Return the document without comments, scripts and styles; what is open has no end."""
-    lower = html.lower()
     kept = []
     position = 0
-    while match := _OPAQUE.search(lower, position):
+    while match := _OPAQUE.search(html, position):
         start = match.start()
         kept.append(html[position:start])
         if match[1]:
-            facts.add(f"tag-{match[1].decode()}")
-            end = lower.find(b"</" + match[1], match.end())
-            position = len(html) if end < 0 else end
+            name = match[1].lower()
+            facts.add(f"tag-{name.decode()}")
+            end = _OPAQUE_END[name].search(html, match.end())
+            position = end.start() if end else len(html)
         elif comment_end := _COMMENT_END.search(html, start + 2):  # <!--> is a whole one
             position = comment_end.end()
             if html[start - 1 : start].isalpha() and html[position : position + 1].isalpha():

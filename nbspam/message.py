@@ -9,7 +9,6 @@ Secret: the shape of mail: headers, MIME parts, encodings, and how far to follow
 import re
 from binascii import a2b_qp
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import NamedTuple
 
 from nbspam.charsets import to_utf8
@@ -93,26 +92,23 @@ def parse_messages(data: Iterable[bytes]) -> list[Message]:
     messages: list[Message] = []
     readers: list[_Reader] = []
     waiting = 0
-    for reader in map(_reader_of, data):
+    for each in data:
+        reader = _Reader()
+        reader.read(each)
         readers.append(reader)
-        waiting += sum(len(place.text) for place in reader.places)
+        if reader.places:
+            waiting += sum(len(place.text) for place in reader.places)
         if waiting >= _HTML_AT_ONCE:
             messages += _finish(readers)
             readers, waiting = [], 0
     return messages + _finish(readers)
 
 
-def _reader_of(data: bytes) -> "_Reader":
-    reader = _Reader()
-    reader.read(data)
-    return reader
-
-
 def _finish(readers: list["_Reader"]) -> list[Message]:
     """Return what readers found, their HTML read at once."""
     documents = [place.text for reader in readers for place in reader.places]
     found = iter(read_html(documents))
-    return [reader.message(list(islice(found, len(reader.places)))) for reader in readers]
+    return [reader.message(found) for reader in readers]
 
 
 def plain_text(data: bytes) -> Message:
@@ -150,10 +146,10 @@ class _Reader:
         self.stack: list[_Part] = []
         self.places: list[_Place] = []
 
-    def message(self, documents: list[Html]) -> Message:
-        """Return what was found, in every place what its HTML says."""
+    def message(self, documents: Iterator[Html]) -> Message:
+        """Return what was found, in every place what its HTML says: the next documents."""
         # The last first, so that the other places stay where they are.
-        for place, html in zip(reversed(self.places), reversed(documents), strict=True):
+        for place, html in reversed(list(zip(self.places, documents, strict=False))):
             texts = [Field("hidden", html.hidden), Field("alt", html.alt)]
             texts = [item for item in texts if item.text.strip()]
             self.fields[place.field : place.field] = [*texts, Field("body", html.visible)]

@@ -13,7 +13,9 @@ _QUOTED = rb"^(?:In article|Quoted from|\||>)|writes in|(?:writes|wrote|says|sai
 
 def strip(data: bytes, parts: tuple[str, ...]) -> bytes:
     """Return a text without the parts named, which are among STRIPPABLE."""
-    data = data.replace(b"\r\n", b"\n") if parts else data
+    if not parts:
+        return data
+    data = data.replace(b"\r\n", b"\n")
     for part, cut in STRIPPABLE.items():
         if part in parts:
             data = cut(data)
