@@ -114,12 +114,11 @@ def lay_out(messages: Sequence[Message], settings: TokenSettings) -> Layout:
 def _texts_of(messages: Sequence[Message], settings: TokenSettings) -> tuple[_Texts, _Texts]:
     """Return the texts of heads, and those of all other fields."""
     heads, others = _Texts([], [], []), _Texts([], [], [])
+    places = {origin: (others, number) for number, origin in enumerate(_ORIGINS)}
+    places |= {kind: (heads, number) for number, kind in enumerate(_KINDS)}
     for document, message in enumerate(messages):
         for origin, text in normalized_fields(message, settings):
-            if origin in HEADS:
-                part, number = heads, _KINDS.index(origin)
-            else:
-                part, number = others, _NUMBER[origin]
+            part, number = places[origin]
             part.texts.append(text)
             part.documents.append(document)
             part.origins.append(number)
@@ -174,7 +173,8 @@ class _Names:
         salt = (2 * kind + (end > 0)).astype(np.uint64)
         key = hash_slices(joined, start, np.maximum(end - start, 0), salt)
         keys, origins = self._known
-        new = np.flatnonzero(keys.take(keys.searchsorted(key), mode="clip") != key)
+        place = keys.searchsorted(key)
+        new = np.flatnonzero(keys.take(place, mode="clip") != key)
         if len(new):
             _, first = np.unique(key.take(new), return_index=True)
             chosen = new.take(first)
@@ -183,7 +183,8 @@ class _Names:
             keys, origins = keys[order], np.concatenate([origins, found])[order]
             if len(keys) <= _MAX_NAMES:
                 self._known = keys, origins
-        return origins.take(keys.searchsorted(key), axis=0)
+            place = keys.searchsorted(key)
+        return origins.take(place, axis=0)
 
 
 _NAMES = _Names()
