@@ -6,6 +6,7 @@ Secret: how the command line's words become items and settings, and who watches 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from itertools import chain
 from typing import Any
 
@@ -22,6 +23,9 @@ def learn(
 
     # Mail is looked for while numpy is imported, which takes longer.
     with drawn_ahead(chunks(read_sources(sources, options)), jobs) as drawn:
+        # By itself first: Python 3.11 asks for stack space piece by piece, and from as deep as
+        # our own imports nest it asks and gives back at a thousand calls of numpy's (E-015).
+        import_module("numpy")
         from nbspam import learning
 
         is_text, items = peek(chain.from_iterable(drawn))
