@@ -1,6 +1,6 @@
 """Time and memory of nbspam beside other programs, in one run, as ratios.
 
-usage: python benchmarks/speed.py CORPUS [--rounds 5]
+usage: python benchmarks/speed.py CORPUS [--rounds 15]
 
 CORPUS is a folder with ham/ and spam/, one message a file.  Each program does the same
 job from the same files, in turn, round after round.  The seconds are the best of all rounds;
@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 
 PYTHON = sys.executable
-NBSPAM = [PYTHON, "-m", "nbspam"]
+NBSPAM = [str(Path(PYTHON).with_name("nbspam"))]  # the script that its users run
 # Compiled modules are kept, as they are in any installation.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 SKLEARN = [PYTHON, str(Path(__file__).with_name("peer_sklearn.py"))]
@@ -91,7 +91,7 @@ def jobs(corpus: Path, work: Path) -> dict[str, list[Run]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpus", type=Path, nargs="?", default=Path("corpora/mail"))
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         measured = jobs(options.corpus, Path(work))
