@@ -5,8 +5,7 @@ Secret: what a worker process returns of the messages it has read.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import islice
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -69,37 +68,34 @@ class _Counter:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        # Made where it is filled: what a forked process inherits it would have to copy.
-        self.tally: Tally | None = None
+
+    @cached_property
+    def tally(self) -> Tally:
+        """What was counted so far; begun late: forked processes copy what they inherit."""
+        return Tally(self.settings.weighting)
 
     def count(self, chunk: tuple[int, list[Item]]) -> _Counted:
         """Count one chunk of items, which comes with its number."""
         turn, items = chunk
         read, messages, digests, skipped = read_to_learn(items, self.settings)
-        names, numbers = iter([str(item.label) for item in read]), iter(digests)
-        tally = self.tally = self.tally or Tally(self.settings.weighting)
-        samples = [
-            self.count_batch(
-                tally,
-                group,
-                list(islice(names, len(group))),
-                list(islice(numbers, len(group))),
-                turn,
-            )
-            for group in batches(messages, self.settings.tokens)
-        ]
-        return _Counted(samples, skipped, self.taken() if tally.is_full else None)
+        labels = [str(item.label) for item in read]
+        samples = []
+        done = 0
+        for group in batches(messages, self.settings.tokens):
+            own = slice(done, done + len(group))
+            samples.append(self.count_group(group, labels[own], digests[own], turn))
+            done = own.stop
+        return _Counted(samples, skipped, self.taken() if self.tally.is_full else None)
 
-    def count_batch(
-        self,
-        tally: Tally,
-        group: Sequence[Message],
-        labels: list[str],
-        digests: list[int],
-        turn: int,
+    def count_group(
+        self, group: Sequence[Message], labels: list[str], digests: list[int], turn: int
     ) -> tuple[Sample, Octets]:
+        """Count a batch of messages; return them, and the groups of their tokens.
+
+        All else that was made of them is gone before the next batch needs the memory.
+        """
         batch = tokenize(group, self.settings.tokens)
-        tally.add(batch, labels, turn)
+        self.tally.add(batch, labels, turn)
         return sample_batch(batch, labels, digests, self.settings.weighting), batch.groups
 
     def last(self) -> _Counted:
@@ -108,8 +104,9 @@ class _Counter:
 
     def taken(self) -> CountTable:
         """Return the counts, and count on from nothing."""
-        tally, self.tally = self.tally or Tally(self.settings.weighting), None
-        return tally.table()
+        table = self.tally.table()
+        del self.tally
+        return table
 
 
 def count_items(

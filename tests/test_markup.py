@@ -66,6 +66,7 @@ def seen(html: str) -> str:
         ("a<script>if (1 <!-- 2) no</script>b", "ab"),
         ("a<script><!--\nno\n//--></script>b", "ab"),
         ("a<script>no", "a"),
+        ("a<SCRIPT>no</Script>b<sTyle>no</STYLE>c<strong>d", "abcd"),
         ("a<style>no", "a"),
         ("a<!-- no", "a"),
         ("a<!-->b", "ab"),
