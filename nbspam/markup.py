@@ -34,6 +34,7 @@ _BREAKING = frozenset(
 )
 # A number is looked for in bytes faster than bytes are.
 _EQUALS, _AMPERSAND = b"=&"
+# Most tags are passed over by one look at their first letter.
 _OPAQUE = re.compile(rb"<(?=[!sS])(?:!--|((?i:script|style))\b)")
 _OPAQUE_END = {name: re.compile(rb"</(?i:%b)" % name) for name in (b"script", b"style")}
 _COMMENT_END = re.compile(rb"--!?>")
