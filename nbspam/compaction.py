@@ -20,7 +20,7 @@ from nbspam.counts import PRESENCE, CountTable
 from nbspam.journal import Change
 from nbspam.ledger import ledger_of
 from nbspam.memory import Memory
-from nbspam.sample import Sample, keep, sample_of, thin
+from nbspam.sample import Sample, keep, limit_of, sample_of, thin
 from nbspam.settings import Settings
 from nbspam.training import derive
 
@@ -80,7 +80,7 @@ def _part_of_changes(changes: Sequence[Change]) -> Part:
 def assembled(table: CountTable, parts: Sequence[Part], settings: Settings) -> Classifier:
     """Return the model of these counts and messages; raises NotTrainedError."""
     bits = max(part.bits for part in parts)
-    samples, bits = thin([part.sample for part in parts], bits)
+    samples, bits = thin([part.sample for part in parts], limit_of(settings.weighting), bits)
     last_seen = np.zeros(len(table.vocabulary), np.uint16)
     for part in parts:
         column = table.vocabulary.columns(part.keys)

@@ -20,7 +20,9 @@ from nbspam.counts import PRESENCE, CountTable, entry_weights
 from nbspam.tokenizer import TokenBatch
 from nbspam.vocabulary import Vocabulary
 
-MAX_SAMPLE = 32_000  # messages
+# Messages.  Every one of two classes may correct tokens, the more the better; how judgements
+# of more classes are blended is a few numbers: E-014.
+MAX_SAMPLE, _MAX_BLENDED = 32_000, 8_000
 
 
 class Sample(NamedTuple):
@@ -99,9 +101,12 @@ def sample_batch(
     )
 
 
-def thin(
-    samples: Iterable[Sample], bits: int = 0, limit: int = MAX_SAMPLE
-) -> tuple[list[Sample], int]:
+def limit_of(weighting: str) -> int:
+    """Return how many messages a model with this weighting keeps."""
+    return MAX_SAMPLE if weighting == PRESENCE else _MAX_BLENDED
+
+
+def thin(samples: Iterable[Sample], limit: int, bits: int = 0) -> tuple[list[Sample], int]:
     """Return the samples with at most `limit` messages among them, and the bits it took.
 
     Those are kept whose digest ends in enough zero bits, for one number of bits from

@@ -31,7 +31,7 @@ from nbspam.memory import Memory, only_columns
 from nbspam.message import Message
 from nbspam.parallel import ordered_map
 from nbspam.reading import chunks_of, read_to_learn
-from nbspam.sample import Sample, counts_of, keep, rows_of, sample_batch, thin
+from nbspam.sample import Sample, counts_of, keep, limit_of, rows_of, sample_batch, thin
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped
 from nbspam.tally import Tally
@@ -120,14 +120,14 @@ def count_items(
     A message that comes again is not counted again; in another class, it moves there.
     """
     samples: list[Sample] = []
-    bits = 0
+    limit, bits = limit_of(settings.weighting), 0
     skipped: list[Skipped] = []
     once = _Once(settings.weighting)
     counts = TableSum()
     counter = _Counter(settings)
     chunks = enumerate(chunks_of(items))
     for part in ordered_map(counter.count, chunks, jobs, counter.last):
-        samples, bits = thin([*samples, *once.take(part.samples)], bits)
+        samples, bits = thin([*samples, *once.take(part.samples)], limit, bits)
         skipped.extend(part.skipped)
         if part.table is not None:
             counts.add(part.table)

@@ -185,7 +185,7 @@ def test_one_model_is_not_merged(nbspam, trained, tmp_path):
 def test_a_message_in_both_that_is_no_longer_at_hand_is_said_and_not_counted_twice(
     nbspam, folder, model, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(sample.thin, "__defaults__", (0, 1))
+    monkeypatch.setattr(sample, "MAX_SAMPLE", 1)
     for name in ("a", "b"):
         nbspam("train", "-j", "1", "-m", tmp_path / name, folder)
     merge = ("merge", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "c")

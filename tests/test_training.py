@@ -111,7 +111,7 @@ def test_training_on_more_messages_than_are_kept_works(nbspam, folder, model, mo
     for n in range(60):
         (folder / "ham" / f"{n}.eml").write_bytes(HAM + b"note %d\n" % n)
         (folder / "spam" / f"{n}.eml").write_bytes(SPAM + b"offer %d\n" % n)
-    monkeypatch.setattr(sample.thin, "__defaults__", (40,))
+    monkeypatch.setattr(sample, "MAX_SAMPLE", 40)
 
     assert nbspam("train", "-j", "1", folder)[0] == 0
     assert json.loads(nbspam("classify", "--json", stdin=SPAM)[1])["label"] == "spam"
