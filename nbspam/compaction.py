@@ -20,7 +20,7 @@ from nbspam.counts import PRESENCE, CountTable
 from nbspam.journal import Change
 from nbspam.ledger import ledger_of
 from nbspam.memory import Memory
-from nbspam.sample import Sample, keep, limit_of, sample_of, thin
+from nbspam.sample import Sample, Sampling, keep, sample_of
 from nbspam.settings import Settings
 from nbspam.training import derive
 
@@ -79,8 +79,8 @@ def _part_of_changes(changes: Sequence[Change]) -> Part:
 
 def assembled(table: CountTable, parts: Sequence[Part], settings: Settings) -> Classifier:
     """Return the model of these counts and messages; raises NotTrainedError."""
-    bits = max(part.bits for part in parts)
-    samples, bits = thin([part.sample for part in parts], limit_of(settings.weighting), bits)
+    sampling = Sampling(settings.weighting, max(part.bits for part in parts))
+    sampling.add(part.sample for part in parts)
     last_seen = np.zeros(len(table.vocabulary), np.uint16)
     for part in parts:
         column = table.vocabulary.columns(part.keys)
@@ -91,7 +91,7 @@ def assembled(table: CountTable, parts: Sequence[Part], settings: Settings) -> C
         np.concatenate([part.days for part in parts]),
         table.classes,
     )
-    kept = keep(samples, bits, table.vocabulary, settings.weighting != PRESENCE)
+    kept = keep(sampling.samples, sampling.bits, table.vocabulary, settings.weighting != PRESENCE)
     decayed = max(part.decayed for part in parts)
     return derive(table, Memory(ledger, kept, last_seen, decayed), settings)
 

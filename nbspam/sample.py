@@ -20,9 +20,11 @@ from nbspam.counts import PRESENCE, CountTable, entry_weights
 from nbspam.tokenizer import TokenBatch
 from nbspam.vocabulary import Vocabulary
 
-# Messages.  Every one of two classes may correct tokens, the more the better; how judgements
-# of more classes are blended is a few numbers: E-014.
-MAX_SAMPLE, _MAX_BLENDED = 32_000, 8_000
+# Messages that are kept in any case.
+_ENOUGH = 8_000
+# Every message of two classes may correct tokens, the more the better, as long as that takes no
+# more than 40 MB of the model.  How more classes are blended is a few numbers: E-014.
+MAX_SAMPLE, MAX_ENTRIES = 32_000, 10_000_000
 
 
 class Sample(NamedTuple):
@@ -101,27 +103,40 @@ def sample_batch(
     )
 
 
-def limit_of(weighting: str) -> int:
-    """Return how many messages a model with this weighting keeps."""
-    return MAX_SAMPLE if weighting == PRESENCE else _MAX_BLENDED
+class Sampling:
+    """Keeps some of the messages it is given: those whose digest ends in enough zero bits.
 
-
-def thin(samples: Iterable[Sample], limit: int, bits: int = 0) -> tuple[list[Sample], int]:
-    """Return the samples with at most `limit` messages among them, and the bits it took.
-
-    Those are kept whose digest ends in enough zero bits, for one number of bits from
-    `bits` up.
+    samples: what is kept; bits: how many it takes, for there not to be too many.
     """
-    kept: list[Sample] = []
-    n_docs = 0
-    for sample in samples:
-        kept.append(_with_zero_bits(sample, bits))
-        n_docs += len(kept[-1].labels)
-        while n_docs > limit:
-            bits += 1
-            kept = [_with_zero_bits(part, bits) for part in kept]
-            n_docs = sum(len(part.labels) for part in kept)
-    return kept, bits
+
+    def __init__(self, weighting: str, bits: int = 0) -> None:
+        self.samples: list[Sample] = []
+        self.bits = bits
+        self._limit = MAX_SAMPLE if weighting == PRESENCE else _ENOUGH
+        self._n_docs = self._n_entries = 0
+
+    def add(self, samples: Iterable[Sample]) -> None:
+        """Keep what is to be kept of these too."""
+        for sample in samples:
+            self._append(sample)
+            while self._is_too_large():
+                self.bits += 1
+                before, self.samples = self.samples, []
+                self._n_docs = self._n_entries = 0
+                for each in before:
+                    self._append(each)
+
+    def _append(self, sample: Sample) -> None:
+        kept = _with_zero_bits(sample, self.bits)
+        if len(kept.labels):
+            self.samples.append(kept)
+        self._n_docs += len(kept.labels)
+        self._n_entries += len(kept.columns)
+
+    def _is_too_large(self) -> bool:
+        if self._n_docs <= min(self._limit, _ENOUGH):
+            return False
+        return self._n_docs > self._limit or self._n_entries > MAX_ENTRIES
 
 
 def _with_zero_bits(sample: Sample, bits: int) -> Sample:

@@ -31,7 +31,7 @@ from nbspam.memory import Memory, only_columns
 from nbspam.message import Message
 from nbspam.parallel import ordered_map
 from nbspam.reading import chunks_of, read_to_learn
-from nbspam.sample import Sample, counts_of, keep, limit_of, rows_of, sample_batch, thin
+from nbspam.sample import Sample, Sampling, counts_of, keep, rows_of, sample_batch
 from nbspam.settings import Settings
 from nbspam.sources import Item, Skipped
 from nbspam.tally import Tally
@@ -119,15 +119,14 @@ def count_items(
 
     A message that comes again is not counted again; in another class, it moves there.
     """
-    samples: list[Sample] = []
-    limit, bits = limit_of(settings.weighting), 0
+    sampling = Sampling(settings.weighting)
     skipped: list[Skipped] = []
     once = _Once(settings.weighting)
     counts = TableSum()
     counter = _Counter(settings)
     chunks = enumerate(chunks_of(items))
     for part in ordered_map(counter.count, chunks, jobs, counter.last):
-        samples, bits = thin([*samples, *once.take(part.samples)], limit, bits)
+        sampling.add(once.take(part.samples))
         skipped.extend(part.skipped)
         if part.table is not None:
             counts.add(part.table)
@@ -135,11 +134,11 @@ def count_items(
             progress(once.n_read)
     table = counts.total()
     table = table._replace(vocabulary=table.vocabulary.with_riders(0))
-    table = once.with_moves(once.without_repeated(table), samples)
+    table = once.with_moves(once.without_repeated(table), sampling.samples)
     return Training(
         without_empty(table),
-        tuple(once.relabelled(samples)),
-        bits,
+        tuple(once.relabelled(sampling.samples)),
+        sampling.bits,
         np.fromiter(once.label, np.uint64, len(once.label)),
         np.array(list(once.label.values()), np.str_),
         once.n_read - len(once.label),

@@ -10,7 +10,7 @@ from nbspam import sample, tally, tokenizer
 from nbspam.classifier import load
 from nbspam.digests import digest_of
 from nbspam.message import Field, Message
-from nbspam.sample import sample_batch, thin
+from nbspam.sample import Sampling, sample_batch
 from nbspam.settings import MANY, PRESETS
 from nbspam.sources import read_items
 from nbspam.tokenizer import tokenize
@@ -76,28 +76,58 @@ def test_answers_are_the_same_alone_and_in_bulk_and_on_many_cores(mails, tmp_pat
         assert alone.joint == pytest.approx(joint, abs=1e-9)
 
 
-def documents(n):
-    messages = [Message((Field("body", b"word%d" % i),), ()) for i in range(n)]
+def documents(n, n_words=1):
+    texts = [b" ".join(b"word%d-%d" % (i, k) for k in range(n_words)) for i in range(n)]
+    messages = [Message((Field("body", text),), ()) for text in texts]
     labels = [f"c{i % 2}" for i in range(n)]
     digests = [digest_of(b"%d of %d" % (i, n)) for i in range(n)]
     return sample_batch(tokenize(messages, TokenSettings()), labels, digests, "presence")
 
 
+def sampled(parts, limit=60):
+    sampling = Sampling("presence")
+    sampling._limit = limit
+    sampling.add(parts)
+    return sampling
+
+
 @given(st.permutations(range(6)))
 def test_the_messages_that_are_kept_do_not_depend_on_the_order(order):
     parts = [documents(10 * (i + 1)) for i in range(6)]
-    kept, bits = thin((parts[i] for i in order), limit=60)
+    kept, expected = sampled(parts[i] for i in order), sampled(parts)
 
-    digests = sorted(np.concatenate([part.digests for part in kept]).tolist())
-    expected, same = thin(parts, limit=60)
-    assert digests == sorted(np.concatenate([part.digests for part in expected]).tolist())
+    digests, same = (
+        np.concatenate([part.digests for part in s.samples]) for s in (kept, expected)
+    )
+    assert sorted(digests.tolist()) == sorted(same.tolist())
     assert 0 < len(digests) <= 60
-    assert bits == same
+    assert kept.bits == expected.bits
+
+
+def test_of_long_messages_fewer_are_kept(monkeypatch):
+    short, long = (documents(100, n_words) for n_words in (1, 9))
+    monkeypatch.setattr(sample, "_ENOUGH", 10)
+    monkeypatch.setattr(sample, "MAX_ENTRIES", 400)
+
+    assert len(sampled([short], 1000).samples[0].labels) == 100
+    (kept,) = sampled([long], 1000).samples
+    assert 10 < len(kept.labels) <= 400 // 9
+    monkeypatch.setattr(sample, "MAX_ENTRIES", 0)
+    (kept,) = sampled([long], 1000).samples
+    assert 0 < len(kept.labels) <= 10
+
+
+def test_of_other_models_than_those_of_presence_few_messages_are_kept(monkeypatch):
+    monkeypatch.setattr(sample, "_ENOUGH", 10)
+    sampling = Sampling("log-length")
+    sampling.add([documents(50)])
+
+    assert 0 < len(sampling.samples[0].labels) <= 10
 
 
 def test_a_thinned_sample_keeps_its_messages_words():
     whole = documents(50)
-    (part,), _ = thin([whole], limit=20)
+    (part,) = sampled([whole], 20).samples
     # Every message is one word of its own.
     in_order = whole.columns[np.argsort(whole.documents)]
     words = dict(zip(whole.digests.tolist(), whole.keys[in_order].tolist(), strict=True))

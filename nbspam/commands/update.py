@@ -47,8 +47,9 @@ def command(
 
     Once it is taken in, the model is the one that training on all of its messages
     together would have made, to the last bit (but for the days on which tokens were
-    seen, and while at most 32,000 messages are known, or 8,000 of more than two classes:
-    of more, a sample teaches how evidence combines, and counts alone are the same).
+    seen, and while at most 8,000 messages are known, or 32,000 of two classes and of
+    usual length: of more, a sample teaches how evidence combines, and counts alone are
+    the same).
     With --policy error or near, which messages are learned depends on their order; what
     is learned of them does not.
 
