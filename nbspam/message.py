@@ -96,8 +96,7 @@ def parse_messages(data: Iterable[bytes]) -> list[Message]:
         reader = _Reader()
         reader.read(each)
         readers.append(reader)
-        if reader.places:
-            waiting += sum(len(place.text) for place in reader.places)
+        waiting += sum([len(place.text) for place in reader.places])
         if waiting >= _HTML_AT_ONCE:
             messages += _finish(readers)
             readers, waiting = [], 0
@@ -148,7 +147,8 @@ class _Reader:
 
     def message(self, documents: Iterator[Html]) -> Message:
         """Return what was found, in every place what its HTML says: the next documents."""
-        # The last first, so that the other places stay where they are.
+        # The last first, so that the other places stay where they are.  Places are asked first:
+        # no document is taken for which there is none.
         for place, html in reversed(list(zip(self.places, documents, strict=False))):
             texts = [Field("hidden", html.hidden), Field("alt", html.alt)]
             texts = [item for item in texts if item.text.strip()]
