@@ -20,10 +20,10 @@ from nbspam.counts import PRESENCE, CountTable, entry_weights
 from nbspam.tokenizer import TokenBatch
 from nbspam.vocabulary import Vocabulary
 
-# Messages that are kept in any case.
+# How judgements of many classes are blended is a few numbers, and does with so many messages.
 _ENOUGH = 8_000
-# Every message of two classes may correct tokens, the more the better, as long as that takes no
-# more than 40 MB of the model.  How more classes are blended is a few numbers: E-014.
+# Every message of two classes may correct tokens, the more the better: E-014.  Beyond enough of
+# them only as long as their tokens take no more than 40 MB of the model.
 MAX_SAMPLE, MAX_ENTRIES = 32_000, 10_000_000
 
 
@@ -110,9 +110,12 @@ class Sampling:
     """
 
     def __init__(self, weighting: str, bits: int = 0) -> None:
-        self.samples: list[Sample] = []
-        self.bits = bits
         self._limit = MAX_SAMPLE if weighting == PRESENCE else _ENOUGH
+        self._begin(bits)
+
+    def _begin(self, bits: int) -> None:
+        self.bits = bits
+        self.samples: list[Sample] = []
         self._n_docs = self._n_entries = 0
 
     def add(self, samples: Iterable[Sample]) -> None:
@@ -120,9 +123,8 @@ class Sampling:
         for sample in samples:
             self._append(sample)
             while self._is_too_large():
-                self.bits += 1
-                before, self.samples = self.samples, []
-                self._n_docs = self._n_entries = 0
+                before = self.samples
+                self._begin(self.bits + 1)
                 for each in before:
                     self._append(each)
 
@@ -134,6 +136,7 @@ class Sampling:
         self._n_entries += len(kept.columns)
 
     def _is_too_large(self) -> bool:
+        # Whatever else comes, it stays so: the order in which messages come does not matter.
         if self._n_docs <= min(self._limit, _ENOUGH):
             return False
         return self._n_docs > self._limit or self._n_entries > MAX_ENTRIES

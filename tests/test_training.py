@@ -85,8 +85,9 @@ def documents(n, n_words=1):
 
 
 def sampled(parts, limit=60):
-    sampling = Sampling("presence")
-    sampling._limit = limit
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sample, "MAX_SAMPLE", limit)
+        sampling = Sampling("presence")
     sampling.add(parts)
     return sampling
 
