@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.evaluation import evaluate
-from nbspam.learning import read_corpus
-from nbspam.progressive import arrival
-from nbspam.resampling import stratified_folds
+from nbspam.classifier.learning import read_corpus
+from nbspam.counts.folds import stratified_folds
+from nbspam.evaluation.evaluation import evaluate
+from nbspam.evaluation.judging import fold_trial, online_trial
+from nbspam.evaluation.online import arrival
 from nbspam.settings import PRESETS
-from nbspam.sources import Item, read_items
-from nbspam.validation import fold_trial, online_trial
+from nbspam.sources.items import Item, read_items
 
 CLASSES = ("ham", "spam")
 UNSURE = 2

@@ -18,14 +18,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 import sklearn.naive_bayes as theirs
 
-from nbspam.counts import PRESENCE, prune
-from nbspam.learning import read_corpus
-from nbspam.models.aode import AODE
-from nbspam.models.categorical import CategoricalNB
-from nbspam.models.gaussian import GaussianNB
-from nbspam.models.tan import TAN
-from nbspam.settings import PRESETS
-from nbspam.sources import read_items
+from nbspam.classifier.learning import read_corpus
+from nbspam.counts.table import prune
+from nbspam.models.columns.aode import AODE
+from nbspam.models.columns.categorical import CategoricalNB
+from nbspam.models.columns.gaussian import GaussianNB
+from nbspam.models.columns.tan import TAN
+from nbspam.settings import PRESENCE, PRESETS
+from nbspam.sources.items import read_items
 
 SHAPES = ((1_000, 10), (50_000, 50))
 

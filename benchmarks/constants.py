@@ -13,7 +13,7 @@ import sys
 from ast import literal_eval
 from importlib import import_module
 
-from nbspam.cli import exit_status
+from nbspam.cli.main import exit_status
 
 NUMBERS = ("accuracy", "mcc", "auc", "log_loss", "calibration_error")
 

@@ -12,11 +12,11 @@ from collections import defaultdict
 
 import numpy as np
 
-from nbspam.semisupervised import em_settings, train_with_unlabelled
+from nbspam.classifier.unlabelled import em_settings, train_with_unlabelled
+from nbspam.evaluation.judging import judge_classifier
+from nbspam.evaluation.trial import evaluation_of
 from nbspam.settings import PLAIN
-from nbspam.sources import read_items
-from nbspam.trial import evaluation_of
-from nbspam.validation import judge_classifier
+from nbspam.sources.items import read_items
 
 LABELLED = (20, 300, 2000)
 UNLABELLED = 9000

@@ -14,15 +14,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from nbspam.comparison import Comparison, compare
-from nbspam.message import Field, Message
-from nbspam.reading import read_labelled
+from nbspam.counts.corpus import Corpus, corpus, corpus_part
+from nbspam.evaluation.comparison import Comparison, compare
+from nbspam.evaluation.judging import fold_trial
+from nbspam.evaluation.trial import Trial
+from nbspam.mail.message import Field, Message
 from nbspam.settings import PRESETS, Settings
-from nbspam.sources import read_items
-from nbspam.tokenizer import batches, tokenize
-from nbspam.trial import Trial
-from nbspam.validation import fold_trial
-from nbspam.vectorizer import Corpus, corpus, corpus_part
+from nbspam.sources.items import read_items
+from nbspam.tokens.reading import read_labelled
+from nbspam.tokens.tokenizer import batches, tokenize
 
 Change = Callable[[Message], Message]
 ROUTE = ("received", "message-id", "return-path", "date", "mailer", "list", "header")

@@ -20,16 +20,15 @@ from pathlib import Path
 
 import numpy as np
 
-from nbspam import living
-from nbspam.checking import GOOD, findings
-from nbspam.classifier import Classifier, load
+from nbspam.classifier.classifier import Classifier, load
+from nbspam.classifier.training import count_items, train
 from nbspam.errors import NbspamError
-from nbspam.message import Field, Message
-from nbspam.settings import PRESETS
-from nbspam.sources import Item
-from nbspam.tokenizer import tokenize
-from nbspam.tokens import TokenSettings
-from nbspam.training import count_items, train
+from nbspam.mail.message import Field, Message
+from nbspam.settings import PRESETS, TokenSettings
+from nbspam.sources.items import Item
+from nbspam.store import model as living
+from nbspam.store.check import GOOD, findings
+from nbspam.tokens.tokenizer import tokenize
 
 WRITERS, READERS = 4, 2
 CLASSES = ("ham", "spam")

@@ -20,19 +20,19 @@ from pathlib import Path
 
 import numpy as np
 
-from nbspam.classifier import Classifier
-from nbspam.combining import Combination
-from nbspam.counts import CountTable
-from nbspam.ledger import ledger_of
-from nbspam.living import Living
-from nbspam.memory import Memory
-from nbspam.message import Field, Message
-from nbspam.sample import MAX_SAMPLE, Kept
-from nbspam.settings import PRESETS
-from nbspam.sources import Item
-from nbspam.tokenizer import tokenize
-from nbspam.tokens import GROUPS, TokenSettings
-from nbspam.vocabulary import batch_vocabulary, join
+from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.combining import Combination
+from nbspam.counts.ledger import ledger_of
+from nbspam.counts.memory import Memory
+from nbspam.counts.sample import MAX_SAMPLE, Kept
+from nbspam.counts.table import CountTable
+from nbspam.mail.message import Field, Message
+from nbspam.settings import PRESETS, TokenSettings
+from nbspam.sources.items import Item
+from nbspam.store.model import Living
+from nbspam.tokens.definition import GROUPS
+from nbspam.tokens.tokenizer import tokenize
+from nbspam.tokens.vocabulary import batch_vocabulary, join
 
 CLASSES = ("ham", "spam")
 WORDS = 300  # of a message

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import numpy as np
 
-from nbspam.classifier import load
-from nbspam.counts import CountTable
-from nbspam.ledger import ledger_of
-from nbspam.memory import Memory
-from nbspam.sample import MAX_SAMPLE, Kept
+from nbspam.classifier.classifier import load
+from nbspam.classifier.training import derive
+from nbspam.counts.ledger import ledger_of
+from nbspam.counts.memory import Memory
+from nbspam.counts.sample import MAX_SAMPLE, Kept
+from nbspam.counts.table import CountTable
 from nbspam.settings import PRESETS
-from nbspam.training import derive
-from nbspam.vocabulary import Vocabulary
+from nbspam.tokens.vocabulary import Vocabulary
 
 MESSAGES, TOKENS, BETA = 6_046, 183_188, 0.73
 TOKENS_OF_A_MESSAGE = 310

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from nbspam.metrics import auc
+from nbspam.classifier.training import count_items, train
+from nbspam.evaluation.metrics import auc
 from nbspam.settings import PRESETS
-from nbspam.sources import read_items
-from nbspam.textmodel import load_file
-from nbspam.training import count_items, train
+from nbspam.sources.items import read_items
+from nbspam.store.textmodel import load_file
 
 LABELS = ("ham", "spam")
 OPTIONS = {"ham": "-n", "spam": "-s"}

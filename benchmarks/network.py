@@ -11,11 +11,11 @@ import time
 
 import numpy as np
 
-from nbspam.network.inference import query
-from nbspam.network.network import Network
-from nbspam.network.sampling import gibbs
-from nbspam.network.search import empty_start, hill_climb, tree_start
-from nbspam.network.structure import SCORES, FamilyScores
+from nbspam.models.network.inference import query
+from nbspam.models.network.network import Network
+from nbspam.models.network.sampling import gibbs
+from nbspam.models.network.search import empty_start, hill_climb, tree_start
+from nbspam.models.network.structure import SCORES, FamilyScores
 
 
 def random_table(columns, rows, rng):

@@ -1,5 +1,5 @@
 """Run the command line with `python -m nbspam`."""
 
-from nbspam.cli import main
+from nbspam.cli.main import main
 
 main()

@@ -5,17 +5,29 @@ Secret: the presets, that is, which decisions a user never has to take.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from nbspam.counts import COUNTS, LOG_LENGTH, PRESENCE, TF_IDF, UNIT_LENGTH, WEIGHTINGS
 from nbspam.errors import UsageError
-from nbspam.stripping import STRIPPABLE
-from nbspam.tokens import TokenSettings
 
 # Models of tokens that depend on each other, and how many tokens they look at unless told.
 FEATURES = {"spode": 1000, "tan": 1000, "aode": 1000, "a2de": 50, "network": 100}
 MODELS = ("bernoulli", "multinomial", "complement", *FEATURES)
 READINGS = ("mail", "text", "latin1")
+STRIPPABLE = ("headers", "footers", "quotes")  # parts of a text, in the order they are cut off
+PRESENCE, COUNTS, UNIT_LENGTH, TF_IDF = "presence", "counts", "unit-length", "tf-idf"
+LOG_LENGTH = "log-length"  # 1 + ln count; every group of a document scaled to unit length
+WEIGHTINGS = (PRESENCE, COUNTS, UNIT_LENGTH, LOG_LENGTH, TF_IDF)
+
+
+class TokenSettings(NamedTuple):
+    """What a token is: stored in the model, so that it always means the same."""
+
+    punctuation: str = "$'-_!"  # ASCII characters, beside letters and digits, that words hold
+    min_length: int = 1  # characters
+    max_length: int = 40  # bytes
+    pairs: bool = False  # also every two neighbouring words of a field
+    raw: bool = False  # the text is cut as it is, without normalisation
+    characters: bool = False  # also runs of characters of what is written
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,46 +5,23 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import settings
 
-from nbspam.cli import exit_status
-from nbspam.counts import CountTable, entry_weights
-from nbspam.resampling import bootstrap_interval
-from nbspam.vocabulary import batch_vocabulary
+from nbspam.cli.main import exit_status
+from nbspam.counts.folds import bootstrap_interval
+from support import ROOT, write_mails
 
 # A machine that has other things to do is no failure: no law has a deadline. `make test` asks
 # for `--hypothesis-profile quick`.
 settings.register_profile("nbspam", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=20)
-ROOT = Path(__file__).parent.parent
-HAM = b"From: ann@example.org\nSubject: lunch\n\nshall we have lunch on friday?\n"
-SPAM = b"From: x@example.com\nSubject: cheap pills\n\nbuy cheap pills now http://p.example/\n"
 
 
 def pytest_configure():
     """Load the full profile; the command line's, if there is one, is loaded after it."""
     settings.load_profile("nbspam")
-
-
-def count_batch(batch, labels, weighting):
-    """Return the counts of one batch as a table, added entry by entry."""
-    classes = tuple(sorted(set(labels)))
-    class_of = np.array([classes.index(label) for label in labels], np.int64)
-    groups = batch.groups[batch.columns]
-    weights = entry_weights(batch.counts, batch.documents, groups, weighting)
-    total = np.zeros((len(batch.keys), len(classes)))
-    np.add.at(total, (batch.columns, class_of[batch.documents]), weights)
-    n_docs = np.bincount(class_of, minlength=len(classes)).astype(np.float64)
-    return CountTable(classes, n_docs, batch_vocabulary(batch), total, np.diff(batch.indptr))
-
-
-def examples(n):
-    """Return settings for a law that is tried on n examples, on a part of them when quick."""
-    return settings(max_examples=max(n * settings.default.max_examples // 100, 3))
 
 
 @pytest.fixture
@@ -58,15 +35,6 @@ def nbspam(monkeypatch, capsys):
         return status, captured.out, captured.err
 
     return call
-
-
-def write_mails(folder):
-    """Write two messages of each class into a new folder."""
-    for name, data in (("ham", HAM), ("spam", SPAM)):
-        (folder / name).mkdir(parents=True)
-        for n in (1, 2):
-            (folder / name / f"{n}.eml").write_bytes(data + b"%d\n" % n)
-    return folder
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import ROOT
 from nbspam.decision import (
     UNSURE,
     Cutoffs,
@@ -23,6 +22,7 @@ from nbspam.decision import (
     zero_one_loss,
 )
 from nbspam.errors import UsageError
+from support import ROOT
 
 COST = st.integers(-8, 8).map(lambda n: n / 4)
 WEIGHT = st.integers(1, 64)

@@ -5,8 +5,8 @@ import shlex
 
 import pytest
 
-from conftest import ROOT
-from nbspam.cli import COMMANDS
+from nbspam.cli.main import COMMANDS
+from support import ROOT
 
 README = (ROOT / "README.md").read_text()
 

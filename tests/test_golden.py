@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from conftest import ROOT
+from support import ROOT
 
 GOLDEN = ROOT / "tests" / "golden"
 MAILS = sorted((ROOT / "corpora" / "mail").glob("*/*.eml"))

@@ -6,22 +6,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nbspam.answers import posterior
-from nbspam.classifier import load
-from nbspam.decision import prior_shift, update_prior
-from nbspam.errors import UsageError
-from nbspam.explanation import explain
-from nbspam.logtables import assumed_prior
-from nbspam.message import parse_message
-from nbspam.prevalence import (
+from nbspam.classifier.classifier import load
+from nbspam.classifier.explanation import explain
+from nbspam.classifier.logtables import assumed_prior
+from nbspam.classifier.training import count_items, train
+from nbspam.decision import (
     estimate_prior,
+    prior_shift,
     shares_of,
     stated_prior,
+    update_prior,
     with_prior,
 )
+from nbspam.errors import UsageError
+from nbspam.mail.message import parse_message
 from nbspam.settings import MANY, PLAIN, PRESETS
-from nbspam.sources import read_items
-from nbspam.training import count_items, train
+from nbspam.sources.items import read_items
+from nbspam.verdicts import posterior
 
 NEW = np.array([0.1, 0.9])
 

@@ -1,1 +1,1 @@
-"""The models: one module a leaf, imported by name, so that only one is loaded."""
+"""Models: counts to probabilities, by scikit-learn's conventions."""

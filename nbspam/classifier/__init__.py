@@ -1,0 +1,1 @@
+"""The classifier: from counts of messages to verdicts."""

@@ -1,0 +1,175 @@
+"""Clusters of documents without labels: mixtures of Bernoulli or multinomial components.
+
+Secret: that a mixture is a classifier whose classes were never named, so that its
+strongest tokens are found, and new documents are placed, as with any other.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nbspam.arrays import Floats, Integers
+from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.learning import read_corpus
+from nbspam.classifier.training import sum_of_evidence
+from nbspam.classifier.unlabelled import (
+    columns_times,
+    frequent,
+    model_of,
+    shared_alpha,
+    without_labels,
+)
+from nbspam.counts.corpus import weigh
+from nbspam.counts.table import CountTable, inverse_document_frequency
+from nbspam.errors import UsageError
+from nbspam.models.em import Fit, Stopping, expectation_maximization, mixture
+from nbspam.models.linear import LinearModel
+from nbspam.settings import TF_IDF, Settings
+from nbspam.sources.items import Item
+from nbspam.tokens.vocabulary import Vocabulary
+from nbspam.verdicts import Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A component to start from: its weight, and the probabilities of its tokens."""
+
+    weight: float
+    tokens: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """A mixture's components, largest first unless started, and its documents."""
+
+    classifier: Classifier  # its classes are "1", "2", …
+    fit: Fit
+    names: tuple[str, ...]  # (n_docs,)
+    share: Floats  # (n_docs, k) P(cluster given document)
+    skipped: tuple[Skipped, ...]
+
+
+def cluster(
+    items: Iterable[Item],
+    settings: Settings,
+    k: int,
+    restarts: int = 5,
+    hard: bool = False,
+    jobs: int = 1,
+    seed: int = 0,
+    starts: Sequence[Start] = (),
+    rounds: int | None = None,
+) -> Clusters:
+    """Return k clusters of documents, the most likely of several random starts.
+
+    settings: as em_settings makes them; labels of the items play no part; starts: k
+    components to start from instead of random ones; rounds: at most so many.
+    """
+    data, skipped = read_corpus(without_labels(items), settings, jobs)
+    n_docs = len(data.names)
+    if not 2 <= k <= n_docs:
+        raise UsageError(f"-k {k}: of {n_docs} documents; give 2 to that many clusters")
+    frequency = np.bincount(data.X.indices, minlength=len(data.vocabulary))
+    keep = frequent(frequency, settings.min_df)
+    X, frequency = (
+        weigh(data.X[:, keep], data.vocabulary.groups[keep], settings.weighting),
+        frequency[keep],
+    )
+    seen = X
+    if settings.weighting == TF_IDF:
+        seen = columns_times(X, inverse_document_frequency(frequency, n_docs))
+    alpha = shared_alpha(float(settings.alpha), k, X.shape[1], float(seen.sum()))
+    settings = replace(settings, alpha=alpha, min_df=1)
+    stopping = Stopping() if rounds is None else Stopping(0.0, 0.0, rounds)
+    vocabulary, like = data.vocabulary.take(keep), model_of(settings)
+    if starts:
+        first = _start(like, starts, k, vocabulary)
+        fit, order = expectation_maximization(first, seen, None, 1.0, hard, stopping), np.arange(k)
+    else:
+        fit = mixture(like, seen, k, np.random.default_rng(seed), restarts, hard, stopping)
+        order = np.argsort(-fit.model.class_count_, kind="stable")
+    share = fit.responsibility[:, order]
+    table = _counts(share, X, vocabulary, frequency)
+    return Clusters(sum_of_evidence(table, settings), fit, data.names, share, skipped)
+
+
+def _counts(share: Floats, X: Any, vocabulary: Vocabulary, frequency: Integers) -> CountTable:
+    """Return the counts of documents shared out between clusters, named by number."""
+    k = share.shape[1]
+    names = tuple(f"{number:0{len(str(k))}}" for number in range(1, k + 1))
+    return CountTable(names, share.sum(axis=0), vocabulary, np.asarray(X.T @ share), frequency)
+
+
+def _start(
+    like: LinearModel, starts: Sequence[Start], k: int, vocabulary: Vocabulary
+) -> LinearModel:
+    """Return the model of given components; raises UsageError."""
+    if len(starts) != k:
+        raise UsageError(f"--start: {len(starts)} components; give {k}, as -k says")
+    column = {vocabulary.text(j): j for j in range(len(vocabulary))}
+    # As many documents as make alpha negligible.
+    weight = np.array([start.weight for start in starts]) * 1e6
+    share = np.zeros((k, len(column)))
+    for row, start in zip(share, starts, strict=True):
+        for token, probability in start.tokens.items():
+            if token not in column:
+                raise UsageError(f"--start: no document has the token {token!r}; leave it out")
+            row[column[token]] = probability
+    params = like.get_params()
+    return type(like).from_counts(weight, weight[:, None] * share, np.arange(k), **params)
+
+
+def read_starts(data: Any, where: str) -> list[Start]:
+    """Return the components in plain values; raises UsageError.
+
+    [{"weight": 0.5, "tokens": {"heads": 0.2, "tails": 0.8}}, …]
+    """
+    try:
+        starts = [
+            Start(float(row["weight"]), {str(t): float(p) for t, p in row["tokens"].items()})
+            for row in data
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        starts = []
+    fine = all(s.weight > 0 and all(0 <= p <= 1 for p in s.tokens.values()) for s in starts)
+    if not starts or not fine:
+        raise UsageError(
+            f'{where}: not components; write [{{"weight": 0.5, "tokens": {{token: probability}}}}]'
+        )
+    return starts
+
+
+@dataclass(frozen=True, slots=True)
+class Typical:
+    """A token that sets a cluster apart."""
+
+    token: str
+    worth: float  # nats
+    probability: float  # in the cluster: of a draw, or for Bernoulli of a document
+
+
+def typical_tokens(clusters: Clusters, n: int) -> dict[str, list[Typical]]:
+    """Return for each cluster the n tokens that set it most apart, first the strongest.
+
+    A token's worth is what it adds to the divergence of the cluster from the mean of
+    the others: how often it stands there times its log-odds, so that neither rare nor
+    common tokens lead.
+    """
+    table, weight = clusters.classifier.table, clusters.classifier.weight
+    k = len(table.classes)
+    odds = weight - (weight.sum(axis=1, keepdims=True) - weight) / (k - 1)
+    counts = table.feature_count
+    of_model = clusters.classifier.settings.model
+    total = table.class_count if of_model == "bernoulli" else counts.sum(axis=0)
+    share = counts / np.maximum(total, 1e-300)
+    worth = share * odds
+    best = np.argsort(-worth, axis=0, kind="stable")[:n]
+    return {
+        name: [
+            Typical(table.vocabulary.text(j), float(worth[j, c]), float(share[j, c]))
+            for j in best[:, c].tolist()
+        ]
+        for c, name in enumerate(table.classes)
+    }

@@ -1,0 +1,264 @@
+"""Training on few labelled documents and many without labels, by EM.
+
+A document without a label counts as `weight` documents, shared out between the classes;
+what is saved is the sum of such counts, so the model is used as any other.
+
+Known trap: with Laplace's alpha and a small weight, what smoothing adds outweighs what
+was counted, and one class takes every document.  So alpha here is a share: 1 adds a
+tenth of what was counted, spread evenly over classes and tokens, and never more than 1.
+
+Secret: how alpha and the weight are chosen, and two corpora get one vocabulary.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nbspam.arrays import Floats, Integers
+from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.learning import read_corpus
+from nbspam.classifier.training import chosen_tokens, sum_of_evidence
+from nbspam.counts.corpus import Corpus, weigh
+from nbspam.counts.folds import stratified_folds
+from nbspam.counts.table import CountTable, inverse_document_frequency
+from nbspam.errors import InputError, NotTrainedError, UsageError
+from nbspam.models.em import Fit, Stopping, expectation_maximization
+from nbspam.settings import PRESENCE, TF_IDF, Settings
+from nbspam.sources.items import Item
+from nbspam.tokens.vocabulary import Vocabulary, join
+from nbspam.verdicts import Skipped
+
+if TYPE_CHECKING:
+    from nbspam.models.linear import LinearModel
+
+MODELS = ("multinomial", "bernoulli")
+# Tried by cross-validation; 0 leaves the unlabelled documents out.
+WEIGHTS = (0.0, 0.1, 0.3, 1.0)
+_FOLDS = 5
+_ROUNDS_TO_CHOOSE = 5
+# What smoothing adds to what was counted, for an alpha of 1.  E-070.
+_SHARE = 0.1
+_MAX_ROUNDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What training with unlabelled documents did."""
+
+    classifier: Classifier
+    fit: Fit
+    weight: float
+    accuracy: dict[float, float]  # 0 to 1, by weight, if weights were tried
+    n_labelled: int
+    n_unlabelled: int
+    skipped: tuple[Skipped, ...]
+
+
+class _Data(NamedTuple):
+    """Documents of both kinds over one vocabulary; X: CSR of counts."""
+
+    classes: tuple[str, ...]
+    y: Integers  # (n_labelled,)
+    vocabulary: Vocabulary
+    labelled: Any
+    unlabelled: Any
+
+
+def em_settings(settings: Settings, choices: dict[str, Any]) -> Settings:
+    """Return settings fit for EM: those chosen, else what does best with few labels.
+
+    choices: the options given, by name; raises UsageError for those EM cannot have.
+    """
+    model = choices.get("model") or "multinomial"
+    if model not in MODELS:
+        raise UsageError(f"--model {model}: EM has no such model; give {' or '.join(MODELS)}")
+    if choices.get("alpha") in ("auto", "0"):
+        raise UsageError(f"--alpha {choices['alpha']}: not for EM; give a number above 0")
+    return replace(
+        settings,
+        combine=False,
+        model=model,
+        alpha=settings.alpha if choices.get("alpha") else 1.0,
+        weighting=choices.get("weighting") or (PRESENCE if model == "bernoulli" else TF_IDF),
+        # A token of one document alone cannot carry a label to another.
+        min_df=choices.get("min_df") or 2,
+    )
+
+
+def train_with_unlabelled(
+    items: Iterable[Item],
+    unlabelled: Iterable[Item],
+    settings: Settings,
+    weight: float | None = None,
+    hard: bool = False,
+    jobs: int = 1,
+    seed: int = 0,
+) -> Report:
+    """Return the classifier that labelled and unlabelled documents make.
+
+    settings: see em_settings; weight: of an unlabelled document, from 0; None chooses it
+    by cross-validation on the labelled ones; seed: of the folds.
+    """
+    one, skipped = read_corpus(items, settings, jobs)
+    other, more_skipped = read_corpus(without_labels(unlabelled), settings, jobs)
+    if len(one.classes) < 2:
+        raise NotTrainedError(
+            f"train: labelled documents of {len(one.classes)} class; give two classes or more"
+        )
+    if not other.names:
+        raise InputError("--unlabelled: nothing to read; name a folder or a file with documents")
+    data = _together(one, other, settings)
+    accuracy: dict[float, float] = {}
+    if weight is None:
+        accuracy = _weigh_unlabelled(data, settings, hard, seed)
+        # Of equals the largest: the unlabelled are many.
+        weight = max(accuracy, key=lambda w: (accuracy[w], w)) if accuracy else 1.0
+    fit, settings = _fit(data, settings, weight, hard, _MAX_ROUNDS)
+    classifier = sum_of_evidence(chosen_tokens(_soft_table(data, fit, weight), settings), settings)
+    counted = len(one.names), len(other.names)
+    return Report(classifier, fit, weight, accuracy, *counted, (*skipped, *more_skipped))
+
+
+def _weigh_unlabelled(
+    data: _Data, settings: Settings, hard: bool = False, seed: int = 0
+) -> dict[float, float]:
+    """Return the accuracy on held-out labelled documents, 0 to 1, by weight of the others.
+
+    Empty if some class has one document only: nothing can be held out.
+    """
+    k = min(_FOLDS, int(np.bincount(data.y).min()))
+    if k < 2:
+        return {}
+    fold = stratified_folds(data.y, k, np.random.RandomState(seed))
+    right = dict.fromkeys(WEIGHTS, 0)
+    for number in range(k):
+        held, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+        part = data._replace(y=data.y[rest], labelled=data.labelled[rest])
+        for weight in WEIGHTS:
+            fit, _ = _fit(part, settings, weight, hard, _ROUNDS_TO_CHOOSE)
+            asked = columns_times(data.labelled[held], _rarity(part, settings, weight))
+            right[weight] += int((fit.model.predict(asked) == data.y[held]).sum())
+    return {weight: n / len(data.y) for weight, n in right.items()}
+
+
+def _fit(
+    data: _Data, settings: Settings, weight: float, hard: bool, rounds: int
+) -> tuple[Fit, Settings]:
+    """Return the fit, and the settings that give its model again from its counts."""
+    rarity = _rarity(data, settings, weight)
+    labelled = columns_times(data.labelled, rarity)
+    unlabelled = columns_times(data.unlabelled, rarity)
+    n_classes = len(data.classes)
+    counted = float(labelled.sum() + weight * unlabelled.sum())
+    alpha = shared_alpha(float(settings.alpha), n_classes, labelled.shape[1], counted)
+    prior = settings.class_prior
+    if prior == "estimated":
+        # Of the labelled documents alone, lest a class that gains grow in prior too.
+        prior = tuple((np.bincount(data.y, minlength=n_classes) / len(data.y)).tolist())
+    settings = replace(settings, alpha=alpha, class_prior=prior, min_df=1)
+    known = model_of(settings).fit(labelled, data.y)
+    stopping = Stopping(most=rounds if weight else 0)
+    return expectation_maximization(known, unlabelled, known, weight, hard, stopping), settings
+
+
+def shared_alpha(alpha: float, n_classes: int, n_features: int, counted: float) -> float:
+    """Return the alpha of the models inside: at most a tenth of the mean count, times alpha.
+
+    counted: the sum of all entries, of which each class and token has a share.
+    """
+    return alpha * min(1.0, _SHARE * counted / (n_classes * n_features))
+
+
+def model_of(settings: Settings) -> "LinearModel":
+    """Return the untrained model that settings name."""
+    module = import_module(f"nbspam.models.{settings.model}")
+    found: type[LinearModel] = getattr(module, f"{settings.model.capitalize()}NB")
+    prior = settings.class_prior
+    return found(
+        alpha=float(settings.alpha),
+        class_prior=prior if isinstance(prior, str) else np.array(prior),
+    )
+
+
+def _soft_table(data: _Data, fit: Fit, weight: float) -> CountTable:
+    """Return the counts of documents shared out between the classes."""
+    n_classes = len(data.classes)
+    member = np.eye(n_classes)[data.y]
+    share = weight * fit.responsibility
+    return CountTable(
+        data.classes,
+        member.sum(axis=0) + share.sum(axis=0),
+        data.vocabulary,
+        np.asarray(data.labelled.T @ member + data.unlabelled.T @ share),
+        _frequency(data, weight),
+    )
+
+
+# --- documents ---------------------------------------------------------------------------
+
+
+def without_labels(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield the items under one label, whatever folders they lie in."""
+    for item in items:
+        yield item._replace(label="")
+
+
+def _together(one: Corpus, other: Corpus, settings: Settings) -> _Data:
+    """Return both corpora over the tokens that stand in min_df documents, weighted."""
+    vocabulary, column = join([one.vocabulary, other.vocabulary])
+    cut = len(one.vocabulary)
+    X, U = _moved(one.X, column[:cut], vocabulary), _moved(other.X, column[cut:], vocabulary)
+    frequency = np.bincount(np.concatenate([X.indices, U.indices]), minlength=len(vocabulary))
+    keep = frequent(frequency, settings.min_df)
+    groups = vocabulary.groups[keep]
+    labelled = weigh(X[:, keep], groups, settings.weighting)
+    unlabelled = weigh(U[:, keep], groups, settings.weighting)
+    return _Data(one.classes, one.y, vocabulary.take(keep), labelled, unlabelled)
+
+
+def frequent(document_frequency: Integers, min_df: int) -> Integers:
+    """Return the columns that stand in min_df documents; raises UsageError if none does."""
+    keep = np.flatnonzero(document_frequency >= min_df)
+    if not len(keep):
+        raise UsageError(
+            f"--min-df {min_df}: no token stands in so many documents; give a lower number"
+        )
+    return keep
+
+
+def _moved(X: Any, column: Integers, vocabulary: Vocabulary) -> Any:
+    """Return a CSR matrix with its columns where a larger vocabulary has them."""
+    from scipy import sparse
+
+    shape = X.shape[0], len(vocabulary)
+    moved = sparse.csr_array((X.data, column[X.indices], X.indptr), shape)
+    moved.sort_indices()
+    return moved
+
+
+def _frequency(data: _Data, weight: float) -> Integers:
+    """Return in how many documents each token stands, those without label by weight."""
+    n_features = len(data.vocabulary)
+    one = np.bincount(data.labelled.indices, minlength=n_features)
+    other = np.bincount(data.unlabelled.indices, minlength=n_features)
+    return np.ceil(one + weight * other).astype(np.int64)
+
+
+def _rarity(data: _Data, settings: Settings, weight: float) -> Floats | None:
+    """Return what each token counts under tf-idf, shape (n_features,); else None."""
+    if settings.weighting != TF_IDF:
+        return None
+    n_docs = len(data.y) + weight * data.unlabelled.shape[0]
+    return inverse_document_frequency(_frequency(data, weight), n_docs)
+
+
+def columns_times(X: Any, factor: Floats | None) -> Any:
+    """Return a CSR matrix with each column multiplied by its factor, if there are any."""
+    from scipy import sparse
+
+    if factor is None:
+        return X
+    return sparse.csr_array((X.data * factor[X.indices], X.indices, X.indptr), X.shape)

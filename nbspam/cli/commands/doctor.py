@@ -1,0 +1,29 @@
+"""nbspam doctor: whether a model is whole."""
+
+import click
+
+from nbspam.cli.options import default_model_path, json_option
+from nbspam.cli.output import echo_json, echo_rows
+
+
+@click.command("doctor")
+@click.argument("model_path", envvar="NBSPAM_MODEL", default=default_model_path, metavar="[MODEL]")
+@json_option
+def command(model_path: str, as_json: bool) -> int:
+    """Verify a model and its journal, and say what was found.
+
+    Exits 0 if all is well, 1 if something is bad.  A note is worth knowing; nothing is
+    lost.  Nothing is changed.
+
+    \b
+    nbspam doctor
+    nbspam doctor mail.nbspam --json
+    """
+    from nbspam.store.check import BAD, findings
+
+    found = list(findings(model_path))
+    if as_json:
+        echo_json({"model": model_path, "findings": [finding._asdict() for finding in found]})
+    else:
+        echo_rows(found)
+    return int(any(finding.state == BAD for finding in found))

@@ -1,0 +1,1 @@
+"""Counts: all that training remembers; all of it adds."""

@@ -1,0 +1,233 @@
+"""One run judged whole: every number that applies to it, and how sure each one is.
+
+Classes, rates and costs are those of `metrics`; what the data cannot tell is None.
+
+Secret: which numbers apply to a run, and that one set of resamples serves them all.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nbspam.counts.folds import bootstrap_interval
+from nbspam.errors import UsageError
+from nbspam.evaluation.metrics import (
+    HM,
+    Floats,
+    Ints,
+    Report,
+    area_under,
+    brier_losses,
+    classification_report,
+    columns,
+    confusion_matrix,
+    expected_calibration_error,
+    hm_rate,
+    lam,
+    least_missed,
+    log_losses,
+    mcc,
+    precision_recall_f1,
+    roc_counts,
+    share,
+    sm_rate,
+)
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Every number of one run; None where it does not apply.
+
+    `hm_rate` to `sm_at_hm` need two classes, `auc` and `sm_at_hm` scores, the next
+    three probabilities, `cost` what each answer cost.  `intervals` holds (low, high) at
+    95 %, `class_intervals` the same of each class's precision, recall and F1.
+    """
+
+    confusion: Ints  # (n_classes, n_answers): the classes, then what is no class
+    answers: tuple[str, ...]
+    report: Report
+    accuracy: float | None = None
+    macro_f1: float | None = None
+    mcc: float | None = None
+    hm_rate: float | None = None
+    sm_rate: float | None = None
+    lam: float | None = None
+    auc: float | None = None
+    sm_at_hm: float | None = None
+    log_loss: float | None = None
+    brier: float | None = None
+    calibration_error: float | None = None
+    cost: float | None = None
+    intervals: Mapping[str, Interval] = field(default_factory=dict)
+    class_intervals: Mapping[str, Sequence[Interval]] = field(default_factory=dict)
+
+    @property
+    def n_docs(self) -> int:
+        """Return how many documents were judged."""
+        return int(self.confusion.sum())
+
+    @property
+    def errors(self) -> int:
+        """Return how many of them were given another class than their own."""
+        return int(self.confusion[:, : len(self.confusion)].sum() - np.trace(self.confusion))
+
+    @property
+    def undecided(self) -> int:
+        """Return how many were given no class: unsure."""
+        return int(self.confusion[:, len(self.confusion) :].sum())
+
+
+def evaluate(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    classes: Sequence[str],
+    *,
+    other_answers: Sequence[str] = (),
+    score: ArrayLike | None = None,
+    probability: ArrayLike | None = None,
+    cost: ArrayLike | None = None,
+    rng: np.random.Generator | None = None,
+) -> Evaluation:
+    """Return all the numbers of a run; with rng, bootstrap intervals too.
+
+    other_answers: names of the labels in y_pred behind the classes: no error, but not right.
+    score: (n_docs,), higher is likelier class 1; P(class 1) unless given.
+    probability: (n_docs, n_classes), or (n_docs,) of class 1.  cost: (n_docs,).
+    """
+    n_classes, answers = len(classes), (*classes, *other_answers)
+    confusion = confusion_matrix(y_true, y_pred, n_classes, len(answers))
+    truth, prediction = np.asarray(y_true, np.int64), np.asarray(y_pred, np.int64)
+    if not len(truth):
+        raise UsageError("evaluation: no documents; give some that carry a label")
+    losses: dict[str, Floats] = {}
+    p = None if probability is None else _checked_probability(probability, confusion)
+    if p is not None:
+        losses = {"log_loss": log_losses(truth, p), "brier": brier_losses(truth, p)}
+        score = p[:, 1] if score is None and n_classes == 2 else score
+    if cost is not None:
+        losses["cost"] = _checked_cost(cost, len(truth))
+    ranks = None if score is None else _checked_score(score, confusion)
+
+    run = _Run(n_classes, len(answers), truth, prediction, ranks, p, losses)
+    rows = np.arange(len(truth))
+    numbers = run.numbers(rows)
+    intervals, class_intervals = ({}, {}) if rng is None else run.intervals(rng, classes)
+    return Evaluation(
+        confusion=confusion,
+        answers=answers,
+        report=classification_report(confusion, classes),
+        intervals=intervals,
+        class_intervals=class_intervals,
+        **{name: value for name, value in numbers.items() if not np.isnan(value)},
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """What the numbers of any rows of a run are computed from."""
+
+    n_classes: int
+    n_answers: int
+    y_true: Ints
+    y_pred: Ints
+    score: Floats | None
+    probability: Floats | None
+    losses: Mapping[str, Floats]
+
+    def confusion(self, rows: Ints) -> Ints:
+        """Return the confusion matrix of these rows."""
+        return confusion_matrix(
+            self.y_true[rows], self.y_pred[rows], self.n_classes, self.n_answers
+        )
+
+    def numbers(self, rows: Ints) -> dict[str, float]:
+        """Return the numbers that apply to these rows, by their names in `Evaluation`."""
+        truth, confusion = self.y_true[rows], self.confusion(rows)
+        numbers = {
+            "accuracy": share(np.trace(confusion), confusion.sum()),
+            "macro_f1": float(precision_recall_f1(confusion)[2].mean()),
+            "mcc": mcc(confusion),
+        }
+        if self.n_classes == 2:
+            numbers["hm_rate"] = hm_rate(confusion)
+            numbers["sm_rate"] = sm_rate(confusion)
+            numbers["lam"] = lam(confusion)
+        if self.score is not None:
+            ham, spam, _ = roc_counts(truth, self.score[rows])
+            numbers["auc"] = area_under(ham, spam)
+            numbers["sm_at_hm"] = least_missed(ham, spam, HM)
+        if self.probability is not None:
+            error = expected_calibration_error(truth, self.probability[rows])
+            numbers["calibration_error"] = error
+        return numbers | {name: float(each[rows].mean()) for name, each in self.losses.items()}
+
+    def intervals(
+        self, rng: np.random.Generator, classes: Sequence[str]
+    ) -> tuple[dict[str, Interval], dict[str, list[Interval]]]:
+        """Return the 95 % intervals, all from the same resamples: of numbers, of classes."""
+        rows = np.arange(len(self.y_true))
+        if self.score is not None:
+            rows = np.argsort(-self.score, kind="stable")
+
+        def statistic(rows: Ints) -> Floats:
+            by_class = precision_recall_f1(self.confusion(rows)).T.ravel()
+            return np.append([*self.numbers(rows).values()], by_class)
+
+        low, high = bootstrap_interval(statistic, (rows,), rng)
+        here = self.numbers(rows)
+        bounds = list(zip(low.tolist(), high.tolist(), strict=True))
+        found = {
+            name: bound
+            for name, bound in zip(here, bounds, strict=False)
+            if not np.isnan(bound[0])
+        }
+        if "calibration_error" in found:
+            found["calibration_error"] = _turned(
+                here["calibration_error"], found["calibration_error"]
+            )
+        rest = bounds[len(here) :]
+        return found, {name: rest[3 * k : 3 * k + 3] for k, name in enumerate(classes)}
+
+
+def _turned(value: float, bound: Interval) -> Interval:
+    """Return the basic bootstrap interval for a percentile interval of a number from 0 up.
+
+    A resample's calibration error lies above the sample's, as that lies above the truth:
+    so the interval is turned round the number, which it need not hold.
+    """
+    low, high = bound
+    return max(2 * value - high, 0.0), max(2 * value - low, 0.0)
+
+
+def _checked_score(score: ArrayLike, confusion: Ints) -> Floats:
+    values = np.asarray(score, np.float64)
+    if len(confusion) != 2:
+        raise UsageError(
+            f"evaluation: a score ranks two classes, not {len(confusion)}; leave it out"
+        )
+    if values.shape != (confusion.sum(),) or np.isnan(values).any():
+        raise UsageError(f"evaluation: scores {values.shape}; give one a document, none NaN")
+    return values
+
+
+def _checked_probability(probability: ArrayLike, confusion: Ints) -> Floats:
+    p = columns(probability)
+    if p.shape != (confusion.sum(), len(confusion)):
+        raise UsageError(
+            f"evaluation: probabilities {p.shape}; give a row a document, a column a class"
+        )
+    # Not `p.min() < 0 or ...`: NaN must fail too.
+    if not (p.min() >= 0 and np.allclose(p.sum(axis=1), 1, rtol=0, atol=1e-6)):
+        raise UsageError("evaluation: probabilities not 0 to 1, or not of sum 1; normalise them")
+    return p
+
+
+def _checked_cost(cost: ArrayLike, n_docs: int) -> Floats:
+    costs = np.asarray(cost, np.float64)
+    if costs.shape != (n_docs,) or not np.isfinite(costs).all():
+        raise UsageError(f"evaluation: costs {costs.shape}; give a finite one a document")
+    return costs

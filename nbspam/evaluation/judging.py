@@ -1,0 +1,286 @@
+"""Judging: how good a model, or a kind of model, is on somebody's own mail.
+
+Secret: documents are tokenised once and every fold's counts are taken once; what a fold
+trains on is the sum of the others, so ten folds cost little more than one training.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nbspam.arrays import Floats, Integers
+from nbspam.classifier.combining import Rows, log_odds, scores
+from nbspam.classifier.features import held_out as features_held_out
+from nbspam.classifier.learning import learn, read_corpus
+from nbspam.classifier.logtables import assumed_prior
+from nbspam.classifier.training import chosen_tokens, combined, sum_of_evidence
+from nbspam.counts.corpus import Corpus, weigh
+from nbspam.counts.folds import stratified_folds
+from nbspam.counts.table import CountTable, add_tables, subtract_table
+from nbspam.decision import default_rule
+from nbspam.errors import InputError, UsageError
+from nbspam.evaluation.online import arrival, date_of, progress
+from nbspam.evaluation.trial import Smaller, Trial
+from nbspam.settings import FEATURES, Settings
+from nbspam.sources.items import Item
+from nbspam.tables.schema import Table
+from nbspam.tables.training import TableSettings, train_table
+from nbspam.tables.training import held_out as rows_held_out
+from nbspam.verdicts import Skipped, joint_of_log_odds
+
+if TYPE_CHECKING:
+    from nbspam.store.open import AnyClassifier
+
+SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the documents, along a learning curve
+HeldOut = Callable[[Integers, Integers], Floats]  # (rows to learn, others) to answers to these
+N_STRETCHES = 10  # into which a stream is cut where something is compared piece by piece
+
+
+def cross_validate(
+    held_out: HeldOut, y: Integers, n_classes: int, fold: Integers, share: float = 1.0
+) -> Floats:
+    """Return held-out joint log-probabilities, nats, shape (n_docs, n_classes).
+
+    fold: (n_docs,), from 0.  share: of the other folds' documents that each model learns.
+    """
+    joint = np.empty((len(y), n_classes))
+    for number in range(fold.max() + 1):
+        of, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+        joint[of] = held_out(rest if share == 1 else _some_of(rest, y, share), of)
+    return joint
+
+
+def folds(y: Integers, k: int, seed: int) -> Integers:
+    """Return k stratified folds, shape (n_docs,); raises UsageError."""
+    smallest = int(np.bincount(y).min()) if len(y) else 0
+    if not 2 <= k <= smallest:
+        raise UsageError(
+            f"--cv {k}: the smallest class has {smallest} documents;"
+            " give a number of folds from 2 to that"
+        )
+    return stratified_folds(y, k, np.random.RandomState(seed))
+
+
+def _some_of(rows: Integers, y: Integers, share: float) -> Integers:
+    """Return a share of the rows, of every class alike; a smaller share is part of it."""
+    shuffled = np.random.default_rng(0).permutation(rows)
+    of_class = [shuffled[y[shuffled] == label] for label in np.unique(y)]
+    return np.sort(np.concatenate([of[: max(1, int(share * len(of)))] for of in of_class]))
+
+
+def answers_held_out(data: Corpus, settings: Settings, fold: Integers) -> HeldOut:
+    """Return what answers some documents of a corpus by a model of others."""
+    if settings.model in FEATURES:
+        return partial(features_held_out, data, settings)
+    rows = [np.flatnonzero(fold == number) for number in range(fold.max() + 1)]
+    parts = [data.table(of, settings.weighting) for of in rows]
+    total = add_tables(parts)
+
+    def held_out(rest: Integers, of: Integers) -> Floats:
+        if len(rest) + len(of) == len(data.y):
+            seen = subtract_table(total, parts[fold[of[0]]])
+        else:
+            seen = data.table(rest, settings.weighting)
+        known = np.flatnonzero(seen.document_frequency)
+        return _held_out(data, seen.take(known), settings, rest, of)
+
+    return held_out
+
+
+def _held_out(
+    data: Corpus, table: CountTable, settings: Settings, rest: Integers, of: Integers
+) -> Floats:
+    """Return answers to some rows by a model of the others, whose counts are given."""
+    table = chosen_tokens(table, settings)
+    used, groups = data.vocabulary.columns(table.vocabulary.keys), table.vocabulary.groups
+    held_out = data.X[of][:, used]
+    if settings.combine:
+        rest = np.random.default_rng(1).permutation(rest)  # `fit` learns in this order
+        model = combined(table, settings, _rows_of(data.X[rest][:, used]), data.y[rest])
+    else:
+        model = sum_of_evidence(table, settings)
+    if model.combination is None:
+        joint = model.intercept + weigh(held_out, groups, settings.weighting) @ model.weight
+        return joint if model.blend is None else model.blend.answers(joint)
+    entries = _rows_of(held_out).entries(groups)
+    odds = log_odds(model.table.feature_count, model.table.class_count)
+    return joint_of_log_odds(scores(model.combination, entries, odds[entries.columns]))
+
+
+def _rows_of(X: Any) -> Rows:
+    """Return the rows of a CSR matrix of counts."""
+    return Rows(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data)
+
+
+def judge_split(
+    items: Iterable[Item], test_items: Iterable[Item], settings: Settings, jobs: int = 1
+) -> Trial:
+    """Return what a model trained on some items answers to others."""
+    learned = learn(items, settings, jobs)
+    trial = judge_classifier(learned.classifier, test_items, jobs)
+    return replace(trial, skipped=learned.skipped + trial.skipped)
+
+
+def judge_folds(
+    items: Iterable[Item],
+    settings: Settings,
+    k: int,
+    seed: int,
+    jobs: int = 1,
+    with_smaller: bool = False,
+) -> Trial:
+    """Return what models trained on k - 1 folds answer to the one left out.
+
+    with_smaller: and what models answer that were trained on less and less of these folds.
+    """
+    data, skipped = read_corpus(items, settings, jobs)
+    return replace(fold_trial(data, settings, k, seed, with_smaller), skipped=skipped)
+
+
+def judge_online(
+    items: Iterable[Item],
+    settings: Settings,
+    policy: str,
+    order: str | None = None,
+    jobs: int = 1,
+) -> Trial:
+    """Return what a model answers that learns from messages after answering each.
+
+    policy, order: see progressive.py.
+    """
+    dates: dict[str, float | None] = {}
+    items = _noting_dates(items, dates) if order == "date" else items
+    data, skipped = read_corpus(items, settings, jobs)
+    data = _arranged(data, order, [dates.get(name) for name in data.names])
+    return replace(online_trial(data, settings, policy), skipped=skipped)
+
+
+def judge_several(
+    items: Iterable[Item], several: Sequence[Settings], k: int | None, seed: int, jobs: int = 1
+) -> list[Trial]:
+    """Return what models of several settings answer to the same documents.
+
+    In the same k folds or, without k, online.  What is cut into tokens alike is read once.
+    """
+    items = list(items)
+    trials: list[Trial] = []
+    read: dict[tuple[object, ...], tuple[Corpus, tuple[Skipped, ...]]] = {}
+    for settings in several:
+        how = settings.reading, settings.strip, settings.tokens
+        if how not in read:
+            read[how] = read_corpus(items, settings, jobs)
+        data, skipped = read[how]
+        if k is None:
+            trial = online_trial(_arranged(data, None), settings, "everything")
+        else:
+            trial = fold_trial(data, settings, k, seed)
+        trials.append(replace(trial, skipped=skipped))
+    return trials
+
+
+def _arranged(data: Corpus, order: str | None, dates: Sequence[float | None] = ()) -> Corpus:
+    """Return the corpus in the order in which its messages came."""
+    rows = arrival(order, data.names, data.y, dates)
+    names = tuple(data.names[row] for row in rows.tolist())
+    return replace(data, names=names, y=data.y[rows], X=data.X[rows])
+
+
+def fold_trial(
+    data: Corpus, settings: Settings, k: int, seed: int, with_smaller: bool = False
+) -> Trial:
+    """Return a corpus's answers by cross-validation; raises UsageError."""
+    fold = folds(data.y, k, seed)
+    rule = default_rule(data.classes, settings.is_mail_combined)
+    # The answers come later: what they are to is the same for any model.
+    blank = Trial(data.classes, data.y, np.empty((0, 0)), rule, fold, _prior(data, settings))
+    return _answered(blank, answers_held_out(data, settings, fold), with_smaller)
+
+
+def table_trial(
+    table: Table, settings: TableSettings, k: int, seed: int, with_smaller: bool = False
+) -> Trial:
+    """Return the answers to a table's rows by cross-validation; raises UsageError.
+
+    Intervals are cut anew for every fold, without its rows.
+    """
+    classifier = train_table(table, settings)
+    fold = folds(table.y, k, seed)
+    held_out = partial(rows_held_out, table, settings)
+    blank = Trial(
+        classifier.classes, table.y, np.empty((0, 0)), classifier.rule, fold, classifier.prior
+    )
+    return _answered(blank, held_out, with_smaller)
+
+
+def _answered(trial: Trial, held_out: HeldOut, with_smaller: bool) -> Trial:
+    """Return the trial with answers, by models of the other folds and of shares of them."""
+    y, fold, n_classes = trial.y, trial.fold, len(trial.classes)
+    joint = cross_validate(held_out, y, n_classes, fold)
+    others = len(y) * fold.max() / (fold.max() + 1)
+    smaller = [
+        Smaller(round(share * others), cross_validate(held_out, y, n_classes, fold, share))
+        for share in SHARES
+        if with_smaller
+    ]
+    return replace(trial, joint=joint, smaller=tuple(smaller))
+
+
+def online_trial(data: Corpus, settings: Settings, policy: str) -> Trial:
+    """Return a corpus's answers in the order of its rows; its folds are stretches of it."""
+    if settings.model in FEATURES:
+        raise UsageError(f"--online: not for --model {settings.model}; judge it by --cv K")
+    joint = joint_of_log_odds(progress(data, settings, policy).score)
+    stretch = np.arange(len(data.y)) * N_STRETCHES // max(len(data.y), 1)
+    rule = default_rule(data.classes, settings.is_mail_combined)
+    prior = _prior(data, settings)
+    return Trial(data.classes, data.y, joint, rule, stretch, prior, is_stream=True)
+
+
+def _prior(data: Corpus, settings: Settings) -> Floats:
+    class_count = np.bincount(data.y, minlength=len(data.classes)).astype(np.float64)
+    return assumed_prior(class_count, settings)
+
+
+def _noting_dates(items: Iterable[Item], dates: dict[str, float | None]) -> Iterator[Item]:
+    """Yield the items as they are, after writing down when each was sent."""
+    for item in items:
+        with suppress(InputError):  # whoever reads it next reports it
+            dates[item.name] = date_of(item.read())
+        yield item
+
+
+def judge_classifier(classifier: "AnyClassifier", items: Iterable[Any], jobs: int = 1) -> Trial:
+    """Return what a classifier answers to labelled items of the kind it knows."""
+    index = {name: k for k, name in enumerate(classifier.classes)}
+    truth: list[int] = []
+    joint: list[Floats] = []
+    skipped: list[Skipped] = []
+    for answer in classifier.answers(items, jobs):
+        if isinstance(answer, Skipped):
+            skipped.append(answer)
+        elif answer.truth is None:
+            skipped.append(Skipped(answer.name, "no label"))
+        elif answer.truth not in index:
+            skipped.append(Skipped(answer.name, f"class {answer.truth} is not one of the model's"))
+        else:
+            truth.append(index[answer.truth])
+            joint.append(answer.joint)
+    if not truth:
+        raise InputError(
+            "eval: no message with a class the model knows"
+            f" ({', '.join(classifier.classes)}); give labelled mail"
+        )
+    y = np.array(truth)
+    return Trial(
+        classifier.classes,
+        y,
+        np.stack(joint),
+        classifier.rule,
+        np.zeros(len(y), np.int64),
+        classifier.prior,
+        skipped=tuple(skipped),
+    )

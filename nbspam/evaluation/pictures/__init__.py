@@ -1,0 +1,1 @@
+"""Curves, drawn to a file or in a terminal."""

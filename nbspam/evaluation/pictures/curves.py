@@ -1,0 +1,136 @@
+"""What a picture of a trial shows, as numbers: errors, calibration, scores, learning.
+
+Secret: which numbers make a picture; how they are drawn is for others.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from nbspam.arrays import Booleans, Floats, Integers
+from nbspam.evaluation.metrics import ReliabilityBins, reliability_bins, roc_curve
+from nbspam.evaluation.trial import Trial
+
+N_SCORE_BINS = 30
+N_PIECES = 20  # of a stream
+_TAIL = 0.005  # share of the scores at either end that is counted in the last bin
+_Z = 1.96  # 95 % of a normal distribution lie within so many standard deviations
+
+
+class Tradeoff(NamedTuple):
+    """Both errors at every cutoff, shares of 0 to 1, and where the decision rule stands."""
+
+    hm_rate: Floats  # ham called spam
+    sm_rate: Floats  # spam called ham
+    here: tuple[float, float]
+
+
+class Histogram(NamedTuple):
+    """How many documents of either kind have which number."""
+
+    what: str  # the number
+    names: tuple[str, str]
+    edges: Floats  # (n_bins + 1,)
+    counts: Integers  # (2, n_bins)
+
+
+class Learning(NamedTuple):
+    """What share of documents was judged wrongly after so many were learned."""
+
+    n_learned: Integers  # (n_points,)
+    wrong: Floats
+    low: Floats  # 95 % interval
+    high: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Views:
+    """All that there is to see of a trial; None where it does not apply."""
+
+    classes: tuple[str, ...]
+    n_docs: int
+    calibration: ReliabilityBins
+    histogram: Histogram
+    tradeoff: Tradeoff | None  # of two classes
+    learning: Learning | None  # where smaller models or a stream were judged
+
+
+def views_of(trial: Trial) -> Views:
+    """Return what there is to see of a trial."""
+    return Views(
+        trial.classes,
+        len(trial.y),
+        reliability_bins(trial.y, trial.probability, 10),
+        _histogram(trial),
+        _tradeoff(trial),
+        _learning(trial),
+    )
+
+
+def wilson_interval(part: Integers | Floats, whole: Integers) -> tuple[Floats, Floats]:
+    """Return the 95 % interval of shares, which stays within 0 and 1.
+
+    Wilson (1927): the shares that are 1.96 standard deviations from what was counted.
+    """
+    share, square = part / whole, _Z**2
+    centre = (share + square / (2 * whole)) / (1 + square / whole)
+    half = _Z / (1 + square / whole) * np.sqrt(share * (1 - share) / whole + (_Z / 2 / whole) ** 2)
+    return np.asarray(np.maximum(centre - half, 0)), np.asarray(np.minimum(centre + half, 1))
+
+
+def _tradeoff(trial: Trial) -> Tradeoff | None:
+    if trial.score is None or len(np.unique(trial.y)) < 2:
+        return None
+    hm_rate, caught, _ = roc_curve(trial.y, trial.score)
+    answers, _ = trial.answers()
+    here = float((answers[trial.y == 0] == 1).mean()), float((answers[trial.y == 1] == 0).mean())
+    return Tradeoff(hm_rate, 1 - caught, here)
+
+
+def _histogram(trial: Trial) -> Histogram:
+    """Return scores by class or, of many classes, the top probability by right and wrong."""
+    if trial.score is not None:
+        first, second = trial.classes
+        low, high = np.quantile(trial.score, [_TAIL, 1 - _TAIL])
+        what, values, is_second = "log-odds (nats)", trial.score, trial.y == 1
+    else:
+        first, second = "right", "wrong"
+        low, high = 0.0, 1.0
+        what, values = "probability of the answer", trial.probability.max(axis=1)
+        is_second = trial.probability.argmax(axis=1) != trial.y
+    edges = np.linspace(low, high if high > low else low + 1, N_SCORE_BINS + 1)
+    inside = np.clip(values, edges[0], edges[-1])
+    counts = [np.histogram(inside[of], edges)[0] for of in (~is_second, is_second)]
+    return Histogram(what, (first, second), edges, np.stack(counts))
+
+
+def _learning(trial: Trial) -> Learning | None:
+    if trial.is_stream:
+        return _learning_of_stream(trial)
+    if not trial.smaller:
+        return None
+    n_folds = len(np.unique(trial.fold))
+    n_all = round(len(trial.y) * (n_folds - 1) / n_folds)
+    stages = [*trial.smaller, (n_all, trial.joint)]
+    wrong = [int(_wrong(trial, joint).sum()) for _, joint in stages]
+    whole = np.full(len(stages), len(trial.y))
+    return _points(np.array([n for n, _ in stages]), np.array(wrong), whole)
+
+
+def _learning_of_stream(trial: Trial) -> Learning:
+    n_docs = len(trial.y)
+    pieces = np.array_split(_wrong(trial, trial.joint), min(N_PIECES, n_docs))
+    whole = np.array([len(piece) for piece in pieces])
+    wrong = np.array([int(piece.sum()) for piece in pieces])
+    return _points(np.cumsum(whole), wrong, whole)
+
+
+def _points(n_learned: Integers, wrong: Integers, whole: Integers) -> Learning:
+    return Learning(n_learned, wrong / whole, *wilson_interval(wrong, whole))
+
+
+def _wrong(trial: Trial, joint: Floats) -> Booleans:
+    """Return which documents get another class, by the trial's rule, than their own."""
+    answers, _ = replace(trial, joint=joint).answers()
+    return np.asarray((answers != trial.y) & (answers < len(trial.classes)))

@@ -1,0 +1,130 @@
+"""Pictures of a trial in a file: errors, calibration, scores, learning.
+
+matplotlib is an extra (`plot`) and imported only here, when a picture is asked for; its
+canvas is made directly, so that no display and no global state is needed.
+
+Secret: how a picture looks.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from nbspam.errors import InputError, UsageError
+from nbspam.evaluation.pictures.curves import Views, wilson_interval
+from nbspam.printing import printable
+
+ENDINGS = (".png", ".svg")
+_FIRST, _SECOND, _GREY = "#2166ac", "#d6604d", "#777777"
+_PERCENTS = (0.01, 0.1, 1, 10, 50, 90)
+
+
+def check(path: str) -> None:
+    """Raise UsageError unless a picture can be drawn to this path."""
+    if not path.lower().endswith(ENDINGS):
+        raise UsageError(f"--plot {path}: neither .png nor .svg; give such a name, or -")
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError:
+        raise UsageError(
+            f"--plot {path}: matplotlib is not installed; install nbspam[plot], or give -"
+        ) from None
+
+
+def draw(views: Views, path: str) -> None:
+    """Write the picture of a trial, PNG or SVG by the path's ending; raises InputError."""
+    from matplotlib.figure import Figure
+
+    panels = [_calibration, _histogram]
+    panels[:0] = [_tradeoff] if views.tradeoff is not None else []
+    panels += [_learning] if views.learning is not None else []
+    n_rows = (len(panels) + 1) // 2
+    figure = Figure(figsize=(10, 4.4 * n_rows), layout="constrained")
+    for place, panel in enumerate(panels, 1):
+        axes = figure.add_subplot(n_rows, 2, place)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+        panel(axes, views)
+    try:
+        figure.savefig(path, dpi=120, metadata={"Date": None} if path.endswith("svg") else None)
+    except OSError as error:
+        reason = error.strerror or "cannot be written"
+        raise InputError(f"--plot {path}: {reason}; give another name") from error
+
+
+def _tradeoff(axes: Any, views: Views) -> None:
+    """Draw both errors against each other, on axes that give rare errors room."""
+    assert views.tradeoff is not None
+    hm_rate, sm_rate, (hm, sm) = views.tradeoff
+    # Less than half a document is drawn on the axis.
+    least = 0.5 / views.n_docs
+    x, y = (np.clip(rate, least, 1 - least) for rate in (hm_rate, sm_rate))
+    axes.plot(x, y, color=_FIRST, drawstyle="steps-post")
+    axes.plot(*np.clip((hm, sm), least, 1 - least), "o", color=_SECOND, label="as decided")
+    axes.axvline(0.001, color=_GREY, linewidth=0.8, linestyle=":")
+    for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
+        scale("logit")
+        ticks = [percent / 100 for percent in _PERCENTS if percent / 100 >= least]
+        axis.set_major_locator(_fixed(ticks))
+        axis.set_major_formatter(lambda value, _: f"{100 * value:g}")
+        axis.set_minor_locator(_fixed([]))
+    axes.set_xlim(least / 2, 0.9)
+    axes.set_ylim(least / 2, 0.9)
+    first, second = map(printable, views.classes)
+    axes.set_xlabel(f"{first} called {second}, %")
+    axes.set_ylabel(f"{second} called {first}, %")
+    axes.set_title("Errors at every cutoff (dotted: 0.1 %)", loc="left")
+    axes.legend(frameon=False)
+
+
+def _fixed(ticks: list[float]) -> Any:
+    from matplotlib.ticker import FixedLocator
+
+    return FixedLocator(ticks)
+
+
+def _calibration(axes: Any, views: Views) -> None:
+    """Draw what came true of what was promised; larger dots are more documents."""
+    n_docs, promised, true = views.calibration
+    low, high = wilson_interval(np.rint(true * n_docs), n_docs)
+    axes.plot([0, 1], [0, 1], color=_GREY, linewidth=0.8, linestyle=":")
+    axes.vlines(promised, low, high, color=_FIRST, linewidth=1.2)
+    area = 20 + 200 * n_docs / n_docs.sum()
+    axes.scatter(promised, true, s=area, color=_FIRST, zorder=3, clip_on=False)
+    many = len(views.classes) > 2
+    what = "the answer" if many else printable(views.classes[1])
+    axes.set_xlabel(f"probability of {what}")
+    axes.set_ylabel("share that was right" if many else f"share that was {what}")
+    axes.set_title("Calibration (lines: 95 % interval)", loc="left")
+
+
+def _histogram(axes: Any, views: Views) -> None:
+    what, names, edges, counts = views.histogram
+    for name, count, colour in zip(names, counts, (_FIRST, _SECOND), strict=True):
+        axes.stairs(count, edges, color=colour, fill=True, alpha=0.45, label=printable(name))
+        axes.stairs(count, edges, color=colour)
+    axes.set_yscale("symlog", linthresh=1)
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.set_xlabel(what)
+    axes.set_ylabel("documents")
+    axes.set_title("Scores", loc="left")
+    # Above the bars, which leave no corner free for certain.
+    axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
+
+
+def _learning(axes: Any, views: Views) -> None:
+    from matplotlib.ticker import LogLocator
+
+    assert views.learning is not None
+    n_learned, wrong, low, high = views.learning
+    axes.fill_between(n_learned, 100 * low, 100 * high, color=_FIRST, alpha=0.2, linewidth=0)
+    axes.plot(n_learned, 100 * wrong, "o-", color=_FIRST, markersize=4)
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.xaxis.set_minor_formatter("")
+    axes.set_xlabel("documents learned")
+    axes.set_ylabel("wrong, %")
+    axes.set_title("Learning (band: 95 % interval)", loc="left")

@@ -1,0 +1,262 @@
+"""Results for people and programs: text for a terminal, values for JSON.
+
+Text is laid out for a terminal of 80 columns and may change between releases; the
+JSON keys, and the classification report, which is scikit-learn's to the letter, stay.
+
+Secret: how the numbers of an evaluation are laid out.
+"""
+
+from collections.abc import Callable
+from math import isfinite
+from typing import Any, NamedTuple
+
+from nbspam.decision import Shares
+from nbspam.evaluation.evaluation import Evaluation
+from nbspam.evaluation.metrics import HM, Report, Scores
+from nbspam.printing import printable
+
+WIDTH = 80
+LABEL_WIDTH = 20
+N_CONFUSIONS = 10
+N_SHARES = 10  # classes whose shares are shown
+
+
+def classification_report_text(report: Report, digits: int = 2) -> str:
+    """Return the report laid out as scikit-learn's classification_report does."""
+    names = [printable(name) for name in report.classes]
+    width = max(len("weighted avg"), digits, *map(len, names))
+    n_docs = report.macro.support
+
+    def line(name: str, *cells: object) -> str:
+        return f"{name:>{width}} " + "".join(f" {cell:>9}" for cell in cells) + "\n"
+
+    def scores(name: str, row: Scores) -> str:
+        return line(name, *(f"{value:.{digits}f}" for value in row[:3]), row.support)
+
+    return "".join(
+        [
+            line("", "precision", "recall", "f1-score", "support"),
+            "\n",
+            *map(scores, names, report.rows),
+            "\n",
+            line("accuracy", "", "", f"{report.accuracy:.{digits}f}", n_docs),
+            scores("macro avg", report.macro),
+            scores("weighted avg", report.weighted),
+        ]
+    )
+
+
+class Measure(NamedTuple):
+    """How a number of an `Evaluation` is shown: its label and what is shown of it."""
+
+    label: str
+    name: str
+    shown: Callable[[float], float] = float
+
+
+def _percent(rate: float) -> float:
+    return 100 * rate
+
+
+MEASURES = (
+    Measure("accuracy", "accuracy"),
+    Measure("macro F1", "macro_f1"),
+    Measure("Matthews correlation", "mcc"),
+    Measure("fp % (hm)", "hm_rate", _percent),
+    Measure("fn % (sm)", "sm_rate", _percent),
+    Measure("lam %", "lam", _percent),
+    Measure("AUC", "auc"),
+    Measure("(1-AUC) %", "auc", lambda auc: 100 * (1 - auc)),
+    Measure(f"fn % at fp {HM:.1%}", "sm_at_hm", _percent),
+    Measure("log loss (nats)", "log_loss"),
+    Measure("Brier score", "brier"),
+    Measure("calibration error", "calibration_error"),
+    Measure("cost per document", "cost"),
+)
+
+
+def evaluation_text(evaluation: Evaluation) -> str:
+    """Return all of an evaluation for people: errors, report, confusions, numbers."""
+    blocks = [
+        _errors_text(evaluation),
+        classification_report_text(evaluation.report),
+        _class_intervals_text(evaluation),
+        _confusion_text(evaluation),
+        _measures_text(evaluation),
+    ]
+    return "\n".join(block for block in blocks if block)
+
+
+def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
+    """Return an evaluation as JSON values; what does not apply is null.
+
+    "report" is what scikit-learn's classification_report(output_dict=True) returns.
+    """
+    report = evaluation.report
+    names = dict.fromkeys(measure.name for measure in MEASURES)
+    answer: dict[str, Any] = {
+        "classes": list(report.classes),
+        "n_docs": evaluation.n_docs,
+        "errors": evaluation.errors,
+        "undecided": evaluation.undecided,
+        "answers": list(evaluation.answers),
+        "confusion": evaluation.confusion.tolist(),
+        "report": _report_json(report),
+    }
+    if len(report.classes) == 2:
+        answer["false_positives"] = int(evaluation.confusion[0, 1])
+        answer["false_negatives"] = int(evaluation.confusion[1, 0])
+    answer |= {name: _finite(getattr(evaluation, name)) for name in names}
+    answer["intervals"] = {
+        name: [_finite(low), _finite(high)] for name, (low, high) in evaluation.intervals.items()
+    }
+    keys = ("precision", "recall", "f1-score")
+    answer["class_intervals"] = {
+        name: dict(zip(keys, map(list, bounds), strict=True))
+        for name, bounds in evaluation.class_intervals.items()
+    }
+    return answer
+
+
+def shares_text(shares: Shares, classes: tuple[str, ...]) -> str:
+    """Return how common each class is, a line each, or nothing for many classes."""
+    if len(classes) > N_SHARES:
+        return ""
+    names = [fitted(name) for name in classes]
+    width = max(map(_width, [*names, "share of documents, %"]))
+    lines = [_padded("share of documents, %", width) + "   assumed      here  estimated\n"]
+    for name, *values in zip(
+        names, shares.assumed, shares.observed, shares.estimated, strict=True
+    ):
+        assumed, here, estimated = (100 * float(value) for value in values)
+        lines.append(f"{_padded(name, width)}{assumed:>10.2f}{here:>10.2f}{estimated:>11.2f}\n")
+    return "".join(lines)
+
+
+def shares_json(shares: Shares, classes: tuple[str, ...]) -> dict[str, dict[str, float]]:
+    """Return how common each class is: assumed by the model, here, estimated unlabelled."""
+    columns = {
+        "assumed": shares.assumed,
+        "observed": shares.observed,
+        "estimated": shares.estimated,
+    }
+    return {
+        key: dict(zip(classes, values.tolist(), strict=True)) for key, values in columns.items()
+    }
+
+
+def _report_json(report: Report) -> dict[str, Any]:
+    def scores(row: Scores) -> dict[str, float]:
+        keys = ("precision", "recall", "f1-score", "support")
+        return dict(zip(keys, row, strict=True))
+
+    rows = dict(zip(report.classes, map(scores, report.rows), strict=True))
+    return rows | {
+        "accuracy": report.accuracy,
+        "macro avg": scores(report.macro),
+        "weighted avg": scores(report.weighted),
+    }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None
+
+
+def _errors_text(evaluation: Evaluation) -> str:
+    """Return how many documents were judged wrongly, and in which direction."""
+    n_docs = evaluation.n_docs
+    right = n_docs - evaluation.errors - evaluation.undecided
+    text = f"{right:,} of {n_docs:,} right ({right / n_docs:.2%}), {evaluation.errors:,} wrong"
+    text += f", {evaluation.undecided:,} unsure\n" if evaluation.undecided else "\n"
+    if evaluation.report.classes == ("ham", "spam"):
+        false_positives, false_negatives = evaluation.confusion[0, 1], evaluation.confusion[1, 0]
+        text += f"{false_positives:,} false positives (ham called spam), "
+        text += f"{false_negatives:,} false negatives (spam called ham)\n"
+    return text
+
+
+def _class_intervals_text(evaluation: Evaluation) -> str:
+    """Return the interval of each class's precision, recall and F1, if there are any."""
+    if not evaluation.class_intervals:
+        return ""
+    lines = [_padded("95 % intervals", LABEL_WIDTH)]
+    lines[0] += "".join(f"{name:>18}" for name in ("precision", "recall", "f1-score")) + "\n"
+    for name, bounds in evaluation.class_intervals.items():
+        cells = (f"{low:.4f} to {high:.4f}" for low, high in bounds)
+        line = _padded(fitted(name), LABEL_WIDTH) + "".join(f"{cell:>18}" for cell in cells)
+        lines.append(line + "\n")
+    return "".join(lines)
+
+
+def _confusion_text(evaluation: Evaluation) -> str:
+    """Return the confusion matrix or, if too wide for a terminal, its largest errors."""
+    answers = [fitted(name) for name in evaluation.answers]
+    names = answers[: len(evaluation.confusion)]
+    corner = "truth \\ prediction"
+    first = max(map(_width, [corner, *names]))
+    counts = [[str(n) for n in row] for row in evaluation.confusion.tolist()]
+    widths = [2 + max(map(_width, column)) for column in zip(answers, *counts, strict=True)]
+    if first + sum(widths) > WIDTH:
+        return _worst_confusions(evaluation, answers)
+    rows = [(corner, answers), *zip(names, counts, strict=True)]
+    return "".join(
+        _padded(label, first) + "".join(map(_right, cells, widths)) + "\n" for label, cells in rows
+    )
+
+
+def _worst_confusions(evaluation: Evaluation, names: list[str]) -> str:
+    """Return the most frequent errors, a line each."""
+    wrong = [
+        (count, names[truth], names[prediction])
+        for truth, row in enumerate(evaluation.confusion.tolist())
+        for prediction, count in enumerate(row)
+        if count and truth != prediction
+    ]
+    wrong.sort(key=lambda error: -error[0])
+    return "".join(
+        f"{count:>9,}  {_padded(truth, LABEL_WIDTH)}  called  {prediction}\n"
+        for count, truth, prediction in wrong[:N_CONFUSIONS]
+    )
+
+
+def _measures_text(evaluation: Evaluation) -> str:
+    """Return a line for each number that applies, with its interval if there is one."""
+    lines = []
+    for label, name, shown in MEASURES:
+        value = getattr(evaluation, name)
+        if value is None:
+            continue
+        line = f"{label:<22}{shown(value):>10.5f}"
+        if name in evaluation.intervals:
+            low, high = sorted(map(shown, evaluation.intervals[name]))
+            line += f"   95 % interval {low:.5f} to {high:.5f}"
+        lines.append(line + "\n")
+    return "".join(lines)
+
+
+def fitted(name: str) -> str:
+    """Return a class name made printable and cut to LABEL_WIDTH columns."""
+    name = printable(name)
+    if _width(name) <= LABEL_WIDTH:
+        return name
+    name = name[:LABEL_WIDTH]
+    while _width(name) > LABEL_WIDTH - 2:
+        name = name[:-1]
+    return name + ".."
+
+
+def _width(text: str) -> int:
+    """Return how many columns a terminal gives text: Chinese characters take two."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) else 1 + (east_asian_width(c) in "FW") for c in text)
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - _width(text))
+
+
+def _right(text: str, width: int) -> str:
+    return " " * (width - _width(text)) + text

@@ -1,0 +1,123 @@
+"""Cutoffs found on somebody's own mail, beside those that the costs mean by themselves.
+
+Were probabilities perfect, the costs alone would say where to cut.  What was found on
+mail instead is only kept if it does better on mail it was not found on.
+
+Secret: which cutoffs are tried, and when they are believed.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbspam.arrays import Floats, Integers
+from nbspam.classifier.combining import probability as probability_of
+from nbspam.decision import HAM_AND_SPAM, Cutoffs
+from nbspam.errors import UsageError
+from nbspam.evaluation.trial import Trial
+
+# Log-odds of the cutoffs tried: fine enough for any price, coarse enough not to thread
+# between single messages.
+_TRIED = np.arange(-140, 141) / 10
+_SHOWN = (0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
+
+
+class TradeOff(NamedTuple):
+    """What cutoffs lead to, in messages."""
+
+    cutoffs: Cutoffs
+    false_positives: int
+    false_negatives: int
+    unsure: int
+    cost: float  # of all messages
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """Cutoffs by the costs, cutoffs found, and what lies around them."""
+
+    n_docs: int
+    derived: TradeOff
+    found: TradeOff  # on the messages it was found on
+    held_out_cost: float  # of cutoffs found on the other folds, on each fold in turn
+    table: tuple[TradeOff, ...]  # the spam cutoff moves, the ham cutoff is the chosen one
+
+    @property
+    def chosen(self) -> TradeOff:
+        """The cutoffs to use: those found, if the like of them held on other mail."""
+        return self.found if self.held_out_cost < self.derived.cost else self.derived
+
+
+def tune(trial: Trial, derived: Cutoffs) -> Tuning:
+    """Return the best cutoffs for a trial's answers and some costs; raises UsageError.
+
+    derived: the cutoffs that the costs mean, and the costs.
+    """
+    if trial.classes != HAM_AND_SPAM:
+        raise UsageError(
+            f"tune: the classes are {', '.join(trial.classes)}; cutoffs are for ham and spam"
+        )
+    score, y = trial.joint[:, 1] - trial.joint[:, 0], trial.y
+    held_out = 0.0
+    for number in np.unique(trial.fold):
+        own = trial.fold == number
+        cutoffs = find(score[~own], y[~own], derived)
+        held_out += trade_off(score[own], y[own], cutoffs).cost
+    by_costs = trade_off(score, y, derived)
+    found = trade_off(score, y, find(score, y, derived))
+    ham = (found if held_out < by_costs.cost else by_costs).cutoffs.ham
+    shown = sorted({*_SHOWN, derived.spam, found.cutoffs.spam})
+    rows = tuple(trade_off(score, y, _moved(derived, spam, ham)) for spam in shown)
+    return Tuning(len(y), by_costs, found, held_out, rows)
+
+
+def _moved(cutoffs: Cutoffs, spam: float, ham: float) -> Cutoffs:
+    """Return cutoffs for the same costs with another one for spam."""
+    is_sure = cutoffs.unsure_cost is None
+    return Cutoffs(spam, spam if is_sure else min(ham, spam), cutoffs.fp_cost, cutoffs.unsure_cost)
+
+
+def trade_off(score: Floats, y: Integers, cutoffs: Cutoffs) -> TradeOff:
+    """Return what cutoffs make of messages: log-odds of spam (n_docs,), and their classes."""
+    spam = probability_of(score)
+    labels = cutoffs.labels(np.column_stack([1 - spam, spam]))
+    action = np.array([cutoffs.actions.index(label) for label in labels], np.int64)
+    count = np.bincount(3 * y + action, minlength=6)
+    cost = float(cutoffs.loss[y, action].sum())
+    return TradeOff(cutoffs, int(count[1]), int(count[3]), int(count[2] + count[5]), cost)
+
+
+def find(score: Floats, y: Integers, derived: Cutoffs) -> Cutoffs:
+    """Return the cutoffs of least cost on these messages; of equals the nearest to derived.
+
+    score: log-odds of spam, (n_docs,).
+    """
+    ham, spam = np.sort(score[y == 0]), np.sort(score[y == 1])
+    # Ham and spam that a spam cutoff catches, and those that a ham cutoff leaves below.
+    ham_caught = len(ham) - np.searchsorted(ham, _TRIED)
+    spam_caught = len(spam) - np.searchsorted(spam, _TRIED)
+    ham_below = np.searchsorted(ham, _TRIED, side="right")
+    spam_below = np.searchsorted(spam, _TRIED, side="right")
+    if derived.unsure_cost is None:
+        cost = derived.fp_cost * ham_caught + len(spam) - spam_caught
+        at = _nearest(cost, np.abs(_TRIED - _log_odds(derived.spam)))
+        return _moved(derived, float(probability_of(_TRIED[at])), 0.0)
+    called = (ham_caught + spam_caught)[None, :] + (ham_below + spam_below)[:, None]
+    cost = derived.fp_cost * ham_caught[None, :] + spam_below[:, None]
+    cost = cost + derived.unsure_cost * (len(score) - called)
+    cost[_TRIED[:, None] > _TRIED[None, :]] = np.inf
+    distance = np.abs(_TRIED - _log_odds(derived.spam))[None, :]
+    distance = distance + np.abs(_TRIED - _log_odds(derived.ham))[:, None]
+    low, high = divmod(_nearest(cost, distance), len(_TRIED))
+    return _moved(derived, float(probability_of(_TRIED[high])), float(probability_of(_TRIED[low])))
+
+
+def _nearest(cost: Any, distance: Any) -> int:
+    """Return the flat place of the least cost, of equal ones the least distant."""
+    best = cost <= cost.min() + 1e-9
+    return int(np.where(best, distance, np.inf).argmin())
+
+
+def _log_odds(probability: float) -> float:
+    return float(np.log(probability) - np.log1p(-probability))

@@ -1,0 +1,1 @@
+"""Mail: the shape of one message, read and written."""

@@ -1,0 +1,1 @@
+"""Columns: models of columns that hold categories and numbers."""

@@ -1,0 +1,87 @@
+"""Naive Bayes over categories: in every class, one die a column.
+
+Secret: how values are counted, and looked up, without a loop over columns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nbspam.models.columns.levels import ColumnModel, Levels
+
+if TYPE_CHECKING:
+    from nbspam.models.inputs import Array, Codes, Sums
+
+_BLOCK = 1 << 16  # values looked up at a time: they stay in the cache
+
+
+def count_cells(
+    cells: Codes, total: int, code: Codes, weight: Array | None, n_classes: int
+) -> Array:
+    """Return how often each class has each value, shape (n_classes, total).
+
+    cells: (n_docs, n_columns) of `Levels.cells`; code: (n_docs,) the class of each row.
+    """
+    cell = (cells + (code * (total + 1))[:, None]).ravel()
+    weights = None if weight is None else np.repeat(weight, cells.shape[1])
+    counts = np.bincount(cell, weights, n_classes * (total + 1)).reshape(n_classes, total + 1)
+    return np.asarray(counts[:, :total], dtype=np.float64)
+
+
+def sum_cells(cells: Codes, log_prob: Array) -> Array:
+    """Return the sum of log_prob (n_classes, total) over the values of each row.
+
+    Shape (n_docs, n_classes).  What is missing adds nothing.
+    """
+    table = np.concatenate([log_prob, np.zeros((len(log_prob), 1))], axis=1)
+    n_docs, n_columns = cells.shape
+    joint = np.empty((n_docs, len(table)))
+    rows = max(1, _BLOCK // max(1, n_columns))
+    for start in range(0, n_docs, rows):
+        block = cells[start : start + rows]
+        for k, of_class in enumerate(table):
+            joint[start : start + rows, k] = of_class.take(block).sum(axis=1)
+    return joint
+
+
+class CategoricalNB(ColumnModel):
+    """One die per class and column: P(value of the column given class).
+
+    Li Hang, Statistical Learning Methods, eq. 4.8 to 4.11: (count + lambda) / (n + v lambda)
+    with v values in the column; and the prior, (n_class + lambda) / (N + K lambda).
+    X holds codes; levels: those seen at first, unless given.
+
+    >>> from nbspam.models.columns.categorical import CategoricalNB
+    >>> model = CategoricalNB().fit([[0, 1], [1, 0], [1, 2]], ["no", "yes", "yes"])
+    >>> model.predict([[1, 1], [0, float("nan")]]).tolist()
+    ['yes', 'no']
+    """
+
+    _sums = ("class_count_", "level_count_")
+    level_count_: Array
+
+    @property
+    def level_log_prob_(self) -> Array:
+        """Return log P(value given class) in nats, shape (n_classes, values of all columns)."""
+        self._learnt()
+        return Levels(self.levels_).log_shares(self.level_count_, self.added_)
+
+    def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
+        levels = Levels(self.levels_)
+        cells = levels.cells(X, type(self).__name__)
+        return {"level_count_": count_cells(cells, levels.total, code, weight, n_classes)}
+
+    def _derive(self) -> Array:
+        return self.level_log_prob_
+
+    def _joint_log_proba(self, X: Any) -> Array:
+        cells = Levels(self.levels_).cells(X, type(self).__name__)
+        return self.class_log_prior_ + sum_cells(cells, self.tables())
+
+    def __sklearn_tags__(self) -> Any:
+        """Describe the model to scikit-learn, which alone calls this."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        return tags

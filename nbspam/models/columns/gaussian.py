@@ -1,0 +1,195 @@
+"""Naive Bayes over numbers: in every class, one bell curve a column.
+
+A class's numbers are learnt as their count, mean and sum of squared deviations, which add
+up (Chan, Golub & LeVeque 1979) without the loss of digits that sums of squares have.
+
+Secret: how moments are added, and what a column that does not vary is taken for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nbspam.models.base import Model, Statistics
+from nbspam.models.inputs import DataError, is_sparse
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from nbspam.models.inputs import Array, Codes, Sums
+
+_BLOCK = 1 << 15  # numbers judged at a time: they stay in the cache
+
+
+class Moments(Statistics):
+    """Statistics of which value_count_, mean_ and deviation_ are moments."""
+
+    def plus(self, other: Statistics, sign: int = 1) -> Moments:
+        """Return the moments of all values of both; with sign -1 of those left."""
+        added = super().plus(other, sign)
+        mine, theirs = self._over(added.classes), other._over(added.classes)
+        n = added.sums["value_count_"]
+        share = np.divide(sign * theirs["value_count_"], n, out=np.zeros_like(n), where=n > 0)
+        between = theirs["mean_"] - mine["mean_"]
+        deviation = added.sums["deviation_"] + between**2 * mine["value_count_"] * share
+        moments = {
+            "mean_": np.where(n > 0, mine["mean_"] + between * share, 0.0),
+            "deviation_": np.where(n > 0, np.maximum(deviation, 0.0), 0.0),
+        }
+        return Moments(added.classes, {**added.sums, **moments})
+
+    def is_negative(self) -> bool:
+        """Return whether more was taken away than there was."""
+        return self._counts().is_negative()
+
+    def clipped(self) -> Statistics:
+        """Return the same without the rounding errors below zero."""
+        return Moments(self.classes, {**self.sums, **self._counts().clipped().sums})
+
+    def _counts(self) -> Statistics:
+        of_moments = ("mean_", "deviation_")
+        return Statistics(
+            self.classes, {k: total for k, total in self.sums.items() if k not in of_moments}
+        )
+
+
+def moments(X: Array, code: Codes, weight: Array | None, n_classes: int) -> Sums:
+    """Return the moments of the rows of each class, arrays of (n_classes, n_columns).
+
+    X: (n_docs, n_columns), NaN where missing; code: (n_docs,) the class of each row.
+    """
+    sums = {
+        name: np.zeros((n_classes, X.shape[1])) for name in ("value_count_", "mean_", "deviation_")
+    }
+    for k in range(n_classes):
+        rows = X[code == k].astype(np.float64, copy=False)
+        times = None if weight is None else weight[code == k, None]
+        known = ~np.isnan(rows)
+        if not known.all():
+            times = known * (1.0 if times is None else times)
+            rows = np.where(known, rows, 0.0)
+        if times is None:
+            n = np.full(X.shape[1], float(len(rows)))
+            mean = rows.sum(axis=0) / max(1, len(rows))
+            rows -= mean
+            deviation = np.einsum("ij,ij->j", rows, rows)
+        else:
+            n = np.broadcast_to(times, rows.shape).sum(axis=0)
+            mean = (times * rows).sum(axis=0) / np.where(n > 0, n, 1.0)
+            deviation = (times * (rows - mean) ** 2).sum(axis=0)
+        sums["value_count_"][k], sums["mean_"][k], sums["deviation_"][k] = n, mean, deviation
+    return sums
+
+
+@dataclass(frozen=True, eq=False)
+class Bells:
+    """One bell curve per class and column: mean and variance, (n_classes, n_columns)."""
+
+    mean: Array
+    variance: Array
+
+    def log_density(self, X: Array) -> Array:
+        """Return the summed log-density of each row, nats, shape (n_docs, n_classes).
+
+        -(x - mean)^2 / (2 variance) - log(2 pi variance) / 2 for every number that is known.
+        """
+        n_docs, n_columns = X.shape
+        joint = np.empty((n_docs, len(self.mean)))
+        factor, constant = -0.5 / self.variance, -0.5 * np.log(2 * np.pi * self.variance)
+        rows = max(1, _BLOCK // max(1, n_columns))
+        for start in range(0, n_docs, rows):
+            block = X[start : start + rows]
+            known = ~np.isnan(block)
+            all_known = bool(known.all())
+            for k, mean in enumerate(self.mean):
+                distance = block - mean
+                if not all_known:
+                    distance[~known] = 0.0
+                np.square(distance, out=distance)
+                height = constant[k].sum() if all_known else known @ constant[k]
+                joint[start : start + rows, k] = distance @ factor[k] + height
+        return joint
+
+
+def bells(sums: Sums, ddof: int, var_smoothing: float) -> Bells:
+    """Return the curves that moments give.
+
+    A class with too few values of a column to have a variance takes that of all rows, and
+    with none the mean too.  var_smoothing, a share of the variance over all rows, is added
+    to every variance, so that none is zero; a column that never varies has variance 1, and
+    says nothing.
+    """
+    n, mean, deviation = (sums[name] for name in ("value_count_", "mean_", "deviation_"))
+    n_all = np.maximum(n.sum(axis=0), np.finfo(float).tiny)
+    mean_all = (n * mean).sum(axis=0) / n_all
+    variance_all = (deviation + n * (mean - mean_all) ** 2).sum(axis=0) / n_all
+    enough = n > ddof
+    variance = np.where(enough, deviation / np.where(enough, n - ddof, 1.0), variance_all)
+    variance = variance + var_smoothing * variance_all
+    return Bells(np.where(n > 0, mean, mean_all), np.where(variance > 0, variance, 1.0))
+
+
+def checked_var_smoothing(var_smoothing: float) -> float:
+    """Return the share, which must be above zero."""
+    if not 0 < var_smoothing < np.inf:
+        raise DataError(f"var_smoothing: {var_smoothing!r} is not a number above 0")
+    return var_smoothing
+
+
+class GaussianNB(Model):
+    """One bell curve per class and column: density(number given class).
+
+    Zhou Zhihua, Machine Learning, eq. 7.18.  The variance is the sample's, with n - 1, as
+    in that book; ddof 0 divides by n.  var_smoothing: share of a column's variance over
+    all rows that is added to each of its variances.
+
+    >>> from nbspam.models.columns.gaussian import GaussianNB
+    >>> model = GaussianNB().fit([[1.0], [2.0], [7.0], [9.0]], ["low", "low", "high", "high"])
+    >>> model.predict([[0.5], [10.0]]).tolist()
+    ['low', 'high']
+    """
+
+    _sums = ("class_count_", "value_count_", "mean_", "deviation_")
+    _statistics = Moments
+    _missing = True
+    value_count_: Array
+    mean_: Array
+    deviation_: Array
+
+    def __init__(
+        self,
+        *,
+        class_prior: str | ArrayLike = "estimated",
+        ddof: int = 1,
+        var_smoothing: float = 1e-9,
+    ) -> None:
+        self.class_prior = class_prior
+        self.ddof = ddof
+        self.var_smoothing = var_smoothing
+
+    @property
+    def var_(self) -> Array:
+        """Return the variance of each curve, shape (n_classes, n_columns)."""
+        variance: Array = self.tables().variance
+        return variance
+
+    def _matrix(self, X: Any, verb: str) -> Any:
+        X = super()._matrix(X, verb)
+        return X.toarray() if is_sparse(X) else X
+
+    def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
+        return moments(X, code, weight, n_classes)
+
+    def _become(self, learnt: Statistics, n_features: int) -> GaussianNB:
+        checked_var_smoothing(self.var_smoothing)
+        return super()._become(learnt, n_features)
+
+    def _derive(self) -> Bells:
+        return bells(self._learnt().sums, self.ddof, self.var_smoothing)
+
+    def _joint_log_proba(self, X: Any) -> Array:
+        density: Array = self.tables().log_density(X)
+        return self.class_log_prior_ + density

@@ -1,0 +1,166 @@
+"""Models over the columns of a table: values are codes from 0 up, or numbers, or missing.
+
+A row is an array of float64 or whole numbers: of a column of categories the code of its
+value, below 0 or NaN where it is missing; of a column of numbers the number, NaN where it
+is missing.  What is missing is left out of counts, and its factor out of products: the
+row is judged by what is known of it.
+
+Secret: how the values of all columns are numbered through, and how priors are smoothed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from nbspam.models.base import Model, Statistics
+from nbspam.models.columns.estimates import addend, log_shares
+from nbspam.models.inputs import DataError, is_sparse
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from nbspam.models.inputs import Array, Codes
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """The values of all columns in one row: column j has the next n[j] of them.
+
+    n: (n_columns,), each 1 or more.
+    """
+
+    n: Codes
+
+    @cached_property
+    def start(self) -> Codes:
+        """The place of each column's first value, shape (n_columns,)."""
+        return np.asarray(np.cumsum(self.n) - self.n)
+
+    @cached_property
+    def total(self) -> int:
+        """How many values all columns have."""
+        return int(self.n.sum())
+
+    @cached_property
+    def column(self) -> Codes:
+        """The column of each value, shape (total,)."""
+        return np.repeat(np.arange(len(self.n)), self.n)
+
+    def cells(self, X: Any, where: str) -> Codes:
+        """Return the place of every value, `total` where it is missing; raises DataError.
+
+        X: codes (n_docs, n_columns).
+        """
+        values = X
+        if X.dtype.kind == "f":
+            values = np.where(X >= 0, X, -1.0)
+        code = values.astype(np.intp, copy=False)
+        if values is not X and (code != values).any():
+            raise DataError(f"{where}: a category is not a whole number; give codes from 0 up")
+        beyond = np.asarray(code.max(axis=0, initial=-1) >= self.n)
+        if beyond.any():
+            column = int(beyond.argmax())
+            raise DataError(
+                f"{where}: column {column} has a code above {self.n[column] - 1};"
+                " say how many values there are with levels"
+            )
+        cells: Codes = code + self.start
+        if code.min(initial=0) < 0:
+            cells[code < 0] = self.total
+        return cells
+
+    def sums(self, count: Array) -> Array:
+        """Return, for each value, the sum over the values of its column; over the last axis."""
+        return np.asarray(np.add.reduceat(count, self.start, axis=-1)[..., self.column])
+
+    def log_shares(self, count: Array, added: float, left_out: int = 0) -> Array:
+        """Return the log of each value's share of its column, nats; over the last axis.
+
+        left_out: 1 for the share that is left of a value when it is seen once less.
+        """
+        in_column = np.add.reduceat(count, self.start, axis=-1) - left_out
+        everything = np.maximum(in_column, 0.0) + self.n * added
+        empty = everything <= 0
+        # A value's logarithm less its column's: there are fewer columns than values.
+        log_total = np.log(np.where(empty, 1.0, everything))
+        left = np.maximum(count - left_out, 0.0) if left_out else count
+        with np.errstate(divide="ignore"):
+            share = np.log(left + added)
+        share -= np.repeat(log_total, self.n, axis=-1)
+        if empty.any():
+            share = np.where(
+                np.repeat(empty, self.n, axis=-1), -np.log(self.n[self.column]), share
+            )
+        return np.asarray(share)
+
+
+class ColumnModel(Model):
+    """A model over columns; see estimates.py for how counts become shares.
+
+    levels: how many values each column has.
+    estimate: "mean" (posterior mean), "map" or "mle"; alpha: the prior's parameter.
+    class_prior: "smoothed" as the columns are, "estimated", "uniform", or given.
+    """
+
+    _missing = True
+    levels_: Codes
+
+    def __init__(
+        self,
+        *,
+        levels: ArrayLike | None = None,
+        estimate: str = "mean",
+        alpha: float = 1.0,
+        class_prior: str | ArrayLike = "smoothed",
+    ) -> None:
+        self.levels = levels
+        self.estimate = estimate
+        self.alpha = alpha
+        self.class_prior = class_prior
+
+    @property
+    def added_(self) -> float:
+        """Return what the estimate adds to every count."""
+        return addend(self.estimate, self.alpha)
+
+    def _begin(self, X: Any) -> None:
+        self.levels_ = self._levels_of(X)
+
+    def _levels_of(self, X: Any) -> Codes:
+        """Return how many values each column has, from the parameter or the first rows."""
+        if self.levels is None:
+            seen = np.fmax.reduce(X, axis=0, initial=0) if X.size else np.zeros(X.shape[1])
+            return np.asarray(seen).astype(np.intp) + 1
+        levels = np.asarray(self.levels)
+        if levels.shape != (X.shape[1],) or levels.dtype.kind not in "iu" or (levels < 0).any():
+            raise DataError(
+                f"levels: {self.levels} is not a number of values for each of {X.shape[1]} columns"
+            )
+        return levels.astype(np.intp)
+
+    def _matrix(self, X: Any, verb: str) -> Any:
+        X = super()._matrix(X, verb)
+        return X.toarray() if is_sparse(X) else X
+
+    def _log_prior(self, class_count: Array) -> Array:
+        if isinstance(self.class_prior, str) and self.class_prior == "smoothed":
+            return log_shares(class_count, class_count.sum(), len(class_count), self.added_)
+        return super()._log_prior(class_count)
+
+    def _become(self, learnt: Statistics, n_features: int) -> Self:
+        addend(self.estimate, self.alpha)
+        return super()._become(learnt, n_features)
+
+    def merge(self, other: Self) -> Self:
+        """Learn what another model of this kind, over the same columns, has learnt."""
+        mine, theirs = vars(self).get("levels_"), vars(other).get("levels_")
+        if mine is not None and theirs is not None and mine.tolist() != theirs.tolist():
+            raise DataError(
+                f"{self._at('merge')}: the columns have other numbers of values;"
+                " merge models that were trained alike, with levels"
+            )
+        return super().merge(other)

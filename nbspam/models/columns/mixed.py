@@ -1,0 +1,85 @@
+"""Naive Bayes over tables as they are: some columns hold categories, some numbers.
+
+Secret: none; the factors of the two kinds are multiplied.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from nbspam.models.base import Statistics
+from nbspam.models.columns.categorical import count_cells, sum_cells
+from nbspam.models.columns.gaussian import Bells, Moments, bells, checked_var_smoothing, moments
+from nbspam.models.columns.levels import ColumnModel, Levels
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from nbspam.models.inputs import Array, Codes, Sums
+
+
+class MixedNB(ColumnModel):
+    """A die for every column of categories, a bell curve for every column of numbers.
+
+    Zhou Zhihua, Machine Learning, section 7.3: eq. 7.17 and 7.18 in one product.
+    levels: how many values each column has, 0 for one of numbers.
+
+    >>> from nbspam.models.columns.mixed import MixedNB
+    >>> model = MixedNB(levels=[2, 0]).fit([[0, 1.5], [1, 3.5], [1, 2.5]], ["no", "yes", "yes"])
+    >>> model.predict([[1, 2.0]]).tolist()
+    ['yes']
+    """
+
+    _sums = ("class_count_", "level_count_", "value_count_", "mean_", "deviation_")
+    _statistics = Moments
+    level_count_: Array
+    value_count_: Array
+    mean_: Array
+    deviation_: Array
+
+    def __init__(
+        self,
+        *,
+        levels: ArrayLike | None = None,
+        estimate: str = "mean",
+        alpha: float = 1.0,
+        class_prior: str | ArrayLike = "smoothed",
+        ddof: int = 1,
+        var_smoothing: float = 1e-9,
+    ) -> None:
+        super().__init__(levels=levels, estimate=estimate, alpha=alpha, class_prior=class_prior)
+        self.ddof = ddof
+        self.var_smoothing = var_smoothing
+
+    def _levels_of(self, X: Any) -> Codes:
+        # Whoever does not say which columns are categories has none.
+        return np.zeros(X.shape[1], np.intp) if self.levels is None else super()._levels_of(X)
+
+    def _parts(self, X: Any) -> tuple[Levels, Codes, Array]:
+        """Return the values of the columns of categories, where they stand, and the numbers."""
+        is_number = self.levels_ == 0
+        levels = Levels(self.levels_[~is_number])
+        return levels, levels.cells(X[:, ~is_number], type(self).__name__), X[:, is_number]
+
+    def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
+        levels, cells, numbers = self._parts(X)
+        count = count_cells(cells, levels.total, code, weight, n_classes)
+        return {"level_count_": count, **moments(numbers, code, weight, n_classes)}
+
+    def _become(self, learnt: Statistics, n_features: int) -> Self:
+        checked_var_smoothing(self.var_smoothing)
+        return super()._become(learnt, n_features)
+
+    def _derive(self) -> tuple[Array, Bells]:
+        levels = Levels(self.levels_[self.levels_ > 0])
+        log_prob = levels.log_shares(self.level_count_, self.added_)
+        return log_prob, bells(self._learnt().sums, self.ddof, self.var_smoothing)
+
+    def _joint_log_proba(self, X: Any) -> Array:
+        log_prob, curves = self.tables()
+        _, cells, numbers = self._parts(X)
+        return np.asarray(
+            self.class_log_prior_ + sum_cells(cells, log_prob) + curves.log_density(numbers)
+        )

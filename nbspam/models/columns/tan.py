@@ -1,0 +1,111 @@
+"""TAN: naive Bayes whose columns form a tree, each depending on one other at most.
+
+Secret: how the tree is found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nbspam.models.columns.onedependence import Tree
+from nbspam.models.columns.pairs import PairModel
+
+if TYPE_CHECKING:
+    from nbspam.models.columns.levels import Levels
+    from nbspam.models.inputs import Array, Codes
+
+
+class TAN(PairModel):
+    """P(class), P(root given class), and P(column given class, its parent in a tree).
+
+    Friedman, Geiger & Goldszmidt (1997); Zhou Zhihua, Machine Learning, eq. 7.22: of all
+    trees the one whose edges have the most information about each other given the class.
+    The root is the column that tells most about the class.  What is missing is left out;
+    its children are judged as if they had no parent.
+
+    >>> from nbspam.models.columns.tan import TAN
+    >>> xor = TAN().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0])
+    >>> xor.predict([[0, 1], [1, 1]]).tolist()
+    [1, 0]
+    """
+
+    @property
+    def parents_(self) -> Codes:
+        """Return the parent of each column, -1 for the root, shape (n_columns,)."""
+        tree: Tree = self.tables()[0]
+        return tree.parents
+
+    def _derive(self) -> Any:
+        levels = self.encoding.levels
+        root = int(class_information(self.own_counts(), levels).argmax())
+        information = conditional_information(self.value_counts(), levels)
+        tree = Tree(spanning_tree(information, root), levels)
+        return tree, [(each.parent[-1], tree.table(each.given)) for each in self.value_tables()]
+
+    def _joint_log_proba(self, X: Any) -> Array:
+        tree, tables = self.tables()
+        joint = np.empty((X.shape[0], len(tables)))
+        for rows, cells, _ in self.encoding.blocks(X, 3 * X.shape[1], type(self).__name__):
+            places = tree.places(cells)
+            for k, (prior, given) in enumerate(tables):
+                joint[rows, k] = prior + given.ravel().take(places).sum(axis=1)
+        return joint
+
+
+def conditional_information(counts: Iterable[Array], levels: Levels) -> Array:
+    """Return I(column i; column j given class) in nats, (n_columns, n_columns).
+
+    sum of P(a, b, class) log [P(a, b given class) / (P(a given class) P(b given class))],
+    Zhou Zhihua, Machine Learning, section 7.5.1, over rows of which both are known.
+    counts: (D, D) for each class.
+    """
+    total = np.zeros((len(levels.n), len(levels.n)))
+    n_pairs = np.zeros_like(total)
+    for pairs in counts:
+        in_column = levels.sums(pairs)  # (D, D): a with b's column known
+        both = levels.sums(in_column.T).T  # both columns known
+        expected = in_column * in_column.T
+        ratio = np.divide(pairs * both, expected, where=pairs > 0, out=np.ones_like(pairs))
+        total += _by_column(pairs * np.log(ratio), levels)
+        n_pairs += _by_column(pairs, levels)
+    return np.divide(total, n_pairs, where=n_pairs > 0, out=total)
+
+
+def class_information(own: Array, levels: Levels) -> Array:
+    """Return I(column; class) in nats, shape (n_columns,), of the rows in which it is known.
+
+    own: (n_classes, D), how many rows have each value.
+    """
+    known = levels.sums(own)
+    expected = own.sum(axis=0) * known
+    ratio = np.divide(own * known.sum(axis=0), expected, where=own > 0, out=np.ones_like(own))
+    share = np.divide(own, known.sum(axis=0), where=own > 0, out=np.zeros_like(own))
+    return np.asarray(np.add.reduceat((share * np.log(ratio)).sum(axis=0), levels.start))
+
+
+def _by_column(values: Array, levels: Levels) -> Array:
+    """Return sums over the values of columns, both ways: (n_columns, n_columns)."""
+    rows = np.add.reduceat(values, levels.start, axis=0)
+    return np.asarray(np.add.reduceat(rows, levels.start, axis=1))
+
+
+def spanning_tree(weight: Array, root: int) -> Codes:
+    """Return each node's parent, -1 for the root, in the spanning tree of most weight.
+
+    Prim (1957): the heaviest edge out of the tree, again and again; of equals the first.
+    weight: (n, n), symmetric.
+    """
+    parents = np.full(len(weight), -1)
+    nearest = np.full(len(weight), root)
+    heaviest = np.array(weight[root], dtype=np.float64)
+    heaviest[root] = -np.inf
+    for _ in range(len(weight) - 1):
+        node = int(heaviest.argmax())
+        parents[node] = nearest[node]
+        heaviest[node] = -np.inf
+        closer = (weight[node] > heaviest) & np.isfinite(heaviest)
+        heaviest[closer], nearest[closer] = weight[node][closer], node
+    return parents

@@ -1,0 +1,1 @@
+"""Bayesian networks: structure, search, inference and sampling."""

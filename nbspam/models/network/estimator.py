@@ -1,0 +1,220 @@
+"""A Bayesian network as a classifier: the class is one of its variables.
+
+Which columns depend on which is found by a search over graphs, and every graph asks for
+other counts; so what is learnt is the rows themselves, each different one once, with how
+often it was seen.  They add, and come off again, as counts do.
+
+Secret: that a multiset of rows is a statistic, and when graphs are looked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from nbspam.models.base import Statistics
+from nbspam.models.columns.levels import ColumnModel, Levels
+from nbspam.models.inputs import DataError, is_sparse
+from nbspam.models.network.graphs import Parents
+from nbspam.models.network.inference import log_marginals
+from nbspam.models.network.network import Network, smoothed_tables
+from nbspam.models.network.search import empty_start, hill_climb, naive_start, tree_start
+from nbspam.models.network.structure import FamilyScores, family_counts
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from nbspam.models.inputs import Array, Codes, Sums
+
+STARTS = ("tree", "naive", "empty")
+_NEGLIGIBLE = 1e-9  # weight of a row, left by rounding
+
+
+class Rows(Statistics):
+    """Different rows, in order, and the weight of each.
+
+    rows_: (n_different, n_columns + 1), the class last, -1 where missing; row_count_:
+    (n_different,).
+    """
+
+    def plus(self, other: Statistics, sign: int = 1) -> Rows:
+        """Return the rows of both; with sign -1 those left."""
+        classes = np.union1d(self.classes, other.classes)
+        mine, theirs = (
+            Statistics(part.classes, {"class_count_": part.sums["class_count_"]})
+            for part in (self, other)
+        )
+        rows = np.concatenate([_renamed(part, classes) for part in (self, other)])
+        weight = np.concatenate([self.sums["row_count_"], sign * other.sums["row_count_"]])
+        class_count = mine.plus(theirs, sign).sums["class_count_"]
+        return Rows(classes, {"class_count_": class_count, **different_rows(rows, weight)})
+
+    def clipped(self) -> Statistics:
+        """Return the same without the rounding errors below zero."""
+        rows, weight = self.sums["rows_"], np.maximum(self.sums["row_count_"], 0.0)
+        class_count = np.maximum(self.sums["class_count_"], 0.0)
+        return Rows(self.classes, {"class_count_": class_count, **different_rows(rows, weight)})
+
+    def is_negative(self) -> bool:
+        """Return whether more was taken away than there was."""
+        return any((self.sums[name] < -1e-6).any() for name in ("class_count_", "row_count_"))
+
+
+def _renamed(part: Statistics, classes: Any) -> Any:
+    """Return rows with the place of their class among these classes."""
+    rows = part.sums["rows_"].copy()
+    rows[:, -1] = np.searchsorted(classes, part.classes)[rows[:, -1]]
+    return rows
+
+
+def different_rows(rows: Any, weight: Array) -> dict[str, Any]:
+    """Return each different row once, in order, with the sum of its weights, none of zero."""
+    unique, which = np.unique(rows, axis=0, return_inverse=True)
+    total = np.bincount(which.ravel(), weight, len(unique)).astype(np.float64)
+    kept = np.abs(total) > _NEGLIGIBLE
+    return {"rows_": unique[kept], "row_count_": total[kept]}
+
+
+class BayesianNetwork(ColumnModel):
+    """P(class) times the product of P(column given its parents), in a graph found.
+
+    Zhou Zhihua, Machine Learning, section 7.5.  The class may be a parent and is no
+    child, so that P(class) is the prior, as in the whole family.
+
+    levels: how many values each column has; without, columns are binary: X above 0 or
+    not.  criterion: bic, aic, mdl or likelihood; start: tree (TAN), naive or empty;
+    climb: whether the graph is then changed as long as that pays.  The graph is looked
+    for anew whenever rows are learnt.
+
+    >>> from nbspam.models.network.estimator import BayesianNetwork
+    >>> xor = [[0, 0], [0, 1], [1, 0], [1, 1]] * 20
+    >>> BayesianNetwork().fit(xor, [0, 1, 1, 0] * 20).predict([[0, 1], [1, 1]]).tolist()
+    [1, 0]
+    """
+
+    _sums = ("class_count_", "rows_", "row_count_")
+    _statistics = Rows
+    rows_: Any
+    row_count_: Array
+    arrows_: Any  # (n_columns + 1, n_columns + 1), 1 from parent to child; the class is last
+
+    def __init__(
+        self,
+        *,
+        levels: ArrayLike | None = None,
+        estimate: str = "mean",
+        alpha: float = 1.0,
+        class_prior: str | ArrayLike = "smoothed",
+        criterion: str = "bic",
+        start: str = "tree",
+        climb: bool = True,
+        max_parents: int | None = None,
+    ) -> None:
+        super().__init__(levels=levels, estimate=estimate, alpha=alpha, class_prior=class_prior)
+        self.criterion = criterion
+        self.start = start
+        self.climb = climb
+        self.max_parents = max_parents
+
+    @property
+    def _missing(self) -> bool:  # type: ignore[override]
+        return self.levels is not None
+
+    @property
+    def parents_(self) -> Parents:
+        """Return the parents of each column, and of the class last."""
+        self._learnt()
+        return tuple(tuple(np.flatnonzero(column).tolist()) for column in self.arrows_.T)
+
+    def _levels_of(self, X: Any) -> Codes:
+        return np.full(X.shape[1], 2) if self.levels is None else super()._levels_of(X)
+
+    def _codes(self, X: Any, where: str) -> Any:
+        """Return the code of each value, -1 where missing."""
+        if self.levels is None:
+            return (X > 0).astype(np.int32)
+        levels = Levels(self.levels_)
+        cells = levels.cells(X, where)
+        return np.where(cells == levels.total, -1, cells - levels.start).astype(np.int32)
+
+    def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
+        rows = np.column_stack([self._codes(X, self._at("fit")), code]).astype(np.int32)
+        return different_rows(rows, np.ones(len(rows)) if weight is None else weight)
+
+    def _become(self, learnt: Statistics, n_features: int) -> Self:
+        super()._become(learnt, n_features)
+        parents = self._look_for_graph()
+        self.arrows_ = np.zeros((n_features + 1, n_features + 1), np.uint8)
+        for child, of in enumerate(parents):
+            self.arrows_[list(of), child] = 1
+        return self
+
+    def _cardinality(self) -> list[int]:
+        return [*self.levels_.tolist(), len(self.classes_)]
+
+    def _look_for_graph(self) -> Parents:
+        if self.start not in STARTS:
+            raise DataError(f"start: {self.start!r} is none of {', '.join(STARTS)}")
+        if self.max_parents is not None and not self.max_parents >= 1:
+            raise DataError(f"max_parents: {self.max_parents!r} is not a number from 1 up")
+        cardinality, target = self._cardinality(), self.n_features_in_
+        scores = FamilyScores(self.rows_, cardinality, self.criterion, self.row_count_)
+        if self.start == "tree" and self.max_parents != 1:
+            graph = tree_start(scores, target)
+        elif self.start == "empty":
+            graph = empty_start(len(cardinality))
+        else:
+            graph = naive_start(len(cardinality), target)
+        return hill_climb(scores, graph, self.max_parents, [target]) if self.climb else graph
+
+    def _derive(self) -> Any:
+        """Return the conditional tables, the class's prior last."""
+        cardinality = self._cardinality()
+        counts = [
+            family_counts(self.rows_, cardinality, child, of, self.row_count_)
+            for child, of in enumerate(self.parents_[:-1])
+        ]
+        prior = np.exp(self.class_log_prior_)[None]
+        return *smoothed_tables(counts, self.added_), prior
+
+    def network(self, names: Any = None, states: Any = None) -> Network:
+        """Return the network, its variables and values named; the class is the last one."""
+        cardinality = self._cardinality()
+        names = names or [f"x{i}" for i in range(len(cardinality) - 1)] + ["class"]
+        states = states or [tuple(map(str, range(n))) for n in cardinality]
+        return Network(tuple(names), tuple(states), self.parents_, self.tables())
+
+    def _joint_log_proba(self, X: Any) -> Array:
+        tables = self.tables()
+        if is_sparse(X):
+            X = X.toarray()
+        codes = self._codes(X, self._at("predict"))
+        joint = np.empty((len(codes), len(self.classes_)))
+        whole = (codes >= 0).all(axis=1)
+        joint[whole] = self._of_whole(codes[whole], tables)
+        if not whole.all():
+            network = self.network()
+            target = len(tables) - 1
+            different, which = np.unique(codes[~whole], axis=0, return_inverse=True)
+            known = [{j: c for j, c in enumerate(row) if c >= 0} for row in different.tolist()]
+            summed = [log_marginals(network, [target], evidence) for evidence in known]
+            joint[~whole] = np.stack(summed)[which.ravel()]
+        return joint
+
+    def _of_whole(self, codes: Any, tables: tuple[Array, ...]) -> Array:
+        """Return log P(class, row) of rows of which nothing is missing."""
+        n_classes, target = len(self.classes_), len(tables) - 1
+        cardinality, parents = self._cardinality(), self.parents_
+        joint = np.zeros((len(codes), n_classes))
+        classes = np.arange(n_classes)[None]
+        with np.errstate(divide="ignore"):
+            logs = [np.log(table) for table in tables]
+        for child, of in enumerate(parents):
+            # One column where the class has no part, else one a class.
+            row: Any = np.zeros((len(codes), 1), np.intp)
+            for parent in of:
+                value = classes if parent == target else codes[:, parent, None]
+                row = row * cardinality[parent] + value
+            joint += logs[child][row, classes if child == target else codes[:, child, None]]
+        return np.asarray(joint)

@@ -1,0 +1,150 @@
+"""A Bayesian network: variables, their values, a graph and conditional tables.
+
+P(x1, …, xd) = product of P(xi given parents of xi); Zhou, *Machine Learning*, eq. 7.26.
+
+Secret: how a network is written as JSON, and what in such a file is refused.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nbspam.arrays import Floats
+from nbspam.errors import UsageError
+from nbspam.models.network.graphs import Parents, topological_order
+from nbspam.models.network.structure import check_family
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """tables[i]: (values of i's parents multiplied, values of i), P(value given parents').
+
+    The last parent's value changes fastest from row to row; a row sums to 1.
+    """
+
+    names: tuple[str, ...]
+    states: tuple[tuple[str, ...], ...]  # the values of each variable
+    parents: Parents
+    tables: tuple[Floats, ...]
+
+    @property
+    def cardinality(self) -> tuple[int, ...]:
+        """How many values each variable has."""
+        return tuple(map(len, self.states))
+
+    def factor(self, node: int) -> Floats:
+        """Return P(node given parents) with one axis a parent, in order, and the node last."""
+        shape = [*(len(self.states[p]) for p in self.parents[node]), len(self.states[node])]
+        return self.tables[node].reshape(shape)
+
+    def index(self, name: str, what: str = "variable") -> int:
+        """Return the number of a variable; raises UsageError."""
+        if name not in self.names:
+            raise UsageError(f"{what} {name!r}: no such variable; there are: {_some(self.names)}")
+        return self.names.index(name)
+
+    def state(self, node: int, value: str) -> int:
+        """Return the number of a variable's value; raises UsageError."""
+        if value not in self.states[node]:
+            raise UsageError(
+                f"evidence {self.names[node]}={value}: no such value;"
+                f" there are: {_some(self.states[node])}"
+            )
+        return self.states[node].index(value)
+
+
+def _some(names: Sequence[str], most: int = 20) -> str:
+    return ", ".join(names[:most]) + (" …" if len(names) > most else "")
+
+
+def smoothed_tables(counts: Sequence[Floats], added: float) -> tuple[Floats, ...]:
+    """Return conditional tables of counts, `added` to each; unseen rows are even.
+
+    counts: (rows, values) of each variable; (n + a) / (N + a values), with a = 0 the
+    limit of a going to 0.
+    """
+    tables = []
+    for count in counts:
+        total = count.sum(axis=1, keepdims=True) + added * count.shape[1]
+        even = np.full(count.shape, 1.0 / count.shape[1])
+        tables.append(np.divide(count + added, total, out=even, where=total > 0))
+    return tuple(tables)
+
+
+# --- as JSON -----------------------------------------------------------------------------
+
+
+def to_json(network: Network) -> dict[str, Any]:
+    """Return the network as plain values: variables with values, parents and table."""
+    return {
+        "variables": [
+            {
+                "name": name,
+                "values": list(network.states[i]),
+                "parents": [network.names[p] for p in network.parents[i]],
+                "table": network.tables[i].tolist(),
+            }
+            for i, name in enumerate(network.names)
+        ]
+    }
+
+
+def from_json(data: Any, where: str = "network") -> Network:
+    """Return the network of plain values; raises UsageError.
+
+    Parents may be named in any order: the rows of the table follow that order.
+    """
+    try:
+        rows = data["variables"]
+        names = tuple(str(row["name"]) for row in rows)
+        states = tuple(tuple(map(str, row["values"])) for row in rows)
+        named = [[str(parent) for parent in row["parents"]] for row in rows]
+        raw = [np.asarray(row["table"], np.float64) for row in rows]
+    except (KeyError, TypeError, ValueError):
+        raise UsageError(
+            f"{where}: not a network; give variables, each with name, values, parents and table"
+        ) from None
+    _check_names(where, names, states, named)
+    given = [[names.index(parent) for parent in parents] for parents in named]
+    parents = tuple(tuple(sorted(of)) for of in given)
+    topological_order(parents)
+    cardinality = [len(values) for values in states]
+    tables = []
+    for i, name in enumerate(names):
+        shape = check_family(cardinality, i, parents[i])
+        table = raw[i]
+        if table.shape != shape or not _is_conditional(table):
+            raise UsageError(
+                f"{where}: the table of {name} is not {shape[0]} rows of {shape[1]}"
+                " probabilities that sum to 1"
+            )
+        tables.append(_in_order(table, [*given[i], i], cardinality))
+    return Network(names, states, parents, tuple(tables))
+
+
+def _check_names(
+    where: str,
+    names: Sequence[str],
+    states: Sequence[Sequence[str]],
+    parents: Sequence[Sequence[str]],
+) -> None:
+    for what, of in (("variables", names), *zip(names, states, strict=True)):
+        if not of or len(set(of)) < len(of):
+            raise UsageError(f"{where}: {what}: names are missing, or one is there twice")
+    for name, of in zip(names, parents, strict=True):
+        unknown = [parent for parent in of if parent not in names]
+        if unknown or len(set(of)) < len(of):
+            raise UsageError(f"{where}: parents of {name}: {_some(list(of))}; name each once")
+
+
+def _is_conditional(table: Floats) -> bool:
+    return bool(((table >= 0) & (table <= 1)).all() and np.allclose(table.sum(axis=1), 1))
+
+
+def _in_order(table: Floats, axes: Sequence[int], cardinality: Sequence[int]) -> Floats:
+    """Return a table whose rows follow these parents, as one that follows them ascending."""
+    cube = table.reshape([cardinality[i] for i in axes])
+    order = [*np.argsort(axes[:-1]).tolist(), len(axes) - 1]
+    return cube.transpose(order).reshape(table.shape)

@@ -1,0 +1,150 @@
+"""Gibbs sampling: P(targets given evidence), counted along random walks.
+
+Zhou, *Machine Learning*, figure 7.5: from values consistent with the evidence, draw each
+other variable in turn given all the rest, and count.  Where a table has a 0 or 1 the walk
+may never get about, and the answer can be wrong; the convergence figure shows it if
+walks end in different places.
+
+Secret: all walks take each step together, as rows of one array.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nbspam.arrays import Floats, Integers
+from nbspam.errors import UsageError
+from nbspam.models.network.graphs import ancestors, children, topological_order
+from nbspam.models.network.network import Network
+
+CHAINS = 20
+# Of each walk, the share of steps before counting begins.
+_BURN_IN = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """What the walks say.
+
+    probability: P(targets given evidence), one axis a target; standard_error: of each,
+    from how much the walks differ; r_hat: 1 when they agree, above about 1.1 they have
+    not yet converged (Gelman & Rubin 1992); n_samples: counted, of all walks.
+    """
+
+    probability: Floats
+    standard_error: Floats
+    r_hat: float
+    n_samples: int
+    burn_in: int  # steps of each walk
+
+
+def gibbs(
+    network: Network,
+    targets: Sequence[int],
+    evidence: Mapping[int, int],
+    n_samples: int,
+    rng: np.random.Generator,
+    chains: int = CHAINS,
+) -> Sampled:
+    """Return the answer of at least so many samples, spread over several walks."""
+    if chains < 2 or n_samples < 2 * chains:
+        raise UsageError(
+            f"--gibbs {n_samples}: too few for {chains} walks; give {2 * max(chains, 2)} or more"
+        )
+    steps = -(-n_samples // chains)
+    burn_in = int(np.ceil(steps * _BURN_IN / (1 - _BURN_IN)))
+    walk = _Walk(network, targets, evidence, chains, rng)
+    shape = tuple(len(network.states[t]) for t in targets)
+    # Counted in two halves of each walk: if a walk still drifts, its halves differ.
+    counts = np.zeros((2, chains, int(np.prod(shape))))
+    for step in range(burn_in + steps):
+        walk.step(rng)
+        if step >= burn_in:
+            value = np.zeros(chains, np.int64)
+            for target, n in zip(targets, shape, strict=True):
+                value = value * n + walk.values[:, target]
+            counts[2 * (step - burn_in) // steps, np.arange(chains), value] += 1
+    by_walk = counts.sum(axis=0) / steps
+    error = by_walk.std(axis=0, ddof=1) / np.sqrt(chains)
+    return Sampled(
+        by_walk.mean(axis=0).reshape(shape),
+        error.reshape(shape),
+        _r_hat(counts),
+        chains * steps,
+        burn_in,
+    )
+
+
+def _r_hat(counts: Floats) -> float:
+    """Return the largest potential scale reduction over the values, from half walks.
+
+    counts: (2, n_chains, n_values).  A value's indicator has mean p in a half walk and
+    variance p (1 - p).
+    """
+    n = counts.sum(axis=2, keepdims=True)
+    mean = (counts / n).reshape(-1, counts.shape[2])
+    length = float(n.min())
+    within = (mean * (1 - mean)).mean(axis=0) * length / max(length - 1, 1)
+    between = mean.var(axis=0, ddof=1)
+    ratio = np.divide(between, within, out=np.zeros_like(within), where=within > 0)
+    ratio[(within <= 0) & (between > 0)] = np.inf
+    return float(np.sqrt((length - 1) / length + ratio.max()))
+
+
+class _Walk:
+    """Walks side by side; values: (n_chains, n_variables)."""
+
+    def __init__(
+        self,
+        network: Network,
+        targets: Sequence[int],
+        evidence: Mapping[int, int],
+        chains: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.network = network
+        self.children = children(network.parents)
+        relevant = ancestors(network.parents, {*targets, *evidence})
+        self.relevant = relevant
+        self.free = [
+            i for i in topological_order(network.parents) if i in relevant - evidence.keys()
+        ]
+        self.values: Integers = np.zeros((chains, len(network.names)), np.int64)
+        for node, value in evidence.items():
+            self.values[:, node] = value
+        # Drawn forward through the tables: possible, as far as the evidence allows.
+        for node in self.free:
+            self.values[:, node] = _draw(self._given_parents(node), rng)
+
+    def step(self, rng: np.random.Generator) -> None:
+        """Draw every free variable once, given all others."""
+        for node in self.free:
+            weight = self._given_parents(node)
+            for child in self.children[node]:
+                if child in self.relevant:
+                    weight = weight * self._of_child(node, child)
+            self.values[:, node] = _draw(weight, rng)
+
+    def _given_parents(self, node: int) -> Floats:
+        """Return P(each value given the parents'), shape (n_chains, n_values)."""
+        where = tuple(self.values[:, p] for p in self.network.parents[node])
+        shape = len(self.values), len(self.network.states[node])
+        return np.broadcast_to(self.network.factor(node)[where], shape)
+
+    def _of_child(self, node: int, child: int) -> Floats:
+        """Return P(the child's value given its parents), for each value of the node."""
+        nodes = (*self.network.parents[child], child)
+        values = np.arange(len(self.network.states[node]))[None]
+        where = tuple(values if n == node else self.values[:, n, None] for n in nodes)
+        return self.network.factor(child)[where]
+
+
+def _draw(weight: Floats, rng: np.random.Generator) -> Integers:
+    """Return a value for each row, drawn by weight; even where all weights are 0."""
+    total = weight.sum(axis=1, keepdims=True)
+    weight = np.where(total > 0, weight, 1.0)
+    edges = weight.cumsum(axis=1)
+    mark = rng.random(len(weight)) * edges[:, -1]
+    drawn: Integers = np.minimum((edges <= mark[:, None]).sum(axis=1), weight.shape[1] - 1)
+    return drawn

@@ -1,1 +1,0 @@
-"""Bayesian networks over coded tables: structure, inference, sampling, graphs."""

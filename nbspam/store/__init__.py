@@ -1,0 +1,1 @@
+"""The store: a model on disk that learns on and loses nothing."""

@@ -1,0 +1,1 @@
+"""The bytes of model files and journals."""

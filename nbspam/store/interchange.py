@@ -1,0 +1,307 @@
+"""A model as lines of JSON and back: what one can read, search, edit and keep for ever.
+
+The first line has settings and classes; then comes a line a token, in the order of their
+keys, then a line a message that was learned.  Whatever follows from these is not dumped
+but derived again, so that a model dumped and loaded is the same file, to the byte.
+
+Secret: the lines, and what a hostile one may not do.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import date
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from nbspam.arrays import Integers, Keys
+from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.training import derive
+from nbspam.counts.ledger import Ledger, ledger_of
+from nbspam.counts.memory import Memory
+from nbspam.counts.sample import Kept
+from nbspam.counts.table import CountTable
+from nbspam.errors import InputError, UsageError
+from nbspam.settings import PRESENCE, Settings, TokenSettings, settings_from_dict
+from nbspam.tokens.definition import GROUPS, reference_key, token_of
+from nbspam.tokens.vocabulary import Vocabulary
+
+FORMAT = 1
+_GROUP_NUMBER = {name: number for number, name in enumerate(GROUPS)}
+_EPOCH = date(1970, 1, 1).toordinal()
+_MAX_DAY = (1 << 16) - 1
+_MAX_COUNT = 2.0**53  # whole numbers above are not exact
+_MAX_TOKEN = 1 << 16  # bytes: far above any token's
+
+# What reading lines may raise that are not as they should be.
+_WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+# Settings that may be of another type than they are by default.
+_TYPES: dict[str, tuple[type, ...]] = {
+    "alpha": (float, int, str),
+    "class_prior": (str, tuple),
+    "max_features": (int, type(None)),
+}
+
+Line = dict[str, Any]
+
+
+def dump_lines(classifier: Classifier) -> Iterator[bytes]:
+    """Yield the lines of a model that can learn on."""
+    memory = classifier.memory
+    assert memory is not None
+    names, table = classifier.classes, classifier.table
+    header = {
+        "nbspam": "model",
+        "format": FORMAT,
+        "settings": classifier.settings.to_dict(),
+        "classes": dict(zip(names, table.class_count.tolist(), strict=True)),
+        "sample_bits": memory.sample.bits,
+        "decayed": _iso_day(memory.decayed) if memory.decayed else None,
+    }
+    for line in chain([header], _token_lines(table, memory), _message_lines(names, memory)):
+        readable = line.get("token", "\n").isprintable()
+        yield json.dumps(line, ensure_ascii=not readable).encode("utf-8") + b"\n"
+
+
+def _token_lines(table: CountTable, memory: Memory) -> Iterator[Line]:
+    vocabulary = table.vocabulary.packed()
+    blob, offsets = vocabulary.blob.tobytes(), vocabulary.offsets.tolist()
+    for j, key in enumerate(vocabulary.keys.tolist()):
+        text = blob[offsets[j] : offsets[j + 1]]
+        line: Line = {"token": text.decode("utf-8", "surrogateescape")}
+        if reference_key(token_of(text)) != key:
+            line["key"] = f"{key:016x}"
+        yield {
+            **line,
+            "group": GROUPS[vocabulary.groups[j]],
+            "count": {
+                name: _short(n)
+                for name, n in zip(table.classes, table.feature_count[j].tolist(), strict=True)
+                if n
+            },
+            "documents": int(table.document_frequency[j]),
+            "seen": _iso_day(int(memory.last_seen[j])),
+        }
+
+
+def _message_lines(classes: tuple[str, ...], memory: Memory) -> Iterator[Line]:
+    ledger, sample = memory.ledger, memory.sample
+    place = {digest: i for i, digest in enumerate(sample.digests.tolist())}
+    for digest, label, day in zip(
+        ledger.digests.tolist(), ledger.labels.tolist(), ledger.days.tolist(), strict=True
+    ):
+        line: Line = {"message": f"{digest:016x}", "class": classes[label], "day": _iso_day(day)}
+        if (i := place.get(digest)) is not None:
+            of = slice(*sample.offsets[i : i + 2].tolist())
+            line["tokens"] = sample.columns[of].tolist()
+            if sample.counts is not None:
+                line["times"] = sample.counts[of].tolist()
+        yield line
+
+
+def _short(n: float) -> float:
+    """Return a number as an int where it is whole."""
+    return int(n) if n == int(n) else n
+
+
+def _iso_day(day: int) -> str:
+    """Return a day, counted from 1970-01-01, as people write it."""
+    return date.fromordinal(_EPOCH + day).isoformat()
+
+
+def load_lines(lines: Iterable[bytes], name: str) -> Classifier:
+    """Return the model that lines hold; raises InputError.  name: where they are from."""
+    loader: _Loader | None = None
+    number = 0
+    for number, line in enumerate(lines, 1):
+        try:
+            values = json.loads(line)
+            if loader is None:
+                loader = _Loader(values)
+            elif "token" in values:
+                loader.add_token(values)
+            else:
+                loader.add_message(values)
+        except (*_WRONG, UsageError) as error:
+            raise InputError(
+                f"{name}: line {number}: {_reason(error)}; give a file that nbspam dump wrote"
+            ) from error
+    if loader is None:
+        raise InputError(f"{name}: empty; give a file that nbspam dump wrote")
+    try:
+        return loader.classifier()
+    except (*_WRONG, UsageError) as error:
+        raise InputError(
+            f"{name}: {_reason(error)}; give a file that nbspam dump wrote"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError | RecursionError):
+        return "not JSON"
+    if isinstance(error, KeyError):
+        return f"no {error}"
+    return str(error)
+
+
+class _Loader:
+    """Takes lines in, and makes a model of them when all are there."""
+
+    def __init__(self, header: Line) -> None:
+        if not (isinstance(header, dict) and header.get("nbspam") == "model"):
+            raise ValueError("not the first line of a model")
+        if header["format"] != FORMAT:
+            raise ValueError(f"format {header['format']!r}, and this program reads {FORMAT}")
+        self.settings = _settings(header["settings"])
+        self.classes = tuple(_text(name) for name in header["classes"])
+        if list(self.classes) != sorted(self.classes):
+            raise ValueError("classes are not sorted")
+        self.class_count = [_number(n) for n in header["classes"].values()]
+        if not all(self.class_count):
+            raise ValueError("a class without messages")
+        self.decayed = 0 if header["decayed"] is None else _day(header["decayed"])
+        self.bits = _whole(header["sample_bits"], 63)
+        self.texts: list[bytes] = []
+        self.keys: list[int] = []
+        self.groups: list[int] = []
+        self.counts: list[list[float]] = []
+        self.documents: list[int] = []
+        self.seen: list[int] = []
+        self.messages: list[tuple[int, str, int]] = []  # digest, class, day
+        self.sampled: list[tuple[int, list[int], list[int]]] = []  # digest, columns, times
+
+    def add_token(self, line: Line) -> None:
+        """Take in the line of a token."""
+        text = _text(line["token"]).encode("utf-8", "surrogateescape")
+        if len(text) > _MAX_TOKEN:
+            raise ValueError("a token too long to be one")
+        key = int(_text(line["key"]), 16) if "key" in line else reference_key(token_of(text))
+        unknown = line["count"].keys() - set(self.classes)
+        if unknown:
+            raise ValueError(f"a count of {unknown.pop()!r}, which is no class of the first line")
+        self.groups.append(_GROUP_NUMBER[line["group"]])
+        self.counts.append([_number(line["count"].get(name, 0)) for name in self.classes])
+        self.documents.append(_whole(line["documents"], int(_MAX_COUNT)))
+        self.seen.append(_day(line["seen"]))
+        self.texts.append(text)
+        self.keys.append(_whole(key, 2**64 - 1))
+
+    def add_message(self, line: Line) -> None:
+        """Take in the line of a message."""
+        digest = _whole(int(_text(line["message"]), 16), 2**64 - 1)
+        if line["class"] not in self.classes:
+            raise ValueError(f"a class {line['class']!r:.40} that the first line does not have")
+        self.messages.append((digest, line["class"], _day(line["day"])))
+        if "tokens" in line:
+            columns = [_whole(column, 2**32 - 1) for column in line["tokens"]]
+            times = [_whole(n, 2**32 - 1) for n in line.get("times", ())]
+            if 0 in times:
+                raise ValueError("a token that stands in a message 0 times")
+            self.sampled.append((digest, columns, times))
+
+    def classifier(self) -> Classifier:
+        """Return the model; raises NotTrainedError, too."""
+        keys = np.array(self.keys, np.uint64)
+        order = np.argsort(keys, kind="stable")
+        table = CountTable(
+            self.classes,
+            np.array(self.class_count, np.float64),
+            vocabulary_of(keys, self.texts, self.groups, order),
+            np.array(self.counts, np.float64).reshape(-1, len(self.classes))[order],
+            np.array(self.documents, np.int64)[order],
+        )
+        seen = np.array(self.seen, np.uint16)[order]
+        memory = Memory(self._ledger(), self._sample(order), seen, self.decayed)
+        return derive(table, memory, self.settings)
+
+    def _ledger(self) -> Ledger:
+        digests = np.array([digest for digest, _, _ in self.messages], np.uint64)
+        _check_unique(np.sort(digests), "a message")
+        names = np.array([name for _, name, _ in self.messages], np.str_)
+        days = np.array([day for _, _, day in self.messages], np.uint16)
+        return ledger_of(digests, names, days, self.classes)
+
+    def _sample(self, order: Integers) -> Kept:
+        """Return the sample over columns in the order of keys."""
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        with_times = self.settings.weighting != PRESENCE
+        offsets, columns = [0], []
+        counts: list[Any] = []
+        self.sampled.sort()
+        for _, own, times in self.sampled:
+            if with_times and len(times) != len(own):
+                raise ValueError("a message whose times are not as many as its tokens")
+            column = rank[own]
+            place = np.argsort(column)
+            _check_unique(column[place], "a token of a message")
+            columns.append(column[place])
+            counts.append(np.array(times, np.int64)[place] if with_times else [])
+            offsets.append(offsets[-1] + len(own))
+        return Kept(
+            self.bits,
+            np.array([digest for digest, _, _ in self.sampled], np.uint64),
+            np.array(offsets, np.uint32),
+            _joined(columns),
+            _joined(counts) if with_times else None,
+        )
+
+
+def _settings(values: Line) -> Settings:
+    """Return settings whose values are of the types that they should be."""
+    settings = settings_from_dict(values)
+    for found, default in ((settings, Settings()), (settings.tokens, TokenSettings())):
+        for name in type(default).__annotations__:
+            types = _TYPES.get(name, (type(getattr(default, name)),))
+            if type(getattr(found, name)) not in types:
+                raise ValueError(f"{name} is {getattr(found, name)!r:.40}")
+    if settings.tokens.max_length > _MAX_TOKEN:
+        raise ValueError(f"max_length is above {_MAX_TOKEN}")
+    return settings
+
+
+def _joined(parts: list[Any]) -> Any:
+    return np.concatenate([np.empty(0, np.int64), *parts]).astype(np.uint32)
+
+
+def vocabulary_of(
+    keys: Keys, texts: list[bytes], groups: list[int], order: Integers
+) -> Vocabulary:
+    """Return the vocabulary of tokens in any order; order: what sorts keys.
+
+    Raises ValueError if two are the same.
+    """
+    _check_unique(keys[order], "a token")
+    ordered = [texts[i] for i in order.tolist()]
+    offsets = np.zeros(len(ordered) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, ordered), np.int64, len(ordered)), out=offsets[1:])
+    blob = np.frombuffer(b"".join(ordered), np.uint8)
+    return Vocabulary(keys[order], blob, offsets, np.array(groups, np.uint8)[order])
+
+
+def _check_unique(ascending: Any, what: str) -> None:
+    if len(ascending) and not (ascending[1:] != ascending[:-1]).all():
+        raise ValueError(f"{what} stands there twice")
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is not text")
+    return value
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float) or not 0 <= value <= _MAX_COUNT:
+        raise ValueError(f"{value!r:.40} is not a number from 0 up")
+    return float(value)
+
+
+def _whole(value: Any, most: int) -> int:
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError(f"{value!r:.40} is not a whole number from 0 to {most}")
+    return value
+
+
+def _day(value: Any) -> int:
+    return _whole(date.fromisoformat(_text(value)).toordinal() - _EPOCH, _MAX_DAY)

@@ -1,0 +1,241 @@
+"""Sorting a Maildir: new mail to where its verdict says, lessons from where users put it.
+
+A user who moves a message says what it is; nobody is asked anything.  What was left where
+is noted after it is done, so that whatever a crash leaves undone is done by the next run,
+and what was done already is not taken for the user's.
+
+Secret: what a message's place says about it.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from nbspam.classifier.classifier import Classifier, load
+from nbspam.decision import Rule
+from nbspam.disk import locked
+from nbspam.errors import InputError
+from nbspam.mail.maildir import (
+    INBOX,
+    NOTE,
+    Entry,
+    Left,
+    check_maildir,
+    entries,
+    folder_name,
+    move,
+    read_note,
+    write_note,
+)
+from nbspam.mail.verdict_headers import check_labels
+from nbspam.sources.items import Item
+from nbspam.store.model import learn
+from nbspam.verdicts import Skipped, Verdict
+
+_SPAM_FOLDERS = (".Spam", ".Junk")  # the first of them that is there, or else the first
+_SEEN = "S"
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """How a Maildir is to be sorted."""
+
+    spam_folder: str | None = None
+    unsure_folder: str = ".Unsure"
+    flag: str | None = None  # spam stays, and gets this flag instead
+    learns: bool = True
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """What was done with a message, or would be."""
+
+    name: str  # its path within the Maildir before
+    label: str
+    probability: float | None  # None: the user said so
+    moved_to: str | None  # its path afterwards, if that is another
+
+
+@dataclass(slots=True)
+class Report:
+    """What sorting a Maildir came to."""
+
+    judged: list[Sorted] = field(default_factory=list)
+    learned: list[Sorted] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def sort_maildir(
+    root: str,
+    model_path: str,
+    choices: Choices,
+    day: int,
+    rule_of: Callable[[Classifier], Rule] = lambda classifier: classifier.rule,
+) -> Report:
+    """Learn what the user moved, then judge what is new and move it; raises NbspamError.
+
+    day: today, counted from 1970-01-01.
+    """
+    check_maildir(root)
+    lock: AbstractContextManager[None] = nullcontext()
+    if not choices.dry_run:
+        lock = locked(os.path.join(root, NOTE))
+    with lock:
+        sorter = _Sorter(root, model_path, choices, rule_of)
+        try:
+            sorter.look()
+            sorter.learn(day)
+            sorter.judge()
+            sorter.note()
+        except OSError as error:
+            raise InputError(
+                f"{error.filename or root}: {error.strerror or error}; nothing is lost, try again"
+            ) from error
+        return sorter.report
+
+
+class _Sorter:
+    """One run over one Maildir."""
+
+    def __init__(
+        self,
+        root: str,
+        model_path: str,
+        choices: Choices,
+        rule_of: Callable[[Classifier], Rule],
+    ) -> None:
+        self.root, self.model_path, self.choices, self.rule_of = root, model_path, choices, rule_of
+        self.unsure = folder_name(choices.unsure_folder)
+        self.spam = self._spam_folder()
+        self.report = Report()
+        self.before = read_note(root)
+        self.left: dict[str, Left] = {}
+        self.new: list[Entry] = []
+        self.corrected: list[Entry] = []
+        self.put_there: list[Entry] = []  # into the folder of spam, by we know not whom
+        self.digests: dict[str, str] = {}
+
+    def _spam_folder(self) -> str:
+        if self.choices.spam_folder is not None:
+            return folder_name(self.choices.spam_folder)
+        there = (f for f in _SPAM_FOLDERS if os.path.isdir(os.path.join(self.root, f)))
+        return next(there, _SPAM_FOLDERS[0])
+
+    def place(self, entry: Entry) -> str:
+        """Return what a message is by where it is."""
+        if self.choices.flag is not None:
+            return "spam" if self.choices.flag in entry.flags else "ham"
+        return {INBOX: "ham", self.spam: "spam", self.unsure: "unsure"}[entry.folder]
+
+    # ---- what there is ----
+
+    def look(self) -> None:
+        """Tell messages that are new from those that someone has moved since."""
+        folders = [INBOX] if self.choices.flag is not None else [INBOX, self.spam, self.unsure]
+        found = [entry for folder in folders for entry in entries(self.root, folder)]
+        present = {entry.base for entry in found}
+        # A copy may have a name of its own; if the old one is gone, it is the same message.
+        gone = {left.digest: left for base, left in self.before.items() if base not in present}
+        for entry in found:
+            left = self.before.get(entry.base)
+            if left is None:
+                digest = self._digest(entry)
+                if digest is None:
+                    continue
+                left = gone.get(digest)
+                self.digests[entry.base] = digest
+            else:
+                self.digests[entry.base] = left.digest
+            self._consider(entry, left)
+
+    def _digest(self, entry: Entry) -> str | None:
+        try:
+            data = Item(os.path.join(self.root, entry.path), None).read()
+        except InputError as error:
+            self._skip(entry, str(error))
+            return None
+        return blake2b(data, digest_size=8).hexdigest()
+
+    def _skip(self, entry: Entry, reason: str) -> None:
+        """Note what could not be read, unless somebody has just moved it."""
+        path = os.path.join(self.root, entry.path)
+        if os.path.lexists(path):
+            self.report.skipped.append(Skipped(path, reason))
+
+    def _consider(self, entry: Entry, left: Left | None) -> None:
+        place = self.place(entry)
+        if left is not None and left.place != place and place != "unsure":
+            self.corrected.append(entry)
+        elif left is None and place == "spam":
+            self.put_there.append(entry)
+        elif left is None and place == "ham" and _SEEN not in entry.flags:
+            self.new.append(entry)
+        else:
+            self._leave(entry)
+
+    def _leave(self, entry: Entry) -> None:
+        self.left[entry.base] = Left(self.place(entry), self.digests[entry.base])
+
+    # ---- what follows ----
+
+    def learn(self, day: int) -> None:
+        """Learn what was moved, and what the folder of spam has that would not go there."""
+        lessons = list(self.corrected)
+        if self.choices.learns and self.put_there:
+            lessons += [e for e, v in self._verdicts(self.put_there) if v.label != "spam"]
+        if self.choices.learns and lessons:
+            self.report.learned = [Sorted(e.path, self.place(e), None, None) for e in lessons]
+            if not self.choices.dry_run:
+                self._teach(lessons, day)
+        for entry in (*self.corrected, *self.put_there):
+            self._leave(entry)
+
+    def _teach(self, lessons: Iterable[Entry], day: int) -> None:
+        items = (Item(os.path.join(self.root, e.path), self.place(e)) for e in lessons)
+        outcome = learn(self.model_path, items, day=day)
+        self.report.skipped += (s for s in outcome.skipped if os.path.lexists(s.name))
+        self.report.notes += outcome.notes
+
+    def judge(self) -> None:
+        """Move or flag new mail as the model, with what it has just learned, says."""
+        for entry, verdict in self._verdicts(self.new):
+            target = self._target(entry, verdict.label)
+            is_there = True
+            if target != entry and not self.choices.dry_run:
+                is_there = move(self.root, entry, target)
+            if is_there:
+                moved_to = None if target == entry else target.path
+                self.report.judged.append(
+                    Sorted(entry.path, verdict.label, verdict.probability, moved_to)
+                )
+                self.digests[target.base] = self.digests[entry.base]
+                self._leave(target)
+
+    def _target(self, entry: Entry, label: str) -> Entry:
+        if self.choices.flag is not None:
+            return entry.flagged(self.choices.flag) if label == "spam" else entry
+        folder = {"spam": self.spam, "unsure": self.unsure}.get(label, INBOX)
+        return Entry(folder, entry.part, entry.file)
+
+    def _verdicts(self, chosen: list[Entry]) -> Iterator[tuple[Entry, Verdict]]:
+        """Yield messages with the verdicts on them; those that are gone are passed over."""
+        if not chosen:
+            return
+        classifier = load(self.model_path)
+        rule = self.rule_of(classifier)
+        check_labels("nbspam sort", (*classifier.classes, *rule.actions))
+        items = [Item(os.path.join(self.root, entry.path), None) for entry in chosen]
+        for entry, verdict in zip(chosen, classifier.classify(items, rule=rule), strict=True):
+            if isinstance(verdict, Skipped):
+                self._skip(entry, verdict.reason)
+            else:
+                yield entry, verdict
+
+    def note(self) -> None:
+        """Note where messages were left, for the next run."""
+        if self.left != self.before and not self.choices.dry_run:
+            write_note(self.root, self.left)

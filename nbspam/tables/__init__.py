@@ -1,0 +1,1 @@
+"""Tables: rows of typed columns instead of messages."""

@@ -1,0 +1,282 @@
+"""What the columns of a table hold, and the table in numbers.
+
+A column holds categories, or numbers, or numbers cut into intervals.  Its kind is read
+off its cells: numbers, if every cell is one and they are not just a few whole ones.
+
+Secret: how cells become codes and numbers, and which cells are missing.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nbspam.arrays import Floats, Integers, Integers32
+from nbspam.errors import InputError
+from nbspam.sources.cells import is_number
+from nbspam.sources.records import Record
+
+# Cells that say nothing, whatever their case.
+MISSING = frozenset({"", "?", "na", "n/a", "nan", "null"})
+# Up to so many different whole numbers are taken for names of categories.
+FEW = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What one column holds; levels or cuts or neither, in which case it is numbers."""
+
+    name: str
+    levels: tuple[str, ...] | None = None  # categories, in the order of their codes
+    cuts: tuple[float, ...] | None = None  # ends of intervals, ascending, each inclusive
+
+    @property
+    def n_values(self) -> int:
+        """How many different values there are, 0 for numbers."""
+        if self.cuts is not None:
+            return len(self.cuts) + 1
+        return 0 if self.levels is None else len(self.levels)
+
+    def value(self, number: float) -> str:
+        """Return a value of a row in words: its category, interval or number."""
+        if np.isnan(number):
+            return "?"
+        if self.levels is not None:
+            return self.levels[int(number)]
+        if self.cuts is None:
+            return f"{number:g}"
+        ends = ["", *(f"{cut:g}" for cut in self.cuts), ""]
+        low, high = ends[int(number)], ends[int(number) + 1]
+        if low and high:
+            return f"{low} to {high}"
+        return f"above {low}" if low else f"up to {high}" if high else "any"
+
+    def __str__(self) -> str:
+        if self.cuts is not None:
+            cut = ", ".join(f"{cut:g}" for cut in self.cuts)
+            return f"{self.name} numeric, cut at {cut}" if cut else f"{self.name} numeric, not cut"
+        if self.levels is None:
+            return f"{self.name} numeric"
+        return f"{self.name} categorical, {len(self.levels)} values"
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns that a model sees, and the one that it tells."""
+
+    columns: tuple[Column, ...]
+    target: str
+    classes: tuple[str, ...]  # sorted
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns, the target's last."""
+        return (*(column.name for column in self.columns), self.target)
+
+    @property
+    def levels(self) -> Integers:
+        """How many values each column has, 0 for numbers: (n_columns,)."""
+        return np.array([column.n_values for column in self.columns], np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """The rows of a table in numbers."""
+
+    schema: Schema
+    names: tuple[str, ...]  # of the rows
+    X: Floats  # (n_rows, n_columns): code of the category or interval, or number; NaN missing
+    y: Integers  # (n_rows,) index into the classes, -1 for none of them
+
+    @property
+    def codes(self) -> Integers32:
+        """The codes of the categories and intervals, -1 where missing, and for numbers."""
+        is_code = (self.schema.levels > 0) & ~np.isnan(self.X)
+        return np.where(is_code, self.X, -1).astype(np.int32)
+
+
+def is_missing(cell: str) -> bool:
+    """Return whether a cell says nothing."""
+    return cell.lower() in MISSING
+
+
+def detect(
+    records: Sequence[Record],
+    target: str,
+    categorical: Iterable[str] = (),
+    numeric: Iterable[str] = (),
+) -> tuple[Schema, tuple[str, ...]]:
+    """Return what the columns hold, and the names of those that hold nothing.
+
+    categorical, numeric: columns whose kind is not to be told from their cells.
+    Raises InputError where the target cannot be told from anything.
+    """
+    names = list(dict.fromkeys(name for record in records for name in record.cells))
+    where = records[0].name.rpartition("#")[0]
+    forced = dict.fromkeys(categorical, True) | dict.fromkeys(numeric, False)
+    for name in (target, *forced):
+        if name not in names:
+            raise InputError(f"{where}: no column {name!r}; there are: {', '.join(names[:20])}")
+    classes = _classes(where, target, _known(records, target), forced.get(target, False))
+    columns, empty = [], []
+    for name in names:
+        if name == target:
+            continue
+        values = _known(records, name)
+        if not values:
+            empty.append(name)
+        elif forced.get(name, not _are_numbers(values)):
+            columns.append(Column(name, _sorted(values)))
+        else:
+            columns.append(Column(name))
+    if not columns:
+        raise InputError(f"{where}: no column beside {target!r} has a value; give some")
+    return Schema(tuple(columns), target, classes), tuple(empty)
+
+
+def _known(records: Sequence[Record], name: str) -> dict[str, None]:
+    """Return the different values of a column, in the order they appear."""
+    cells = dict.fromkeys(record.cells.get(name, "") for record in records)
+    return {cell: None for cell in cells if not is_missing(cell)}
+
+
+def _are_numbers(values: Iterable[str]) -> bool:
+    values = list(values)
+    return all(map(is_number, values)) and not _are_few_and_whole(values)
+
+
+def _are_few_and_whole(values: Sequence[str]) -> bool:
+    return len(values) <= FEW and all(float(value).is_integer() for value in values)
+
+
+def _classes(where: str, target: str, values: Mapping[str, None], forced: bool) -> tuple[str, ...]:
+    if not values:
+        raise InputError(f"{where}: the target {target!r} has no value in any row; fill it in")
+    if len(values) == 1:
+        raise InputError(
+            f"{where}: the target {target!r} is {next(iter(values))!r} in every row;"
+            " a classifier needs two classes or more"
+        )
+    if not forced and _are_numbers(values):
+        raise InputError(
+            f"{where}: the target {target!r} holds {len(values)} different numbers, not classes;"
+            f" choose another column, or say --categorical {target}"
+        )
+    return tuple(sorted(values))
+
+
+def _sorted(values: Iterable[str]) -> tuple[str, ...]:
+    """Return categories in the order of numbers if they are numbers, else of the alphabet."""
+    values = list(values)
+    if all(map(is_number, values)):
+        return tuple(sorted(values, key=lambda value: (float(value), value)))
+    return tuple(sorted(values))
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """A cell that the schema does not foresee: it is taken for missing."""
+
+    name: str  # of the row
+    column: str
+    cell: str
+
+
+def categories(schema: Schema) -> dict[str, frozenset[str]]:
+    """Return the categories of each column that has any."""
+    return {c.name: frozenset(c.levels) for c in schema.columns if c.levels is not None}
+
+
+def unseen_cells(record: Record, known: Mapping[str, frozenset[str]]) -> Iterator[Unseen]:
+    """Yield the cells of a row that hold categories which `categories` does not have."""
+    for name, levels in known.items():
+        cell = record.cells.get(name, "")
+        if cell not in levels and not is_missing(cell):
+            yield Unseen(record.name, name, cell)
+
+
+def coded(records: Sequence[Record], schema: Schema) -> Table:
+    """Return the table of records; a category that the schema does not have is missing.
+
+    Raises InputError for a cell that is not the number it has to be.
+    """
+    X = np.empty((len(records), len(schema.columns)))
+    for j, column in enumerate(schema.columns):
+        cells = [record.cells.get(column.name, "") for record in records]
+        if column.levels is None:
+            X[:, j] = _numbers(records, column.name, cells)
+            continue
+        code = {level: float(k) for k, level in enumerate(column.levels)}
+        X[:, j] = [code.get(cell, np.nan) for cell in cells]
+    index = {name: k for k, name in enumerate(schema.classes)}
+    y = [index.get(record.cells.get(schema.target, ""), -1) for record in records]
+    names = tuple(record.name for record in records)
+    return Table(schema, names, in_intervals(X, schema), np.array(y, np.int64))
+
+
+def _numbers(records: Sequence[Record], column: str, cells: list[str]) -> Floats:
+    """Return a column of numbers, NaN where missing; raises InputError."""
+    with suppress(ValueError):
+        all_numbers = np.array(list(map(float, cells)))
+        if not np.isinf(all_numbers).any():
+            return all_numbers
+    # Some are missing, or no numbers.
+    numbers = np.empty(len(cells))
+    for i, cell in enumerate(cells):
+        if is_missing(cell):
+            numbers[i] = np.nan
+        elif is_number(cell):
+            numbers[i] = float(cell)
+        else:
+            raise InputError(
+                f"{records[i].name}: {column} is {cell[:40]!r}, not a number; correct the cell,"
+                f" or train with --categorical {column}"
+            )
+    return numbers
+
+
+def in_intervals(X: Floats, schema: Schema) -> Floats:
+    """Return rows with the interval for each number, in columns whose schema has cuts."""
+    X = X.copy()
+    for j, column in enumerate(schema.columns):
+        if column.cuts is not None:
+            interval = np.searchsorted(np.array(column.cuts), X[:, j]).astype(np.float64)
+            X[:, j] = np.where(np.isnan(X[:, j]), np.nan, interval)
+    return X
+
+
+def cut(table: Table, cuts: Mapping[int, Sequence[float]]) -> Table:
+    """Return the table with columns of numbers cut into intervals; cuts: by column."""
+    columns = list(table.schema.columns)
+    for j, ends in cuts.items():
+        columns[j] = replace(columns[j], cuts=tuple(ends))
+    schema = replace(table.schema, columns=tuple(columns))
+    return replace(table, schema=schema, X=in_intervals(table.X, schema))
+
+
+def schema_to_dict(schema: Schema) -> dict[str, Any]:
+    """Return plain values for the model file."""
+    columns = [
+        {
+            "name": column.name,
+            "levels": None if column.levels is None else list(column.levels),
+            "cuts": None if column.cuts is None else list(column.cuts),
+        }
+        for column in schema.columns
+    ]
+    return {"columns": columns, "target": schema.target, "classes": list(schema.classes)}
+
+
+def schema_from_dict(values: dict[str, Any]) -> Schema:
+    """Return the schema a model file holds; the inverse of `schema_to_dict`."""
+    columns = tuple(
+        Column(
+            values["name"],
+            None if values["levels"] is None else tuple(values["levels"]),
+            None if values["cuts"] is None else tuple(values["cuts"]),
+        )
+        for values in values["columns"]
+    )
+    return Schema(columns, values["target"], tuple(values["classes"]))

@@ -1,0 +1,225 @@
+"""Messages to tokens: one numpy pass over many messages at once.
+
+It finds the tokens that `tokens.reference_tokens` defines, without a Python object per token.
+A single message is a batch of one.
+
+Secret: how tokens are found and counted without ever being Python objects.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from nbspam.arrays import Booleans, Integers, Keys, Octets
+from nbspam.mail.message import Message
+from nbspam.settings import TokenSettings
+from nbspam.tokens.characters import MAX_RUN, find_runs
+from nbspam.tokens.definition import GROUPS, RIDER_BITS
+from nbspam.tokens.hashing import hash_pairs, hash_slices
+from nbspam.tokens.layout import COUNTS, GROUPS_OF, SALTS, TAG_LENGTHS, TAG_STARTS, Layout, lay_out
+
+RIDER_MASK = np.uint64((1 << RIDER_BITS) - 1)
+ALL = slice(None)  # columns
+# Larger batches leave the processor's caches, smaller ones pay more for numpy's calls and
+# for merging: E-001.
+BATCH_BYTES = 1 << 19
+# A word may start a pair too, which has a rider of its own.
+_MAX_WORDS = 1 << RIDER_BITS - 1
+_PAIRS = GROUPS.index("pairs")
+_SLICES = 1 << 13
+
+
+class TokenBatch(NamedTuple):
+    """The tokens of a batch of messages, as a sparse matrix with keys for columns.
+
+    Column j has key keys[j] and stands in documents[indptr[j]:indptr[j + 1]], ascending,
+    so often as counts says.  (Compressed sparse columns: what a sort by key leaves.)
+    """
+
+    n_docs: int
+    keys: Keys  # (n_keys,) ascending, unique
+    indptr: Integers  # (n_keys + 1,)
+    documents: Integers  # (nnz,)
+    begins: Integers  # (nnz + 1,) where each entry's words begin, in the order of keys
+    groups: Octets  # (n_keys,) index into GROUPS
+    first: Integers  # (n_keys,) rider of the first time it stands
+    layout: Layout
+    words: "_Words"
+
+    @property
+    def counts(self) -> Integers:
+        """How often each entry's token stands in its document, shape (nnz,)."""
+        return np.diff(self.begins)
+
+    @property
+    def columns(self) -> Integers:
+        """The column of every entry, shape (nnz,)."""
+        return np.repeat(np.arange(len(self.keys)), np.diff(self.indptr))
+
+    def texts(self, wanted: Booleans | slice = ALL) -> tuple[Octets, Integers]:
+        """Return the texts of the columns wanted: UTF-8 blob and (n_wanted + 1,) offsets.
+
+        wanted: (n_keys,) of which columns.
+        """
+        starts, lengths = _text_pieces(self.first[wanted], self.layout, self.words)
+        offsets = np.append(0, np.cumsum(sum(lengths)))
+        buffer = np.frombuffer(self.layout.buffer, np.uint8)
+        pieces = (np.stack(each, axis=1).ravel() for each in (starts, lengths))
+        return gather_slices(buffer, *pieces), offsets
+
+
+def gather_slices(blob: Octets, starts: Integers, lengths: Integers) -> Octets:
+    """Return the slices blob[start:start + length], one behind the other."""
+    gathered = [np.empty(0, np.uint8)]
+    # Some at a time, because their places take eight times as much memory.
+    for first in range(0, len(starts), _SLICES):
+        some = slice(first, first + _SLICES)
+        gathered.append(blob.take(_places(starts[some], lengths[some])))
+    return np.concatenate(gathered)
+
+
+def _places(starts: Integers, lengths: Integers) -> Integers:
+    """Return the places in slices, one behind the other; (sum of lengths,)."""
+    some = np.flatnonzero(lengths)
+    if not len(some):
+        return np.empty(0, np.int64)
+    start, length = starts.take(some), lengths.take(some)
+    # Each place follows the one before, but for the first of a slice.
+    last = np.cumsum(length)
+    step = np.ones(int(last[-1]), np.int64)
+    step[0] = start[0]
+    step[last[:-1]] = start[1:] - (start + length)[:-1] + 1
+    return np.cumsum(step, out=step)
+
+
+def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch:
+    """Return the tokens of a batch of messages, as grouped by `batches`."""
+    layout = lay_out(messages, settings)
+    words = _find_words(layout, settings)
+    key = _hash_words(layout, words)
+    rider = np.arange(0, 2 * len(key), 2, dtype=np.uint64)
+    if settings.pairs:
+        key, rider = _add_pairs(key, rider, words.field_of)
+    if settings.characters:
+        runs = _Words(*find_runs(layout.buffer, layout.runs, layout.start))
+        runs = _Words(*(part[: _MAX_WORDS - len(words.start)] for part in runs))
+        more = np.arange(len(runs.start), dtype=np.uint64) + np.uint64(len(words.start))
+        key = np.concatenate([key, _hash_words(layout, runs)])
+        rider = np.concatenate([rider, more * np.uint64(2)])
+        words = _Words(*map(np.concatenate, zip(words, runs, strict=True)))
+    key &= ~RIDER_MASK
+    key |= rider
+    key.sort()
+    return _count(key, layout, words)
+
+
+class _Words(NamedTuple):
+    """The words of a batch in order of their place: three arrays of shape (n_words,)."""
+
+    start: Integers
+    length: Integers
+    field_of: Integers
+
+
+def _find_words(layout: Layout, settings: TokenSettings) -> _Words:
+    """Return the words that count and are neither too short nor too long."""
+    text = np.frombuffer(layout.buffer, np.uint8, layout.end)
+    inside = text != 0
+    edges = np.flatnonzero(inside[1:] != inside[:-1])
+    start = edges[0::2] + 1
+    length = edges[1::2] - edges[0::2]
+    n_words = np.diff(np.searchsorted(start, layout.start))
+    field_of = np.repeat(np.arange(len(n_words)), n_words)
+    keep = (length <= settings.max_length) & np.repeat(COUNTS[layout.origin], n_words)
+    if settings.min_length > 1:
+        # Characters, not bytes: those that continue a UTF-8 sequence do not count.
+        continues = np.concatenate([[0], np.cumsum((text & 0xC0) == 0x80)])
+        characters = length - (continues[start + length] - continues[start])
+        keep &= characters >= settings.min_length
+    # Normalisation can make text longer; what no rider can number is let go.
+    kept = np.flatnonzero(keep)[:_MAX_WORDS]
+    return _Words(start.take(kept), length.take(kept), field_of.take(kept))
+
+
+def _hash_words(layout: Layout, words: _Words) -> Keys:
+    """Hash every word onto its field's salt; shape (n_words,)."""
+    return hash_slices(
+        layout.buffer, words.start, words.length, SALTS[layout.origin].take(words.field_of)
+    )
+
+
+def _add_pairs(word: Keys, rider: Keys, field_of: Integers) -> tuple[Keys, Keys]:
+    """Return keys and riders of the words (even) and of pairs within a field (odd)."""
+    first = np.flatnonzero(field_of[1:] == field_of[:-1])
+    pair = hash_pairs(word[first], word[first + 1])
+    return np.concatenate([word, pair]), np.concatenate([rider, rider[first] + np.uint64(1)])
+
+
+def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
+    """Count equal keys within documents; the sort has brought them side by side."""
+    rider = (sorted_keys & RIDER_MASK).view(np.int64)
+    key = sorted_keys & ~RIDER_MASK
+    # Riders grow with the place, and no header has an origin of other fields', so the
+    # documents of one key ascend.
+    document = layout.document.take(words.field_of).take(rider >> 1)
+    new_key = np.ones(len(key), bool)
+    np.not_equal(key[1:], key[:-1], out=new_key[1:])
+    new_entry = new_key.copy()
+    new_entry[1:] |= document[1:] != document[:-1]
+    entry = np.flatnonzero(new_entry)
+    first = np.flatnonzero(new_key)
+    place = rider[first]
+    group = GROUPS_OF[layout.origin[words.field_of[place >> 1]]]
+    group[(place & 1).astype(bool)] = _PAIRS
+    return TokenBatch(
+        layout.n_docs,
+        key[first],
+        np.append(np.flatnonzero(new_key.take(entry)), len(entry)),
+        document[entry],
+        np.append(entry, len(key)),
+        group,
+        place,
+        layout,
+        words,
+    )
+
+
+def _text_pieces(
+    rider: Integers, layout: Layout, words: _Words
+) -> tuple[list[Integers], list[Integers]]:
+    """Return starts and lengths of what spells the tokens: tags and words, (n_tokens,) each.
+
+    If there are pairs, also of spaces and second words.
+    """
+    word, is_pair = rider >> 1, (rider & 1).astype(bool)
+    tag = 2 * layout.origin.take(words.field_of.take(word)) + is_pair
+    starts = [TAG_STARTS.take(tag) + layout.tags, words.start.take(word)]
+    lengths = [TAG_LENGTHS.take(tag), words.length.take(word)]
+    if is_pair.any():
+        second = np.minimum(word + 1, len(words.start) - 1)
+        starts += [np.full(len(word), layout.tags), words.start[second]]
+        lengths += [is_pair, np.where(is_pair, words.length[second], 0)]
+    return starts, lengths
+
+
+def batches(
+    messages: Iterable[Message], settings: TokenSettings, size: int = BATCH_BYTES
+) -> Iterator[list[Message]]:
+    """Group messages so that each group has at most about `size` bytes of text.
+
+    Fewer where runs of characters are taken too, of which every byte may start MAX_RUN.
+    """
+    if settings.characters:
+        size //= MAX_RUN + 1
+    group: list[Message] = []
+    total = 0
+    for message in messages:
+        extent = sum([len(text) + 1 for _, text in message.fields])
+        if group and total + extent > size:
+            yield group
+            group, total = [], 0
+        group.append(message)
+        total += extent
+    if group:
+        yield group

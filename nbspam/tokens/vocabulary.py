@@ -1,0 +1,161 @@
+"""The vocabulary: sorted keys and the text each stands for.
+
+Secret: how a token's column is found (bisection in sorted keys, which works on a
+memory-mapped file as it is; by buckets where many are looked for) and how texts are kept
+(one blob and offsets).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nbspam.arrays import Booleans, Integers, Keys, Octets
+from nbspam.tokens.tokenizer import ALL, RIDER_MASK, TokenBatch, gather_slices
+
+_AT_ONCE = 1 << 16  # keys: what is made of more leaves the processor's caches
+_STEPS = 2  # back from a bucket's last key; the few that stand farther are found by bisection
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Tokens in the order of their keys: column j is keys[j], spelt by blob and offsets.
+
+    Choosing tokens leaves their texts where they are, for `packed` to gather once.
+    """
+
+    keys: Keys  # (n_features,) ascending, unique
+    blob: Octets  # UTF-8 texts, one behind the other
+    offsets: Integers  # (n_texts + 1,)
+    groups: Octets  # (n_features,) index into `tokens.GROUPS`
+    n_added: int = 0  # of the tokens: stand behind the others, ascending for themselves
+    spelt: Integers | None = None  # (n_features,) index of each one's text; None: its column
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def columns(self, keys: Keys) -> Integers:
+        """Return the column of every key, -1 for those unknown; same shape as keys."""
+        n_sorted = len(self.keys) - self.n_added
+        column = _find(self.keys[:n_sorted], keys)
+        if self.n_added:
+            added = _find(self.keys[n_sorted:], keys)
+            column[added >= 0] = added[added >= 0] + n_sorted
+        return column
+
+    def with_riders(self, rider: int) -> "Vocabulary":
+        """Return the same with this number in the last bits of all keys, for `join` to see.
+
+        Everywhere else keys have riders of 0.
+        """
+        return replace(self, keys=(self.keys & ~RIDER_MASK) | np.uint64(rider))
+
+    def text(self, column: int) -> str:
+        """Return the text of one column."""
+        text = column if self.spelt is None else int(self.spelt[column])
+        start, end = self.offsets[text : text + 2].tolist()
+        return bytes(self.blob[start:end]).decode("utf-8", "replace")
+
+    def take(self, columns: Integers) -> "Vocabulary":
+        """Return the vocabulary of these columns alone, in this order."""
+        keys, groups = self.keys.take(columns), self.groups.take(columns)
+        spelt = columns if self.spelt is None else self.spelt.take(columns)
+        return Vocabulary(keys, self.blob, self.offsets, groups, spelt=spelt)
+
+    def packed(self) -> "Vocabulary":
+        """Return the same with one text a column, in their order."""
+        if self.spelt is None:
+            return self
+        length = np.diff(self.offsets).take(self.spelt)
+        blob = gather_slices(self.blob, self.offsets.take(self.spelt), length)
+        offsets = np.append(0, np.cumsum(length, dtype=np.int64))
+        return replace(self, blob=blob, offsets=offsets, spelt=None)
+
+
+def _find(ascending: Keys, keys: Keys) -> Integers:
+    """Return where keys stand, -1 for those that do not; same shape as keys."""
+    if not len(ascending):
+        return np.full(len(keys), -1)
+    if len(keys) > len(ascending):
+        return _find_many(ascending, keys)
+    column = np.searchsorted(ascending, keys)
+    column[ascending.take(column, mode="clip") != keys] = -1
+    return column
+
+
+def _find_many(ascending: Keys, keys: Keys) -> Integers:
+    """Return the same; where they are many, in a third of the time.
+
+    Keys are hashes, spread evenly, so that their first bits nearly tell where they stand.
+    """
+    bits = len(ascending).bit_length()
+    shift = np.uint64(64 - bits)
+    in_bucket = np.bincount((ascending >> shift).view(np.int64), minlength=1 << bits)
+    last = np.cumsum(in_bucket) - 1
+    column = np.empty(len(keys), np.int64)
+    for start in range(0, len(keys), _AT_ONCE):
+        some = keys[start : start + _AT_ONCE]
+        place = last.take((some >> shift).view(np.int64))
+        missed = np.flatnonzero(ascending.take(place, mode="clip") != some)
+        for _ in range(_STEPS):
+            before = place.take(missed) - 1
+            place[missed] = before
+            missed = missed[ascending.take(before, mode="clip") != some.take(missed)]
+        rest = some.take(missed)
+        found = np.searchsorted(ascending, rest)
+        found[ascending.take(found, mode="clip") != rest] = -1
+        place[missed] = found
+        column[start : start + _AT_ONCE] = place
+    return column
+
+
+def with_added(vocabulary: Vocabulary, more: Vocabulary) -> Vocabulary:
+    """Return a vocabulary with tokens it does not have behind its own.
+
+    Unlike `join` this costs no sort and keeps all columns what they are.
+    """
+    return replace(concatenated([vocabulary, more]), n_added=len(more))
+
+
+def concatenated(parts: Sequence[Vocabulary]) -> Vocabulary:
+    """Return the tokens of vocabularies, one behind the other; keys need not ascend."""
+    parts = [empty_vocabulary(), *(part.packed() for part in parts)]
+    shift = np.cumsum([len(part.blob) for part in parts])
+    # The first offset, and all that end a text.
+    ends = [p.offsets[1:] + s for p, s in zip(parts[1:], shift[:-1], strict=True)]
+    return Vocabulary(
+        np.concatenate([part.keys for part in parts]),
+        np.concatenate([part.blob for part in parts]),
+        np.concatenate([parts[0].offsets, *ends]),
+        np.concatenate([part.groups for part in parts]),
+    )
+
+
+def batch_vocabulary(batch: TokenBatch, wanted: Booleans | slice = ALL) -> Vocabulary:
+    """Return the vocabulary of a batch of messages, or of some of its columns.
+
+    wanted: (n_keys,) of which columns.
+    """
+    return Vocabulary(batch.keys[wanted], *batch.texts(wanted), batch.groups[wanted])
+
+
+def empty_vocabulary() -> Vocabulary:
+    """Return a vocabulary without tokens."""
+    return Vocabulary(
+        np.empty(0, np.uint64), np.empty(0, np.uint8), np.zeros(1, np.int64), np.empty(0, np.uint8)
+    )
+
+
+def join(parts: Sequence[Vocabulary]) -> tuple[Vocabulary, Integers]:
+    """Return the union of vocabularies, and the new column of every old one in turn.
+
+    Of a key's texts stands that with the lowest rider, and of these the first.
+    """
+    together = concatenated(parts)
+    order = np.argsort(together.keys, kind="stable")
+    ordered = together.keys.take(order)
+    new = np.ones(len(order), bool)
+    np.greater(ordered[1:] ^ ordered[:-1], RIDER_MASK, out=new[1:])
+    column = np.empty(len(order), np.int64)
+    column[order] = np.cumsum(new) - 1
+    return together.take(order.take(np.flatnonzero(new))), column

@@ -1,0 +1,302 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.classifier.blending import (
+    ALPHA_OTHERS,
+    ALPHA_OWN,
+    Blend,
+    _derivatives,
+    _left_out,
+    _part,
+    believed,
+    blend_from_array,
+    blend_to_array,
+    fit,
+    group_sums,
+    judgements,
+    linear_tables,
+    log_posterior,
+)
+from nbspam.classifier.classifier import Classifier, load
+from nbspam.classifier.training import count_items, train
+from nbspam.counts.sample import keep, rows_of, sample_batch
+from nbspam.errors import ModelFileError
+from nbspam.mail.message import Field, Message
+from nbspam.models.complement import ComplementNB
+from nbspam.models.multinomial import MultinomialNB
+from nbspam.settings import LOG_LENGTH, MANY, TokenSettings
+from nbspam.sources.items import Item
+from nbspam.store.format.modelfile import load_state, save_state
+from nbspam.tokens.definition import GROUPS
+from nbspam.tokens.tokenizer import tokenize
+from nbspam.verdicts import posterior
+from support import count_batch, examples
+
+TEXT = GROUPS.index("text")
+TOPICS = {
+    "garden": "rose soil tulip water seed bloom",
+    "space": "orbit moon rocket fuel probe star",
+    "music": "violin chord tempo choir song drum",
+}
+COMMON = ["the", "of", "and", "with", "for", "very", "new", "old"]
+WORDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6).map(" ".join)
+DOCUMENTS = st.lists(st.tuples(WORDS, st.sampled_from("xyz")), min_size=2, max_size=25)
+
+
+def counted(documents):
+    """Return table, entries and y of (text, label) pairs, one of every class x, y, z added."""
+    texts = [text for text, _ in documents] + ["a", "b", "c"]
+    labels = [label for _, label in documents] + ["x", "y", "z"]
+    messages = [Message((Field("body", text.encode()),), ()) for text in texts]
+    batch = tokenize(messages, TokenSettings())
+    table = count_batch(batch, labels, LOG_LENGTH)
+    sample = sample_batch(batch, labels, range(len(labels)), LOG_LENGTH)
+    entries = rows_of(keep([sample], 0, table.vocabulary, True)).entries(table.vocabulary.groups)
+    return table, entries, np.searchsorted(table.classes, labels)
+
+
+def topics(n, seed, own=2):
+    """Return items whose texts have `own` words of their topic among common ones."""
+    rng = np.random.default_rng(seed)
+    items = []
+    for number in range(n):
+        label = list(TOPICS)[number % len(TOPICS)]
+        words = [*rng.choice(TOPICS[label].split(), own), *rng.choice(COMMON, 5)]
+        items.append(Item(f"{number}", label, " ".join(words).encode(), is_text=True))
+    return items
+
+
+def trained(items):
+    return train(count_items(items, MANY["text"]), MANY["text"])
+
+
+# --- the formulas -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "Model", "alpha"), [(0, ComplementNB, ALPHA_OTHERS), (1, MultinomialNB, ALPHA_OWN)]
+)
+def test_judgements_are_those_of_the_plain_models(kind, Model, alpha):
+    table, _, _ = counted([("a b b", "x"), ("b c", "y"), ("c d d e", "z"), ("a", "z")])
+    ours = judgements(table.feature_count, table.vocabulary.groups, group_sums(table))[:, kind]
+
+    model = Model(alpha=alpha).from_counts(
+        table.class_count, table.feature_count.T, np.array(table.classes), alpha=alpha
+    )
+    theirs = model.feature_log_prob_.T
+    assert ours == pytest.approx(theirs - theirs.mean(axis=1, keepdims=True), abs=1e-9)
+
+
+def test_weights_are_the_judgements_times_their_worth():
+    table, _, _ = counted([("a b b", "x"), ("b c", "y"), ("c d d e", "z"), ("a", "z")])
+    worth = np.zeros((len(GROUPS), 2))
+    worth[TEXT] = 3.0, 0.5
+    intercept, weight = linear_tables(table, Blend(worth, 2.0, 5.0))
+
+    judged = judgements(table.feature_count, table.vocabulary.groups, group_sums(table))
+    assert weight == pytest.approx(3.0 * judged[:, 0] + 0.5 * judged[:, 1], rel=1e-5)
+    # x has 2 messages, y 2 and z 3.
+    log = np.log([2, 2, 3])
+    assert intercept == pytest.approx(2.0 * (log - log.mean()))
+
+
+@given(
+    st.lists(st.lists(st.floats(-50, 50), min_size=3, max_size=3), min_size=1, max_size=5),
+    st.floats(0.5, 100),
+)
+def test_a_posterior_is_proper_and_keeps_the_order(scores, tail):
+    score = np.array(scores)
+    log = log_posterior(score, tail)
+
+    assert np.exp(log).sum(axis=1) == pytest.approx(1)
+    for k in range(3):
+        best = log[np.arange(len(log)), score.argmax(axis=1)]
+        assert (log[:, k] <= best + 1e-12).all()
+
+
+def test_a_long_tail_is_a_softmax_and_a_short_one_believes_less():
+    score = np.array([[4.0, 1.0, 0.0]])
+    assert np.exp(log_posterior(score, 1e9)) == pytest.approx(posterior(score), rel=1e-6)
+
+    # (1 + 3 / 1)^-1 and (1 + 4 / 1)^-1 against 1.
+    assert np.exp(log_posterior(score, 1.0))[0] == pytest.approx(np.array([20, 5, 4]) / 29)
+
+
+@pytest.mark.parametrize("gap", [0.0, 1e-12, 0.5, 30.0])
+def test_what_is_believed_of_a_gap_is_left_of_the_log_odds(gap):
+    log = log_posterior(np.array([[gap, 0.0, -50.0]]), 4.0)[0]
+
+    assert believed(gap, 4.0) * gap == pytest.approx(log[0] - log[1], abs=1e-9)
+    assert 0 < believed(gap, 4.0) <= 1
+
+
+@given(st.integers(0, 1000))
+@examples(20)
+def test_the_slope_is_that_of_the_log_loss(seed):
+    rng = np.random.default_rng(seed)
+    judged, y = rng.normal(size=(8, 3, 4)), rng.integers(0, 4, 8)
+    theta = rng.normal(size=4) * 0.3
+
+    def loss(at):
+        score = np.einsum("njk,j->nk", judged, np.exp(at[:-1]))
+        return -log_posterior(score, float(np.exp(at[-1])))[np.arange(8), y].sum()
+
+    slope, information = _derivatives(judged, y, theta)
+    for j, step in enumerate(1e-5 * np.eye(4)):
+        numeric = (loss(theta + step) - loss(theta - step)) / 2e-5
+        assert slope[j] == pytest.approx(numeric, rel=1e-3, abs=1e-4)
+    assert np.linalg.eigvalsh(information).min() > -1e-9
+
+
+# --- learning -----------------------------------------------------------------------------
+
+
+@examples(25)
+@given(DOCUMENTS)
+def test_any_documents_give_a_finite_blend(documents):
+    table, entries, y = counted(documents)
+    blend = fit(table, entries, y, LOG_LENGTH)
+    intercept, weight = linear_tables(table, blend)
+
+    assert (blend.worth > 0).all()
+    assert blend.tail > 0
+    assert np.isfinite(intercept).all()
+    assert np.isfinite(weight).all()
+
+
+def test_messages_left_out_are_judged_as_if_never_counted():
+    texts = ["a b b", "b c", "c d d a", "a d", "b c c c", "a c d", "b d"]
+    documents = [(text, "xyz"[n % 3]) for n, text in enumerate(texts)]
+    table, entries, y = counted(documents)
+    out = np.arange(entries.n_docs) < 2
+    judged = _left_out(table, group_sums(table), _part(entries, out), y[out], LOG_LENGTH)
+
+    others, _, _ = counted(documents[2:])  # which have all four words
+    worth = np.zeros((len(GROUPS), 2))
+    worth[TEXT] = 1.0, 2.0
+    model = Classifier(MANY["text"], others, *linear_tables(others, Blend(worth, 0.0, 5.0)))
+    messages = [Message((Field("body", text.encode()),), ()) for text in texts[:2]]
+    score = replace(model, blend=None).joint_log_proba(tokenize(messages, TokenSettings()))
+    ours = judged[:, 2 * TEXT] * 1.0 + judged[:, 2 * TEXT + 1] * 2.0
+    assert ours == pytest.approx(score, abs=1e-5)
+
+
+def test_fewer_messages_than_parts_are_enough():
+    model = trained(topics(3, 9))
+
+    assert [v.label for v in model.classify(topics(3, 9))] == list(TOPICS)
+
+
+def test_what_nobody_else_says_moves_nothing():
+    table, entries, y = counted([(f"only{i}", "xyz"[i % 3]) for i in range(60)])
+    blend = fit(table, entries, y, LOG_LENGTH)
+
+    assert blend.worth[TEXT] == pytest.approx([1, 1])
+
+
+def test_topics_are_told_apart_by_messages_not_seen():
+    model = trained(topics(150, 1))
+    answers = list(model.classify(topics(60, 2)))
+
+    right = [v.label == list(TOPICS)[number % 3] for number, v in enumerate(answers)]
+    assert np.mean(right) > 0.95
+    assert np.mean([v.probability for v in answers]) > 0.9
+
+
+def test_where_words_say_nothing_no_class_is_believed():
+    rng = np.random.default_rng(3)
+    noise = [
+        Item(f"{n}", "xyz"[n % 3], " ".join(rng.choice(COMMON, 6)).encode(), is_text=True)
+        for n in range(300)
+    ]
+    model = trained(noise[:240])
+
+    assert np.mean([v.probability for v in model.classify(noise[240:])]) < 0.5
+
+
+def test_a_class_of_most_messages_is_likelier_where_nothing_is_known():
+    items = topics(30, 4)
+    items += [Item(f"m{n}", "music", b"the of", is_text=True) for n in range(200)]
+    (verdict,) = trained(items).classify([Item("q", None, b"qqq", is_text=True)])
+
+    assert verdict.label == "music"
+
+
+def test_the_work_is_bounded_by_looking_at_fewer_messages(monkeypatch):
+    table, entries, y = counted([("a b", "x"), ("b c", "y"), ("c d", "z")] * 40)
+    whole = fit(table, entries, y, LOG_LENGTH)
+    monkeypatch.setattr("nbspam.classifier.blending._MAX_CELLS", 100)
+    part = fit(table, entries, y, LOG_LENGTH)
+
+    assert part.tail != whole.tail
+    assert part.worth[TEXT, 0] == pytest.approx(whole.worth[TEXT, 0], rel=0.7)
+
+
+# --- the model file and the command line --------------------------------------------------
+
+
+def test_a_model_of_many_classes_comes_back_as_it_was(tmp_path):
+    model = trained(topics(60, 5))
+    model.save(str(tmp_path / "m.nbspam"))
+    again = load(str(tmp_path / "m.nbspam"))
+
+    assert again.settings == model.settings
+    before, after = (list(m.answers(topics(9, 6))) for m in (model, again))
+    assert all((a.joint == b.joint).all() for a, b in zip(before, after, strict=True))
+
+
+def test_an_array_is_a_blend_again():
+    blend = Blend(np.arange(1.0, 1 + 2 * len(GROUPS)).reshape(-1, 2), 0.25, 4.0)
+    again = blend_from_array(blend_to_array(blend), 3)
+
+    assert (again.worth == blend.worth).all()
+    assert (again.prior, again.tail) == (0.25, 4.0)
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.ones(3), np.zeros(2 * len(GROUPS) + 3), np.ones(2 * len(GROUPS) + 4)]
+)
+def test_a_blend_that_is_none_is_refused(tmp_path, wrong):
+    path = str(tmp_path / "m.nbspam")
+    trained(topics(30, 7)).save(path)
+    save_state(path, {**load_state(path), "blend": wrong})
+
+    with pytest.raises(ModelFileError, match="train it anew"):
+        load(path)
+
+
+@pytest.fixture
+def table_of_topics(tmp_path):
+    rows = [f"{item.label}\t{item.data.decode()}" for item in topics(90, 8)]
+    path = tmp_path / "topics.tsv"
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def test_many_classes_are_blended_unasked(nbspam, model, table_of_topics):
+    assert nbspam("train", table_of_topics)[0] == 0
+
+    facts = json.loads(nbspam("info", "--json")[1])["settings"]
+    assert (facts["weighting"], facts["combine"]) == ("log-length", True)
+    status, out, _ = nbspam("explain", "--json", stdin=b"tulip and soil, a rocket")
+    values = json.loads(out)
+    assert (status, values["label"]) == (0, "garden")
+    shares = sum(row["contribution"] for row in values["tokens"])
+    assert shares + values["constant"] == pytest.approx(values["score"])
+    assert nbspam("words", "-n", "3")[0] == 0
+
+
+@pytest.mark.parametrize("how", [("--cv", "3"), ()])
+def test_many_classes_are_evaluated(nbspam, model, table_of_topics, how):
+    assert nbspam("train", table_of_topics)[0] == 0
+    status, out, _ = nbspam("eval", table_of_topics, "--json", *how)
+
+    numbers = json.loads(out)
+    assert status == 0
+    assert numbers["accuracy"] > 0.9
+    assert numbers["calibration_error"] < 0.25

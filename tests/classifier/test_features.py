@@ -1,0 +1,150 @@
+"""Models of dependent tokens on mail: the whole way, and what is refused."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nbspam.classifier.features import held_out, train_features
+from nbspam.classifier.learning import read_corpus
+from nbspam.counts.table import prune
+from nbspam.models.columns.aode import AODE
+from nbspam.settings import FEATURES, PRESETS
+from nbspam.sources.items import read_items
+from nbspam.store.format.modelfile import load_state, save_state
+from nbspam.store.open import load
+from support import ROOT, complains
+
+MAILS = ROOT / "corpora" / "mail"
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return read_corpus(read_items([str(MAILS)]), PRESETS["mail"])[0]
+
+
+def how(model, features=60, **more):
+    return replace(PRESETS["mail"], combine=False, model=model, max_features=features, **more)
+
+
+def test_the_tokens_that_tell_most_are_chosen(corpus):
+    classifier = train_features(corpus, how("aode"))
+    plain = prune(corpus.table(np.arange(len(corpus.y)), "presence"), max_features=60)
+
+    assert classifier.table.vocabulary.keys.tolist() == plain.vocabulary.keys.tolist()
+    assert len(train_features(corpus, how("aode", min_df=20)).table.vocabulary) <= 60
+
+
+def test_a_fold_chooses_from_its_own_documents_alone(corpus):
+    rest, of = np.arange(0, len(corpus.y), 2), np.arange(1, len(corpus.y), 2)
+    table = prune(corpus.table(rest, "presence"), max_features=60)
+    columns = corpus.vocabulary.columns(table.vocabulary.keys)
+    labels = np.array(corpus.classes)[corpus.y]
+    settings = how("aode", alpha=1.0)
+    model = AODE(class_prior="estimated").fit(corpus.X[rest][:, columns], labels[rest])
+
+    expected = model.predict_joint_log_proba(corpus.X[of][:, columns])
+    np.testing.assert_allclose(held_out(corpus, settings, rest, of), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name != "tan" else []) for name in FEATURES],
+)
+def test_every_model_goes_the_whole_way(nbspam, model, corpus, name):
+    n = 10 if name in ("a2de", "network") else 30
+    status, out, err = nbspam("train", MAILS, "--model", name, "--features", n)
+    assert (status, err) == (0, "")
+    assert f"learned {n} tokens" in out
+
+    # What is learnt from documents read again is what is answered from the file.
+    classifier = load(str(model))
+    direct = train_features(corpus, how(name, n, alpha=1.0))
+    columns = corpus.vocabulary.columns(direct.table.vocabulary.keys)
+    expected = direct.model.predict_proba(corpus.X[:, columns])
+    for jobs in (1, 2):
+        verdicts = list(classifier.classify(read_items([str(MAILS)]), jobs))
+        found = [list(verdict.posterior.values()) for verdict in verdicts]
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+    message = MAILS / "spam" / "001-pills-plain.eml"
+    for command in ("classify", "predict", "explain"):
+        assert nbspam(command, message)[0] == 0
+        assert nbspam(command, stdin=message.read_bytes())[0] == 0
+    assert nbspam("words")[0] == nbspam("info")[0] == 0
+    assert f"model\t{name}\n" in nbspam("info")[1]
+    text = nbspam("eval", MAILS)[1]
+    flags = ("--model", name, "--features", n)
+    assert nbspam("eval", MAILS, "--test", MAILS, *flags)[1] == text
+    assert nbspam("eval", MAILS, "--cv", "3", *flags)[0] == 0
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_shares_of_tokens_add_up_to_the_score(nbspam, model, name):
+    nbspam("train", MAILS, "--model", name, "--features", "12")
+    messages = sorted((MAILS / "spam").iterdir())[:12]
+    status, out, _ = nbspam("explain", "--json", "-n", "100", *messages)
+
+    assert status == 0
+    for line in out.splitlines():
+        values = json.loads(line)
+        shares = [row["contribution"] for row in values["tokens"]]
+        assert values["constant"] + sum(shares) == pytest.approx(values["score"], abs=1e-9)
+
+
+def test_parameters_reach_the_model(nbspam, model):
+    flags = ("--model", "aode", "--features", "20", "--min-support", "30", "--estimate", "mle")
+    assert nbspam("train", MAILS, *flags)[0] == 0
+
+    assert "min_support\t30.0" in nbspam("info")[1]
+    learnt = load(str(model)).model
+    assert (learnt.min_support, learnt.estimate) == (30.0, "mle")
+    assert nbspam("classify", MAILS)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--model", "tan", "--min-support", "3"], ["--min-support", "tan"]),
+        (["--model", "bernoulli", "--estimate", "mle"], ["--estimate", "spode"]),
+        (["--model", "aode", "--parent", "x"], ["--parent", "--target"]),
+        (["--model", "aode", "--alpha", "auto"], ["alpha"]),
+        (["--model", "a2de", "--features", "2000"], ["values cubed", "GiB", "fewer"]),
+    ],
+)
+def test_training_that_makes_no_sense(nbspam, model, flags, words):
+    assert complains(nbspam("train", MAILS, *flags), 2, *words)
+    assert not model.exists()
+
+
+def test_nothing_to_learn_from_is_refused(nbspam, model, folder):
+    spam = folder / "spam"
+    assert complains(nbspam("train", "--spam", spam, "--model", "aode"), 1, "two classes")
+    result = nbspam("train", folder, "--model", "aode", "--min-df", "99")
+    assert complains(result, 1, "--min-df")
+    assert complains(nbspam("eval", folder, "--model", "aode", "--online"), 2, "--online")
+
+
+def test_a_model_that_does_not_fit_together_is_refused(nbspam, model):
+    nbspam("train", MAILS, "--model", "aode", "--features", "20")
+    state = load_state(str(model))
+    for key, value in (
+        ("classes", ["ham"]),
+        ("keys", state["keys"][:5]),
+        ("learnt", {}),
+        ("parameters", {"colour": "red"}),
+    ):
+        save_state(str(model), {**state, key: value})
+        assert complains(nbspam("classify", MAILS), 1, "not a model of features")
+
+
+def test_any_number_of_classes(nbspam, model, tmp_path):
+    for k, word in enumerate(("apple", "pear", "plum")):
+        (tmp_path / word).mkdir()
+        for n in range(4):
+            text = f"Subject: {word}\n\n{word} tart {n} {'again ' * (k == n)}\n"
+            (tmp_path / word / f"{n}.eml").write_text(text)
+    for name in FEATURES:
+        assert nbspam("train", tmp_path, "--model", name, "--features", 12)[0] == 0
+        out = nbspam("classify", "--json", tmp_path / "plum")[1]
+        assert [json.loads(line)["label"] for line in out.splitlines()] == ["plum"] * 4

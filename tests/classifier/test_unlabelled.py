@@ -1,0 +1,161 @@
+"""Few labels and many documents without: better with them, never collapsed."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nbspam.classifier import unlabelled as semisupervised
+from nbspam.classifier.classifier import load
+from nbspam.classifier.unlabelled import WEIGHTS, em_settings, train_with_unlabelled
+from nbspam.counts.table import inverse_document_frequency
+from nbspam.errors import InputError, NotTrainedError, UsageError
+from nbspam.settings import PLAIN, TF_IDF, Settings
+from nbspam.sources.items import Item
+from support import texts
+
+TEXT = PLAIN["text"]
+
+
+def right(classifier, items):
+    verdicts = zip(classifier.classify(items), items, strict=True)
+    return np.mean([verdict.label == item.label for verdict, item in verdicts])
+
+
+@pytest.mark.parametrize("model", ["multinomial", "bernoulli"])
+@pytest.mark.parametrize("hard", [False, True])
+def test_unlabelled_documents_help(model, hard):
+    settings = em_settings(TEXT, {"model": model})
+    labelled, others, test = texts(1, 1), texts(100, 2), texts(100, 3)
+    plain = train_with_unlabelled(labelled, others, settings, weight=0.0)
+    em = train_with_unlabelled(labelled, others, settings, weight=1.0, hard=hard)
+
+    assert right(em.classifier, test) > max(0.93, right(plain.classifier, test))
+    assert em.n_unlabelled == 200
+
+
+@pytest.mark.parametrize("alpha", ["0.01", "1", "10"])
+@pytest.mark.parametrize("weight", [0.001, 0.1, 1.0])
+def test_no_alpha_and_no_weight_makes_one_class_take_all(alpha, weight):
+    settings = em_settings(TEXT, {"alpha": alpha})
+    settings = semisupervised.replace(settings, alpha=float(alpha))
+    report = train_with_unlabelled(texts(2, 1), texts(100, 2), settings, weight=weight)
+
+    share = report.fit.responsibility.mean(axis=0)
+    assert share.min() > 0.25
+
+
+def test_the_classifier_is_the_last_rounds_model():
+    for choices in ({}, {"weighting": "counts"}, {"model": "bernoulli"}):
+        settings = em_settings(TEXT, choices)
+        report = train_with_unlabelled(texts(3, 1), texts(20, 2), settings, weight=0.5)
+        table = report.classifier.table
+        weight = report.fit.model.tables().weight
+        if report.classifier.settings.weighting == TF_IDF:
+            n_docs = float(table.class_count.sum())
+            weight = weight * inverse_document_frequency(table.document_frequency, n_docs)[:, None]
+
+        np.testing.assert_allclose(report.classifier.weight, weight, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            report.classifier.intercept, report.fit.model.tables().intercept, rtol=1e-9
+        )
+        assert table.class_count.sum() == pytest.approx(6 + 0.5 * 40)
+
+
+def test_the_weight_is_chosen_by_cross_validation_of_the_labelled():
+    report = train_with_unlabelled(texts(4, 1), texts(50, 2), em_settings(TEXT, {}))
+
+    assert set(report.accuracy) == set(WEIGHTS)
+    assert report.accuracy[report.weight] == max(report.accuracy.values())
+
+
+def test_without_a_document_to_hold_out_the_weight_is_one():
+    report = train_with_unlabelled(texts(1, 1), texts(20, 2), em_settings(TEXT, {}))
+
+    assert (report.weight, report.accuracy) == (1.0, {})
+
+
+def test_labels_of_unlabelled_documents_play_no_part():
+    others = texts(30, 2)
+    wrong = [Item(i.name, "sky" if i.label == "sea" else "x", i.data, True) for i in others]
+    settings = em_settings(TEXT, {})
+    one = train_with_unlabelled(texts(2, 1), others, settings).classifier
+    two = train_with_unlabelled(texts(2, 1), wrong, settings).classifier
+
+    assert one.classes == two.classes == ("sea", "sky")
+    assert (one.weight == two.weight).all()
+
+
+def test_one_class_is_refused():
+    with pytest.raises(NotTrainedError, match="of 1 class"):
+        train_with_unlabelled(texts(2, 1)[:2], texts(2, 2), em_settings(TEXT, {}))
+
+
+def test_no_document_without_a_label_is_refused():
+    with pytest.raises(InputError, match="--unlabelled: nothing to read"):
+        train_with_unlabelled(texts(2, 1), [], em_settings(TEXT, {}))
+
+
+def test_bernoulli_does_not_take_tf_idf():
+    with pytest.raises(UsageError, match="tf-idf is for models that count"):
+        Settings(model="bernoulli", weighting=TF_IDF)
+
+
+# --- the command -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def few(tmp_path):
+    """A table of few labels, and a folder of the other texts."""
+    lines = [json.dumps({"label": i.label, "text": i.data.decode()}) for i in texts(2, 1)]
+    (tmp_path / "few.jsonl").write_text("\n".join(lines))
+    (tmp_path / "others").mkdir()
+    for i in texts(20, 2):
+        (tmp_path / "others" / f"{i.name}.txt").write_bytes(i.data)
+    return tmp_path
+
+
+def test_train_with_unlabelled_shows_each_round(nbspam, few, model):
+    status, out, err = nbspam("train", few / "few.jsonl", "--unlabelled", few / "others")
+
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "round\tlog-likelihood\tgain of Q\tlargest change"
+    assert "read 4 labelled, 40 unlabelled" in out
+    assert "held-out accuracy by weight 0: " in out
+    assert load(str(model)).classes == ("sea", "sky")
+    (few / "q.jsonl").write_text('{"text": "sail and anchor"}\n')
+    assert nbspam("predict", few / "q.jsonl", "--text-column", "text")[1] == "sea\n"
+
+
+def test_train_with_unlabelled_as_json(nbspam, few, model):
+    arguments = ("--unlabelled", few / "others", "--unlabelled-weight", "0.5", "--hard", "--json")
+    report = json.loads(nbspam("train", few / "few.jsonl", *arguments)[1])
+
+    reached = [row["log_likelihood"] for row in report["rounds"]]
+    assert reached == sorted(reached)
+    assert (report["weight"], report["labelled"], report["unlabelled"]) == (0.5, 4, 40)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["--unlabelled", "EMPTY"], 1, ["no messages found"]),
+        (["--unlabelled", "no/such"], 1, ["no/such"]),
+        (["--unlabelled", "others", "--unlabelled-weight", "-1"], 2, ["--unlabelled-weight -1"]),
+        (["--unlabelled", "others", "--unlabelled-weight", "much"], 2, ["much", "auto"]),
+        (["--unlabelled-weight", "1"], 2, ["--unlabelled PATH"]),
+        (["--unlabelled", "others", "--model", "complement"], 2, ["multinomial or bernoulli"]),
+        (["--unlabelled", "others", "--alpha", "auto"], 2, ["--alpha auto"]),
+        (["--unlabelled", "others", "--alpha", "0"], 2, ["--alpha 0"]),
+        (["--unlabelled", "others", "--min-df", "1000"], 2, ["--min-df 1000"]),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(nbspam, few, model, arguments, status, words):
+    (few / "EMPTY").mkdir()
+    arguments = [few / a if a in ("EMPTY", "others") else a for a in arguments]
+    code, _, err = nbspam("train", few / "few.jsonl", *arguments)
+
+    assert (code, err.count("\n")) == (status, 1), err
+    assert all(word in err for word in words), err
+    assert not model.exists()

@@ -1,0 +1,86 @@
+"""The command `eval`: every number in every way of judging, and what decides them."""
+
+import json
+
+import pytest
+
+from nbspam.evaluation.report import MEASURES
+from support import ROOT
+
+NAMES = {measure.name for measure in MEASURES}
+OF_TWO_CLASSES = {"hm_rate", "sm_rate", "lam", "auc", "sm_at_hm"}
+LOSS = '{"actions": ["inbox", "junk"], "loss": {"ham": [0, 20], "spam": [1, 0]}}'
+
+
+@pytest.fixture
+def some(tmp_path):
+    """A folder with every eighth of the embedded messages."""
+    for label in ("ham", "spam"):
+        (tmp_path / "some" / label).mkdir(parents=True)
+        for path in sorted((ROOT / "corpora" / "mail" / label).iterdir())[::8]:
+            (tmp_path / "some" / label / path.name).symlink_to(path)
+    return tmp_path / "some"
+
+
+@pytest.fixture
+def judged(nbspam, some):
+    """Run eval: (*arguments) -> its JSON."""
+
+    def run(*arguments):
+        status, out, err = nbspam("eval", some, "--json", *arguments)
+        assert status == 0, err
+        return json.loads(out)
+
+    return run
+
+
+@pytest.mark.parametrize("how", ["--cv", "--online", "--test", "model"])
+def test_every_number_is_there_with_its_interval(nbspam, judged, some, model, few_resamples, how):
+    if how == "model":
+        assert nbspam("train", some)[0] == 0
+    ways = {"--cv": ("--cv", 3), "--online": ("--online",), "--test": ("--test", some)}
+    answer = judged("--intervals", *ways.get(how, ()))
+
+    assert all(answer[name] is not None for name in NAMES)
+    assert set(answer["intervals"]) == NAMES
+    assert set(answer["class_intervals"]) == {"ham", "spam"}
+    assert set(answer["shares"]) == {"assumed", "observed", "estimated"}
+
+
+def test_many_classes_have_every_number_but_those_of_two(nbspam, tmp_path, few_resamples):
+    table = tmp_path / "t.csv"
+    rows = [f"{label},word{label} {n % 3} common" for n in range(9) for label in "abc"]
+    table.write_text("label,text\n" + "\n".join(rows))
+    status, out, _ = nbspam("eval", table, "--cv", 3, "--intervals", "--json")
+
+    assert status == 0
+    answer = json.loads(out)
+    assert {name for name in NAMES if answer[name] is not None} == NAMES - OF_TWO_CLASSES
+    assert set(answer["intervals"]) == NAMES - OF_TWO_CLASSES
+
+
+def test_costs_decide_and_are_counted(judged):
+    usual = judged("--cv", 3)
+    dear = judged("--cv", 3, "--fp-cost", 99)
+    assert usual["answers"] == dear["answers"] == ["ham", "spam"]
+    assert dear["false_positives"] < usual["false_positives"]
+    n, fp, fn = dear["n_docs"], dear["false_positives"], dear["false_negatives"]
+    assert dear["cost"] == pytest.approx((99 * fp + fn) / n)
+    unsure = judged("--cv", 3, "--unsure-cost", 0.1)
+    assert unsure["answers"] == ["ham", "spam", "unsure"]
+    assert unsure["undecided"] == sum(row[2] for row in unsure["confusion"]) > 0
+
+
+def test_a_loss_matrix_costs_whatever_it_calls_its_answers(judged, tmp_path):
+    (tmp_path / "loss.json").write_text(LOSS)
+    house = judged("--cv", 3, "--loss", tmp_path / "loss.json")
+    priced = judged("--cv", 3, "--fp-cost", 20)
+    assert house["cost"] == pytest.approx(priced["cost"])
+    assert house["answers"] == ["ham", "spam"]
+
+
+def test_the_text_shows_the_shares(nbspam, some):
+    status, out, _ = nbspam("eval", some, "--cv", 3)
+    assert status == 0
+    assert "share of documents, %   assumed      here  estimated\n" in out
+    assert max(map(len, out.splitlines())) <= 80

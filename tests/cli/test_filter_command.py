@@ -1,0 +1,163 @@
+"""The filter as mail systems call it: a process between two pipes."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from nbspam.mail.head import without_headers
+from support import SPAM
+
+FAILURES = [
+    (["-m", "/nonexistent/m.nbspam"], 1),
+    (["-m", "/"], 1),
+    (["-m", sys.executable], 1),
+    (["--no-such-option"], 2),
+    (["--fp-cost", "dear"], 2),
+    (["--subject-tag", "a\nb"], 2),
+    (["--loss", "/nonexistent"], 2),
+]
+MESSAGES = [b"", SPAM.replace(b"\n", b"\r\n"), bytes(range(256))]
+
+
+def run(*arguments, stdin=b"", **options):
+    command = [sys.executable, "-m", "nbspam", "filter", *map(str, arguments)]
+    return subprocess.run(command, input=stdin, capture_output=True, check=False, **options)
+
+
+@pytest.mark.parametrize("data", MESSAGES)
+def test_a_message_comes_through_with_a_verdict(trained, data):
+    done = run(stdin=data)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"X-Nbspam: ")
+    assert without_headers(done.stdout, ["X-Nbspam"]) == data
+
+
+@pytest.mark.parametrize(("arguments", "status"), FAILURES)
+def test_on_any_failure_the_message_passes_unchanged(nbspam, trained, arguments, status):
+    text = SPAM.decode()
+
+    found, out, err = nbspam("filter", *arguments, stdin=SPAM)
+    assert (found, out) == (status, text)
+    assert err
+    assert nbspam("filter", *arguments, "--tempfail", stdin=SPAM)[:2] == (75, text)
+
+
+def test_a_broken_installation_lets_mail_pass(trained):
+    script = (
+        "import sys\nsys.modules['numpy'] = None\n"
+        "from nbspam.cli.main import exit_status\n"
+        "sys.exit(exit_status(['filter', '--tempfail']))\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, input=SPAM, capture_output=True, check=False)
+
+    assert (done.returncode, done.stdout) == (75, SPAM)
+    assert b"numpy" in done.stderr
+    assert done.stderr.count(b"\n") == 1
+
+
+def test_a_damaged_model_lets_mail_pass(trained):
+    data = bytearray(trained.read_bytes())
+    data[len(data) // 2] ^= 1
+    trained.write_bytes(data)
+
+    done = run(stdin=SPAM)
+    assert (done.returncode, done.stdout) == (1, SPAM)
+    assert b"damaged" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of address space are Linux's")
+@pytest.mark.parametrize("megabytes", [130, 150])
+def test_a_lack_of_memory_never_passes_for_success(trained, megabytes):
+    import resource
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+
+    data = SPAM + b"word another \n" * 1_000_000
+    done = run("--tempfail", stdin=data, preexec_fn=limit)
+
+    # Where numpy's own libraries give up they end the process, before a byte is written.
+    assert done.stdout.endswith(data) if done.returncode == 0 else done.stdout in (data, b"")
+
+
+def test_a_reader_that_is_gone_is_a_failure(trained):
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "nbspam", "filter", "--tempfail"]
+    with os.fdopen(write, "wb") as sink:
+        done = subprocess.run(
+            command, input=SPAM, stdout=sink, stderr=subprocess.PIPE, check=False
+        )
+
+    assert done.returncode == 75
+    assert done.stderr == b"nbspam: -: nobody reads standard output; the message went nowhere\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_is_a_failure(trained):
+    with open("/dev/full", "wb") as sink:
+        command = [sys.executable, "-m", "nbspam", "filter", "--tempfail"]
+        done = subprocess.run(
+            command, input=SPAM, stdout=sink, stderr=subprocess.PIPE, check=False
+        )
+
+    assert done.returncode == 75
+    assert b"No space left" in done.stderr
+
+
+def test_closed_streams_are_a_failure_in_one_line(trained):
+    command = f"exec {sys.executable} -m nbspam filter <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+
+    assert done.returncode == 1
+    assert done.stderr == (
+        b"nbspam: -: standard input or output is closed; pipe a message through\n"
+    )
+
+
+def test_what_is_sure_enough_may_be_learned(nbspam, trained):
+    message = SPAM + b"more\n"
+    learn = ("filter", "--learn", "confident", "--spam-status", "--subject-tag", "[SPAM] ")
+
+    out = nbspam(*learn, "--sure", "1", stdin=message)[1]
+    assert "autolearn=no" in out
+    assert nbspam("update", "--spam", "-", stdin=message)[1] == "learned 1\n"
+    nbspam("unlearn", "-", stdin=message)
+
+    status, out, err = nbspam(*learn, "--sure", ".6", stdin=message)
+    assert (status, err) == (0, "")
+    assert "autolearn=spam" in out
+    # As it was delivered, header and tag included, it is still the same message.
+    assert nbspam("update", "--spam", "-", stdin=out.encode())[1] == "already known 1\n"
+
+
+def test_failing_to_learn_takes_nothing_back(nbspam, trained, monkeypatch):
+    from nbspam.errors import ModelFileError
+    from nbspam.store import model as living
+
+    def refuse(*arguments, **options):
+        raise ModelFileError("m: full")
+
+    monkeypatch.setattr(living, "learn", refuse)
+    status, out, err = nbspam("filter", "--learn", "confident", "--sure", ".6", stdin=SPAM)
+
+    assert (status, err) == (0, "nbspam: the message is through, and was not learned: m: full\n")
+    assert out.endswith(SPAM.decode())
+
+
+def test_the_filter_imports_no_more_than_a_message_needs(trained):
+    script = (
+        "import sys\nfrom nbspam.cli.main import exit_status\n"
+        "exit_status(['filter'])\n"
+        "slow = {'scipy', 'joblib', 'rich', 'regex', 'email', 'json', 'csv', 'sklearn'}\n"
+        "sys.exit(str(slow & set(sys.modules)) if slow & set(sys.modules) else 0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], input=SPAM, capture_output=True, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -1,0 +1,193 @@
+"""update, unlearn, relabel and merge as people run them, and what goes wrong."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from nbspam.classifier.classifier import load
+from nbspam.counts import sample
+from support import HAM, ROOT, SPAM
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
+
+def complains(result, status, *words):
+    code, _, err = result
+    assert code == status
+    assert err.count("\n") == 1, err
+    for word in words:
+        assert word in err, err
+    return True
+
+
+def test_commands_say_what_happened(nbspam, trained, folder):
+    new = SPAM + b"new\n"
+
+    assert nbspam("update", "--spam", "-", stdin=new) == (0, "learned 1\n", "")
+    assert nbspam("update", "--spam", "-", stdin=new) == (0, "already known 1\n", "")
+    assert nbspam("update", "--ham", "-", stdin=new) == (0, "moved 1\n", "")
+    assert nbspam("relabel", "--to", "spam", stdin=new) == (0, "moved 1\n", "")
+    assert nbspam("unlearn", stdin=new) == (0, "un-learned 1\n", "")
+    assert nbspam("unlearn", stdin=new) == (0, "not known 1\n", "")
+    result = nbspam("update", "--label", "work=-", stdin=new)
+    assert result == (0, "learned 1\n", "nbspam: work: a new class; the model had ham, spam\n")
+    assert nbspam("update", folder) == (0, "already known 4\n", "")
+    assert load(str(trained)).classes == ("ham", "spam", "work")
+
+
+def test_json_says_the_same(nbspam, trained):
+    answer = json.loads(nbspam("update", "--json", "--spam", "-", stdin=SPAM)[1])
+
+    assert (answer["learned"], answer["already_known"], answer["skipped"]) == (1, 0, [])
+    assert answer["model"] == str(trained)
+
+
+def test_what_cannot_be_read_is_skipped_and_said(nbspam, trained, folder):
+    (folder / "ham" / "9.eml").symlink_to("nowhere")
+    (folder / "spam" / "9.eml").write_bytes(SPAM)
+    status, out, err = nbspam("update", folder)
+
+    assert (status, out) == (1, "learned 1, already known 4, skipped 1\n")
+    assert "skipped" in err
+    assert "9.eml" in err
+
+
+def test_mail_without_a_class_is_skipped(nbspam, trained):
+    status, out, err = nbspam("update", stdin=SPAM)
+
+    assert (status, out) == (1, "skipped 1\n")
+    assert "no label" in err
+
+
+def test_folders_move_as_a_whole(nbspam, trained, folder):
+    result = nbspam("relabel", "--to", "work", folder / "ham")
+    assert result == (0, "moved 2\n", "nbspam: work: a new class; the model had ham, spam\n")
+    assert load(str(trained)).classes == ("spam", "work")
+
+
+@pytest.mark.parametrize("command", [("update", "--spam", "-"), ("unlearn",), ("prune",)])
+def test_a_model_must_be_there(nbspam, tmp_path, command):
+    model = tmp_path / "none" / "m.nbspam"
+
+    assert complains(nbspam(*command, "-m", model, stdin=SPAM), 1, "no such model", "nbspam train")
+    assert not model.parent.exists()
+
+
+def test_a_folder_in_place_of_the_model(nbspam, tmp_path):
+    assert complains(nbspam("update", "--spam", "-", "-m", tmp_path, stdin=SPAM), 1, "a folder")
+
+
+def test_two_classes_must_be_left(nbspam, trained, folder):
+    result = nbspam("relabel", "--to", "ham", folder)
+
+    assert complains(result, 1, "only the class ham would be left")
+    assert load(str(trained)).table.class_count.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\n",
+        SPAM.rstrip(b"\n"),
+        bytes(range(256)),
+    ],
+    ids=["empty", "blank", "no-line-end", "binary"],
+)
+def test_any_message_is_learned_once_and_unlearned_again(nbspam, trained, data):
+    before = load(str(trained)).table
+
+    assert nbspam("update", "--spam", "-", stdin=data)[:2] == (0, "learned 1\n")
+    assert nbspam("update", "--spam", "-", stdin=data + b"\n")[:2] == (0, "already known 1\n")
+    assert nbspam("unlearn", stdin=data)[:2] == (0, "un-learned 1\n")
+    assert load(str(trained)).table.feature_count.sum() == before.feature_count.sum()
+
+
+def test_a_message_of_a_hundred_megabytes_is_learned(nbspam, trained):
+    data = SPAM + b"cheap pills " * (100_000_000 // 12)
+
+    assert nbspam("update", "--spam", "-", stdin=data)[:2] == (0, "learned 1\n")
+    assert os.path.getsize(f"{trained}.journal") < 1000
+    assert load(str(trained)).table.n_docs == 5
+
+
+def test_a_lock_that_a_dead_process_left_stops_nobody(nbspam, trained):
+    script = (
+        "import os, sys; from nbspam.store.format.modelfile import locked\n"
+        "with locked(sys.argv[1]): os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", script, str(trained)], cwd=ROOT)
+
+    assert os.path.exists(f"{trained}.lock")
+    assert nbspam("update", "--spam", "-", stdin=SPAM)[1] == "learned 1\n"
+
+
+def test_a_folder_that_cannot_be_written(nbspam, trained, monkeypatch):
+    """As root one may write anywhere, so the system's answer is made up."""
+    real = os.open
+
+    def refuse(path, flags, *mode, **how):
+        if flags & os.O_CREAT:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+        return real(path, flags, *mode, **how)
+
+    monkeypatch.setattr(os, "open", refuse)
+    result = nbspam("update", "--spam", "-", stdin=SPAM)
+    assert complains(result, 1, str(trained), "cannot write the model", "Read-only")
+    assert nbspam("classify", stdin=SPAM)[0] == 0
+
+
+def test_training_anew_takes_the_old_journal_away(nbspam, trained, folder):
+    nbspam("update", "--spam", "-", stdin=SPAM)
+    assert os.path.exists(f"{trained}.journal")
+    nbspam("train", folder)
+
+    assert not os.path.exists(f"{trained}.journal")
+    assert load(str(trained)).table.n_docs == 4
+
+
+def test_policy_learns_only_what_is_needed(nbspam, trained):
+    out = nbspam("update", "--policy", "error", "--ham", "-", stdin=HAM + b"again\n")[1]
+
+    assert out == "right already 1\n"
+
+
+def test_merge_says_what_models_had_in_common(nbspam, trained, folder, tmp_path):
+    other, both = tmp_path / "other.nbspam", tmp_path / "both.nbspam"
+    (folder / "spam" / "3.eml").write_bytes(SPAM)
+    nbspam("train", "-m", other, folder)
+    nbspam("relabel", "-m", other, "--to", "ham", folder / "spam" / "1.eml")
+    status, out, err = nbspam("merge", trained, other, "-o", both)
+
+    assert (status, err) == (0, "")
+    assert "added 2 models: 5 messages (3 ham, 2 spam)" in out
+    assert "4 known to several, 1 as different classes" in out
+    assert json.loads(nbspam("merge", trained, other, "-o", both, "--json")[1])["in_both"] == 4
+
+
+def test_models_of_other_tokens_are_not_added(nbspam, trained, folder, tmp_path):
+    other = tmp_path / "other.nbspam"
+    nbspam("train", "-m", other, "--pairs", folder)
+    result = nbspam("merge", trained, other, "-o", tmp_path / "both.nbspam")
+
+    assert complains(result, 2, str(other), "tokens", "train both with the same options")
+    assert not (tmp_path / "both.nbspam").exists()
+
+
+def test_one_model_is_not_merged(nbspam, trained, tmp_path):
+    assert complains(nbspam("merge", trained, "-o", tmp_path / "x"), 2, "name two or more")
+
+
+def test_a_message_in_both_that_is_no_longer_at_hand_is_said_and_not_counted_twice(
+    nbspam, folder, model, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sample, "MAX_SAMPLE", 1)
+    for name in ("a", "b"):
+        nbspam("train", "-j", "1", "-m", tmp_path / name, folder)
+    merge = ("merge", tmp_path / "a", tmp_path / "b", "-o", tmp_path / "c")
+
+    assert complains(nbspam(*merge), 2, "4 of its messages", f"nbspam unlearn -m {tmp_path}/b")

@@ -1,0 +1,300 @@
+"""Tables from the command line: the textbooks' numbers, and everything that goes wrong."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nbspam.models.registry import MODELS
+from support import ROOT, complains
+
+MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
+LIHANG = ROOT / "corpora" / "lihang-4.1.csv"
+NUMBERS = "x,z,y\n" + "".join(f"{i + 0.5},{i * i / 7},{'ab'[i > 9]}\n" for i in range(20))
+
+
+def factors(nbspam, stdin):
+    """Return the last product of each class that `explain --factors` prints."""
+    status, out, err = nbspam("explain", "--factors", "--json", stdin=stdin.encode())
+    assert (status, err) == (0, "")
+    return json.loads(out)["factors"]
+
+
+def test_the_table_of_statistical_learning_methods(nbspam, model):
+    assert nbspam("train", LIHANG, "--target", "Y", "--estimate", "mle")[0] == 0
+    product = factors(nbspam, "2,S\n")[-1]["product"]
+    assert product == pytest.approx({"1": 1 / 45, "-1": 1 / 15})
+    assert nbspam("predict", stdin=b"2,S\n")[1] == "-1\n"
+
+    assert nbspam("train", LIHANG, "--target", "Y")[0] == 0
+    prior, *_, last = factors(nbspam, "2,S\n")
+    assert prior["factor"] == pytest.approx({"1": 10 / 17, "-1": 7 / 17})
+    assert last["product"] == pytest.approx({"1": 5 / 153, "-1": 28 / 459})
+
+
+def test_the_watermelons(nbspam, model):
+    status, out, err = nbspam("train", MELONS, "--target", "好瓜", "--estimate", "mle")
+    assert (status, err) == (0, "")
+    assert "密度 numeric" in out
+    assert "色泽 categorical, 3 values" in out
+    assert "by mixed" in out
+    first = MELONS.read_text("utf-8").splitlines()[1]
+    rows = factors(nbspam, first)
+    assert [row["factor"]["是"] for row in rows] == pytest.approx(
+        [8 / 17, 3 / 8, 5 / 8, 6 / 8, 7 / 8, 5 / 8, 6 / 8, 1.959, 0.788], abs=5e-4
+    )
+    assert rows[-1]["product"] == pytest.approx({"否": 6.86e-5, "是": 0.0524}, rel=1e-3)
+
+    assert nbspam("train", MELONS, "--target", "好瓜", "--model", "aode")[0] == 0
+    rows = factors(nbspam, "敲声\n浊响\n")
+    assert rows[-1]["product"]["是"] == pytest.approx(0.35)
+    how = ("--model", "spode", "--parent", "敲声")
+    assert nbspam("train", MELONS, "--target", "好瓜", *how)[0] == 0
+    rows = factors(nbspam, "敲声,脐部\n浊响,凹陷\n")
+    assert rows[-1]["factor"]["是"] == pytest.approx(4 / 9)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_goes_the_whole_way(nbspam, model, tmp_path, name):
+    table = tmp_path / "t.csv"
+    table.write_text(NUMBERS if name == "gaussian" else MELONS.read_text("utf-8"))
+    target = "y" if name == "gaussian" else "好瓜"
+    how = ("--target", target, "--model", name)
+    status, out, err = nbspam("train", table, *how)
+    assert (status, err) == (0, "")
+    assert f"by {name}" in out
+
+    rows = table.read_text().splitlines()
+    status, out, err = nbspam("classify", table)
+    assert (status, err) == (0, "")
+    assert len(out.splitlines()) == len(rows) - 1
+    assert out.splitlines()[0].split("\t")[2] == f"{table}#1"
+    labels = [line.split("\t")[0] for line in out.splitlines()]
+    assert nbspam("predict", table)[1].splitlines() == labels
+    # One row by itself, with names and without, gets what it gets in the table.
+    for stdin in (rows[0] + "\n" + rows[1], rows[1], rows[1].rpartition(",")[0]):
+        status, alone, _ = nbspam("classify", "--json", stdin=stdin.encode())
+        assert json.loads(alone)["label"] == labels[0]
+    status, text, _ = nbspam("eval", table)
+    assert status == 0
+    assert " right (" in text
+    assert nbspam("eval", table, *how, "--cv", "3")[0] == 0
+    assert nbspam("eval", table, *how, "--test", table)[1] == text
+    status, out, err = nbspam("info")
+    assert (status, err) == (0, "")
+    assert name in out
+    assert json.loads(nbspam("info", "--json")[1])["kind"] == name
+
+    status, out, err = nbspam("explain", "--json", "-n", "100", table)
+    assert (status, err) == (0, "")
+    for line, label in zip(out.splitlines(), labels, strict=True):
+        values = json.loads(line)
+        assert values["label"] == label
+        shares = [row["contribution"] for row in values["tokens"]]
+        assert values["constant"] + sum(shares) == pytest.approx(values["score"], abs=1e-9)
+    assert nbspam("explain", table)[0] == 0
+    assert nbspam("explain", "--brief", table)[0] == 0
+    assert nbspam("explain", "--factors", table)[0] == 0
+
+
+def test_all_kinds_of_tables_train_the_same(nbspam, model, tmp_path):
+    rows = [line.split(",") for line in LIHANG.read_text().splitlines()]
+    (tmp_path / "t.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
+    objects = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(each) + "\n" for each in objects))
+    trained = []
+    for path in (LIHANG, tmp_path / "t.tsv", tmp_path / "t.jsonl"):
+        assert nbspam("train", path, "--target", "Y")[0] == 0
+        trained.append(model.read_bytes())
+    assert trained[0] == trained[1] == trained[2]
+
+
+def test_discretisation_is_chosen_and_shown(nbspam, model, tmp_path):
+    (tmp_path / "t.csv").write_text(NUMBERS)
+    for how, shown in (("mdl", "x numeric, cut at 10"), ("width", "x numeric, cut at 2.4, 4.3")):
+        status, out, _ = nbspam("train", tmp_path / "t.csv", "--target", "y", "--discretise", how)
+        assert status == 0
+        assert shown in out
+        assert "by categorical" in out
+    out = nbspam(
+        "train", tmp_path / "t.csv", "--target", "y", "--discretise", "frequency", "--bins", 2
+    )[1]
+    assert "x numeric, cut at 9.5" in out
+    # Models of categories cut by themselves.
+    out = nbspam("train", tmp_path / "t.csv", "--target", "y", "--model", "tan")[1]
+    assert "cut at 10" in out
+
+
+def test_kinds_said_are_kinds_taken(nbspam, model):
+    out = nbspam("train", LIHANG, "--target", "Y", "--numeric", "X1", "--json")[1]
+    facts = json.loads(out)
+    assert facts["kind"] == "mixed"
+    assert [column["levels"] for column in facts["columns"]] == [None, ["L", "M", "S"]]
+
+
+def test_options_are_the_models(nbspam, model):
+    nbspam("train", LIHANG, "--target", "Y", "--estimate", "map", "--alpha", 2)
+    smoothed = model.read_bytes()
+    mode = factors(nbspam, "2,S\n")
+    nbspam("train", LIHANG, "--target", "Y", "--alpha", 1)
+    assert model.read_bytes() != smoothed
+    assert factors(nbspam, "2,S\n") == mode
+    nbspam("train", LIHANG, "--target", "Y", "--class-prior", "0.25,0.75")
+    assert factors(nbspam, "2,S\n")[0]["factor"] == pytest.approx({"-1": 0.25, "1": 0.75})
+    nbspam("train", LIHANG, "--target", "Y", "--class-prior", "estimated")
+    assert factors(nbspam, "2,S\n")[0]["factor"] == pytest.approx({"-1": 0.4, "1": 0.6})
+
+
+def test_text_in_tables_is_still_text(nbspam, model, tmp_path):
+    (tmp_path / "t.csv").write_text("text,label\nhello you,a\ngood bye,b\nhello me,a\n")
+    assert nbspam("train", tmp_path / "t.csv")[0] == 0
+
+    assert nbspam("predict", tmp_path / "t.csv")[1] == "a\nb\na\n"
+    assert "tokens" in nbspam("info")[1]
+
+
+# --- what is missing ---
+
+
+def test_missing_cells_are_left_out_of_the_product(nbspam, model):
+    nbspam("train", LIHANG, "--target", "Y")
+    rows = factors(nbspam, "X1,X2\n2,?\n")
+
+    assert [row["value"] for row in rows] == ["(Y)", "X1=2"]
+
+
+def test_a_category_never_seen_is_one_line_and_missing(nbspam, model):
+    nbspam("train", LIHANG, "--target", "Y")
+    status, out, err = nbspam("classify", stdin=b"X1,X2\n2,XXL\n")
+
+    assert status == 0
+    assert err == ("nbspam: -#1: X2 is 'XXL', which training has not seen; taken for missing\n")
+    assert out == nbspam("classify", stdin=b"X1,X2\n2,\n")[1]
+    many = b"X1,X2\n" + b"2,XXL\n" * 9
+    assert nbspam("classify", stdin=many)[2].count("\n") == 6
+
+
+def test_rows_without_a_class_are_skipped(nbspam, model, tmp_path):
+    (tmp_path / "t.csv").write_text(LIHANG.read_text() + "1,S,\n")
+    status, out, err = nbspam("train", tmp_path / "t.csv", "--target", "Y")
+
+    assert (status, "read 15 rows (6 -1, 9 1), skipped 1" in out) == (0, True)
+    assert complains((0, out, err), 0, "t.csv#16", "no label")
+    assert nbspam("train", tmp_path / "t.csv", "--target", "Y", "--strict")[0] == 1
+
+
+def test_a_cell_that_is_no_number_skips_its_row(nbspam, model, tmp_path):
+    (tmp_path / "t.csv").write_text(NUMBERS)
+    nbspam("train", tmp_path / "t.csv", "--target", "y")
+    status, out, err = nbspam("classify", stdin=b"x,z\n1,2\noops,2\n")
+
+    assert complains((status, out, err), 1, "-#2", "x is 'oops', not a number")
+    assert out.count("\n") == 1
+    assert complains(nbspam("explain", stdin=b"x,z\noops,2\n"), 1, "not a number")
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "status", "words"),
+    [
+        ("x,y\n1,a\n2,b\n", ["--target", "z"], 1, ["no column 'z'", "x, y"]),
+        ("x,y\n1,a\n2,a\n", ["--target", "y"], 1, ["'a' in every row"]),
+        ("x,y\n1,0.5\n2,1.5\n", ["--target", "y"], 1, ["different numbers", "--categorical y"]),
+        ("x,y\n1,a\n", ["--target", "y"], 1, ["'a' in every row", "two classes"]),
+        ("x,y\n", ["--target", "y"], 1, ["no rows"]),
+        ("x,y\n,a\n,b\n", ["--target", "y"], 1, ["no column beside 'y'"]),
+        (NUMBERS, ["--target", "y", "--numeric", "w"], 1, ["no column 'w'"]),
+        (NUMBERS, ["--target", "y", "--model", "bernoulli"], 2, ["not for tables"]),
+        ("x,y\nred,a\nblue,b\n", ["--target", "y", "--model", "gaussian"], 2, ["--model mixed"]),
+        (NUMBERS, ["--target", "y", "--model", "gaussian", "--discretise", "mdl"], 2, ["leave"]),
+        (NUMBERS, ["--target", "y", "--model", "gaussian", "--alpha", "1"], 2, ["no such"]),
+        (NUMBERS, ["--target", "y", "--model", "tan", "--min-support", "2"], 2, ["--min-supp"]),
+        (NUMBERS, ["--target", "y", "--model", "spode", "--parent", "q"], 2, ["no such column"]),
+        (NUMBERS, ["--target", "y", "--alpha", "auto"], 2, ["--alpha auto"]),
+        (NUMBERS, ["--target", "y", "--model", "tan", "--bins", "3"], 2, ["--bins", "mdl"]),
+        ("x,y\nr,a\nb,b\n", ["--target=y", "--estimate=map", "--alpha=.5"], 2, ["mode", "alpha"]),
+        (NUMBERS, ["--target", "y", "--preset", "mail"], 2, ["--preset", "for mail and text"]),
+        (NUMBERS, ["--target", "y", "--label-column", "y"], 2, ["--label-column"]),
+        (NUMBERS, ["--target", "y", "--format", "mbox"], 2, ["mbox", "csv"]),
+        (NUMBERS, ["--numeric", "x"], 2, ["--numeric", "--target"]),
+        (NUMBERS, ["--model", "mixed"], 2, ["--model mixed", "--target"]),
+        (NUMBERS, ["--parent", "x"], 2, ["--parent", "--target"]),
+        ("text,label\na b,x\nc,y\n", ["--estimate", "mle"], 2, ["--estimate", "aode"]),
+    ],
+)
+def test_training_that_makes_no_sense(nbspam, model, tmp_path, text, options, status, words):
+    (tmp_path / "t.csv").write_text(text)
+
+    assert complains(nbspam("train", tmp_path / "t.csv", *options), status, *words)
+    assert not model.exists()
+
+
+def test_an_empty_column_is_left_out_with_a_line(nbspam, model, tmp_path):
+    (tmp_path / "t.csv").write_text("x,e,y\n1,,a\n2,,b\n")
+
+    assert complains(nbspam("train", tmp_path / "t.csv", "--target", "y"), 0, "'e' is empty")
+    assert nbspam("classify", tmp_path / "t.csv")[0] == 0
+
+
+def test_variance_zero_is_a_line_and_no_infinity(nbspam, model, tmp_path):
+    (tmp_path / "t.csv").write_text("x,z,y\n1.5,1.5,a\n1.5,2.5,a\n2.5,2,b\n3.5,2,b\n")
+    result = nbspam("train", tmp_path / "t.csv", "--target", "y", "--numeric", "z")
+
+    assert result[0] == 0
+    assert "column 'x' is 1.5 in all rows of class 'a': variance zero" in result[2]
+    status, out, _ = nbspam("classify", "--json", stdin=b"x,z\n1.5,2\n9,9\n")
+    # Intervals have no variance.
+    assert nbspam("train", tmp_path / "t.csv", "--target", "y", "--model", "tan")[2] == ""
+    assert status == 0
+    assert all(
+        np.isfinite(list(json.loads(line)["posterior"].values())).all()
+        for line in out.splitlines()
+    )
+
+
+def test_more_values_than_memory_allows_are_refused_with_the_size(nbspam, model, tmp_path):
+    rows = "".join(f"a{i},b{i},{i % 2}\n" for i in range(4500))
+    (tmp_path / "t.csv").write_text("v,w,y\n" + rows)
+    result = nbspam("train", tmp_path / "t.csv", "--target", "y", "--model", "aode")
+
+    assert complains(result, 2, "9,000 values", "1.2 GiB", "fewer")
+
+
+def test_a_table_without_the_models_columns(nbspam, model):
+    nbspam("train", LIHANG, "--target", "Y")
+
+    assert complains(nbspam("classify", stdin=b"a,b,c,d\n1,2,3,4\n"), 1, "4 cells", "X1, X2")
+    assert complains(nbspam("classify", ROOT / "corpora"), 1, "a folder; give a table")
+
+
+def test_factors_are_for_tables(nbspam, trained):
+    assert complains(nbspam("explain", "--factors", stdin=b"x"), 2, "--factors", "of a table")
+
+
+def test_commands_for_tokens_and_mail_say_so(nbspam, model):
+    nbspam("train", LIHANG, "--target", "Y")
+    assert complains(nbspam("words"), 2, "has no tokens")
+    assert complains(nbspam("eval", LIHANG, "--target", "Y", "--online"), 2, "--online")
+    assert complains(nbspam("eval", LIHANG, "--target", "Y", "--cv", "7"), 2, "has 6 documents")
+
+
+def test_a_tables_model_that_does_not_fit_together_is_refused(nbspam, model):
+    from nbspam.store.format.modelfile import load_state, save_state
+
+    nbspam("train", LIHANG, "--target", "Y")
+    state = load_state(str(model))
+    for key, value in (
+        ("classes", ["1"]),
+        ("counts", np.zeros((2, 2))),
+        ("model", "none"),
+        ("learnt", {}),
+        ("parameters", {"colour": "red"}),
+        ("learnt", {**state["learnt"], "levels_": np.array([2**40, 3])}),
+        ("learnt", {**state["learnt"], "levels_": np.array([-3, 9])}),
+    ):
+        save_state(str(model), {**state, key: value})
+        assert complains(nbspam("classify", stdin=b"2,S\n"), 1, "not a table's model")
+    save_state(str(model), {**state, "kind": "oracle"})
+    assert complains(nbspam("classify", stdin=b"2,S\n"), 1, "kind 'oracle'")

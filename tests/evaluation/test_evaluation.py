@@ -1,0 +1,153 @@
+"""A whole run: the numbers that apply to it, their intervals, and what is refused."""
+
+import numpy as np
+import pytest
+
+from nbspam.counts.folds import bootstrap_interval
+from nbspam.errors import UsageError
+from nbspam.evaluation.evaluation import evaluate
+from nbspam.evaluation.metrics import (
+    auc,
+    brier,
+    classification_report,
+    confusion_matrix,
+    expected_calibration_error,
+    hm_rate,
+    lam,
+    log_loss,
+    mcc,
+    sm_at_hm,
+    sm_rate,
+)
+
+TWO_CLASS = ["hm_rate", "sm_rate", "lam", "auc", "sm_at_hm"]
+OPTIONAL = ["calibration_error", "log_loss", "brier", "cost"]
+
+
+def probabilities(seed):
+    """Return (y_true, probability) of two classes, with some rows certain."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet([0.4, 0.4], 80)
+    p[:6] = np.eye(2)[rng.integers(0, 2, 6)]
+    return np.append([0, 1], rng.integers(0, 2, 78)), p
+
+
+def run(rng=None, **options):
+    y, p = probabilities(1)
+    return y, p, evaluate(y, p.argmax(axis=1), ["ham", "spam"], probability=p, rng=rng, **options)
+
+
+def test_evaluation_gathers_what_the_functions_say():
+    truth, p = probabilities(1)
+    y, p, evaluation = run(cost=np.array([[0, 10], [1, 0]])[truth, p.argmax(axis=1)])
+    confusion = confusion_matrix(y, p.argmax(axis=1), 2)
+    assert evaluation.confusion.tolist() == confusion.tolist()
+    assert evaluation.report == classification_report(confusion, ["ham", "spam"])
+    assert (evaluation.n_docs, evaluation.errors) == (80, confusion[0, 1] + confusion[1, 0])
+    assert evaluation.accuracy == evaluation.report.accuracy
+    assert evaluation.macro_f1 == evaluation.report.macro.f1
+    for name, function in {"mcc": mcc, "hm_rate": hm_rate, "sm_rate": sm_rate, "lam": lam}.items():
+        assert getattr(evaluation, name) == function(confusion)
+    for name, function in {"auc": auc, "sm_at_hm": sm_at_hm}.items():
+        assert getattr(evaluation, name) == function(y, p[:, 1])
+    for name, function in {"log_loss": log_loss, "brier": brier}.items():
+        assert getattr(evaluation, name) == function(y, p)
+    assert evaluation.calibration_error == expected_calibration_error(y, p)
+    assert evaluation.cost == (10 * confusion[0, 1] + confusion[1, 0]) / 80
+    assert evaluation.intervals == {}
+
+
+def test_evaluation_ranks_by_the_score_when_there_is_one():
+    y, _, evaluation = run(score=np.arange(80))
+    assert evaluation.auc == auc(y, np.arange(80))
+
+
+def test_numbers_that_do_not_apply_are_none(few_resamples):
+    evaluation = evaluate([0, 1, 2, 2], [0, 2, 2, 1], ["a", "b", "c"])
+    for name in [*TWO_CLASS, *OPTIONAL]:
+        assert getattr(evaluation, name) is None
+    no_ham = evaluate([1, 1], [1, 0], ["ham", "spam"], score=[1, 0], rng=np.random.default_rng(0))
+    assert no_ham.hm_rate is no_ham.lam is no_ham.auc is None
+    assert no_ham.sm_rate == 0.5
+    assert "auc" not in no_ham.intervals
+
+
+def test_intervals_surround_their_numbers():
+    _, _, evaluation = run(rng=np.random.default_rng(0), cost=np.arange(80))
+    assert [*evaluation.intervals] == ["accuracy", "macro_f1", "mcc", *TWO_CLASS, *OPTIONAL]
+    for name, (low, high) in evaluation.intervals.items():
+        # The calibration error is biased, which its interval allows for.
+        assert low <= getattr(evaluation, name) <= high or name == "calibration_error"
+    for name, row in zip(["ham", "spam"], evaluation.report.rows, strict=True):
+        for value, (low, high) in zip(row, evaluation.class_intervals[name], strict=False):
+            assert low <= value <= high
+
+
+def test_the_interval_of_a_calibration_error_reaches_below_it():
+    rng = np.random.default_rng(3)
+    p = rng.random(300)
+    y = (rng.random(300) < p).astype(int)  # perfectly calibrated: the true error is 0
+    evaluation = evaluate(y, p > 0.5, ["a", "b"], probability=p, rng=rng)
+    plain = bootstrap_interval(expected_calibration_error, (y, p), np.random.default_rng(0), 200)
+    low, high = evaluation.intervals["calibration_error"]
+    assert low < evaluation.calibration_error / 2
+    assert high < plain[1]
+
+
+def test_an_answer_that_is_no_class_is_neither_right_nor_an_error():
+    evaluation = evaluate(
+        [0, 0, 1, 1, 1], [0, 2, 1, 2, 0], ["ham", "spam"], other_answers=["unsure"]
+    )
+    assert evaluation.confusion.tolist() == [[1, 0, 1], [1, 1, 1]]
+    assert evaluation.answers == ("ham", "spam", "unsure")
+    assert (evaluation.n_docs, evaluation.errors, evaluation.undecided) == (5, 1, 2)
+    assert evaluation.accuracy == 2 / 5
+    assert evaluation.sm_rate == 1 / 3
+    assert evaluation.report.rows[1][:2] == (1, 1 / 3)
+
+
+def test_an_answer_that_is_no_class_counts_in_mcc_as_one_that_is_never_true():
+    metrics = pytest.importorskip("sklearn.metrics")
+    y, answers = [0, 0, 1, 1, 1, 0], [0, 2, 1, 2, 0, 0]
+    evaluation = evaluate(y, answers, ["ham", "spam"], other_answers=["unsure"])
+    assert evaluation.mcc == pytest.approx(metrics.matthews_corrcoef(y, answers))
+
+
+def test_the_interval_of_auc_is_that_of_the_function_on_sorted_scores(few_resamples):
+    y, p, evaluation = run(rng=np.random.default_rng(5))
+    order = np.argsort(-p[:, 1], kind="stable")
+    expected = bootstrap_interval(auc, (y[order], p[order, 1]), np.random.default_rng(5))
+    assert evaluation.intervals["auc"] == tuple(expected.tolist())
+
+
+@pytest.mark.parametrize(
+    ("classes", "options", "wrong"),
+    [
+        ("ab", {"score": [1.0]}, r"scores \(1,\)"),
+        ("ab", {"score": [0, np.nan, 1]}, "scores"),
+        ("abc", {"score": [0, 1, 2]}, "a score ranks two classes, not 3"),
+        ("ab", {"probability": [0.5, 0.5]}, r"probabilities \(2, 2\)"),
+        ("abc", {"probability": [0.5, 0.5, 0.5]}, r"probabilities \(3, 2\)"),
+        ("ab", {"probability": [0.5, np.nan, 0.5]}, "probabilities not 0 to 1"),
+        ("ab", {"probability": [0.5, 1.5, 0.5]}, "probabilities not 0 to 1"),
+        ("ab", {"probability": [[0.5, 0.4]] * 3}, "probabilities not 0 to 1"),
+        ("ab", {"cost": [0, 1]}, r"costs \(2,\)"),
+        ("ab", {"cost": [0, np.inf, 1]}, "costs"),
+    ],
+)
+def test_evaluate_refuses_what_does_not_fit(classes, options, wrong):
+    with pytest.raises(UsageError, match=f"^evaluation: {wrong}.*; "):
+        evaluate([0, 1, 1], [0, 1, 0], list(classes), **options)
+
+
+def test_evaluate_refuses_no_documents():
+    with pytest.raises(UsageError, match="no documents; give some"):
+        evaluate([], [], ["ham", "spam"])
+
+
+def test_evaluate_does_not_modify_its_inputs():
+    y, p = probabilities(2)
+    before = y.copy(), p.copy()
+    evaluate(y, p.argmax(axis=1), ["ham", "spam"], probability=p, score=p[:, 1])
+    assert (y == before[0]).all()
+    assert (p == before[1]).all()

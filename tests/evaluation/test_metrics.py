@@ -1,0 +1,266 @@
+"""The numbers against scikit-learn, brute force and hand-worked examples."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.errors import UsageError
+from nbspam.evaluation.metrics import (
+    auc,
+    brier,
+    classification_report,
+    confusion_matrix,
+    expected_calibration_error,
+    hm_rate,
+    lam,
+    log_loss,
+    mcc,
+    reliability_bins,
+    roc_curve,
+    sm_at_hm,
+    sm_rate,
+)
+
+metrics = pytest.importorskip("sklearn.metrics")
+SEEDS = range(12)
+EXACT = {"rel": 1e-12, "abs": 1e-12}
+
+# Ham -2 -1 0 0 3, spam 0 1 2: ties at 0 across the classes.  Of the 15 pairs spam is
+# above in 3 * 4 - 2 = 10 and level in 2, so that AUC = 11 / 15.
+Y = np.array([0, 0, 0, 0, 0, 1, 1, 1])
+SCORE = np.array([-2.0, -1, 0, 0, 3, 0, 1, 2])
+
+
+def labels(seed, n_classes=None):
+    """Return random (y_true, y_pred, n_classes), often with a class missing from either."""
+    rng = np.random.default_rng(seed)
+    n_classes = n_classes or int(rng.integers(2, 7))
+    n_docs = int(rng.integers(1, 60))
+    shares = rng.dirichlet(np.full(n_classes, 0.5), 2)
+    y_true, y_pred = (rng.choice(n_classes, n_docs, p=share) for share in shares)
+    return y_true, y_pred, n_classes
+
+
+def scored(seed):
+    """Return (y_true, score) with both classes and many ties."""
+    rng = np.random.default_rng(seed)
+    y = np.append([0, 1], rng.integers(0, 2, 60))
+    return y, np.round(rng.normal(size=62) + y, 1)
+
+
+def probabilities(seed, n_classes):
+    """Return (y_true, probability), with some rows certain and some certainly wrong."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.full(n_classes, 0.4), 80)
+    p[:6] = np.eye(n_classes)[rng.integers(0, n_classes, 6)]
+    return np.append(np.arange(n_classes), rng.integers(0, n_classes, 80 - n_classes)), p
+
+
+# Labels
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_confusion_matrix_equals_scikit_learn(seed):
+    y_true, y_pred, k = labels(seed)
+    expected = metrics.confusion_matrix(y_true, y_pred, labels=range(k))
+    np.testing.assert_array_equal(confusion_matrix(y_true, y_pred, k), expected)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_report_equals_scikit_learn(seed):
+    y_true, y_pred, k = labels(seed)
+    report = classification_report(confusion_matrix(y_true, y_pred, k), list(map(str, range(k))))
+
+    def expected(average):
+        return metrics.precision_recall_fscore_support(
+            y_true, y_pred, labels=range(k), average=average, zero_division=0.0
+        )
+
+    np.testing.assert_allclose(np.array(report.rows).T, expected(None), rtol=1e-12, atol=0)
+    assert report.macro[:3] == pytest.approx(expected("macro")[:3], **EXACT)
+    assert report.weighted[:3] == pytest.approx(expected("weighted")[:3], **EXACT)
+    assert report.macro.support == report.weighted.support == len(y_true)
+    assert report.accuracy == pytest.approx(metrics.accuracy_score(y_true, y_pred), **EXACT)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_mcc_equals_scikit_learn(seed):
+    y_true, y_pred, k = labels(seed)
+    expected = metrics.matthews_corrcoef(y_true, y_pred)
+    assert mcc(confusion_matrix(y_true, y_pred, k)) == pytest.approx(expected, **EXACT)
+
+
+def test_mcc_of_a_constant_prediction_is_zero():
+    assert mcc(np.array([[3, 0], [2, 0]])) == 0.0
+
+
+@pytest.mark.parametrize("y_pred", [[0, 1], [0, 1, 2], [0, 1, -1], [[0, 1, 1]]])
+def test_labels_that_do_not_fit_are_refused(y_pred):
+    with pytest.raises(UsageError, match=r"confusion matrix: .*; (give|number)"):
+        confusion_matrix([0, 1, 1], y_pred, 2)
+
+
+# A filter that calls 1 of 100 ham spam and 4 of 20 spam ham.
+CONFUSION = np.array([[99, 1], [4, 16]])
+
+
+def test_misclassification_rates_are_shares_of_their_own_class():
+    assert (hm_rate(CONFUSION), sm_rate(CONFUSION)) == (1 / 100, 4 / 20)
+
+
+def test_lam_is_the_mean_of_the_rates_in_odds():
+    # Odds 1/99 and 4/16; the mean of logits is the geometric mean of odds.
+    odds = (1 / 99 * 4 / 16) ** 0.5
+    assert lam(CONFUSION) == pytest.approx(odds / (1 + odds), **EXACT)
+
+
+def test_lam_of_a_perfect_or_hopeless_rate_moves_it_by_half_a_message():
+    # 0 of 10 becomes 1/20, odds 1/19; 4 of 4 becomes 7/8, odds 7.
+    odds = (1 / 19 * 7) ** 0.5
+    assert lam(np.array([[10, 0], [4, 0]])) == pytest.approx(odds / (1 + odds), **EXACT)
+
+
+@given(st.lists(st.integers(0, 50), min_size=4, max_size=4))
+def test_lam_treats_both_errors_alike(cells):
+    confusion = np.array(cells).reshape(2, 2)
+    np.testing.assert_allclose(lam(confusion), lam(confusion[::-1, ::-1]), rtol=1e-12)
+
+
+def test_rates_of_a_class_that_is_absent_are_unknown():
+    no_ham = np.array([[0, 0], [1, 2]])
+    assert np.isnan([hm_rate(no_ham), lam(no_ham)]).all()
+    assert sm_rate(no_ham) == 1 / 3
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_roc_curve_equals_scikit_learn(seed):
+    y, score = scored(seed)
+    expected = metrics.roc_curve(y, score, drop_intermediate=False)
+    for ours, theirs in zip(roc_curve(y, score), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_auc_equals_scikit_learn(seed):
+    y, score = scored(seed)
+    assert auc(y, score) == pytest.approx(metrics.roc_auc_score(y, score), **EXACT)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_auc_is_the_mann_whitney_statistic(seed):
+    stats = pytest.importorskip("scipy.stats")
+    y, score = scored(seed)
+    spam, ham = score[y == 1], score[y == 0]
+    pairs = len(spam) * len(ham)
+    assert auc(y, score) == pytest.approx(stats.mannwhitneyu(spam, ham).statistic / pairs, **EXACT)
+
+
+def test_auc_counts_a_tie_as_half_a_win():
+    assert auc(Y, SCORE) == 11 / 15
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(-4, 4)), min_size=2), st.randoms())
+def test_auc_ignores_order_scale_and_turns_with_the_sign(documents, random):
+    y, score = np.array(documents, dtype=float).T
+    if y.min() == y.max():
+        assert np.isnan(auc(y, score))
+        return
+    area = auc(y, score)
+    order = random.sample(range(len(y)), len(y))
+    assert auc(y[order], score[order]) == area
+    assert auc(y, np.exp(score)) == area
+    assert auc(y, -score) == pytest.approx(1 - area, abs=1e-15)
+
+
+def test_auc_takes_infinite_scores():
+    assert auc([0, 0, 1, 1], [-np.inf, np.inf, np.inf, np.inf]) == 0.75
+
+
+def test_roc_curve_of_one_class_has_no_rate_for_the_other():
+    hm, caught, _ = roc_curve([1, 1], [0.3, 0.2])
+    assert np.isnan(hm).all()
+    assert caught.tolist() == [0, 0.5, 1]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("hm", [0, 0.001, 0.1, 0.29, 0.5, 1])
+def test_sm_at_hm_is_the_best_cutoff_found_by_trying_all(seed, hm):
+    y, score = scored(seed)
+    missed = [
+        np.mean(score[y == 1] < cutoff)
+        for cutoff in [*score, np.inf]
+        if np.mean(score[y == 0] >= cutoff) <= hm
+    ]
+    assert sm_at_hm(y, score, hm) == pytest.approx(min(missed), **EXACT)
+
+
+def test_sm_at_hm_allows_a_rate_that_is_met_exactly():
+    # Losing 1 ham of 5 (the one at 3) allows every cutoff above 0: spam at 0 is missed.
+    assert sm_at_hm(Y, SCORE, hm=0.2) == pytest.approx(1 / 3)
+    assert sm_at_hm(Y, SCORE) == 1
+
+
+def test_sm_at_hm_of_one_class_is_unknown():
+    assert np.isnan(sm_at_hm([1, 1], [0.0, 1.0]))
+
+
+# Probabilities
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_log_loss_and_brier_equal_scikit_learn(seed, n_classes):
+    y, p = probabilities(seed, n_classes)
+    assert log_loss(y, p) == pytest.approx(metrics.log_loss(y, p), **EXACT)
+    one = p[:, 1] if n_classes == 2 else p
+    assert brier(y, p) == pytest.approx(metrics.brier_score_loss(y, one), **EXACT)
+
+
+@pytest.mark.parametrize("score", [log_loss, brier, expected_calibration_error])
+def test_one_column_means_class_one_of_two(score):
+    y, p = probabilities(0, 2)
+    assert score(y, p[:, 1]) == pytest.approx(score(y, p), **EXACT)
+
+
+def test_log_loss_of_a_certain_error_is_large_but_finite():
+    assert log_loss([1], [0.0]) == pytest.approx(-np.log(2.0**-52))
+
+
+def test_brier_keeps_the_digits_of_a_nearly_certain_truth():
+    assert brier([0], [1e-9]) == pytest.approx(1e-18, rel=1e-6)
+
+
+def test_reliability_bins_of_two_classes_follow_class_one():
+    # Fifteen bins: 0.61 and 0.65 share (9/15, 10/15], 1/15 is the edge of the lowest.
+    bins = reliability_bins([1, 0, 0], [0.61, 0.65, 1 / 15])
+    assert bins.n_docs.tolist() == [1, 2]
+    assert bins.confidence == pytest.approx([1 / 15, 0.63])
+    assert bins.frequency == pytest.approx([0, 0.5])
+    assert expected_calibration_error([1, 0, 0], [0.61, 0.65, 1 / 15]) == pytest.approx(
+        (1 * 1 / 15 + 2 * 0.13) / 3
+    )
+
+
+def test_reliability_bins_of_more_classes_follow_the_top_class():
+    p = [[0.7, 0.2, 0.1], [0.7, 0.2, 0.1], [0.1, 0.0, 0.9]]
+    bins = reliability_bins([0, 2, 2], p, n_bins=10)
+    assert bins.n_docs.tolist() == [2, 1]
+    assert bins.confidence == pytest.approx([0.7, 0.9])
+    assert bins.frequency.tolist() == [0.5, 1]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_calibration_error_equals_its_definition(seed):
+    y, p = probabilities(seed, 4)
+    confidence, hit = p.max(axis=1), p.argmax(axis=1) == y
+    error = 0.0
+    for b in range(15):
+        inside = (confidence > b / 15) & (confidence <= (b + 1) / 15)
+        if inside.any():
+            error += inside.mean() * abs(confidence[inside].mean() - hit[inside].mean())
+    assert expected_calibration_error(y, p) == pytest.approx(error, **EXACT)
+
+
+def test_certain_and_right_is_perfectly_calibrated():
+    assert expected_calibration_error([0, 1], [0.0, 1.0]) == 0

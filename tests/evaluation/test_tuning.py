@@ -1,0 +1,158 @@
+"""Cutoffs found: against trying them all, and on answers whose truth is known."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.classifier.classifier import load
+from nbspam.decision import cutoffs
+from nbspam.errors import UsageError
+from nbspam.evaluation.tuning import find, trade_off, tune
+from support import examples, random_trial, trial_of
+
+SCORES = st.lists(st.tuples(st.integers(-5, 5), st.booleans()), min_size=2, max_size=12)
+COSTS = st.sampled_from([(1, None), (2, None), (10, None), (10, 0.5), (3, 0.1), (2, 0.6)])
+
+
+@examples(60)
+@given(SCORES, COSTS)
+def test_no_other_cutoffs_cost_less(messages, costs):
+    # Scores lie half a nat from every cutoff tried in between.
+    score = np.array([s for s, _ in messages]) + 0.05
+    y = np.array([int(is_spam) for _, is_spam in messages])
+    derived = cutoffs(*costs)
+    found = find(score, y, derived)
+    least = trade_off(score, y, found).cost
+
+    places = 1 / (1 + np.exp(-(np.arange(-6, 7) + 0.55)))
+    for spam in places:
+        for ham in [spam] if costs[1] is None else places[places <= spam]:
+            other = type(found)(spam, ham, *costs)
+            assert least <= trade_off(score, y, other).cost + 1e-9
+    assert found.ham <= found.spam
+    assert (found.fp_cost, found.unsure_cost) == costs
+
+
+def test_a_trade_off_counts_messages():
+    y, score = np.array([0, 0, 0, 1, 1, 1]), np.array([-9, 0, 9, -9, 0, 9])
+    row = trade_off(score, y, cutoffs(10, 0.1))
+    assert row[1:] == (1, 1, 2, 10 + 1 + 2 * 0.1)
+
+
+def test_equal_costs_leave_the_cutoff_near_the_derived_one():
+    found = find(np.array([-8.0, 8.0]), np.array([0, 1]), cutoffs(9))
+    assert found.spam == pytest.approx(0.9, abs=0.01)
+
+
+@pytest.mark.parametrize("costs", [(10, None), (10, 0.2)])
+def test_honest_probabilities_need_no_other_cutoffs(costs):
+    tuning = tune(random_trial(0, 4000), cutoffs(*costs))
+    assert tuning.found.cost <= tuning.derived.cost
+    assert tuning.held_out_cost >= tuning.found.cost
+    assert tuning.derived.cost <= 1.1 * tuning.found.cost
+
+
+@pytest.mark.parametrize("costs", [(10, None), (10, 0.2)])
+def test_biased_probabilities_get_cutoffs_that_undo_the_bias(costs):
+    honest, biased = (tune(random_trial(0, 4000, bias=b), cutoffs(*costs)) for b in (0, 3))
+    assert biased.chosen is biased.found
+    assert biased.chosen.cost < biased.derived.cost
+    assert biased.chosen.cost == pytest.approx(honest.found.cost, rel=0.01)
+
+
+def test_what_held_nowhere_else_is_not_chosen():
+    # One ham at the top of either fold: each fold finds a cutoff that the other defeats.
+    y = [0, 1, 1, 1] * 2
+    trial = trial_of(y, [1.0, -1, 2, 3, 3.5, 3, 2, 1], [0] * 4 + [1] * 4)
+    tuning = tune(trial, cutoffs(2))
+    assert (tuning.chosen is tuning.found) == (tuning.held_out_cost < tuning.derived.cost)
+
+
+def test_the_table_holds_both_cutoffs_and_moves_one_way():
+    tuning = tune(random_trial(3), cutoffs(5, 0.3))
+    shown = [row.cutoffs.spam for row in tuning.table]
+    assert shown == sorted(shown)
+    assert {tuning.derived.cutoffs.spam, tuning.found.cutoffs.spam} <= set(shown)
+    positives = [row.false_positives for row in tuning.table]
+    assert positives == sorted(positives, reverse=True)
+
+
+def test_other_classes_are_refused():
+    trial = trial_of([0, 1], [0, 1])
+    object.__setattr__(trial, "classes", ("no", "yes"))
+    with pytest.raises(UsageError, match=r"^tune: the classes are no, yes; cutoffs are for ham"):
+        tune(trial, cutoffs(2))
+
+
+# --- the command --------------------------------------------------------------------------
+
+
+def test_tune_shows_the_trade_off_and_saves_only_if_told(nbspam, trained, folder):
+    before = trained.read_bytes()
+    arguments = ("tune", folder, "--cv", 2, "--fp-cost", 5)
+    status, out, _ = nbspam(*arguments)
+    assert status == 0
+    assert "by the costs" in out
+    assert "--save keeps them" in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert trained.read_bytes() == before
+
+    assert nbspam(*arguments, "--unsure-cost", ".3", "--save")[0] == 0
+    kept = load(str(trained)).rule
+    assert (kept.fp_cost, kept.unsure_cost) == (5, 0.3)
+    assert "unsure between; kept by `nbspam tune`" in nbspam("info")[1]
+    assert json.loads(nbspam("info", "--json")[1])["cutoffs"]["fp_cost"] == 5
+    values = json.loads(nbspam(*arguments, "--unsure-cost", ".3", "--json")[1])
+    assert values["chosen"]["cutoffs"] == {
+        "spam": kept.spam,
+        "ham": kept.ham,
+        "fp_cost": 5,
+        "unsure_cost": 0.3,
+    }
+
+
+def test_kept_cutoffs_decide_unless_told_otherwise(nbspam, trained, folder):
+    assert nbspam("tune", folder, "--cv", 2, "--unsure-cost", ".001", "--save")[0] == 0
+    path = folder / "spam" / "1.eml"
+    assert nbspam("predict", path)[1] == "unsure\n"
+    assert nbspam("classify", path, "--exit-code", "-q")[0] == 2
+    assert nbspam("classify", path, "--fp-cost", "2")[1].startswith("spam\t")
+    assert json.loads(nbspam("eval", folder, "--json")[1])["undecided"] > 0
+
+
+def test_tune_refuses_what_is_not_ham_and_spam(nbspam, tmp_path, folder, model):
+    folder.joinpath("spam").rename(folder / "work")
+    assert nbspam("train", folder)[0] == 0
+    status, _, err = nbspam("tune", folder, "--cv", 2)
+    assert status == 2
+    assert "tune: the classes are ham, work" in err
+
+
+def test_cutoffs_that_were_kept_survive_learning_on_and_pruning(nbspam, folder, trained):
+    assert nbspam("tune", folder, "--cv", "2", "--fp-cost", "5", "--save")[0] == 0
+    chosen = json.loads(nbspam("info", "--json")[1])["cutoffs"]
+    assert chosen is not None
+
+    more = folder.parent / "more.eml"
+    more.write_bytes(b"Subject: cheap watches\n\nbuy\n")
+    assert nbspam("update", "--label", f"spam={more}")[0] == 0
+    assert load(str(trained)).cutoffs is not None
+    assert nbspam("prune", "--min-df", "1")[0] == 0
+    assert json.loads(nbspam("info", "--json")[1])["cutoffs"] == chosen
+
+
+def test_tune_knows_plain_models_too(nbspam, folder, model):
+    assert nbspam("train", folder, "--model", "multinomial")[0] == 0
+    status, out, _ = nbspam("tune", folder, "--cv", 2)
+    assert status == 0
+    assert "ham called spam 2\n" in out
+
+
+@pytest.mark.parametrize("costs", [("--fp-cost", "0"), ("--fp-cost", "x"), ("--unsure-cost", 9)])
+def test_tune_refuses_prices_that_make_no_sense(nbspam, trained, folder, costs):
+    status, out, err = nbspam("tune", folder, *costs)
+    assert (status, out) == (2, "")
+    assert costs[0] in err

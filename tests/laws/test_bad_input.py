@@ -1,0 +1,184 @@
+"""Everything that goes wrong: one clear line, the right status, nothing lost."""
+
+import fcntl
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import termios
+import time
+
+import joblib
+import numpy as np
+import pytest
+
+from support import HAM, SPAM, complains
+
+
+@pytest.mark.parametrize("command", ["train", "classify", "predict", "eval"])
+def test_no_such_file(nbspam, trained, command):
+    assert complains(nbspam(command, "no/such/mail.eml"), 1, "no/such/mail.eml", "no such")
+
+
+def test_an_empty_file_is_a_message_without_evidence(nbspam, trained, tmp_path):
+    (tmp_path / "empty.eml").touch()
+    status, out, err = nbspam("classify", tmp_path / "empty.eml")
+
+    label, probability, _ = out.split("\t")
+    assert (status, err) == (0, "")
+    assert label in ("ham", "spam")
+    assert float(probability) < 0.9
+
+
+def test_an_empty_folder(nbspam, trained, tmp_path):
+    (tmp_path / "empty").mkdir()
+
+    assert complains(nbspam("train", tmp_path / "empty"), 1, "empty", "no messages")
+    assert complains(nbspam("classify", tmp_path / "empty"), 1, "empty", "no messages")
+
+
+def test_binary_junk_gets_a_verdict(nbspam, trained):
+    junk = np.random.default_rng(1).bytes(100_000)
+    status, out, err = nbspam("classify", stdin=junk)
+
+    assert (status, err) == (0, "")
+    assert out.split("\t")[0] in ("ham", "spam")
+
+
+def test_a_message_of_fifty_megabytes(nbspam, trained):
+    message = SPAM + b"cheap pills " * (50_000_000 // 12)
+
+    assert nbspam("classify", stdin=message)[:2] == (0, nbspam("classify", stdin=SPAM)[1])
+
+
+def test_ten_thousand_nested_parts(nbspam, trained):
+    part = b'Content-Type: multipart/mixed; boundary="b%d"\n\n--b%d\n'
+    message = b"Subject: cheap\n" + b"".join(part % (i, i) for i in range(10_000)) + b"\npills\n"
+    status, _, err = nbspam("classify", stdin=message)
+
+    assert (status, err) == (0, "")
+    assert "defect:too-deep" in nbspam("tokens", stdin=message)[1]
+
+
+def test_ten_thousand_parts_side_by_side(nbspam, trained):
+    message = b'Content-Type: multipart/mixed; boundary="b"\n\n' + b"--b\n\npills\n" * 10_000
+
+    assert nbspam("classify", stdin=message)[0] == 0
+    assert "defect:too-many-parts" in nbspam("tokens", stdin=message)[1]
+
+
+def test_a_table_without_the_column(nbspam, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    result = nbspam("train", tmp_path / "t.csv", "--label-column", "class")
+
+    assert complains(result, 1, "t.csv", "class", "a, b")
+
+
+def test_a_truncated_model(nbspam, trained):
+    trained.write_bytes(trained.read_bytes()[:-100])
+
+    assert complains(nbspam("classify", stdin=HAM), 1, str(trained), "truncated")
+
+
+def test_a_damaged_model(nbspam, trained):
+    data = bytearray(trained.read_bytes())
+    data[len(data) // 2] ^= 1
+    trained.write_bytes(data)
+
+    assert complains(nbspam("classify", stdin=HAM), 1, "damaged")
+
+
+def test_a_file_that_is_not_a_model(nbspam, model):
+    model.parent.mkdir()
+    model.write_bytes(HAM)
+
+    assert complains(nbspam("classify", stdin=HAM), 1, "not a model")
+
+
+def test_a_model_with_other_contents(nbspam, trained):
+    from nbspam.store.format.modelfile import save_state
+
+    save_state(str(trained), {"settings": {}, "keys": np.zeros(3)})
+    assert complains(nbspam("classify", stdin=HAM), 1, "not a classifier's model")
+
+
+class Bomb:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.system, (f"touch {self.path}",)
+
+
+@pytest.mark.parametrize("dump", [pickle.dump, joblib.dump], ids=["pickle", "joblib"])
+def test_a_pickle_that_would_run_a_command_does_not_run_it(nbspam, model, tmp_path, dump):
+    model.parent.mkdir()
+    with model.open("wb") as file:
+        dump({"weight": Bomb(tmp_path / "ran")}, file)
+
+    assert complains(nbspam("classify", stdin=HAM), 1, "not a model")
+    assert complains(nbspam("info"), 1, "not a model")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_place_that_cannot_be_written(nbspam, folder, tmp_path):
+    (tmp_path / "file").touch()
+
+    assert complains(nbspam("train", "-m", tmp_path / "file" / "m.nbspam", folder), 1, "write")
+    assert complains(nbspam("train", "-m", tmp_path, folder), 1, str(tmp_path))
+
+
+def run(*arguments, **how):
+    return subprocess.Popen([sys.executable, "-m", "nbspam", *map(str, arguments)], **how)
+
+
+def test_a_full_disk_under_standard_output(trained, folder):
+    with open("/dev/full", "wb") as full:
+        process = run("classify", folder, stdout=full, stderr=subprocess.PIPE)
+        err = process.communicate()[1].decode()
+
+    assert process.returncode == 1
+    assert err == (
+        "nbspam: standard output: No space left on device; free some space or send it elsewhere\n"
+    )
+
+
+def test_a_closed_pipe_ends_quietly(trained, folder):
+    for n in range(300):
+        (folder / "spam" / f"more{n}.eml").write_bytes(SPAM)
+    process = run("classify", folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+
+    assert process.wait() == 0
+    assert err == b""
+
+
+def heed_interrupts():
+    """Undo what a shell does to the jobs it starts in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def unread(pipe):
+    """Return how many bytes wait in a pipe for its reader."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+def test_ctrl_c_leaves_the_old_model_whole(trained, tmp_path):
+    before = trained.read_bytes()
+    read, write = os.pipe()
+    how = {"stdin": read, "stderr": subprocess.PIPE, "preexec_fn": heed_interrupts}
+    process = run("train", "--spam", "-", **how)
+    os.close(read)
+    os.write(write, b"From: a waiting writer\n")
+    while unread(write) and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    err = process.communicate(timeout=60)[1].decode()
+    os.close(write)
+
+    assert process.returncode == 130
+    assert err == "nbspam: interrupted\n"
+    assert trained.read_bytes() == before

@@ -1,0 +1,349 @@
+"""Laws that every model of columns obeys; test_laws.py proves that every one is tried."""
+
+import pickle
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from nbspam.models.base import logsumexp
+from nbspam.models.columns.a2de import A2DE
+from nbspam.models.columns.aode import AODE
+from nbspam.models.columns.categorical import CategoricalNB
+from nbspam.models.columns.gaussian import GaussianNB
+from nbspam.models.columns.mixed import MixedNB
+from nbspam.models.columns.spode import SPODE
+from nbspam.models.columns.tan import TAN
+from nbspam.models.network.estimator import BayesianNetwork
+from nbspam.models.registry import MODELS, model_state, restored
+from support import PAIR_MODELS, examples, tables
+
+# What each is made with beside levels: parameters as they come, and away from defaults.
+OTHERS = {
+    "categorical": (CategoricalNB, {}),
+    "categorical map": (CategoricalNB, {"estimate": "map", "alpha": 1.5}),
+    "gaussian": (GaussianNB, {}),
+    "gaussian ddof 0": (GaussianNB, {"ddof": 0, "class_prior": "uniform"}),
+    "mixed": (MixedNB, {}),
+    "spode": (SPODE, {"parent": 0}),
+    "tan": (TAN, {}),
+    "aode": (AODE, {}),
+    "aode support 3": (AODE, {"min_support": 3, "alpha": 0.2, "class_prior": "estimated"}),
+    "a2de": (A2DE, {}),
+    "a2de support 3": (A2DE, {"min_support": 3, "alpha": 0.2}),
+    "network": (BayesianNetwork, {}),
+    "network naive": (
+        BayesianNetwork,
+        {"start": "naive", "climb": False, "alpha": 0.2, "class_prior": "estimated"},
+    ),
+}
+UNSMOOTHED = {
+    f"{Class.__name__} mle": (Class, {"estimate": "mle", **more})
+    for Class, more in (
+        (CategoricalNB, {}),
+        (MixedNB, {}),
+        (SPODE, {"parent": 0}),
+        (TAN, {}),
+        (AODE, {}),
+        (A2DE, {}),
+        (BayesianNetwork, {}),
+    )
+}
+every_model = pytest.mark.parametrize("name", OTHERS)
+every_model_and_none_smoothed = pytest.mark.parametrize("name", [*OTHERS, *UNSMOOTHED])
+some = examples(5)
+
+
+def new(name, levels):
+    """Return an untrained model; half of a mixed model's columns are numbers to it."""
+    Class, more = (OTHERS | UNSMOOTHED)[name]
+    if Class is GaussianNB:
+        return Class(**more)
+    if Class is MixedNB:
+        levels = np.where(np.arange(len(levels)) % 2, 0, levels)
+    return Class(levels=levels, **more)
+
+
+def trained(name, table, classes=(0, 1, 2)):
+    X, y, levels = table
+    return new(name, levels).partial_fit(X, y, classes=classes)
+
+
+def questions(X, levels):
+    """Return rows to ask about: those learnt, nothing known, first values, last values."""
+    n = len(levels)
+    return np.concatenate([X, np.full((1, n), np.nan), np.zeros((1, n)), levels[None] - 1.0])
+
+
+def assert_same(one, two, ask):
+    """Assert that two models have learnt the same: counts to the bit, moments to rounding."""
+    assert one.classes_.tolist() == two.classes_.tolist()
+    for name in one._sums:
+        if name in ("mean_", "deviation_"):
+            np.testing.assert_allclose(getattr(one, name), getattr(two, name), atol=1e-12)
+        else:
+            assert getattr(one, name).tolist() == getattr(two, name).tolist()
+    if "mean_" not in one._sums:
+        mine, theirs = (each.predict_joint_log_proba(ask) for each in (one, two))
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+
+
+# --- learning is addition ---
+
+
+@every_model_and_none_smoothed
+@given(table=tables())
+@some
+def test_unlearning_undoes_learning(name, table):
+    X, y, levels = table
+    half = len(y) // 2
+    model = trained(name, table).partial_fit(X[:half], y[:half])
+    model.unlearn(X[:half], y[:half])
+    assert_same(model, trained(name, table), questions(X, levels))
+
+    model.unlearn(X, y)
+    assert not any(getattr(model, total).any() for total in model._sums)
+
+
+@every_model
+def test_what_was_not_learnt_is_not_unlearnt(name):
+    X, levels = np.zeros((3, 2)), np.array([2, 2])
+    model = trained(name, (X, np.zeros(3, int), levels))
+
+    with pytest.raises(ValueError, match="not all of these documents were learnt"):
+        model.unlearn(X, np.ones(3, int))
+
+
+@every_model_and_none_smoothed
+@given(table=tables(), data=st.data())
+@some
+def test_batches_in_any_order_and_merged_shards_equal_one_fit(name, table, data):
+    X, y, levels = table
+    whole = trained(name, table)
+    order = np.array(data.draw(st.permutations(range(len(y)))))
+    cut = data.draw(st.integers(1, len(y)))
+    parts = [part for part in (order[:cut], order[cut:]) if len(part)]
+    ask = questions(X, levels)
+
+    batched = new(name, levels)
+    for part in parts:
+        batched.partial_fit(X[part], y[part], classes=[0, 1, 2])
+    assert_same(batched, whole, ask)
+    first, *others = (trained(name, (X[part], y[part], levels)) for part in parts)
+    for other in others:
+        first.merge(other)
+    assert_same(first, whole, ask)
+
+
+@every_model
+@given(table=tables())
+@some
+def test_weight_two_is_the_row_twice_and_weight_zero_is_none(name, table):
+    X, y, levels = table
+    weight = np.arange(len(y)) % 3.0
+    weighted = new(name, levels).partial_fit(X, y, [0, 1, 2], sample_weight=weight)
+
+    repeat = np.repeat(np.arange(len(y)), weight.astype(int))
+    twice = new(name, levels).partial_fit(X[repeat], y[repeat], [0, 1, 2])
+    assert_same(weighted, twice, questions(X, levels))
+
+
+# --- names and orders mean nothing ---
+
+
+@every_model
+@given(table=tables(), data=st.data())
+@some
+def test_permuting_columns_or_classes_permutes_the_answer_and_nothing_else(name, table, data):
+    X, y, levels = table
+    ask = questions(X, levels)
+    answer = trained(name, table).predict_proba(ask)
+
+    # A tie between edges of a tree or graph is broken by order; of mixed columns every other is
+    # a number; a SPODE's parent is named by its place.
+    if name not in ("tan", "mixed", "spode", "network"):
+        columns = data.draw(st.permutations(range(len(levels))))
+        model = trained(name, (X[:, columns], y, levels[columns]))
+        np.testing.assert_allclose(model.predict_proba(ask[:, columns]), answer, atol=1e-9)
+    names = np.array(data.draw(st.permutations(range(3))))
+    permuted = trained(name, (X, names[y], levels)).predict_proba(ask)
+    np.testing.assert_allclose(permuted[:, names], answer, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_permuting_columns_leaves_a_tree_without_ties_alone(seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, 500)
+    X = (rng.random((500, 6)) < 0.3 + 0.1 * y[:, None]).cumsum(axis=1) % 3
+    columns = rng.permutation(6)
+    straight, permuted = TAN(levels=[3] * 6), TAN(levels=[3] * 6)
+
+    expected = straight.fit(X, y).predict_proba(X)
+    np.testing.assert_allclose(
+        permuted.fit(X[:, columns], y).predict_proba(X[:, columns]), expected, atol=1e-9
+    )
+    parents = straight.parents_[columns]
+    assert np.where(permuted.parents_ < 0, -1, columns[permuted.parents_]).tolist() == (
+        parents.tolist()
+    )
+
+
+@every_model_and_none_smoothed
+@given(table=tables())
+@some
+def test_rows_are_judged_alone_and_alike(name, table):
+    X, _, levels = table
+    ask = questions(X, levels)
+    model = trained(name, table)
+    joint = model.predict_joint_log_proba(ask)
+
+    for row, expected in zip(ask, joint, strict=True):
+        np.testing.assert_allclose(model.predict_joint_log_proba(row[None])[0], expected, 1e-12)
+
+
+@pytest.mark.parametrize("Class", PAIR_MODELS)
+@given(table=tables(missing=False))
+@some
+def test_binary_columns_are_columns_of_two_values_however_they_are_stored(Class, table):
+    X, y, _ = table
+    present = (X > 0).astype(float)
+    two = Class(levels=[2] * X.shape[1]).fit(present, y)
+    expected = two.predict_joint_log_proba(present)
+
+    for stored in (X, X > 0, sparse.csr_array(X), sparse.csr_matrix(X), sparse.coo_array(X)):
+        model = Class().fit(stored, y)
+        np.testing.assert_allclose(model.predict_joint_log_proba(stored), expected, rtol=1e-12)
+        if Class is not A2DE:
+            for mine, theirs in zip(model.value_counts(), two.value_counts(), strict=True):
+                assert (mine == theirs).all()
+
+
+# --- judging ---
+
+
+@every_model_and_none_smoothed
+@given(table=tables())
+@some
+def test_posteriors_are_probabilities_whatever_is_asked(name, table):
+    X, y, levels = table
+    ask = questions(X, levels)
+    model = trained(name, table, classes=[0, 1, 2, 99])
+    forgetful = trained(name, table).unlearn(X, y)
+    for each in (model, forgetful):
+        posterior = each.predict_proba(ask)
+
+        assert ((posterior >= 0) & (posterior <= 1)).all()
+        np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=0, atol=1e-12)
+
+
+@every_model
+@given(table=tables())
+@some
+def test_a_row_of_which_nothing_is_known_has_the_prior(name, table):
+    X, _, _ = table
+    model = trained(name, table)
+    nothing = np.full((1, X.shape[1]), np.nan)
+
+    np.testing.assert_allclose(
+        model.predict_proba(nothing)[0], np.exp(model.class_log_prior_), rtol=1e-12
+    )
+
+
+@every_model_and_none_smoothed
+@given(table=tables())
+@some
+def test_inputs_are_neither_changed_nor_kept(name, table):
+    X, y, levels = table
+    given_X, given_y, weight = X.copy(), y.copy(), np.ones(len(y))
+    for array in (given_X, given_y, weight):
+        array.setflags(write=False)
+    model = new(name, levels).partial_fit(given_X, given_y, [0, 1, 2], weight)
+    model.partial_fit(given_X, given_y).unlearn(given_X, given_y)
+    before = model.predict_joint_log_proba(given_X)
+
+    for array in (given_X, given_y, weight):
+        array.setflags(write=True)
+        array.fill(0)
+    assert (model.predict_joint_log_proba(X) == before).all()
+
+
+@every_model_and_none_smoothed
+@given(table=tables())
+@some
+def test_a_model_restored_answers_the_same_to_the_bit(name, table):
+    X, _, levels = table
+    ask = questions(X, levels)
+    model = trained(name, table)
+    expected = model.predict_joint_log_proba(ask).tolist()
+
+    again = pickle.loads(pickle.dumps(model))
+    assert again.predict_joint_log_proba(ask).tolist() == expected
+    (kind,) = (kind for kind, (_, Class) in MODELS.items() if Class == type(model).__name__)
+    from_file = restored(kind, model_state(model), model.classes_, ask[:1])
+    assert from_file.predict_joint_log_proba(ask).tolist() == expected
+
+
+# --- what the formulas imply ---
+
+
+@given(table=tables())
+@some
+def test_averaged_models_are_the_mean_of_their_parts(table):
+    X, y, levels = table
+    ask = np.array(list(product(*map(range, levels))), float)
+    log = [
+        trained("aode", table)
+        if parent is None
+        else SPODE(levels=levels, parent=parent).partial_fit(X, y, classes=[0, 1, 2])
+        for parent in (None, *range(len(levels)))
+    ]
+    aode, *spodes = (np.exp(model.predict_joint_log_proba(ask)) for model in log)
+    support = log[0].own_counts().sum(axis=0)[ask.astype(int) + np.cumsum(levels) - levels]
+
+    # Of values that no row has, there is no SPODE.
+    known = support.all(axis=1)
+    np.testing.assert_allclose(aode[known], np.mean(spodes, axis=0)[known], rtol=1e-9)
+
+
+@given(table=tables())
+@some
+def test_a_parent_of_one_value_makes_a_spode_naive_bayes(table):
+    X, y, levels = table
+    X, levels = np.column_stack([np.zeros(len(y)), X]), np.append(1, levels)
+    table = X, y, levels
+    ask = questions(X, levels)
+
+    np.testing.assert_allclose(
+        trained("spode", table).predict_proba(ask),
+        trained("categorical", table).predict_proba(ask),
+        atol=1e-12,
+    )
+
+
+@given(table=tables(missing=False))
+@some
+def test_models_spread_one_over_all_rows_and_classes(table):
+    levels = table[2]
+    rows = np.array(list(product(*map(range, levels))), float)
+    for name in ("categorical", "tan"):
+        joint = trained(name, table).predict_joint_log_proba(rows)
+        assert np.exp(logsumexp(joint.reshape(1, -1)))[0, 0] == pytest.approx(1, rel=1e-9)
+    # Eq. 7.24 as its numbers read: classes are not counted in the denominator.
+    n, v, k = len(table[1]), levels[0], 3
+    joint = trained("spode", table).predict_joint_log_proba(rows)
+    total = np.exp(logsumexp(joint.reshape(1, -1)))[0, 0]
+    assert total == pytest.approx((n + k * v) / (n + v), rel=1e-9)
+
+
+@pytest.mark.parametrize("Class", [TAN, AODE, SPODE])
+def test_where_nothing_depends_every_model_is_naive_bayes(Class):
+    # Every combination of two columns equally often in each class: nothing depends.
+    rows = np.array(list(product(range(3), range(2))) * 4, float)
+    y = np.repeat([0, 1], 12)
+    model = Class(levels=[3, 2], estimate="mle").fit(rows, y)
+    naive = CategoricalNB(levels=[3, 2], estimate="mle").fit(rows, y)
+
+    np.testing.assert_allclose(model.predict_proba(rows), naive.predict_proba(rows), atol=1e-12)

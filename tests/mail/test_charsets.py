@@ -1,0 +1,137 @@
+"""Bytes to UTF-8: whom to believe about the charset."""
+
+import codecs
+import warnings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.mail.charsets import to_utf8
+from support import examples
+
+WORDS = {
+    "utf-8": "Grüße 你好 привет",
+    "iso-8859-1": "Grüße café",
+    "windows-1252": "Grüße – 5 € “sofort”",
+    "windows-1251": "привет, мир",
+    "gb18030": "免费发票 𠀀",
+    "gbk": "免费发票，优惠",
+    "big5": "免費發票",
+    "iso-2022-jp": "こんにちは 世界",
+    "shift_jis": "こんにちは 世界",
+    "euc-jp": "こんにちは 世界",
+    "euc-kr": "안녕하세요",
+    "koi8-r": "привет, мир",
+    "tis-620": "สวัสดี",
+    "utf-16": "hello 你好",
+    "utf-32": "hello 你好",
+}
+DANGEROUS = ["idna", "punycode", "unicode_escape", "raw_unicode_escape", "utf-7", "rot13"]
+BYTES_TO_BYTES = ["hex", "zip", "bz2", "uu", "quopri", "base64", "undefined", "mbcs"]
+
+
+@pytest.mark.parametrize("charset", WORDS)
+def test_a_rightly_declared_charset_is_believed(charset):
+    assert to_utf8(WORDS[charset].encode(charset), charset) == (WORDS[charset].encode(), None)
+
+
+@pytest.mark.parametrize("charset", WORDS)
+def test_a_name_may_be_quoted_and_in_capitals(charset):
+    data = WORDS[charset].encode(charset)
+    assert to_utf8(data, f' "{charset.upper()}"') == to_utf8(data, charset)
+
+
+@pytest.mark.parametrize("subset", ["iso-8859-1", "latin1"])
+def test_windows_1252_hides_behind_its_subsets(subset):
+    assert to_utf8("5 € “now”".encode("cp1252"), subset) == ("5 € “now”".encode(), None)
+
+
+def test_gb2312_may_hold_all_of_gb18030():
+    assert to_utf8("朱镕基𠀀".encode("gb18030"), "gb2312") == ("朱镕基𠀀".encode(), None)
+
+
+@pytest.mark.parametrize("name", [*DANGEROUS, *BYTES_TO_BYTES, "", "x-none", "ÿ"])
+def test_no_codec_that_is_no_charset_is_ever_used(name):
+    text, defect = to_utf8(b"+AGE- \\u0041 xn--maana-pta a-", name)
+
+    assert text == b"+AGE- \\u0041 xn--maana-pta a-"
+    assert defect == ("charset-unknown" if name else None)
+
+
+def test_only_plain_charsets_are_looked_up(monkeypatch):
+    asked = []
+    monkeypatch.setattr(codecs, "lookup", asked.append)
+    for name in DANGEROUS + BYTES_TO_BYTES:
+        to_utf8(b"\xff\xfe caf\xe9", name)
+    assert not asked
+
+
+@pytest.mark.parametrize(
+    ("data", "declared", "text", "defect"),
+    [
+        ("café".encode(), None, "café", None),
+        (b"caf\xe9", None, "café", "charset-missing"),
+        (b"caf\xe9", "utf-8", "café", "charset-wrong"),
+        (b"caf\xe9", "klingon", "café", "charset-unknown"),
+        ("免费发票优惠".encode("gb18030"), None, "免费发票优惠", "charset-missing"),
+        ("免费发票优惠".encode("gb18030"), "utf-8", "免费发票优惠", "charset-wrong"),
+        ("こんにちは".encode("iso2022_jp"), None, "こんにちは", "charset-missing"),
+        ("免费发票".encode(), "iso-2022-jp", "免费发票", "charset-wrong"),
+        ("免费发票".encode(), "us-ascii", "免费发票", "charset-wrong"),
+        (b"caf\xe9", "us-ascii", "café", "charset-wrong"),
+        (b"caf\xe9", "iso-" + "9" * 99, "café", "charset-unknown"),
+        ("你好".encode("utf-8-sig"), "utf-8", "你好", None),
+        ("你好".encode("utf-16"), None, "你好", None),
+        ("你好".encode("utf-16"), "utf-8", "你好", None),
+    ],
+)
+def test_what_is_said_wrongly_or_not_at_all_is_guessed(data, declared, text, defect):
+    assert to_utf8(data, declared) == (text.encode(), defect)
+
+
+def test_one_bad_byte_does_not_spoil_chinese_text():
+    data = "免费发票优惠多多".encode("gb18030") * 20 + b"\xff"
+    text, defect = to_utf8(data, "gb2312")
+
+    assert text.decode().startswith("免费发票")
+    assert defect == "charset-wrong"
+
+
+def test_a_byte_order_mark_does_not_override_a_charset_of_single_bytes():
+    assert to_utf8(b"\xff\xfebuy now", "windows-1252") == ("ÿþbuy now".encode(), None)
+
+
+@examples(150)
+@given(
+    data=st.binary(max_size=60) | st.sampled_from([b"\x1b$B", b"~{!", b"\xff\xfe\0", b"\xd8\0"]),
+    declared=st.none() | st.sampled_from([*WORDS, *DANGEROUS, "hz", "iso-2022-kr", "utf-16-le"]),
+)
+def test_any_bytes_become_utf8_without_a_warning(data, declared):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        text, defect = to_utf8(data, declared)
+    text.decode()  # does not raise
+    assert defect in (None, "charset-missing", "charset-wrong", "charset-unknown")
+
+
+RUSSIAN = "Добрый день! Высылаю Вам счёт за март, оплатить его нужно до пятницы."
+
+
+@pytest.mark.parametrize("charset", ["koi8-r", "windows-1251"])
+@pytest.mark.parametrize("around", ["{}", "Re: invoice No 12 {} OK"])
+def test_russian_is_read_whichever_of_its_charsets_nobody_named(charset, around):
+    text = around.format(RUSSIAN)
+    assert to_utf8(text.encode(charset), None) == (text.encode(), "charset-missing")
+
+
+@pytest.mark.parametrize(
+    "text", ["Grüße aus Köln, schönes Wochenende", "Élève, où es-tu? À bientôt"]
+)
+def test_letters_here_and_there_are_western(text):
+    assert to_utf8(text.encode("cp1252"), None) == (text.encode(), "charset-missing")
+
+
+def test_chinese_without_a_name_is_not_taken_for_russian():
+    text = "您好,我公司现有发票对外代开,欢迎来电咨询 Tel 13800138000"
+    assert to_utf8(text.encode("gb2312"), None) == (text.encode(), "charset-missing")

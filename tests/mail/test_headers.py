@@ -1,0 +1,176 @@
+"""Header lines: folding, encoded words, parameters."""
+
+from base64 import b64encode
+from email.header import Header
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.mail.headers import (
+    decode_base64,
+    decode_value,
+    end_of_headers,
+    header_lines,
+    looks_like_header,
+    parameters,
+    unfold,
+)
+from support import examples
+
+SCRAPS = b"=? ?= utf-8 gb18030 ?Q? ?b? =E4 4oKs ? \xff a ; name * 0 *1* = ' \" \\ %e4 \x1b$B"
+PARTS_OF_VALUES = st.sampled_from([b" ", b"\n ", *SCRAPS.split(b" ")])
+values = st.lists(PARTS_OF_VALUES | st.binary(max_size=3), max_size=12).map(b"".join)
+
+
+def encoded(charset: str, encoding: str, text: bytes) -> bytes:
+    """Return one encoded word of bytes, which need not be whole characters."""
+    quoted = b"".join(b"=%02X" % byte for byte in text)
+    body = b64encode(text) if encoding == "B" else quoted
+    return b"=?" + charset.encode() + b"?" + encoding.encode() + b"?" + body + b"?="
+
+
+@pytest.mark.parametrize(
+    ("block", "lines"),
+    [
+        (b"Subject: hi", [(b"Subject", b"hi")]),
+        (b"Subject:hi\nTo: a", [(b"Subject", b"hi"), (b"To", b"a")]),
+        (b"Subject :  hi", [(b"Subject", b"hi")]),
+        (b"Subject: hi\n\tthere\n you", [(b"Subject", b"hi\tthere you")]),
+        (b"Subject:\n hi", [(b"Subject", b"hi")]),
+        (b"Subject:\nTo: a", [(b"Subject", b""), (b"To", b"a")]),
+        (b"", []),
+    ],
+)
+def test_lines_are_unfolded_and_parted(block, lines):
+    found = header_lines(b"\n" + block)
+    assert [(name.rstrip(), unfold(value)) for name, value in found] == lines
+    assert end_of_headers(block, 0, 99) == len(block)
+    assert end_of_headers(b"From x\n" + block, 7, 99) == 7 + len(block)
+
+
+@pytest.mark.parametrize("junk", [b"buy now\n: pills\nTo: a", b": pills", b"a b: c\n d"])
+def test_a_line_that_is_no_header_ends_them(junk):
+    assert end_of_headers(b"Subject: hi\n" + junk, 0, 99) == len(b"Subject: hi\n")
+
+
+def test_headers_end_where_no_more_is_looked_at():
+    assert end_of_headers(b"Subject: hi\nTo: a", 0, 9) == 9
+    assert end_of_headers(b"Subject: hi\nTo: a", 0, 13) == len(b"Subject: hi\n")
+
+
+@pytest.mark.parametrize(
+    ("data", "is_header"),
+    [(b"A:", True), (b"X-Y : z", True), (b"a b: c", False), (b" a: b", False), (b"", False)],
+)
+def test_a_header_line_has_a_name_and_a_colon(data, is_header):
+    assert looks_like_header(data) == is_header
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (b"plain", "plain"),
+        (b"=?utf-8?Q?caf=C3=A9?=", "café"),
+        (b"=?UTF-8?b?Y2Fmw6k=?= au lait", "café au lait"),
+        (b"=?iso-8859-1?q?caf=E9_au?= lait", "café au lait"),
+        (b"=?iso-8859-1*en?Q?caf=E9?=", "café"),
+        (b"=?utf-8?Q?a?= =?utf-8?Q?b?=", "ab"),
+        (b"=?utf-8?Q?a?= b =?utf-8?Q?c?=", "a b c"),
+        (b"=?utf-8?Q?a?=\t =?koi8-r?B?0NLJ18XU?=", "aпривет"),
+        (b"=?utf-8?Q?what??= now", "what? now"),
+        (b"=?utf-8?Q?two words?=", "two words"),
+        (b"=?utf-8?Q??=", ""),
+        (b"=?utf-8?Q?open", "=?utf-8?Q?open"),
+        (b"=?utf-8?X?a?=", "=?utf-8?X?a?="),
+        (b"=?nonsense?Q?caf=E9?=", "café"),
+        (b"caf\xe9", "café"),
+        ("café".encode(), "café"),
+        (b"\x1b$B$3$s\x1b(B", "こん"),
+        ("免费".encode("gb18030") + b" =?utf-8?Q?=E2=82=AC?=", "免费 €"),
+    ],
+)
+def test_values_are_decoded(value, text):
+    assert decode_value(value).decode() == text
+
+
+@pytest.mark.parametrize("encoding", ["B", "Q"])
+@pytest.mark.parametrize("cut", range(1, 12))
+def test_a_character_may_be_split_between_encoded_words(encoding, cut):
+    data = "你好吗世".encode()
+    words = encoded("utf-8", encoding, data[:cut]) + b" " + encoded("UTF-8", encoding, data[cut:])
+    assert decode_value(words).decode() == "你好吗世"
+
+
+@pytest.mark.parametrize(
+    ("charset", "text"),
+    [
+        ("utf-8", "Große Freude: 你好 привет " * 5),
+        ("iso-8859-1", "Große Freude " * 9),
+        ("gb18030", "免费发票优惠多多" * 9),
+        ("iso-2022-jp", "こんにちは世界" * 9),
+        ("koi8-r", "привет мир " * 9),
+    ],
+)
+def test_what_the_standard_library_folds_and_encodes_is_read(charset, text):
+    lines = header_lines(b"\nSubject: " + Header(text, charset).encode().encode())
+    assert decode_value(unfold(lines[0][1])).decode().split() == text.split()
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "text"),
+    [
+        (b"text/plain; charset=utf-8", "charset", "utf-8"),
+        (b'text/plain; charset="utf-8"', "charset", "utf-8"),
+        (b"text/plain; CHARSET = utf-8 (really)", "charset", "utf-8"),
+        (b"text/plain;charset=a;charset=b", "charset", "a"),
+        (b"text/html charset=utf-8", "charset", "utf-8"),
+        (b'a/b; name="a;b=c"; x=y', "name", "a;b=c"),
+        (b'a/b; name="say \\"hi\\""', "name", 'say "hi"'),
+        (b'a/b; name="open', "name", "open"),
+        (b"a/b; filename*=utf-8'en'%e2%82%ac%20rates", "filename", "€ rates"),
+        (b"a/b; filename*=iso-8859-1''caf%E9", "filename", "café"),
+        (b"a/b; filename=plain; filename*=utf-8''caf%C3%A9", "filename", "café"),
+        (b"a/b; filename*0=ab; filename*1=cd", "filename", "abcd"),
+        (b"a/b; filename*1=cd; filename*0=ab", "filename", "abcd"),
+        (
+            b"a/b; filename*0*=utf-8''%e4%bd; filename*1*=%a0; filename*2=\"%41\"",
+            "filename",
+            "你%41",
+        ),
+        (b"a/b; filename*0*=utf-8''a%2; filename*1*=0b", "filename", "a%20b"),
+        (b"a/b; filename*=no-charset", "filename", "no-charset"),
+        (b"a/b; filename*9999999=a; filename*=b", "filename", "b"),
+    ],
+)
+def test_parameters_are_found_and_decoded(value, name, text):
+    assert parameters(value)[name].decode() == text
+
+
+def test_a_value_without_parameters_has_none():
+    assert parameters(b"text/plain") == {}
+
+
+@examples(200)
+@given(values)
+def test_any_value_is_decoded_to_utf8(value):
+    decode_value(value).decode()
+    header_lines(value)
+    parameters(value)
+
+
+@given(st.binary(max_size=100))
+def test_base64_is_undone(data):
+    assert decode_base64(b64encode(data)) == data
+
+
+@given(st.binary(max_size=40), st.binary(max_size=40))
+def test_base64_goes_on_behind_its_padding(first, second):
+    assert decode_base64(b64encode(first) + b"\n" + b64encode(second)) == first + second
+
+
+@pytest.mark.parametrize(
+    "text", [b"aGVsbG8", b"aGVs\nbG8=", b"aG*Vs bG8==", b"aGVsbG8=\n\n", b"aGVsbG8=x"]
+)
+def test_broken_base64_gives_what_it_has(text):
+    assert decode_base64(text).startswith(b"hello")

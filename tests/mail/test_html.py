@@ -1,0 +1,217 @@
+"""HTML: what is seen, what is hidden, what it links to."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.mail.html import Html, read_html
+from support import examples
+
+CUTS = [
+    b"<b>",
+    b"</b>",
+    b"<div style=display:none>",
+    b"<div>",
+    b"</div>",
+    b"<!--",
+    b"-->",
+    b"<br>",
+]
+CUTS += [
+    b"<script>",
+    b"</script>",
+    b"<a href='",
+    b'"',
+    b">",
+    b"<",
+    b"&",
+    b"&#x41;",
+    b"img src=",
+    b"x",
+]
+CUTS += [
+    b"<style",
+    b" alt=",
+    b" onclick=",
+    b"<p",
+    b"color:#fff",
+    b";",
+    b"\n",
+    b"\xc3\xa9",
+    b"word ",
+]
+
+
+def read(html: bytes) -> Html:
+    return read_html([html])[0]
+
+
+def seen(html: str) -> str:
+    return " ".join(read(html.encode()).visible.decode().split())
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("V<b></b>iagra", "Viagra"),
+        ("V<!-- pills -->iagra", "Viagra"),
+        ("V<x>iagra</x>", "Viagra"),
+        ("V<span style='color:red'>i</span>agra", "Viagra"),
+        ("one<br>two<p>three</p>four", "one two three four"),
+        ("<td>one</td><td>two</td>", "one two"),
+        ("<BR/>one<HR width=3>two", "one two"),
+        ("fr&eacute;e &amp; &#99;heap &lt;b&gt;", "frée & cheap <b>"),
+        ("a<script>var x = '<b>no</b>';</script>b", "ab"),
+        ("a<STYLE type=x>p {no}</Style>b", "ab"),
+        ("a<script>if (1 <!-- 2) no</script>b", "ab"),
+        ("a<script><!--\nno\n//--></script>b", "ab"),
+        ("a<script>no", "a"),
+        ("a<SCRIPT>no</Script>b<sTyle>no</STYLE>c<strong>d", "abcd"),
+        ("a<style>no", "a"),
+        ("a<!-- no", "a"),
+        ("a<!-->b", "ab"),
+        ("a<!-- no --!>b", "ab"),
+        ("a<!doctype html>b<?xml no?>c", "abc"),
+        ("1 < 2 and 3 > 2", "1 < 2 and 3 > 2"),
+        ("a<b", "a<b"),
+        ("<title>hi</title>there", "hi there"),
+    ],
+)
+def test_what_a_reader_sees(html, text):
+    assert seen(html) == text
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "display:none",
+        "DISPLAY : None",
+        "color:red; display:none;",
+        "visibility:hidden",
+        "font-size:0",
+        "font-size: 0px;",
+        "font-size:1px",
+        "opacity:0",
+        "mso-hide:all",
+    ],
+)
+def test_text_is_hidden_by_style(style):
+    html = read(f'see <span style="{style}">secret</span>this'.encode())
+
+    assert html.visible == b"see this"
+    assert html.hidden.split() == [b"secret"]
+    assert "hidden-text" in html.facts
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "font-size:1em",
+        "font-size:0.8em",
+        "font-size:10px",
+        "font-size:100%",
+        "opacity:0.9",
+        "display:block",
+    ],
+)
+def test_text_that_is_only_small_is_seen(style):
+    html = read(f'see <span style="{style}">this</span>'.encode())
+    assert (html.visible, html.hidden, html.facts) == (b"see this", b"", set())
+
+
+@pytest.mark.parametrize(
+    ("html", "visible", "hidden"),
+    [
+        ("<div style=display:none>a<div>b</div>c</div>d", "d", "a b c"),
+        ("<div style=display:none>a<p>b</div>d", "d", "a b"),
+        ("<div style=display:none>a<DIV>b</DIV>c</DIV>d", "d", "a b c"),
+        ("<div style=display:none>a", "", "a"),
+        ("<img style=display:none>a", "a", ""),
+        ("<input style='display:none' />a", "a", ""),
+        ("</div style=display:none>a", "a", ""),
+        ("<b style=display:none>a</b>b<i style=display:none>c</i>d", "bd", "a c"),
+        ("<b style=display:none>a<b style=display:none>b</b>c</b>d", "d", "a b c"),
+        ("display:none is what I write", "display:none is what I write", ""),
+    ],
+)
+def test_hidden_elements_end_where_they_are_closed(html, visible, hidden):
+    found = read(html.encode())
+    assert " ".join(found.visible.decode().split()) == visible
+    assert " ".join(found.hidden.decode().split()) == hidden
+
+
+@pytest.mark.parametrize(
+    ("html", "urls"),
+    [
+        ("<a href='http://a.example/?b&amp;c'>x</a>", [b"http://a.example/?b&c"]),
+        ('<A HREF="http://a.example/">', [b"http://a.example/"]),
+        ("<a href=http://a.example/>", [b"http://a.example/"]),
+        (
+            "<a\nhref = 'x'><img src=cid:1><form action=y><body background=z>",
+            [b"x", b"cid:1", b"y", b"z"],
+        ),
+        ("<a href='x'>1</a><a href='x'>2</a>", [b"x"]),
+        ("href=x", []),
+    ],
+)
+def test_links_come_in_order_and_once(html, urls):
+    assert read(html.encode()).urls == urls
+
+
+def test_alternative_texts_and_titles_are_kept_apart():
+    html = read(b"<img src=x alt='buy &amp; save'><a title=now href=y>z</a>")
+    assert html.alt == b"buy & save\nnow"
+    assert html.visible == b"z"
+
+
+@pytest.mark.parametrize(
+    ("html", "fact"),
+    [
+        ("<img src=x>", "tag-img"),
+        ("<img src=x> a b c", "image-only"),
+        ("<script>x</script>", "tag-script"),
+        ("<STYLE>x", "tag-style"),
+        ("V<!-- x -->iagra", "comment-in-word"),
+        ("a<!-- x", "comment-open"),
+        ("<a onclick='x()'>", "attr-event"),
+        ("<font color=#FFFFFF>x", "text-white"),
+        ("<font color='white'>x", "text-white"),
+        ("<p style='color: #fff'>x", "text-white"),
+    ],
+)
+def test_facts_are_noted(html, fact):
+    assert fact in read(html.encode()).facts
+
+
+@pytest.mark.parametrize(
+    ("html", "fact"),
+    [
+        ("one <!-- x --> two", "comment-in-word"),
+        ("<td bgcolor=white>x", "text-white"),
+        ("<p style='background-color:#fff'>x", "text-white"),
+        ("<img src=x>" + "word " * 5, "image-only"),
+        ("</img>", "tag-img/"),
+    ],
+)
+def test_what_is_no_fact_is_not_noted(html, fact):
+    assert fact not in read(html.encode()).facts
+
+
+@examples(200)
+@given(st.lists(st.sampled_from(CUTS), max_size=30).map(b"".join))
+def test_any_markup_is_read_and_nothing_seen_is_invented(html):
+    found = read(html)
+    for text in (found.visible, found.hidden, found.alt):
+        text.decode()
+    assert found.visible.count(b"word") + found.hidden.count(b"word") <= html.count(b"word")
+
+
+@given(st.text("abc \n", max_size=50))
+def test_text_without_markup_is_itself(text):
+    assert read(text.encode()).visible == text.encode()
+
+
+@examples(200)
+@given(st.lists(st.lists(st.sampled_from(CUTS), max_size=15).map(b"".join), max_size=5))
+def test_a_document_reads_the_same_whatever_its_neighbours_hold(documents):
+    assert read_html(documents) == [read(html) for html in documents]

@@ -1,0 +1,112 @@
+import os
+
+import pytest
+
+from nbspam.errors import InputError, UsageError
+from nbspam.mail.maildir import (
+    Entry,
+    Left,
+    check_maildir,
+    entries,
+    folder_name,
+    move,
+    read_note,
+    write_note,
+)
+
+
+@pytest.fixture
+def root(tmp_path):
+    for part in ("cur", "new", "tmp"):
+        (tmp_path / part).mkdir()
+    return tmp_path
+
+
+def put(root, path, data=b"x"):
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_bytes(data)
+
+
+def test_a_name_falls_into_base_and_flags():
+    entry = Entry("", "cur", "1700.M1P2.host,S=3:2,RS")
+
+    assert (entry.base, entry.flags) == ("1700.M1P2.host,S=3", "RS")
+    assert (Entry("", "new", "17.h").base, Entry("", "new", "17.h").flags) == ("17.h", "")
+
+
+def test_flags_stay_sorted_and_need_cur():
+    assert Entry("", "new", "1.h").flagged("F") == Entry("", "cur", "1.h:2,F")
+    assert Entry("", "cur", "1.h:2,RS").flagged("S") == Entry("", "cur", "1.h:2,RS")
+    assert Entry(".A", "cur", "1.h:2,RS").flagged("F") == Entry(".A", "cur", "1.h:2,FRS")
+
+
+def test_entries_are_files_each_once(root):
+    for path in (
+        "new/2.h",
+        "cur/1.h:2,S",
+        "cur/2.h:2,",
+        "cur/.hidden",
+        "tmp/3.h",
+        ".Spam/cur/4.h",
+    ):
+        put(root, path)
+    (root / "cur" / "folder").mkdir()
+    (root / "cur" / "link").symlink_to("1.h:2,S")
+
+    assert [e.path for e in entries(str(root), "")] == ["new/2.h", "cur/1.h:2,S"]
+    assert [e.path for e in entries(str(root), ".Spam")] == [".Spam/cur/4.h"]
+    assert list(entries(str(root), ".None")) == []
+
+
+def test_a_folder_is_made_as_maildir_plus_plus_has_them(root):
+    put(root, "new/1.h")
+
+    assert move(str(root), Entry("", "new", "1.h"), Entry(".Spam", "new", "1.h"))
+
+    folder = root / ".Spam"
+    assert sorted(p.name for p in folder.iterdir()) == ["cur", "maildirfolder", "new", "tmp"]
+    assert (folder / "maildirfolder").read_bytes() == b""
+    assert {p.stat().st_mode & 0o777 for p in (folder, folder / "cur")} == {0o700}
+    assert (folder / "new" / "1.h").read_bytes() == b"x"
+
+
+def test_nothing_is_overwritten_and_what_is_gone_is_gone(root):
+    put(root, "new/1.h", b"one")
+    put(root, ".Spam/new/1.h", b"other")
+    here, there = Entry("", "new", "1.h"), Entry(".Spam", "new", "1.h")
+
+    assert not move(str(root), here, there)
+    assert (root / here.path).read_bytes() == b"one"
+    assert (root / there.path).read_bytes() == b"other"
+    assert not move(str(root), Entry("", "new", "2.h"), Entry(".Spam", "new", "2.h"))
+
+
+def test_the_note_comes_back(root):
+    left = {"1.h": Left("spam", "0f"), os.fsdecode(b"a b\xff"): Left("unsure", "10")}
+
+    assert read_note(str(root)) == {}
+    write_note(str(root), left)
+    assert read_note(str(root)) == left
+    assert (root / "nbspam-sorted").stat().st_mode & 0o777 == 0o600
+
+
+def test_damaged_lines_of_a_note_are_passed_over(root):
+    (root / "nbspam-sorted").write_bytes(b"spam 0f 1.h\nspam\n\xff\xff 1 2\n\nham 1")
+
+    assert read_note(str(root)) == {"1.h": Left("spam", "0f")}
+
+
+def test_what_is_no_maildir_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"not a Maildir \(no cur/ and new/\)"):
+        check_maildir(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["Junk", ".Junk"])
+def test_folders_may_be_named_with_or_without_their_dot(name):
+    assert folder_name(name) == ".Junk"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "...", "a/b", "../x", "a\nb"])
+def test_other_names_are_wrong_usage(name):
+    with pytest.raises(UsageError, match="not the name of a folder in a Maildir"):
+        folder_name(name)

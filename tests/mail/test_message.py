@@ -1,0 +1,517 @@
+"""Messages: agreement with the standard library, metamorphic laws, limits, hostile mail."""
+
+import base64
+import email
+import quopri
+from email.message import EmailMessage
+from email.policy import default
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.mail import message as module
+from nbspam.mail.headers import unfold
+from nbspam.mail.message import Message, by_header, parse_message, parse_messages, plain_text
+from support import examples
+
+EVIDENCE = Path(__file__).parents[1] / "evidence"
+TEXTS = {
+    "utf-8": "Grüße 你好 привет 💰\nhttp://a.example/x\n",
+    "iso-8859-1": "Grüße, ein Café\nhttp://a.example/x\n",
+    "windows-1252": "5 € – “sofort”\nhttp://a.example/x\n",
+    "gb18030": "免费发票，优惠多多\nhttp://a.example/x\n",
+    "iso-2022-jp": "こんにちは、世界\nhttp://a.example/x\n",
+    "shift_jis": "こんにちは、世界\nhttp://a.example/x\n",
+    "koi8-r": "привет, мир\nhttp://a.example/x\n",
+}
+LATER = [
+    b"X-Spam-Status: Yes, score=9\n required=5 tests=PILLS",
+    b"X-Spam-Flag: YES",
+    b"X-Bogosity: Spam, tests=bogofilter, spamicity=1.000000",
+    b"Status: RO",
+    b"X-Status: A",
+    b"Delivered-To: victim@example.org",
+    b"X-Original-To: victim@example.org",
+    b"X-Mozilla-Status: 0001",
+    b"Content-Length: 12",
+    b"X-UIDL: abc",
+    b"X-Nbspam: spam; 0.99",
+]
+
+
+def found(message: Message, origin: str) -> str:
+    """Return all text of one origin."""
+    fields = list(by_header(message.fields))
+    texts = [text for place, text in fields if place == origin]
+    if origin == "body" and (subjects := [text for place, text in fields if place == "subject"]):
+        texts.remove(subjects[0])  # its words are the body's too
+    # Of these fields the lines mean something.
+    as_it_is = origin in ("body", "url", "hidden", "alt")
+    return "\n".join((text if as_it_is else unfold(text)).decode() for text in texts)
+
+
+def body(data: bytes) -> str:
+    return found(parse_message(data), "body").strip()
+
+
+def part(text: bytes, encoding: bytes) -> bytes:
+    """Return a UTF-8 part with its transfer encoding undone or done."""
+    if encoding == b"base64":
+        text = base64.encodebytes(text)
+    elif encoding == b"quoted-printable":
+        text = quopri.encodestring(text)
+    return (
+        b"Content-Transfer-Encoding: "
+        + encoding
+        + b"\nContent-Type: text/plain; charset=utf-8\n\n"
+        + text
+    )
+
+
+def without_encoding(message: Message) -> list[tuple[str, bytes]]:
+    """Return the fields but for what names the transfer encoding."""
+    return [field for field in by_header(message.fields) if field.origin != "mime"]
+
+
+# --- agreement with the standard library ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("charset", "encoding"),
+    [(name, cte) for name in TEXTS for cte in ("8bit", "quoted-printable", "base64")]
+    + [("iso-2022-jp", "7bit")],
+)
+def test_text_is_read_as_the_standard_library_reads_it(charset, encoding):
+    message = EmailMessage()
+    message["Subject"] = TEXTS[charset].split("\n")[0]
+    message["From"] = "Jörg <joerg@example.org>"
+    message.set_content(TEXTS[charset], charset=charset, cte=encoding)
+    ours, theirs = (
+        parse_message(bytes(message)),
+        email.message_from_bytes(bytes(message), policy=default),
+    )
+
+    assert found(ours, "body") == theirs.get_content() == TEXTS[charset]
+    assert found(ours, "subject") == theirs["subject"]
+    assert found(ours, "from") == theirs["from"]
+    assert found(ours, "url") == "://a.example/x"
+    assert ours.defects == ()
+
+
+def test_alternative_mixed_and_nested_parts_are_read_in_order():
+    inner = EmailMessage()
+    inner["Subject"] = "inner"
+    inner.set_content("inside")
+    message = EmailMessage()
+    message["Subject"] = "outer"
+    message.set_content("plain")
+    message.add_alternative("<p>rich <a href='http://b.example/'>link</a>", subtype="html")
+    message.add_attachment("attached", filename="täglich.txt")
+    message.add_attachment(
+        b"\0\1", maintype="image", subtype="png", filename="免费发票" * 9 + ".png"
+    )
+    message.add_attachment(inner)
+    ours = parse_message(bytes(message))
+
+    assert found(ours, "body").split() == ["plain", "rich", "link", "attached", "inside"]
+    assert found(ours, "filename").split("\n")[:2] == ["täglich.txt", "免费发票" * 9 + ".png"]
+    assert (found(ours, "subject"), found(ours, "nested")) == ("outer", "inner")
+    assert found(ours, "url") == "http://b.example/"
+    assert ours.defects == ()
+
+
+honest = st.text(
+    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff"), max_size=60
+)
+
+
+@examples(60)
+@given(honest, st.sampled_from(["8bit", "quoted-printable", "base64"]))
+def test_any_text_comes_back(text, encoding):
+    message = EmailMessage()
+    message["Subject"] = "x"
+    message.set_content(text + "\n", cte=encoding)
+    assert found(parse_message(bytes(message)), "body") == text + "\n"
+
+
+@examples(60)
+@given(honest)
+def test_any_subject_comes_back(text):
+    message = EmailMessage()
+    message["Subject"] = text
+    message.set_content("x")
+    theirs = email.message_from_bytes(bytes(message), policy=default)
+    assert found(parse_message(bytes(message)), "subject").split() == theirs["subject"].split()
+
+
+# --- two spellings of the same message ------------------------------------------------------
+
+texts = st.text("aé你= .\n<\t-?", max_size=80).map(
+    lambda text: text.replace("\n--", "\n") + "end\n"
+)
+
+
+@examples(60)
+@given(texts)
+def test_transfer_encodings_change_nothing(text):
+    plain, *others = (
+        without_encoding(parse_message(b"Subject: x\n" + part(text.encode(), encoding)))
+        for encoding in (b"8bit", b"base64", b"quoted-printable")
+    )
+    # The names of headers are the same; the encoding's name is told as "mime".
+    assert others == [plain, plain]
+
+
+def test_line_ends_change_nothing(mails):
+    for path in sorted(mails.rglob("*.eml"))[::4]:
+        data = path.read_bytes().replace(b"\r\n", b"\n")
+        assert parse_message(data.replace(b"\n", b"\r\n")) == parse_message(data), path
+
+
+@pytest.mark.parametrize(
+    "envelope", [b"From x Thu Aug 22 2002\n", b">From x\n", b"From x\n>From x\n", b"\n"]
+)
+def test_what_mailboxes_put_in_front_changes_nothing(envelope):
+    data = b"Subject: x\n\nhi\n"
+    assert parse_message(envelope + data) == parse_message(data)
+
+
+def test_folding_changes_nothing():
+    flat = (
+        b"Subject: buy pills now\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nx\n--b--\n"
+    )
+    folded = flat.replace(b": ", b":\n ").replace(b"pills", b"pills\n").replace(b"; b", b";\n\tb")
+    ours, other = parse_message(flat), parse_message(folded)
+    ours, other = ([text.split() for _, text in by_header(m.fields)] for m in (ours, other))
+    assert ours == other
+
+
+@pytest.mark.parametrize("line", LATER)
+@pytest.mark.parametrize("is_last", [True, False])
+def test_headers_that_are_added_later_change_nothing(line, is_last):
+    data = b"Subject: x\nFrom: y\n"
+    changed = data + line + b"\n" if is_last else line + b"\n" + data
+    ours, other = parse_message(changed + b"\nhi\n"), parse_message(data + b"\nhi\n")
+    assert list(by_header(ours.fields)) == list(by_header(other.fields))
+
+
+def test_a_subject_as_it_is_has_the_charset_of_the_body():
+    data = "Subject: 特價機票\nContent-Type: text/plain; charset=big5\n\n你好".encode("big5")
+    assert found(parse_message(data), "subject") == "特價機票"
+
+
+def test_a_subject_in_utf8_is_so_whatever_the_body_is():
+    data = "Subject: Grüße\nContent-Type: text/plain; charset=iso-8859-1\n\nhi".encode()
+    assert found(parse_message(data), "subject") == "Grüße"
+
+
+def test_the_words_of_a_subject_are_the_bodys_too():
+    message = parse_message(b"Subject: =?utf-8?q?cheap_pills?=\n now\n\nbuy")
+    assert [text.split() for place, text in message.fields if place == "body"] == [
+        [b"cheap", b"pills", b"now"],
+        [b"buy"],
+    ]
+
+
+# --- the shape of mail --------------------------------------------------------------------
+
+MIXED = b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "text", "defects"),
+    [
+        (b"", "", ()),
+        (b"\n\n", "", ()),
+        (b"Subject: x", "", ()),
+        (b"Subject: x\n\nhi", "hi", ()),
+        (b"just words", "just words", ("no-headers",)),
+        (b"<html><b>hi</b>", "hi", ("no-headers",)),
+        (b"Subject: x\n\n<!DOCTYPE HTML><b>hi", "hi", ()),
+        (b"Subject: x\nContent-Type: text/plain\n\n<html>", "<html>", ()),
+        (b"Subject: x\nbuy now\nre: y\n\nhi", "buy now\nre: y\n\nhi", ("no-blank-line",)),
+        (b"Subject: x\nContent-Type: text/html charset=utf-8\n\n<b>hi", "hi", ()),
+        (b"Subject: x\nContent-Type: TEXT\n\nhi", "hi", ()),
+        (b"Subject: x\nContent-Type: image/png\n\nhi", "", ()),
+        (b"Subject: x\nContent-Type: multipart/mixed\n\nhi", "hi", ("no-boundary",)),
+        (MIXED + b"nothing", "nothing", ("no-boundary",)),
+        (MIXED + b"before\n--b\n\none\n--b\n\ntwo\n--b--\nbehind", "one\ntwo", ()),
+        (MIXED + b"--b \n\none\n--b\t\n\ntwo\n--b-- \n", "one\ntwo", ()),
+        (MIXED + b"--b\n\none\n--b\n\ntwo", "one\ntwo", ()),
+        (MIXED + b"--b\n\none\n--bb\n--b-\ntwo\n--b--", "one\n--bb\n--b-\ntwo", ()),
+        (MIXED + b"--b\n\none\n--b--\nno\n--b\n\ntwo\n", "one\ntwo", ("parts-after-end",)),
+        (
+            MIXED + b"--b\nContent-Type: text/csv\nContent-Disposition: attachment\n\n1,2\n--b--",
+            "",
+            (),
+        ),
+        (MIXED + b"--b\nContent-Type: text/calendar\n\nBEGIN\n--b--", "BEGIN", ()),
+        (MIXED.replace(b"mixed", b"digest") + b"--b\n\nSubject: y\n\nhi\n--b--", "hi", ()),
+    ],
+)
+def test_broken_mail_is_read_as_people_see_it(data, text, defects):
+    message = parse_message(data)
+    assert (found(message, "body").strip(), message.defects) == (text, defects)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "html", "text"),
+    [
+        (b"text/html", b'<meta charset="koi8-r">', "привет"),
+        (b"text/html", b"<META HTTP-EQUIV=x content='text/html; charset=KOI8-R'>", "привет"),
+        (b"text/html; charset=koi8-r", b"<meta charset=utf-8>", "привет"),
+    ],
+)
+def test_html_may_name_its_charset_itself_early_and_if_nobody_else_does(content_type, html, text):
+    data = (
+        b"Subject: x\nContent-Type: " + content_type + b"\n\n" + html + "привет".encode("koi8-r")
+    )
+    assert body(data) == text
+
+
+def test_html_may_not_name_its_charset_late():
+    data = (
+        b"Subject: x\nContent-Type: text/html\n\n" + b" " * 1024 + b"<meta charset=koi8-r>caf\xe9"
+    )
+    assert body(data) == "café"
+
+
+@pytest.mark.parametrize(
+    ("charset", "defect"),
+    [(b"utf-8", "charset-wrong"), (b"klingon", "charset-unknown"), (b"", "charset-missing")],
+)
+def test_a_charset_that_does_not_serve_is_a_defect(charset, defect):
+    data = b"Subject: x\nContent-Type: text/plain; charset=" + charset + b"\n\ncaf\xe9"
+    assert parse_message(data).defects == (defect,)
+    assert body(data) == "café"
+
+
+def test_a_uuencoded_file_is_a_name_and_no_text():
+    data = (
+        b"Subject: x\n\nhi\nbegin 644 pills.exe\n"
+        + (b"M" + b"#" * 60 + b"\n") * 3
+        + b"#AAAA\n`\nend\nbye"
+    )
+    message = parse_message(data)
+    assert found(message, "filename") == "pills.exe"
+    assert found(message, "body").split() == ["hi", "bye"]
+
+
+def test_words_do_not_pass_for_a_uuencoded_file():
+    assert body(b"Subject: x\n\nbegin 644 x\nBUY PILLS\nNOW\n") == "begin 644 x\nBUY PILLS\nNOW"
+
+
+def test_defects_are_evidence_too():
+    message = parse_message(b"just words")
+    assert found(message, "defect") == "no-headers"
+
+
+def test_text_that_is_no_mail_is_one_field():
+    assert plain_text("Subject: 你好".encode()).fields == (("body", "Subject: 你好".encode()),)
+
+
+# --- limits -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "data", "defect"),
+    [
+        ("MAX_BYTES", 20, b"Subject: x\n\n" + b"a" * 9, "truncated"),
+        ("MAX_TEXT", 8, b"Subject: x\n\n" + b"a" * 9, "truncated"),
+        ("MAX_HEADERS", 9, b"Subject: x\n\na", "headers-truncated"),
+        ("MAX_PARTS", 2, MIXED + b"--b\n\na\n" * 3, "too-many-parts"),
+        ("MAX_DEPTH", 2, b"Content-Type: message/rfc822\n\n" * 3, "too-deep"),
+    ],
+)
+def test_every_limit_has_its_defect_and_is_kept(monkeypatch, limit, most, data, defect):
+    monkeypatch.setattr(module, limit, most)
+    assert parse_message(data).defects == (defect,)
+    monkeypatch.setattr(module, limit, most + 1)
+    assert parse_message(data).defects == ()
+
+
+def test_links_are_counted_up_to_a_limit():
+    message = parse_message(b"Subject: x\n\n" + b"http://a.example " * 2000)
+    assert len(found(message, "url").split("\n")) == module.MAX_URLS
+
+
+def test_all_parts_share_one_budget_of_text(monkeypatch):
+    monkeypatch.setattr(module, "MAX_TEXT", 10)
+    message = parse_message(MIXED + b"--b\n\n1234567\n--b\n\n1234567\n--b--")
+    assert found(message, "body") == "1234567\n123"
+
+
+# --- whatever the bytes are ----------------------------------------------------------------
+
+
+def check(data: bytes) -> None:
+    """Parse, and hold what is promised about any message."""
+    message = parse_message(data)
+    assert list(message.defects) == sorted(set(message.defects))
+    for _, text in message.fields:
+        text.decode()  # does not raise: all is UTF-8
+
+
+@examples(100)
+@given(st.binary(max_size=200))
+def test_random_bytes_are_read(data):
+    check(data)
+    check(b"Subject: x\n\n" + data)
+
+
+SCRAPS = [
+    b"\n",
+    b"\n\n",
+    b"--b",
+    b"--b--",
+    b"\n--b\n",
+    b" ",
+    b"=?utf-8?q?=e4?=",
+    b"<html>",
+    b"<!--",
+    b"\xe4",
+    b"\0",
+]
+SCRAPS += [
+    b"Content-Type: multipart/mixed; boundary=b\n",
+    b"Content-Type: text/html; charset=utf-16\n",
+]
+SCRAPS += [
+    b"Content-Type: message/rfc822\n",
+    b"Content-Transfer-Encoding: base64\n",
+    b"Subject: ",
+    b"begin 644 x\n",
+]
+SCRAPS += [
+    b"Content-Disposition: attachment; filename*0*=gbk''%e4\n",
+    b"5Lg=",
+    b"=E4=\n",
+    b"From ",
+    b"\r",
+    b"a" * 70,
+]
+
+
+@examples(150)
+@given(st.lists(st.sampled_from(SCRAPS), max_size=14).map(b"".join))
+def test_scraps_of_mail_are_read(data):
+    check(data)
+
+
+@examples(60)
+@given(st.data())
+def test_mutated_mail_is_read(mails, data):
+    original = data.draw(st.sampled_from(sorted(mails.rglob("*.eml")))).read_bytes()[:4000]
+    start = data.draw(st.integers(0, len(original)))
+    end = min(len(original), start + data.draw(st.integers(0, 300)))
+    check(original[:start] + data.draw(st.sampled_from(SCRAPS)) + original[end:])
+
+
+def test_all_embedded_mail_is_read_and_says_something(mails):
+    for path in mails.rglob("*.eml"):
+        check(path.read_bytes())
+        origins = {origin for origin, _ in by_header(parse_message(path.read_bytes()).fields)}
+        assert "header" in origins, path
+
+
+# --- hostile mail, kept for ever: defects or facts to find, and words to see or not to see ----
+
+HOSTILE: dict[str, tuple[str, str, str]] = {
+    "html-long-number-href.eml": ("", "x", ""),
+    "html-long-number-text.eml": ("", "", ""),
+    "html-long-number-zeros.eml": ("", "", ""),
+    "boundary-prefix.eml": ("", "viagra", ""),
+    "boundary-reused.eml": ("no-boundary", "viagra", ""),
+    "charset-idna.eml": ("charset-unknown", "viagra", ""),
+    "charset-meta-only.eml": ("", "免费发票", ""),
+    "charset-none-gbk.eml": ("charset-missing", "免费发票", ""),
+    "charset-utf16-bom-in-latin.eml": ("", "viagra", ""),
+    "comment-in-word.eml": ("comment-in-word", "viagra", "junk"),
+    "comment-never-closed.eml": ("comment-open", "hello", "viagra"),
+    "comment-short.eml": ("", "viagra", ""),
+    "deep-nesting.eml": ("too-deep", "hello", ""),
+    "end-line-lies.eml": ("parts-after-end", "viagra", ""),
+    "header-body-without-blank-line.eml": ("no-blank-line", "viagra", ""),
+    "hidden-nested.eml": ("hidden-text", "viagra", "innocent"),
+    "hidden-void.eml": ("", "viagra", ""),
+    "html-without-headers.eml": ("no-headers", "viagra", "html"),
+    "html-without-type.eml": ("", "viagra", "html"),
+    "nul-bytes.eml": ("", "pills", ""),
+    "padding-inside-base64.eml": ("", "viagra", ""),
+    "uuencode-shield.eml": ("", "VIAGRA", ""),
+    "word-split-in-character.eml": ("", "hello", ""),
+}
+
+
+def test_every_hostile_mail_has_its_expectation():
+    assert {path.name for path in EVIDENCE.glob("*.eml")} == set(HOSTILE)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_mail_is_seen_through(name):
+    message = parse_message((EVIDENCE / name).read_bytes())
+    fact, seen, unseen = HOSTILE[name]
+    noted = found(message, "defect").split() + found(message, "html").split()
+
+    assert fact in noted if fact else not message.defects
+    assert seen in found(message, "body")
+    assert not unseen or unseen not in found(message, "body")
+
+
+def test_a_subject_split_inside_characters_is_whole():
+    message = parse_message((EVIDENCE / "word-split-in-character.eml").read_bytes())
+    assert found(message, "subject") == "免费发票优惠"
+
+
+def split_line_by_line(data: bytes, most: int) -> tuple[bytes, bytes, set[bytes]]:
+    """Return headers, body and defects: what `_Reader.split` finds, by another way."""
+    if data.startswith(b"\n"):
+        return b"\n", data[1:], set()
+    head, _, body = data.partition(b"\n\n")
+    defects = {"headers-truncated"} if len(head) > most else set()
+    kept: list[bytes] = []
+    for line in head[:most].splitlines(keepends=True):
+        name = line.partition(b":")[0].rstrip(b" \t")
+        is_header = b":" in line and name != b"" and not set(name) & set(b" \t\xff")
+        if not is_header and line[:1] not in (b" ", b"\t"):
+            whole = b"".join(kept)
+            return (b"\n" + whole)[:-1], data[len(whole) :], {*defects, "no-blank-line"}
+        kept.append(line)
+    return b"\n" + b"".join(kept), body, defects
+
+
+@examples(300)
+@given(
+    st.lists(st.sampled_from([b"\n", b"\n\n", b"A: b", b"c", b":", b" ", b"\t", b"\xff"])),
+    st.integers(1, 30),
+)
+def test_headers_end_where_line_by_line_they_would(pieces, most):
+    data = b"".join(pieces)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "MAX_HEADERS", most)
+        reader = module._Reader()
+        block, rest = reader.split(b"From x\n" + data, 7)
+        assert (block, rest, reader.defects) == split_line_by_line(data, most)
+
+
+def test_what_html_says_stands_where_the_html_stood():
+    html = b"Content-Type: text/html\n\n<a href=c title=t>two</a> http://d.example\n"
+    plain = (b"\none http://b.example\n", b"\nthree http://e.example\n")
+    parts = (plain[0], html, plain[1], html.replace(b"two", b"four"))
+    message = parse_message(MIXED + b"".join(b"--b\n" + part for part in parts))
+
+    texts = [text.split()[0] for origin, text in message.fields if origin in ("body", "alt")]
+    assert texts == [b"x", b"one", b"t", b"two", b"three", b"t", b"four"]
+    links = ["://b.example", "c", "://d.example", "://e.example", "c", "://d.example"]
+    assert found(message, "url").split() == links
+
+
+@pytest.mark.parametrize("at_once", [1, 100, 1 << 20])
+def test_messages_read_together_are_what_each_is_alone(monkeypatch, at_once):
+    data = [path.read_bytes() for path in sorted(EVIDENCE.glob("*.eml"))]
+    alone = [parse_message(each) for each in data]
+
+    monkeypatch.setattr(module, "_HTML_AT_ONCE", at_once)
+    assert parse_messages(iter(data)) == alone

@@ -1,0 +1,153 @@
+"""Expectation and maximisation: the textbooks' coins, and what theory promises."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.errors import UsageError
+from nbspam.models.bernoulli import BernoulliNB
+from nbspam.models.em import Stopping, expectation_maximization, mixture
+from nbspam.models.multinomial import MultinomialNB
+from support import examples
+
+ONCE = Stopping(most=1)
+EXACTLY = Stopping(change=0.0, gain=0.0)
+# Five rounds of five tosses (a common teaching example): heads and tails of a coin unknown.
+TOSSES = np.array([[3, 2], [2, 3], [1, 4], [3, 2], [2, 3]])
+# Ten tosses of coin B or C, as coin A fell (Li Hang, example 9.1).
+THREE_COINS = np.array([[1, 1, 0, 1, 0, 0, 1, 0, 1, 1]]).T
+
+
+def two_coins(one, two):
+    """Return a model of two coins, each as likely as the other."""
+    heads = np.array([one, two])
+    counts = np.stack([heads, 1 - heads], axis=1)
+    return MultinomialNB.from_counts([1, 1], counts, [1, 2], alpha=0, class_prior="uniform")
+
+
+def three_coins(a, b, c):
+    """Return the model in which A chooses between B and C."""
+    return BernoulliNB.from_counts([a, 1 - a], [[a * b], [(1 - a) * c]], [1, 2], alpha=0)
+
+
+def test_two_coins_hard_step():
+    fit = expectation_maximization(two_coins(0.2, 0.7), TOSSES, hard=True, stopping=ONCE)
+
+    assert fit.responsibility.argmax(axis=1).tolist() == [1, 0, 0, 1, 0]
+    p1, p2 = np.exp(fit.model.feature_log_prob_)[:, 0]
+    assert p1 == pytest.approx(5 / 15)  # the notes print 0.33
+    assert p2 == pytest.approx(6 / 10)
+
+
+def test_two_coins_soft_step():
+    fit = expectation_maximization(two_coins(0.2, 0.7), TOSSES, stopping=ONCE)
+
+    first = 0.00512 / (0.00512 + 0.03087)
+    assert fit.responsibility[0] == pytest.approx([first, 1 - first], rel=1e-3)
+    assert fit.responsibility[0].round(2).tolist() == [0.14, 0.86]
+    # The notes go on with shares of two digits: 4.22 heads of 12.20 tosses.
+    assert fit.responsibility[:, 0].round(2) @ TOSSES == pytest.approx([4.22, 7.98])
+    p1 = np.exp(fit.model.feature_log_prob_)[0, 0]
+    assert round(p1, 2) == round(4.22 / 12.20, 2) == 0.35
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [((0.5, 0.5, 0.5), (0.5, 0.6, 0.6)), ((0.4, 0.6, 0.7), (0.4064, 0.5368, 0.6432))],
+)
+def test_three_coins_end_where_they_start_from(start, end):
+    fit = expectation_maximization(three_coins(*start), THREE_COINS, stopping=EXACTLY)
+
+    a = np.exp(fit.model.class_log_prior_[0])
+    b, c = np.exp(fit.model.feature_log_prob_[:, 0])
+    assert (a, b, c) == pytest.approx(end, abs=5e-5)
+
+
+MODELS = st.sampled_from(
+    [
+        MultinomialNB(alpha=0.3),
+        BernoulliNB(alpha=0.3),
+        MultinomialNB(alpha=1.0, class_prior="uniform"),
+        BernoulliNB(alpha=1e-3, class_prior="uniform"),
+    ]
+)
+
+
+def documents(seed):
+    rng = np.random.default_rng(seed)
+    shape = rng.integers(3, 30), rng.integers(1, 7)
+    return rng.poisson(rng.gamma(0.5, 1.0, shape)).astype(float), rng
+
+
+@given(st.integers(0, 2**32 - 1), MODELS, st.booleans())
+@examples(60)
+def test_the_log_likelihood_never_falls(seed, like, hard):
+    X, rng = documents(seed)
+    labels = np.array([0, 1, 2])
+    known = like.fit(X[:3], labels)
+    fit = expectation_maximization(
+        known, X, known, weight=rng.uniform(0.1, 2), hard=hard, stopping=EXACTLY
+    )
+
+    reached = np.array([step.log_likelihood for step in fit.steps])
+    assert (np.diff(reached) >= -1e-8 * np.abs(reached[1:]).max()).all()
+    assert all(step.gain >= -1e-8 * abs(reached).max() for step in fit.steps)
+
+
+@given(st.integers(0, 2**32 - 1), MODELS)
+@examples(30)
+def test_the_log_likelihood_is_that_of_all_labels_tried(seed, like):
+    X, _ = documents(seed)
+    model = like.fit(X[:3], [0, 1, 2])
+    fit = expectation_maximization(model, X, stopping=ONCE)
+
+    by_hand = np.log(np.exp(model.predict_joint_log_proba(X)).sum(axis=1)).sum()
+    theta = np.exp(model.feature_log_prob_)
+    prior = np.log(theta).sum() * model.alpha
+    if isinstance(model, BernoulliNB):
+        prior += np.log(1 - theta).sum() * model.alpha
+    assert fit.steps[0].log_likelihood == pytest.approx(by_hand + prior)
+
+
+def test_either_rule_stops():
+    model = two_coins(0.2, 0.7)
+    by_change = expectation_maximization(model, TOSSES, stopping=Stopping(0.05, 0.0))
+    by_gain = expectation_maximization(model, TOSSES, stopping=Stopping(0.0, 0.01))
+
+    assert by_change.steps[-1].change < 0.05 <= by_change.steps[-2].change
+    assert by_gain.steps[-1].gain <= 0.01 * 5 < by_gain.steps[-2].gain
+
+
+def test_a_mixture_finds_two_kinds_of_text():
+    rng = np.random.default_rng(1)
+    kind = rng.integers(2, size=80)
+    rate = np.repeat([[3.0, 0.2], [0.2, 3.0]], 4, axis=1)
+    X = rng.poisson(rate[kind]).astype(float)
+    for like in (MultinomialNB(alpha=0.1), BernoulliNB(alpha=0.1)):
+        fit = mixture(like, X, 2, np.random.default_rng(0))
+        found = fit.model.predict(X)
+
+        assert max((found == kind).mean(), (found != kind).mean()) > 0.95
+
+
+def test_more_restarts_are_never_less_likely():
+    X, _ = documents(5)
+    reached = [
+        mixture(BernoulliNB(), X, 2, np.random.default_rng(0), n).steps[-1].log_likelihood
+        for n in (1, 4, 8)
+    ]
+
+    assert reached == sorted(reached)
+
+
+def test_a_zero_without_smoothing_is_refused_in_words():
+    model = MultinomialNB(alpha=0).fit([[1, 0], [0, 1]], [0, 1])
+
+    with pytest.raises(UsageError, match="give an alpha above 0"):
+        expectation_maximization(model, [[1, 1]])
+
+
+def test_more_components_than_documents_are_refused():
+    with pytest.raises(UsageError, match="3 components of 2 documents"):
+        mixture(BernoulliNB(), np.ones((2, 2)), 3, np.random.default_rng(0))

@@ -1,0 +1,479 @@
+"""Bayesian networks against brute force over all joint values, and the textbook's figures."""
+
+from functools import cache
+from itertools import combinations, product
+from math import log
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.errors import UsageError
+from nbspam.models.network import inference, structure
+from nbspam.models.network.graphs import (
+    ancestors,
+    children,
+    moral_graph,
+    separated,
+    to_dot,
+    topological_order,
+)
+from nbspam.models.network.inference import query
+from nbspam.models.network.network import Network, from_json, smoothed_tables, to_json
+from nbspam.models.network.sampling import gibbs
+from nbspam.models.network.search import empty_start, hill_climb, naive_start, tree_start
+from nbspam.models.network.structure import SCORES, FamilyScores, check_max_parents, family_counts
+from support import examples
+
+some = examples(25)
+seeds = st.integers(0, 2**32 - 1)
+# Zhou, figure 7.2: good melon, sweetness; sound, colour, root.  x1 to x5 of the book.
+MELON = ((), (), (0,), (0, 1), (1,))
+
+
+def random_parents(rng, n, most=3):
+    """Return a random graph without cycles."""
+    order = rng.permutation(n)
+    parents = [()] * n
+    for place, node in enumerate(order):
+        k = rng.integers(0, min(most, place) + 1)
+        parents[node] = tuple(sorted(rng.choice(order[:place], k, replace=False).tolist()))
+    return tuple(parents)
+
+
+def random_network(seed, most=5):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, most + 1))
+    parents = random_parents(rng, n)
+    states = tuple(tuple("abc"[: rng.integers(2, 4)]) for _ in range(n))
+    tables = tuple(
+        rng.dirichlet(np.ones(len(states[i])), int(np.prod([len(states[p]) for p in parents[i]])))
+        for i in range(n)
+    )
+    return Network(tuple(f"x{i}" for i in range(n)), states, parents, tables)
+
+
+def uniform(names, parents):
+    """Return a network of this shape that knows nothing: every table is even."""
+    rows = []
+    for name, values in names.items():
+        of = parents.get(name, ())
+        n_rows = int(np.prod([len(names[parent]) for parent in of]))
+        table = np.full((n_rows, len(values)), 1 / len(values)).tolist()
+        rows.append({"name": name, "values": values, "parents": of, "table": table})
+    return from_json({"variables": rows})
+
+
+def joint_table(network):
+    """Return P of every combination of values, from the product of the tables alone."""
+    joint = np.zeros(network.cardinality)
+    for values in product(*map(range, network.cardinality)):
+        p = 1.0
+        for i, of in enumerate(network.parents):
+            p *= network.factor(i)[(*(values[j] for j in of), values[i])]
+        joint[values] = p
+    return joint
+
+
+def sample(network, n, rng):
+    joint = joint_table(network)
+    flat = rng.choice(joint.size, n, p=joint.ravel() / joint.sum())
+    return np.stack(np.unravel_index(flat, joint.shape), axis=1)
+
+
+# --- graphs ------------------------------------------------------------------------------
+
+
+def test_the_five_independences_of_figure_7_4():
+    for a, b, c in ((2, 3, 0), (3, 4, 1), (2, 1, 0), (2, 4, 0), (2, 4, 1)):
+        assert separated(MELON, [a], [b], [c])
+
+
+def test_causes_are_independent_until_their_effect_is_known():
+    assert separated(MELON, [0], [1])  # eq. 7.27
+    assert not separated(MELON, [0], [1], [3])
+    assert not separated(MELON, [2], [4], [3])
+    assert (0, 1) in moral_graph(MELON)
+    assert len(moral_graph(MELON)) == 5
+
+
+@given(seeds)
+@some
+def test_separation_is_independence_in_the_joint_distribution(seed):
+    """For tables drawn at random, no independence holds but those of the graph."""
+    network = random_network(seed, most=4)
+    joint = joint_table(network)
+    n = len(network.names)
+    for a, b in combinations(range(n), 2):
+        others = [i for i in range(n) if i not in (a, b)]
+        for size in range(len(others) + 1):
+            for z in combinations(others, size):
+                rest = tuple(i for i in others if i not in z)
+                p = joint.sum(axis=rest, keepdims=True)
+                p_z = p.sum(axis=(a, b), keepdims=True)
+                p_a, p_b = p.sum(axis=b, keepdims=True), p.sum(axis=a, keepdims=True)
+                independent = np.abs(p * p_z - p_a * p_b).max() < 1e-12
+                assert separated(network.parents, [a], [b], z) == independent
+
+
+def test_orders_and_relatives():
+    assert topological_order(((1,), (2,), ())) == [2, 1, 0]
+    assert ancestors(MELON, [3]) == {0, 1, 3}
+    assert children(MELON) == [[2, 3], [3, 4], [], [], []]
+    with pytest.raises(UsageError, match=r"\[0, 1\] are in a cycle"):
+        topological_order(((1,), (0,), ()))
+
+
+def test_dot_has_every_arrow_and_moral_edge():
+    names = ["good", 'swe"et', "sound", "colour", "root"]
+    dot = to_dot(MELON, names)
+    moral = to_dot(MELON, names, moral=True)
+
+    assert dot.startswith("digraph network {")
+    assert dot.count("->") == 4
+    assert '  "swe\\"et" -> "colour";' in dot
+    assert moral.count("--") == 5
+    assert '  "good" -- "swe\\"et";' in moral
+
+
+# --- scores ------------------------------------------------------------------------------
+
+
+def brute_score(codes, cardinality, parents, score):
+    """Return the score from the definition: eq. 7.28, with the joint of every row."""
+    n_rows, n = codes.shape
+    total, size, arrows = 0.0, 0, 0.0
+    for child, of in enumerate(parents):
+        for row in codes:
+            same = (codes[:, of] == row[list(of)]).all(axis=1)
+            total += log((codes[same, child] == row[child]).sum() / same.sum())
+        size += (cardinality[child] - 1) * int(np.prod([cardinality[p] for p in of]))
+        arrows += log(n) + log(len(list(combinations(range(n - 1), len(of)))))
+    penalty = {
+        "likelihood": 0.0,
+        "aic": size,
+        "bic": 0.5 * log(n_rows) * size,
+        "mdl": 0.5 * log(n_rows) * size + arrows,
+    }
+    return penalty[score] - total
+
+
+@pytest.mark.parametrize("score", SCORES)
+@given(seed=seeds)
+@examples(10)
+def test_a_decomposed_score_is_that_of_the_whole(score, seed):
+    rng = np.random.default_rng(seed)
+    network = random_network(seed)
+    codes = sample(network, int(rng.integers(1, 40)), rng)
+    scores = FamilyScores(codes, network.cardinality, score)
+
+    expected = brute_score(codes, network.cardinality, network.parents, score)
+    assert scores.total(network.parents) == pytest.approx(expected)
+    other = random_parents(rng, len(network.names))
+    expected = brute_score(codes, network.cardinality, other, score)
+    assert scores.total(other) == pytest.approx(expected)
+
+
+def test_weights_count_rows_and_missing_values_leave_them_out():
+    codes = np.array([[0, 1], [1, 1], [-1, 0], [1, -1]])
+    twice = FamilyScores(np.repeat(codes[:2], 2, axis=0), (2, 2))
+    weighted = FamilyScores(codes[:2], (2, 2), weight=np.array([2.0, 2.0]))
+
+    assert twice.total(((1,), ())) == weighted.total(((1,), ()))
+    counts = family_counts(codes, (2, 2), 1, (0,))
+    assert counts.tolist() == [[0, 1], [0, 1]]
+
+
+def test_an_unknown_score_is_refused():
+    with pytest.raises(UsageError, match="score: 'best' is none of aic, bic"):
+        FamilyScores(np.zeros((1, 1), int), (1,), "best")
+
+
+def test_more_parents_than_memory_are_refused_with_the_size():
+    with pytest.raises(UsageError, match=r"12 parents would need 39.1 GiB, more than 512 MiB"):
+        check_max_parents([5] * 5 + [6] * 8, 12)
+    with pytest.raises(UsageError, match="PiB"):
+        check_max_parents([10] * 100, 99)
+
+
+# --- search ------------------------------------------------------------------------------
+
+
+@cache
+def all_graphs(n):
+    """Return every graph without cycles over n nodes."""
+    return list(_graphs(n))
+
+
+def _graphs(n):
+    places = [(a, b) for a in range(n) for b in range(n) if a != b]
+    for chosen in product([False, True], repeat=len(places)):
+        parents = [[] for _ in range(n)]
+        for (a, b), there in zip(places, chosen, strict=True):
+            if there:
+                parents[b].append(a)
+        graph = tuple(map(tuple, parents))
+        try:
+            topological_order(graph)
+        except UsageError:
+            continue
+        yield graph
+
+
+@given(seeds)
+@examples(10)
+def test_hill_climbing_finds_the_best_of_all_graphs_of_three(seed):
+    rng = np.random.default_rng(seed)
+    codes = sample(random_network(seed, most=3), 60, rng)
+    if codes.shape[1] < 3:
+        codes = np.column_stack([codes, rng.integers(0, 2, 60)])
+    cardinality = (codes.max(axis=0) + 1).tolist()
+    scores = FamilyScores(codes, cardinality, "aic")
+
+    best = min(map(scores.total, all_graphs(3)))
+    for start in (empty_start(3), naive_start(3, 0), tree_start(scores)):
+        assert scores.total(hill_climb(scores, start)) == pytest.approx(best)
+
+
+@given(seeds)
+@some
+def test_climbing_never_ends_below_its_start_nor_in_a_cycle(seed):
+    rng = np.random.default_rng(seed)
+    network = random_network(seed)
+    scores = FamilyScores(sample(network, 50, rng), network.cardinality)
+    start = random_parents(rng, len(network.names), most=2)
+    end = hill_climb(scores, start, max_parents=2)
+
+    assert scores.total(end) <= scores.total(start) + 1e-9
+    assert len(topological_order(end)) == len(network.names)
+    assert max(map(len, end)) <= 2
+
+
+def test_tables_that_no_data_fill_are_passed_over_unless_asked_for():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 200, (300, 5))
+    codes[:, 1] = codes[:, 0]
+    scores = FamilyScores(codes, [200] * 5, "likelihood")
+
+    found = hill_climb(scores, empty_start(5))
+    assert max(map(len, found)) == 1
+    with pytest.raises(UsageError, match=r"a table of 3 parents would need 11.9 GiB"):
+        hill_climb(scores, empty_start(5), max_parents=3)
+
+
+def test_a_chain_is_found_again():
+    rng = np.random.default_rng(3)
+    first = rng.integers(0, 2, 2000)
+    second = np.where(rng.random(2000) < 0.9, first, 1 - first)
+    third = np.where(rng.random(2000) < 0.9, second, 1 - second)
+    scores = FamilyScores(np.stack([first, second, third], axis=1), (2, 2, 2))
+
+    found = hill_climb(scores, empty_start(3))
+    assert moral_graph(found) == {(0, 1), (1, 2)}
+
+
+@given(seeds)
+@some
+def test_the_tree_is_the_most_likely_of_all(seed):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 3, (30, 4))
+    scores = FamilyScores(codes, [3] * 4, "likelihood")
+    tree = tree_start(scores)
+    under = tree_start(scores, target=2)
+
+    trees = [g for g in all_graphs(4) if sorted(map(len, g)) == [0, 1, 1, 1]]
+    assert scores.total(tree) == pytest.approx(min(map(scores.total, trees)))
+    assert under[2] == ()
+    assert sorted(len(of) for i, of in enumerate(under) if i != 2) == [1, 2, 2]
+    others = [0, 1, 3]
+    best = min(
+        scores.total(tuple(() if i == 2 else tuple(sorted({2, *graph[i]})) for i in range(4)))
+        for graph in all_graphs(4)
+        if graph[2] == ()
+        and sorted(len([p for p in graph[i] if p != 2]) for i in others) == [0, 1, 1]
+    )
+    assert scores.total(under) == pytest.approx(best)
+
+
+def test_starts():
+    assert empty_start(2) == ((), ())
+    assert naive_start(3, 1) == ((1,), (), (1,))
+    assert tree_start(FamilyScores(np.zeros((2, 1), int), (2,)), target=0) == ((),)
+
+
+# --- inference ---------------------------------------------------------------------------
+
+
+@given(seeds)
+@some
+def test_elimination_is_the_sum_over_all_joint_values(seed):
+    rng = np.random.default_rng(seed)
+    network = random_network(seed)
+    joint = joint_table(network)
+    assert joint.sum() == pytest.approx(1)
+    nodes = rng.permutation(len(network.names)).tolist()
+    n_targets = int(rng.integers(1, len(nodes)))
+    targets, rest = nodes[:n_targets], nodes[n_targets:]
+    known = rest[: rng.integers(0, len(rest) + 1)]
+    evidence = {i: int(rng.integers(network.cardinality[i])) for i in known}
+
+    index = tuple(evidence.get(i, slice(None)) for i in range(joint.ndim))
+    left = [i for i in range(joint.ndim) if i not in evidence]
+    table = joint[index].sum(axis=tuple(n for n, i in enumerate(left) if i not in targets))
+    order = [i for i in left if i in targets]
+    table = table.transpose([order.index(t) for t in targets])
+    answer = query(network, targets, evidence)
+    np.testing.assert_allclose(answer.probability, table / table.sum(), atol=1e-12)
+    assert answer.log_evidence == pytest.approx(np.log(table.sum()))
+
+
+def test_a_thousand_pieces_of_evidence_do_not_underflow():
+    names = {"c": "01"} | {f"x{i}": "01" for i in range(2000)}
+    network = uniform(names, {f"x{i}": ["c"] for i in range(2000)})
+    answer = query(network, [0], dict.fromkeys(range(1, 2001), 0))
+
+    assert answer.probability.tolist() == [0.5, 0.5]
+    assert answer.log_evidence == pytest.approx(-2000 * log(2))
+
+
+def test_questions_without_an_answer(monkeypatch):
+    sure = from_json(
+        {
+            "variables": [
+                {"name": "rain", "values": ["no", "yes"], "parents": [], "table": [[1, 0]]},
+                {"name": "wet", "values": ["no", "yes"], "parents": ["rain"],
+                 "table": [[1, 0], [0, 1]]},
+            ]
+        }
+    )  # fmt: skip
+    with pytest.raises(UsageError, match="evidence: impossible"):
+        query(sure, [0], {1: 1})
+    with pytest.raises(UsageError, match="target 'wet': it is among the evidence"):
+        query(sure, [1], {1: 0})
+    monkeypatch.setattr(inference, "MAX_CELLS", 3)
+    with pytest.raises(UsageError, match="--gibbs N"):
+        query(sure, [0, 1], {})
+
+
+# --- sampling ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_gibbs_agrees_with_elimination_within_its_standard_error(seed):
+    rng = np.random.default_rng(seed)
+    network = random_network(seed + 100)
+    # Away from 0 and 1, where walks mix slowly.
+    tables = tuple(0.8 * table + 0.2 / table.shape[1] for table in network.tables)
+    network = Network(network.names, network.states, network.parents, tables)
+    target, known = rng.choice(len(network.names), 2, replace=False).tolist()
+    exact = query(network, [target], {known: 1}).probability
+    sampled = gibbs(network, [target], {known: 1}, 8000, rng)
+
+    assert sampled.probability.sum() == pytest.approx(1)
+    assert (np.abs(sampled.probability - exact) < 5 * sampled.standard_error + 1e-12).all()
+    assert sampled.standard_error.max() < 0.02
+    assert sampled.r_hat < 1.1
+    assert sampled.n_samples == 8000
+
+
+def test_walks_that_cannot_leave_their_start_have_not_converged():
+    rows = [[1, 0], [0, 1]]
+    stuck = from_json(
+        {
+            "variables": [
+                {"name": "a", "values": ["0", "1"], "parents": [], "table": [[0.5, 0.5]]},
+                {"name": "b", "values": ["0", "1"], "parents": ["a"], "table": rows},
+            ]
+        }
+    )
+    assert gibbs(stuck, [1], {}, 2000, np.random.default_rng(0)).r_hat > 1.1
+
+
+def test_several_targets_are_sampled_together():
+    network = random_network(7)
+    exact = query(network, [1, 0], {}).probability
+    sampled = gibbs(network, [1, 0], {}, 20_000, np.random.default_rng(0))
+
+    assert sampled.probability.shape == exact.shape
+    np.testing.assert_allclose(sampled.probability, exact, atol=0.05)
+
+
+def test_the_same_seed_walks_the_same_way():
+    network = random_network(7)
+    one, two = (gibbs(network, [0], {}, 400, np.random.default_rng(5)) for _ in range(2))
+
+    assert (one.probability == two.probability).all()
+
+
+def test_too_few_samples_are_refused():
+    with pytest.raises(UsageError, match="--gibbs 5: too few for 20 walks; give 40 or more"):
+        gibbs(random_network(1), [0], {}, 5, np.random.default_rng(0))
+
+
+# --- the network as a value --------------------------------------------------------------
+
+
+@given(seeds)
+@some
+def test_json_comes_back_as_it_was_also_with_parents_in_another_order(seed):
+    network = random_network(seed)
+    data = to_json(network)
+    again = from_json(data)
+
+    assert again.parents == network.parents
+    assert all((a == b).all() for a, b in zip(again.tables, network.tables, strict=True))
+    for i, row in enumerate(data["variables"]):
+        of = row["parents"]
+        cube = network.factor(i)
+        row["parents"] = of[::-1]
+        turned = cube.transpose([*reversed(range(len(of))), len(of)])
+        row["table"] = turned.reshape(network.tables[i].shape).tolist()
+    turned = from_json(data)
+    assert all((a == b).all() for a, b in zip(turned.tables, network.tables, strict=True))
+
+
+ROW = {"name": "a", "values": ["0", "1"], "parents": [], "table": [[0.5, 0.5]]}
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{"name": "a"}], "not a network"),
+        ([ROW, ROW], "one is there twice"),
+        ([], "names are missing"),
+        ([{**ROW, "values": ["0", "0"]}], "a: names are missing, or one is there twice"),
+        ([{**ROW, "parents": ["b"]}], "parents of a: b"),
+        ([{**ROW, "table": [[0.5, 0.6]]}], "table of a is not 1 rows of 2 probabilities"),
+        ([{**ROW, "table": [0.5, 0.5]}], "table of a is not"),
+        ([{**ROW, "table": [["x", "y"]]}], "not a network"),
+        ([{**ROW, "parents": ["a"]}], "cycle"),
+    ],
+)
+def test_what_is_no_network_is_refused_in_words(rows, words):
+    with pytest.raises(UsageError, match=words):
+        from_json({"variables": rows})
+
+
+def test_names_and_values_that_are_not_there():
+    network = uniform({"a": "01", "b": "xy"}, {"b": "a"})
+
+    assert (network.index("b"), network.state(1, "y")) == (1, 1)
+    with pytest.raises(UsageError, match="target 'c': no such variable; there are: a, b"):
+        network.index("c", "target")
+    with pytest.raises(UsageError, match="evidence b=z: no such value; there are: x, y"):
+        network.state(1, "z")
+
+
+def test_smoothing_is_lidstones_and_unseen_rows_are_even():
+    (table,) = smoothed_tables([np.array([[3.0, 1.0], [0.0, 0.0]])], 1.0)
+    (bare,) = smoothed_tables([np.array([[3.0, 1.0], [0.0, 0.0]])], 0.0)
+
+    assert table.tolist() == [[4 / 6, 2 / 6], [0.5, 0.5]]
+    assert bare.tolist() == [[0.75, 0.25], [0.5, 0.5]]
+
+
+def test_a_family_beyond_memory_names_its_size(monkeypatch):
+    monkeypatch.setattr(structure, "MAX_CELLS", 8)
+    with pytest.raises(UsageError, match="a table of 2 parents would need 96 bytes"):
+        family_counts(np.zeros((1, 3), int), (2, 2, 3), 0, (1, 2))

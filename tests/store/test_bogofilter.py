@@ -1,0 +1,200 @@
+import shutil
+import subprocess
+
+import pytest
+
+from nbspam.errors import InputError, UsageError
+from nbspam.sources.items import Item
+from nbspam.store.bogofilter import dump_lines, load_lines
+from nbspam.store.model import Living
+from nbspam.store.textmodel import load_file
+from support import HAM, SPAM
+
+LABELS = ("ham", "spam")
+LIST = b"""\
+subj:free 10 0 20261121
+Viagra 5 0 20261120
+VIAGRA 7 0 20261122
+example.org 1 4 20260101
+rtrn:example 1 2 0
+rcvd:mx 3 4 0
+head:X-Mailer 2 3 0
+http://x 1 0 0
+buy*now 4 0 0
+.MSG_COUNT 10 20 20261122
+.ENCODING 2 0 20261122
+"""
+
+
+def counts(classifier):
+    table = classifier.table
+    return {
+        table.vocabulary.text(j): tuple(map(int, row))
+        for j, row in enumerate(table.feature_count.tolist())
+    }
+
+
+def model_of(path):
+    return Living(str(path)).whole()
+
+
+def test_tags_become_ours():
+    found = counts(load_lines(LIST.splitlines(keepends=True), "x"))
+
+    assert found["subject:free"] == (0, 10)
+    assert found["return-path:example"] == (2, 1)
+    assert found["received:mx"] == (4, 3)
+    assert found["header:x-mailer"] == found["mailer:x-mailer"] == (3, 2)
+    assert "date:x-mailer" not in found
+    assert found["2g:buy now"] == (0, 4)
+
+
+def test_tokens_are_cut_and_folded_as_ours_are():
+    found = counts(load_lines(LIST.splitlines(keepends=True), "x"))
+
+    assert found["example"] == found["org"] == (4, 1)
+    assert found["http"] == found["x"] == (0, 1)
+    assert found["viagra"] == (0, 10)  # 5 + 7, and there are ten messages
+
+
+def test_days_and_numbers_of_messages_come_along():
+    classifier = load_lines(LIST.splitlines(keepends=True), "x")
+
+    assert classifier.table.class_count.tolist() == [20, 10]
+    days = {
+        classifier.table.vocabulary.text(j): day
+        for j, day in enumerate(classifier.memory.last_seen.tolist())
+    }
+    assert days["viagra"] - days["subject:free"] == 1
+    assert days["received:mx"] == 0
+
+
+@pytest.mark.parametrize("options", [(), ("--pairs",)])
+def test_what_was_dumped_and_loaded_is_dumped_the_same(nbspam, model, mails, tmp_path, options):
+    for label in LABELS:
+        (tmp_path / label).mkdir()
+        for path in sorted((mails / label).iterdir())[::10]:
+            (tmp_path / label / path.name).symlink_to(path)
+    nbspam("train", "--ham", tmp_path / "ham", "--spam", tmp_path / "spam", *options)
+    lines = list(dump_lines(model_of(model)))
+
+    again = load_lines(lines, "x")
+    assert list(dump_lines(again)) == lines
+    assert counts(again) == counts(model_of(model))
+    assert again.settings == model_of(model).settings
+
+
+def test_a_loaded_model_classifies_and_learns_on(nbspam, trained, tmp_path):
+    (tmp_path / "list").write_text(nbspam("dump", "--format", "bogoutil")[1])
+    assert nbspam("load", tmp_path / "list")[0] == 0
+
+    assert nbspam("classify", stdin=SPAM)[1].startswith("spam")
+    assert nbspam("classify", stdin=HAM)[1].startswith("ham")
+    assert nbspam("update", "--ham", "-", stdin=b"Subject: x\n\nnew\n")[1] == "learned 1\n"
+    assert ".MSG_COUNT 2 3 " in nbspam("dump", "--format", "bogoutil")[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (b"free 1 2\n", "line 1: not `token spam ham yyyymmdd`"),
+        (b"free 1 x 0\n", "line 1: not `token"),
+        (b"a 1 1 0\nfree -1 2 0\n", "line 2: not `token"),
+        (b"free 99999999999999 2 0\n", "line 1: not `token"),
+        (b" 1 2 0\n", "line 1: not `token"),
+        (b"free 1 2 0\n", "no line of .MSG_COUNT"),
+        (b".MSG_COUNT 1 1 0\n", "no line of token"),
+        (b".MSG_COUNT 1 0 0\na 1 0 0\n", "no ham; a model needs both"),
+        (b".MSG_COUNT 0 1 0\na 0 1 0\n", "no spam; a model needs both"),
+        (b".MSG_COUNT 1 1 0\n:: 1 1 0\n", "no line of token"),
+    ],
+)
+def test_text_that_is_no_word_list_is_refused(tmp_path, text, complaint):
+    (tmp_path / "list").write_bytes(text)
+    with pytest.raises(InputError) as caught:
+        load_file(str(tmp_path / "list"))
+
+    assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "day"),
+    [(b"0", 0), (b"19700102", 1), (b"18000101", 0), (b"99991231", 65_535), (b"9" * 40, 0)],
+)
+def test_days_beyond_ours_are_none_or_the_last(written, day):
+    classifier = load_lines([b".MSG_COUNT 1 1 0\n", b"a 0 0 " + written + b"\n"], "x")
+
+    assert classifier.memory.last_seen.tolist() == [day]
+
+
+def test_bytes_that_are_no_text_are_no_obstacle():
+    found = counts(load_lines([b".MSG_COUNT 2 2 0\n", b"gr\xfc\xdfe 1 0 99999999\n"], "x"))
+
+    assert found == {"grüsse": (0, 1)} or found == {"grüße": (0, 1)}
+
+
+def test_only_ham_and_spam_in_whole_numbers_can_be_dumped(nbspam, tmp_path, folder, model):
+    nbspam("train", folder, "--weighting", "unit-length")
+    status, _, err = nbspam("dump", "--format", "bogoutil")
+    assert (status, "counts are weights" in err) == (2, True)
+
+    (folder / "ham").rename(folder / "work")
+    nbspam("train", folder)
+    with pytest.raises(UsageError, match="the classes are spam, work"):
+        list(dump_lines(model_of(model)))
+
+
+def test_every_origin_of_the_embedded_mail_comes_back(nbspam, model, mails):
+    from nbspam.store.bogofilter import _OURS, _THEIRS
+    from nbspam.tokens.definition import token_of
+
+    nbspam("train", mails)
+    vocabulary = model_of(model).table.vocabulary
+    origins = {token_of(vocabulary.text(j).encode()).origin for j in range(len(vocabulary))}
+    assert origins <= set(_OURS) | set(_THEIRS)
+
+
+bogofilter = pytest.mark.skipif(
+    shutil.which("bogofilter") is None or shutil.which("bogoutil") is None,
+    reason="bogofilter is not installed",
+)
+
+
+def run(*command, stdin=b""):
+    return subprocess.run(command, input=stdin, capture_output=True, check=True).stdout
+
+
+@bogofilter
+def test_a_bogofilter_moves_in(tmp_path):
+    def mail(n, label):
+        words = " ".join(f"{label}{(7 * n + k) % 40}" for k in range(15))
+        return f"From: {label}@example.org\nSubject: {label} {n}\n\n{words}\n".encode()
+
+    for option, label in (("-s", "spam"), ("-n", "ham")):
+        for n in range(10):
+            run("bogofilter", "-C", "-d", tmp_path, option, stdin=mail(n, label))
+    (tmp_path / "list").write_bytes(run("bogoutil", "-d", tmp_path / "wordlist.db"))
+
+    classifier = load_file(str(tmp_path / "list"))
+
+    assert classifier.table.class_count.tolist() == [10, 10]
+    items = [Item(f"{label}{n}", label, mail(n, label)) for n in range(10, 40) for label in LABELS]
+    assert all(v.label == i.label for v, i in zip(classifier.classify(items), items, strict=True))
+
+
+@bogofilter
+def test_bogofilter_reads_what_is_dumped(nbspam, model, mails, tmp_path):
+    nbspam("train", mails)
+    lines = b"".join(dump_lines(model_of(model)))
+    word_list = tmp_path / "wordlist.db"
+    run("bogoutil", "-l", word_list, stdin=lines)
+
+    assert sorted(run("bogoutil", "-d", word_list).splitlines()) == sorted(lines.splitlines())
+
+
+def test_an_item_is_not_known_to_a_loaded_model():
+    classifier = load_lines(LIST.splitlines(keepends=True), "x")
+
+    assert len(classifier.memory.ledger.digests) == 0
+    (verdict,) = classifier.classify([Item("a", None, b"Subject: free\n\nviagra\n")])
+    assert verdict.label == "spam"

@@ -1,0 +1,355 @@
+"""The journal: whatever a crash leaves, every acknowledged change is there, and no half."""
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.classifier.classifier import load
+from nbspam.classifier.training import count_items, train
+from nbspam.counts.changes import Change
+from nbspam.errors import ModelFileError
+from nbspam.settings import PRESETS
+from nbspam.sources.items import Item
+from nbspam.store import model as living
+from nbspam.store.check import BAD, NOTE, findings
+from nbspam.store.format import journal
+from nbspam.store.format.journal import append, journal_path, read_journal
+from nbspam.store.format.modelfile import Identity
+from nbspam.store.model import Living, learn, unlearn
+from nbspam.store.prune import Rule, prune
+from support import ROOT, examples
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+OWNER = Identity(1234, 5678)
+NAMES = st.one_of(st.none(), st.text(max_size=5))
+
+
+@st.composite
+def changes(draw):
+    n_keys = draw(st.integers(0, 5))
+    n_new = draw(st.integers(0, n_keys))
+    lengths = draw(st.lists(st.integers(0, 9), min_size=n_new, max_size=n_new))
+    return Change(
+        draw(st.integers(0, (1 << 64) - 1)),
+        draw(NAMES),
+        draw(NAMES),
+        draw(st.integers(0, 65535)),
+        np.array(draw(st.lists(st.integers(0, 1 << 63), min_size=n_keys, max_size=n_keys)), "u8"),
+        np.array(draw(st.lists(st.integers(1, 3), min_size=n_keys, max_size=n_keys)), "u4"),
+        np.zeros(n_new, "u1"),
+        np.array(lengths, "u4"),
+        np.arange(sum(lengths), dtype="u1"),
+    )
+
+
+def plain(change):
+    """Return a change as values that compare."""
+    return [
+        value.tolist() if isinstance(value, np.ndarray) else value
+        for value in (getattr(change, name) for name in Change.__slots__)
+    ]
+
+
+def item(n, label="spam"):
+    data = b"Message-ID: <%d@x>\nSubject: s%d\n\npills%d\n" % (n, n, n)
+    return Item(f"m{n}", label, data)
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = str(tmp_path / "m.nbspam")
+    items = [item(n, "ham" if n % 2 else "spam") for n in range(100, 104)]
+    train(count_items(items, PRESETS["mail"]), PRESETS["mail"], 1).save(path)
+    return path
+
+
+@examples(20)
+@given(written=st.lists(st.lists(changes(), max_size=3), max_size=3))
+def test_what_is_appended_is_read(tmp_path_factory, written):
+    path = str(tmp_path_factory.mktemp("j") / "m")
+    end = 0
+    for batch in written:
+        end = append(path, OWNER, batch, end).end
+    found = read_journal(path)
+
+    assert [plain(c) for c in found.changes] == [plain(c) for batch in written for c in batch]
+    assert found.end == found.size == end
+    if written:
+        assert found.owner == OWNER
+        assert os.stat(journal_path(path)).st_mode & 0o777 == 0o600
+
+
+def test_cut_at_every_byte_a_journal_holds_what_was_whole_and_takes_more(model):
+    ends = [0]
+    for n in range(3):
+        learn(model, [item(n)], day=1)
+        ends.append(os.path.getsize(journal_path(model)))
+    whole = Path(journal_path(model)).read_bytes()
+    for cut in range(len(whole)):
+        Path(journal_path(model)).write_bytes(whole[:cut])
+        n_whole = sum(end <= cut for end in ends[1:])
+        assert len(read_journal(model).changes) == n_whole
+        if cut % 29 == 0:  # the next writer cuts the rest off
+            assert load(model).table.n_docs == 4 + n_whole
+            assert learn(model, [item(9)], day=1).learned == 1
+            assert load(model).table.n_docs == 5 + n_whole
+            assert not [f for f in findings(model) if f.state != "good"]
+
+
+def test_after_any_flipped_bit_nothing_is_read_that_was_not_written(model):
+    learn(model, [item(0), item(1)], day=1)
+    whole = Path(journal_path(model)).read_bytes()
+    written = [plain(change) for change in read_journal(model).changes]
+    for at in range(len(whole)):
+        flipped = bytes([whole[at] ^ 0x10])
+        Path(journal_path(model)).write_bytes(whole[:at] + flipped + whole[at + 1 :])
+        found = [plain(change) for change in read_journal(model).changes]
+        assert found == written[: len(found)]
+        assert len(found) < 2
+
+
+def test_a_journal_of_another_model_is_not_read_and_not_lost(model, tmp_path):
+    other = str(tmp_path / "other.nbspam")
+    items = [item(n, "ham" if n % 2 else "spam") for n in range(50)]
+    train(count_items(items, PRESETS["mail"]), PRESETS["mail"], 1).save(other)
+    learn(other, [item(60)], day=1)
+    os.rename(journal_path(other), journal_path(model))
+
+    assert load(model).table.n_docs == 4
+    assert [f.state for f in findings(model) if f.what == "journal"] == [NOTE]
+    outcome = learn(model, [item(1)], day=1)
+    assert outcome.learned == 1
+    assert "the journal of another model" in outcome.notes[0]
+    aside = outcome.notes[0].split(": the journal")[0]
+    assert load(model).table.n_docs == 5
+    os.rename(aside, journal_path(other))
+    assert load(other).table.n_docs == 51
+
+
+def test_a_file_that_is_no_journal_is_moved_out_of_the_way(model):
+    notes = b"notes of mine, longer than the head of a journal"
+    Path(journal_path(model)).write_bytes(notes)
+
+    assert load(model).table.n_docs == 4
+    assert [f.state for f in findings(model) if f.what == "journal"] == [NOTE]
+    (note,) = learn(model, [item(1)], day=1).notes
+    assert Path(note.split(": the journal")[0]).read_bytes() == notes
+
+
+def test_a_crash_between_the_new_model_and_the_end_of_its_journal_counts_nothing_twice(
+    model, monkeypatch
+):
+    learn(model, [item(1), item(2)], day=1)
+    old = Path(journal_path(model)).read_bytes()
+    Living(model).whole().save(model)
+    Path(journal_path(model)).write_bytes(old)  # as if the process had died before this
+
+    assert load(model).table.n_docs == 6
+    outcome = learn(model, [item(3), item(1)], day=1)
+    assert (outcome.learned, outcome.already_known, outcome.notes) == (1, 1, ())
+    assert load(model).table.n_docs == 7
+
+
+def test_a_reader_that_is_overtaken_looks_again(model, monkeypatch):
+    """The model is replaced, and its journal taken away, between a reader's two looks."""
+    learn(model, [item(1)], day=1)
+    looks = []
+
+    def overtaken(path, start=0, read=journal.read_journal):
+        looks.append(path)
+        if len(looks) == 1:
+            Living(model).whole().save(model)
+        return read(path, start)
+
+    monkeypatch.setattr(journal, "read_journal", overtaken)
+    assert load(model).table.n_docs == 5
+    assert len(looks) == 3  # of which one by the writer
+
+
+def test_a_living_model_takes_in_what_others_learn_and_write(model):
+    held = Living(model)
+    learn(model, [item(1)], day=1)
+    assert held.classifier().table.n_docs == 5
+    Living(model).whole().save(model)
+    learn(model, [item(2)], day=1)
+    assert held.classifier().table.n_docs == 6
+    assert held.learn([item(1), item(2), item(3)], day=1).learned == 1
+    os.unlink(journal_path(model))  # somebody took it away: what it held is gone
+    assert held.learn([item(2)], day=1).learned == 1
+    assert load(model).table.n_docs == 6
+
+
+def test_what_was_seen_and_then_taken_back_is_seen_to_be_gone(model):
+    """A record can be read before its writer learns that the disk did not take it."""
+    learn(model, [item(1)], day=1)
+    before = Path(journal_path(model)).read_bytes()
+    learn(model, [item(2)], day=1)
+    held = Living(model)
+    Path(journal_path(model)).write_bytes(before)
+    learn(model, [item(n) for n in range(3, 9)], day=1)  # longer than what was taken back
+
+    assert held.classifier().table.n_docs == 4 + 7
+    assert held.learn([item(2)], day=1).learned == 1
+    assert load(model).table.n_docs == 4 + 8
+
+
+def test_a_journal_with_nothing_in_it_goes_with_its_model(model, tmp_path):
+    learn(model, [item(1)], day=1)
+    Living(model).whole().save(str(tmp_path / "new"))
+    whole = Path(journal_path(model)).read_bytes()
+    Path(journal_path(str(tmp_path / "new"))).write_bytes(whole[:40])
+
+    assert learn(str(tmp_path / "new"), [item(2)], day=1).notes == ()
+
+
+def test_what_was_read_for_another_model_is_not_learned(model):
+    """The model is trained anew, with other settings, while messages for it are read."""
+    held = Living(model)
+
+    def items():
+        items = [item(n, "ham" if n % 2 else "spam") for n in range(4)]
+        train(count_items(items, PRESETS["text"]), PRESETS["text"], 1).save(model)
+        yield item(9)
+
+    with pytest.raises(ModelFileError, match="trained anew with other settings just now"):
+        held.learn(items(), day=1)
+    assert load(model).table.n_docs == 4
+    assert held.learn([item(9)], day=1).learned == 1
+
+
+def test_the_journal_is_taken_in_when_it_has_grown(model, monkeypatch):
+    monkeypatch.setattr(living, "MIN_JOURNAL", 500)
+    sizes = []
+    for n in range(12):
+        learn(model, [item(n)], day=1)
+        sizes.append(os.path.exists(journal_path(model)))
+
+    assert True in sizes
+    assert False in sizes
+    assert load(model).table.n_docs == 16
+
+
+def test_if_the_model_cannot_be_written_anew_nothing_learned_is_lost(model, monkeypatch):
+    def full(path, classifier):
+        raise ModelFileError(f"{path}: cannot write the model: No space left on device")
+
+    monkeypatch.setattr(living, "write", full)
+    monkeypatch.setattr(living, "MAX_JOURNAL", 0)
+    outcome = learn(model, [item(1)], day=1)
+
+    assert outcome.learned == 1
+    assert "the journal is kept as it is" in outcome.notes[0]
+    assert load(model).table.n_docs == 5
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO])
+@pytest.mark.parametrize("call", ["open", "write", "fsync"])
+def test_a_disk_that_takes_nothing_is_an_error_and_changes_nothing(model, monkeypatch, code, call):
+    learn(model, [item(1)], day=1)
+    before = Path(journal_path(model)).read_bytes()
+    held = Living(model)
+    real = getattr(os, call)
+
+    def refuse(what, *arguments):
+        if call == "open" and not str(what).endswith(".journal"):
+            return real(what, *arguments)
+        if call == "write":
+            real(what, bytes(arguments[0])[:10])
+        raise OSError(code, os.strerror(code))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(journal.os, call, refuse)
+        with pytest.raises(ModelFileError, match=r"m\.nbspam: cannot write the model: "):
+            held.learn([item(2)], day=1)
+    assert Path(journal_path(model)).read_bytes() == before
+    assert held.learn([item(2)], day=1).learned == 1
+    assert load(model).table.n_docs == 6
+
+
+def test_a_full_disk_leaves_a_model_that_loads(model):
+    script = (
+        "import resource, sys\n"
+        "sys.path[:0] = ['tests', 'tests/store']\n"
+        "from test_journal import item\n"
+        "from nbspam.store.model import Living\n"
+        "from nbspam.errors import ModelFileError\n"
+        "living = Living(sys.argv[1])\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))\n"
+        "n = 0\n"
+        "try:\n"
+        "    while True:\n"
+        "        n += living.learn([item(n)], day=1).learned\n"
+        "except ModelFileError as error:\n"
+        "    print(n, error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, model], capture_output=True, cwd=ROOT, check=True, text=True
+    )
+    n, _, text = done.stdout.partition(" ")
+
+    assert int(n) > 0
+    assert "cannot write the model: File too large" in text
+    assert load(model).table.n_docs == 4 + int(n)
+    assert all(f.state == "good" for f in findings(model))
+
+
+def test_a_folder_in_place_of_the_journal(model):
+    os.mkdir(journal_path(model))
+    with pytest.raises(ModelFileError, match=r"journal: cannot read .*: Is a directory; "):
+        load(model)
+
+    assert [f.state for f in findings(model)] == [BAD]
+
+
+def test_pruning_and_learning_at_once_loses_nothing(model):
+    failures = []
+
+    def work(what):
+        try:
+            for n in range(15):
+                what(n)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [
+        threading.Thread(target=work, args=(lambda n: learn(model, [item(n)], day=1),)),
+        threading.Thread(target=work, args=(lambda n: learn(model, [item(n + 50)], day=1),)),
+        threading.Thread(target=work, args=(lambda n: prune(model, Rule(min_df=2), 2),)),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    assert len(Living(model).whole().memory.ledger.digests) == 4 + 30
+    assert load(model).table.n_docs == 34
+
+
+def test_a_model_that_cannot_learn_on_says_so(tmp_path):
+    path = str(ROOT / "tests" / "evidence" / "format-1-mail.nbspam")
+    with pytest.raises(ModelFileError, match="or an older version; train it anew"):
+        unlearn(path, [item(1)], day=1)
+
+
+@pytest.mark.parametrize("preset", ["mail", "text"])
+def test_a_model_of_the_first_format_still_classifies(preset):
+    """The file was written before there was a journal, from four messages of conftest."""
+    classifier = load(str(ROOT / "tests" / "evidence" / f"format-1-{preset}.nbspam"))
+    table = classifier.table
+    texts = [table.vocabulary.text(j) for j in range(len(table.vocabulary))]
+
+    assert classifier.classes == ("ham", "spam")
+    assert table.class_count.tolist() == [2, 2]
+    assert table.feature_count[texts.index("pills")].tolist()[0] == 0
+    for words, label in ((b"cheap pills now", "spam"), (b"lunch on friday", "ham")):
+        (verdict,) = classifier.classify([Item("x", None, b"Subject: x\n\n" + words)])
+        assert max(verdict.posterior, key=verdict.posterior.get) == label

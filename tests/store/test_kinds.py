@@ -1,0 +1,190 @@
+"""Models of every kind under every command: each works, or says in one line that it does not."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from nbspam.errors import ModelFileError
+from nbspam.store.format.journal import journal_path
+from nbspam.store.format.modelfile import load_state, save_state
+from nbspam.store.open import load
+from support import HAM, ROOT, SPAM, complains
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
+TARGET = ("--target", "好瓜")
+KINDS = ("table", "features")
+
+
+@pytest.fixture
+def make(nbspam, folder, model):
+    """Train a model of some kind; return what it is asked about."""
+
+    def call(kind):
+        source, *how = {
+            "table": (MELONS, *TARGET),
+            "features": (folder, "--model", "aode", "--features", "9"),
+            "tokens": (folder,),
+        }[kind]
+        assert nbspam("train", source, *how)[0] == 0
+        return source
+
+    return call
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("update SOURCE", "unlearn SOURCE", "relabel --to ham SOURCE", "prune", "dump"),
+        *("merge MODEL MODEL -o other", "tune SOURCE", "filter", "sort MAILDIR"),
+    ],
+)
+def test_what_needs_all_tokens_refuses_other_models(nbspam, make, model, tmp_path, kind, command):
+    source = make(kind)
+    for name in ("cur", "new"):
+        (tmp_path / "box" / name).mkdir(parents=True)
+    (tmp_path / "box" / "new" / "1").write_bytes(HAM)
+    before = model.read_bytes()
+    names = {"SOURCE": source, "MODEL": model, "MAILDIR": tmp_path / "box"}
+    status, out, err = nbspam(*(names.get(word, word) for word in command.split()), stdin=SPAM)
+
+    assert complains((status, out, err), 2, f"{model}: a model of kind {kind}")
+    assert out == (SPAM.decode() if command == "filter" else "")
+    assert model.read_bytes() == before
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_doctor_and_info_know_every_kind(nbspam, make, model, kind):
+    make(kind)
+    status, out, _ = nbspam("doctor", "--json")
+    assert status == 0
+    assert [each["what"] for each in json.loads(out)["findings"]] == ["file", "model"]
+    assert nbspam("info")[0] == nbspam("info", "--json")[0] == 0
+
+    save_state(str(model), {**load_state(str(model)), "learnt": {}})
+    status, out, _ = nbspam("doctor")
+    assert status == 1
+    assert out.startswith("bad\tfile\t")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_takes_the_place_of_another_and_of_its_journal(nbspam, make, folder, model, kind):
+    make("tokens")
+    (folder / "more.eml").write_bytes(SPAM + b"more")
+    assert nbspam("update", "--spam", folder / "more.eml")[0] == 0
+    (folder / "more.eml").unlink()
+    assert os.path.exists(journal_path(str(model)))
+    source = make(kind)
+    assert not os.path.exists(journal_path(str(model)))
+    assert nbspam("predict", source)[0] == 0
+
+
+def test_a_model_of_a_kind_to_come_is_refused(make, model):
+    make("tokens")
+    save_state(str(model), {**load_state(str(model)), "kind": "dreams"})
+    with pytest.raises(ModelFileError, match="a model of kind 'dreams'; upgrade nbspam"):
+        load(str(model))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "tokens"])
+def test_another_prior_is_bayes_rule_whatever_the_kind(nbspam, make, model, kind):
+    source = make(kind)
+    classifier = load(str(model))
+    name = classifier.classes[1]
+
+    def posteriors(*options):
+        status, out, _ = nbspam("classify", source, "--json", *options)
+        assert status == 0
+        return np.array([json.loads(row)["posterior"][name] for row in out.splitlines()])
+
+    p, (q, r) = posteriors(), (0.9, classifier.prior[1])
+    expected = p * q / r / (p * q / r + (1 - p) * (1 - q) / (1 - r))
+    np.testing.assert_allclose(posteriors("--prior", f"{name}=0.9"), expected, rtol=1e-9)
+
+    status, out, _ = nbspam("explain", source, "--json", "-n", 99, "--prior", f"{name}=0.9")
+    assert status == 0
+    for line in out.splitlines():
+        row = json.loads(line)
+        total = row["constant"] + sum(token["contribution"] for token in row["tokens"])
+        assert row["score"] == pytest.approx(total)
+
+
+def test_factors_begin_with_the_prior_that_was_stated(nbspam, make):
+    make("table")
+    status, out, _ = nbspam("explain", MELONS, "--factors", "--json", "--prior", "是=0.9")
+    assert status == 0
+    first = json.loads(out.splitlines()[0])["factors"][0]
+    assert first["factor"] == pytest.approx({"否": 0.1, "是": 0.9})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_prior_can_be_estimated_whatever_the_kind(nbspam, make, kind):
+    source = make(kind)
+    assert nbspam("classify", source, "--prior", "estimated")[0] == 0
+    shares = json.loads(nbspam("eval", source, "--prior", "estimated", "--json")[1])["shares"]
+    assert shares["assumed"] == pytest.approx(shares["estimated"], abs=1e-6)
+
+
+# --- one trial, whatever the model ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", [("--cv", "4"), ("--test", MELONS)])
+def test_a_table_is_judged_with_all_that_mail_is_judged_with(nbspam, tmp_path, few_resamples, how):
+    loss = tmp_path / "loss.json"
+    loss.write_text('{"actions": ["是", "?"], "loss": {"是": [0, 1], "否": [5, 1]}}')
+    status, out, err = nbspam(
+        "eval", MELONS, *TARGET, *how, "--intervals", "--plot", "-", "--loss", loss
+    )
+    assert (status, err) == (0, "")
+    assert "cost per document" in out
+    assert "95 % interval" in out
+    assert "Scores: log-odds" in out
+
+    values = json.loads(nbspam("eval", MELONS, *TARGET, *how, "--prior", "是=0.9", "--json")[1])
+    assert values["n_docs"] == 17
+    assert values["shares"]["assumed"]["是"] == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("how", [("--cv", "2"), ("--test", "FOLDER")])
+def test_models_of_features_are_judged_alike(nbspam, folder, few_resamples, how):
+    how = [folder if word == "FOLDER" else word for word in how]
+    arguments = ("--model", "tan", "--features", "5", "--plot", "-", "--intervals")
+    status, out, _ = nbspam("eval", folder, *arguments, *how)
+    assert status == 0
+    assert "Scores: log-odds" in out
+    assert complains(nbspam("eval", folder, "--model", "tan", "--online"), 2, "--online: not for")
+
+
+def test_compare_on_a_table_is_eval_twice(nbspam):
+    others = ("--against", "--model aode", "--against", "--discretise width --bins 3")
+    status, out, err = nbspam("compare", MELONS, *TARGET, "--cv", 4, *others, "--json")
+    assert (status, err) == (0, "")
+    for comparison, options in zip(json.loads(out), others[1::2], strict=True):
+        errors = comparison["differences"][0]
+        assert errors["name"] == "errors"
+        for which, how in (("first", ""), ("second", options)):
+            arguments = (*TARGET, "--cv", 4, *how.split(), "--json")
+            judged = json.loads(nbspam("eval", MELONS, *arguments)[1])
+            assert errors[which] == round(judged["n_docs"] * (1 - judged["accuracy"]))
+
+    out = nbspam("compare", MELONS, *TARGET, "--cv", 4, *others[:2])[1]
+    assert out.startswith("A  --target 好瓜\nB  --model aode\n17 documents, 4 folds\n")
+
+
+def test_compare_says_what_does_not_go_together(nbspam, folder):
+    table = ("compare", MELONS, *TARGET, "--against", "--model tan")
+    assert complains(nbspam(*table, "--online"), 2, "--online: for mail and text")
+    mail = ("compare", folder, "--cv", 2, "--against")
+    assert complains(nbspam(*mail, "--target y"), 2, "give it outside the quotes")
+    assert complains(nbspam(*mail, "--model mixed"), 2, "say --target COLUMN too")
+    assert complains(nbspam(*mail, "--parent x"), 2, "say --target COLUMN too")
+    assert complains(nbspam(*mail, "--model tan", "--online"), 2, "--online: not for --model tan")
+
+
+def test_compare_knows_models_of_features(nbspam, folder):
+    mail = ("compare", folder, "--cv", 2, "--against", "--model tan --features 5")
+    assert nbspam(*mail)[0] == 0

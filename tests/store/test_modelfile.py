@@ -1,0 +1,712 @@
+"""Claims about the model file: what comes back, what is refused, what a failed write leaves."""
+
+import errno
+import io
+import itertools
+import mmap
+import os
+import pickle
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import threading
+import zlib
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from nbspam.disk import locked
+from nbspam.errors import ModelFileError
+from nbspam.store.format import modelfile
+from nbspam.store.format import reader as modelreader
+from nbspam.store.format.modelfile import FORMAT, MAGIC, load_state, save_state
+from support import examples
+
+ROOT = Path(__file__).parents[2]
+STATE = {
+    "name": "nbspam",
+    "smoothing": 0.5,
+    "documents": [3, 2**63, -(2**63), 70_000],
+    "settings": {"fold": True, "limit": None, "words": ["é", "\ud800", ""]},
+    "keys": np.arange(5, dtype=np.uint64),
+    "table": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    "seen": np.array([True, False]),
+    "total": np.array(7, dtype=np.int32),
+    "none": np.zeros((0, 3), dtype=np.float32),
+}
+# {"n": 1, "a": np.array([1, 2], "u2")} as the first release wrote it.
+GOLDEN = bytes.fromhex(
+    "800443236e627370616d206d6f64656c000000000000000100000006010000000000000ff9001930800495c9"
+    "000000000000007d288c016e4b018c01618c136a6f626c69622e6e756d70795f7069636b6c658c114e756d70"
+    "794172726179577261707065729329817d288c08737562636c6173738c056e756d70798c076e646172726179"
+    "938c0573686170654b02858c056f726465728c01438c0564747970658c056e756d70798c056474797065938c"
+    "02753289888752284b038c013c4e4e4e4affffffff4affffffff4b0074628c0a616c6c6f775f6d6d6170888c"
+    "1b6e756d70795f61727261795f616c69676e6d656e745f62797465734b10756203ffffff01000200752e"
+)
+
+
+def same(left, right):
+    """Say whether two states are equal in values, types, dtypes and order."""
+    if isinstance(left, dict):
+        return list(left) == list(right) and all(same(left[k], right[k]) for k in left)
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, np.ndarray):
+        return left.dtype == right.dtype and left.shape == right.shape and _bits(left, right)
+    return type(left) is type(right) and repr(left) == repr(right)
+
+
+def _bits(left, right):
+    return left.tobytes() == right.tobytes()
+
+
+def header(length, checksum, version=FORMAT, magic=MAGIC):
+    """Return the 40 bytes that open a model file, written out by hand."""
+    numbers = struct.pack("<IQI", version, length, checksum)
+    return b"\x80\x04C\x23" + magic.ljust(19, b"\0") + numbers + b"0"
+
+
+def forged(body):
+    """Return a file with a right header and checksum around any stream under 1 MiB."""
+    length = 40 + len(body)
+    checksum = zlib.crc32(body, zlib.crc32(header(length, 0)))
+    return header(length, checksum) + body
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick_disk():
+    """Skip the waiting for the disk; one test below counts on it being asked for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "mail.nbspam"
+    save_state(str(path), STATE)
+    return path
+
+
+def refusal(path):
+    """Return what load_state has against a file, without the path."""
+    with pytest.raises(ModelFileError) as caught:
+        load_state(str(path))
+    text = str(caught.value)
+    assert text.startswith(f"{path}: ")
+    assert "\n" not in text
+    assert "; " in text
+    return text.removeprefix(f"{path}: ")
+
+
+# ---- what comes back ----
+
+ARRAYS = hnp.arrays(
+    st.sampled_from(["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]),
+    hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5),
+)
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats()
+    | st.text(st.characters(exclude_categories=()))
+    | ARRAYS
+    | ARRAYS.map(np.transpose)
+)
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20
+)
+STATES = st.dictionaries(st.text(), VALUES)
+
+
+@pytest.mark.slow
+@examples(25)
+@given(STATES)
+def test_a_state_comes_back_equal_and_joblib_reads_the_same(tmp_path_factory, state):
+    path = str(tmp_path_factory.mktemp("model") / "m")
+    save_state(path, state)
+
+    assert same(load_state(path), state)
+    assert same(joblib.load(path), state)
+
+
+@pytest.mark.parametrize("mmap_mode", [None, "r"])
+def test_joblib_alone_reads_a_model(model, mmap_mode):
+    assert same(joblib.load(model, mmap_mode=mmap_mode), STATE)
+
+
+def test_a_model_of_the_first_release_loads(tmp_path):
+    (tmp_path / "m").write_bytes(GOLDEN)
+
+    assert same(load_state(str(tmp_path / "m")), {"n": 1, "a": np.array([1, 2], "u2")})
+
+
+def test_arrays_are_aligned_read_only_views_of_one_map(model):
+    loaded = [value for value in load_state(str(model)).values() if isinstance(value, np.ndarray)]
+
+    assert len({id(owner(array)) for array in loaded}) == 1
+    assert isinstance(owner(loaded[0]), mmap.mmap)
+    for array in loaded:
+        assert array.flags.aligned
+        assert not array.flags.writeable
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            array.flags.writeable = True
+
+
+def owner(array):
+    """Return what holds the bytes of an array."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    return array
+
+
+def test_arrays_outlive_their_file(model):
+    loaded = load_state(str(model))
+    save_state(str(model), {"keys": np.zeros(5, np.uint64)})
+
+    assert loaded["keys"].tolist() == [0, 1, 2, 3, 4]
+    assert not load_state(str(model))["keys"].any()
+
+
+def test_equal_states_are_equal_bytes_whichever_objects_they_are_made_of(tmp_path):
+    word = "".join(["sub", "class"])  # a name that joblib writes too
+    array = np.arange(3)
+    shared = {"a": word, "b": [word, word], "c": array, "d": array, word: "<"}
+    apart = {
+        "a": "".join(["subc", "lass"]),
+        "b": ["".join(["s", "ubclass"]), word],
+        "c": np.arange(3).astype(">i8"),
+        "d": np.arange(6)[::2] // 2,
+        "subclass": np.str_("<"),
+    }
+    save_state(str(tmp_path / "1"), shared)
+    save_state(str(tmp_path / "2"), apart)
+
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+
+
+def test_numpy_scalars_are_kept_as_numbers(tmp_path):
+    path = str(tmp_path / "m")
+    save_state(path, {"a": np.float64(0.5), "b": np.int32(3), "c": np.True_})
+
+    assert same(load_state(path), {"a": 0.5, "b": 3, "c": True})
+
+
+def nested(depth):
+    value = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        (1, 2),
+        {1},
+        b"bytes",
+        2**64,
+        -(2**63) - 1,
+        1j,
+        {1: "a number as key"},
+        {np.str_("text"): "that is not quite str"},
+        np.array([None]),
+        np.array(["text"]),
+        np.array([1j]),
+        np.array(0, "M8[s]"),
+        np.zeros(2, "i4,f8"),
+        np.zeros(1, np.longdouble),
+        np.ma.masked_array([1, 2], [True, False]),
+        nested(10_000),
+        print,
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_would_not_come_back_is_not_written(model, value):
+    before = model.read_bytes()
+    with pytest.raises(TypeError, match="state "):
+        save_state(str(model), {"a": [value]})
+
+    assert model.read_bytes() == before
+
+
+def test_what_is_known_last_is_asked_for_last_and_is_there_all_the_same(tmp_path):
+    path, seen = tmp_path / "m", []
+
+    def rest():
+        seen.extend(file.stat().st_size for file in tmp_path.iterdir())
+        return {"b": np.arange(3)}
+
+    save_state(str(path), {"a": np.zeros(100_000)}, rest)
+    assert len(seen) == 1
+    assert seen[0] > 800_000  # what was known is in the file by then
+    assert (load_state(str(path))["b"] == np.arange(3)).all()
+    assert list(load_state(str(path))) == ["a", "b"]
+
+    save_state(str(tmp_path / "at-once"), load_state(str(path)))
+    assert (tmp_path / "at-once").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
+def test_an_error_in_what_is_known_last_leaves_the_old_model(model, error):
+    def rest():
+        raise error
+
+    before = model.read_bytes()
+    with pytest.raises(error):
+        save_state(str(model), {"a": 1}, rest)
+    with pytest.raises(TypeError, match="state "):
+        save_state(str(model), {"a": 1}, lambda: {"b": print})
+
+    assert model.read_bytes() == before
+    assert os.listdir(model.parent) == [model.name]
+
+
+def test_an_interrupt_just_behind_the_replacement_is_an_interrupt(model, monkeypatch):
+    def interrupted(*paths, replace=os.replace):
+        replace(*paths)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        save_state(str(model), {"a": 1})
+
+    assert load_state(str(model)) == {"a": 1}
+    assert os.listdir(model.parent) == [model.name]
+
+
+def test_a_state_of_too_many_values_is_not_written(model, monkeypatch):
+    before = model.read_bytes()
+    monkeypatch.setattr(modelreader, "MAX_STEPS", 100)
+    with pytest.raises(TypeError, match="more than 100"):
+        save_state(str(model), {"a": [None] * 100})
+
+    assert model.read_bytes() == before
+    assert os.listdir(model.parent) == [model.name]
+
+
+# ---- what is refused before anything is read ----
+
+
+def test_a_missing_model_says_how_to_train_one(tmp_path):
+    path = tmp_path / "none"
+
+    assert refusal(path) == f"no such model; train one with: nbspam train SOURCE -m {path}"
+
+
+def test_a_folder_is_not_a_model(tmp_path):
+    assert refusal(tmp_path).startswith("a folder; ")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+
+    assert refusal(tmp_path / "pipe").startswith("not a regular file; ")
+
+
+def test_a_path_through_a_file_or_with_nul_is_an_error_of_ours(model):
+    assert refusal(model / "below").startswith("cannot read the model: Not a directory; ")
+    assert refusal(f"{model}\0").startswith("cannot read the model: ")
+
+
+def test_an_unreadable_model_says_so(model, monkeypatch):
+    def denied(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", denied)  # root may read everything
+    assert refusal(model).startswith("no permission to read the model; ")
+
+
+def test_an_empty_file_is_not_a_model(tmp_path):
+    (tmp_path / "m").write_bytes(b"")
+
+    assert refusal(tmp_path / "m").startswith("empty, not a model; ")
+
+
+def pickled_by_joblib():
+    file = io.BytesIO()
+    joblib.dump({"keys": np.arange(3)}, file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\0",
+        b"From: me\n\nhello",
+        b"PK\3\4",
+        MAGIC,
+        pickle.dumps({}),
+        pickled_by_joblib(),
+        header(40, 0, magic=b"another tool"),
+    ],
+)
+def test_other_files_are_not_models(tmp_path, content):
+    (tmp_path / "m").write_bytes(content)
+
+    assert refusal(tmp_path / "m").startswith("not a model; ")
+
+
+def test_a_newer_format_asks_to_upgrade(tmp_path):
+    (tmp_path / "m").write_bytes(header(1, 0, version=9) + b"whatever comes then")
+
+    assert refusal(tmp_path / "m") == (
+        f"written by format 9, this program reads up to {FORMAT}; upgrade nbspam"
+    )
+
+
+def test_every_truncation_is_noticed(tmp_path):
+    model = tmp_path / "m"
+    for length in range(1, len(GOLDEN)):
+        model.write_bytes(GOLDEN[:length])
+        assert refusal(model).startswith("truncated" if length >= 16 else "not a model")
+
+
+def test_bytes_after_the_end_are_noticed(model):
+    model.write_bytes(model.read_bytes() + b"\0")
+
+    assert refusal(model).startswith("longer than it was written (")
+
+
+def test_every_flipped_bit_is_noticed(tmp_path):
+    model = tmp_path / "m"
+    model.write_bytes(GOLDEN)
+    with open(model, "r+b", buffering=0) as file:  # byte by byte, as writing it all is slow
+        for at, bit in itertools.product(range(len(GOLDEN)), range(8)):
+            os.pwrite(file.fileno(), bytes([GOLDEN[at] ^ 1 << bit]), at)
+            assert refusal(model).startswith("damaged") or at < 40
+            os.pwrite(file.fileno(), GOLDEN[at : at + 1], at)
+    assert load_state(str(model))["n"] == 1
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """Return the bytes of a model of two chunks and a rest, of random numbers."""
+    path = tmp_path_factory.mktemp("large") / "m"
+    numbers = np.random.default_rng(1).integers(0, 2**63, 300_000)
+    save_state(str(path), {"numbers": numbers})
+    content = path.read_bytes()
+    assert len(content) - 40 > 2 * modelfile.CHUNK
+    return content
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_flipped_bit_of_a_large_model_is_noticed(tmp_path, large, seed):
+    content = bytearray(large)
+    rng = np.random.default_rng(seed)
+    content[rng.integers(40, len(content))] ^= 1 << rng.integers(8)
+    (tmp_path / "m").write_bytes(content)
+
+    assert refusal(tmp_path / "m").startswith("damaged")
+
+
+@pytest.mark.parametrize(
+    ("size", "first", "second"),
+    [
+        (8, 4000, 4008),  # two words of one row
+        (8, 4000, 4000 + 4096),  # of one column
+        (8, 4000, 4000 + modelfile.CHUNK),  # of two chunks
+        (4096, 4136, 12328),  # two rows, which are two blocks on disk
+        (modelfile.CHUNK, 40, 40 + modelfile.CHUNK),
+        (4096, 4136, 40 + 2 * modelfile.CHUNK),  # a row and some of the rest
+    ],
+)
+def test_parts_that_changed_places_are_noticed(tmp_path, large, size, first, second):
+    content = bytearray(large)
+    content[first : first + size] = large[second : second + size]
+    content[second : second + size] = large[first : first + size]
+    (tmp_path / "m").write_bytes(content)
+
+    assert refusal(tmp_path / "m").startswith("damaged")
+
+
+@pytest.mark.parametrize("start", [4096, 1_500_032, 2_200_000])
+def test_a_block_of_zeros_is_noticed(tmp_path, large, start):
+    content = bytearray(large)
+    content[start : start + 4096] = bytes(4096)
+    (tmp_path / "m").write_bytes(content)
+
+    assert refusal(tmp_path / "m").startswith("damaged")
+
+
+# ---- what is refused although header and checksum are right ----
+
+
+class Command:
+    """An object whose pickle runs a command when it is loaded."""
+
+    def __init__(self, command):
+        self.command = command
+
+    def __reduce__(self):
+        return os.system, (self.command,)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_pickle_that_would_run_a_command_does_not_run_it(tmp_path, protocol):
+    trap = tmp_path / "ran"
+    body = pickle.dumps({"a": Command(f"touch {trap}")}, protocol)
+    (tmp_path / "m").write_bytes(forged(body))
+    assert refusal(tmp_path / "m").endswith("; not a model, and refused")
+    assert not trap.exists()
+
+    pickle.loads((tmp_path / "m").read_bytes())  # it does work
+    assert trap.exists()
+
+
+@pytest.mark.slow
+@examples(150)
+@given(st.data())
+def test_a_mutated_stream_is_a_state_or_refused(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("model") / "m"
+    save_state(str(path), STATE)
+    body = bytearray(path.read_bytes()[40:])
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(body)))
+        new = data.draw(st.binary(max_size=3) | st.sampled_from([*map(bytes, CODES)]))
+        body[at : at + data.draw(st.integers(0, 3))] = new
+    path.write_bytes(forged(bytes(body)))
+    try:
+        loaded = load_state(str(path))
+    except ModelFileError:
+        return
+    save_state(str(path), loaded)
+    assert same(load_state(str(path)), loaded)
+
+
+CODES = [[code] for code in b"".join(modelreader.ACTIONS)]
+
+
+# ---- writing ----
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_new_model_and_its_folders_are_for_the_owner_alone(tmp_path):
+    save_state(str(tmp_path / "a" / "b" / "m"), {})
+
+    assert mode(tmp_path / "a" / "b" / "m") == 0o600
+    assert mode(tmp_path / "a" / "b") == mode(tmp_path / "a") == 0o700
+
+
+def test_a_replaced_model_keeps_its_mode(model):
+    model.chmod(0o640)
+    save_state(str(model), {})
+
+    assert mode(model) == 0o640
+    assert load_state(str(model)) == {}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_model_and_its_lock_stay_their_owners_when_root_writes(model):
+    os.chown(model, 12345, 23456)
+    with locked(str(model)):
+        save_state(str(model), {})
+
+    for path in model, Path(f"{model}.lock"):
+        assert (path.stat().st_uid, path.stat().st_gid) == (12345, 23456)
+
+
+def test_a_symbolic_link_is_written_through(model):
+    link = model.parent / "link"
+    link.symlink_to(model.name)
+    save_state(str(link), {"a": 1})
+
+    assert link.is_symlink()
+    assert load_state(str(model)) == {"a": 1}
+
+
+def test_a_relative_path_is_written_where_it_points(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_state("m", {"a": 1})
+
+    assert load_state(str(tmp_path / "m")) == {"a": 1}
+
+
+def test_the_file_is_on_disk_before_its_name_and_the_name_before_the_end(model, monkeypatch):
+    steps = []
+    replace = os.replace
+
+    def fsync(descriptor):
+        file = os.fstat(descriptor)
+        steps.append("folder" if stat.S_ISDIR(file.st_mode) else file.st_size)
+
+    def renamed(*paths):
+        steps.append("replace")
+        replace(*paths)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", renamed)
+    save_state(str(model), {"a": 1})
+
+    assert steps == [model.stat().st_size, "replace", "folder"]
+
+
+def failure(path):
+    """Return what save_state has against a place, without the path."""
+    with pytest.raises(ModelFileError) as caught:
+        save_state(str(path), {"a": np.arange(100_000)})
+    return str(caught.value).removeprefix(f"{path}: ")
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_a_full_disk_leaves_the_old_model(model, monkeypatch, step):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, step, full)
+    assert failure(model) == (
+        "cannot write the model: No space left on device; "
+        "free some space or give another place with -m"
+    )
+    assert os.listdir(model.parent) == [model.name]
+    assert same(load_state(str(model)), STATE)
+
+
+def test_a_write_that_really_fails_leaves_the_old_model(model):
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
+    try:
+        reason = failure(model)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert reason == "cannot write the model: File too large; give another place with -m"
+    assert os.listdir(model.parent) == [model.name]
+    assert same(load_state(str(model)), STATE)
+
+
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_an_interrupt_leaves_the_old_model(model, monkeypatch, step):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, step, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        save_state(str(model), {})
+    assert os.listdir(model.parent) == [model.name]
+    assert same(load_state(str(model)), STATE)
+
+
+def test_a_folder_that_is_a_file_is_an_error_of_ours(model):
+    assert failure(model / "m").startswith("cannot write the model: Not a directory; ")
+    assert failure(model / "below" / "m").startswith("cannot write the model: Not a directory; ")
+
+
+def test_a_folder_cannot_become_a_model(tmp_path):
+    assert failure(tmp_path).startswith("cannot write the model: not a regular file; ")
+
+
+def test_a_device_is_not_replaced(tmp_path):
+    assert failure("/dev/null").startswith("cannot write the model: not a regular file; ")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+def test_somebodys_mail_is_not_overwritten(tmp_path):
+    mailbox = tmp_path / "inbox"
+    mailbox.write_text("From me\n")
+
+    assert failure(mailbox).startswith("holds something else, not a model, and is left as it is; ")
+    assert mailbox.read_text() == "From me\n"
+
+
+def test_an_empty_or_damaged_model_is_replaced(model):
+    for content in b"", model.read_bytes()[:50], header(1, 0, version=9):
+        model.write_bytes(content)
+        save_state(str(model), {"a": 1})
+        assert load_state(str(model)) == {"a": 1}
+
+
+# ---- locking ----
+
+
+def test_no_update_is_lost_among_writers(model):
+    def update():
+        for _ in range(5):
+            with locked(str(model)):
+                save_state(str(model), {"n": load_state(str(model)).get("n", 0) + 1})
+
+    writers = [threading.Thread(target=update) for _ in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+
+    assert load_state(str(model)) == {"n": 20}
+
+
+def test_a_link_and_its_target_share_a_lock_and_readers_do_not_wait(model):
+    fcntl = pytest.importorskip("fcntl")
+    link = model.parent / "link"
+    link.symlink_to(model.name)
+    with locked(str(link)), open(f"{model}.lock") as lock:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert same(load_state(str(model)), STATE)
+    with open(f"{model}.lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_lock_dies_with_its_process(tmp_path):
+    path = str(tmp_path / "new" / "m")
+    script = (
+        "import sys, time; from nbspam.disk import locked\n"
+        "with locked(sys.argv[1]): print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, path], stdout=subprocess.PIPE, cwd=ROOT
+    ) as holder:
+        assert holder.stdout.readline() == b"held\n"
+        holder.send_signal(signal.SIGKILL)
+        with locked(path):
+            pass
+
+
+def test_errors_under_the_lock_stay_what_they_are(model):
+    with pytest.raises(FileNotFoundError), locked(str(model)):
+        raise FileNotFoundError
+    with locked(str(model)):
+        pass
+
+
+def test_a_lock_that_cannot_be_made_is_an_error_of_ours(model):
+    with pytest.raises(ModelFileError, match="cannot write the model: Not a directory; "):
+        locked(str(model / "m")).__enter__()
+
+
+# ---- start-up ----
+
+
+def test_loading_imports_neither_joblib_nor_what_only_writers_need(model):
+    script = (
+        "import sys, numpy; before = set(sys.modules)\n"
+        "from nbspam.store.format.modelfile import load_state; load_state(sys.argv[1])\n"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(model)], capture_output=True, cwd=ROOT, check=True
+    )
+
+    assert set(done.stdout.decode().split()) <= {
+        "errno",
+        "mmap",
+        "nbspam",
+        "nbspam.disk",
+        "nbspam.errors",
+        "nbspam.store",
+        "nbspam.store.format",
+        "nbspam.store.format.modelfile",
+        "nbspam.store.format.reader",
+        "zlib",
+    }

@@ -1,0 +1,137 @@
+import json
+
+import numpy as np
+import pytest
+
+from nbspam.classifier import training
+from nbspam.classifier.training import count_items, train
+from nbspam.counts.table import without_empty
+from nbspam.errors import ModelFileError, NotTrainedError, UsageError
+from nbspam.settings import PRESENCE, PRESETS
+from nbspam.sources.items import Item
+from nbspam.store.model import Living, learn, unlearn
+from nbspam.store.prune import DEFAULT, Rule, faded, prune
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+OLD, NEW = 1000, 1500
+
+
+def item(n, label, words):
+    return Item(f"m{n}", label, b"Message-ID: <%d@x>\n\n%s\n" % (n, words))
+
+
+@pytest.fixture
+def aged(tmp_path):
+    """Common words in all messages; old ones and new ones in one message each."""
+    path = str(tmp_path / "m.nbspam")
+    items = [item(n, "ham" if n % 2 else "spam", b"common old%d" % n) for n in range(6)]
+    settings = PRESETS["mail"]
+    train(count_items(items, settings), settings, OLD).save(path)
+    more = [item(n, "ham" if n % 2 else "spam", b"common new%d" % n) for n in range(6, 10)]
+    learn(path, more, day=NEW)
+    return path
+
+
+def words(path):
+    vocabulary = Living(path).whole().table.vocabulary
+    texts = {vocabulary.text(j) for j in range(len(vocabulary))}
+    return {text for text in texts if text.startswith(("old", "new", "common"))}
+
+
+def test_what_is_rare_and_old_goes(aged):
+    before, after = prune(aged, DEFAULT, NEW)
+
+    assert words(aged) == {"common", "new6", "new7", "new8", "new9"}
+    assert before.tokens > after.tokens
+    assert before.bytes > after.bytes
+
+
+@pytest.mark.parametrize(
+    ("rule", "left"),
+    [
+        (Rule(min_df=2), {"common"}),
+        (Rule(older_than=365), {"common", "new6", "new7", "new8", "new9"}),
+        (Rule(older_than=600), None),
+        (Rule(min_df=2, older_than=NEW - OLD), None),  # old is more than so many days
+        (Rule(min_df=2, older_than=NEW - OLD - 1), {"common", "new6", "new7", "new8", "new9"}),
+        (Rule(min_df=100), set()),
+    ],
+)
+def test_a_rule_says_what_goes(aged, rule, left):
+    before = words(aged)
+    prune(aged, rule, NEW)
+
+    assert words(aged) == (before if left is None else left)
+    assert Living(aged).whole().table.n_docs == 10
+
+
+def test_counts_fade_by_half_in_a_half_life_whenever_that_is_asked_for(aged):
+    prune(aged, Rule(half_life=500), NEW)
+    once = Living(aged).whole().table
+    prune(aged, Rule(half_life=500), NEW)
+
+    assert once.class_count.tolist() == [2, 2]  # five of each, rounded to even
+    assert Living(aged).whole().table.class_count.tolist() == [2, 2]
+    prune(aged, Rule(half_life=500), NEW + 10_000)
+    assert Living(aged).whole().table.class_count.tolist() == [1, 1]
+
+
+def test_nothing_fades_in_no_time(aged):
+    table = Living(aged).whole().table
+
+    assert (faded(table, 1.0, PRESENCE).feature_count == table.feature_count).all()
+    assert len(without_empty(faded(table, 0.0, PRESENCE)).vocabulary) == 0
+
+
+def test_messages_that_have_faded_can_be_unlearned_without_harm(aged):
+    prune(aged, Rule(min_df=2, half_life=500), NEW)
+    unlearn(aged, [item(n, None, b"common old%d" % n) for n in (0, 1)], day=NEW)
+    table = Living(aged).whole().table
+
+    assert table.class_count.tolist() == [1, 1]
+    assert (table.feature_count >= 0).all()
+    assert (table.document_frequency > 0).all()
+    with pytest.raises(NotTrainedError):
+        unlearn(aged, [item(n, None, b"common old%d" % n) for n in (2, 4)], day=NEW)
+
+
+@pytest.mark.parametrize("values", [{"min_df": 0}, {"older_than": -1}, {"half_life": 0.0}])
+def test_rules_that_mean_nothing_are_refused(values):
+    with pytest.raises(UsageError, match=next(iter(values))):
+        Rule(**values)
+
+
+def test_a_model_that_is_not_there_is_not_made(tmp_path):
+    with pytest.raises(ModelFileError, match="no such model"):
+        prune(str(tmp_path / "new" / "m"), DEFAULT, NEW)
+
+    assert not (tmp_path / "new").exists()
+
+
+def test_of_too_many_tokens_the_rarest_and_oldest_go(aged, monkeypatch):
+    whole = Living(aged).whole()
+    n_tokens = len(whole.table.vocabulary)
+    room = training._TOKEN_BYTES + 2 * training._CLASS_BYTES
+    monkeypatch.setattr(training, "MAX_BYTES", (n_tokens - 5) * room)
+    learn(aged, [item(30, "ham", b"common")], day=NEW)
+    kept = Living(aged).whole()
+
+    assert len(kept.table.vocabulary) == n_tokens - 5
+    assert words(aged) >= {"common", "new6", "new7", "new8", "new9"}
+    assert len(kept.memory.last_seen) == n_tokens - 5
+    columns = kept.memory.sample.columns
+    assert columns.max() < n_tokens - 5
+    texts = np.array([kept.table.vocabulary.text(j) for j in range(n_tokens - 5)])
+    start, end = kept.memory.sample.offsets[:2].tolist()
+    assert "common" in texts[columns[start:end]]
+
+
+def test_prune_says_what_it_did(nbspam, trained):
+    status, out, err = nbspam("prune", "--min-df", "2")
+    before, after = out.splitlines()
+
+    assert (status, err) == (0, "")
+    assert before.startswith("tokens ")
+    assert "bytes" in after
+    facts = json.loads(nbspam("prune", "--json")[1])
+    assert facts["before"] == facts["after"]

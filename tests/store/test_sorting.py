@@ -1,0 +1,394 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from nbspam.classifier.classifier import load
+from nbspam.errors import InputError, NbspamError, UsageError
+from nbspam.store import sorting
+from nbspam.store.model import Living
+from nbspam.store.sorting import Choices, sort_maildir
+from support import HAM, SPAM
+
+DAY = 20_000
+
+
+class Maildir:
+    def __init__(self, root, model):
+        self.root, self.model = root, model
+        for part in ("cur", "new", "tmp"):
+            (root / part).mkdir(parents=True)
+
+    def put(self, path, data):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_bytes(data)
+
+    def sort(self, **choices):
+        return sort_maildir(str(self.root), str(self.model), Choices(**choices), DAY)
+
+    def rename(self, source, target):
+        (self.root / target).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / source).rename(self.root / target)
+
+    @property
+    def files(self):
+        """Where every message is, by path."""
+        found = (p for p in self.root.rglob("*") if p.parent.name in ("cur", "new", "tmp"))
+        return {str(p.relative_to(self.root)): p.read_bytes() for p in found}
+
+    def n_learned(self):
+        return len(Living(str(self.model)).whole().memory.ledger.digests)
+
+
+@pytest.fixture
+def maildir(tmp_path, trained):
+    return Maildir(tmp_path / "Maildir", trained)
+
+
+def spam(n):
+    return SPAM + b"spam number %d\n" % n
+
+
+def ham(n):
+    return HAM + b"ham number %d\n" % n
+
+
+def test_spam_goes_to_its_folder_and_ham_stays(maildir):
+    maildir.put("new/1.h", spam(1))
+    maildir.put("new/2.h", ham(2))
+    maildir.put("cur/3.h,S=9:2,R", spam(3))
+
+    report = maildir.sort()
+
+    assert maildir.files == {
+        ".Spam/new/1.h": spam(1),
+        "new/2.h": ham(2),
+        ".Spam/cur/3.h,S=9:2,R": spam(3),
+    }
+    assert [(one.name, one.label) for one in report.judged] == [
+        ("new/1.h", "spam"),
+        ("new/2.h", "ham"),
+        ("cur/3.h,S=9:2,R", "spam"),
+    ]
+    assert report.learned == report.skipped == []
+
+
+def test_sorting_again_changes_nothing(maildir):
+    for n in range(3):
+        maildir.put(f"new/{n}.h", spam(n))
+        maildir.put(f"cur/{n}.x:2,", ham(n))
+    maildir.sort()
+    files = maildir.files
+    note = (maildir.root / "nbspam-sorted").stat()
+
+    report = maildir.sort()
+
+    assert (report.judged, report.learned) == ([], [])
+    assert maildir.files == files
+    assert (maildir.root / "nbspam-sorted").stat().st_mtime_ns == note.st_mtime_ns
+    assert maildir.n_learned() == 4
+
+
+def test_mail_that_was_read_stays_where_it_is(maildir):
+    maildir.put("cur/1.h:2,S", spam(1))
+
+    assert maildir.sort().judged == []
+    assert list(maildir.files) == ["cur/1.h:2,S"]
+
+
+def test_junk_is_taken_if_it_is_there(maildir):
+    (maildir.root / ".Junk" / "cur").mkdir(parents=True)
+    (maildir.root / ".Junk" / "new").mkdir()
+    maildir.put("new/1.h", spam(1))
+    maildir.sort()
+
+    assert set(maildir.files) == {".Junk/new/1.h"}
+
+
+def test_unsure_mail_goes_where_it_is_looked_through(maildir):
+    maildir.put("new/1.h", spam(1))
+    from nbspam.decision import cutoffs
+
+    sort_maildir(str(maildir.root), str(maildir.model), Choices(), DAY, lambda c: cutoffs(2, 1e-9))
+
+    assert list(maildir.files) == [".Unsure/new/1.h"]
+    maildir.rename(".Unsure/new/1.h", ".Spam/cur/1.h:2,S")
+    report = maildir.sort()
+    assert [(one.name, one.label) for one in report.learned] == [(".Spam/cur/1.h:2,S", "spam")]
+
+
+# --- what users move ------------------------------------------------------------------
+
+
+def test_what_is_moved_out_of_spam_is_learned_as_ham(maildir):
+    maildir.put("new/1.h", spam(1))
+    maildir.sort()
+    maildir.rename(".Spam/new/1.h", "cur/1.h:2,")
+
+    report = maildir.sort()
+
+    assert [(one.name, one.label) for one in report.learned] == [("cur/1.h:2,", "ham")]
+    assert load(str(maildir.model)).table.class_count.tolist() == [3, 2]
+    assert list(maildir.files) == ["cur/1.h:2,"]
+    assert maildir.sort().learned == []
+    assert maildir.n_learned() == 5
+
+
+def test_what_is_moved_into_spam_is_learned_as_spam(maildir):
+    maildir.put("new/1.h", ham(1))
+    maildir.sort()
+    maildir.rename("new/1.h", ".Spam/cur/1.h:2,S")
+
+    assert [one.label for one in maildir.sort().learned] == ["spam"]
+    assert load(str(maildir.model)).table.class_count.tolist() == [2, 3]
+
+
+def test_a_message_moved_twice_is_learned_once_as_the_last(maildir):
+    maildir.put("new/1.h", spam(1))
+    maildir.sort()
+    maildir.rename(".Spam/new/1.h", "cur/1.h:2,S")
+    maildir.sort()
+    maildir.rename("cur/1.h:2,S", ".Spam/cur/1.h:2,S")
+    maildir.sort()
+
+    assert load(str(maildir.model)).table.class_count.tolist() == [2, 3]
+
+
+def test_a_new_name_hides_nothing(maildir):
+    maildir.put("new/1.h", spam(1))
+    maildir.sort()
+    maildir.rename(".Spam/new/1.h", "cur/99.other:2,S")
+
+    assert [(o.name, o.label) for o in maildir.sort().learned] == [("cur/99.other:2,S", "ham")]
+
+
+def test_a_second_copy_of_spam_is_no_correction(maildir):
+    maildir.put("new/1.h", spam(1))
+    maildir.sort()
+    maildir.put("new/2.h", spam(1))
+
+    report = maildir.sort()
+
+    assert report.learned == []
+    assert set(maildir.files) == {".Spam/new/1.h", ".Spam/new/2.h"}
+
+
+def test_unknown_mail_in_the_folder_of_spam_teaches_only_errors(maildir):
+    maildir.put(".Spam/cur/1.h:2,S", ham(1))  # the user dragged it there
+    maildir.put(".Spam/new/2.h", spam(2))  # another filter put it there
+
+    report = maildir.sort()
+
+    assert [(one.name, one.label) for one in report.learned] == [(".Spam/cur/1.h:2,S", "spam")]
+    assert maildir.sort().learned == []
+
+
+def test_nothing_is_learned_if_nothing_is_to_be(maildir):
+    maildir.put("new/1.h", spam(1))
+    maildir.sort()
+    maildir.rename(".Spam/new/1.h", "cur/1.h:2,S")
+    maildir.put(".Spam/new/2.h", ham(2))
+
+    assert maildir.sort(learns=False).learned == []
+    assert maildir.n_learned() == 4
+
+
+# --- flags instead of folders ---------------------------------------------------------
+
+
+def test_spam_may_be_flagged_instead(maildir):
+    maildir.put("new/1.h", spam(1))
+    maildir.put("cur/2.h:2,R", spam(2))
+    maildir.put("new/3.h", ham(3))
+
+    maildir.sort(flag="F")
+
+    assert set(maildir.files) == {"cur/1.h:2,F", "cur/2.h:2,FR", "new/3.h"}
+    assert maildir.sort(flag="F").judged == []
+
+
+def test_flags_that_users_take_away_or_set_teach(maildir):
+    maildir.put("new/1.h", spam(1))
+    maildir.put("new/2.h", ham(2))
+    maildir.sort(flag="F")
+    maildir.rename("cur/1.h:2,F", "cur/1.h:2,S")
+    maildir.rename("new/2.h", "cur/2.h:2,FS")
+
+    learned = maildir.sort(flag="F").learned
+
+    assert {(one.name, one.label) for one in learned} == {
+        ("cur/1.h:2,S", "ham"),
+        ("cur/2.h:2,FS", "spam"),
+    }
+
+
+# --- nothing is lost ------------------------------------------------------------------
+
+
+def test_a_dry_run_touches_nothing(maildir):
+    maildir.put("new/1.h", spam(1))
+    maildir.put(".Spam/new/2.h", ham(2))
+    before = sorted(p.name for p in maildir.root.rglob("*"))
+
+    report = maildir.sort(dry_run=True)
+
+    assert [one.moved_to for one in report.judged] == [".Spam/new/1.h"]
+    assert [one.label for one in report.learned] == ["spam"]
+    assert sorted(p.name for p in maildir.root.rglob("*")) == before
+    assert maildir.n_learned() == 4
+
+
+@pytest.mark.parametrize("step", range(7))
+def test_a_crash_at_any_step_loses_no_mail_and_teaches_nothing_wrong(maildir, monkeypatch, step):
+    messages = {f"{n}.h": spam(n) if n % 2 else ham(n) for n in range(6)}
+    for name, data in messages.items():
+        maildir.put(f"new/{name}", data)
+    steps = iter(range(step + 1))
+
+    def crashing(function):
+        def call(*arguments):
+            if next(steps, None) == step:
+                raise KeyboardInterrupt
+            return function(*arguments)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for name in ("move", "write_note", "load"):
+            patch.setattr(sorting, name, crashing(getattr(sorting, name)))
+        try:
+            maildir.sort()
+        except KeyboardInterrupt:
+            assert {os.path.basename(p): d for p, d in maildir.files.items()} == messages
+
+    report = maildir.sort()
+    assert report.learned == []
+    assert set(maildir.files) == {f".Spam/new/{n}.h" if n % 2 else f"new/{n}.h" for n in range(6)}
+    assert maildir.n_learned() == 4
+
+
+def test_mail_that_comes_or_goes_meanwhile_is_no_error(maildir, monkeypatch):
+    for n in (1, 2):
+        maildir.put(f"new/{n}.h", spam(n))
+
+    def load_late(path):
+        maildir.rename("new/1.h", "cur/1.h:2,S")
+        maildir.put("new/3.h", spam(3))
+        return load(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sorting, "load", load_late)
+        report = maildir.sort()
+
+    assert (report.skipped, [one.name for one in report.judged]) == ([], ["new/2.h"])
+    assert set(maildir.files) == {"cur/1.h:2,S", ".Spam/new/2.h", "new/3.h"}
+    maildir.sort()
+    assert set(maildir.files) == {"cur/1.h:2,S", ".Spam/new/2.h", ".Spam/new/3.h"}
+
+
+def test_sorters_and_a_deliverer_at_once_lose_nothing(maildir):
+    command = [sys.executable, "-m", "nbspam", "sort", "-q", str(maildir.root)]
+    messages = {f"{n}.h": spam(n) if n % 2 else ham(n) for n in range(40)}
+    sorters = []
+    for n, (name, data) in enumerate(messages.items()):
+        maildir.put(f"tmp/{name}", data)
+        maildir.rename(f"tmp/{name}", f"new/{name}")
+        if n in (10, 20, 30):
+            sorters.append(subprocess.Popen(command, stderr=subprocess.PIPE))
+    for sorter in sorters:
+        assert sorter.communicate()[1] == b""
+        assert sorter.returncode == 0
+    maildir.sort()
+
+    assert maildir.files == {
+        f".Spam/new/{n}.h" if n % 2 else f"new/{n}.h": messages[f"{n}.h"] for n in range(40)
+    }
+    assert maildir.n_learned() == 4
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_maildir_that_cannot_be_written_is_an_error(maildir):
+    maildir.put("new/1.h", spam(1))
+    maildir.root.chmod(0o500)
+    with pytest.raises(NbspamError):
+        maildir.sort()
+
+
+def test_a_disk_that_refuses_is_an_error_in_one_line(maildir, monkeypatch):
+    maildir.put("new/1.h", spam(1))
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device", "x")
+
+    monkeypatch.setattr(sorting, "write_note", full)
+    with pytest.raises(InputError, match="x: No space left on device; nothing is lost"):
+        maildir.sort()
+    assert list(maildir.files) == [".Spam/new/1.h"]
+
+
+def test_a_model_of_other_classes_is_wrong_usage(maildir, nbspam, folder, trained):
+    (folder / "ham").rename(folder / "work")
+    nbspam("train", folder)
+    maildir.put("new/1.h", spam(1))
+
+    with pytest.raises(UsageError, match="the labels are spam, work"):
+        maildir.sort()
+
+
+def test_what_is_no_maildir_is_an_error(tmp_path, trained):
+    with pytest.raises(InputError, match="not a Maildir"):
+        sort_maildir(str(tmp_path), str(trained), Choices(), DAY)
+
+
+# --- the command ----------------------------------------------------------------------
+
+
+def test_the_command_says_what_it_did(maildir, nbspam):
+    maildir.put("new/1.h", spam(1))
+    maildir.put("new/2.h", ham(2))
+    maildir.put(".Spam/new/3.h", ham(3))
+
+    status, out, err = nbspam("sort", "--dry-run", maildir.root)
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [
+        "learn\tspam\t.Spam/new/3.h",
+        "move\tspam\tnew/1.h\t.Spam/new/1.h",
+        "leave\tham\tnew/2.h\t",
+        "new: 1 ham, 1 spam; would be learned from moves: 1 spam",
+    ]
+    assert nbspam("sort", "--learn", "none", maildir.root)[1] == (
+        "new: 1 ham, 1 spam; learned from moves: nothing\n"
+    )
+    assert nbspam("sort", "-q", maildir.root) == (0, "", "")
+
+
+def test_the_command_speaks_json(maildir, nbspam):
+    maildir.put("new/1.h", spam(1))
+    maildir.put("new/2.gz", b"neither mail nor gzip")
+
+    said = json.loads(nbspam("sort", "--json", maildir.root)[1])
+
+    (judged,) = said["judged"]
+    assert judged["moved_to"] == ".Spam/new/1.h"
+    assert judged["probability"] > 0.5
+    assert [one["name"].endswith("new/2.gz") for one in said["skipped"]] == [True]
+    assert (said["learned"], said["dry_run"]) == ([], False)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--flag", "FF"], "not one letter"),
+        (["--spam-folder", "../x"], "not the name of a folder"),
+        (["--unsure-cost", "9"], "an answer is always cheaper"),
+    ],
+)
+def test_wrong_usage_of_the_command_exits_two(maildir, nbspam, options, complaint):
+    maildir.put("new/1.h", spam(1))
+
+    status, _, err = nbspam("sort", *options, maildir.root)
+    assert status == 2
+    assert complaint in err
+    assert list(maildir.files) == ["new/1.h"]

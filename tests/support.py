@@ -1,0 +1,114 @@
+"""What several tests share: mail, texts, tables, trials, and what an error looks like."""
+
+from pathlib import Path
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from nbspam.counts.table import CountTable, entry_weights
+from nbspam.decision import default_rule
+from nbspam.evaluation.trial import Trial
+from nbspam.models.columns.a2de import A2DE
+from nbspam.models.columns.aode import AODE
+from nbspam.models.columns.categorical import CategoricalNB
+from nbspam.models.columns.gaussian import GaussianNB
+from nbspam.models.columns.mixed import MixedNB
+from nbspam.models.columns.spode import SPODE
+from nbspam.models.columns.tan import TAN
+from nbspam.models.network.estimator import BayesianNetwork
+from nbspam.sources.items import Item
+from nbspam.tokens.vocabulary import batch_vocabulary
+
+ROOT = Path(__file__).parent.parent
+HAM = b"From: ann@example.org\nSubject: lunch\n\nshall we have lunch on friday?\n"
+SPAM = b"From: x@example.com\nSubject: cheap pills\n\nbuy cheap pills now http://p.example/\n"
+TOPICS = {"sea": "ship sail harbour wave tide anchor", "sky": "cloud wing bird wind pilot star"}
+COLUMN_MODELS = [CategoricalNB, GaussianNB, MixedNB, SPODE, TAN, AODE, A2DE, BayesianNetwork]
+PAIR_MODELS = [SPODE, TAN, AODE, A2DE]
+
+
+def examples(n):
+    """Return settings for a law that is tried on n examples, on a part of them when quick."""
+    return settings(max_examples=max(n * settings.default.max_examples // 100, 3))
+
+
+def complains(result, status, *words):
+    """Assert a status and one line on standard error that has these words."""
+    code, _, err = result
+    assert code == status
+    assert err.count("\n") == 1, err
+    assert "Traceback" not in err
+    for word in words:
+        assert word in err, err
+    return True
+
+
+def write_mails(folder):
+    """Write two messages of each class into a new folder."""
+    for name, data in (("ham", HAM), ("spam", SPAM)):
+        (folder / name).mkdir(parents=True)
+        for n in (1, 2):
+            (folder / name / f"{n}.eml").write_bytes(data + b"%d\n" % n)
+    return folder
+
+
+def texts(n, seed, length=3):
+    """Return n labelled items a topic: a few of its words among words of everyday."""
+    rng = np.random.default_rng(seed)
+    common = ["the", "and", "of", "to", "in", "is", "it", "that", "on", "with"]
+    items = []
+    for label, words in TOPICS.items():
+        for i in range(n):
+            drawn = [*rng.choice(words.split(), length), *rng.choice(common, 12)]
+            text = " ".join(rng.permutation(drawn)).encode()
+            items.append(Item(f"{label}{seed}-{i}", label, text, is_text=True))
+    return items
+
+
+@st.composite
+def tables(draw, missing=True):
+    """Return codes, labels and numbers of values: missing cells, values and classes unseen."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_rows, n_columns = rng.integers(1, 25), rng.integers(1, 5)
+    levels = rng.integers(1, 5, n_columns)
+    X = np.floor(rng.random((n_rows, n_columns)) * levels)
+    if missing:
+        X[rng.random(X.shape) < 0.2] = np.nan
+    return X, np.minimum(rng.geometric(0.5, n_rows) - 1, 2), levels
+
+
+def count_batch(batch, labels, weighting):
+    """Return the counts of one batch as a table, added entry by entry."""
+    classes = tuple(sorted(set(labels)))
+    class_of = np.array([classes.index(label) for label in labels], np.int64)
+    groups = batch.groups[batch.columns]
+    weights = entry_weights(batch.counts, batch.documents, groups, weighting)
+    total = np.zeros((len(batch.keys), len(classes)))
+    np.add.at(total, (batch.columns, class_of[batch.documents]), weights)
+    n_docs = np.bincount(class_of, minlength=len(classes)).astype(np.float64)
+    return CountTable(classes, n_docs, batch_vocabulary(batch), total, np.diff(batch.indptr))
+
+
+def trial_of(y, score, fold=None, rule=None, **options):
+    """Return a trial of ham and spam with these log-odds of spam."""
+    score = np.asarray(score, np.float64)
+    joint = np.stack([-np.logaddexp(0, score), -np.logaddexp(0, -score)], axis=1)
+    options.setdefault("prior", np.array([0.5, 0.5]))
+    return Trial(
+        ("ham", "spam"),
+        np.asarray(y),
+        joint,
+        default_rule(("ham", "spam"), calibrated=True) if rule is None else rule,
+        np.zeros(len(score), np.int64) if fold is None else np.asarray(fold),
+        **options,
+    )
+
+
+def random_trial(seed, n_docs=400, n_folds=4, bias=0.0):
+    """Return a calibrated trial, but for a bias of its log-odds."""
+    rng = np.random.default_rng(seed)
+    score = rng.normal(0, 3, n_docs)
+    y = (rng.random(n_docs) < 1 / (1 + np.exp(-score))).astype(np.int64)
+    y[:2] = 0, 1
+    return trial_of(y, score + bias, rng.permutation(n_docs) % n_folds)

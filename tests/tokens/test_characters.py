@@ -1,0 +1,25 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.tokens.characters import MAX_BYTES, MAX_RUN, folded, reference_runs
+
+
+def test_runs_of_a_word():
+    assert list(reference_runs("aé中".encode())) == [
+        part.encode() for part in ("a", "é", "中", "aé", "é中", "aé中")
+    ]
+
+
+def test_text_is_one_line_of_lower_case():
+    assert folded(b" Win\t CASH\r\n now\0!") == b"win cash now !"
+    assert len(folded(b"x" * 2 * MAX_BYTES)) == MAX_BYTES
+
+
+@given(st.text(max_size=40))
+def test_a_text_has_a_run_of_every_length_at_every_character(text):
+    runs = list(reference_runs(text.encode("utf-8", "replace")))
+
+    assert len(runs) == sum(max(len(text) - n + 1, 0) for n in range(1, MAX_RUN + 1))
+    assert "".join(run.decode() for run in runs[: len(text)]) == text.encode(
+        "utf-8", "replace"
+    ).decode("utf-8")

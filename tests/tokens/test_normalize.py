@@ -1,0 +1,201 @@
+"""One normal form for text beyond ASCII, and facts about it."""
+
+import re
+import unicodedata
+
+import pytest
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.tokens.normalize import (
+    INVISIBLE,
+    SPACELESS,
+    SYMBOLS,
+    WESTERN,
+    _normal_form,
+    _slow_form,
+    normalize,
+)
+from support import examples
+
+
+def form(text: str) -> str:
+    """Return the normal form with single spaces."""
+    return " ".join(normalize(text.encode())[0].decode().split(" ")).strip()
+
+
+def words(text: str) -> list[str]:
+    return form(text).split()
+
+
+def facts(text: str) -> tuple[str, ...]:
+    return normalize(text.encode())[1]
+
+
+@given(st.binary(max_size=60).filter(bytes.isascii))
+def test_ascii_comes_back_as_it_is(text):
+    assert normalize(text) == (text, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ＦＲＥＥ ｍｏｎｅｙ", "free money"),
+        ("ﬁne", "fine"),
+        ("x² ½", "x2 1⁄2".replace("⁄", " ")),
+        ("STRASSE Straße", "strasse strasse"),
+        ("ПРИВЕТ", "привет"),
+        ("cafe\u0301", "café"),
+        ("V\u200bi\u00ada\u2060g\ufeffra", "viagra"),
+        ("v\U000e0100iagra \u2764\ufe0f", "viagra"),
+        ("𝐅𝐫𝐞𝐞 𝓶𝓸𝓷𝓮𝔂", "free money"),
+        ("Ⓕⓡⓔⓔ", "free"),
+        ("buy💰now", "buy now"),
+        ("5 € – “now”… £9", "5 € now ... £9"),
+    ],
+)
+def test_spellings_of_the_same_word_are_one(text, expected):
+    assert words(text) == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Viаgrа", "viagra"),  # Cyrillic а
+        ("раypal", "paypal"),  # Cyrillic ра
+        ("ΡayPal", "paypal"),  # Greek Ρ
+        ("сіalis", "cialis"),
+        ("vіаgrа50", "viagra50"),
+    ],
+)
+def test_look_alikes_in_latin_words_are_latin(text, expected):
+    assert form(text) == expected
+    assert facts(text) == ("homoglyph",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["привет мир", "скидка на VIP-клиент", "1С предприятие", "καλημέρα", "2мм", "ёлка 3а", "5μm"],
+)
+def test_words_of_one_alphabet_are_left_alone(text):
+    assert "homoglyph" not in facts(text)
+    assert form(text) == unicodedata.normalize("NFKC", text).casefold()
+
+
+def test_two_characters_are_a_disguise_only_beside_longer_ones():
+    assert words("tо xу") == ["tо", "xу"]
+    assert words("viаgra tо") == ["viagra", "to"]
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [("V\u200biagra", "zero-width"), ("ＦＲＥＥ", "fullwidth"), ("Viаgra", "homoglyph")],
+)
+def test_tricks_are_facts(text, fact):
+    assert fact in facts(text)
+
+
+@pytest.mark.parametrize("text", ["привет", "你好", "naïve\u200b", "１", "👩\u200d🔬"])
+def test_honest_text_has_no_facts(text):
+    assert facts(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("免费发票", ["免费", "费发", "发票"]),
+        ("好", ["好"]),
+        ("我，你", ["我", ",", "你"]),
+        ("买iPhone手机", ["买", "iphone", "手机"]),
+        ("こんにちは", ["こん", "んに", "にち", "ちは"]),
+        ("ｶﾀｶﾅ", ["カタ", "タカ", "カナ"]),
+        ("𠀀𠀁𠀂", ["𠀀𠀁", "𠀁𠀂"]),
+    ],
+)
+def test_scripts_without_spaces_are_cut_into_pairs(text, pairs):
+    assert words(text) == pairs
+
+
+def test_thai_is_cut_with_its_marks():
+    assert "".join(word[0] for word in words("สวัสดี")) in "สวัสดี"
+    assert len(words("สวัสดี")) > 1
+
+
+def test_combining_marks_are_kept():
+    assert words("हिन्दी مُحَمَّد") == ["हिन्दी", "مُحَمَّد"]
+
+
+def test_only_lines_beyond_ascii_change():
+    text, _ = normalize("Free MONEY\nGRÜẞE 5 €\nBye!".encode())
+    assert text.decode().split("\n")[0::2] == ["Free MONEY", "Bye!"]
+    assert text.decode().split("\n")[1].split() == ["grüsse", "5", "€"]
+
+
+def test_marks_are_stacked_only_so_high():
+    text, _ = normalize(("a" + "\u0301\u0316" * 5000).encode())
+    assert len(text.decode()) <= 31
+
+
+@examples(150)
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+    | st.text("aа你zо9é\u200b\n-", max_size=40)
+)
+def test_the_normal_form_is_its_own(text):
+    once = normalize(text.encode())[0].decode()
+    # Pairs would be paired again, and a look-alike may come to stand in a Latin word.
+    if all(c < "\u0e00" for c in once if unicodedata.category(c) == "Lo"):
+        assert words(once) == once.split()
+
+
+@examples(100)
+@given(st.binary(max_size=60))
+def test_any_bytes_have_a_normal_form_of_as_many_lines(text):
+    found, _ = normalize(text)
+    found.decode()  # does not raise
+    assert found.count(b"\n") == text.count(b"\n")
+
+
+# --- the characters that patterns name, against Unicode's own tables -----------------------
+
+
+def assigned(categories="LMNPSZC"):
+    for code in range(0x80, 0x110000):
+        kind = unicodedata.category(chr(code))
+        if kind[0] in categories and kind not in ("Cn", "Cs"):
+            yield chr(code)
+
+
+def test_all_that_is_invisible_is_dropped():
+    invisible = regex.compile(
+        r"\p{Cf}|[\u034f\u115f\u1160\u17b4\u17b5\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+    )
+    text = "".join(assigned())
+    assert not set(re.findall(INVISIBLE, text)) ^ set(invisible.findall(text))
+
+
+def test_all_letters_of_scripts_without_spaces_are_cut_into_pairs():
+    spaceless = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}ー々\u3099\u309a]")
+    text = "".join(c for c in assigned("LMN") if unicodedata.normalize("NFKC", c) == c)
+    assert not set(re.findall(SPACELESS, text)) ^ set(spaceless.findall(text))
+
+
+def test_no_letter_mark_or_digit_is_taken_for_a_symbol():
+    symbols = re.compile(SYMBOLS)
+    assert not [c for c in assigned("LMN") if symbols.match(c)]
+
+
+@pytest.mark.parametrize("word", ["vі5agra", "5іv", "ѕ3x", "γ9z", "z9γ"])
+def test_mixed_alphabets_are_seen_across_digits(word):
+    assert "homoglyph" in facts(word)
+
+
+def test_marks_beyond_thirty_on_a_letter_are_dropped_and_symbols_between_them_too():
+    assert form("a" + "\u0316" * 100 + "💰b") == "a" + "\u0316" * 30 + " b"
+
+
+@given(st.text(st.sampled_from(WESTERN + "aZ5 .\n"), max_size=30))
+def test_western_text_has_the_form_that_any_text_has(text):
+    quick, slow = _normal_form(text.encode())[0].decode(), _slow_form(text)[0]
+    assert quick.split() == slow.split()

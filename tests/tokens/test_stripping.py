@@ -1,0 +1,59 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import _twenty_newsgroups as reference
+
+from nbspam.errors import UsageError
+from nbspam.settings import STRIPPABLE, Settings
+from nbspam.tokens.stripping import strip
+
+THEIRS = {
+    "headers": reference.strip_newsgroup_header,
+    "footers": reference.strip_newsgroup_footer,
+    "quotes": reference.strip_newsgroup_quoting,
+}
+LINES = st.one_of(
+    st.sampled_from(["", "-", "--", "- -", "  ", " --- ", "hello", "Subject: x"]),
+    st.sampled_from(["> so it is", "|x", "In article <1>", "he wrote:", "Quoted from x"]),
+    st.sampled_from(["she writes in a paper", "a > b", "dear > In article"]),
+)
+TEXTS = st.lists(LINES, max_size=9).map("\n".join)
+
+
+@pytest.mark.parametrize("part", STRIPPABLE)
+@given(text=TEXTS)
+def test_each_part_is_cut_off_as_scikit_learn_does(part, text):
+    assert strip(text.encode(), (part,)).decode() == THEIRS[part](text)
+
+
+@given(TEXTS)
+def test_all_parts_are_cut_off_in_one_order_whatever_theirs(text):
+    expected = THEIRS["quotes"](THEIRS["footers"](THEIRS["headers"](text)))
+    assert strip(text.encode(), ("quotes", "headers", "footers")).decode() == expected
+
+
+def test_without_parts_a_text_stays_as_it_is():
+    assert strip(b"a: b\r\n\r\n> c", ()) == b"a: b\r\n\r\n> c"
+
+
+def test_lines_may_end_as_in_mail():
+    assert strip(b"a: b\r\n\r\nc\r\n> d\r\n", ("headers", "quotes")) == b"c\n"
+
+
+def test_a_part_that_is_none_is_refused(nbspam, folder):
+    with pytest.raises(UsageError, match="footers"):
+        Settings(strip=("feet",))
+    status, _, err = nbspam("eval", folder, "--cv", "2", "--strip", "headers,feet")
+    assert status == 2
+    assert err == "nbspam: --strip feet: none of headers, footers, quotes; name those\n"
+
+
+def test_what_is_stripped_is_read_as_text_by_the_model_too(nbspam, folder, model):
+    assert nbspam("train", folder, "--strip", "headers,quotes")[0] == 0
+
+    tokens = nbspam("words", "-n", "50")[1]
+    assert "from:" not in tokens
+    assert "friday" in tokens
+    headed = nbspam("classify", stdin=b"X: buy cheap pills\n\nlunch on friday?")[1]
+    bare = nbspam("classify", stdin=b"\n\nlunch on friday?")[1]
+    assert headed == bare
