@@ -14,7 +14,7 @@ PACKAGE = Path(nbspam.__file__).parent
 ROOMS = (
     {"lobby"},
     {"sources", "models"},
-    {"decision"},
+    {"settings"},  # a module of the lobby that names the models
     {"mail", "tables"},
     {"tokens"},
     {"counts"},
@@ -40,7 +40,7 @@ MODULES = {
 
 def room_of(name: str) -> str:
     head, dot, _ = name.partition(".")
-    return head if dot or (PACKAGE / head).is_dir() or head == "decision" else "lobby"
+    return head if dot or (PACKAGE / head).is_dir() or head == "settings" else "lobby"
 
 
 def imports(path: Path) -> Iterator[str]:

@@ -33,6 +33,7 @@ from nbspam.tokens.definition import (
     pair_origin,
     reference_key,
     token_of,
+    word_table,
 )
 from nbspam.tokens.normalize import normalize
 
