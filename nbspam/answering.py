@@ -66,6 +66,10 @@ class AnyClassifier(ABC):
     ) -> Iterator[Explanation | Skipped]:
         """Yield an explanation of every input in order, or why it could not be read."""
 
+    @abstractmethod
+    def to_state(self) -> dict[str, Any]:
+        """Return the plain values that a model file holds."""
+
     @property
     def rule(self) -> Rule:
         """How probabilities become labels, unless told otherwise."""

@@ -35,7 +35,7 @@ from nbspam.sources.items import Item
 from nbspam.store.format.journal import write_model
 from nbspam.store.format.modelfile import State
 from nbspam.tokens.definition import GROUPS
-from nbspam.tokens.reading import chunk_by_chunk, read_message, read_messages
+from nbspam.tokens.reading import chunk_by_chunk, read, read_message
 from nbspam.tokens.tokenizer import batches, tokenize
 from nbspam.tokens.vocabulary import Vocabulary
 from nbspam.verdicts import Answer, Evidence, Explanation, Skipped, Verdict
@@ -86,10 +86,9 @@ class FeatureClassifier:
         start = 0
         for group in batches(messages, self.settings.tokens):
             batch = tokenize(group, self.settings.tokens)
-            column = self.table.vocabulary.columns(batch.keys)[batch.columns]
-            known = column >= 0
-            present[start + batch.documents[known], column[known]] = True
-            start += batch.n_docs
+            known = self.table.vocabulary.known(batch.documents)
+            present[start + known.rows(), known.tokens[known.columns]] = True
+            start += known.n_docs
         return present
 
     def answers(self, items: Iterable[Item], jobs: int = 1) -> Iterator[Answer | Skipped]:
@@ -181,10 +180,10 @@ def held_out(data: Corpus, settings: Settings, rest: Integers, of: Integers) -> 
 
 def _answer_chunk(classifier: FeatureClassifier, items: list[Item]) -> list[Answer | Skipped]:
     """Return answers to one chunk of items: what a worker process does."""
-    read, messages, skipped = read_messages(items, classifier.settings)
-    results: dict[str, Answer | Skipped] = {failure.name: failure for failure in skipped}
-    joint = classifier.joint_log_proba(classifier.presence(messages))
-    for item, row in zip(read, joint, strict=True):
+    found = read(items, classifier.settings)
+    results: dict[str, Answer | Skipped] = {f.name: f for f in found.failures.values()}
+    joint = classifier.joint_log_proba(classifier.presence(found.messages))
+    for item, row in zip(found.items, joint, strict=True):
         results[item.name] = Answer(item.name, item.label, row)
     return [results[item.name] for item in items]
 

@@ -89,3 +89,8 @@ def verdicts(classes: Sequence[str], answers: Sequence[Answer], rule: Rule) -> I
     labels = rule.labels(probability)
     for answer, label, row in zip(answers, labels, probability.tolist(), strict=True):
         yield Verdict(answer.name, label, dict(zip(classes, row, strict=True)))
+
+
+def text_model(name: str) -> Any:
+    """Return the class of a model of whole messages: bernoulli, multinomial or complement."""
+    return getattr(import_module(f"nbspam.models.{name}"), f"{name.capitalize()}NB")

@@ -1,39 +1,57 @@
-"""Model files of every kind to classifiers.
+"""Opening and saving models of every kind.
 
-Secret: how a file says what kind of model it holds.
+Secret: how a file says what kind of model it holds, and how much of it a reader needs.
 """
 
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
 from importlib import import_module
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, BinaryIO
 
-from nbspam.classifier.classifier import TOKENS, Classifier, classifier_of, with_changes
-from nbspam.errors import ModelFileError
-from nbspam.store.format.journal import read_model
+from nbspam import __version__
+from nbspam.answering import AnyClassifier
+from nbspam.classifier.classifier import TOKENS, Classifier, from_state
+from nbspam.disk import locked
+from nbspam.errors import InputError, ModelFileError, UsageError
+from nbspam.store.format.journal import read_model, write_model
 from nbspam.store.format.modelfile import State
 
 if TYPE_CHECKING:
     from nbspam.classifier.features import FeatureClassifier
     from nbspam.tables.classifier import TableClassifier
 
-    AnyClassifier = Classifier | FeatureClassifier | TableClassifier
-
-# Models of tokens alone learn on, and have a journal.
+# Models of tokens learn on, and have a journal; the others are of these kinds.
 _KINDS = {
     "table": "nbspam.tables.classifier",
     "features": "nbspam.classifier.features",
 }
+_MAX_LINE = 64 << 20  # bytes; the line of a message of the sample is far shorter
 
 
-def load(path: str) -> "AnyClassifier":
-    """Return the classifier a model file and its journal hold; raises ModelFileError."""
+def load(path: str) -> "Classifier | FeatureClassifier | TableClassifier":
+    """Return the classifier that a model file and its journal hold; raises ModelFileError."""
     snapshot, journal = read_model(path)
     classifier = any_classifier_of(path, snapshot.state)
-    if isinstance(classifier, Classifier):
+    if isinstance(classifier, Classifier) and journal.changes:
+        from nbspam.store.assembly import with_changes
+
         return with_changes(classifier, journal.changes)
     return classifier
 
 
-def any_classifier_of(path: str, state: State) -> "AnyClassifier":
+def load_tokens(path: str) -> Classifier:
+    """Return the same of a model of tokens; raises UsageError for others."""
+    classifier = load(path)
+    if not isinstance(classifier, Classifier):
+        raise _of_another_kind(path, "features" if hasattr(classifier, "settings") else "table")
+    return classifier
+
+
+def any_classifier_of(
+    path: str, state: State
+) -> "Classifier | FeatureClassifier | TableClassifier":
     """Return the classifier that a model file's state means; raises ModelFileError."""
     kind = state.get("kind", TOKENS)
     if kind == TOKENS:
@@ -44,3 +62,57 @@ def any_classifier_of(path: str, state: State) -> "AnyClassifier":
         path, state
     )
     return classifier
+
+
+def classifier_of(path: str, state: State) -> Classifier:
+    """Return the classifier of tokens that a model file's state means; raises NbspamError."""
+    if (kind := state.get("kind", TOKENS)) != TOKENS:
+        raise _of_another_kind(path, kind)
+    try:
+        return from_state(state)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(
+            f"{path}: not a classifier's model ({error}); train it anew"
+        ) from error
+
+
+def _of_another_kind(path: str, kind: str) -> UsageError:
+    return UsageError(
+        f"{path}: a model of kind {kind}, which this command does not know; use train,"
+        " classify, predict, explain, eval, info or doctor"
+    )
+
+
+def save(path: str, classifier: AnyClassifier) -> None:
+    """Write a model file, replacing one that is there; raises ModelFileError."""
+    with locked(path):
+        write(path, classifier)
+
+
+def write(path: str, classifier: AnyClassifier) -> None:
+    """Write a model file and take the journal of the old one away; the caller holds the lock."""
+    write_model(path, {"program": f"nbspam {__version__}", **classifier.to_state()})
+
+
+def read_text_model(path: str) -> Classifier:
+    """Return the model in a file of text, or in standard input (-); raises NbspamError.
+
+    Either the lines of `nbspam export` or those of `bogoutil -d`.
+    """
+    from nbspam.store import bogofilter, interchange
+
+    try:
+        with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as stream:
+            lines = _lines(stream)
+            first = next(lines, b"")
+            is_json = first.lstrip()[:1] in (b"{", b"")
+            load_lines = interchange.load_lines if is_json else bogofilter.load_lines
+            return load_lines(chain([first] if first else [], lines), path)
+    except OSError as error:
+        reason = error.strerror or "cannot be read"
+        raise InputError(f"{path}: {reason}; give a file that nbspam export wrote") from error
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    while line := stream.readline(_MAX_LINE):
+        yield line
