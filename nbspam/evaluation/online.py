@@ -49,13 +49,14 @@ def progress(data: Corpus, settings: Settings, policy: str = "everything") -> Pr
     for row, (digest, truth) in enumerate(
         zip(data.digests.tolist(), data.y.tolist(), strict=True)
     ):
-        answer = life.answer(data.documents.one(row))
+        document = data.documents.one(row)
+        answer = life.answer(document)
         if answer is not None:
-            joint[row] = answer
-            if not is_worth_learning(policy, posterior(answer[None])[0], truth):
+            joint[row] = life.over_all_classes(answer)
+            if not is_worth_learning(policy, posterior(joint[row : row + 1])[0], truth):
                 continue
         learned[row] = True
-        life.learn(row, copies.numbered(digest), truth)
+        life.learn(row, document, copies.numbered(digest), truth, answer)
     return Progress(joint, learned)
 
 
@@ -90,16 +91,19 @@ class _Life:
         self._learner: Learner | None = None
 
     def answer(self, document: Documents) -> Floats | None:
-        """Return the joint log-probabilities of all classes, nats; None if nothing is known."""
-        if self._learner is None:
-            return None
-        answer = self._learner.answer(document)
+        """Return log-probabilities of the classes heard of, nats; None if nothing is known."""
+        return None if self._learner is None else self._learner.answer(document)
+
+    def over_all_classes(self, answer: Floats) -> Floats:
+        """Return an answer for all classes of the corpus, nats, shape (n_classes,)."""
         joint = np.full(len(self._data.classes), answer.min() - _UNHEARD)
         joint[self._places()] = answer
         return joint
 
-    def learn(self, row: int, digest: int, truth: int) -> None:
-        """Learn a message; if it is known as the same class, nothing changes."""
+    def learn(
+        self, row: int, document: Documents, digest: int, truth: int, answer: Floats | None
+    ) -> None:
+        """Learn a message that was answered; if it is known as this class, nothing changes."""
         before = self._label.get(digest)
         if before == truth:
             return
@@ -107,11 +111,11 @@ class _Life:
         self._label[digest] = truth
         names = self._data.classes
         is_due = self._growth.add(None if before is None else names[before], names[truth])
-        if self._learner is not None and self._growth.classes == self._classes:
-            document = self._data.documents.one(row)
-            leaves = None if before is None else self._classes.index(names[before])
-            gets = self._classes.index(names[truth])
-            self._learner.learn(document, leaves, gets, self._learner.answer(document))
+        if self._learner is not None and answer is not None:
+            if self._growth.classes == self._classes:
+                leaves = None if before is None else self._classes.index(names[before])
+                gets = self._classes.index(names[truth])
+                self._learner.learn(self._data.documents.one(row), leaves, gets, answer)
         if is_due and len(self._growth.classes) > 1:
             self._fit()
 
