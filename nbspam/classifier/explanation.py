@@ -70,21 +70,6 @@ def explanations(
             yield explain(classifier, message, item.name, rule)
 
 
-def shares_by_chain(joint: Floats, towards: int, against: int) -> tuple[Floats, float]:
-    """Return what each row of joint log-probabilities adds to the row before, and the first.
-
-    joint: (n + 1, n_classes), nats, of documents of which each has one thing more than
-    the one before.  By the chain rule, whatever the model, the shares (n,) and the
-    constant add up to the log-odds of the last; those of a sum do not depend on the order.
-    """
-    with np.errstate(invalid="ignore"):
-        odds = joint[:, towards] - joint[:, against]
-        # NaN only under maximum likelihood: impossible in both classes tells nothing.
-        odds = np.where(np.isnan(odds), 0.0, odds)
-        shares = np.diff(odds)
-    return np.where(np.isnan(shares), 0.0, shares), float(odds[0])
-
-
 def _shares(
     classifier: Classifier, known: Known, towards: int, against: int
 ) -> tuple[Floats, float]:

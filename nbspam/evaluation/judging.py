@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from nbspam.answering import AnyClassifier
 from nbspam.arrays import Floats, Integers
 from nbspam.classifier.combining import Rows, log_odds, scores
 from nbspam.classifier.features import held_out as features_held_out
@@ -31,9 +32,6 @@ from nbspam.tables.schema import Table
 from nbspam.tables.training import TableSettings, train_table
 from nbspam.tables.training import held_out as rows_held_out
 from nbspam.verdicts import Skipped, joint_of_log_odds
-
-if TYPE_CHECKING:
-    from nbspam.store.open import AnyClassifier
 
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the documents, along a learning curve
 HeldOut = Callable[[Integers, Integers], Floats]  # (rows to learn, others) to answers to these
@@ -253,7 +251,7 @@ def _noting_dates(items: Iterable[Item], dates: dict[str, float | None]) -> Iter
         yield item
 
 
-def judge_classifier(classifier: "AnyClassifier", items: Iterable[Any], jobs: int = 1) -> Trial:
+def judge_classifier(classifier: AnyClassifier, items: Iterable[Any], jobs: int = 1) -> Trial:
     """Return what a classifier answers to labelled items of the kind it knows."""
     index = {name: k for k, name in enumerate(classifier.classes)}
     truth: list[int] = []

@@ -11,7 +11,7 @@ import numpy as np
 
 from nbspam.arrays import Floats, Integers
 from nbspam.errors import InputError, UsageError
-from nbspam.models.registry import MODELS, new_model
+from nbspam.models.registry import MODELS, joint_log_proba, new_model
 from nbspam.sources.records import Record
 from nbspam.tables.classifier import TableClassifier, value_counts
 from nbspam.tables.intervals import BINS, cut_points
@@ -140,4 +140,4 @@ def _place(schema: Schema, column: str) -> int:
 def held_out(table: Table, settings: TableSettings, rest: Integers, of: Integers) -> Floats:
     """Return joint log-probabilities of some rows by a model of the others, nats."""
     classifier = train_table(rows_of(table, rest), settings)
-    return classifier.joint_log_proba(in_intervals(table.X[of], classifier.schema))
+    return joint_log_proba(classifier.model, in_intervals(table.X[of], classifier.schema))

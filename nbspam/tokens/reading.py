@@ -6,7 +6,7 @@ Secret: that not everything to be classified is mail, and how work is cut for pr
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, groupby, repeat
+from itertools import chain, groupby, repeat, starmap
 from typing import TypeVar
 
 from nbspam.errors import InputError
@@ -68,23 +68,34 @@ def _latin1_text(data: bytes) -> Message:
 
 def _read(
     items: Iterable[Item], settings: Settings, note: Callable[[Item, bytes], None]
-) -> tuple[list[Message], list[Skipped]]:
-    """Return messages and what could not be read; note is told what could."""
-    messages: list[Message] = []
-    skipped: list[Skipped] = []
+) -> tuple[list[Message], dict[int, Skipped]]:
+    """Return the readable items' messages, and the failures by position.
 
-    def data_of(item: Item) -> Iterator[bytes]:
+    note: called with every readable item and its bytes.
+    """
+    messages: list[Message] = []
+    failures: dict[int, Skipped] = {}
+
+    def data_of(place: int, item: Item) -> Iterator[bytes]:
         try:
             data = item.read()
         except InputError as error:
-            skipped.append(Skipped(item.name, str(error)))
+            failures[place] = Skipped(item.name, str(error))
         else:
             note(item, data)
             yield data
 
-    for is_text, alike in groupby(items, lambda item: item.is_text):
-        messages += _messages_of(chain.from_iterable(map(data_of, alike)), is_text, settings)
-    return messages, skipped
+    for is_text, alike in groupby(enumerate(items), lambda pair: pair[1].is_text):
+        data = chain.from_iterable(starmap(data_of, alike))
+        messages += _messages_of(data, is_text, settings)
+    return messages, failures
+
+
+def messages_of(
+    items: Iterable[Item], settings: Settings
+) -> tuple[list[Message], dict[int, Skipped]]:
+    """Return the readable items' messages, and the failures by position."""
+    return _read(items, settings, lambda item, data: None)
 
 
 def read_messages(
@@ -92,8 +103,8 @@ def read_messages(
 ) -> tuple[list[Item], list[Message], list[Skipped]]:
     """Return items that could be read, their messages, and those that could not."""
     read: list[Item] = []
-    messages, skipped = _read(items, settings, lambda item, _: read.append(item))
-    return read, messages, skipped
+    messages, failures = _read(items, settings, lambda item, _: read.append(item))
+    return read, messages, list(failures.values())
 
 
 def read_labelled(
@@ -126,5 +137,5 @@ def read_to_learn(
         digests.append(digest_of(data, item.is_text or settings.reading != "mail"))
 
     labelled, unlabelled = _labelled(items)
-    messages, unread = _read(labelled, settings, note)
-    return read, messages, digests, unlabelled + unread
+    messages, failures = _read(labelled, settings, note)
+    return read, messages, digests, unlabelled + list(failures.values())

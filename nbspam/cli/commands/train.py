@@ -64,8 +64,10 @@ def command(
         report.classifier.save(model_path)
         show_report(report, model_path, as_json)
         return
+    from nbspam.store.open import save
+
     learned = learn(sources, options, cores(jobs), strict)
-    learned.classifier.save(model_path)
+    save(model_path, learned.classifier)
     table = learned.classifier.table
     n_docs = {c: int(n) for c, n in zip(table.classes, table.class_count, strict=True)}
     if as_json:
