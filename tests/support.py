@@ -1,5 +1,6 @@
 """What several tests share: mail, texts, tables, trials, and what an error looks like."""
 
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,12 @@ def complains(result, status, *words):
     for word in words:
         assert word in err, err
     return True
+
+
+def columns(line):
+    """Return the width of a line in a terminal, counted independently of the program."""
+    marks = sum(bool(unicodedata.combining(c)) for c in line)
+    return len(line) - marks + sum(unicodedata.east_asian_width(c) in ("W", "F") for c in line)
 
 
 def write_mails(folder):

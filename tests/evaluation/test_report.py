@@ -2,7 +2,6 @@
 
 import json
 import re
-import unicodedata
 
 import numpy as np
 import pytest
@@ -19,8 +18,9 @@ from nbspam.evaluation.report import (
     shares_json,
     shares_text,
 )
+from support import columns
 
-NAMES = ["ham", "spam", "a", "talk.religion.misc", "très long " * 4, "好瓜", "ß", "no news", ""]
+NAMES = ["ham", "spam", "a", "talk.religion.misc", "très long " * 4, "ß", "no news", ""]
 
 # Ham: 3 right, 1 called spam.  Spam: 2 right, none missed.
 Y_TRUE, Y_PRED = [0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1]
@@ -79,6 +79,29 @@ def test_json_report_is_scikit_learns_output_dict(seed):
     assert list(ours) == list(expected)
     for key, row in expected.items():
         assert ours[key] == pytest.approx(row, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("names", [("ham", "spam"), ("好瓜", "s" * 70), ("ぷ" * 30, "ßé")])
+def test_a_report_keeps_its_numbers_in_line_whatever_the_width_of_names(names):
+    confusion = np.array([[12345, 3], [0, 1]])
+    lines = classification_report_text(classification_report(confusion, names)).splitlines()
+    rows = [line for line in lines if line]
+    assert len({columns(line) for line in rows}) == 1
+    for name, row in zip(names, rows[1:3], strict=True):
+        numbers = row.removeprefix(row[: row.index(name) + len(name)])
+        assert len(numbers) == 1 + 4 * 10
+        assert len(numbers.split()) == 4
+
+
+def test_all_of_an_evaluation_stays_in_line_when_names_are_wide(few_resamples):
+    names = ["垃圾邮件" * 9, "w" * 30]
+    run = evaluate(Y_TRUE, Y_PRED, names, probability=P_SPAM, rng=np.random.default_rng(0))
+    intervals, confusion = evaluation_text(run).split("\n\n")[4:6]
+    shares = shares_text(Shares(*np.array([[0.5, 0.5], [0.9, 0.1], [0.88, 0.12]])), tuple(names))
+    for block in (intervals, confusion, shares):
+        lines = block.splitlines()
+        assert len(lines) == 3
+        assert len({columns(line) for line in lines}) == 1
 
 
 def test_report_text_shows_class_names_harmlessly():
@@ -211,12 +234,6 @@ def test_confusions_fit_eighty_columns_and_line_up_whatever_the_names(names):
     assert max(widths) <= 80
     if block[0].startswith("truth"):
         assert len(widths) == 1
-
-
-def columns(line):
-    """Return the width of a line in a terminal, counted independently of the program."""
-    marks = sum(bool(unicodedata.combining(c)) for c in line)
-    return len(line) - marks + sum(unicodedata.east_asian_width(c) in ("W", "F") for c in line)
 
 
 def test_text_tells_unsure_from_wrong():
