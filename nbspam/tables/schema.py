@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.arrays import Floats, Integers, Integers32
+from nbspam.arrays import Floats, Integers
 from nbspam.errors import InputError
 from nbspam.sources.cells import is_number
 from nbspam.sources.records import Record
@@ -88,12 +88,6 @@ class Table:
     names: tuple[str, ...]  # of the rows
     X: Floats  # (n_rows, n_columns) code of category or interval, or number; NaN if missing
     y: Integers  # (n_rows,) index into the classes; -1 if the row has none of them
-
-    @property
-    def codes(self) -> Integers32:
-        """Codes of categories and intervals, (n_rows, n_columns); -1 for missing and numbers."""
-        is_code = (self.schema.levels > 0) & ~np.isnan(self.X)
-        return np.where(is_code, self.X, -1).astype(np.int32)
 
 
 def is_missing(cell: str) -> bool:

@@ -110,14 +110,7 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     """Return the classifier trained on a table; raises UsageError."""
     name = chosen_model(table.schema, settings)
     if name not in NUMERIC_MODELS:
-        how = settings.discretise or "mdl"
-        table = cut(
-            table,
-            {
-                j: cut_points(how, table.X[:, j], table.y, settings.bins)
-                for j in np.flatnonzero(table.schema.levels == 0).tolist()
-            },
-        )
+        table = _in_intervals(table, settings)
     parameters = dict(settings.parameters)
     if "parent" in parameters:
         parameters["parent"] = _position(table.schema, parameters["parent"])
@@ -128,6 +121,13 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     labels = np.array(table.schema.classes)
     model.partial_fit(table.X, labels[table.y], classes=labels)
     return TableClassifier(table.schema, name, model, value_counts(table))
+
+
+def _in_intervals(table: Table, settings: TableSettings) -> Table:
+    """Return the table with every column of numbers cut into intervals."""
+    how = settings.discretise or "mdl"
+    numbers = np.flatnonzero(table.schema.levels == 0).tolist()
+    return cut(table, {j: cut_points(how, table.X[:, j], table.y, settings.bins) for j in numbers})
 
 
 def _position(schema: Schema, column: str) -> int:
