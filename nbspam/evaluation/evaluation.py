@@ -99,23 +99,12 @@ def evaluate(
     the higher, the likelier class 1; by default P(class 1).  probability: (n_docs, n_classes),
     or (n_docs,) of class 1.  cost: (n_docs,).  Raises UsageError if shapes or values do not fit.
     """
-    n_classes, answers = len(classes), (*classes, *other_answers)
-    confusion = confusion_matrix(y_true, y_pred, n_classes, len(answers))
-    truth, prediction = np.asarray(y_true, np.int64), np.asarray(y_pred, np.int64)
-    if not len(truth):
+    answers = (*classes, *other_answers)
+    confusion = confusion_matrix(y_true, y_pred, len(classes), len(answers))
+    if not confusion.sum():
         raise UsageError("evaluation: no documents; give some that carry a label")
-    losses: dict[str, Floats] = {}
-    p = None if probability is None else _checked_probability(probability, confusion)
-    if p is not None:
-        losses = {"log_loss": log_losses(truth, p), "brier": brier_losses(truth, p)}
-        score = p[:, 1] if score is None and n_classes == 2 else score
-    if cost is not None:
-        losses["cost"] = _checked_cost(cost, len(truth))
-    ranks = None if score is None else _checked_score(score, confusion)
-
-    run = _Run(n_classes, len(answers), truth, prediction, ranks, p, losses)
-    rows = np.arange(len(truth))
-    numbers = run.numbers(rows)
+    run = _checked_run(y_true, y_pred, confusion, score, probability, cost)
+    measures = run.measures(np.arange(len(run.y_true)))
     intervals, class_intervals = ({}, {}) if rng is None else run.intervals(rng, classes)
     return Evaluation(
         confusion=confusion,
@@ -123,7 +112,7 @@ def evaluate(
         report=classification_report(confusion, classes),
         intervals=intervals,
         class_intervals=class_intervals,
-        **{name: value for name, value in numbers.items() if not np.isnan(value)},
+        **{name: value for name, value in measures.items() if not np.isnan(value)},
     )
 
 
@@ -145,26 +134,26 @@ class _Run:
             self.y_true[rows], self.y_pred[rows], self.n_classes, self.n_answers
         )
 
-    def numbers(self, rows: Integers) -> dict[str, float]:
+    def measures(self, rows: Integers) -> dict[str, float]:
         """Return the measures that apply to these rows, by their names in `Evaluation`."""
         truth, confusion = self.y_true[rows], self.confusion(rows)
-        numbers = {
+        measures = {
             "accuracy": share(np.trace(confusion), confusion.sum()),
             "macro_f1": float(precision_recall_f1(confusion)[2].mean()),
             "mcc": mcc(confusion),
         }
         if self.n_classes == 2:
-            numbers["hm_rate"] = hm_rate(confusion)
-            numbers["sm_rate"] = sm_rate(confusion)
-            numbers["lam"] = lam(confusion)
+            measures["hm_rate"] = hm_rate(confusion)
+            measures["sm_rate"] = sm_rate(confusion)
+            measures["lam"] = lam(confusion)
         if self.score is not None:
             ham, spam, _ = roc_counts(truth, self.score[rows])
-            numbers["auc"] = area_under(ham, spam)
-            numbers["sm_at_hm"] = least_missed(ham, spam, HM)
+            measures["auc"] = area_under(ham, spam)
+            measures["sm_at_hm"] = least_missed(ham, spam, HM)
         if self.probability is not None:
             error = expected_calibration_error(truth, self.probability[rows])
-            numbers["calibration_error"] = error
-        return numbers | {name: float(each[rows].mean()) for name, each in self.losses.items()}
+            measures["calibration_error"] = error
+        return measures | {name: float(each[rows].mean()) for name, each in self.losses.items()}
 
     def intervals(
         self, rng: np.random.Generator, classes: Sequence[str]
@@ -179,10 +168,10 @@ class _Run:
 
         def statistic(rows: Integers) -> Floats:
             by_class = precision_recall_f1(self.confusion(rows)).T.ravel()
-            return np.append([*self.numbers(rows).values()], by_class)
+            return np.append([*self.measures(rows).values()], by_class)
 
         low, high = bootstrap_interval(statistic, (rows,), rng)
-        here = self.numbers(rows)
+        here = self.measures(rows)
         bounds = list(zip(low.tolist(), high.tolist(), strict=True))
         found = {
             name: bound
@@ -195,6 +184,28 @@ class _Run:
             )
         rest = bounds[len(here) :]
         return found, {name: rest[3 * k : 3 * k + 3] for k, name in enumerate(classes)}
+
+
+def _checked_run(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    confusion: Integers,
+    score: ArrayLike | None,
+    probability: ArrayLike | None,
+    cost: ArrayLike | None,
+) -> _Run:
+    """Return the run of these arrays, see `evaluate`; raises UsageError."""
+    truth, prediction = np.asarray(y_true, np.int64), np.asarray(y_pred, np.int64)
+    n_classes, n_answers = confusion.shape
+    losses: dict[str, Floats] = {}
+    p = None if probability is None else _checked_probability(probability, confusion)
+    if p is not None:
+        losses = {"log_loss": log_losses(truth, p), "brier": brier_losses(truth, p)}
+        score = p[:, 1] if score is None and n_classes == 2 else score
+    if cost is not None:
+        losses["cost"] = _checked_cost(cost, len(truth))
+    checked_score = None if score is None else _checked_score(score, confusion)
+    return _Run(n_classes, n_answers, truth, prediction, checked_score, p, losses)
 
 
 def _turned(value: float, bound: Interval) -> Interval:

@@ -60,7 +60,7 @@ def _tradeoff(axes: Any, views: Views) -> None:
     least = 0.5 / views.n_docs
     x, y = (np.clip(rate, least, 1 - least) for rate in (hm_rate, sm_rate))
     axes.plot(x, y, color=_FIRST, drawstyle="steps-post")
-    axes.plot(*np.clip((hm, sm), least, 1 - least), "o", color=_SECOND, label="as decided")
+    axes.plot(*np.clip((hm, sm), least, 1 - least), "o", color=_SECOND, label="decision rule")
     axes.axvline(0.001, color=_GREY, linewidth=0.8, linestyle=":")
     for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
         scale("logit")

@@ -110,7 +110,7 @@ def _histogram_lines(histogram: Histogram) -> Iterator[str]:
 def _learning_lines(learning: Learning) -> Iterator[str]:
     """Yield a line per point: O for the share of wrong answers, - for its interval."""
     top = max(float(learning.high.max()), 1e-9)
-    yield f"Learning: % wrong after so many documents; the line ends at {100 * top:.3g} %"
+    yield f"Learning: % wrong by documents learned; the axis ends at {100 * top:.3g} %"
     yield "   learned   wrong  95 % interval (-)"
     for n, wrong, low, high in zip(*(column.tolist() for column in learning), strict=True):
         bar = [" "] * (_BAR + 1)
