@@ -1,4 +1,4 @@
-"""Models of dependent tokens on mail: the whole way, and what is refused."""
+"""Models of dependent tokens on mail, from training to explaining, and refusals."""
 
 import json
 from dataclasses import replace
@@ -59,7 +59,7 @@ def test_every_model_goes_the_whole_way(nbspam, model, corpus, name):
     assert (status, err) == (0, "")
     assert f"learned {n} tokens" in out
 
-    # What is learnt from documents read again is what is answered from the file.
+    # A model trained directly answers like the model file.
     classifier = load(str(model))
     direct = train_features(corpus, how(name, n, alpha=1.0))
     columns = corpus.vocabulary.columns(direct.table.vocabulary.keys)

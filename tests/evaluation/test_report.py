@@ -1,4 +1,4 @@
-"""The report against scikit-learn's, and text that is safe to show and to write."""
+"""The report against scikit-learn's; text that stays in line and is safe to print."""
 
 import json
 import re
@@ -58,7 +58,7 @@ def test_report_text_is_scikit_learns_to_the_letter(seed, digits):
         zero_division=0.0,
     )
     if not np.any(y_true == y_pred):
-        # Theirs prints support as 3.0 when not one prediction is right; ours never does.
+        # scikit-learn prints the support as 3.0 when no prediction is right; ours never does.
         expected = re.sub(r" {2}( *\d+)\.0$", r"    \1", expected, flags=re.MULTILINE)
     assert classification_report_text(report, digits) == expected
 
@@ -259,6 +259,3 @@ def test_shares_are_shown_for_few_classes_and_told_for_all():
     ]
     assert shares_json(shares, ("ham", "spam"))["estimated"] == {"ham": 0.88, "spam": 0.12}
     assert shares_text(shares, tuple("abcdefghijk")) == ""
-
-
-# What strangers wrote

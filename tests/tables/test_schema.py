@@ -34,7 +34,7 @@ TEXT = """id,colour,size,weight,good
 def test_kinds_are_told_from_cells():
     schema, empty = detect(records(TEXT), "good")
 
-    # Few whole numbers are names; others are numbers.
+    # A few whole numbers are category names; all others are numbers.
     assert [str(column) for column in schema.columns] == [
         "id categorical, 4 values",
         "colour categorical, 2 values",
@@ -96,7 +96,7 @@ def test_numbers_are_cut_into_intervals_that_include_their_upper_end():
     column = table.schema.columns[3]
     assert str(column) == "weight numeric, cut at 0.5, 2"
     assert [column.value(k) for k in (0.0, 1.0, 2.0)] == ["up to 0.5", "0.5 to 2", "above 2"]
-    # Rows read later are cut alike.
+    # Rows read later get the same intervals.
     np.testing.assert_array_equal(coded(rows, table.schema).X[:, 3], [0, 1, np.nan, 2])
 
 
