@@ -1,5 +1,6 @@
 """What several tests share: mail, texts, tables, trials, and what an error looks like."""
 
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,12 @@ def complains(result, status, *words):
     return True
 
 
+def columns(line):
+    """Return the width of a line in a terminal, counted independently of the program."""
+    marks = sum(bool(unicodedata.combining(c)) for c in line)
+    return len(line) - marks + sum(unicodedata.east_asian_width(c) in ("W", "F") for c in line)
+
+
 def write_mails(folder):
     """Write two messages of each class into a new folder."""
     for name, data in (("ham", HAM), ("spam", SPAM)):
@@ -81,13 +88,15 @@ def tables(draw, missing=True):
 def count_batch(batch, labels, weighting):
     """Return the counts of one batch as a table, added entry by entry."""
     classes = tuple(sorted(set(labels)))
-    class_of = np.array([classes.index(label) for label in labels], np.int64)
-    groups = batch.groups[batch.columns]
-    weights = entry_weights(batch.counts, batch.documents, groups, weighting)
+    documents = batch.documents
+    weights = entry_weights(documents, batch.groups, weighting)
     total = np.zeros((len(batch.keys), len(classes)))
-    np.add.at(total, (batch.columns, class_of[batch.documents]), weights)
-    n_docs = np.bincount(class_of, minlength=len(classes)).astype(np.float64)
-    return CountTable(classes, n_docs, batch_vocabulary(batch), total, np.diff(batch.indptr))
+    frequency = np.zeros(len(batch.keys), np.int64)
+    for row, column, weight in zip(documents.rows(), documents.columns, weights, strict=True):
+        total[column, classes.index(labels[row])] += weight
+        frequency[column] += 1
+    n_docs = np.array([labels.count(name) for name in classes], np.float64)
+    return CountTable(classes, n_docs, batch_vocabulary(batch), total, frequency)
 
 
 def trial_of(y, score, fold=None, rule=None, **options):

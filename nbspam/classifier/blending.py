@@ -48,8 +48,6 @@ class Blend(NamedTuple):
     prior: float  # what the classes' shares in training are worth
     tail: float  # nats: score differences much above it say less than they seem to
     sums: GroupSums  # of the counts that it is asked with
-    # (n_classes,) or (1,), nats: what other shares of the classes than in training add
-    shift: Floats = np.zeros(1)
 
     def joint(self, table: CountTable, documents: Documents, weighting: str) -> Floats:
         """Return log P(class given document), nats up to a constant, shape (n_docs, n_classes).
@@ -59,7 +57,7 @@ class Blend(NamedTuple):
         groups = table.vocabulary.groups[documents.tokens]
         value = entry_weights(documents, groups, weighting)
         score = weighted_sums(documents, self._weight(table, documents.tokens), value)
-        return log_posterior(score + self._constant(table), self.tail) + self.shift
+        return log_posterior(score + self._constant(table), self.tail)
 
     def _weight(self, table: CountTable, columns: Integers) -> Floats:
         """Return what some tokens say for the classes, shape (n_tokens, n_classes), nats."""
@@ -76,10 +74,6 @@ class Blend(NamedTuple):
     def _constant(self, table: CountTable) -> Floats:
         return self.prior * _log_shares(table.class_count)
 
-    def shifted(self, shift: Floats) -> "Blend":
-        """Return the blend that adds this to every joint log-probability; (n_classes,), nats."""
-        return self._replace(shift=self.shift + shift)
-
     def shares(
         self, table: CountTable, documents: Documents, weighting: str, towards: int, against: int
     ) -> tuple[Floats, float]:
@@ -93,8 +87,7 @@ class Blend(NamedTuple):
         constant = self._constant(table)
         difference = (weight[:, towards] - weight[:, against]).take(documents.columns) * value
         gap = float(difference.sum() + constant[towards] - constant[against])
-        # The tail shrinks the whole sum, and every share of it alike; other shares of the
-        # classes than in training are part of the constant.
+        # The tail shrinks the whole sum, and every share of it alike.
         shares = difference * believed(abs(gap), self.tail)
         joint = self.joint(table, documents, weighting)[0]
         return shares, float(joint[towards] - joint[against] - shares.sum())
@@ -116,9 +109,8 @@ class Blend(NamedTuple):
 
 def blend_to_dict(blend: Blend) -> dict[str, Any]:
     """Return plain values for the model file."""
-    worth = [blend.worth.ravel(), [blend.prior, blend.tail], blend.shift]
     return {
-        "blend": np.concatenate(worth),
+        "blend": np.append(blend.worth.ravel(), [blend.prior, blend.tail]),
         "group_total": blend.sums.total,
         "group_size": blend.sums.size,
     }
@@ -126,16 +118,17 @@ def blend_to_dict(blend: Blend) -> dict[str, Any]:
 
 def blend_from_dict(state: dict[str, Any], table: CountTable) -> Blend:
     """Return the blend that a model file holds; raises ValueError."""
-    worth, (prior, tail), shift = np.split(state["blend"], [2 * len(GROUPS), 2 * len(GROUPS) + 2])
-    if not tail > 0 or len(shift) not in (1, len(table.classes)):
-        raise ValueError("its blend has no tail, or a shift of other classes")
+    n_worth = 2 * len(GROUPS)
+    worth, (prior, tail) = state["blend"][:n_worth], state["blend"][n_worth : n_worth + 2]
+    if not tail > 0:
+        raise ValueError("its blend has no tail")
     if "group_total" in state:
         sums = GroupSums(state["group_total"], state["group_size"])
     else:  # older files have tables of weights instead
         sums = group_sums(table)
     if sums.total.shape != (len(GROUPS), len(table.classes)) or sums.size.shape != (len(GROUPS),):
         raise ValueError("its sums of groups do not fit its classes")
-    return Blend(worth.reshape(len(GROUPS), 2), float(prior), float(tail), sums, shift)
+    return Blend(worth.reshape(len(GROUPS), 2), float(prior), float(tail), sums)
 
 
 def group_sums(table: CountTable) -> GroupSums:

@@ -5,7 +5,7 @@ knows nothing of the others.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, Union
 
 import numpy as np
@@ -20,10 +20,10 @@ from nbspam.mail.message import Message
 from nbspam.settings import Settings, settings_from_dict
 from nbspam.sources.items import Item
 from nbspam.tokens.documents import Documents
-from nbspam.tokens.reading import chunks_of, read
+from nbspam.tokens.reading import chunks_of, read, read_message
 from nbspam.tokens.tokenizer import batches, tokenize
 from nbspam.tokens.vocabulary import Vocabulary
-from nbspam.verdicts import Explanation, Skipped
+from nbspam.verdicts import Explanation
 
 if TYPE_CHECKING:
     from nbspam.classifier.blending import Blend
@@ -37,9 +37,6 @@ class HowEvidenceAddsUp(Protocol):
 
     def joint(self, table: CountTable, documents: Documents, weighting: str) -> Floats:
         """Return log P(class, document), nats, shape (n_docs, n_classes)."""
-
-    def shifted(self, shift: Floats) -> Self:
-        """Return the fit that adds this to every joint log-probability, nats."""
 
     def shares(
         self, table: CountTable, documents: Documents, weighting: str, towards: int, against: int
@@ -80,20 +77,13 @@ class Classifier(AnyClassifier):
         """How probabilities become labels, unless told otherwise."""
         return self.cutoffs or default_rule(self.classes, self.settings.is_mail_combined)
 
-    def shifted(self, shift: Floats) -> "Classifier":
-        """Return the classifier that adds this to every joint log-probability.
-
-        shift: (n_classes,), nats.
-        """
-        return replace(self, fit=self.fit.shifted(shift))
-
     def joint_of(self, documents: Documents) -> Floats:
         """Return log P(class, document), nats, shape (n_docs, n_classes).
 
         documents: over columns of the model's table.  Where evidence is combined or blended,
         it is log P(class given document) up to a constant instead.
         """
-        return self.fit.joint(self.table, documents, self.settings.weighting)
+        return self.fit.joint(self.table, documents, self.settings.weighting) + self.shift
 
     def documents(self, messages: Sequence[Message]) -> Iterator[Documents]:
         """Yield messages as documents over the model's columns, one batch at a time."""
@@ -105,9 +95,12 @@ class Classifier(AnyClassifier):
         yield from chunks_of(inputs)
 
     def judge(self, inputs: Sequence[Item]) -> Judged:
-        """Return what the model makes of one chunk of items."""
-        found = read(inputs, self.settings)
-        rows = [self.joint_of(documents) for documents in self.documents(found.messages)]
+        """Return what the model says of one chunk of items, without `shift`."""
+        found, weighting = read(inputs, self.settings), self.settings.weighting
+        rows = [
+            self.fit.joint(self.table, documents, weighting)
+            for documents in self.documents(found.messages)
+        ]
         joint = np.concatenate([np.zeros((0, len(self.classes))), *rows])
         return Judged(joint, found.failures)
 
@@ -121,13 +114,11 @@ class Classifier(AnyClassifier):
             return [None] * len(joint)
         return list((joint[:, 1] - joint[:, 0]).tolist())
 
-    def explanations(
-        self, inputs: Iterable[Item], rule: Rule | None = None
-    ) -> Iterator[Explanation | Skipped]:
-        """Yield an explanation of every item in order, or why it could not be read."""
-        from nbspam.classifier.explanation import explanations
+    def explain(self, given: Item, rule: Rule | None = None) -> Explanation:
+        """Return why an item gets its verdict; raises InputError if it cannot be read."""
+        from nbspam.classifier.explanation import explain
 
-        return explanations(self, inputs, rule)
+        return explain(self, read_message(given, self.settings), given.name, rule)
 
     def to_state(self) -> dict[str, Any]:
         """Return the plain values that a model file holds."""
@@ -158,32 +149,36 @@ class Classifier(AnyClassifier):
 
         return state | (blend_to_dict(fit) if isinstance(fit, Blend) else fit._asdict())
 
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> "Classifier":
+        """Return the classifier that a model file's plain values describe.
 
-def from_state(state: dict[str, Any]) -> Classifier:
-    """Return the classifier that a model file's plain values describe.
-
-    Raises KeyError, TypeError, ValueError or AttributeError where they do not fit together.
-    """
-    vocabulary = Vocabulary(state["keys"], state["text"], state["text_offsets"], state["group"])
-    table = CountTable(
-        tuple(state["classes"]),
-        state["class_count"],
-        vocabulary,
-        state["feature_count"],
-        state["document_frequency"],
-    )
-    shape = len(vocabulary), len(table.classes)
-    if not (
-        state["feature_count"].shape == shape
-        and state["class_count"].shape == shape[1:]
-        and state["document_frequency"].shape == shape[:1]
-        and len(vocabulary.offsets) == shape[0] + 1
-    ):
-        raise ValueError("its tables differ in length")
-    memory = memory_from_dict(state["memory"], len(vocabulary)) if state.get("memory") else None
-    settings = settings_from_dict(state["settings"])
-    cutoffs = cutoffs_from_dict(state["cutoffs"]) if state.get("cutoffs") else None
-    return Classifier(settings, table, _fit_of(state, table), memory, cutoffs)
+        Raises KeyError, TypeError, ValueError or AttributeError where they do not fit together.
+        """
+        vocabulary = Vocabulary(
+            state["keys"], state["text"], state["text_offsets"], state["group"]
+        )
+        table = CountTable(
+            tuple(state["classes"]),
+            state["class_count"],
+            vocabulary,
+            state["feature_count"],
+            state["document_frequency"],
+        )
+        shape = len(vocabulary), len(table.classes)
+        if not (
+            state["feature_count"].shape == shape
+            and state["class_count"].shape == shape[1:]
+            and state["document_frequency"].shape == shape[:1]
+            and len(vocabulary.offsets) == shape[0] + 1
+        ):
+            raise ValueError("its tables differ in length")
+        memory = (
+            memory_from_dict(state["memory"], len(vocabulary)) if state.get("memory") else None
+        )
+        settings = settings_from_dict(state["settings"])
+        cutoffs = cutoffs_from_dict(state["cutoffs"]) if state.get("cutoffs") else None
+        return cls(settings, table, _fit_of(state, table), memory, cutoffs)
 
 
 def _fit_of(state: dict[str, Any], table: CountTable) -> Fit:

@@ -63,12 +63,6 @@ class Combination(NamedTuple):
         score = means @ self.worth[:-1] + self.worth[-1] + corrected * layer_scale(layer)
         return np.asarray(score)
 
-    def shifted(self, shift: Floats) -> "Combination":
-        """Return the combination that adds this to every joint log-probability; (2,), nats."""
-        worth = self.worth.copy()
-        worth[-1] += shift[1] - shift[0]
-        return self._replace(worth=worth)
-
     def shares(
         self, table: CountTable, documents: Documents, weighting: str, towards: int, against: int
     ) -> tuple[Floats, float]:

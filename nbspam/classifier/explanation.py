@@ -16,14 +16,13 @@ from nbspam.arrays import Floats, Floats32
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.combining import Combination
 from nbspam.decision import Rule
-from nbspam.errors import InputError
 from nbspam.mail.message import Message
 from nbspam.settings import Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.definition import GROUPS, reference_tokens
 from nbspam.tokens.documents import Documents
 from nbspam.tokens.reading import read_message
-from nbspam.verdicts import Answer, Evidence, Explanation, Skipped
+from nbspam.verdicts import Evidence, Explanation
 
 
 def explain(
@@ -43,27 +42,16 @@ def explain(
     shares, constant = classifier.fit.shares(
         classifier.table, document, weighting, towards, against
     )
+    shift = np.broadcast_to(classifier.shift, joint.shape)
+    constant += float(shift[towards] - shift[against])
     return Explanation(
-        next(classifier.verdicts([Answer(name, None, joint)], rule)),
+        classifier.verdict(name, joint, rule),
         classifier.classes[towards],
         classifier.classes[against],
         float(joint[towards] - joint[against]),
         constant,
         _evidence(classifier, document, shares),
     )
-
-
-def explanations(
-    classifier: Classifier, items: Iterable[Item], rule: Rule | None = None
-) -> Iterator[Explanation | Skipped]:
-    """Yield an explanation of every item in order, or why it could not be read."""
-    for item in items:
-        try:
-            message = read_message(item, classifier.settings)
-        except InputError as error:
-            yield Skipped(item.name, str(error))
-        else:
-            yield explain(classifier, message, item.name, rule)
 
 
 def _evidence(classifier: Classifier, document: Documents, shares: Floats) -> tuple[Evidence, ...]:
@@ -80,21 +68,6 @@ def _evidence(classifier: Classifier, document: Documents, shares: Floats) -> tu
         )
         for column, share in zip(columns.tolist(), shares[order].tolist(), strict=True)
     )
-
-
-def shares_by_chain(joint: Floats, towards: int, against: int) -> tuple[Floats, float]:
-    """Return what each row of joint log-probabilities adds to the row before, and the first.
-
-    joint: (n + 1, n_classes), nats, of documents of which each has one thing more than
-    the one before.  By the chain rule, whatever the model, the shares (n,) and the
-    constant add up to the log-odds of the last; those of a sum do not depend on the order.
-    """
-    with np.errstate(invalid="ignore"):
-        odds = joint[:, towards] - joint[:, against]
-        # NaN only under maximum likelihood: impossible in both classes tells nothing.
-        odds = np.where(np.isnan(odds), 0.0, odds)
-        shares = np.diff(odds)
-    return np.where(np.isnan(shares), 0.0, shares), float(odds[0])
 
 
 # --- what is inside a model ----------------------------------------------------------------

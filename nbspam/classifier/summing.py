@@ -36,10 +36,6 @@ class LogTables(NamedTuple):
         joint[np.isneginf(joint).all(axis=1)] = self.intercept
         return np.asarray(joint)
 
-    def shifted(self, shift: Floats) -> "LogTables":
-        """Return the tables that add this to every joint log-probability; (n_classes,), nats."""
-        return self._replace(intercept=self.intercept + shift)
-
     def shares(
         self, table: CountTable, documents: Documents, weighting: str, towards: int, against: int
     ) -> tuple[Floats, float]:

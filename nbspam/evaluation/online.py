@@ -111,11 +111,11 @@ class _Life:
         self._label[digest] = truth
         names = self._data.classes
         is_due = self._growth.add(None if before is None else names[before], names[truth])
-        if self._learner is not None and answer is not None:
-            if self._growth.classes == self._classes:
-                leaves = None if before is None else self._classes.index(names[before])
-                gets = self._classes.index(names[truth])
-                self._learner.learn(self._data.documents.one(row), leaves, gets, answer)
+        is_same = self._growth.classes == self._classes
+        if self._learner is not None and answer is not None and is_same:
+            leaves = None if before is None else self._classes.index(names[before])
+            gets = self._classes.index(names[truth])
+            self._learner.learn(self._data.documents.one(row), leaves, gets, answer)
         if is_due and len(self._growth.classes) > 1:
             self._fit()
 

@@ -1,18 +1,16 @@
-"""Estimators as classifiers hold them: by name, as plain values, and what they decide.
+"""Estimators as classifiers hold them: by name, and as plain values.
 
 Secret: what of an estimator a model file has to keep.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from nbspam.arrays import Floats
-from nbspam.decision import Rule
 from nbspam.errors import UsageError
-from nbspam.verdicts import Answer, Verdict, posterior
 
 MODELS = {
     "categorical": ("columns.categorical", "CategoricalNB"),
@@ -79,16 +77,6 @@ def joint_log_proba(model: Any, X: Any) -> Floats:
     joint: Floats = model.predict_joint_log_proba(X)
     impossible = np.isneginf(joint).all(axis=1, keepdims=True)
     return np.where(impossible, model.class_log_prior_, joint)
-
-
-def verdicts(classes: Sequence[str], answers: Sequence[Answer], rule: Rule) -> Iterator[Verdict]:
-    """Yield what the rule decides of each answer."""
-    if not answers:
-        return
-    probability = posterior(np.stack([answer.joint for answer in answers]))
-    labels = rule.labels(probability)
-    for answer, label, row in zip(answers, labels, probability.tolist(), strict=True):
-        yield Verdict(answer.name, label, dict(zip(classes, row, strict=True)))
 
 
 def text_model(name: str) -> Any:

@@ -15,7 +15,7 @@ from nbspam.errors import NbspamError
 from nbspam.settings import PRESENCE
 from nbspam.store.format.journal import NOBODY, journal_path, read_journal, read_model
 from nbspam.store.format.modelfile import Identity
-from nbspam.store.open import any_classifier_of
+from nbspam.store.open import classifier_of
 
 GOOD, NOTE, BAD = "good", "note", "bad"
 
@@ -32,7 +32,7 @@ def findings(path: str) -> Iterator[Finding]:
     """Yield what is found of a model, one thing after the other; raises nothing of ours."""
     try:
         snapshot, _ = read_model(path)
-        classifier = any_classifier_of(path, snapshot.state)
+        classifier = classifier_of(path, snapshot.state)
     except NbspamError as error:
         yield Finding(BAD, "file", str(error))
         return

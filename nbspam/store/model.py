@@ -37,7 +37,7 @@ from nbspam.store.format.journal import (
     remove_journal,
     set_journal_aside,
 )
-from nbspam.store.open import classifier_of, write
+from nbspam.store.open import classifier_of, of_tokens, write
 from nbspam.tokens.documents import Documents
 from nbspam.tokens.reading import chunk_by_chunk
 from nbspam.verdicts import Skipped, posterior
@@ -300,7 +300,7 @@ class StoredModel(LivingModel):
 
     def _load(self) -> None:
         snapshot, journal = read_model(self.path)
-        base = classifier_of(self.path, snapshot.state)
+        base = of_tokens(self.path, classifier_of(self.path, snapshot.state))
         if base.memory is None:
             raise ModelFileError(
                 f"{self.path}: knows none of its messages, being of --unlabelled or an older"
@@ -381,5 +381,6 @@ def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
     """
     with locked(path):
         snapshot, journal = read_model(path)
-        classifier = compacted(classifier_of(path, snapshot.state), journal.changes)
+        base = of_tokens(path, classifier_of(path, snapshot.state))
+        classifier = compacted(base, journal.changes)
         write(path, replace(classifier, cutoffs=cutoffs))

@@ -8,32 +8,30 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from importlib import import_module
 from itertools import chain
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from nbspam import __version__
 from nbspam.answering import AnyClassifier
-from nbspam.classifier.classifier import TOKENS, Classifier, from_state
+from nbspam.classifier.classifier import TOKENS, Classifier
 from nbspam.disk import locked
 from nbspam.errors import InputError, ModelFileError, UsageError
+from nbspam.models.registry import DAMAGE
 from nbspam.store.format.journal import read_model, write_model
 from nbspam.store.format.modelfile import State
 
-if TYPE_CHECKING:
-    from nbspam.classifier.features import FeatureClassifier
-    from nbspam.tables.classifier import TableClassifier
-
-# Models of tokens learn on, and have a journal; the others are of these kinds.
+# Models of tokens learn on, and have a journal; the others do not.
 _KINDS = {
-    "table": "nbspam.tables.classifier",
-    "features": "nbspam.classifier.features",
+    TOKENS: ("nbspam.classifier.classifier", "Classifier"),
+    "features": ("nbspam.classifier.features", "FeatureClassifier"),
+    "table": ("nbspam.tables.classifier", "TableClassifier"),
 }
 _MAX_LINE = 64 << 20  # bytes; the line of a message of the sample is far shorter
 
 
-def load(path: str) -> "Classifier | FeatureClassifier | TableClassifier":
+def load(path: str) -> AnyClassifier:
     """Return the classifier that a model file and its journal hold; raises ModelFileError."""
     snapshot, journal = read_model(path)
-    classifier = any_classifier_of(path, snapshot.state)
+    classifier = classifier_of(path, snapshot.state)
     if isinstance(classifier, Classifier) and journal.changes:
         from nbspam.store.assembly import with_changes
 
@@ -42,45 +40,34 @@ def load(path: str) -> "Classifier | FeatureClassifier | TableClassifier":
 
 
 def load_tokens(path: str) -> Classifier:
-    """Return the same of a model of tokens; raises UsageError for others."""
-    classifier = load(path)
+    """Return the same of a model of tokens; raises UsageError for other kinds."""
+    return of_tokens(path, load(path))
+
+
+def of_tokens(path: str, classifier: AnyClassifier) -> Classifier:
+    """Return a model that must be one of tokens; raises UsageError for other kinds."""
     if not isinstance(classifier, Classifier):
-        raise _of_another_kind(path, "features" if hasattr(classifier, "settings") else "table")
+        kind = "table" if type(classifier).__name__ == "TableClassifier" else "features"
+        raise UsageError(
+            f"{path}: a model of kind {kind}, which this command does not know; use train,"
+            " classify, predict, explain, eval, info or doctor"
+        )
     return classifier
 
 
-def any_classifier_of(
-    path: str, state: State
-) -> "Classifier | FeatureClassifier | TableClassifier":
+def classifier_of(path: str, state: State) -> AnyClassifier:
     """Return the classifier that a model file's state means; raises ModelFileError."""
     kind = state.get("kind", TOKENS)
-    if kind == TOKENS:
-        return classifier_of(path, state)
     if kind not in _KINDS:
         raise ModelFileError(f"{path}: a model of kind {kind!r}; upgrade nbspam")
-    classifier: FeatureClassifier | TableClassifier = import_module(_KINDS[kind]).from_state(
-        path, state
-    )
-    return classifier
-
-
-def classifier_of(path: str, state: State) -> Classifier:
-    """Return the classifier of tokens that a model file's state means; raises NbspamError."""
-    if (kind := state.get("kind", TOKENS)) != TOKENS:
-        raise _of_another_kind(path, kind)
+    module, name = _KINDS[kind]
     try:
-        return from_state(state)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        classifier: AnyClassifier = getattr(import_module(module), name).from_state(state)
+    except DAMAGE as error:
         raise ModelFileError(
-            f"{path}: not a classifier's model ({error}); train it anew"
+            f"{path}: its contents do not fit ({error}); train it anew"
         ) from error
-
-
-def _of_another_kind(path: str, kind: str) -> UsageError:
-    return UsageError(
-        f"{path}: a model of kind {kind}, which this command does not know; use train,"
-        " classify, predict, explain, eval, info or doctor"
-    )
+    return classifier
 
 
 def save(path: str, classifier: AnyClassifier) -> None:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from nbspam.classifier import unlabelled as semisupervised
-from nbspam.classifier.classifier import load
 from nbspam.classifier.unlabelled import WEIGHTS, em_settings, train_with_unlabelled
 from nbspam.counts.table import inverse_document_frequency
 from nbspam.errors import InputError, NotTrainedError, UsageError
 from nbspam.settings import PLAIN, TF_IDF, Settings
 from nbspam.sources.items import Item
+from nbspam.store.open import load_tokens as load
 from support import texts
 
 TEXT = PLAIN["text"]

@@ -66,6 +66,8 @@ def command(
         save(model_path, report.classifier)
         show_report(report, model_path, as_json)
         return
+    from nbspam.store.open import save
+
     learned = learn(sources, options, cores(jobs), strict)
     save(model_path, learned.classifier)
     table = learned.classifier.table
