@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from nbspam.counts.table import CountTable, entry_weights
 from nbspam.decision import default_rule
 from nbspam.evaluation.trial import Trial
-from nbspam.models.columns.a2de import A2DE
-from nbspam.models.columns.aode import AODE
+from nbspam.models.columns.aode import A2DE, AODE
 from nbspam.models.columns.categorical import CategoricalNB
 from nbspam.models.columns.gaussian import GaussianNB
 from nbspam.models.columns.mixed import MixedNB

@@ -3,13 +3,12 @@
 Secret: which estimator that is, and what it is asked with.
 """
 
-from importlib import import_module
-
 import numpy as np
 
 from nbspam.arrays import Floats
 from nbspam.counts.table import CountTable, inverse_document_frequency
 from nbspam.errors import UsageError
+from nbspam.models.registry import estimator_class
 from nbspam.settings import TF_IDF, Settings
 
 
@@ -25,8 +24,7 @@ def assumed_prior(class_count: Floats, settings: Settings) -> Floats:
 
 def log_tables(table: CountTable, settings: Settings) -> tuple[Floats, Floats]:
     """Return intercept (n_classes,) and weight (n_features, n_classes) of the model."""
-    module = import_module(f"nbspam.models.{settings.model}")
-    model_class = getattr(module, f"{settings.model.capitalize()}NB")
+    model_class = estimator_class(settings.model)
     prior = settings.class_prior
     # The same factor for counts and for what is asked, so it goes into the look-up table.
     rarity = None

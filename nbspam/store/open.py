@@ -7,12 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from nbspam.classifier.classifier import TOKENS, Classifier, classifier_of, with_changes
-from nbspam.errors import ModelFileError
+from nbspam.errors import ModelFileError, UsageError
 from nbspam.store.format.journal import read_model
 from nbspam.store.format.modelfile import State
 
 if TYPE_CHECKING:
     from nbspam.classifier.features import FeatureClassifier
+    from nbspam.models.network.questions import NamedNetwork
     from nbspam.tables.classifier import TableClassifier
 
     AnyClassifier = Classifier | FeatureClassifier | TableClassifier
@@ -44,3 +45,31 @@ def any_classifier_of(path: str, state: State) -> "AnyClassifier":
         path, state
     )
     return classifier
+
+
+def load_network(path: str) -> "NamedNetwork":
+    """Return the Bayesian network that a JSON file or a model file holds.
+
+    Raises InputError, ModelFileError or UsageError.
+    """
+    from nbspam.models.network.network import from_json
+    from nbspam.models.network.questions import NamedNetwork, network_of_tokens
+    from nbspam.sources.jsonfile import read_json
+    from nbspam.tables.classifier import TableClassifier
+
+    if path.lower().endswith(".json"):
+        return NamedNetwork(from_json(read_json(path), path))
+    classifier = load(path)
+    if isinstance(classifier, Classifier) or not hasattr(classifier.model, "network"):
+        raise UsageError(
+            f"{path}: holds another kind of model; train one with: nbspam train --model network"
+        )
+    if isinstance(classifier, TableClassifier):
+        schema = classifier.schema
+        states = [tuple(c.value(k) for k in range(c.n_values)) for c in schema.columns]
+        cuts = {j: c.cuts for j, c in enumerate(schema.columns) if c.cuts is not None}
+        network = classifier.model.network(schema.names, [*states, schema.classes])
+        return NamedNetwork(network, cuts)
+    vocabulary = classifier.table.vocabulary
+    tokens = [vocabulary.text(j) for j in range(len(vocabulary))]
+    return network_of_tokens(classifier.model, tokens, classifier.classes)

@@ -36,7 +36,7 @@ class TableClassifier:
     """A trained model and the columns it was trained on."""
 
     schema: Schema
-    name: str  # one of estimators.MODELS
+    name: str  # one of registry.COLUMN_MODELS
     model: Any
     counts: Floats  # (n_classes, values of all columns): rows; see `value_counts`
     shift: Floats | float = 0.0  # (n_classes,), nats: what another prior adds

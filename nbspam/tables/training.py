@@ -11,15 +11,12 @@ import numpy as np
 
 from nbspam.arrays import Floats, Integers
 from nbspam.errors import InputError, UsageError
-from nbspam.models.registry import MODELS, new_model
+from nbspam.models.registry import COLUMN_MODELS, NUMERIC_MODELS, new_model
 from nbspam.sources.records import Record
 from nbspam.tables.classifier import TableClassifier, value_counts
 from nbspam.tables.intervals import BINS, cut_points
 from nbspam.tables.schema import Schema, Table, coded, cut, detect, in_intervals
 from nbspam.verdicts import Skipped
-
-# These can look at numbers; all others look at categories, and numbers are cut for them.
-NUMERIC_MODELS = ("gaussian", "mixed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +24,7 @@ class TableSettings:
     """How a table becomes a model; what is None is chosen by the table."""
 
     target: str
-    model: str | None = None  # one of MODELS
+    model: str | None = None  # one of COLUMN_MODELS
     categorical: tuple[str, ...] = ()  # columns whose numbers are names
     numeric: tuple[str, ...] = ()
     discretise: str | None = None  # one of discretise.WAYS
@@ -92,8 +89,8 @@ def chosen_model(schema: Schema, settings: TableSettings) -> str:
         if settings.discretise or not numbers.any():
             return "categorical"
         return "gaussian" if numbers.all() else "mixed"
-    if name not in MODELS:
-        raise UsageError(f"--model {name}: not for tables; choose from {', '.join(MODELS)}")
+    if name not in COLUMN_MODELS:
+        raise UsageError(f"--model {name}: not for tables; choose from {', '.join(COLUMN_MODELS)}")
     if name == "gaussian" and not numbers.all():
         column = schema.columns[int((~numbers).argmax())].name
         raise UsageError(

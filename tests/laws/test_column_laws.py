@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from nbspam.models.base import logsumexp
-from nbspam.models.columns.a2de import A2DE
-from nbspam.models.columns.aode import AODE
+from nbspam.models.columns.aode import A2DE, AODE
 from nbspam.models.columns.categorical import CategoricalNB
 from nbspam.models.columns.gaussian import GaussianNB
 from nbspam.models.columns.mixed import MixedNB

@@ -14,8 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from nbspam.models.bernoulli import BernoulliNB
-from nbspam.models.columns.a2de import A2DE
-from nbspam.models.columns.aode import AODE
+from nbspam.models.columns.aode import A2DE, AODE
 from nbspam.models.columns.categorical import CategoricalNB
 from nbspam.models.columns.gaussian import GaussianNB
 from nbspam.models.columns.mixed import MixedNB

@@ -11,8 +11,7 @@ from hypothesis import given
 from scipy.stats import norm
 
 from nbspam.models.columns import pairs
-from nbspam.models.columns.a2de import A2DE
-from nbspam.models.columns.aode import AODE
+from nbspam.models.columns.aode import A2DE, AODE
 from nbspam.models.columns.categorical import CategoricalNB
 from nbspam.models.columns.estimates import addend, dirichlet_mean
 from nbspam.models.columns.gaussian import GaussianNB
