@@ -57,7 +57,7 @@ class AODE(PairModel):
 
     def _become(self, learnt: Any, n_features: int) -> Any:
         if not 0 < self.min_support < np.inf:
-            raise DataError(f"min_support: {self.min_support!r} is not a number above 0")
+            raise DataError(f"min_support: {self.min_support!r} is not a number above 0; give one")
         return super()._become(learnt, n_features)
 
     def _derive(self) -> Any:

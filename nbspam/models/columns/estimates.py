@@ -42,7 +42,7 @@ def addend(estimate: str, alpha: float) -> float:
     lowest = 1.0 if estimate == "map" else 0.0
     if isinstance(alpha, str) or not lowest <= alpha < np.inf:
         why = "; below 1 the mode is not unique" if estimate == "map" else ""
-        raise DataError(f"alpha: {alpha!r} is not a number from {lowest:g} up{why}")
+        raise DataError(f"alpha: {alpha!r} is not a number from {lowest:g} up{why}; give one")
     return {"mle": 0.0, "map": alpha - 1.0, "mean": float(alpha)}[estimate]
 
 

@@ -137,7 +137,7 @@ def bells(sums: Sums, ddof: int, var_smoothing: float) -> Bells:
 def checked_var_smoothing(var_smoothing: float) -> float:
     """Return var_smoothing; raises DataError unless it is above zero."""
     if not 0 < var_smoothing < np.inf:
-        raise DataError(f"var_smoothing: {var_smoothing!r} is not a number above 0")
+        raise DataError(f"var_smoothing: {var_smoothing!r} is not a number above 0; give one")
     return var_smoothing
 
 

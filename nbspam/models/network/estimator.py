@@ -157,7 +157,9 @@ class BayesianNetwork(ColumnModel):
         if self.start not in STARTS:
             raise DataError(f"start: {self.start!r} is unknown; choose from {', '.join(STARTS)}")
         if self.max_parents is not None and not self.max_parents >= 1:
-            raise DataError(f"max_parents: {self.max_parents!r} is not a number from 1 up")
+            raise DataError(
+                f"max_parents: {self.max_parents!r} is not a number from 1 up; give one"
+            )
         cardinality, target = self._cardinality(), self.n_features_in_
         scores = FamilyScores(self.rows_, cardinality, self.criterion, self.row_count_)
         if self.start == "tree" and self.max_parents != 1:

@@ -30,7 +30,7 @@ class Change(NamedTuple):
     """A change of one arrow."""
 
     gain: float  # nats
-    what: str  # add, remove or turn
+    what: str  # add, remove or reverse
     parent: int
     child: int
 
@@ -122,8 +122,8 @@ class _Climber:
         # It may be reversed unless another path leads from the parent to the child, that
         # is, a path whose first step goes to another child of the parent.
         detour = (arrows.astype(np.float32) @ reach.astype(np.float32)) > arrows
-        turn = np.where(arrows & ~detour, toggle + toggle.T, -np.inf)
-        gains = np.stack([add, remove, turn])
+        reverse = np.where(arrows & ~detour, toggle + toggle.T, -np.inf)
+        gains = np.stack([add, remove, reverse])
         # Among this many changes, one leads to a structure that is not tabu.
         most = min(len(tabu) + 1, gains.size)
         some = np.sort(np.argpartition(-gains, most - 1, axis=None)[:most])
@@ -132,7 +132,7 @@ class _Climber:
             gain = float(gains[kind, parent, child])
             if gain == -np.inf:
                 return None
-            change = Change(gain, ("add", "remove", "turn")[kind], int(parent), int(child))
+            change = Change(gain, ("add", "remove", "reverse")[kind], int(parent), int(child))
             if self._after(change).tobytes() not in tabu:
                 return change
         return None
@@ -140,7 +140,7 @@ class _Climber:
     def _after(self, change: Change) -> Booleans:
         arrows = self.arrows.copy()
         arrows[change.parent, change.child] = change.what == "add"
-        if change.what == "turn":
+        if change.what == "reverse":
             arrows[change.child, change.parent] = True
         return arrows
 
@@ -148,12 +148,12 @@ class _Climber:
         """Apply a change."""
         self.arrows = self._after(change)
         self._update_gains(change.child)
-        if change.what == "turn":
+        if change.what == "reverse":
             self._update_gains(change.parent)
 
 
 def _reach(arrows: Booleans) -> Booleans:
-    """Return [a, b] whether a path leads from a to b; every node reaches itself."""
+    """Return, at [a, b], whether a path leads from a to b; every node reaches itself."""
     reach = (arrows | np.eye(len(arrows), dtype=bool)).astype(np.float32)
     while True:
         further = np.minimum(reach @ reach, 1.0)

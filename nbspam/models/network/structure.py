@@ -84,7 +84,7 @@ class FamilyScores:
         weight: Floats | None = None,
     ) -> None:
         if score not in SCORES:
-            raise UsageError(f"score: {score!r} is unknown; choose from {', '.join(SCORES)}")
+            raise UsageError(f"criterion: {score!r} is unknown; choose from {', '.join(SCORES)}")
         # Column by column in memory, because a family reads few columns and all rows.
         self._codes = np.asfortranarray(codes)
         self.cardinality = tuple(cardinality)
