@@ -237,9 +237,9 @@ class Model:
     def predict_log_proba(self, X: Any) -> Array:
         """Return log P(class given document) in nats, shape (n_docs, n_classes).
 
-        A document that is impossible in every class gets the prior.
+        A document that is impossible in every class (without smoothing) gets the prior.
         """
-        joint = self._comparable(X)
+        joint = self.joint_log_proba_or_prior(X)
         # Subtract the largest first: the sums of long documents have few digits to spare.
         joint = joint - joint.max(axis=1, keepdims=True)
         return np.asarray(joint - logsumexp(joint))
@@ -250,7 +250,7 @@ class Model:
 
     def predict(self, X: Any) -> Labels:
         """Return the most probable class of each document; the first one of equals."""
-        best = self._comparable(X).argmax(axis=1)
+        best = self.joint_log_proba_or_prior(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -259,8 +259,11 @@ class Model:
         weight = checked_weight(sample_weight, len(right), self._at("score"))
         return float(np.average(right, weights=weight))
 
-    def _comparable(self, X: Any) -> Array:
-        """Return joint log-probabilities; rows that are -inf throughout hold the prior."""
+    def joint_log_proba_or_prior(self, X: Any) -> Array:
+        """Return log P(class, document) in nats, shape (n_docs, n_classes).
+
+        A document that is impossible in every class (without smoothing) gets the log-prior.
+        """
         joint = self.predict_joint_log_proba(X)
         impossible = np.isneginf(joint.max(axis=1, keepdims=True))
         return np.where(impossible, self.class_log_prior_, joint) if impossible.any() else joint

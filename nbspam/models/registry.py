@@ -109,15 +109,9 @@ def restored(name: str, state: Mapping[str, Any], classes: Sequence[str], nothin
 
 
 def joint_log_proba(model: Any, X: Any) -> Floats:
-    """Return log P(class, row) in nats, shape (n_rows, n_classes).
-
-    A row that is impossible in every class (without smoothing) gets the prior.
-    """
-    import numpy as np
-
-    joint: Floats = model.predict_joint_log_proba(X)
-    impossible = np.isneginf(joint).all(axis=1, keepdims=True)
-    return np.where(impossible, model.class_log_prior_, joint)
+    """Return log P(class, row) in nats, (n_rows, n_classes); the prior of impossible rows."""
+    joint: Floats = model.joint_log_proba_or_prior(X)
+    return joint
 
 
 def verdicts(

@@ -32,20 +32,20 @@ class Tree:
     levels: Levels
 
     @cached_property
-    def nothing(self) -> int:
+    def missing(self) -> int:
         """The code of a parent whose value is missing."""
         return int(self.levels.n.max())
 
     def table(self, given: Array) -> Array:
-        """Return log P(value given class, parent's code), shape (nothing + 1, D + 1), nats.
+        """Return log P(value given class, parent's code), shape (missing + 1, D + 1), nats.
 
         given: as in ValueTables; the tree uses only few of its entries.
         """
         levels = self.levels
         parent = self.parents[levels.column]
-        code = np.arange(self.nothing + 1)[:, None]
+        code = np.arange(self.missing + 1)[:, None]
         place = levels.start[parent] + np.minimum(code, levels.n[parent] - 1)
-        known = (parent >= 0) & (code < self.nothing)
+        known = (parent >= 0) & (code < self.missing)
         rows = np.where(known, place, levels.total)
         table = np.zeros((len(code), levels.total + 1))
         table[:, :-1] = given[rows, np.arange(levels.total)]
@@ -59,7 +59,7 @@ class Tree:
         of_parent = cells[:, self.parents]
         # A root reads some other column as its parent; all rows of its table are equal.
         known = of_parent < self.levels.total
-        code = np.where(known, of_parent - self.levels.start[self.parents], self.nothing)
+        code = np.where(known, of_parent - self.levels.start[self.parents], self.missing)
         return np.asarray(code * (self.levels.total + 1) + cells)
 
 

@@ -146,8 +146,8 @@ class BayesianNetwork(ColumnModel):
         super()._become(learnt, n_features)
         parents = self._search_graph()
         self.arrows_ = np.zeros((n_features + 1, n_features + 1), np.uint8)
-        for child, of in enumerate(parents):
-            self.arrows_[list(of), child] = 1
+        for child, its_parents in enumerate(parents):
+            self.arrows_[list(its_parents), child] = 1
         return self
 
     def _cardinality(self) -> list[int]:
@@ -174,8 +174,8 @@ class BayesianNetwork(ColumnModel):
         """Return the conditional table of each column, and the prior of the class last."""
         cardinality = self._cardinality()
         counts = [
-            family_counts(self.rows_, cardinality, child, of, self.row_count_)
-            for child, of in enumerate(self.parents_[:-1])
+            family_counts(self.rows_, cardinality, child, its_parents, self.row_count_)
+            for child, its_parents in enumerate(self.parents_[:-1])
         ]
         prior = np.exp(self.class_log_prior_)[None]
         return *smoothed_tables(counts, self.added_), prior
@@ -215,10 +215,10 @@ class BayesianNetwork(ColumnModel):
         classes = np.arange(n_classes)[None]
         with np.errstate(divide="ignore"):
             logs = [np.log(table) for table in tables]
-        for child, of in enumerate(parents):
+        for child, its_parents in enumerate(parents):
             # One column if the class is not in this family, else one column per class.
             row: Any = np.zeros((len(codes), 1), np.intp)
-            for parent in of:
+            for parent in its_parents:
                 value = classes if parent == target else codes[:, parent, None]
                 row = row * cardinality[parent] + value
             joint += logs[child][row, classes if child == target else codes[:, child, None]]

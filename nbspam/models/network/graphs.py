@@ -44,8 +44,8 @@ def ancestors(parents: Parents, nodes: Iterable[int]) -> set[int]:
 def children(parents: Parents) -> list[list[int]]:
     """Return the children of each node."""
     to: list[list[int]] = [[] for _ in parents]
-    for child, of in enumerate(parents):
-        for parent in of:
+    for child, its_parents in enumerate(parents):
+        for parent in its_parents:
             to[parent].append(child)
     return to
 
@@ -86,7 +86,7 @@ def to_dot(parents: Parents, names: Sequence[str], moral: bool = False) -> str:
         lines = [f"  {quoted[a]} -- {quoted[b]};" for a, b in sorted(moral_graph(parents))]
         kind = "graph"
     else:
-        arrows = sorted((p, child) for child, of in enumerate(parents) for p in of)
+        arrows = sorted((p, child) for child, nodes in enumerate(parents) for p in nodes)
         lines = [f"  {quoted[a]} -> {quoted[b]};" for a, b in arrows]
         kind = "digraph"
     nodes = [f"  {name};" for name in quoted]

@@ -113,7 +113,7 @@ def from_json(data: Any, where: str = "network") -> Network:
         ) from None
     _check_names(where, names, states, named)
     given = [[names.index(parent) for parent in parents] for parents in named]
-    parents = tuple(tuple(sorted(of)) for of in given)
+    parents = tuple(tuple(sorted(nodes)) for nodes in given)
     topological_order(parents)
     cardinality = [len(values) for values in states]
     tables = []
@@ -135,14 +135,14 @@ def _check_names(
     states: Sequence[Sequence[str]],
     parents: Sequence[Sequence[str]],
 ) -> None:
-    for what, of in (("variables", names), *zip(names, states, strict=True)):
-        if not of or len(set(of)) < len(of):
+    for what, listed in (("variables", names), *zip(names, states, strict=True)):
+        if not listed or len(set(listed)) < len(listed):
             raise UsageError(f"{where}: {what}: a name is missing or there twice; correct it")
-    for name, of in zip(names, parents, strict=True):
-        unknown = [parent for parent in of if parent not in names]
-        if unknown or len(set(of)) < len(of):
+    for name, its_parents in zip(names, parents, strict=True):
+        unknown = [parent for parent in its_parents if parent not in names]
+        if unknown or len(set(its_parents)) < len(its_parents):
             raise UsageError(
-                f"{where}: parents of {name}: {_some(list(of))}; name variables, each once"
+                f"{where}: parents of {name}: {_some(list(its_parents))}; name variables, each once"
             )
 
 

@@ -78,8 +78,8 @@ class _Climber:
         self.most_cells = _MANY_CELLS if max_parents is None else MAX_CELLS
         n = len(start)
         self.arrows: Booleans = np.zeros((n, n), bool)  # [parent, child]
-        for child, of in enumerate(start):
-            self.arrows[list(of), child] = True
+        for child, its_parents in enumerate(start):
+            self.arrows[list(its_parents), child] = True
         # [parent, child]: the gain of adding the arrow, or removing it if it exists, nats.
         self._toggle: Floats = np.zeros((n, n))
         for child in range(n):
@@ -91,22 +91,23 @@ class _Climber:
 
     def _update_gains(self, child: int) -> None:
         """Compute the gain of adding or removing each arrow to this child."""
-        of = tuple(np.flatnonzero(self.arrows[:, child]).tolist())
-        now = self.scores.family(child, of)
+        its_parents = tuple(np.flatnonzero(self.arrows[:, child]).tolist())
+        now = self.scores.family(child, its_parents)
         for node in range(len(self.arrows)):
             if node == child:
                 gain = -np.inf
-            elif node in of:
-                without = tuple(p for p in of if p != node)
+            elif node in its_parents:
+                without = tuple(p for p in its_parents if p != node)
                 gain = now - self.scores.family(child, without) + _SIMPLER
-            elif len(of) < self.most[child] and self._fits(node, child, of):
-                gain = now - self.scores.family(child, tuple(sorted((*of, node)))) - _SIMPLER
+            elif len(its_parents) < self.most[child] and self._fits(node, child, its_parents):
+                more = tuple(sorted((*its_parents, node)))
+                gain = now - self.scores.family(child, more) - _SIMPLER
             else:
                 gain = -np.inf
             self._toggle[node, child] = gain
 
-    def _fits(self, node: int, child: int, of: tuple[int, ...]) -> bool:
-        family = (node, child, *of)
+    def _fits(self, node: int, child: int, its_parents: tuple[int, ...]) -> bool:
+        family = (node, child, *its_parents)
         return prod(self.scores.cardinality[n] for n in family) <= self.most_cells
 
     def best_change(self, tabu: set[bytes]) -> Change | None:

@@ -116,7 +116,7 @@ class FamilyScores:
 
     def total(self, parents: Parents) -> float:
         """Return the cost of a whole structure, nats: the sum over its families."""
-        return sum(self.family(child, of) for child, of in enumerate(parents))
+        return sum(self.family(child, nodes) for child, nodes in enumerate(parents))
 
     def _penalty(self, child: int, parents: tuple[int, ...]) -> float:
         if self.score == LIKELIHOOD:
