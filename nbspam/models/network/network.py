@@ -142,7 +142,7 @@ def _check_names(
         unknown = [parent for parent in its_parents if parent not in names]
         if unknown or len(set(its_parents)) < len(its_parents):
             raise UsageError(
-                f"{where}: parents of {name}: {_some(list(its_parents))}; name variables, each once"
+                f"{where}: parents of {name}: {_some(its_parents)}; name variables, each once"
             )
 
 
