@@ -56,6 +56,9 @@ class Signs(AnyClassifier):
     def truth(self, given: Number) -> str | None:
         return None
 
+    def to_state(self) -> dict[str, Any]:
+        return {"kind": "signs", "scale": self.scale}
+
     def explain(self, given: Number, rule: Rule | None = None) -> Explanation:
         if np.isnan(given.value):
             raise InputError(f"{given.name}: not a number")

@@ -24,7 +24,7 @@ from nbspam.counts.folds import stratified_folds
 from nbspam.counts.table import CountTable, inverse_document_frequency
 from nbspam.errors import InputError, NotTrainedError, UsageError
 from nbspam.models.em import Fit, Stopping, expectation_maximization
-from nbspam.models.registry import text_model
+from nbspam.models.registry import EM_MODELS, estimator_class
 from nbspam.settings import PRESENCE, TF_IDF, Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.documents import Documents
@@ -34,7 +34,6 @@ from nbspam.verdicts import Skipped
 if TYPE_CHECKING:
     from nbspam.models.linear import LinearModel
 
-MODELS = ("multinomial", "bernoulli")
 # Tried by cross-validation; 0 leaves the unlabelled documents out.
 WEIGHTS = (0.0, 0.1, 0.3, 1.0)
 _FOLDS = 5
@@ -73,8 +72,8 @@ def em_settings(settings: Settings, choices: dict[str, Any]) -> Settings:
     choices: the options given, by name; raises UsageError for those EM cannot have.
     """
     model = choices.get("model") or "multinomial"
-    if model not in MODELS:
-        raise UsageError(f"--model {model}: EM has no such model; give {' or '.join(MODELS)}")
+    if model not in EM_MODELS:
+        raise UsageError(f"--model {model}: EM has no such model; give {' or '.join(EM_MODELS)}")
     if choices.get("alpha") in ("auto", "0"):
         raise UsageError(f"--alpha {choices['alpha']}: not for EM; give a number above 0")
     return replace(
@@ -175,7 +174,7 @@ def shared_alpha(alpha: float, n_classes: int, n_features: int, counted: float) 
 
 def model_of(settings: Settings) -> "LinearModel":
     """Return the untrained model that settings name."""
-    found: type[LinearModel] = text_model(settings.model)
+    found: type[LinearModel] = estimator_class(settings.model)
     prior = settings.class_prior
     return found(
         alpha=float(settings.alpha),
