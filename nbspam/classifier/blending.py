@@ -1,11 +1,11 @@
-"""Blending evidence: from tokens to honest probabilities of many classes.
+"""Blending: how evidence for many classes adds up to calibrated probabilities.
 
-Every group of a message's tokens (text, subject, route, web, pairs), scaled to unit length, is
-judged twice: by complement and by multinomial naive Bayes.  What each judgement is worth, and
-how far their sum can be believed, is learned from messages left out of the counts.  The sum
-stays one over tokens: what they are worth goes into their weights.
+Each group of a message's tokens (text, subject, route, web, pairs), scaled to unit length, gives
+two judgements: one by complement and one by multinomial naive Bayes.  Their sum is weighted: the
+weight (worth) of each judgement, and a parameter that shrinks large score differences (the tail),
+are fitted to messages held out of the counts.  The score remains a sum over tokens.
 
-Secret: how judgements that repeat one another are weighed, and made probabilities.
+Secret: how correlated judgements are weighted and become probabilities.
 """
 
 import math
@@ -21,33 +21,34 @@ from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.documents import Documents
 
 # E-025 chose these constants, the same for all corpora.
-# Lidstone's addend to what a token weighs in all other classes (complement), in the class itself.
+# Lidstone's addends: to a token's weight in all other classes (complement), and in the class
+# itself (multinomial).
 ALPHA_OTHERS, ALPHA_OWN = 0.03, 0.003
-FOLDS = 5  # parts of the messages, each left out in its turn
-RIDGE = 1.0  # strength of the prior, in messages, that every judgement is worth ...
-PRIOR_WORTH = 1.0  # ... this much ...
-PRIOR_TAIL = 5.0  # ... and that the sum is believed so far
-_LOWEST, _HIGHEST = 1e-4, 1e3
-_MAX_CELLS = 400_000  # messages times classes that are looked at: bounds time and memory
-_STEPS = 30
-_ROWS = 1 << 16  # tokens that are looked at together
-_NO_GAP = 1e-6  # nats, of which all is believed
+FOLDS = 5  # parts of the messages, each held out in turn
+RIDGE = 1.0  # strength of the prior on the logarithms of worth and tail
+PRIOR_WORTH = 1.0  # prior worth of each judgement
+PRIOR_TAIL = 5.0  # prior tail, nats
+_LOWEST, _HIGHEST = 1e-4, 1e3  # bounds of worth and tail
+_MAX_CELLS = 400_000  # messages times classes used for a fit: bounds its time and memory
+_STEPS = 30  # Newton steps at most
+_ROWS = 1 << 16  # tokens that are judged together
+_NO_GAP = 1e-6  # nats; smaller gaps are not shrunk
 
 
 class GroupSums(NamedTuple):
     """The sums over all counted tokens of each group."""
 
-    total: Floats  # (n_groups, n_classes) weights
+    total: Floats  # (n_groups, n_classes) sums of weights
     size: Floats  # (n_groups,) number of tokens
 
 
 class Blend(NamedTuple):
-    """What judgements are worth, and how far their sum is believed."""
+    """The fitted weights of judgements and of the class prior, and the tail."""
 
-    worth: Floats  # (n_groups, 2): of each group's complement and multinomial judgement
-    prior: float  # what the classes' shares in training are worth
-    tail: float  # nats: score differences much above it say less than they seem to
-    sums: GroupSums  # of the counts that it is asked with
+    worth: Floats  # (n_groups, 2) weights of each group's complement and multinomial judgement
+    prior: float  # weight of the log shares of the classes
+    tail: float  # nats; score differences well above it are shrunk
+    sums: GroupSums  # of the counts that scores are computed from
 
     def joint(self, table: CountTable, documents: Documents, weighting: str) -> Floats:
         """Return log P(class given document), nats up to a constant, shape (n_docs, n_classes).
@@ -60,13 +61,13 @@ class Blend(NamedTuple):
         return log_posterior(score + self._constant(table), self.tail)
 
     def _weight(self, table: CountTable, columns: Integers) -> Floats:
-        """Return what some tokens say for the classes, shape (n_tokens, n_classes), nats."""
+        """Return tokens' weighted evidence for each class, nats, shape (n_tokens, n_classes)."""
         groups = table.vocabulary.groups[columns]
         judged = judgements(table.feature_count[columns], groups, self.sums)
         return np.asarray(np.einsum("njk,nj->nk", judged, self.worth[groups]))
 
     def token_weights(self, table: CountTable) -> Floats:
-        """Return what each token says alone, shape (n_features, n_classes), nats."""
+        """Return each token's evidence for each class, nats, shape (n_features, n_classes)."""
         columns = np.arange(len(table.vocabulary))
         starts = range(0, len(columns), _ROWS)
         return np.concatenate([self._weight(table, columns[i : i + _ROWS]) for i in starts])
@@ -77,9 +78,9 @@ class Blend(NamedTuple):
     def shares(
         self, table: CountTable, documents: Documents, weighting: str, towards: int, against: int
     ) -> tuple[Floats, float]:
-        """Return what each token of one document adds to the log-odds of two classes.
+        """Return each token's share (nnz,) of the log-odds of two classes, and the constant, nats.
 
-        With the constant: (nnz,) and a number, nats.
+        documents: one document, over columns of the table.
         """
         groups = table.vocabulary.groups[documents.tokens]
         value = entry_weights(documents, groups, weighting)
@@ -87,20 +88,20 @@ class Blend(NamedTuple):
         constant = self._constant(table)
         difference = (weight[:, towards] - weight[:, against]).take(documents.columns) * value
         gap = float(difference.sum() + constant[towards] - constant[against])
-        # The tail shrinks the whole sum, and every share of it alike.
+        # The tail shrinks the whole sum; each share is shrunk by the same factor.
         shares = difference * believed(abs(gap), self.tail)
         joint = self.joint(table, documents, weighting)[0]
         return shares, float(joint[towards] - joint[against] - shares.sum())
 
     def recounted(self, table: CountTable, settings: Settings) -> "Blend":
-        """Return the blend for the counts as they are by now."""
+        """Return the same blend with the sums of a changed table."""
         return self._replace(sums=group_sums(table))
 
     def counted(self, groups: Octets, weights: Floats, appeared: Integers) -> "Blend":
         """Return the blend after the counts of some tokens have changed.
 
-        groups: (n_tokens,); weights: (n_tokens, n_classes) by which they grew; appeared:
-        (n_tokens,) 1 where a token is new, -1 where no message has it any more.
+        groups: (n_tokens,).  weights: (n_tokens, n_classes) the increase of the counts.
+        appeared: (n_tokens,) 1 for a new token, -1 for one that no message has any more, else 0.
         """
         size = np.bincount(groups, appeared, len(GROUPS))
         total = _totals(weights, groups)
@@ -108,7 +109,7 @@ class Blend(NamedTuple):
 
 
 def blend_to_dict(blend: Blend) -> dict[str, Any]:
-    """Return plain values for the model file."""
+    """Return the blend as plain values for the model file."""
     return {
         "blend": np.append(blend.worth.ravel(), [blend.prior, blend.tail]),
         "group_total": blend.sums.total,
@@ -124,7 +125,7 @@ def blend_from_dict(state: dict[str, Any], table: CountTable) -> Blend:
         raise ValueError("its blend has no tail")
     if "group_total" in state:
         sums = GroupSums(state["group_total"], state["group_size"])
-    else:  # older files have tables of weights instead
+    else:  # older files have no sums
         sums = group_sums(table)
     if sums.total.shape != (len(GROUPS), len(table.classes)) or sums.size.shape != (len(GROUPS),):
         raise ValueError("its sums of groups do not fit its classes")
@@ -132,7 +133,7 @@ def blend_from_dict(state: dict[str, Any], table: CountTable) -> Blend:
 
 
 def group_sums(table: CountTable) -> GroupSums:
-    """Return the sums over all tokens of each group."""
+    """Return the sums of a table's counts over the tokens of each group."""
     groups = table.vocabulary.groups
     counted = table.document_frequency > 0
     size = np.bincount(groups[counted], minlength=len(GROUPS))
@@ -140,13 +141,13 @@ def group_sums(table: CountTable) -> GroupSums:
 
 
 def judgements(count: Floats, groups: Octets, sums: GroupSums) -> Floats:
-    """Return what tokens say for the classes, shape (n, 2, n_classes), nats.
+    """Return the evidence of tokens for classes by both methods, nats, shape (n, 2, n_classes).
 
-    First by complement (Rennie et al. 2003, section 3.1), then by multinomial naive Bayes;
-    less its mean over the classes, which says nothing.  count: (n, n_classes) weights of
-    tokens; groups: (n,).
+    First by complement (Rennie et al. 2003, section 3.1), then by multinomial naive Bayes, each
+    minus its mean over the classes, which tells no class from another.  count: (n, n_classes)
+    sums of tokens' weights; groups: (n,).
     """
-    count = np.asarray(count, np.float64)  # in a model's file they may be 32 bits
+    count = np.asarray(count, np.float64)  # model files may hold them in 32 bits
     size, total = np.maximum(sums.size, 1)[:, None], sums.total
     others, other_total = (c.sum(axis=1, keepdims=True) - c for c in (count, total))
     both = np.empty((len(count), 2, count.shape[1]))
@@ -159,25 +160,29 @@ def judgements(count: Floats, groups: Octets, sums: GroupSums) -> Floats:
 
 
 def log_posterior(score: Floats, tail: float) -> Floats:
-    """Return log P(class given message), nats, of scores; same shape (n_docs, n_classes).
+    """Return log P(class given message), nats, from scores; same shape (n_docs, n_classes).
 
-    A class behind the best by a gap g has odds (1 + g / tail) ** -tail against it: exp(-g)
-    for small gaps, but polynomial for large ones, as left-out messages show (E-023).
+    A class whose score is lower than the best by a gap g has odds of (1 + g / tail) ** -tail
+    against the best class.  That is about exp(-g) for small gaps but polynomial for large ones,
+    as held-out messages show (E-023).
     """
     log = -tail * np.log1p((score.max(axis=1, keepdims=True) - score) / tail)
     return np.asarray(log - np.log(np.exp(log).sum(axis=1, keepdims=True)))
 
 
 def believed(gap: float, tail: float) -> float:
-    """Return which part of a gap between two scores, one the best, is left of their log-odds."""
+    """Return the ratio of the log-odds of two classes to the gap (nats) between their scores.
+
+    One of the two is the class with the best score.
+    """
     return tail * math.log1p(gap / tail) / gap if gap > _NO_GAP else 1.0
 
 
 def fit(table: CountTable, documents: Documents, y: Integers, weighting: str) -> Blend:
-    """Return the blend that explains messages best, left out of the counts fold by fold.
+    """Return the blend that predicts messages best when they are held out, fold by fold.
 
-    table: counts of all messages, these among them.  documents: over columns of the table.
-    y: (n_docs,) index of their class.
+    table: counts of all messages, including these.  documents: over columns of the table.
+    y: (n_docs,) class of each document.
     """
     n_classes = len(table.classes)
     step = -(-documents.n_docs * n_classes // _MAX_CELLS)
@@ -198,15 +203,15 @@ def fit(table: CountTable, documents: Documents, y: Integers, weighting: str) ->
 def _left_out(
     table: CountTable, sums: GroupSums, documents: Documents, y: Integers, weighting: str
 ) -> Floats:
-    """Return judgements of messages by the counts of all others.
+    """Return judgements of messages by the counts of all other messages, nats.
 
-    Shape (n_docs, 2 * n_groups, n_classes), nats.
+    Shape (n_docs, 2 * n_groups, n_classes).
     """
     columns = documents.tokens
     groups = table.vocabulary.groups[columns]
     own = counts_of(documents, y, len(table.classes), groups, weighting)
     total = np.maximum(sums.total - _totals(own.feature_count, groups), 0.0)
-    # Tokens that no other message has are unknown, and have no part in the length.
+    # Tokens that no other message has are unknown, and do not add to the length.
     known = table.document_frequency[columns] > own.document_frequency
     count = np.maximum(table.feature_count[columns] - own.feature_count, 0.0)
     judged = judgements(count[known], groups[known], GroupSums(total, sums.size))
@@ -216,9 +221,10 @@ def _left_out(
 
 
 def _sums_by_group(documents: Documents, groups: Octets, value: Floats, judged: Floats) -> Floats:
-    """Return each document's and group's sums of judged tokens times their weights.
+    """Return the weighted sums of tokens' judgements by document and group.
 
-    groups: (n_tokens,); value: (nnz,); judged: (n_tokens, 2, n_classes).
+    groups: (n_tokens,); value: (nnz,) weights; judged: (n_tokens, 2, n_classes), nats.  Shape
+    (n_docs, 2 * n_groups, n_classes).
     """
     n_cells, n_classes = documents.n_docs * len(GROUPS), judged.shape[2]
     cell = documents.rows().astype(np.int64) * len(GROUPS) + groups.take(documents.columns)
@@ -231,10 +237,10 @@ def _sums_by_group(documents: Documents, groups: Octets, value: Floats, judged: 
 
 
 def _fit_worth(judged: Floats, y: Integers) -> Floats:
-    """Fit what judgements are worth, and the tail, by Newton steps; shape (n_judgements + 1,).
+    """Fit the worth of judgements and the tail by Newton steps; shape (n_judgements + 1,).
 
-    judged: (n_docs, n_judgements, n_classes), nats.  All are positive: their logarithms are
-    what is fitted, by Fisher's information, under a normal prior.
+    judged: (n_docs, n_judgements, n_classes), nats.  The parameters are positive, so their
+    logarithms are fitted: by Fisher scoring, under a normal prior.
     """
     rows = np.arange(len(y))
 
@@ -261,7 +267,10 @@ def _fit_worth(judged: Floats, y: Integers) -> Floats:
 
 
 def _derivatives(judged: Floats, y: Integers, theta: Floats) -> tuple[Floats, Floats]:
-    """Return slope and Fisher's information of the log loss by the logarithms theta."""
+    """Return the gradient and the Fisher information of the log loss at theta.
+
+    theta: logarithms of the worth of each judgement and of the tail.
+    """
     rows = np.arange(len(y))
     worth, tail = np.exp(theta[:-1]), np.exp(theta[-1])
     score = np.einsum("njk,j->nk", judged, worth)
@@ -286,6 +295,6 @@ def _totals(count: Floats, groups: Octets) -> Floats:
 
 
 def _log_shares(class_count: Floats) -> Floats:
-    """Return log P(class) less its mean over the classes, shape (n_classes,), nats."""
+    """Return log P(class) minus its mean over the classes, nats, shape (n_classes,)."""
     log = np.log(class_count)
     return np.asarray(log - log.mean())

@@ -1,7 +1,7 @@
-"""A trained model of mail or text, and the one way in which it answers.
+"""The classifier of mail or text: a trained model, and the one way in which it answers.
 
-Secret: how the stages (read, parse, tokenise, look up, add up) are put together; each of them
-knows nothing of the others.
+Secret: how the stages (read, parse, tokenise, look up, add up) are connected; no stage knows the
+others.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from nbspam.classifier.blending import Blend
     from nbspam.classifier.summing import LogTables
 
-TOKENS = "tokens"  # the kind of these models; files without a kind are of it
+TOKENS = "tokens"  # the kind of these models; files that state no kind hold one
 
 
 class HowEvidenceAddsUp(Protocol):
-    """What the three ways have in common in which the evidence of tokens adds up."""
+    """The interface of the three fits: `LogTables`, `Combination` and `Blend`."""
 
     def joint(self, table: CountTable, documents: Documents, weighting: str) -> Floats:
         """Return log P(class, document), nats, shape (n_docs, n_classes)."""
@@ -41,10 +41,10 @@ class HowEvidenceAddsUp(Protocol):
     def shares(
         self, table: CountTable, documents: Documents, weighting: str, towards: int, against: int
     ) -> tuple[Floats, float]:
-        """Return what each token of one document adds to the log-odds of two classes."""
+        """Return each token's share of the log-odds of two classes, and the constant, nats."""
 
     def recounted(self, table: CountTable, settings: Settings) -> Self:
-        """Return the fit for a table that has more messages, and maybe more columns, by now."""
+        """Return the fit for a table that has got more messages, and possibly more columns."""
 
 
 Fit = Union["LogTables", Combination, "Blend"]
@@ -57,8 +57,8 @@ class Classifier(AnyClassifier):
     settings: Settings
     table: CountTable
     fit: Fit
-    memory: Memory | None = None  # what learning on needs; None if it cannot
-    cutoffs: Cutoffs | None = None  # found on the user's own mail (evaluation/tuning.py)
+    memory: Memory | None = None  # what learning on needs; None: this model cannot learn on
+    cutoffs: Cutoffs | None = None  # tuned on the user's own mail (evaluation/tuning.py)
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -67,35 +67,35 @@ class Classifier(AnyClassifier):
 
     @property
     def prior(self) -> Floats:
-        """The shares of the classes that training found or was told, shape (n_classes,)."""
+        """The class prior, estimated in training or given, shape (n_classes,)."""
         from nbspam.classifier.summing import assumed_prior
 
         return assumed_prior(self.table.class_count, self.settings)
 
     @property
     def rule(self) -> Rule:
-        """How probabilities become labels, unless told otherwise."""
+        """The rule by which probabilities become labels, unless the caller gives another."""
         return self.cutoffs or default_rule(self.classes, self.settings.is_mail_combined)
 
     def joint_of(self, documents: Documents) -> Floats:
         """Return log P(class, document), nats, shape (n_docs, n_classes).
 
-        documents: over columns of the model's table.  Where evidence is combined or blended,
-        it is log P(class given document) up to a constant instead.
+        documents: over columns of the model's table.  If evidence is combined or blended, the
+        result is log P(class given document) up to a constant.
         """
         return self.fit.joint(self.table, documents, self.settings.weighting) + self.shift
 
     def documents(self, messages: Sequence[Message]) -> Iterator[Documents]:
-        """Yield messages as documents over the model's columns, one batch at a time."""
+        """Yield messages as documents over the model's columns, batch by batch."""
         for group in batches(messages, self.settings.tokens):
             yield self.table.known(tokenize(group, self.settings.tokens).documents)
 
     def chunks(self, inputs: Iterable[Item]) -> Iterator[list[Item]]:
-        """Yield items in the chunks that one process works on at a time."""
+        """Yield items in chunks, each of which one process works on at a time."""
         yield from chunks_of(inputs)
 
     def judge(self, inputs: Sequence[Item]) -> Judged:
-        """Return what the model says of one chunk of items, without `shift`."""
+        """Return the model's answers to one chunk of items, without `shift`."""
         found, weighting = read(inputs, self.settings), self.settings.weighting
         rows = [
             self.fit.joint(self.table, documents, weighting)
@@ -105,23 +105,23 @@ class Classifier(AnyClassifier):
         return Judged(joint, found.failures)
 
     def truth(self, given: Item) -> str | None:
-        """Return the class that an item itself states, if it does."""
+        """Return an item's own label, or None."""
         return given.label
 
     def scores(self, joint: Floats) -> list[float | None]:
-        """Return the log-odds of the last of two classes, where evidence is combined."""
+        """Return the log-odds of the last of two classes, nats; None if sums are not combined."""
         if not (self.settings.combine and len(self.classes) == 2):
             return [None] * len(joint)
         return list((joint[:, 1] - joint[:, 0]).tolist())
 
     def explain(self, given: Item, rule: Rule | None = None) -> Explanation:
-        """Return why an item gets its verdict; raises InputError if it cannot be read."""
+        """Return the explanation of an item's verdict; raises InputError if it is unreadable."""
         from nbspam.classifier.explanation import explain
 
         return explain(self, read_message(given, self.settings), given.name, rule)
 
     def to_state(self) -> dict[str, Any]:
-        """Return the plain values that a model file holds."""
+        """Return the classifier as plain values for the model file."""
         table, memory, fit = self.table, self.memory, self.fit
         vocabulary = table.vocabulary.packed()
         n_classes = len(self.classes)
@@ -151,9 +151,9 @@ class Classifier(AnyClassifier):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> "Classifier":
-        """Return the classifier that a model file's plain values describe.
+        """Return the classifier in a model file, the inverse of `to_state`.
 
-        Raises KeyError, TypeError, ValueError or AttributeError where they do not fit together.
+        Raises KeyError, TypeError, ValueError or AttributeError if the values are inconsistent.
         """
         vocabulary = Vocabulary(
             state["keys"], state["text"], state["text_offsets"], state["group"]
@@ -182,7 +182,7 @@ class Classifier(AnyClassifier):
 
 
 def _fit_of(state: dict[str, Any], table: CountTable) -> Fit:
-    """Return how evidence adds up, of a model file's plain values; raises ValueError."""
+    """Return the fit in a model file's plain values; raises ValueError."""
     shape = len(table.vocabulary), len(table.classes)
     if state["worth"] is not None:
         combination = Combination(with_groups(state["worth"]), state["correction"])

@@ -1,7 +1,7 @@
-"""Clusters of documents without labels: mixtures of Bernoulli or multinomial components.
+"""Clusters of unlabelled documents: mixtures of Bernoulli or multinomial components.
 
-Secret: that a mixture is a classifier whose classes were never named, so that its
-strongest tokens are found, and new documents are placed, as with any other.
+Secret: a mixture becomes a classifier whose classes are numbered, so that it finds strong tokens
+and classifies new documents like any other.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,7 +35,7 @@ from nbspam.verdicts import Skipped
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A component to start from: its weight, and the probabilities of its tokens."""
+    """A component to start EM from: its weight, and the probabilities of its tokens."""
 
     weight: float
     tokens: dict[str, float]
@@ -43,9 +43,12 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """A mixture's components, largest first unless started, and its documents."""
+    """A fitted mixture and its documents.
 
-    classifier: Classifier  # its classes are "1", "2", …
+    Clusters are in descending order of size, or in the order of the given starts.
+    """
+
+    classifier: Classifier  # its classes are "1", "2", ...
     fit: Fit
     names: tuple[str, ...]  # (n_docs,)
     share: Floats  # (n_docs, k) P(cluster given document)
@@ -65,20 +68,20 @@ def cluster(
 ) -> Clusters:
     """Return k clusters of documents, the most likely of several random starts.
 
-    settings: as em_settings makes them; labels of the items play no part; starts: k
-    components to start from instead of random ones; rounds: at most so many.
+    The items' labels are ignored.  settings: from `em_settings`.  hard: give each document to its
+    most probable cluster.  starts: k components to start from, instead of random ones.  rounds:
+    of EM, without a test of convergence; None runs until it converges.  Raises UsageError.
     """
     data, skipped = read_corpus(without_labels(items), settings, jobs)
     n_docs = len(data.names)
     if not 2 <= k <= n_docs:
-        raise UsageError(f"-k {k}: of {n_docs} documents; give 2 to that many clusters")
+        raise UsageError(f"-k {k}: there are {n_docs} documents; give 2 to that many clusters")
     frequency = np.bincount(data.documents.columns, minlength=len(data.vocabulary))
     keep = frequent(frequency, settings.min_df)
     X = chosen(data.documents, keep, data.vocabulary, settings.weighting)
     frequency = frequency[keep]
-    seen = X
-    if settings.weighting == TF_IDF:
-        seen = columns_times(X, inverse_document_frequency(frequency, n_docs))
+    is_tf_idf = settings.weighting == TF_IDF
+    seen = columns_times(X, inverse_document_frequency(frequency, n_docs) if is_tf_idf else None)
     alpha = shared_alpha(float(settings.alpha), k, X.shape[1], float(seen.sum()))
     settings = replace(settings, alpha=alpha, min_df=1)
     stopping = Stopping() if rounds is None else Stopping(0.0, 0.0, rounds)
@@ -96,7 +99,7 @@ def cluster(
 
 
 def _counts(share: Floats, X: Any, vocabulary: Vocabulary, frequency: Integers) -> CountTable:
-    """Return the counts of documents shared out between clusters, named by number."""
+    """Return the counts of documents divided among clusters, which are named by number."""
     k = share.shape[1]
     names = tuple(f"{number:0{len(str(k))}}" for number in range(1, k + 1))
     return CountTable(names, share.sum(axis=0), vocabulary, np.asarray(X.T @ share), frequency)
@@ -109,7 +112,7 @@ def _start(
     if len(starts) != k:
         raise UsageError(f"--start: {len(starts)} components; give {k}, as -k says")
     column = {vocabulary.text(j): j for j in range(len(vocabulary))}
-    # As many documents as make alpha negligible.
+    # So many documents that alpha is negligible.
     weight = np.array([start.weight for start in starts]) * 1e6
     share = np.zeros((k, len(column)))
     for row, start in zip(share, starts, strict=True):
@@ -122,9 +125,9 @@ def _start(
 
 
 def read_starts(data: Any, where: str) -> list[Start]:
-    """Return the components in plain values; raises UsageError.
+    """Return the components that plain values describe; raises UsageError.
 
-    [{"weight": 0.5, "tokens": {"heads": 0.2, "tails": 0.8}}, …]
+    data: [{"weight": 0.5, "tokens": {"heads": 0.2, "tails": 0.8}}, ...].  where: its name.
     """
     try:
         starts = [
@@ -143,19 +146,18 @@ def read_starts(data: Any, where: str) -> list[Start]:
 
 @dataclass(frozen=True, slots=True)
 class Typical:
-    """A token that sets a cluster apart."""
+    """A token that distinguishes a cluster from the others."""
 
     token: str
-    worth: float  # nats
-    probability: float  # in the cluster: of a draw, or for Bernoulli of a document
+    worth: float  # nats (see `typical_tokens`)
+    probability: float  # in the cluster: of a token, or with Bernoulli of a document with it
 
 
 def typical_tokens(clusters: Clusters, n: int) -> dict[str, list[Typical]]:
-    """Return for each cluster the n tokens that set it most apart, first the strongest.
+    """Return for each cluster the n most distinctive tokens, strongest first.
 
-    A token's worth is what it adds to the divergence of the cluster from the mean of
-    the others: how often it stands there times its log-odds, so that neither rare nor
-    common tokens lead.
+    A token's worth is its share of the divergence of the cluster from the mean of the others: its
+    probability in the cluster times its log-odds.  So neither rare nor common tokens come first.
     """
     table, weight = clusters.classifier.table, token_weights(clusters.classifier)
     k = len(table.classes)

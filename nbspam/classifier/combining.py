@@ -1,12 +1,12 @@
-"""Combining evidence: from tokens' log-odds to one honest log-odds of a message.
+"""Combining: how evidence for two classes adds up to calibrated log-odds.
 
-Naive Bayes sums all log-odds as if tokens were independent, and so becomes certain of
-everything.  Here the log-odds of one kind of tokens (a group: text, route, web, pairs) are
-averaged, weak ones ignored, and a small logistic regression learns from left-out messages what
-each group's mean is worth; its answer is a probability.  A layer of corrections learns from
-the few messages that are still nearly wrong.  All of it stays a sum over tokens.
+Naive Bayes adds the log-odds of all tokens as if tokens were independent, so its probabilities
+are too extreme.  Here the log-odds of each group of tokens (text, route, web, pairs) are averaged,
+ignoring weak ones, and a small logistic regression, fitted to held-out messages, weights the means
+of the groups; it gives a probability.  A layer of corrections, one number per token, is learned
+from the few messages that are still nearly wrong.  The score remains a sum over tokens.
 
-Secret: how correlated evidence is kept from counting again and again.
+Secret: how correlated evidence is kept from being counted several times.
 """
 
 from math import sqrt, tanh
@@ -23,27 +23,27 @@ from nbspam.verdicts import joint_of_log_odds
 
 # E-002 chose these constants, the same for all corpora.
 ALPHA = 0.03  # Lidstone's addend to the presence of a token in a class
-BAND = 2.0  # nats: weaker tokens are ignored
-DAMPING = 5.0  # added to the number of tokens that a group's sum is divided by
-RIDGE = 30.0  # strength of the prior that every group's mean is worth ...
-PRIOR_WORTH = 0.5  # ... this much
+BAND = 2.0  # nats; tokens with weaker log-odds are ignored
+DAMPING = 5.0  # added to the number of tokens by which a group's sum is divided
+RIDGE = 30.0  # strength of the prior on the worth of groups
+PRIOR_WORTH = 0.5  # prior worth of each group's mean
 RATE, BIAS_RATE = 8.0, 0.2  # step sizes of the layer of corrections, and of the constant
-NEAR = 0.005  # a message whose probability is this far from the truth corrects the layer
-PASSES = 5
-LOOKS = (0, 2)  # the passes that look at all messages, not only at those near before
-HAM_STEP = 1.5  # ham called spam moves the layer this many times as far
-_DOCS_AT_ONCE = 1 << 8  # documents whose entries stay in the processor's caches
-# The group that tokens of a group are averaged with: subjects are few words, and are text.
+NEAR = 0.005  # a message corrects the layer if its probability is further than this from the truth
+PASSES = 5  # passes over the messages
+LOOKS = (0, 2)  # the passes that select, among all messages, those that are nearly wrong
+HAM_STEP = 1.5  # factor of the step of a ham message that is taken for spam
+_DOCS_AT_ONCE = 1 << 8  # documents whose entries fit into the processor's caches
+# The group with which each group's tokens are averaged: subjects are short, and count as text.
 _WITH = np.arange(len(GROUPS))
 _WITH[GROUPS.index("subject")] = GROUPS.index("text")
-_IN_LAYER = np.arange(len(GROUPS)) != GROUPS.index("pairs")  # whose tokens are corrected
+_IN_LAYER = np.arange(len(GROUPS)) != GROUPS.index("pairs")  # groups whose tokens are corrected
 
 
 class Combination(NamedTuple):
-    """What the groups are worth, and the corrections of single tokens."""
+    """The fitted weights of groups, and the corrections of single tokens."""
 
-    worth: Floats  # (n_groups + 1,): of each group's mean, and the constant, nats
-    correction: Floats32  # (n_features,) nats, of tokens in the layer
+    worth: Floats  # (n_groups + 1,) weight of each group's mean, and the constant in nats
+    correction: Floats32  # (n_features,) nats; 0 for tokens outside the layer
 
     def joint(self, table: CountTable, documents: Documents, weighting: str) -> Floats:
         """Return log P(class given document), nats, shape (n_docs, 2).
@@ -53,7 +53,7 @@ class Combination(NamedTuple):
         return joint_of_log_odds(self.scores(table, documents))
 
     def scores(self, table: CountTable, documents: Documents) -> Floats:
-        """Return the log-odds of class 1 for every document, shape (n_docs,), nats."""
+        """Return the log-odds of class 1 for each document, nats, shape (n_docs,)."""
         groups = table.vocabulary.groups[documents.tokens]
         odds = log_odds(table.feature_count[documents.tokens], table.class_count)
         means = group_means(documents, groups, odds.take(documents.columns))
@@ -66,9 +66,10 @@ class Combination(NamedTuple):
     def shares(
         self, table: CountTable, documents: Documents, weighting: str, towards: int, against: int
     ) -> tuple[Floats, float]:
-        """Return what each token of one document adds to the log-odds of two classes.
+        """Return each token's share (nnz,) of the log-odds of two classes, and the constant, nats.
 
-        With the constant: (nnz,) and a number, nats.  The same sum as in `scores`, term by term.
+        documents: one document, over columns of the table.  Shares and constant add up to the
+        score of `scores`.
         """
         groups = table.vocabulary.groups[documents.tokens]
         odds = log_odds(table.feature_count[documents.tokens], table.class_count)
@@ -82,18 +83,18 @@ class Combination(NamedTuple):
         return sign * terms[documents.columns], sign * float(self.worth[-1])
 
     def recounted(self, table: CountTable, settings: Settings) -> "Combination":
-        """Return the combination for a table with more columns, whose corrections are 0."""
+        """Return the combination for a table with more columns, which get no corrections."""
         more = np.zeros(len(table.vocabulary) - len(self.correction), np.float32)
         return self._replace(correction=np.append(self.correction, more))
 
     def counted(self, groups: Octets, weights: Floats, appeared: Integers) -> "Combination":
-        """Return the same: it has no sums of counts (see `Blend.counted`)."""
+        """Return the combination unchanged: it holds no sums of counts (see `Blend.counted`)."""
         return self
 
     def learn(self, columns: Indices, step: float) -> "Combination":
         """Correct one message's tokens in place; return the combination with a new constant.
 
-        columns: of its tokens in the layer; step: see `correction_step`.
+        columns: its tokens in the layer; step: see `correction_step`.
         """
         self.correction[columns] += RATE * step / sqrt(max(len(columns), 1))
         worth = self.worth.copy()
@@ -102,13 +103,13 @@ class Combination(NamedTuple):
 
 
 def log_odds(feature_count: Floats, class_count: Floats, left_out: int | None = None) -> Floats:
-    """Return log P(token | class 1) / P(token | class 0), shape (n_features,), nats.
+    """Return log P(token | class 1) / P(token | class 0), nats, shape (n_features,).
 
-    feature_count: (n_features, 2) documents.  left_out: the class of one document that has
-    every token asked about and is not to count.  Weak evidence is 0: see BAND.
+    feature_count: (n_features, 2) documents.  left_out: the class of a held-out document that has
+    all these tokens; it is subtracted from the counts.  Evidence weaker than BAND is 0.
     """
     n = np.array(class_count, np.float64)
-    count = np.array(feature_count.T, np.float64, order="C")  # one class after the other
+    count = np.array(feature_count.T, np.float64, order="C")  # contiguous for each class
     if left_out is not None:
         n[left_out] -= 1
         count[left_out] -= 1
@@ -121,9 +122,9 @@ def log_odds(feature_count: Floats, class_count: Floats, left_out: int | None = 
 
 
 def group_means(documents: Documents, groups: Octets, odds: Floats | Floats32) -> Floats:
-    """Return damped means of log-odds by document and group, shape (n_docs, n_groups).
+    """Return damped means of log-odds by document and group, nats, shape (n_docs, n_groups).
 
-    groups: (n_tokens,); odds: (nnz,) of the entries' tokens; zeros do not count.
+    groups: (n_tokens,); odds: (nnz,) log-odds of each entry's token; zeros are not counted.
     """
     telling = np.flatnonzero(odds)
     cell = documents.rows().take(telling).astype(np.int64)
@@ -136,22 +137,22 @@ def group_means(documents: Documents, groups: Octets, odds: Floats | Floats32) -
 
 
 def layer_scale(layer: Documents) -> Floats:
-    """Return one over the root of each document's number of tokens, shape (n_docs,)."""
+    """Return 1 / sqrt(number of tokens) for each document, shape (n_docs,)."""
     return np.asarray(1 / np.sqrt(np.maximum(np.diff(layer.offsets), 1)))
 
 
 def layer_columns(documents: Documents, groups: Octets) -> Indices:
-    """Return the tokens of one document that the layer of corrections holds."""
+    """Return the columns of one document's tokens that are in the layer of corrections."""
     columns: Indices = documents.tokens[documents.only(_IN_LAYER[groups]).columns]
     return columns
 
 
 def fit(table: CountTable, documents: Documents, y: Integers) -> Combination:
-    """Return the combination that explains messages best, each left out in its turn.
+    """Return the combination that predicts messages best, leaving one out at a time.
 
-    table: counts of two classes, those of the messages among them.  documents: over columns of
-    the table, in an order that has nothing to do with their classes, because corrections are
-    learned in it.  y: (n_docs,) 0 or 1.
+    table: counts of two classes, including these messages.  documents: over columns of the table;
+    corrections are learned in their order, which must be unrelated to their classes.  y: (n_docs,)
+    0 or 1.
     """
     means = means_left_out(table, documents, y)
     worth = fit_worth(means, y)
@@ -164,11 +165,11 @@ def fit(table: CountTable, documents: Documents, y: Integers) -> Combination:
 
 
 def means_left_out(table: CountTable, documents: Documents, y: Integers) -> Floats:
-    """Return every message's means by the counts of all others, shape (n_docs, n_groups)."""
+    """Return each message's group means by the counts of all others, shape (n_docs, n_groups)."""
     count, groups = table.feature_count[documents.tokens], table.vocabulary.groups
     groups = groups[documents.tokens]
     odds = _odds_left_out(count, table.class_count)
-    # Four of five entries are of tokens that never say anything.
+    # Four of five entries have tokens whose log-odds are 0 for both classes.
     is_telling: Any = odds.any(axis=0)
     means = np.empty((len(y), len(GROUPS)))
     for start in range(0, len(y), _DOCS_AT_ONCE):
@@ -182,11 +183,11 @@ def means_left_out(table: CountTable, documents: Documents, y: Integers) -> Floa
 
 
 def _odds_left_out(count: Floats, class_count: Floats) -> Floats32:
-    """Return every token's log-odds for a message of class 0 or 1 that has it, left out.
+    """Return each token's log-odds without one message of class 0, or of class 1, that has it.
 
-    count: (n_features, 2); returns shape (2, n_features).
+    count: (n_features, 2).  Shape (2, n_features), nats.
     """
-    # Most tokens stand in one message alone; without it nothing is known of them.
+    # Most tokens occur in a single message; without it they are unknown.
     first, second = count.T
     known = np.flatnonzero((first + second > 1) | ((first > 0) & (second > 0)))
     odds = np.zeros((2, len(count)), np.float32)
@@ -196,25 +197,25 @@ def _odds_left_out(count: Floats, class_count: Floats) -> Floats32:
 
 
 def prior_worth() -> Floats:
-    """Return what the groups' means are assumed to be worth before anything is known."""
+    """Return the prior worth of the groups' means, and the prior constant, (n_groups + 1,)."""
     return np.append(np.full(len(GROUPS), PRIOR_WORTH), 0.0)
 
 
 def with_groups(worth: Floats) -> Floats:
-    """Return a model's worth for all of GROUPS; older models knew only the first of them.
+    """Return a model's worth extended to all GROUPS, since older models had fewer groups.
 
     Raises ValueError.
     """
     old = len(worth) - 1
     if not 0 < old <= len(GROUPS):
-        raise ValueError("its groups are not ours")
+        raise ValueError("its number of groups is wrong")
     return np.concatenate([worth[:old], prior_worth()[old:-1], worth[old:]])
 
 
 def fit_worth(means: Floats, y: Integers) -> Floats:
-    """Fit ridge logistic regression by Newton steps; shape (n_groups + 1,).
+    """Fit a ridge logistic regression by Newton steps; shape (n_groups + 1,).
 
-    means: (n_docs, n_groups), each message's by the counts of the others.  y: (n_docs,) 0 or 1.
+    means: (n_docs, n_groups), from `means_left_out`.  y: (n_docs,) 0 or 1.
     """
     design = np.column_stack([means, np.ones(len(y))])
     prior = prior_worth()
@@ -241,9 +242,9 @@ def fit_worth(means: Floats, y: Integers) -> Floats:
 def _corrections(
     layer: Documents, y: Integers, score: Floats, classes: tuple[str, ...]
 ) -> tuple[Floats32, float]:
-    """Return corrections of tokens, (n_tokens,), and of the constant, from messages nearly wrong.
+    """Learn from nearly wrong messages: return corrections (n_tokens,), and of the constant, nats.
 
-    layer: tokens in the layer alone.  score: (n_docs,) log-odds without corrections.
+    layer: documents over tokens in the layer only.  score: (n_docs,) log-odds without corrections.
     """
     bounds, columns = layer.offsets, layer.columns
     scale = layer_scale(layer)
@@ -255,7 +256,7 @@ def _corrections(
             far = np.abs(y - probability(score + constant + scale * summed))
             rows = np.flatnonzero(far > NEAR)
             places = zip(bounds[rows].tolist(), bounds[rows + 1].tolist(), strict=True)
-            # Converted once: numpy would convert the columns, and Python the numbers, each time.
+            # Converted once here, not in each pass: columns to indices, numbers to Python's.
             own = [columns[start:end].astype(np.intp) for start, end in places]
             given = list(
                 zip(scale[rows].tolist(), score[rows].tolist(), y[rows].tolist(), strict=True)
@@ -270,13 +271,13 @@ def _corrections(
 
 
 def _sums(values: Floats32, columns: Indices, bounds: Integers) -> Floats:
-    """Return the sum of values[columns] between each two bounds, shape (n_docs,)."""
+    """Return the sums of values[columns] between successive bounds, shape (n_docs,)."""
     total = np.zeros(len(bounds) - 1)
     for first in range(0, len(total), _DOCS_AT_ONCE):
         starts = bounds[first : first + _DOCS_AT_ONCE + 1]
         own = values.take(columns[starts[0] : starts[-1]])
         filled = np.flatnonzero(starts[1:] > starts[:-1])
-        # An empty run has no place: reduceat would give it its successor's first number.
+        # Empty rows are skipped, because reduceat would give them the first value of the next.
         total[first + filled] = np.add.reduceat(own, starts[filled] - starts[0])
     return total
 
@@ -284,15 +285,15 @@ def _sums(values: Floats32, columns: Indices, bounds: Integers) -> Floats:
 def correction_step(score: float, truth: int, classes: tuple[str, ...]) -> float:
     """Return how far a message moves the layer, from -1.5 to 1; 0 unless it is nearly wrong.
 
-    score: its log-odds of class 1, nats, before it is learned.  Positive moves are towards
-    class 1.
+    score: the message's log-odds of class 1 before it is learned, nats.  Positive steps move
+    towards class 1.
     """
-    error = truth - 0.5 * (1 + tanh(score / 2))  # the logistic function of one number
+    error = truth - 0.5 * (1 + tanh(score / 2))  # the logistic function of a single number
     if abs(error) <= NEAR:
         return 0.0
     return error * HAM_STEP if error < 0 and classes == ("ham", "spam") else error
 
 
 def probability(log_odds: Any) -> Any:
-    """Return the probability that log-odds mean: the logistic function, never 0 or 1."""
+    """Return the probability for log-odds: the logistic function, never exactly 0 or 1."""
     return 1 / (1 + np.exp(-np.clip(log_odds, -500, 500)))

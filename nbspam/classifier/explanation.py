@@ -1,7 +1,7 @@
-"""Why a verdict, and what is inside a model: the shares of tokens, in nats.
+"""Explanations: each token's share of a verdict, and the strongest tokens of a model.
 
-All models here are linear in their tokens, so the shares of a message's tokens and one constant
-add up to its score; nothing is approximated.
+All models here are linear in their tokens, so the shares of a message's tokens (in nats) and one
+constant add up to its score exactly.
 
 Secret: which two classes a score compares.
 """
@@ -28,10 +28,10 @@ from nbspam.verdicts import Evidence, Explanation
 def explain(
     classifier: Classifier, message: Message, name: str, rule: Rule | None = None
 ) -> Explanation:
-    """Return what makes the score of one message.
+    """Return the explanation of one message's score.
 
-    Where evidence is combined, the score is the log-odds of the last class of two; else of the
-    most probable class against the next.
+    If evidence is combined, the score is the log-odds of the last of two classes; otherwise of
+    the most probable class against the next.
     """
     (document,) = classifier.documents([message])
     joint = classifier.joint_of(document)[0]
@@ -55,7 +55,7 @@ def explain(
 
 
 def _evidence(classifier: Classifier, document: Documents, shares: Floats) -> tuple[Evidence, ...]:
-    """Return the tokens of one document, those with the largest shares first."""
+    """Return the evidence of one document's tokens, largest shares first."""
     vocabulary, count = classifier.table.vocabulary, classifier.table.feature_count
     order = np.argsort(-np.abs(shares), kind="stable")
     columns = document.tokens[document.columns[order]]
@@ -70,11 +70,11 @@ def _evidence(classifier: Classifier, document: Documents, shares: Floats) -> tu
     )
 
 
-# --- what is inside a model ----------------------------------------------------------------
+# --- the tokens of items and models ----------------------------------------------------
 
 
 def token_counts(items: Iterable[Item], settings: Settings) -> Iterator[tuple[str, int]]:
-    """Yield every token of every item, spelt out, and how often it stands there."""
+    """Yield each token of each item as a string, and how often it occurs there."""
     for item in items:
         message = read_message(item, settings)
         counts = Counter(map(str, reference_tokens(message, settings.tokens)))
@@ -82,7 +82,7 @@ def token_counts(items: Iterable[Item], settings: Settings) -> Iterator[tuple[st
 
 
 class StrongToken(NamedTuple):
-    """A token that speaks for a class."""
+    """A token that is strong evidence for a class."""
 
     token: str
     weight: float  # log-odds against the mean of the other classes, nats
@@ -90,7 +90,7 @@ class StrongToken(NamedTuple):
 
 
 def token_weights(classifier: Classifier) -> Floats | Floats32:
-    """Return what each token says alone, nats, shape (n_features, n_classes)."""
+    """Return each token's evidence for each class, nats, shape (n_features, n_classes)."""
     from nbspam.classifier.blending import Blend
     from nbspam.classifier.summing import log_tables
 
@@ -103,7 +103,7 @@ def token_weights(classifier: Classifier) -> Floats | Floats32:
 
 
 def strongest_tokens(classifier: Classifier, n: int) -> dict[str, list[StrongToken]]:
-    """Return for each class the n tokens that speak most for it, strongest first."""
+    """Return for each class the n tokens that are the strongest evidence for it, best first."""
     table = classifier.table
     weight = token_weights(classifier)
     others = (weight.sum(axis=1, keepdims=True) - weight) / (weight.shape[1] - 1)

@@ -1,9 +1,9 @@
-"""Learning on: message by message, after a model was fitted.
+"""Learning on: learning message by message, after a model was fitted.
 
-Counts take in every message at once and exactly.  How evidence adds up is fitted again when a
-class has changed by a tenth; between two fits a message that was nearly wrong corrects its own
-tokens, as it does within a fit.  So a model depends on the sequence of its messages alone:
-`nbspam update`, the library and `nbspam eval --online` all learn here.
+Each message is added to the counts at once.  Evidence is fitted again when a class has changed by
+a tenth; between two fits, a message that was nearly wrong corrects its own tokens, as it does
+within a fit.  So a model depends only on the sequence of its messages.  `nbspam update`, the
+library and `nbspam eval --online` all learn here.
 
 Secret: what one message changes, and when evidence is fitted again.
 """
@@ -27,16 +27,17 @@ from nbspam.tokens.vocabulary import join, with_added
 if TYPE_CHECKING:
     from nbspam.classifier.blending import Blend
 
-    LearningFit = Combination | Blend  # what plain tables say follows from all counts at once
+    # Without LogTables, which follow from all counts and cannot be updated for one message.
+    LearningFit = Combination | Blend
 
-# A fit is due when a class has changed by this share of what it had at the last one, or after
-# this many changes: E-016.
+# A fit is due when a class has changed by this share of its size at the last fit, or after this
+# many changes: E-016.
 SHARE = 0.1
 MAX_CHANGES = 1_000
 
 
 class Growth:
-    """Counts the changes of classes since the last fit, and says when the next one is due."""
+    """Counts the changes of classes since the last fit, and tells when the next fit is due."""
 
     def __init__(self, class_count: Mapping[str, float]) -> None:
         self.class_count = Counter(dict(class_count))
@@ -48,7 +49,7 @@ class Growth:
         self._n_changes = 0
 
     def copy(self) -> "Growth":
-        """Return the same, to be counted on by itself."""
+        """Return an independent copy."""
         other = Growth(self.class_count)
         other._fitted, other._changed = dict(self._fitted), Counter(self._changed)
         other._n_changes = self._n_changes
@@ -56,13 +57,13 @@ class Growth:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of the classes that have messages, sorted."""
+        """The sorted names of the classes that have messages."""
         return tuple(sorted(name for name, n in self.class_count.items() if n > 0))
 
     def add(self, before: str | None, after: str | None) -> bool:
-        """Note a message that moves from class to class; return whether a fit is due now.
+        """Count a message that changes its class; return whether a fit is due now.
 
-        before, after: None where it had no class, or has none any more.
+        before: its old class, None if it had none; after: its new class, None if it is un-learned.
         """
         self._n_changes += 1
         for name, n in ((before, -1), (after, 1)):
@@ -77,7 +78,7 @@ class Growth:
         return is_due
 
     def last_due(self, changes: Iterable[Change]) -> int:
-        """Note changes; return how many were noted when the last fit was due, 0 if none was."""
+        """Count changes; return how many were counted when a fit was last due, 0 if none was."""
         last = 0
         for number, change in enumerate(changes, 1):
             if self.add(change.before, change.after):
@@ -86,7 +87,7 @@ class Growth:
 
 
 class Learner:
-    """A classifier that learns on; its counts are its own, and change in place."""
+    """A classifier that learns on; it copies the counts and changes its copy in place."""
 
     def __init__(self, table: CountTable, fit: "LearningFit", settings: Settings) -> None:
         self._settings = settings
@@ -98,7 +99,7 @@ class Learner:
         self.refit(fit)
 
     def refit(self, fit: "LearningFit") -> None:
-        """Continue with another fit."""
+        """Continue with another fit of the same counts."""
         if isinstance(fit, Combination):
             fit = fit._replace(correction=fit.correction.copy())
         self._fit = fit
@@ -106,7 +107,7 @@ class Learner:
     def answer(self, document: Documents) -> Floats:
         """Return log P(class, document), nats, shape (n_classes,).
 
-        document: one, over columns of the table.
+        document: a single document, over columns of the table.
         """
         known = self.table.met(document)
         joint: Floats = self._fit.joint(self.table, known, self._settings.weighting)[0]
@@ -115,10 +116,10 @@ class Learner:
     def learn(
         self, document: Documents, before: int | None, after: int | None, joint: Floats
     ) -> float:
-        """Count a document; return by how far it corrected what its tokens say.
+        """Learn a document; return the step by which it corrected its tokens, 0 if it did not.
 
-        before, after: index of the class that it leaves, and of that which it gets, if any.
-        joint: what was answered to it.
+        before, after: index of its old and its new class, None for no class.  joint: the answer
+        that `answer` gave to it.
         """
         if before is not None:
             self._count(document, before, -1)
@@ -153,7 +154,7 @@ def _corrected(
 
 
 def overlay(classifier: Classifier, changes: Sequence[Change]) -> Classifier:
-    """Return the classifier that knows these messages too, with the corrections they made.
+    """Return the classifier with changes applied, and with the corrections that they made.
 
     No fit may be due among the changes.
     """
@@ -171,7 +172,7 @@ def overlay(classifier: Classifier, changes: Sequence[Change]) -> Classifier:
 
 
 def with_steps(classifier: Classifier, changes: Sequence[Change]) -> list[Change]:
-    """Return changes with their corrections, as learned one after the other.
+    """Return changes with their steps, learning them one after the other.
 
     No fit may be due among the changes.
     """

@@ -1,9 +1,9 @@
-"""Summing evidence: log-probability tables, as the plain models of the field have them.
+"""Summing: how evidence adds up in plain naive Bayes.
 
-A message's joint log-probability is a constant of each class and the sum of its tokens'
-weights: multinomial, Bernoulli and complement naive Bayes are all of this form.
+The joint log-probability of a message is a constant per class plus the sum of its tokens'
+weights: multinomial, Bernoulli and complement naive Bayes all have this form.
 
-Secret: which estimator the settings name, and what it is asked with.
+Secret: which estimator the settings name, and how tf-idf enters its tables.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from nbspam.tokens.documents import Documents
 
 
 class LogTables(NamedTuple):
-    """Joint log-probability = intercept + the sum of the weights of a message's tokens, nats."""
+    """Joint log-probability = intercept + sum of the weights of a message's tokens, nats."""
 
     intercept: Floats  # (n_classes,)
     weight: Floats | Floats32  # (n_features, n_classes)
@@ -31,33 +31,32 @@ class LogTables(NamedTuple):
         """
         value = entry_weights(documents, table.vocabulary.groups[documents.tokens], weighting)
         joint = weighted_sums(documents, self.weight[documents.tokens], value) + self.intercept
-        # Maximum likelihood may find a document impossible in every class; then only the
-        # prior is left to judge by.
+        # Without smoothing a document may be impossible in every class; then the prior decides.
         joint[np.isneginf(joint).all(axis=1)] = self.intercept
         return np.asarray(joint)
 
     def shares(
         self, table: CountTable, documents: Documents, weighting: str, towards: int, against: int
     ) -> tuple[Floats, float]:
-        """Return what each token of one document adds to the log-odds of two classes.
+        """Return each token's share (nnz,) of the log-odds of two classes, and the constant, nats.
 
-        With the constant: (nnz,) and a number, nats.
+        documents: one document, over columns of the table.
         """
         value = entry_weights(documents, table.vocabulary.groups[documents.tokens], weighting)
         weight = self.weight[documents.tokens].astype(np.float64)
-        # A token that is impossible in both classes does not tell them apart.
+        # A token that is impossible in both classes does not distinguish them.
         both = np.isneginf(weight[:, towards]) & np.isneginf(weight[:, against])
         weight = np.where(both[:, None], 0.0, weight)
         difference = (weight[:, towards] - weight[:, against]).take(documents.columns)
         return difference * value, float(self.intercept[towards] - self.intercept[against])
 
     def recounted(self, table: CountTable, settings: Settings) -> "LogTables":
-        """Return the tables of the counts as they are by now."""
+        """Return the log-probability tables of a changed count table."""
         return log_tables(table, settings)
 
 
 def weighted_sums(documents: Documents, weight: Floats | Floats32, value: Floats) -> Floats:
-    """Return the sum of weight times value over every document's entries, (n_docs, n_classes).
+    """Return the sums of weight * value over each document's entries, (n_docs, n_classes).
 
     weight: (n_tokens, n_classes); value: (nnz,).
     """
@@ -69,7 +68,7 @@ def weighted_sums(documents: Documents, weight: Floats | Floats32, value: Floats
 
 
 def assumed_prior(class_count: Floats, settings: Settings) -> Floats:
-    """Return the shares of the classes that a model's probabilities assume."""
+    """Return the class prior that a model's probabilities assume, shape (n_classes,)."""
     prior = settings.class_prior
     if settings.combine or prior == "estimated":
         return np.asarray(class_count / max(class_count.sum(), 1.0))
@@ -81,8 +80,8 @@ def assumed_prior(class_count: Floats, settings: Settings) -> Floats:
 def log_tables(table: CountTable, settings: Settings) -> LogTables:
     """Return the tables of the model that the settings name; raises UsageError."""
     prior = settings.class_prior
-    # tf-idf multiplies counts, and what is asked, by the same factor; so the factor of the
-    # question goes into the table.
+    # tf-idf multiplies counts, and the values of a message to classify, by the same factor; the
+    # factor of the message's values is put into the tables.
     rarity = None
     if settings.weighting == TF_IDF:
         n_docs = float(table.class_count.sum())
@@ -98,11 +97,11 @@ def log_tables(table: CountTable, settings: Settings) -> LogTables:
     tables = model.tables()
     if np.isposinf(tables.weight).any():
         raise UsageError(
-            "--alpha 0: a token stands in every message of a class, which makes a message"
+            "--alpha 0: a token occurs in every message of a class, which makes messages"
             " without it impossible; give a small number, such as 1e-6"
         )
     if rarity is None:
         return LogTables(tables.intercept, tables.weight)
-    # Without smoothing, the weight of a token in every document would be 0 times infinity.
+    # Without smoothing, a token that is in every document would get the weight 0 * infinity.
     weight = np.where(rarity[:, None] > 0, tables.weight, 0.0)
     return LogTables(tables.intercept, weight * rarity[:, None])

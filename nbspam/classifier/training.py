@@ -1,9 +1,9 @@
-"""Training: what was counted becomes a classifier, and there is one way to fit it.
+"""Training: counts and a sample of messages become a classifier.
 
-Whatever makes a model (training, learning on, merging, pruning, importing, cross-validation)
-ends in `derive` or, between two of them, in `fitted`.
+Everything that makes a model of tokens (training, learning on, merging, pruning, importing,
+cross-validation) calls `derive`, or `fitted` where only evidence is fitted again.
 
-Secret: how evidence is fitted, and what a model forgets so that its file stays small.
+Secret: which fit the settings and classes need, and what a model forgets so that it stays small.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from nbspam.classifier.features import FeatureClassifier
     from nbspam.classifier.summing import LogTables
 
-# The size of a model's tokens, chosen so that a model of a million messages stays below 200 MB.
+# Bytes of a model's tokens at most, so that a model of a million messages stays below 200 MB.
 MAX_BYTES = 160_000_000
-# Of a token: for all classes (text included), for each, and for each where it is blended.
+# Bytes of a token: fixed (with its text), for each class, and for each class of a blended model.
 _TOKEN_BYTES, _CLASS_BYTES, _BLENDED_BYTES = 35, 12, 8
 
 
 class Learned(NamedTuple):
-    """A classifier, and what is to be said of the items that made it."""
+    """A trained classifier, and what happened to the items."""
 
     classifier: "Classifier | FeatureClassifier"
-    repeated: int  # messages that had been read before, and were not counted again
+    repeated: int  # messages that came again and were not counted again
     skipped: tuple[Skipped, ...]
 
 
@@ -51,10 +51,10 @@ def learn(
     progress: Callable[[int], None] | None = None,
     day: int = 0,
 ) -> Learned:
-    """Return the classifier that items and settings make; raises NotTrainedError.
+    """Return a classifier trained on items; raises NotTrainedError.
 
-    progress: called with the number of messages read so far.  day: on which they are learned,
-    counted from 1970-01-01.
+    progress: called with the number of messages read so far.  day: today, in days since
+    1970-01-01.
     """
     if settings.model not in FEATURES:
         training = count_items(items, settings, jobs, progress)
@@ -62,15 +62,15 @@ def learn(
     from nbspam.classifier.features import train_features
     from nbspam.counts.corpus import read_corpus
 
-    # Which tokens go together is seen in the documents alone, not in counts.
+    # Dependence between tokens shows only in documents, not in counts.
     data, skipped = read_corpus(items, settings, jobs)
     return Learned(train_features(data, settings), 0, skipped)
 
 
 def train(training: Training, settings: Settings, day: int = 0) -> Classifier:
-    """Return the classifier that counts and settings make; raises NotTrainedError.
+    """Return a classifier trained on counts and a sample; raises NotTrainedError.
 
-    day: on which the messages are learned, counted from 1970-01-01.
+    day: today, in days since 1970-01-01.
     """
     check_classes(training.table)
     table = prune(training.table, settings.min_df, settings.max_features)
@@ -85,10 +85,10 @@ def train(training: Training, settings: Settings, day: int = 0) -> Classifier:
 
 
 def derive(table: CountTable, memory: Memory, settings: Settings) -> Classifier:
-    """Return the classifier that follows from counts and a sample; raises NotTrainedError.
+    """Return the classifier that follows from counts and memory; raises NotTrainedError.
 
-    If there are more tokens than MAX_BYTES allows, the rarest are forgotten; of equally rare
-    ones those that were seen the longest ago.
+    If there are more tokens than MAX_BYTES allows, the rarest are dropped; among equally rare
+    tokens those that were last seen the longest ago.
     """
     check_classes(table)
     is_blended = settings.combine and not is_combined(table, settings)
@@ -105,10 +105,10 @@ def derive(table: CountTable, memory: Memory, settings: Settings) -> Classifier:
 def fitted(
     table: CountTable, documents: Documents, y: Integers, settings: Settings
 ) -> "LogTables | Combination | Blend":
-    """Return how evidence adds up, learned from a sample of the messages that were counted.
+    """Return how evidence adds up, fitted to a sample of the counted messages.
 
-    documents: over columns of the table, in the order of their digests.  y: (n_docs,) index of
-    their classes.
+    documents: over columns of the table, in the order of their digests.  y: (n_docs,) class of
+    each document.
     """
     if not settings.combine:
         from nbspam.classifier.summing import log_tables
@@ -122,15 +122,15 @@ def fitted(
 
 
 def is_combined(table: CountTable, settings: Settings) -> bool:
-    """Return whether evidence is combined, not blended: of two classes the presence of tokens."""
+    """Return whether evidence is combined: two classes, and presence of tokens; else blended."""
     return len(table.classes) == 2 and settings.weighting == PRESENCE
 
 
 def check_classes(table: CountTable) -> None:
-    """Raise NotTrainedError unless there are two classes or more."""
+    """Raise NotTrainedError if there are fewer than two classes."""
     if len(table.classes) < 2:
         found = f"only one class ({table.classes[0]})" if table.classes else "no labelled mail"
         raise NotTrainedError(
             f"train: {found}; a classifier needs two or more: give a folder with one"
-            " sub-folder a class, or --spam PATH --ham PATH"
+            " sub-folder per class, or --spam PATH --ham PATH"
         )

@@ -1,13 +1,13 @@
-"""Training on few labelled documents and many without labels, by EM.
+"""Training on a few labelled and many unlabelled documents, by EM.
 
-A document without a label counts as `weight` documents, shared out between the classes;
-what is saved is the sum of such counts, so the model is used as any other.
+An unlabelled document counts as `weight` documents, divided among the classes by their
+probabilities.  The model holds the sums of such counts and is used like any other.
 
-Known trap: with Laplace's alpha and a small weight, what smoothing adds outweighs what
-was counted, and one class takes every document.  So alpha here is a share: 1 adds a
-tenth of what was counted, spread evenly over classes and tokens, and never more than 1.
+Pitfall: with Laplace's alpha and a small weight, smoothing adds more than was counted, and one
+class gets all documents.  Therefore alpha is relative here: an alpha of 1 adds a tenth of the sum
+of all counts, spread evenly over classes and tokens, but at most 1 to each count.
 
-Secret: how alpha and the weight are chosen, and two corpora get one vocabulary.
+Secret: how alpha and the weight are chosen, and how two corpora get one vocabulary.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,46 +34,46 @@ from nbspam.verdicts import Skipped
 if TYPE_CHECKING:
     from nbspam.models.linear import LinearModel
 
-# Tried by cross-validation; 0 leaves the unlabelled documents out.
+# Weights tried by cross-validation; 0 ignores the unlabelled documents.
 WEIGHTS = (0.0, 0.1, 0.3, 1.0)
 _FOLDS = 5
-_ROUNDS_TO_CHOOSE = 5
-# What smoothing adds to what was counted, for an alpha of 1.  E-070.
+_ROUNDS_TO_CHOOSE = 5  # rounds of EM at most, when the weight is chosen
+# Smoothing adds this share of the sum of all counts if alpha is 1: E-070.
 _SHARE = 0.1
-_MAX_ROUNDS = 30
+_MAX_ROUNDS = 30  # rounds of EM at most, for the final model
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What training with unlabelled documents did."""
+    """The result of training with unlabelled documents."""
 
     classifier: Classifier
     fit: Fit
-    weight: float
-    accuracy: dict[float, float]  # 0 to 1, by weight, if weights were tried
+    weight: float  # of an unlabelled document
+    accuracy: dict[float, float]  # 0 to 1, by weight; empty if no weights were tried
     n_labelled: int
     n_unlabelled: int
     skipped: tuple[Skipped, ...]
 
 
 class _Data(NamedTuple):
-    """Documents of both kinds over one vocabulary; CSR matrices of weights."""
+    """Labelled and unlabelled documents over one vocabulary."""
 
     classes: tuple[str, ...]
-    y: Integers  # (n_labelled,)
+    y: Integers  # (n_labelled,) index into classes
     vocabulary: Vocabulary
-    labelled: Any
-    unlabelled: Any
+    labelled: Any  # CSR matrix (n_labelled, n_features) of weights
+    unlabelled: Any  # CSR matrix (n_unlabelled, n_features) of weights
 
 
 def em_settings(settings: Settings, choices: dict[str, Any]) -> Settings:
-    """Return settings fit for EM: those chosen, else what does best with few labels.
+    """Return settings for EM: the user's choices, and defaults that are best with few labels.
 
-    choices: the options given, by name; raises UsageError for those EM cannot have.
+    choices: the options that the user gave, by name.  Raises UsageError if EM cannot use them.
     """
     model = choices.get("model") or "multinomial"
     if model not in EM_MODELS:
-        raise UsageError(f"--model {model}: EM has no such model; give {' or '.join(EM_MODELS)}")
+        raise UsageError(f"--model {model}: not possible with EM; give {' or '.join(EM_MODELS)}")
     if choices.get("alpha") in ("auto", "0"):
         raise UsageError(f"--alpha {choices['alpha']}: not for EM; give a number above 0")
     return replace(
@@ -82,7 +82,7 @@ def em_settings(settings: Settings, choices: dict[str, Any]) -> Settings:
         model=model,
         alpha=settings.alpha if choices.get("alpha") else 1.0,
         weighting=choices.get("weighting") or (PRESENCE if model == "bernoulli" else TF_IDF),
-        # A token of one document alone cannot carry a label to another.
+        # A token that occurs in a single document tells nothing about other documents.
         min_df=choices.get("min_df") or 2,
     )
 
@@ -96,10 +96,12 @@ def train_with_unlabelled(
     jobs: int = 1,
     seed: int = 0,
 ) -> Report:
-    """Return the classifier that labelled and unlabelled documents make.
+    """Return a classifier trained on labelled and unlabelled documents, with a report.
 
-    settings: see em_settings; weight: of an unlabelled document, from 0; None chooses it
-    by cross-validation on the labelled ones; seed: of the folds.
+    settings: from `em_settings`.  weight: weight of an unlabelled document, at least 0; None
+    chooses it by cross-validation on the labelled ones.  hard: give each unlabelled document to
+    its most probable class.  seed: of the random folds.  Raises NotTrainedError, InputError or
+    UsageError.
     """
     one, skipped = read_corpus(items, settings, jobs)
     other, more_skipped = read_corpus(without_labels(unlabelled), settings, jobs)
@@ -113,7 +115,7 @@ def train_with_unlabelled(
     accuracy: dict[float, float] = {}
     if weight is None:
         accuracy = _weigh_unlabelled(data, settings, hard, seed)
-        # Of equals the largest: the unlabelled are many.
+        # Among weights of equal accuracy take the largest: there are many unlabelled documents.
         weight = max(accuracy, key=lambda w: (accuracy[w], w)) if accuracy else 1.0
     fit, settings = _fit(data, settings, weight, hard, _MAX_ROUNDS)
     table = _soft_table(data, fit, weight)
@@ -125,9 +127,9 @@ def train_with_unlabelled(
 def _weigh_unlabelled(
     data: _Data, settings: Settings, hard: bool = False, seed: int = 0
 ) -> dict[float, float]:
-    """Return the accuracy on held-out labelled documents, 0 to 1, by weight of the others.
+    """Return the accuracy on held-out labelled documents, 0 to 1, by weight of unlabelled ones.
 
-    Empty if some class has one document only: nothing can be held out.
+    Empty if a class has a single document, since then none can be held out.
     """
     k = min(_FOLDS, int(np.bincount(data.y).min()))
     if k < 2:
@@ -147,7 +149,7 @@ def _weigh_unlabelled(
 def _fit(
     data: _Data, settings: Settings, weight: float, hard: bool, rounds: int
 ) -> tuple[Fit, Settings]:
-    """Return the fit, and the settings that give its model again from its counts."""
+    """Return the fit, and settings with which its counts give the same model."""
     rarity = _rarity(data, settings, weight)
     labelled = columns_times(data.labelled, rarity)
     unlabelled = columns_times(data.unlabelled, rarity)
@@ -156,7 +158,7 @@ def _fit(
     alpha = shared_alpha(float(settings.alpha), n_classes, labelled.shape[1], counted)
     prior = settings.class_prior
     if prior == "estimated":
-        # Of the labelled documents alone, lest a class that gains grow in prior too.
+        # Only from labelled documents, so that a class that gains documents gains no prior.
         prior = tuple((np.bincount(data.y, minlength=n_classes) / len(data.y)).tolist())
     settings = replace(settings, alpha=alpha, class_prior=prior, min_df=1)
     known = model_of(settings).fit(labelled, data.y)
@@ -165,15 +167,15 @@ def _fit(
 
 
 def shared_alpha(alpha: float, n_classes: int, n_features: int, counted: float) -> float:
-    """Return the alpha of the models inside: at most a tenth of the mean count, times alpha.
+    """Return the absolute alpha: the relative one times a tenth of the mean count, or times 1.
 
-    counted: the sum of all entries, of which each class and token has a share.
+    The smaller of the two.  counted: the sum of the counts of all classes and tokens.
     """
     return alpha * min(1.0, _SHARE * counted / (n_classes * n_features))
 
 
 def model_of(settings: Settings) -> "LinearModel":
-    """Return the untrained model that settings name."""
+    """Return the untrained estimator that settings name."""
     found: type[LinearModel] = estimator_class(settings.model)
     prior = settings.class_prior
     return found(
@@ -183,7 +185,7 @@ def model_of(settings: Settings) -> "LinearModel":
 
 
 def _soft_table(data: _Data, fit: Fit, weight: float) -> CountTable:
-    """Return the counts of documents shared out between the classes."""
+    """Return the counts of all documents, unlabelled ones divided among the classes."""
     n_classes = len(data.classes)
     member = np.eye(n_classes)[data.y]
     share = weight * fit.responsibility
@@ -200,13 +202,13 @@ def _soft_table(data: _Data, fit: Fit, weight: float) -> CountTable:
 
 
 def without_labels(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the items under one label, whatever folders they lie in."""
+    """Yield the items with an empty label in place of their own."""
     for item in items:
         yield item._replace(label="")
 
 
 def _together(one: Corpus, other: Corpus, settings: Settings) -> _Data:
-    """Return both corpora over the tokens that stand in min_df documents, weighted."""
+    """Return both corpora over the tokens that occur in at least min_df documents."""
     vocabulary, column = join([one.vocabulary, other.vocabulary])
     parts = [
         corpus.documents.on(own).over(len(vocabulary))
@@ -220,24 +222,24 @@ def _together(one: Corpus, other: Corpus, settings: Settings) -> _Data:
 
 
 def chosen(documents: Documents, keep: Integers, vocabulary: Vocabulary, weighting: str) -> Any:
-    """Return documents over some columns alone, as a CSR matrix (n_docs, n_kept) of weights."""
+    """Return documents over some columns as a CSR matrix (n_docs, n_kept) of weights."""
     names = np.full(len(vocabulary), -1)
     names[keep] = np.arange(len(keep))
     return weighted(documents.on(names), vocabulary.groups[keep], weighting)
 
 
 def frequent(document_frequency: Integers, min_df: int) -> Integers:
-    """Return the columns that stand in min_df documents; raises UsageError if none does."""
+    """Return the columns that occur in at least min_df documents; raises UsageError if none do."""
     keep = np.flatnonzero(document_frequency >= min_df)
     if not len(keep):
         raise UsageError(
-            f"--min-df {min_df}: no token stands in so many documents; give a lower number"
+            f"--min-df {min_df}: no token is in that many documents; give a lower number"
         )
     return keep
 
 
 def _frequency(data: _Data, weight: float) -> Integers:
-    """Return in how many documents each token stands, those without label by weight."""
+    """Return document frequencies, (n_features,); each unlabelled document counts as `weight`."""
     n_features = len(data.vocabulary)
     one = np.bincount(data.labelled.indices, minlength=n_features)
     other = np.bincount(data.unlabelled.indices, minlength=n_features)
@@ -245,7 +247,7 @@ def _frequency(data: _Data, weight: float) -> Integers:
 
 
 def _rarity(data: _Data, settings: Settings, weight: float) -> Floats | None:
-    """Return what each token counts under tf-idf, shape (n_features,); else None."""
+    """Return inverse document frequencies, shape (n_features,); None unless weights are tf-idf."""
     if settings.weighting != TF_IDF:
         return None
     n_docs = len(data.y) + weight * data.unlabelled.shape[0]
@@ -253,7 +255,7 @@ def _rarity(data: _Data, settings: Settings, weight: float) -> Floats | None:
 
 
 def columns_times(X: Any, factor: Floats | None) -> Any:
-    """Return a CSR matrix with each column multiplied by its factor, if there are any."""
+    """Return a CSR matrix with each column multiplied by its factor; None: unchanged."""
     from scipy import sparse
 
     if factor is None:

@@ -1,10 +1,11 @@
-"""Changes: messages learned, moved from class to class, or un-learned, one after the other.
+"""Changes: messages that were learned, moved to another class, or un-learned.
 
-A change adds a message to one class, takes it from another, or does both, so the numbers of a
-table of changes have signs.  A reader lays that table over a model's counts, which costs no
-sort and keeps all columns; a writer of a new model file adds the two.
+A change adds a message to one class, subtracts it from another, or both, so a table of changes
+can have negative numbers.  A reader of a model overlays this table on the model's counts, which
+needs no sort and keeps all columns (`overlaid`); a writer of a new model file adds the two
+(`added`).
 
-Secret: how counts and vocabulary take in what is not in the model's file.
+Secret: how counts and vocabulary are combined with changes that are not in the model file yet.
 """
 
 from collections.abc import Sequence
@@ -20,21 +21,21 @@ from nbspam.tokens.vocabulary import Vocabulary, join, with_added
 
 
 class Change(NamedTuple):
-    """One message that moved from one class to another, or from or to none."""
+    """One message that changed its class."""
 
     digest: int
-    before: str | None  # the class it was learned as until then
-    after: str | None  # and is learned as from then on
+    before: str | None  # its class before; None: it was not learned
+    after: str | None  # its class afterwards; None: it is un-learned
     day: int  # since 1970-01-01
     document: Documents  # the message, over the keys of its tokens
-    new: Vocabulary  # those of its tokens that the model's file does not know
-    step: float = 0.0  # by how much it corrected the model (see `classifier.learner`)
+    new: Vocabulary  # its tokens that the model file does not know
+    step: float = 0.0  # how far it corrected the model (see `classifier.learner`)
 
 
 def signed_table(changes: Sequence[Change], known: Vocabulary, weighting: str) -> CountTable:
-    """Return the sum of changes; its numbers may be negative.
+    """Return the sum of changes; its numbers can be negative.
 
-    known: has the tokens that changes do not spell out.
+    known: the model's vocabulary, with the tokens that changes do not spell out.
     """
     names = {name for change in changes for name in (change.before, change.after)}
     classes = tuple(sorted(name for name in names if name is not None))
@@ -55,7 +56,7 @@ def signed_table(changes: Sequence[Change], known: Vocabulary, weighting: str) -
 
 
 def _vocabulary(changes: Sequence[Change], keys: Keys, known: Vocabulary) -> Vocabulary:
-    """Return these keys with the texts that the changes bring; known tokens get no text."""
+    """Return the vocabulary of these keys; only tokens that are new in the changes have texts."""
     column = known.columns(keys)
     groups = np.zeros(len(keys), np.uint8)
     groups[column >= 0] = known.groups[column[column >= 0]]
@@ -68,7 +69,7 @@ def _vocabulary(changes: Sequence[Change], keys: Keys, known: Vocabulary) -> Voc
 
 
 def added(table: CountTable, change: CountTable) -> CountTable:
-    """Return the table of a new model: the sum, without tokens that no message has any more."""
+    """Return the sum of a table and its changes, without tokens that no message has any more."""
     total = add_tables([table, change])
     return without_empty(
         CountTable(
@@ -82,10 +83,10 @@ def added(table: CountTable, change: CountTable) -> CountTable:
 
 
 def overlaid(table: CountTable, change: CountTable) -> CountTable:
-    """Return the same counts with every column of the table where it was.
+    """Return the sum of a table and its changes; all columns of the table stay where they are.
 
-    The change has no class that the table does not have.  New tokens stand behind the others;
-    tokens that no message has any more keep their columns.
+    The change has no class that the table does not have.  New tokens follow the others; tokens
+    that no message has any more keep their columns.
     """
     index = {name: k for k, name in enumerate(table.classes)}
     class_count = np.array(table.class_count, np.float64)
@@ -105,7 +106,7 @@ def overlaid(table: CountTable, change: CountTable) -> CountTable:
 def _with_rows(
     rows: Any, change: Floats | Integers, column: Integers, known: Integers, new: Integers
 ) -> Any:
-    """Return rows (n_features, …), changes added to known ones and new ones put behind."""
+    """Return rows (n_features, ...) with changes added to known rows, and new rows appended."""
     is_whole = rows.dtype.kind in "iu" and np.array_equal(change, np.rint(change))
     kind = rows.dtype if is_whole else np.dtype(np.float64)
     total = np.concatenate([rows.astype(kind, copy=False), change[new].astype(kind)])
@@ -115,12 +116,12 @@ def _with_rows(
 
 
 def _not_negative(counts: Floats) -> Floats:
-    """Return counts, at least 0: a model has forgotten some counts of a pruned token."""
+    """Return counts, at least 0: a pruned model has forgotten some of a token's counts."""
     return np.maximum(counts, 0)
 
 
 def messages_of_changes(changes: Sequence[Change], with_counts: bool) -> Messages:
-    """Return the messages of changes, which must be distinct ones that were learned."""
+    """Return the messages of changes; they must be distinct, and none may be un-learned."""
     labels = np.array([change.after for change in changes], np.str_)
     digests = np.array([change.digest for change in changes], np.uint64)
     if not changes:

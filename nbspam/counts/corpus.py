@@ -1,9 +1,9 @@
-"""A corpus held in memory: labelled documents over one vocabulary.
+"""A corpus in memory: labelled documents over one vocabulary.
 
-Training streams and needs none of this; cross-validation and models of dependent tokens look at
-the same documents again and again.
+Training reads each message once and needs no corpus.  Cross-validation, EM and models of dependent
+tokens look at the same documents several times.
 
-Secret: what a model that learned only some of the documents would have counted.
+Secret: how the counts of any subset of the documents equal those of training on that subset.
 """
 
 from collections.abc import Iterable, Sequence
@@ -54,11 +54,11 @@ class Corpus:
         )
 
     def over_keys(self, rows: Integers) -> Documents:
-        """Return some documents over the keys of their tokens."""
+        """Return some documents over the keys of all tokens."""
         return self.documents.take(rows)._replace(tokens=self.vocabulary.keys)
 
     def table(self, rows: Integers, weighting: str) -> CountTable:
-        """Return the count table of some documents, whatever they repeat."""
+        """Return the count table of some documents; repeated messages are counted again."""
         return self._table(self.documents.take(rows), self.y[rows], weighting)
 
     def _table(self, documents: Documents, y: Integers, weighting: str) -> CountTable:
@@ -67,7 +67,7 @@ class Corpus:
         return CountTable(self.classes, counts[0], self.vocabulary, counts[1], counts[2])
 
     def training(self, rows: Integers, weighting: str) -> Training:
-        """Return what `counting.count_items` would return, had it read these documents."""
+        """Return what `counting.count_items` would return for these documents."""
         once, y, digests = self.unique(rows)
         documents = self.documents.take(once)
         table = self._table(documents, y, weighting)
@@ -88,9 +88,10 @@ class Corpus:
         )
 
     def unique(self, rows: Integers) -> tuple[Integers, Integers, Keys]:
-        """Return those of some documents that count, their classes, and their digests.
+        """Return the rows, classes and digests of the distinct messages among some documents.
 
-        In the order of digests: the first copy of every message, in the class of the last.
+        The result is in the order of digests.  The first copy of each message is kept, with the
+        class of its last copy.
         """
         copies = Copies()
         numbered = [copies.numbered(digest) for digest in self.digests[rows].tolist()]
@@ -101,7 +102,10 @@ class Corpus:
 
 
 def csr(documents: Documents, values: Any = None) -> Any:
-    """Return documents as a SciPy CSR matrix (n_docs, n_tokens); values: (nnz,), or counts."""
+    """Return documents as a SciPy CSR matrix (n_docs, n_tokens).
+
+    values: (nnz,) the elements; None for the counts.
+    """
     from scipy import sparse
 
     values = documents.times() if values is None else values
@@ -110,7 +114,7 @@ def csr(documents: Documents, values: Any = None) -> Any:
 
 
 def weighted(documents: Documents, groups: Any, weighting: str) -> Any:
-    """Return documents as a CSR matrix of weights; groups: (n_tokens,) kind of each token."""
+    """Return documents as a CSR matrix of weights; groups: (n_tokens,) group of each token."""
     weights: Floats = entry_weights(documents, groups, weighting)
     return csr(documents, weights)
 
@@ -118,7 +122,7 @@ def weighted(documents: Documents, groups: Any, weighting: str) -> Any:
 def read_corpus(
     items: Iterable[Item], settings: Settings, jobs: int = 1
 ) -> tuple[Corpus, tuple[Skipped, ...]]:
-    """Return all labelled items as one corpus, and those that were skipped."""
+    """Return all labelled items as one corpus, and the items that were skipped."""
     parts: list[Lesson] = []
     skipped: list[Skipped] = []
     for part, failures in chunk_by_chunk(partial(_read_chunk, settings), items, jobs):
@@ -137,13 +141,13 @@ def read_corpus(
 
 
 def _read_chunk(settings: Settings, items: list[Item]) -> tuple[Lesson, list[Skipped]]:
-    """Return the documents in one chunk of items: what a worker process does."""
+    """Return one chunk of items as a single lesson; this runs in a worker process."""
     lessons, skipped = read_lessons(settings, items)
     return _joined(lessons), skipped
 
 
 def _joined(parts: Sequence[Lesson]) -> Lesson:
-    """Return all documents over the union of the vocabularies."""
+    """Return all lessons as one, over the union of their vocabularies."""
     vocabulary, column = join([part.vocabulary for part in parts])
     tokens = np.arange(len(vocabulary))
     documents = [no_documents(tokens, with_counts=True)]

@@ -1,6 +1,6 @@
-"""Counting: labelled items to counts, in many processes, every message once.
+"""Counting: labelled items become counts, in several processes, each message once.
 
-Secret: what a worker process returns of the messages it has read.
+Secret: what a worker process returns, and how messages that come again are subtracted.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,14 +25,14 @@ from nbspam.verdicts import Skipped
 
 
 class Training(NamedTuple):
-    """What a model learns from: counts of all messages, and a sample of them."""
+    """The input of training: counts of all messages, and a sample of them."""
 
     table: CountTable
     messages: tuple[Messages, ...]  # the sample
     bits: int  # number of zero bits at the end of the digests in the sample
     digests: Keys  # (n_docs,) of all messages
     labels: Strings  # (n_docs,)
-    repeated: int = 0  # messages that had been read before, and were not counted again
+    repeated: int = 0  # messages that came again and were not counted again
     skipped: tuple[Skipped, ...] = ()
 
 
@@ -42,9 +42,10 @@ def count_items(
     jobs: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> Training:
-    """Return the counts of labelled items; progress is called with the number read so far.
+    """Return the counts of labelled items.
 
-    A message that comes again is not counted again; in another class, it moves there.
+    A message that comes again is not counted again; if it then has another class, it moves to
+    that class.  progress: called with the number of messages read so far.
     """
     sampling = Sampling(settings.weighting)
     skipped: list[Skipped] = []
@@ -74,26 +75,26 @@ def count_items(
 
 
 class _Counted(NamedTuple):
-    """What a worker process returns: all messages of a chunk, and now and then its counts."""
+    """The result of one chunk: its messages and, if the tally is full, the counts so far."""
 
-    messages: list[tuple[Messages, Octets]]  # and groups of their tokens, (n_tokens,)
+    messages: list[tuple[Messages, Octets]]  # with the groups of their tokens, (n_tokens,)
     skipped: list[Skipped]
-    table: CountTable | None  # of the chunks since the last one
+    table: CountTable | None  # counts of all chunks since the previous table
 
 
 class _Counter:
-    """What a worker process does: it counts chunk after chunk."""
+    """The work of one process: counts chunk after chunk."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
     @cached_property
     def tally(self) -> Tally:
-        """The counts so far; made in the worker, because a fork copies what it writes to."""
+        """The counts so far; created in the worker, since writing to forked memory copies it."""
         return Tally(self.settings.weighting)
 
     def count(self, chunk: tuple[int, list[Item]]) -> _Counted:
-        """Count one chunk of items, which comes with its number."""
+        """Count one chunk; chunk: its number, and its items."""
         turn, items = chunk
         read = read_to_learn(items, self.settings)
         labels = read.labels
@@ -111,7 +112,7 @@ class _Counter:
     ) -> tuple[Messages, Octets]:
         """Count a batch of messages; return them, and the groups of their tokens.
 
-        A function of its own, so that the batch is freed before the next one needs memory.
+        This is a separate function so that the batch is freed before the next one is made.
         """
         batch = tokenize(group, self.settings.tokens)
         self.tally.add(batch, labels, turn)
@@ -121,11 +122,11 @@ class _Counter:
         return messages, batch.groups
 
     def last(self) -> _Counted:
-        """Return the counts that were not yet returned."""
+        """Return the counts that were not returned yet."""
         return _Counted([], [], self.taken())
 
     def taken(self) -> CountTable:
-        """Return the counts, and start from nothing."""
+        """Return the counts so far and start a new tally."""
         table = self.tally.table()
         del self.tally
         return table
@@ -136,15 +137,18 @@ def _messages(batch: TokenBatch, labels: Sequence[str], digests: Sequence[int]) 
 
 
 class Lesson(NamedTuple):
-    """Messages with their classes, and how their tokens are spelt."""
+    """Labelled messages to learn, with their names and the texts of their tokens."""
 
     names: list[str]  # (n_docs,)
     messages: Messages
-    vocabulary: Vocabulary  # of all their tokens
+    vocabulary: Vocabulary  # all tokens of the messages
 
 
 def read_lessons(settings: Settings, items: list[Item]) -> tuple[list[Lesson], list[Skipped]]:
-    """Return what one chunk of items teaches: what a worker process of `update` does."""
+    """Return the lessons in one chunk of items, and the items that were skipped.
+
+    Worker processes of `nbspam update` and of `read_corpus` run this.
+    """
     read = read_to_learn(items, settings)
     names, labels = [item.name for item in read.items], read.labels
     lessons = []
@@ -159,10 +163,10 @@ def read_lessons(settings: Settings, items: list[Item]) -> tuple[list[Lesson], l
 
 
 class _Unique:
-    """Makes every message count once, as the class it came with last.
+    """Makes each message count once, in the class that it had last.
 
-    Workers count whatever they read; a message that came again is counted once more here and
-    subtracted.  So workers need not know of each other.
+    Workers count everything that they read.  Messages that come again are counted here as well,
+    and these counts are subtracted, so that workers do not need to know of each other.
     """
 
     def __init__(self, weighting: str) -> None:
@@ -171,10 +175,10 @@ class _Unique:
         self.label: dict[int, str] = {}  # by digest
         self.copies = Copies()
         self.repeated = TableSum()  # the counts of repeated messages
-        self.moves: list[tuple[Messages, str]] = []  # a message, and the class it leaves
+        self.moves: list[tuple[Messages, str]] = []  # each message with the class that it leaves
 
     def new_of(self, parts: Iterable[tuple[Messages, Octets]]) -> list[Messages]:
-        """Return the messages without those that came before."""
+        """Return the messages that did not come before."""
         new = []
         for part, groups in parts:
             self.n_read += len(part.labels)
@@ -206,14 +210,14 @@ class _Unique:
         return before is None
 
     def without_repeated(self, table: CountTable) -> CountTable:
-        """Return the counts without those of repeated messages."""
+        """Return the counts minus those of repeated messages."""
         repeated = self.repeated.total()
         return shifted(table, repeated, -1) if repeated.classes else table
 
     def with_moves(self, table: CountTable, parts: Sequence[Messages]) -> CountTable:
-        """Return the counts with all messages in the class they came with last.
+        """Return the counts with each message in the class that it had last.
 
-        The copy that was counted moves, as long as it is at hand in the sample.
+        The copy that was counted is moved if it is in the sample, else the copy that came again.
         """
         if not self.moves:
             return table
@@ -233,7 +237,7 @@ class _Unique:
         return table
 
     def relabelled(self, parts: Iterable[Messages]) -> Iterable[Messages]:
-        """Return messages with the classes they came with last."""
+        """Return the messages with the classes that they had last."""
         if not self.moves:
             return parts
         return (
@@ -243,14 +247,14 @@ class _Unique:
 
 
 def _message(part: Messages, row: int) -> Messages:
-    """Return one of the messages."""
+    """Return a single message."""
     return part.take(np.arange(len(part.labels)) == row)
 
 
 def _table_of(part: Messages, groups: Octets, weighting: str) -> CountTable:
-    """Return the counts of messages; the texts of their tokens are empty.
+    """Return the counts of messages; the texts of tokens are left empty.
 
-    groups: (n_tokens,) kind of each token.
+    groups: (n_tokens,) group of each token.
     """
     classes, y = np.unique(part.labels, return_inverse=True)
     counts = counts_of(part.documents, y, len(classes), groups, weighting)

@@ -1,33 +1,31 @@
-"""Folds and resamples: how far a number would move on other documents of the same kind.
+"""Folds and bootstrap resamples of documents, and statistics on them.
 
-Chance comes from the caller's generator alone, so the same seed gives the same answer.
+The caller passes the random generator, so the same seed gives the same result.
 
-Secret: how documents are dealt to folds and drawn for resamples.
+Secret: how documents are assigned to folds and drawn for resamples.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from nbspam.arrays import ArrayLike, Floats, Integers
 from nbspam.errors import UsageError
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def bootstrap_interval(
     statistic: Callable[..., ArrayLike],
-    arrays: Sequence[NDArray[np.generic]],
+    arrays: Sequence[Any],
     rng: np.random.Generator,
     n_resamples: int = 1000,
     level: float = 0.95,
 ) -> Floats:
     """Return [low, high], the percentile interval of statistic(*arrays) over documents.
 
-    A statistic that returns an array gets [lows, highs].  Resamples in which it is
-    NaN (one class only) are left out.  A resample keeps the documents' order, so
-    arrays sorted by score stay sorted, and ranking one costs a pass, not a sort.
+    If the statistic returns an array, so do low and high.  Resamples for which it is NaN (for
+    example because only one class was drawn) are left out.  A resample keeps the order of the
+    documents, so arrays sorted by score stay sorted, and ranking them needs no sort.
     """
     n_docs = len(arrays[0])
     values = []
@@ -41,12 +39,13 @@ def bootstrap_interval(
 
 def stratified_folds(
     y: ArrayLike, k: int, rng: np.random.Generator | np.random.RandomState
-) -> Ints:
-    """Return the fold, 0 to k-1, of each document: equal within one, class by class too.
+) -> Integers:
+    """Return the fold of each document, 0 to k - 1, shape (n_docs,); raises UsageError.
 
-    Documents in class order are dealt round the folds, then shuffled within the class.
-    RandomState(seed) gives the folds of scikit-learn's StratifiedKFold(k, shuffle=True,
-    random_state=seed); there a class smaller than k is an error or warning, here not.
+    The sizes of the folds differ by at most one document, in total and within each class.
+    Documents in the order of classes are dealt to the folds in turn, then shuffled within each
+    class.  RandomState(seed) gives the folds of scikit-learn's StratifiedKFold(k, shuffle=True,
+    random_state=seed); unlike there, a class may be smaller than k.
     """
     labels = np.asarray(y)
     if not 2 <= k <= len(labels):
@@ -64,7 +63,7 @@ def stratified_folds(
 
 
 def compare_folds(cost_a: ArrayLike, cost_b: ArrayLike) -> tuple[int, int, int]:
-    """Return in how many folds A won (cost less), tied within rounding, and lost."""
+    """Return in how many folds A won (cost less), tied (up to rounding) and lost."""
     a, b = np.asarray(cost_a, np.float64), np.asarray(cost_b, np.float64)
     tied = np.isclose(a, b, rtol=1e-12, atol=0)
     won = (a < b) & ~tied
@@ -72,6 +71,6 @@ def compare_folds(cost_a: ArrayLike, cost_b: ArrayLike) -> tuple[int, int, int]:
 
 
 def _quantiles(values: Floats, levels: Sequence[float]) -> Floats:
-    """Return the quantiles of the values that are not NaN; NaN if none is left."""
+    """Return the quantiles of the values that are not NaN, or NaN if there are none."""
     known = values[~np.isnan(values)]
     return np.quantile(known, levels) if len(known) else np.full(len(levels), np.nan)

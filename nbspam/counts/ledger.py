@@ -1,11 +1,11 @@
-"""What a model remembers besides its counts, so that it can learn on.
+"""The ledger, and everything else that a model remembers besides its counts.
 
-The ledger says which messages it has learned, as what class and on which day.  It knows messages
-by their digests alone, 11 bytes each: so a message that comes again is recognised, and one
-that was learned wrongly can be un-learned as what it was.
+The ledger says which messages were learned, in which class and on which day.  With it a model
+recognises a message that comes again, and can move or un-learn a message that it learned in the
+wrong class.  It stores the digests of messages, not their text: about 11 bytes per message.
 
-Secret: how a message is found again (bisection in sorted digests), and under which names all
-this stands in the model's file.
+Secret: how a message is found (by bisection in sorted digests), and the names of these arrays in
+model files.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from nbspam.tokens.documents import Documents
 
 
 class Ledger(NamedTuple):
-    """Learned messages in the order of their digests; classes by index."""
+    """The learned messages, in the order of their digests."""
 
     digests: Keys  # (n_docs,) ascending, unique
     labels: Indices  # (n_docs,) index into the model's classes
     days: Days  # (n_docs,) since 1970-01-01
 
     def find(self, digests: Keys) -> Integers:
-        """Return where these digests stand, -1 for those unknown; same shape."""
+        """Return the positions of digests in the ledger, -1 for unknown ones; same shape."""
         if not len(self.digests):
             return np.full(len(digests), -1)
         place = np.minimum(np.searchsorted(self.digests, digests), len(self.digests) - 1)
@@ -35,7 +35,7 @@ class Ledger(NamedTuple):
 
 
 def ledger_of(digests: Keys, names: Strings, days: Days, classes: Sequence[str]) -> Ledger:
-    """Return the ledger of messages in any order; names: (n_docs,) of their classes."""
+    """Return the ledger of messages in any order; names: (n_docs,) the classes."""
     order = np.argsort(digests)
     labels = np.searchsorted(np.array(classes, np.str_), names[order])
     small = np.min_scalar_type(max(len(classes) - 1, 0))
@@ -43,11 +43,11 @@ def ledger_of(digests: Keys, names: Strings, days: Days, classes: Sequence[str])
 
 
 class Memory(NamedTuple):
-    """What a model must remember besides its counts, to learn on."""
+    """What a model remembers besides its counts, to learn more messages later."""
 
     ledger: Ledger
     sample: Sample
-    last_seen: Days  # (n_features,) when each token was learned last, in days since 1970-01-01
+    last_seen: Days  # (n_features,) day each token was last learned, since 1970-01-01
     decayed: int = 0  # the day on which counts were last faded; 0: never
 
     @property
@@ -56,7 +56,7 @@ class Memory(NamedTuple):
         return self.ledger.labels[self.ledger.find(self.sample.digests)].astype(np.int64)
 
     def only(self, columns: Integers) -> "Memory":
-        """Return what is remembered of these columns (ascending) alone."""
+        """Return the memory of these columns (ascending) only."""
         names = np.full(len(self.last_seen), -1)
         names[columns] = np.arange(len(columns))
         documents = self.sample.documents.on(names).over(len(columns))
@@ -65,7 +65,7 @@ class Memory(NamedTuple):
 
 
 def memory_to_dict(memory: Memory) -> dict[str, Any]:
-    """Return plain values for the model file."""
+    """Return the memory as plain values for the model file."""
     ledger, sample = memory.ledger, memory.sample
     counts = sample.documents.counts
     if counts is not None:
@@ -85,7 +85,10 @@ def memory_to_dict(memory: Memory) -> dict[str, Any]:
 
 
 def memory_from_dict(state: dict[str, Any], n_features: int) -> Memory:
-    """Return what a model file holds, the inverse; raises ValueError, KeyError."""
+    """Return the memory in a model file, the inverse of `memory_to_dict`.
+
+    Raises ValueError or KeyError.
+    """
     ledger = Ledger(state["digest"], state["label"], state["day"])
     documents = Documents(
         np.arange(n_features),

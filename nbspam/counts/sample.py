@@ -1,9 +1,9 @@
-"""A sample of the training messages, kept to learn how evidence combines.
+"""A sample of the training messages, kept to fit how evidence adds up.
 
-Counts forget messages; leaving a message out of the counts needs it again.  So that training
-never holds more than a bounded number of them, messages are kept by their digests: the same in
-whatever order and by however many processes they are read.  A model stores the sample, so that
-what it learns later is combined as if everything had been learned at once.
+The fit needs held-out messages, and leaving a message out of the counts needs the message itself.
+So that training holds a bounded number of them, the digest of a message decides whether it is
+kept: the sample does not depend on the order of messages or the number of processes.  A model
+stores its sample, so that learning on gives the same model as learning everything at once.
 
 Secret: which messages are kept.
 """
@@ -19,44 +19,45 @@ from nbspam.settings import PRESENCE
 from nbspam.tokens.documents import Documents, no_documents, stacked
 from nbspam.tokens.vocabulary import Vocabulary
 
-# How judgements of many classes are blended is a few numbers; 8,000 messages suffice.
+# Blending many classes fits only a few numbers, for which 8,000 messages suffice.
 _ENOUGH = 8_000
-# Every message of two classes may correct tokens, the more the better: E-014.  Above _ENOUGH,
-# messages are kept only as long as their tokens take no more than 40 MB of the model.
+# With two classes every message can correct tokens, so more messages help: E-014.  Above _ENOUGH,
+# messages are kept only while their tokens take at most 40 MB of the model.
 MAX_SAMPLE, MAX_ENTRIES = 32_000, 10_000_000
 
 
 class Messages(NamedTuple):
-    """Messages that are at hand, each with its class and digest."""
+    """Messages with their tokens, classes and digests."""
 
     labels: Strings  # (n_docs,)
     digests: Keys  # (n_docs,)
     documents: Documents  # over the keys of their tokens
 
     def take(self, chosen: Booleans) -> "Messages":
-        """Return some of the messages; chosen: (n_docs,)."""
+        """Return some of the messages; chosen: (n_docs,) a mask."""
         if chosen.all():
             return self
         documents = self.documents.take(chosen).without_unused()
         return Messages(self.labels[chosen], self.digests[chosen], documents)
 
     def without_counts(self) -> "Messages":
-        """Return the same where only the presence of tokens is counted."""
+        """Return the same messages with only the presence of tokens."""
         return self._replace(documents=self.documents._replace(counts=None))
 
 
 class Sample(NamedTuple):
     """The messages that a model stores, in the order of their digests."""
 
-    bits: int  # number of zero bits at the end of every digest in it
+    bits: int  # number of zero bits at the end of each digest
     digests: Keys  # (n_docs,) ascending
     documents: Documents  # over all columns of the model's vocabulary
 
 
 class Sampling:
-    """Keeps those of the messages it is given whose digest ends in enough zero bits.
+    """Keeps the messages whose digest ends in a certain number of zero bits.
 
-    messages: what is kept; bits: the number of zero bits, the smallest that keeps few enough.
+    messages: the messages kept so far.  bits: the number of zero bits, the smallest with which
+    the sample is not too large.
     """
 
     def __init__(self, weighting: str, bits: int = 0) -> None:
@@ -69,7 +70,7 @@ class Sampling:
         self._n_docs = self._n_entries = 0
 
     def add(self, parts: Iterable[Messages]) -> None:
-        """Keep the messages of these parts that are to be kept."""
+        """Add messages, and keep those that belong to the sample."""
         for part in parts:
             self._append(part)
             while self._is_too_large():
@@ -86,7 +87,7 @@ class Sampling:
         self._n_entries += len(kept.documents.columns)
 
     def _is_too_large(self) -> bool:
-        # Once too large, always too large: the order in which messages come does not matter.
+        # More messages never make a sample small enough again, so their order does not matter.
         if self._n_docs <= min(self._limit, _ENOUGH):
             return False
         return self._n_docs > self._limit or self._n_entries > MAX_ENTRIES
@@ -99,12 +100,12 @@ def _with_zero_bits(part: Messages, bits: int) -> Messages:
 def keep(
     parts: Sequence[Messages], bits: int, vocabulary: Vocabulary, with_counts: bool
 ) -> Sample:
-    """Return what a model stores of these messages; unknown tokens are left out."""
+    """Return the sample that a model stores of these messages; drops unknown tokens."""
     n_columns = len(vocabulary)
     digests = np.concatenate([np.empty(0, np.uint64), *(part.digests for part in parts)])
     if not len(digests):
         return Sample(bits, digests, no_documents(np.arange(n_columns), with_counts))
-    # One look-up for all tokens: of many keys at once it takes a third of the time.
+    # One look-up for all tokens, because a look-up of many keys takes a third of the time.
     found = vocabulary.columns(np.concatenate([part.documents.tokens for part in parts]))
     ends = np.cumsum([len(part.documents.tokens) for part in parts]).tolist()
     documents = [
@@ -120,5 +121,5 @@ def keep(
 
 
 def messages_of(sample: Sample, labels: Strings, vocabulary: Vocabulary) -> Messages:
-    """Return the messages that a model stores over the keys of its tokens; labels: (n_docs,)."""
+    """Return the messages of a sample, over the keys of its tokens; labels: (n_docs,)."""
     return Messages(labels, sample.digests, sample.documents._replace(tokens=vocabulary.keys))

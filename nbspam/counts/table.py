@@ -1,9 +1,9 @@
-"""Class counts: how they are weighted, added, taken apart and chosen from.
+"""Count tables: how often each token was seen in each class.
 
-A count table is all that training learns.  Tables add: of batches, of processes, of
-machines, of days; whatever the order and the cuts, the sum is the same to the bit.
+A count table is all that training learns of tokens.  Tables can be added and subtracted: the
+tables of batches, processes, machines or days have the same sum, to the bit, in any order.
 
-Secret: how counts are held and added.
+Secret: how counts are held, weighted and added.
 """
 
 from collections.abc import Sequence
@@ -17,10 +17,10 @@ from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.documents import Documents, gather
 from nbspam.tokens.vocabulary import Vocabulary, join
 
-# Weights are multiples of this, so that sums of them have no rounding error: they do not
-# depend on the order of addition, and what was added can be taken out again.  Of unit
-# length they may reach 2**23; of log-length 4096 are exact in 32 bits too, which halves a
-# model of many classes.
+# Weights are multiples of the grain, so that sums have no rounding error: they do not depend on
+# the order of addition, and a part can be subtracted again.  Sums of unit-length weights are
+# exact up to 2**23.  Sums of log-length weights are exact in 32 bits up to 4096, which halves the
+# size of a model of many classes.
 GRAIN = {
     PRESENCE: 1.0,
     COUNTS: 1.0,
@@ -28,13 +28,14 @@ GRAIN = {
     LOG_LENGTH: 2.0**-12,
     TF_IDF: 2.0**-30,
 }
-_LOG_GRAIN = 2.0**-16  # of logarithms, whose squares so have exact sums too
-# Merging many tables at once sorts each row once per level instead of once per table.
+_LOG_GRAIN = 2.0**-16  # grain of logarithms, so that sums of their squares are exact as well
+# Tables that are added together.  In a tree of sums each row is sorted once per level, not once
+# per table.
 _FAN_IN = 8
 
 
 class CountTable(NamedTuple):
-    """How often each token was seen in each class: the sufficient statistics."""
+    """How often each token was seen in each class: the sufficient statistics of naive Bayes."""
 
     classes: tuple[str, ...]  # sorted
     class_count: Floats  # (n_classes,) documents
@@ -44,23 +45,23 @@ class CountTable(NamedTuple):
 
     @property
     def n_docs(self) -> int:
-        """How many documents were counted."""
+        """The number of documents that were counted."""
         return int(self.class_count.sum())
 
     def known(self, documents: Documents) -> Documents:
-        """Return documents, given over keys, over the columns of the tokens that were counted."""
+        """Return documents over keys as documents over columns; drops tokens without counts."""
         return self.met(self.vocabulary.known(documents))
 
     def met(self, documents: Documents) -> Documents:
-        """Return documents over columns without the tokens that no message is counted for.
+        """Return documents over columns without the tokens that no counted message has.
 
-        There are such columns where messages were un-learned since the table was written.
+        Such columns exist if messages were un-learned after the table was written.
         """
         is_met = self.document_frequency[documents.tokens] > 0
         return documents.on(np.where(is_met, documents.tokens, -1))
 
     def take(self, columns: Integers) -> "CountTable":
-        """Return the table of these columns (ascending) alone."""
+        """Return the table of these columns (ascending) only."""
         return CountTable(
             self.classes,
             self.class_count,
@@ -71,7 +72,7 @@ class CountTable(NamedTuple):
 
 
 def compact(numbers: Any) -> Any:
-    """Return numbers in 32 bits where that loses nothing."""
+    """Return numbers in 32 bits if that is exact, else unchanged."""
     for kind in (np.uint32, np.float32):
         small = numbers.astype(kind)
         if np.array_equal(small, numbers):
@@ -82,9 +83,9 @@ def compact(numbers: Any) -> Any:
 def entry_weights(documents: Documents, groups: Octets, weighting: str) -> Floats:
     """Return the weights of all entries of documents, shape (nnz,).
 
-    groups: (n_tokens,) kind of each token.  Lengths are of the entries given; drop unknown
-    tokens first.  tf-idf is unit length here: the factor for a token's rarity is known, and
-    applied, once everything is counted.
+    groups: (n_tokens,) group of each token.  Lengths are of the entries given; drop unknown
+    tokens first.  tf-idf weights have unit length here; they are multiplied by the inverse
+    document frequency later, when everything is counted.
     """
     if weighting == PRESENCE:
         return np.ones(len(documents.columns))
@@ -112,11 +113,11 @@ def counts_of(
 ) -> Counts:
     """Return the counts of documents.
 
-    y: (n_docs,) index of their classes; groups: (n_tokens,) kind of each token.
+    y: (n_docs,) class of each document; groups: (n_tokens,) group of each token.
     """
     n_tokens = len(documents.tokens)
     frequency = np.bincount(documents.columns, minlength=n_tokens)
-    if weighting == PRESENCE and n_classes == 1:  # most batches of a folder are of one class
+    if weighting == PRESENCE and n_classes == 1:  # true of most batches: a folder is one class
         total = frequency[:, None].astype(np.float64)
     else:
         cell = documents.columns.astype(np.int64)
@@ -130,12 +131,12 @@ def counts_of(
 
 
 def rounded(weights: Floats, weighting: str) -> Floats:
-    """Return weights as multiples of the weighting's grain."""
+    """Return weights rounded to multiples of the weighting's grain."""
     return np.asarray(np.rint(weights / GRAIN[weighting]) * GRAIN[weighting])
 
 
 def add_tables(parts: Sequence[CountTable]) -> CountTable:
-    """Return the sum of count tables, whose tokens may stand in any order."""
+    """Return the sum of count tables, whose tokens may be in any order."""
     classes = tuple(sorted({name for part in parts for name in part.classes}))
     vocabulary, column = join([part.vocabulary for part in parts])
     class_count = np.zeros(len(classes))
@@ -149,7 +150,7 @@ def add_tables(parts: Sequence[CountTable]) -> CountTable:
 
 
 def _of_class(table: CountTable, name: str) -> tuple[float, Floats]:
-    """Return documents and tokens' counts of a class, (n_features,); none if it is unknown."""
+    """Return a class's number of documents, and its counts (n_features,); 0 if it is unknown."""
     if name not in table.classes:
         return 0.0, np.zeros(len(table.vocabulary))
     k = table.classes.index(name)
@@ -157,13 +158,13 @@ def _of_class(table: CountTable, name: str) -> tuple[float, Floats]:
 
 
 def _summed(column: Integers, numbers: Sequence[Floats | Integers], n_features: int) -> Floats:
-    """Return the sums of numbers in each column, (n_features,), exact as all have one grain."""
+    """Return the sum of numbers by column, (n_features,); exact, as all have the same grain."""
     together = np.concatenate([np.empty(0), *numbers])
     return np.asarray(np.bincount(column, together, n_features), np.float64)
 
 
 def subtract_table(total: CountTable, part: CountTable) -> CountTable:
-    """Return the total without a part of it that has the same classes and vocabulary."""
+    """Return the total minus a part; both must have the same classes and vocabulary."""
     return CountTable(
         total.classes,
         total.class_count - part.class_count,
@@ -174,7 +175,10 @@ def subtract_table(total: CountTable, part: CountTable) -> CountTable:
 
 
 def shifted(table: CountTable, part: CountTable, sign: int) -> CountTable:
-    """Return the table with counts of its classes and tokens put in (1) or out (-1)."""
+    """Return the table with the counts of a part added (sign 1) or subtracted (sign -1).
+
+    The part has no classes or tokens that the table does not have.
+    """
     column = table.vocabulary.columns(part.vocabulary.keys)
     of_class = np.array([table.classes.index(name) for name in part.classes], np.int64)
     class_count = table.class_count.copy()
@@ -189,7 +193,7 @@ def shifted(table: CountTable, part: CountTable, sign: int) -> CountTable:
 
 
 def without_empty(table: CountTable) -> CountTable:
-    """Return the table without the tokens and classes that no document is left of."""
+    """Return the table without the tokens and classes that have no documents left."""
     kept = np.flatnonzero(table.document_frequency > 0)
     if len(kept) < len(table.vocabulary):
         table = table.take(kept)
@@ -200,13 +204,14 @@ def without_empty(table: CountTable) -> CountTable:
         tuple(table.classes[k] for k in classes.tolist()),
         table.class_count[classes],
         table.vocabulary,
-        np.ascontiguousarray(table.feature_count[:, classes]),  # one layout, one file
+        # Equal tables must have the same memory layout, because model files store it.
+        np.ascontiguousarray(table.feature_count[:, classes]),
         table.document_frequency,
     )
 
 
 class TableSum:
-    """The sum of tables that come one by one, of which it holds few at a time."""
+    """The sum of tables that arrive one by one; holds only a few of them at a time."""
 
     def __init__(self) -> None:
         self._levels: list[list[CountTable]] = [[]]
@@ -225,15 +230,15 @@ class TableSum:
 
     def total(self) -> CountTable:
         """Return the sum of all tables so far."""
-        # Higher levels hold what came earlier.
+        # Higher levels hold earlier tables.
         return add_tables([table for parts in reversed(self._levels) for table in parts])
 
 
 def prune(table: CountTable, min_df: int = 1, max_features: int | None = None) -> CountTable:
-    """Return the table without rare tokens, and with the most informative only.
+    """Return the table without rare tokens, limited to the most informative ones.
 
-    min_df: documents a token must stand in.  max_features: how many to keep, those with
-    the highest mutual information of presence and class.
+    min_df: the least document frequency.  max_features: the number of tokens to keep, those
+    with the highest mutual information of presence and class.
     """
     keep = np.flatnonzero(table.document_frequency >= min_df)
     if max_features is not None and len(keep) > max_features:
@@ -245,7 +250,7 @@ def prune(table: CountTable, min_df: int = 1, max_features: int | None = None) -
 
 
 def inverse_document_frequency(document_frequency: Integers, n_docs: float) -> Floats:
-    """Return log(documents / documents with the token), shape (n_features,), 0 or more."""
+    """Return log(n_docs / document frequency), at least 0, shape (n_features,)."""
     ratio = n_docs / np.maximum(document_frequency, 1)
     return np.asarray(np.log(np.maximum(ratio, 1.0)))
 
@@ -253,9 +258,9 @@ def inverse_document_frequency(document_frequency: Integers, n_docs: float) -> F
 def mutual_information(table: CountTable) -> Floats:
     """Return I(token present; class) in nats, shape (n_features,).
 
-    Manning, Raghavan & Schütze (2008), eq. 13.17, with probabilities as counts over
-    documents.  Only for tables of presence are these counts of documents exactly;
-    other weights are scaled to the token's document frequency.
+    Manning, Raghavan & Schütze (2008), eq. 13.17, with probabilities estimated by shares of
+    documents.  Only presence tables count documents exactly; other weights are scaled to the
+    token's document frequency.
     """
     n = table.class_count.sum()
     frequency = table.document_frequency[:, None].astype(np.float64)

@@ -1,6 +1,6 @@
-"""Counting batch by batch: the counts of one process, in a table that grows.
+"""The tally: the counts of one process, batch by batch.
 
-Secret: how counts are held while new tokens keep coming: a token is a row of growing arrays,
+Secret: how counts are held while new tokens keep coming.  A token is a row of growing arrays,
 and its row is found in a hash table that looks up a whole batch of keys at once.
 """
 
@@ -16,33 +16,33 @@ from nbspam.counts.table import CountTable, compact, counts_of
 from nbspam.tokens.tokenizer import RIDER_MASK, TokenBatch
 from nbspam.tokens.vocabulary import Vocabulary, batch_vocabulary, concatenated
 
-# A process hands its counts over once it has this many tokens: the memory of all processes
-# together grows with the number of distinct tokens, not with the mail.
+# A process hands its counts over when it has more tokens than this, so that the memory of all
+# processes grows with the number of distinct tokens, not with the amount of mail.
 _MAX_TOKENS = 1 << 18
 _FIRST_BITS = 18
 _GROWTH_BITS = 2
-_NO_KEY = np.uint64(1)  # no key: the low bits of keys are 0
+_NO_KEY = np.uint64(1)  # never a key, because the low bits of keys are 0
 
 
 class Tally:
-    """The counts of batches; the text of every token is looked at once."""
+    """The counts of batches; copies the text of each token only once."""
 
     def __init__(self, weighting: str) -> None:
         self._weighting = weighting
         self._numbering = Numbering()
-        self._new: list[Vocabulary] = []  # the tokens that were new in each batch
+        self._new: list[Vocabulary] = []  # the new tokens of each batch
         self._class_count: dict[str, float] = {}
-        # By the number of the token, with room for more of them.
+        # Indexed by the number of the token, with spare room at the end.
         self._feature_count: dict[str, Floats] = {}
         self._frequency: Integers = np.zeros(0, np.int64)
 
     @property
     def is_full(self) -> bool:
-        """Whether it should be added to others, and a new one begun."""
+        """Whether this tally should be handed over and a new one started."""
         return len(self._numbering) > _MAX_TOKENS
 
     def add(self, batch: TokenBatch, labels: Sequence[str], turn: int) -> None:
-        """Count a batch; labels: the class of every document.  turn: see `table`."""
+        """Count a batch; labels: the class of each document; turn: see `table`."""
         n_known = len(self._numbering)
         number = self._numbering.numbers(batch.keys)
         new = batch_vocabulary(batch, number >= n_known)
@@ -61,10 +61,10 @@ class Tally:
         self._frequency[number] += counts.document_frequency
 
     def table(self) -> CountTable:
-        """Return the counts, of tokens in the order in which they were met, for a TableSum.
+        """Return the counts, for a `TableSum`; tokens are in the order of their first occurrence.
 
-        Each key carries the turn in which its token was met first (see `Vocabulary.with_riders`),
-        so that in the sum of many processes' tables the text that was met first is kept.
+        Each key has as its rider the turn (the number of the chunk) in which its token came
+        first, so that the sum of several processes' tables keeps the earliest text.
         """
         n = len(self._numbering)
         classes = tuple(sorted(self._class_count))
@@ -73,7 +73,7 @@ class Tally:
             counts = self._feature_count[name][:n]
             feature_count[: len(counts), k] = counts
         vocabulary = concatenated(self._new)
-        # Small numbers, because the table goes through a pipe.
+        # In 32 bits where possible, because the table goes through a pipe.
         return CountTable(
             classes,
             np.array([self._class_count[name] for name in classes]),
@@ -84,27 +84,28 @@ class Tally:
 
 
 class Numbering:
-    """Numbers keys from 0 in the order in which they are met.
+    """A hash table that numbers keys from 0 in the order of their first occurrence.
 
-    A hash table with open addressing and linear probing, written with numpy because a dict of
-    a million keys takes a Python object each: E-011.  A slot holds the number of a key; the keys
-    themselves stand in the order of their numbers, since half of the slots are empty and page
-    faults are expensive.
+    It uses open addressing with linear probing, and numpy instead of a dict, which would need a
+    Python object for each of a million keys: E-011.  A slot holds the number of a key.  The keys
+    are in a separate dense array, in the order of their numbers, because half of the slots are
+    empty and page faults are expensive.
     """
 
     def __init__(self) -> None:
-        # Keys are hashes that anybody can compute.  They are multiplied by a secret odd number,
-        # so that nobody can write words whose keys all want the same slot.
+        # Anybody can compute the hashes that are our keys.  Multiplying them by a secret odd
+        # number prevents an attacker from choosing words whose keys all go to the same slot.
         self._secret = np.uint64(int.from_bytes(os.urandom(8), "little") | 1)
         self._n = 0
-        self._key = np.full(1, _NO_KEY)  # by number, from 1 on, with room for more
+        # The key with number i is at i + 1; there is spare room at the end.
+        self._key = np.full(1, _NO_KEY)
         self._make_slots(_FIRST_BITS)
 
     def __len__(self) -> int:
         return self._n
 
     def numbers(self, keys: Keys) -> Integers:
-        """Return the numbers of distinct keys, (n_keys,), from 0; new ones get the next."""
+        """Return the numbers of distinct keys, shape (n_keys,); new keys get the next numbers."""
         if 2 * (self._n + len(keys)) > len(self._slots):
             self._grow(len(keys))
         slot = self._places(keys)
@@ -119,10 +120,10 @@ class Numbering:
 
     def _make_slots(self, bits: int) -> None:
         self._shift = np.uint64(64 - bits)
-        self._slots = np.zeros(1 << bits, np.uint32)  # numbers; 0 where a slot is free
+        self._slots = np.zeros(1 << bits, np.uint32)  # a key's place in _key; 0: the slot is free
 
     def _grow(self, n_more: int) -> None:
-        """Make room for more keys, so that at least half of the slots stay free."""
+        """Make room for more keys; at least half of the slots stay free."""
         bits = len(self._slots).bit_length() - 1
         while 1 << bits < 2 * (self._n + n_more):
             bits += _GROWTH_BITS
@@ -131,7 +132,7 @@ class Numbering:
         self._put(number, self._places(self._key[number]))
 
     def _places(self, keys: Keys) -> Integers:
-        """Return the slots that hold the keys, or where they may go, shape (n_keys,)."""
+        """Return each key's slot, or a free slot for it, shape (n_keys,)."""
         slot = ((keys * self._secret) >> self._shift).view(np.int64)
         unresolved = np.flatnonzero(self._is_taken(slot, keys))
         while len(unresolved):
@@ -141,21 +142,21 @@ class Numbering:
         return slot
 
     def _is_taken(self, slot: Integers, keys: Keys) -> Booleans:
-        """Return which slots hold another key."""
+        """Return which slots hold a different key, shape (n_keys,)."""
         held = self._key.take(self._slots.take(slot))
         return np.asarray((held != keys) & (held != _NO_KEY))
 
     def _put(self, numbers: Integers, slot: Integers) -> None:
-        """Put numbers of known keys where they may go, shape (n_keys,) both."""
+        """Put keys into free slots; numbers: (n_keys,) their places in _key; slot: (n_keys,)."""
         while len(numbers):
             self._slots[slot] = numbers
-            # Of several keys that want the same slot, one got it; the others try the next slot.
+            # If several keys want the same slot, one gets it and the others try the next one.
             numbers = numbers[self._slots.take(slot) != numbers]
             slot = self._places(self._key[numbers])
 
 
 def with_room(numbers: Any, n: int) -> Any:
-    """Return an array with room for at least n numbers, zeros after those given."""
+    """Return the array, extended by zeros to at least n numbers if it is shorter."""
     if n <= len(numbers):
         return numbers
     more = np.zeros(max(n, 2 * len(numbers)), numbers.dtype)

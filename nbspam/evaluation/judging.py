@@ -1,7 +1,10 @@
-"""Judging: how good a model, or a kind of model, is on somebody's own mail.
+"""Judging: answers of models to labelled documents that they were not trained on.
 
-Secret: documents are tokenised once, whatever is trained on them; models are made and asked
-just as `nbspam train` and `nbspam classify` do it.
+The answers come from a test set, from cross-validation or from a stream of messages, and become a
+`Trial`.
+
+Secret: documents are tokenised once, however many models are trained on them; models are trained
+and give answers by the same functions as in `nbspam train` and `nbspam classify`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,9 +34,10 @@ from nbspam.tables.training import TableSettings, train_table
 from nbspam.tables.training import held_out as rows_held_out
 from nbspam.verdicts import Skipped
 
-SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the documents, along a learning curve
-HeldOut = Callable[[Integers, Integers], Floats]  # (rows to learn, others) to answers to these
-N_STRETCHES = 10  # into which a stream is cut where something is compared piece by piece
+SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the training documents, for learning curves
+# Trains on the first rows and returns its answers to the second: joint log-probabilities, nats.
+HeldOut = Callable[[Integers, Integers], Floats]
+N_STRETCHES = 10  # parts of a stream, which stand in for folds in comparisons
 
 
 def cross_validate(
@@ -41,7 +45,7 @@ def cross_validate(
 ) -> Floats:
     """Return held-out joint log-probabilities, nats, shape (n_docs, n_classes).
 
-    fold: (n_docs,), from 0.  share: of the other folds' documents that each model learns.
+    fold: (n_docs,), from 0.  share: the part of the other folds' documents that models learn.
     """
     joint = np.empty((len(y), n_classes))
     for number in range(fold.max() + 1):
@@ -51,7 +55,10 @@ def cross_validate(
 
 
 def folds(y: Integers, k: int, seed: int) -> Integers:
-    """Return k stratified folds, shape (n_docs,); raises UsageError."""
+    """Return the fold of each document in k stratified folds, shape (n_docs,).
+
+    Raises UsageError if a class has fewer than k documents.
+    """
     smallest = int(np.bincount(y).min()) if len(y) else 0
     if not 2 <= k <= smallest:
         raise UsageError(
@@ -62,14 +69,14 @@ def folds(y: Integers, k: int, seed: int) -> Integers:
 
 
 def _some_of(rows: Integers, y: Integers, share: float) -> Integers:
-    """Return a share of the rows, of every class alike; a smaller share is part of it."""
+    """Return the same share of the rows of each class; it contains every smaller share."""
     shuffled = np.random.default_rng(0).permutation(rows)
     of_class = [shuffled[y[shuffled] == label] for label in np.unique(y)]
     return np.sort(np.concatenate([of[: max(1, int(share * len(of)))] for of in of_class]))
 
 
 def answers_held_out(data: Corpus, settings: Settings) -> HeldOut:
-    """Return what answers some documents of a corpus by a model of others."""
+    """Return the function that answers some documents of a corpus by a model of others."""
     if settings.model in FEATURES:
         return partial(features_held_out, data, settings)
 
@@ -83,7 +90,7 @@ def answers_held_out(data: Corpus, settings: Settings) -> HeldOut:
 def judge_split(
     items: Iterable[Item], test_items: Iterable[Item], settings: Settings, jobs: int = 1
 ) -> Trial:
-    """Return what a model trained on some items answers to others."""
+    """Return the answers to test items of a model that is trained on other items."""
     learned = learn(items, settings, jobs)
     trial = judge_classifier(learned.classifier, test_items, jobs)
     return replace(trial, skipped=learned.skipped + trial.skipped)
@@ -97,9 +104,9 @@ def judge_folds(
     jobs: int = 1,
     with_smaller: bool = False,
 ) -> Trial:
-    """Return what models trained on k - 1 folds answer to the one left out.
+    """Return the answers to each of k folds of a model that is trained on the others.
 
-    with_smaller: and what models answer that were trained on less and less of these folds.
+    with_smaller: also the answers of models trained on the SHARES of those folds.
     """
     data, skipped = read_corpus(items, settings, jobs)
     return replace(fold_trial(data, settings, k, seed, with_smaller), skipped=skipped)
@@ -112,9 +119,10 @@ def judge_online(
     order: str | None = None,
     jobs: int = 1,
 ) -> Trial:
-    """Return what a model answers that learns from messages after answering each.
+    """Return the answers of a model that learns each message after it has answered it.
 
-    policy, order: see progressive.py.
+    policy: which messages it learns, one of decision.POLICIES.  order: of the messages (see
+    `order.arrival`).
     """
     dates: dict[str, float | None] = {}
     items = _noting_dates(items, dates) if order == "date" else items
@@ -126,9 +134,10 @@ def judge_online(
 def judge_several(
     items: Iterable[Item], several: Sequence[Settings], k: int | None, seed: int, jobs: int = 1
 ) -> list[Trial]:
-    """Return what models of several settings answer to the same documents.
+    """Return the answers of models with several settings to the same documents.
 
-    In the same k folds or, without k, online.  What is cut into tokens alike is read once.
+    k: number of folds, the same folds for all; None for a stream (see `judge_online`).  Settings
+    with the same tokens share one reading of the documents.
     """
     items = list(items)
     trials: list[Trial] = []
@@ -147,7 +156,7 @@ def judge_several(
 
 
 def _arranged(data: Corpus, order: str | None, dates: Sequence[float | None] = ()) -> Corpus:
-    """Return the corpus in the order in which its messages came."""
+    """Return the corpus in the order in which its messages arrive."""
     return data.take(arrival(order, data.names, data.y, dates))
 
 
@@ -157,7 +166,7 @@ def fold_trial(
     """Return a corpus's answers by cross-validation; raises UsageError."""
     fold = folds(data.y, k, seed)
     rule = default_rule(data.classes, settings.is_mail_combined)
-    # The answers come later: what they are to is the same for any model.
+    # Everything except the answers, which `_answered` adds.
     blank = Trial(data.classes, data.y, np.empty((0, 0)), rule, fold, _prior(data, settings))
     return _answered(blank, answers_held_out(data, settings), with_smaller)
 
@@ -167,7 +176,7 @@ def table_trial(
 ) -> Trial:
     """Return the answers to a table's rows by cross-validation; raises UsageError.
 
-    Intervals are cut anew for every fold, without its rows.
+    The intervals of numeric columns are computed for each fold without its rows.
     """
     classifier = train_table(table, settings)
     fold = folds(table.y, k, seed)
@@ -179,7 +188,7 @@ def table_trial(
 
 
 def _answered(trial: Trial, held_out: HeldOut, with_smaller: bool) -> Trial:
-    """Return the trial with answers, by models of the other folds and of shares of them."""
+    """Return the trial with answers, by models of the other folds and of SHARES of them."""
     y, fold, n_classes = trial.y, trial.fold, len(trial.classes)
     joint = cross_validate(held_out, y, n_classes, fold)
     others = len(y) * fold.max() / (fold.max() + 1)
@@ -192,7 +201,10 @@ def _answered(trial: Trial, held_out: HeldOut, with_smaller: bool) -> Trial:
 
 
 def online_trial(data: Corpus, settings: Settings, policy: str) -> Trial:
-    """Return a corpus's answers in the order of its rows; its folds are stretches of it."""
+    """Return the answers to a corpus's documents as a stream, in the order of its rows.
+
+    The folds of the trial are N_STRETCHES successive parts of the stream.  Raises UsageError.
+    """
     if settings.model in FEATURES:
         raise UsageError(f"--online: not for --model {settings.model}; judge it by --cv K")
     joint = progress(data, settings, policy).joint
@@ -208,15 +220,15 @@ def _prior(data: Corpus, settings: Settings) -> Floats:
 
 
 def _noting_dates(items: Iterable[Item], dates: dict[str, float | None]) -> Iterator[Item]:
-    """Yield the items as they are, after writing down when each was sent."""
+    """Yield the items unchanged, and put the time at which each was sent into `dates`."""
     for item in items:
-        with suppress(InputError):  # whoever reads it next reports it
+        with suppress(InputError):  # the caller reads the item too, and reports the error
             dates[item.name] = date_of(item.read())
         yield item
 
 
 def judge_classifier(classifier: AnyClassifier, items: Iterable[Any], jobs: int = 1) -> Trial:
-    """Return what a classifier answers to labelled items of the kind it knows."""
+    """Return a classifier's answers to labelled inputs of its kind; raises InputError."""
     index = {name: k for k, name in enumerate(classifier.classes)}
     truth: list[int] = []
     joint: list[Floats] = []

@@ -1,9 +1,9 @@
-"""Online evaluation: each message is answered first, and learned then.
+"""Online evaluation: each message is answered first and learned afterwards.
 
-This is how a filter lives: it starts knowing nothing, and is told the truth after each answer.
-The model is the one that `nbspam update`, called for every message, would give.
+This simulates the use of a filter: it starts without knowledge and is told the truth after each
+answer.  The model is the same as after a `nbspam update` for each message.
 
-Secret: the documents are tokenised once, and counted in place.
+Secret: documents are tokenised once, and counted in place.
 """
 
 from dataclasses import dataclass
@@ -24,22 +24,22 @@ from nbspam.settings import Settings
 from nbspam.tokens.documents import Documents
 from nbspam.verdicts import posterior
 
-_UNHEARD = 50.0  # nats by which a class without messages is less likely than all others
+_UNHEARD = 50.0  # nats by which a class without messages is less likely than any other
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The answers on the way, and which messages were learned."""
+    """The answers to a stream of messages, and which of them were learned."""
 
-    joint: Floats  # (n_docs, n_classes) nats, before the truth was told
+    joint: Floats  # (n_docs, n_classes) nats, before the message was learned
     learned: Booleans  # (n_docs,)
 
 
 def progress(data: Corpus, settings: Settings, policy: str = "everything") -> Progress:
     """Return the answers to messages in the order of their rows; raises UsageError.
 
-    policy: one of decision.POLICIES.  Until messages of two classes were learned nothing is
-    known, all classes are equally likely, and everything is learned.
+    policy: one of decision.POLICIES.  Until messages of two classes are learned, all classes are
+    equally likely, and every message is learned.
     """
     _check(data, settings)
     n_docs = len(data.y)
@@ -64,38 +64,38 @@ def _check(data: Corpus, settings: Settings) -> None:
     if len(data.classes) < 2:
         found = ", ".join(data.classes) or "no labelled mail"
         raise UsageError(
-            f"--online: only one class ({found}); give mail of two or more,"
+            f"--online: only one class ({found}); give mail of two or more classes,"
             " for example with --spam PATH --ham PATH"
         )
     if not settings.combine:
-        raise UsageError("--online: only for evidence that is combined; add --preset mail")
+        raise UsageError("--online: only for models that combine evidence; add --preset mail")
     if settings.min_df > 1 or settings.max_features is not None:
         raise UsageError(
-            "--online: which tokens are rare is known only at the end;"
+            "--online: rare tokens are known only at the end of the stream;"
             " leave out --min-df and --max-features"
         )
 
 
 class _Life:
-    """A model that learns from a corpus message by message.
+    """A model that learns a corpus message by message.
 
-    Its columns are those of the corpus, so that no token is looked up.
+    Its columns are those of the corpus, so no token needs to be looked up.
     """
 
     def __init__(self, data: Corpus, settings: Settings) -> None:
         self._data, self._settings = data, settings
         self._growth = Growth({})
-        self._row: dict[int, int] = {}  # of the copy that counts, by digest
-        self._label: dict[int, int] = {}  # by digest
-        self._classes: tuple[str, ...] = ()  # those that the learner knows
+        self._row: dict[int, int] = {}  # row of the message's first copy, by digest
+        self._label: dict[int, int] = {}  # class of the message, by digest
+        self._classes: tuple[str, ...] = ()  # the classes that the learner knows
         self._learner: Learner | None = None
 
     def answer(self, document: Documents) -> Floats | None:
-        """Return log-probabilities of the classes heard of, nats; None if nothing is known."""
+        """Return joint log-probabilities of the learner's classes, nats; None before any fit."""
         return None if self._learner is None else self._learner.answer(document)
 
     def over_all_classes(self, answer: Floats) -> Floats:
-        """Return an answer for all classes of the corpus, nats, shape (n_classes,)."""
+        """Return an answer extended to all classes of the corpus, nats, shape (n_classes,)."""
         joint = np.full(len(self._data.classes), answer.min() - _UNHEARD)
         joint[self._places()] = answer
         return joint
@@ -103,7 +103,7 @@ class _Life:
     def learn(
         self, row: int, document: Documents, digest: int, truth: int, answer: Floats | None
     ) -> None:
-        """Learn a message that was answered; if it is known as this class, nothing changes."""
+        """Learn a message after its answer; one that is known in this class changes nothing."""
         before = self._label.get(digest)
         if before == truth:
             return
@@ -120,7 +120,7 @@ class _Life:
             self._fit()
 
     def _fit(self) -> None:
-        """Fit evidence to what was learned until now."""
+        """Fit evidence to the messages learned so far."""
         data, settings = self._data, self._settings
         digests = np.sort(np.fromiter(self._row, np.uint64, len(self._row)))
         rows = np.array([self._row[digest] for digest in digests.tolist()], np.int64)

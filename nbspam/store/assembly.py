@@ -1,10 +1,9 @@
-"""One model from what others hold: counts add, ledgers and samples are joined.
+"""Assembly: a model from the parts of others: counts are added, ledgers and samples joined.
 
-However a model's messages came together (trained at once, learned on, un-learned, merged), the
-model assembled here depends on them alone: everything is first put in the order of keys and
-digests.
+The model depends only on its messages, however they were obtained (trained at once, learned on,
+un-learned, merged), because everything is first put in the order of keys and digests.
 
-Secret: how the parts of a model are put together again.
+Secret: how the parts of a model are put together.
 """
 
 from collections.abc import Sequence
@@ -27,20 +26,20 @@ from nbspam.tokens.vocabulary import empty_vocabulary
 
 
 class Part(NamedTuple):
-    """Messages that go into a model: everything but their counts."""
+    """Messages that go into a model: everything except their counts."""
 
     digests: Keys  # (n_docs,)
-    names: Strings  # (n_docs,) of their classes
-    days: Days  # (n_docs,) on which they were learned
-    messages: Messages  # those of them that are at hand
-    bits: int  # number of zero bits at the end of the digests of those
-    keys: Keys  # (n_keys,) of tokens
-    last_seen: Days  # (n_keys,)
-    decayed: int = 0  # the day on which counts were last faded
+    names: Strings  # (n_docs,) classes
+    days: Days  # (n_docs,) when each message was learned
+    messages: Messages  # those of the messages whose tokens are known
+    bits: int  # number of zero bits at the end of the digests in `messages`
+    keys: Keys  # (n_keys,) of tokens; a key may come several times
+    last_seen: Days  # (n_keys,) when each token was learned
+    decayed: int = 0  # the day on which counts were last faded; 0: never
 
 
 def part_of(classifier: Classifier, without: Sequence[int] = ()) -> Part:
-    """Return what a model holds, without the messages of some digests."""
+    """Return the messages of a model, except those with some digests."""
     memory = memory_of(classifier)
     ledger, sample = memory.ledger, memory.sample
     names = np.array(classifier.classes, np.str_)[ledger.labels]
@@ -61,7 +60,7 @@ def part_of(classifier: Classifier, without: Sequence[int] = ()) -> Part:
 
 
 def _part_of_changes(changes: Sequence[Change], with_counts: bool) -> Part:
-    """Return the messages that changes leave learned."""
+    """Return the messages that are learned after all changes."""
     last = {change.digest: change for change in changes}
     learned = [change for change in last.values() if change.after is not None]
     seen = [change for change in changes if change.after is not None]
@@ -80,7 +79,7 @@ def _part_of_changes(changes: Sequence[Change], with_counts: bool) -> Part:
 
 
 def assembled(table: CountTable, parts: Sequence[Part], settings: Settings) -> Classifier:
-    """Return the model of these counts and messages; raises NotTrainedError."""
+    """Return the model of a table and the messages counted in it; raises NotTrainedError."""
     sampling = Sampling(settings.weighting, max(part.bits for part in parts))
     sampling.add(part.messages for part in parts)
     last_seen = np.zeros(len(table.vocabulary), np.uint16)
@@ -100,7 +99,7 @@ def assembled(table: CountTable, parts: Sequence[Part], settings: Settings) -> C
 
 
 def compacted(base: Classifier, changes: Sequence[Change]) -> Classifier:
-    """Return the model of a model's messages after some changes, fitted anew."""
+    """Return a model with changes added to its counts and messages, and fitted again."""
     if not changes:
         return base
     settings = base.settings
@@ -111,9 +110,9 @@ def compacted(base: Classifier, changes: Sequence[Change]) -> Classifier:
 
 
 def with_changes(base: Classifier, changes: Sequence[Change]) -> Classifier:
-    """Return the classifier that knows these messages too.
+    """Return a classifier with changes applied.
 
-    Where a fit was due among them, and could not be written, it is made here.
+    If a fit was due among them but could not be written to the model file, it is made here.
     """
     counts = base.table.class_count.tolist()
     due = Growth(dict(zip(base.classes, counts, strict=True))).last_due(changes)
@@ -121,19 +120,19 @@ def with_changes(base: Classifier, changes: Sequence[Change]) -> Classifier:
 
 
 def reassembled(base: Classifier, table: CountTable, parts: Sequence[Part]) -> Classifier:
-    """Return a model as `assembled`, with the cutoffs its owner has chosen before."""
+    """Return the assembled model with the base's settings and, for the same classes, cutoffs."""
     model = assembled(table, parts, base.settings)
     return replace(model, cutoffs=base.cutoffs) if model.classes == base.classes else model
 
 
 def memory_of(classifier: Classifier) -> Memory:
-    """Return what a model remembers; only of models that can learn on."""
+    """Return the memory of a model that can learn on."""
     assert classifier.memory is not None
     return classifier.memory
 
 
 def message_at_hand(classifier: Classifier, digest: int) -> Change | None:
-    """Return a message of the model's sample, as a change from None to None; or None."""
+    """Return a message from the model's sample, as a change without classes; None if not there."""
     sample = memory_of(classifier).sample
     place = int(np.searchsorted(sample.digests, np.uint64(digest)))
     if place == len(sample.digests) or sample.digests[place] != digest:

@@ -1,10 +1,10 @@
-"""A model's counts in bogoutil's text form, and a bogofilter's word list as a model.
+"""The text format of bogoutil: a model's counts for bogofilter, and its word list as a model.
 
-A line is a token, how many spam and how many ham messages have it, and a day:
-"subj:free 10 3 20261121"; .MSG_COUNT has the numbers of messages.  bogofilter tags by
-header as we do, under other names, and cuts words at other places.
+A line has a token, the numbers of spam and of ham messages with it, and a day:
+"subj:free 10 3 20261121".  The line .MSG_COUNT has the numbers of messages.  bogofilter also tags
+tokens by header, but with other names, and it splits words in other places.
 
-Secret: which of our tokens a token of bogofilter's means.
+Secret: which of our tokens correspond to a token of bogofilter.
 """
 
 from collections.abc import Iterable, Iterator
@@ -41,8 +41,8 @@ _TOTAL = b".MSG_COUNT"
 _THEIRS = {"subject": "subj", "return-path": "rtrn", "received": "rcvd"}
 _CONTENT = (BODY, "url", "nested", "hidden", "alt", "html", "filename", "defect")
 _HEADERS = ("from", "to", "mime", "header", "mailer", "list", "date", "message-id", "reply-to")
-# One tag for all headers they have none for.  E-050: all of ours that can hold such words
-# but dates, whose numbers are not what they kept.
+# bogofilter has the tag "head" for all other headers.  It becomes all of our origins that can hold
+# such words, except dates, whose numbers bogofilter does not keep: E-050.
 _HEAD = ("header", "mailer", "list", "message-id", "reply-to", "mime")
 _OURS: dict[str, tuple[str, ...]] = {
     **{theirs: (ours,) for ours, theirs in _THEIRS.items()},
@@ -54,7 +54,7 @@ _CUT = word_table(_TOKENS.punctuation)
 _MAX_COUNT = 1 << 32
 _EPOCH = date(1970, 1, 1).toordinal()
 
-Counts = list[int]  # of messages: ham, spam
+Counts = list[int]  # numbers of messages: ham, spam
 
 
 def dump_lines(classifier: Classifier) -> Iterator[bytes]:
@@ -62,13 +62,13 @@ def dump_lines(classifier: Classifier) -> Iterator[bytes]:
     table, memory = classifier.table, classifier.memory
     if classifier.classes != HAM_AND_SPAM:
         raise UsageError(
-            f"--format bogoutil: the classes are {', '.join(classifier.classes)};"
-            " it is for ham and spam, leave it out"
+            f"--format bogoutil: the classes are {', '.join(classifier.classes)},"
+            " not ham and spam; leave the option out"
         )
     whole = np.asarray(table.feature_count) == np.rint(table.feature_count)
     if not whole.all():
         raise UsageError(
-            "--format bogoutil: counts are weights, not numbers of messages; leave it out"
+            "--format bogoutil: counts are weights, not numbers of messages; leave the option out"
         )
     assert memory is not None
     ham, spam = table.class_count.tolist()
@@ -84,7 +84,7 @@ def dump_lines(classifier: Classifier) -> Iterator[bytes]:
 
 
 def _spelt(token: Token) -> bytes:
-    """Return a token as bogofilter spells it: other tags, an asterisk within pairs."""
+    """Return a token as bogofilter spells it: with its tags, and an asterisk in pairs."""
     origin = token.origin
     if origin == PAIR or origin.startswith(f"{PAIR}:"):
         origin = origin.removeprefix(PAIR).removeprefix(":") or BODY
@@ -94,7 +94,7 @@ def _spelt(token: Token) -> bytes:
 
 
 def _date_number(day: int) -> int:
-    """Return a day as yyyymmdd; the first of all days is none."""
+    """Return a day as a number yyyymmdd; day 0 means unknown, and gives 0."""
     if not day:
         return 0
     found = date.fromordinal(_EPOCH + day)
@@ -102,7 +102,7 @@ def _date_number(day: int) -> int:
 
 
 def load_lines(lines: Iterable[bytes], name: str) -> Classifier:
-    """Return the model that a word list means; raises InputError.  name: where it is from."""
+    """Return the model of a word list; raises InputError.  name: the file, for errors."""
     total: Counts | None = None
     found: dict[Token, tuple[Counts, int]] = {}
     for number, line in enumerate(lines, 1):
@@ -115,7 +115,7 @@ def load_lines(lines: Iterable[bytes], name: str) -> Classifier:
             ) from None
         if text == _TOTAL:
             total = counts
-        elif not text.startswith(b"."):  # other things that bogofilter notes of itself
+        elif not text.startswith(b"."):  # other lines with a dot hold bogofilter's own notes
             for token in _tokens_of(text):
                 old, old_day = found.get(token, ([0, 0], 0))
                 found[token] = [old[0] + counts[0], old[1] + counts[1]], max(old_day, day)
@@ -128,7 +128,7 @@ def load_lines(lines: Iterable[bytes], name: str) -> Classifier:
 
 
 def _parsed(line: bytes) -> tuple[bytes, Counts, int]:
-    """Return token, counts and day of a line; raises ValueError."""
+    """Return the token, counts and day of a line; raises ValueError."""
     text, *numbers = line.rstrip().rsplit(b" ", 3)
     spam, ham, day = map(int, numbers)
     if not (text and 0 <= spam <= _MAX_COUNT and 0 <= ham <= _MAX_COUNT):
@@ -145,7 +145,7 @@ def _day(number: int) -> int:
 
 
 def _tokens_of(spelling: bytes) -> list[Token]:
-    """Return our tokens that a token of bogofilter's stands for."""
+    """Return our tokens that correspond to a token of bogofilter."""
     tag, colon, text = spelling.partition(b":")
     origins = _OURS.get(tag.decode("latin-1")) if colon else None
     if origins is None:
@@ -159,12 +159,12 @@ def _tokens_of(spelling: bytes) -> list[Token]:
 
 
 def _classifier(total: Counts, found: dict[Token, tuple[Counts, int]]) -> Classifier:
-    """Return the model of these counts; it knows no message, so that all are new to it."""
+    """Return the model of these counts; its ledger is empty, so all messages are new to it."""
     keys = np.array([reference_key(token) for token in found], np.uint64)
     keys, order = np.unique(keys, return_index=True)
     everything = list(found.items())
     tokens, rows = zip(*(everything[i] for i in order.tolist()), strict=True)
-    # One message may have several of the tokens that are one to us.
+    # Several of bogofilter's tokens can be one of ours, and one message can have all of them.
     count = np.minimum(np.array([n for n, _ in rows], np.float64).reshape(-1, 2), total)
     texts = [b"" if t.origin == BODY else t.origin.encode() + b":" for t in tokens]
     texts = [tag + token.text for tag, token in zip(texts, tokens, strict=True)]

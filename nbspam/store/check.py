@@ -1,6 +1,6 @@
-"""Checking a model: whether all in its files is whole, and fits together.
+"""Checking a model: whether its files are complete and consistent.
 
-Secret: what must hold of a model, whatever has happened to it.
+Secret: the invariants of a model.
 """
 
 from collections.abc import Iterator
@@ -21,22 +21,22 @@ GOOD, NOTE, BAD = "good", "note", "bad"
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at."""
+    """The result of one check."""
 
-    state: str  # good; note (worth knowing, nothing lost); bad
-    what: str  # file, counts, ledger, sample or journal
+    state: str  # good; note (worth knowing, nothing is lost); bad
+    what: str  # file, model, counts, ledger, sample or journal
     text: str
 
 
 def findings(path: str) -> Iterator[Finding]:
-    """Yield what is found of a model, one thing after the other; raises nothing of ours."""
+    """Yield the results of all checks of a model; damage is a finding, not an exception."""
     try:
         snapshot, _ = read_model(path)
         classifier = classifier_of(path, snapshot.state)
     except NbspamError as error:
         yield Finding(BAD, "file", str(error))
         return
-    yield Finding(GOOD, "file", f"{snapshot.identity.length:,} bytes, checksum right")
+    yield Finding(GOOD, "file", f"{snapshot.identity.length:,} bytes, checksum correct")
     if not isinstance(classifier, Classifier):
         kind = snapshot.state["kind"]
         yield Finding(GOOD, "model", f"of kind {kind}: its parts fit together; no journal")
@@ -44,7 +44,9 @@ def findings(path: str) -> Iterator[Finding]:
     yield _counts(classifier)
     if classifier.memory is None:
         yield Finding(
-            NOTE, "ledger", "none: of --unlabelled, or an older version; it cannot learn on"
+            NOTE,
+            "ledger",
+            "none, as after --unlabelled or from an older version; it cannot learn on",
         )
     else:
         yield _ledger(classifier)
@@ -56,10 +58,10 @@ def findings(path: str) -> Iterator[Finding]:
 
 
 def _verdict(what: str, text: str, **claims: bool) -> Finding:
-    """Return what a finding is: bad if a claim does not hold."""
+    """Return a finding that is good if all claims hold; claims: by their words, joined by _."""
     broken = [name.replace("_", " ") for name, holds in claims.items() if not holds]
     return (
-        Finding(BAD, what, f"{text}; not so: {', '.join(broken)}")
+        Finding(BAD, what, f"{text}; not true: {', '.join(broken)}")
         if broken
         else Finding(GOOD, what, text)
     )
@@ -83,7 +85,7 @@ def _counts(classifier: Classifier) -> Finding:
 
 
 def _is_finite(classifier: Classifier) -> bool:
-    """Return whether what was learned of evidence is finite; plain tables may not be."""
+    """Return whether the fitted numbers are finite; those of plain log tables need not be."""
     from nbspam.classifier.blending import Blend
 
     fit = classifier.fit
@@ -107,7 +109,7 @@ def _ledger(classifier: Classifier) -> Finding:
         classes_exist=in_range,
     )
     if finding.state == GOOD and (counted != classifier.table.class_count).any():
-        text = "counts differ from it, as they do once they have faded or came from elsewhere"
+        text = "the counts differ from it, as after fading or importing counts"
         return Finding(NOTE, "ledger", f"{finding.text}; {text}")
     return finding
 
@@ -117,7 +119,7 @@ def _sample(classifier: Classifier) -> Finding:
     ledger, sample = classifier.memory.ledger, classifier.memory.sample
     return _verdict(
         "sample",
-        f"{len(sample.digests):,} messages kept to learn from",
+        f"{len(sample.digests):,} messages kept for fitting",
         digests_ascend=bool((sample.digests[1:] > sample.digests[:-1]).all()),
         the_ledger_has_them=bool((ledger.find(sample.digests) >= 0).all()),
         messages_follow_each_other=bool((np.diff(sample.documents.offsets) >= 0).all()),
@@ -129,11 +131,12 @@ def _journal(path: str, owner: Identity, classifier: Classifier) -> Finding:
     journal = read_journal(path)
     name = journal_path(path)
     if journal.owner is None:
-        return Finding(GOOD, "journal", "none" if not journal.size else "a beginning, cut off")
+        return Finding(GOOD, "journal", "none" if not journal.size else "empty, its header cut off")
     if journal.owner == NOBODY:
-        return Finding(NOTE, "journal", f"{name} is none; the next update moves it out of the way")
+        text = f"{name} is not a journal; the next update moves it out of the way"
+        return Finding(NOTE, "journal", text)
     if journal.owner != owner:
-        text = f"{name} is of another model, with {len(journal.changes):,} changes; not read"
+        text = f"{name} belongs to another model, with {len(journal.changes):,} changes; not read"
         return Finding(NOTE, "journal", text)
     text = f"{len(journal.changes):,} changes, {journal.end:,} bytes"
     if journal.changes:
@@ -143,6 +146,6 @@ def _journal(path: str, owner: Identity, classifier: Classifier) -> Finding:
         text += f", {int(change.class_count.sum()):+,} messages"
     if journal.end < journal.size:
         lost = journal.size - journal.end
-        text += f"; {lost:,} bytes behind them were cut off in writing, and never acknowledged"
+        text += f"; the {lost:,} bytes after them are of an unfinished write, never acknowledged"
         return Finding(NOTE, "journal", text)
     return Finding(GOOD, "journal", text)

@@ -1,10 +1,10 @@
-"""A model as lines of JSON and back: what one can read, search, edit and keep for ever.
+"""Interchange: a model as lines of JSON, which people can read, search, edit and archive.
 
-The first line has settings and classes; then comes a line a token, in the order of their
-keys, then a line a message that was learned.  Whatever follows from these is not dumped
-but derived again, so that a model dumped and loaded is the same file, to the byte.
+The first line has settings and classes.  Then comes a line for each token, in the order of keys,
+and a line for each learned message.  Everything else is derived from these again, so a model that
+is dumped and loaded gives the same file, to the byte.
 
-Secret: the lines, and what a hostile one may not do.
+Secret: the format of the lines, and which malformed or hostile lines are refused.
 """
 
 import json
@@ -31,12 +31,12 @@ FORMAT = 1
 _GROUP_NUMBER = {name: number for number, name in enumerate(GROUPS)}
 _EPOCH = date(1970, 1, 1).toordinal()
 _MAX_DAY = (1 << 16) - 1
-_MAX_COUNT = 2.0**53  # whole numbers above are not exact
-_MAX_TOKEN = 1 << 16  # bytes: far above any token's
+_MAX_COUNT = 2.0**53  # floats above it do not represent all whole numbers
+_MAX_TOKEN = 1 << 16  # bytes; no real token is nearly as long
 
-# What reading lines may raise that are not as they should be.
+# The exceptions that malformed lines can cause.
 _WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-# Settings that may be of another type than they are by default.
+# Settings that may have other types than their defaults.
 _TYPES: dict[str, tuple[type, ...]] = {
     "alpha": (float, int, str),
     "class_prior": (str, tuple),
@@ -101,17 +101,17 @@ def _message_lines(classes: tuple[str, ...], memory: Memory) -> Iterator[Line]:
 
 
 def _short(n: float) -> float:
-    """Return a number as an int where it is whole."""
+    """Return a number as an int if it is whole."""
     return int(n) if n == int(n) else n
 
 
 def _iso_day(day: int) -> str:
-    """Return a day, counted from 1970-01-01, as people write it."""
+    """Return a day, counted from 1970-01-01, as yyyy-mm-dd."""
     return date.fromordinal(_EPOCH + day).isoformat()
 
 
 def load_lines(lines: Iterable[bytes], name: str) -> Classifier:
-    """Return the model that lines hold; raises InputError.  name: where they are from."""
+    """Return the model that lines hold; raises InputError.  name: the file, for errors."""
     loader: _Loader | None = None
     number = 0
     for number, line in enumerate(lines, 1):
@@ -146,13 +146,13 @@ def _reason(error: Exception) -> str:
 
 
 class _Loader:
-    """Takes lines in, and makes a model of them when all are there."""
+    """Collects lines, and makes a model of them when all are read."""
 
     def __init__(self, header: Line) -> None:
         if not (isinstance(header, dict) and header.get("nbspam") == "model"):
             raise ValueError("not the first line of a model")
         if header["format"] != FORMAT:
-            raise ValueError(f"format {header['format']!r}, and this program reads {FORMAT}")
+            raise ValueError(f"format {header['format']!r}, but this program reads {FORMAT}")
         self.settings = _settings(header["settings"])
         self.classes = tuple(_text(name) for name in header["classes"])
         if list(self.classes) != sorted(self.classes):
@@ -172,14 +172,14 @@ class _Loader:
         self.sampled: list[tuple[int, list[int], list[int]]] = []  # digest, columns, times
 
     def add_token(self, line: Line) -> None:
-        """Take in the line of a token."""
+        """Add the line of a token; raises an exception of _WRONG if it is malformed."""
         text = _text(line["token"]).encode("utf-8", "surrogateescape")
         if len(text) > _MAX_TOKEN:
-            raise ValueError("a token too long to be one")
+            raise ValueError(f"a token of more than {_MAX_TOKEN:,} bytes")
         key = int(_text(line["key"]), 16) if "key" in line else reference_key(token_of(text))
         unknown = line["count"].keys() - set(self.classes)
         if unknown:
-            raise ValueError(f"a count of {unknown.pop()!r}, which is no class of the first line")
+            raise ValueError(f"a count of {unknown.pop()!r}, which the first line does not have")
         self.groups.append(_GROUP_NUMBER[line["group"]])
         self.counts.append([_number(line["count"].get(name, 0)) for name in self.classes])
         self.documents.append(_whole(line["documents"], int(_MAX_COUNT)))
@@ -188,7 +188,7 @@ class _Loader:
         self.keys.append(_whole(key, 2**64 - 1))
 
     def add_message(self, line: Line) -> None:
-        """Take in the line of a message."""
+        """Add the line of a message; raises an exception of _WRONG if it is malformed."""
         digest = _whole(int(_text(line["message"]), 16), 2**64 - 1)
         if line["class"] not in self.classes:
             raise ValueError(f"a class {line['class']!r:.40} that the first line does not have")
@@ -197,11 +197,11 @@ class _Loader:
             columns = [_whole(column, 2**32 - 1) for column in line["tokens"]]
             times = [_whole(n, 2**32 - 1) for n in line.get("times", ())]
             if 0 in times:
-                raise ValueError("a token that stands in a message 0 times")
+                raise ValueError("a token that occurs in a message 0 times")
             self.sampled.append((digest, columns, times))
 
     def classifier(self) -> Classifier:
-        """Return the model; raises NotTrainedError, too."""
+        """Return the model; raises NotTrainedError, or an exception of _WRONG."""
         keys = np.array(self.keys, np.uint64)
         order = np.argsort(keys, kind="stable")
         table = CountTable(
@@ -223,7 +223,7 @@ class _Loader:
         return ledger_of(digests, names, days, self.classes)
 
     def _sample(self, order: Integers) -> Sample:
-        """Return the sample over columns in the order of keys."""
+        """Return the sample over the final columns; order: (n_tokens,) argsort of the keys."""
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
         with_times = self.settings.weighting != PRESENCE
@@ -232,7 +232,7 @@ class _Loader:
         self.sampled.sort()
         for _, own, times in self.sampled:
             if with_times and len(times) != len(own):
-                raise ValueError("a message whose times are not as many as its tokens")
+                raise ValueError("a message with different numbers of times and tokens")
             column = rank[own]
             place = np.argsort(column)
             _check_unique(column[place], "a token of a message")
@@ -250,7 +250,7 @@ class _Loader:
 
 
 def _settings(values: Line) -> Settings:
-    """Return settings whose values are of the types that they should be."""
+    """Return the settings in plain values; raises ValueError if a type is wrong."""
     settings = settings_from_dict(values)
     for found, default in ((settings, Settings()), (settings.tokens, TokenSettings())):
         for name in type(default).__annotations__:
@@ -269,9 +269,9 @@ def _joined(parts: list[Any]) -> Any:
 def vocabulary_of(
     keys: Keys, texts: list[bytes], groups: list[int], order: Integers
 ) -> Vocabulary:
-    """Return the vocabulary of tokens in any order; order: what sorts keys.
+    """Return the vocabulary of tokens in any order; order: (n_tokens,) argsort of the keys.
 
-    Raises ValueError if two are the same.
+    Raises ValueError if two keys are equal.
     """
     _check_unique(keys[order], "a token")
     ordered = [texts[i] for i in order.tolist()]
@@ -283,7 +283,7 @@ def vocabulary_of(
 
 def _check_unique(ascending: Any, what: str) -> None:
     if len(ascending) and not (ascending[1:] != ascending[:-1]).all():
-        raise ValueError(f"{what} stands there twice")
+        raise ValueError(f"{what} is there twice")
 
 
 def _text(value: Any) -> str:

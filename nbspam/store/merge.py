@@ -1,10 +1,10 @@
-"""Models to one model: what several machines or people have learned, added up.
+"""Merging: one model of the messages that several models have learned.
 
-Counts add, but a message that two models know counts once.  Its tokens are needed to
-take it out of one of them; they are at hand in the models' samples, and where they are
-not, that is said instead of counting it twice.
+Counts can be added, but a message that two models know must count once.  To subtract it from one
+of them, its tokens are needed, and only messages in the models' samples have them.  If a message
+is in neither sample, merging stops with an error, since it would be counted twice.
 
-Secret: which copy of a message stays.
+Secret: which copy of a message is kept.
 """
 
 from collections.abc import Sequence
@@ -19,28 +19,28 @@ from nbspam.errors import UsageError
 from nbspam.store.assembly import assembled, memory_of, message_at_hand, part_of
 from nbspam.store.model import StoredModel
 
-# What must be the same for counts to mean the same.
+# Settings that must be equal, since counts of different tokens or weights cannot be added.
 _MUST_AGREE = ("tokens", "reading", "strip", "weighting")
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The sum of models, and what they had in common."""
+    """The sum of models, and the number of messages that they had in common."""
 
     classifier: Classifier
     in_both: int  # messages that more than one model knew, counted once
-    disputed: int  # of these: known as different classes; the later word holds
+    disputed: int  # how many of these had different classes; the later one is kept
 
 
 def merge(paths: Sequence[str]) -> Merged:
-    """Return the model of all messages that the models in files know; raises NbspamError.
+    """Return the model of all messages that several models know; raises NbspamError.
 
-    A message known as different classes belongs to the one it was learned as later; on
-    the same day, to that of the model named later.  Settings that do not concern the
-    counts are the first model's.
+    paths: the model files.  If models know a message in different classes, the one that was
+    learned later is kept; if both were on the same day, that of the model named later.  Settings
+    that do not affect counts are those of the first model.
     """
     if len(paths) < 2:
-        raise UsageError("merge: one model; name two or more")
+        raise UsageError("merge: only one model; name two or more")
     total = StoredModel(paths[0]).whole()
     in_both = disputed = 0
     for path in paths[1:]:
@@ -58,8 +58,8 @@ def _check_settings(first: str, total: Classifier, path: str, other: Classifier)
     different = [name for name in _MUST_AGREE if ours[name] != theirs[name]]
     if different:
         raise UsageError(
-            f"{path}: differs from {first} in its settings ({', '.join(different)}), so counts"
-            " mean something else; train both with the same options"
+            f"{path}: differs from {first} in its settings ({', '.join(different)}), so their"
+            " counts cannot be added; train both with the same options"
         )
 
 
@@ -81,7 +81,7 @@ def _merge_two(first: Classifier, second: Classifier, path: str) -> Merged:
         if message is None:
             raise UsageError(
                 f"{path}: {len(both):,} of its messages are in the models before it too, and"
-                " too many to have all at hand; first run: nbspam unlearn"
+                " not all of them are stored in a sample; first run: nbspam unlearn"
                 f" -m {path} SOURCE with the mail that both have learned"
             )
         gone[loser].append(message._replace(before=(ours, theirs)[loser]))

@@ -1,12 +1,11 @@
-"""A model that learns on: it learns more messages, un-learns them, and moves them.
+"""Models that learn on: they learn more messages, un-learn them, and move them between classes.
 
-A change is decided under the model's lock, by the ledger; put on disk in the journal; and only
-then reported.  When evidence is to be fitted again (see `classifier.learner`), a new model file
-takes the journal in: that is the model that training on the same messages at once would have
-made.
+A change is decided by the ledger while the model is locked, written to the journal, and only then
+reported.  When a fit is due (see `classifier.learner`), a new model file is written that includes
+the journal's changes: the model that training on the same messages at once would have made.
 
 Secret: what a change is, and in which order model file and journal are written, so that a crash
-at any moment loses no change that was reported.
+at any time loses no reported change.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -42,23 +41,23 @@ from nbspam.tokens.documents import Documents
 from nbspam.tokens.reading import chunk_by_chunk
 from nbspam.verdicts import Skipped, posterior
 
-# One call gathers lessons of this many entries (some 50 MB) before it decides on them: so a
-# large update fits evidence a few times and not at every tenth message.
+# One call gathers lessons with this many entries (about 50 MB) before it decides on them, so that
+# a large update makes a few fits, not one after every few messages.
 MAX_ENTRIES = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of the messages."""
+    """What was done with the messages: how many were learned, moved, and so on."""
 
     learned: int = 0
-    already_known: int = 0  # learned before, as the same class: nothing changed
-    moved: int = 0  # learned before, as another class
+    already_known: int = 0  # learned before, in the same class: nothing changed
+    moved: int = 0  # learned before, in another class
     unlearned: int = 0
     unknown: int = 0  # to be un-learned, but never learned
-    passed: int = 0  # not learned, because the policy says that the model needs no lesson
-    skipped: tuple[Skipped, ...] = ()
-    notes: tuple[str, ...] = ()  # what the model's owner should know
+    passed: int = 0  # not learned, because the policy did not need them
+    skipped: tuple[Skipped, ...] = ()  # unreadable or without a label
+    notes: tuple[str, ...] = ()  # for the model's owner
 
     def __add__(self, other: "Outcome") -> "Outcome":
         names = [field.name for field in fields(self)]
@@ -66,7 +65,10 @@ class Outcome:
 
 
 class LivingModel:
-    """A model in memory that learns on.  Not for two threads at once."""
+    """A model in memory that learns on.  Not safe for several threads at once.
+
+    `StoredModel` overrides the methods at the end, which keep the changes.
+    """
 
     _current: Classifier | None
 
@@ -74,7 +76,7 @@ class LivingModel:
         self._begin(classifier)
 
     def _begin(self, base: Classifier) -> None:
-        """Start from a classifier that holds all messages, and was fitted with them."""
+        """Start from a classifier that has all messages and was fitted with them."""
         self._base = base
         self._changes: list[Change] = []
         self._known: dict[int, Change] = {}
@@ -84,18 +86,18 @@ class LivingModel:
 
     @property
     def settings(self) -> Settings:
-        """How the model reads its messages."""
+        """The settings that the model was trained with."""
         return self._base.settings
 
     def classifier(self) -> Classifier:
-        """Return the classifier that knows everything learned until now."""
+        """Return the classifier with everything that was learned so far."""
         self._refresh()
         if self._current is None:
             self._current = with_changes(self._base, self._changes)
         return self._current
 
     def whole(self) -> Classifier:
-        """Return the classifier that a model file written now would hold: fitted anew."""
+        """Return the classifier that a model file written now would hold, fitted again."""
         self._refresh()
         return compacted(self._base, self._changes)
 
@@ -104,7 +106,8 @@ class LivingModel:
     ) -> Outcome:
         """Learn labelled items; raises NbspamError.
 
-        day: today, counted from 1970-01-01.  policy: one of decision.POLICIES.
+        day: today, in days since 1970-01-01.  policy: which messages to learn, one of
+        decision.POLICIES.
         """
         if policy == "everything":
             return self._change(items, day, jobs, Copies())
@@ -115,22 +118,22 @@ class LivingModel:
         return outcome
 
     def relabel(self, items: Iterable[Item], to: str, *, day: int, jobs: int = 1) -> Outcome:
-        """Move messages to a class; what was never learned is learned as that."""
+        """Move messages to a class; messages that were never learned are learned in it."""
         return self.learn((item._replace(label=to) for item in items), day=day, jobs=jobs)
 
     def unlearn(self, items: Iterable[Item], *, day: int, jobs: int = 1) -> Outcome:
-        """Take messages out of the model, whatever class they were learned as."""
+        """Un-learn messages, whichever class they were learned in."""
         items = (item._replace(label="") for item in items)
         return self._change(items, day, jobs, Copies(), to_none=True)
 
     # ---- deciding ----
 
     def _needs(self, item: Item, policy: str) -> bool:
-        """Return whether the policy wants a message learned, by the model's present answer."""
+        """Return whether the policy requires a message to be learned, by the model's answer."""
         classifier = self.classifier()
         (answer,) = classifier.answers([item])
         if isinstance(answer, Skipped):
-            return True  # learning reports why it cannot be read
+            return True  # learning will report why it is unreadable
         if item.label not in classifier.classes:
             return True
         truth = classifier.classes.index(item.label)
@@ -159,9 +162,9 @@ class LivingModel:
         day: int,
         to_none: bool,
     ) -> Outcome:
-        """Decide on lessons and keep the changes that they make.
+        """Decide on lessons, and keep the changes that they make.
 
-        settings: with which the messages were read.
+        settings: those with which the messages were read.
         """
         if not lessons:
             return Outcome()
@@ -178,7 +181,7 @@ class LivingModel:
     def _decide(
         self, lessons: Sequence[Lesson], copies: Copies, day: int, to_none: bool
     ) -> tuple[list[Change], Outcome]:
-        """Return the changes that lessons make, and what becomes of each message."""
+        """Return the changes that lessons make, and the outcome for each message."""
         changes: list[Change] = []
         outcome = Outcome()
         now: dict[int, Change] = {}
@@ -204,7 +207,7 @@ class LivingModel:
         return changes, outcome
 
     def _first_change(self, digest: int, document: Documents, lesson: Lesson) -> Change:
-        """Return a message to learn; only tokens that the base does not know are spelt out."""
+        """Return a message to learn; only tokens that the base does not know have texts."""
         if self.settings.weighting == PRESENCE:
             document = document._replace(counts=None)
         is_new = self._base.table.vocabulary.columns(document.tokens) < 0
@@ -212,15 +215,15 @@ class LivingModel:
         return Change(digest, None, None, 0, document, lesson.vocabulary.take(column).packed())
 
     def _learned(self, digest: int) -> Change | None:
-        """Return a message as it was learned, where that is at hand.
+        """Return a message as it was learned, or None if its tokens are not stored.
 
-        Its tokens may differ from those of the copy that is to be moved or un-learned, since
-        every delivery leaves its own traces.
+        They may differ from those of the copy that is to be moved or un-learned, because each
+        delivery adds its own headers.
         """
         return self._known.get(digest) or message_at_hand(self._base, digest)
 
     def _label(self, digest: int) -> str | None:
-        """Return the class a message was learned as, or None."""
+        """Return the class that a message was learned in, or None."""
         if digest in self._known:
             return self._known[digest].after
         ledger = memory_of(self._base).ledger
@@ -228,7 +231,7 @@ class LivingModel:
         return None if place < 0 else self._base.classes[int(ledger.labels[place])]
 
     def _check_classes(self, changes: Sequence[Change]) -> Outcome:
-        """Note classes that are new; raise NotTrainedError if fewer than two would be left."""
+        """Report new classes; raise NotTrainedError if fewer than two classes would be left."""
         before = self._growth.classes
         growth = Growth(self._growth.class_count)
         growth.last_due(changes)
@@ -245,26 +248,26 @@ class LivingModel:
     # ---- keeping ----
 
     def _keep(self, changes: list[Change]) -> Outcome:
-        """Keep changes: those up to the last due fit in a new base, those behind it as changes."""
+        """Keep changes: up to the last due fit in a new base, the others as changes."""
         due = self._growth.copy().last_due(changes)
         outcome = Outcome()
         if due:
             outcome = self._take_base(compacted(self._base, [*self._changes, *changes[:due]]))
             if outcome.notes:
-                due = 0  # the old base stays, and changes are kept behind it
+                due = 0  # the old base stays, and all changes go to the journal
         if changes[due:]:
             outcome += self._append(with_steps(self.classifier(), changes[due:]))
         return outcome
 
     def _note(self, changes: Sequence[Change]) -> None:
-        """Note changes that are kept."""
+        """Add changes that were kept to what this object knows."""
         if changes:
             self._growth.last_due(changes)
             self._changes += changes
             self._known.update((change.digest, change) for change in changes)
             self._current = None
 
-    # ---- where it is kept: here in memory ----
+    # ---- where changes are kept: here in memory, in StoredModel on disk ----
 
     name = "model"
 
@@ -273,7 +276,7 @@ class LivingModel:
         yield
 
     def _refresh(self) -> None:
-        """Take in what others have learned since: nobody."""
+        """Take in what other processes have learned meanwhile; in memory there are none."""
 
     def _take_base(self, whole: Classifier) -> Outcome:
         self._begin(whole)
@@ -285,9 +288,9 @@ class LivingModel:
 
 
 class StoredModel(LivingModel):
-    """A model file and its journal, held by one process beside others that use them.
+    """A model on disk: a model file and its journal, which several processes may use at once.
 
-    What its methods return is on disk.
+    When a method returns, its changes are on disk.
     """
 
     def __init__(self, path: str) -> None:
@@ -295,7 +298,7 @@ class StoredModel(LivingModel):
         self._load()
 
     def size(self) -> int:
-        """Return how many bytes the model has on disk, its journal included."""
+        """Return the bytes that the model takes on disk, including its journal."""
         return self._identity.length + self._end
 
     def _load(self) -> None:
@@ -303,15 +306,15 @@ class StoredModel(LivingModel):
         base = of_tokens(self.path, classifier_of(self.path, snapshot.state))
         if base.memory is None:
             raise ModelFileError(
-                f"{self.path}: knows none of its messages, being of --unlabelled or an older"
-                " version; train it anew"
+                f"{self.path}: knows none of its messages, as it was trained with --unlabelled or"
+                " by an older version; train it anew"
             )
         self._identity, self._stamp = snapshot.identity, snapshot.stamp
         self._begin(base)
         self._take_in(journal)
 
     def _take_in(self, journal: Journal) -> None:
-        """Note what a journal holds beyond what was known."""
+        """Take in the changes that a journal holds and this object does not know yet."""
         self._end, self._mark, self._version = journal.end, journal.mark, journal.version
         self._note(journal.changes)
 
@@ -320,7 +323,7 @@ class StoredModel(LivingModel):
         with locked(self.path):
             self._refresh()
             if self._end and self._version < FORMAT:
-                # An older journal cannot hold our records: the model takes it in first.
+                # An older journal cannot hold our records, so put its changes in the model file.
                 self._take_base(compacted(self._base, self._changes))
             yield
 
@@ -331,14 +334,14 @@ class StoredModel(LivingModel):
                 self._take_in(journal)
                 return
             if not self._end and stamp_of(self.path) == self._stamp:
-                return  # no journal, or another model's
+                return  # there is no journal, or one of another model
         self._load()
 
     def _take_base(self, whole: Classifier) -> Outcome:
-        """Write a model file, and take away the journal that it holds.
+        """Write a model file, and remove the journal, whose changes it includes.
 
-        Changes of this call that it holds were not yet reported: if it cannot be written, the
-        journal gets them.
+        If the file cannot be written, the outcome has a note, and the caller writes the changes of
+        this call to the journal; none of them was reported yet.
         """
         try:
             write(self.path, whole)
@@ -348,7 +351,7 @@ class StoredModel(LivingModel):
         return Outcome()
 
     def _append(self, changes: list[Change]) -> Outcome:
-        """Put changes on disk; if there is another model's journal, out of its way first."""
+        """Write changes to the journal; first clear away a journal of another model."""
         outcome = Outcome() if self._end else self._clear_away()
         try:
             self._take_in(append(self.path, self._identity, changes, self._end))
@@ -357,14 +360,14 @@ class StoredModel(LivingModel):
         return outcome
 
     def _clear_away(self) -> Outcome:
-        """Take away a journal that is not this model's, without losing anything."""
+        """Remove or rename a journal that is not this model's, without losing anything."""
         journal = read_journal(self.path)
         if journal.owner is None:
             return Outcome()
         last = {change.digest: change.after for change in journal.changes}
         is_known = all(self._label(digest) == after for digest, after in last.items())
         if is_known and journal.owner != NOBODY:
-            remove_journal(self.path)  # all of it is in the model: a crash left it behind
+            remove_journal(self.path)  # left by a crash; the model has all of its changes
             return Outcome()
         try:
             aside = set_journal_aside(self.path, journal.owner)
@@ -377,7 +380,7 @@ class StoredModel(LivingModel):
 def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
     """Write cutoffs into a model of tokens; raises NbspamError.
 
-    The journal is taken in under the same lock, so that nothing learned meanwhile is lost.
+    The new file includes the journal's changes, read under the same lock, so that nothing is lost.
     """
     with locked(path):
         snapshot, journal = read_model(path)

@@ -1,6 +1,6 @@
-"""Opening and saving models of every kind.
+"""Opening and saving models of all kinds.
 
-Secret: how a file says what kind of model it holds, and how much of it a reader needs.
+Secret: how a file states its kind of model, and how text formats are told apart.
 """
 
 import sys
@@ -22,13 +22,13 @@ from nbspam.store.format.modelfile import State
 if TYPE_CHECKING:
     from nbspam.models.network.questions import NamedNetwork
 
-# Models of tokens learn on, and have a journal; the others do not.
+# Only models of tokens learn on, and have a journal.
 _KINDS = {
     TOKENS: ("nbspam.classifier.classifier", "Classifier"),
     "features": ("nbspam.classifier.features", "FeatureClassifier"),
     "table": ("nbspam.tables.classifier", "TableClassifier"),
 }
-_MAX_LINE = 64 << 20  # bytes; the line of a message of the sample is far shorter
+_MAX_LINE = 64 << 20  # bytes; lines of messages in the sample are far shorter
 
 
 def load(path: str) -> AnyClassifier:
@@ -43,12 +43,15 @@ def load(path: str) -> AnyClassifier:
 
 
 def load_tokens(path: str) -> Classifier:
-    """Return the same of a model of tokens; raises UsageError for other kinds."""
+    """Return the classifier in a model file that must be one of tokens.
+
+    Raises ModelFileError, or UsageError for other kinds.
+    """
     return of_tokens(path, load(path))
 
 
 def of_tokens(path: str, classifier: AnyClassifier) -> Classifier:
-    """Return a model that must be one of tokens; raises UsageError for other kinds."""
+    """Return the classifier if it is a model of tokens; raises UsageError for other kinds."""
     if not isinstance(classifier, Classifier):
         kind = "table" if type(classifier).__name__ == "TableClassifier" else "features"
         raise UsageError(
@@ -59,7 +62,7 @@ def of_tokens(path: str, classifier: AnyClassifier) -> Classifier:
 
 
 def classifier_of(path: str, state: State) -> AnyClassifier:
-    """Return the classifier that a model file's state means; raises ModelFileError."""
+    """Return the classifier in a model file's state; raises ModelFileError."""
     kind = state.get("kind", TOKENS)
     if kind not in _KINDS:
         raise ModelFileError(f"{path}: a model of kind {kind!r}; upgrade nbspam")
@@ -74,20 +77,20 @@ def classifier_of(path: str, state: State) -> AnyClassifier:
 
 
 def save(path: str, classifier: AnyClassifier) -> None:
-    """Write a model file, replacing one that is there; raises ModelFileError."""
+    """Write a model file, replacing an existing one; raises ModelFileError."""
     with locked(path):
         write(path, classifier)
 
 
 def write(path: str, classifier: AnyClassifier) -> None:
-    """Write a model file and take the journal of the old one away; the caller holds the lock."""
+    """Write a model file and remove the old one's journal; the caller holds the lock."""
     write_model(path, {"program": f"nbspam {__version__}", **classifier.to_state()})
 
 
 def read_text_model(path: str) -> Classifier:
-    """Return the model in a file of text, or in standard input (-); raises NbspamError.
+    """Return the model in a text file, or in standard input (-); raises NbspamError.
 
-    Either the lines of `nbspam export` or those of `bogoutil -d`.
+    The text is the output of `nbspam export` or of `bogoutil -d`.
     """
     from nbspam.store import bogofilter, interchange
 
@@ -109,7 +112,7 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def load_network(path: str) -> "NamedNetwork":
-    """Return the Bayesian network that a JSON file or a model file holds.
+    """Return the Bayesian network in a JSON file or a model file.
 
     Raises InputError, ModelFileError or UsageError.
     """

@@ -1,6 +1,6 @@
-"""Forgetting: what is rare and old leaves the model, and old counts fade.
+"""Pruning: drops tokens that are both rare and old, and fades old counts.
 
-Secret: what a model can do without.
+Secret: what else of a model must change when tokens or counts are dropped.
 """
 
 import os
@@ -20,7 +20,7 @@ from nbspam.store.open import write
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a model is."""
+    """The size of a model."""
 
     tokens: int
     bytes: int  # of the file and its journal
@@ -28,11 +28,11 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What to forget: tokens that are rare and old; counts, by half every so many days."""
+    """What to forget: tokens that are both rare and old; half of all counts per half-life."""
 
-    min_df: int | None = None  # rare: in fewer messages; None: however many
-    older_than: int | None = None  # old: last learned more days ago; None: however many
-    half_life: float | None = None  # days; None: counts stay
+    min_df: int | None = None  # rare: in fewer messages than this; None: any number
+    older_than: int | None = None  # old: last learned more days ago than this; None: any day
+    half_life: float | None = None  # days; None: counts do not fade
 
     def __post_init__(self) -> None:
         for name, least in (("min_df", 1), ("older_than", 0)):
@@ -43,16 +43,16 @@ class Rule:
             raise UsageError(f"half_life: {self.half_life} is not a number of days above 0")
 
 
-# Seen in one message alone, and not for a year.
+# Tokens seen in a single message, more than a year ago.
 DEFAULT = Rule(min_df=2, older_than=365)
 
 
 def prune(path: str, rule: Rule, day: int) -> tuple[Size, Size]:
-    """Write a model without what the rule forgets; return sizes before and after.
+    """Prune a model file; return its sizes before and after.
 
-    day: today, counted from 1970-01-01.  Raises NbspamError; then nothing has changed.
+    day: today, in days since 1970-01-01.  Raises NbspamError; then the file is unchanged.
     """
-    StoredModel(path)  # a lock would make a folder for a model that is not there
+    StoredModel(path)  # fails if there is no model; locking first would create its folder
     with locked(path):
         living = StoredModel(path)
         whole = living.whole()
@@ -62,7 +62,7 @@ def prune(path: str, rule: Rule, day: int) -> tuple[Size, Size]:
 
 
 def forgetful(classifier: Classifier, rule: Rule, day: int) -> Classifier:
-    """Return the classifier without what the rule forgets."""
+    """Return the classifier after forgetting by the rule; day: today, since 1970-01-01."""
     memory = memory_of(classifier)
     table, part = classifier.table, part_of(classifier)
     if rule.half_life is not None:
@@ -76,7 +76,7 @@ def forgetful(classifier: Classifier, rule: Rule, day: int) -> Classifier:
 
 
 def _rare_and_old(table: CountTable, part: Part, rule: Rule, day: int) -> Booleans:
-    """Return which tokens of the table the rule forgets, shape (n_features,)."""
+    """Return which tokens of the table the rule drops, shape (n_features,)."""
     gone: Booleans = np.ones(len(table.vocabulary), np.bool_)
     if rule.min_df is not None:
         gone &= table.document_frequency < rule.min_df
@@ -87,9 +87,9 @@ def _rare_and_old(table: CountTable, part: Part, rule: Rule, day: int) -> Boolea
 
 
 def faded(table: CountTable, factor: float, weighting: str) -> CountTable:
-    """Return the table with all counts multiplied, of the weighting's grain; what is 0 is gone.
+    """Return the table with all counts multiplied by a factor, rounded to the weighting's grain.
 
-    A class never fades away: one message of it stays.
+    Tokens whose document frequency becomes 0 are dropped.  Each class keeps at least one message.
     """
     return without_empty(
         table._replace(

@@ -1,10 +1,10 @@
-"""Sorting a Maildir: new mail to where its verdict says, lessons from where users put it.
+"""Sorting a Maildir: moves new mail by its verdict, and learns from mail that the user moved.
 
-A user who moves a message says what it is; nobody is asked anything.  What was left where
-is noted after it is done, so that whatever a crash leaves undone is done by the next run,
-and what was done already is not taken for the user's.
+A user who moves a message to another folder states its class, so nobody needs to be asked.  The
+folder where each message was left is noted afterwards.  After a crash, the next run does what is
+left, and does not take our own moves for the user's.
 
-Secret: what a message's place says about it.
+Secret: what the folder of a message says about its class.
 """
 
 import os
@@ -35,34 +35,34 @@ from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens
 from nbspam.verdicts import Skipped, Verdict
 
-_SPAM_FOLDERS = (".Spam", ".Junk")  # the first of them that is there, or else the first
-_SEEN = "S"
+_SPAM_FOLDERS = (".Spam", ".Junk")  # the first that exists is used, or .Spam if none does
+_SEEN = "S"  # the Maildir flag of a message that was read
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """How a Maildir is to be sorted."""
+    """How to sort a Maildir."""
 
-    spam_folder: str | None = None
+    spam_folder: str | None = None  # None: the one of _SPAM_FOLDERS
     unsure_folder: str = ".Unsure"
-    flag: str | None = None  # spam stays, and gets this flag instead
+    flag: str | None = None  # spam is not moved but gets this flag
     learns: bool = True
     dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """What was done with a message, or would be."""
+    """What was done with a message, or would be done without a dry run."""
 
     name: str  # its path within the Maildir before
     label: str
-    probability: float | None  # None: the user said so
-    moved_to: str | None  # its path afterwards, if that is another
+    probability: float | None  # None: the label is the user's
+    moved_to: str | None  # its path afterwards; None: it was not moved
 
 
 @dataclass(slots=True)
 class Report:
-    """What sorting a Maildir came to."""
+    """The result of sorting a Maildir."""
 
     judged: list[Sorted] = field(default_factory=list)
     learned: list[Sorted] = field(default_factory=list)
@@ -77,9 +77,10 @@ def sort_maildir(
     day: int,
     rule_of: Callable[[Classifier], Rule] = lambda classifier: classifier.rule,
 ) -> Report:
-    """Learn what the user moved, then judge what is new and move it; raises NbspamError.
+    """Learn the messages that the user moved, then judge and move new ones; raises NbspamError.
 
-    day: today, counted from 1970-01-01.
+    day: today, in days since 1970-01-01.  rule_of: returns the rule by which a classifier's
+    probabilities become labels.
     """
     check_maildir(root)
     lock: AbstractContextManager[None] = nullcontext()
@@ -117,7 +118,7 @@ class _Sorter:
         self.left: dict[str, Left] = {}
         self.new: list[Entry] = []
         self.corrected: list[Entry] = []
-        self.put_there: list[Entry] = []  # into the folder of spam, by we know not whom
+        self.put_there: list[Entry] = []  # unknown messages in the spam folder
         self.digests: dict[str, str] = {}
 
     def _spam_folder(self) -> str:
@@ -127,19 +128,19 @@ class _Sorter:
         return next(there, _SPAM_FOLDERS[0])
 
     def place(self, entry: Entry) -> str:
-        """Return what a message is by where it is."""
+        """Return the label that a message's folder, or its flag, stands for."""
         if self.choices.flag is not None:
             return "spam" if self.choices.flag in entry.flags else "ham"
         return {INBOX: "ham", self.spam: "spam", self.unsure: "unsure"}[entry.folder]
 
-    # ---- what there is ----
+    # ---- looking at the Maildir ----
 
     def look(self) -> None:
-        """Tell messages that are new from those that someone has moved since."""
+        """Find the messages that are new, and those that the user moved since the last run."""
         folders = [INBOX] if self.choices.flag is not None else [INBOX, self.spam, self.unsure]
         found = [entry for folder in folders for entry in entries(self.root, folder)]
         present = {entry.base for entry in found}
-        # A copy may have a name of its own; if the old one is gone, it is the same message.
+        # Moving can rename a message: a known digest whose old name is gone is the same message.
         gone = {left.digest: left for base, left in self.before.items() if base not in present}
         for entry in found:
             left = self.before.get(entry.base)
@@ -162,7 +163,7 @@ class _Sorter:
         return blake2b(data, digest_size=8).hexdigest()
 
     def _skip(self, entry: Entry, reason: str) -> None:
-        """Note what could not be read, unless somebody has just moved it."""
+        """Report an unreadable message, unless somebody has just moved it."""
         path = os.path.join(self.root, entry.path)
         if os.path.lexists(path):
             self.report.skipped.append(Skipped(path, reason))
@@ -181,10 +182,10 @@ class _Sorter:
     def _leave(self, entry: Entry) -> None:
         self.left[entry.base] = Left(self.place(entry), self.digests[entry.base])
 
-    # ---- what follows ----
+    # ---- learning, judging, noting ----
 
     def learn(self, day: int) -> None:
-        """Learn what was moved, and what the folder of spam has that would not go there."""
+        """Learn moved messages, and unknown ones in the spam folder that are not judged spam."""
         lessons = list(self.corrected)
         if self.choices.learns and self.put_there:
             lessons += [e for e, v in self._verdicts(self.put_there) if v.label != "spam"]
@@ -202,7 +203,7 @@ class _Sorter:
         self.report.notes += outcome.notes
 
     def judge(self) -> None:
-        """Move or flag new mail as the model, with what it has just learned, says."""
+        """Move or flag new mail by the verdicts of the model, which has learned the lessons."""
         for entry, verdict in self._verdicts(self.new):
             target = self._target(entry, verdict.label)
             is_there = True
@@ -223,7 +224,7 @@ class _Sorter:
         return Entry(folder, entry.part, entry.file)
 
     def _verdicts(self, chosen: list[Entry]) -> Iterator[tuple[Entry, Verdict]]:
-        """Yield messages with the verdicts on them; those that are gone are passed over."""
+        """Yield messages with their verdicts; reports or ignores those that cannot be read."""
         if not chosen:
             return
         classifier = load_tokens(self.model_path)
@@ -237,6 +238,6 @@ class _Sorter:
                 yield entry, verdict
 
     def note(self) -> None:
-        """Note where messages were left, for the next run."""
+        """Write down where messages were left, for the next run."""
         if self.left != self.before and not self.choices.dry_run:
             write_note(self.root, self.left)

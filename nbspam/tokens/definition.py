@@ -1,8 +1,9 @@
-"""What a token is, in plain Python, for people to read.
+"""The definition of a token, in plain Python, for people to read.
 
-A token is a run of word bytes in one field, tagged by the field's origin; if asked for, also two
-neighbouring ones, or a run of characters.  Its key is a hash of both.  The tokenizer says the
-same without a Python object per token, and a property test holds the two equal.
+A token is a word (a run of word bytes) in one field, tagged with the field's origin.  Settings
+can add two kinds: pairs of neighbouring words, and runs of characters.  The key of a token is a
+hash of its origin and text.  `tokenizer` finds the same tokens without a Python object for each;
+a property test compares the two.
 
 Secret: which tokens a message has, how they are spelt, and which kind of evidence they are.
 """
@@ -18,17 +19,16 @@ from nbspam.tokens.characters import folded, reference_runs
 from nbspam.tokens.hashing import reference_hash, reference_pair
 from nbspam.tokens.normalize import normalize
 
-# A key leaves its low 20 bits zero, so that one sort of plain integers can carry a rider
-# along: where in the batch the token stood.  The 44 bits that are left make a collision
-# of any two among a million tokens a 3 % event, and a harmless one (they share counts).
+# The low 20 bits of a key are zero.  The tokenizer stores a rider there, the token's position
+# in its batch, so that one sort of plain integers sorts both.  With the other 44 bits, the
+# probability that any two of a million tokens collide is 3 %; colliding tokens share counts.
 RIDER_BITS = 20
 
 BODY = "body"
 PAIR = "2g"
 CHARACTERS = "char"
-# Evidence of one kind is one group: what the writer says, how the message travelled, what
-# its markup and links are; pairs of words and runs of characters, which repeat what words
-# say; and what the writer chose to say first.
+# The kinds of evidence: the text that the writer wrote, the route of the message, its markup and
+# links, pairs of words and runs of characters (both repeat the evidence of words), the subject.
 GROUPS = ("text", "route", "web", "pairs", "characters", "subject")
 _TEXT, _ROUTE, _WEB, _PAIRS, _CHARACTERS, _SUBJECT = range(len(GROUPS))
 _GROUP_OF = {BODY: _TEXT, "subject": _SUBJECT, "nested": _TEXT, "hidden": _WEB, "alt": _WEB}
@@ -38,7 +38,7 @@ _GROUP_OF |= dict.fromkeys(("url", "html", "filename", "defect"), _WEB)
 
 @lru_cache(maxsize=8)
 def word_table(punctuation: str) -> bytes:
-    """Return the 256-byte table: ASCII case folded, bytes outside words to zero."""
+    """Return a table for `bytes.translate`: ASCII to lower case, bytes outside words to zero."""
     inside = {ord(c) for c in punctuation}
     inside |= {c for c in range(128) if chr(c).isalnum()} | set(range(128, 256))
     return bytes(ord(chr(c).lower()) if c < 128 else c for c in range(256)).translate(
@@ -47,7 +47,7 @@ def word_table(punctuation: str) -> bytes:
 
 
 class Token(NamedTuple):
-    """One token as people see it: `subject:free`, `2g:free money`, `hello`."""
+    """One token; as a string `hello`, `subject:free` or `2g:free money`."""
 
     origin: str
     text: bytes
@@ -57,11 +57,11 @@ class Token(NamedTuple):
         return text if self.origin == BODY else f"{self.origin}:{text}"
 
 
-# --- the definition, for people -------------------------------------------------------
+# --- the tokens of a message -----------------------------------------------------------
 
 
 def reference_tokens(message: Message, settings: TokenSettings) -> Iterator[Token]:
-    """Yield the tokens of a message, one by one: the definition of a token."""
+    """Yield the tokens of a message one by one; this function defines them."""
     table = word_table(settings.punctuation)
     for origin, text in by_header(normalized_fields(message, settings)):
         words = [word for word in text.translate(table).split(b"\0") if _fits(word, settings)]
@@ -76,7 +76,7 @@ def reference_tokens(message: Message, settings: TokenSettings) -> Iterator[Toke
 
 
 def normalized_fields(message: Message, settings: TokenSettings) -> Iterator[Field]:
-    """Yield a message's fields ready to be cut: normal form, one per origin met."""
+    """Yield a message's fields in normal form, and a field of the oddities found in them."""
     facts: set[str] = set()
     for item in message.fields:
         if settings.raw or item.text.isascii():
@@ -90,7 +90,7 @@ def normalized_fields(message: Message, settings: TokenSettings) -> Iterator[Fie
 
 
 def has_characters(origin: str) -> bool:
-    """Return whether runs of characters are taken from fields of this origin."""
+    """Return whether fields of this origin are cut into runs of characters."""
     return _GROUP_OF.get(origin, _ROUTE) in (_TEXT, _SUBJECT)
 
 
@@ -100,9 +100,10 @@ def _fits(word: bytes, settings: TokenSettings) -> bool:
 
 
 def token_of(spelling: bytes) -> Token:
-    """Return the token that is spelt so; the inverse of `Token.__str__`, in bytes.
+    """Return the token with this spelling: the inverse of `Token.__str__`, in bytes.
 
-    A colon ends the origin: words hold none, unless settings give them one, but runs may.
+    The last colon ends the origin, because words contain none (unless settings allow it).
+    Runs of characters may contain colons.
     """
     if spelling.startswith(f"{CHARACTERS}:".encode()):
         return Token(CHARACTERS, spelling[len(CHARACTERS) + 1 :])
@@ -111,18 +112,18 @@ def token_of(spelling: bytes) -> Token:
 
 
 def group_of(origin: str) -> int:
-    """Return which of GROUPS the tokens of an origin belong to."""
+    """Return the index into GROUPS of the tokens of an origin."""
     is_pair = origin == PAIR or origin.startswith(f"{PAIR}:")
     return _PAIRS if is_pair else _GROUP_OF.get(origin, _ROUTE)
 
 
 def pair_origin(origin: str) -> str:
-    """Return the origin of pairs of words of a field: `2g`, or `2g:subject`."""
+    """Return the origin of a field's pairs of words, for example `2g` or `2g:subject`."""
     return PAIR if origin == BODY else f"{PAIR}:{origin}"
 
 
 def reference_key(token: Token) -> int:
-    """Return the key of a token: 44 bits of hash above 20 zero bits."""
+    """Return the key of a token: 44 bits of its hash, then 20 zero bits."""
     if token.origin.startswith(PAIR):
         origin = token.origin.removeprefix(PAIR).removeprefix(":") or BODY
         first, second = (reference_hash(salt_of(origin), w) for w in token.text.split(b" "))
@@ -134,5 +135,5 @@ def reference_key(token: Token) -> int:
 
 @lru_cache(maxsize=64)
 def salt_of(origin: str) -> int:
-    """Return what an origin adds to its tokens' hashes; the body adds nothing."""
+    """Return the number that the hashes of an origin's words start from; 0 for the body."""
     return 0 if origin == BODY else reference_hash(1, origin.encode())

@@ -1,9 +1,9 @@
-"""Which tokens stand in which documents: the one sparse type of the program.
+"""Documents: which tokens occur in which documents, the program's only sparse type.
 
-A batch of messages, a sample, a journal's changes and a corpus for cross-validation are all
-held like this, document by document (compressed sparse rows).
+A batch of messages, a model's sample, the changes in a journal and a corpus for cross-validation
+are all held in this form, document by document (compressed sparse rows, CSR).
 
-Secret: columns are held in as few bytes as possible, and big arrays are copied piece by piece.
+Secret: columns take as few bytes as possible, and large arrays are copied in parts.
 """
 
 from collections.abc import Sequence
@@ -14,24 +14,24 @@ import numpy as np
 
 from nbspam.arrays import Booleans, Indices, Integers, Integers32
 
-_AT_ONCE = 1 << 16  # places that are looked up together
+_AT_ONCE = 1 << 16  # positions that are looked up together
 
 
 class Documents(NamedTuple):
-    """Documents over some tokens; entry i means that a token stands in a document.
+    """Documents over some tokens; entry i says that a token occurs in a document.
 
-    It is a token of document d if offsets[d] <= i < offsets[d + 1], and the token is
-    tokens[columns[i]].  Within a document columns ascend, and none comes twice.
+    The document is d if offsets[d] <= i < offsets[d + 1]; the token is tokens[columns[i]].
+    The columns of a document ascend and are unique.
     """
 
     tokens: Any  # (n_tokens,) keys of tokens, or columns of a vocabulary
     offsets: Integers  # (n_docs + 1,)
     columns: Indices  # (nnz,) index into tokens
-    counts: Indices | None  # (nnz,) how often; None where only presence is counted
+    counts: Indices | None  # (nnz,) occurrences; None if only presence is counted
 
     @property
     def n_docs(self) -> int:
-        """How many documents there are."""
+        """The number of documents."""
         return len(self.offsets) - 1
 
     def rows(self) -> Integers32:
@@ -39,20 +39,20 @@ class Documents(NamedTuple):
         return np.repeat(np.arange(self.n_docs, dtype=np.int32), np.diff(self.offsets))
 
     def times(self) -> Indices:
-        """Return how often every entry's token stands in its document, shape (nnz,)."""
+        """Return how often each entry's token occurs in its document, shape (nnz,)."""
         if self.counts is None:
             return np.broadcast_to(np.uint8(1), len(self.columns))
         return self.counts
 
     def part(self, start: int, end: int) -> "Documents":
-        """Return the documents from `start` to before `end`, without a copy."""
+        """Return the documents start to end - 1, without copying."""
         offsets = self.offsets[start : end + 1]
         some = slice(int(offsets[0]), int(offsets[-1]))
         counts = None if self.counts is None else self.counts[some]
         return Documents(self.tokens, offsets - offsets[0], self.columns[some], counts)
 
     def one(self, row: int) -> "Documents":
-        """Return one document over its own tokens alone."""
+        """Return one document over its own tokens only."""
         some = slice(int(self.offsets[row]), int(self.offsets[row + 1]))
         own = self.columns[some]
         counts = None if self.counts is None else self.counts[some]
@@ -60,7 +60,7 @@ class Documents(NamedTuple):
         return Documents(self.tokens.take(own), bounds, np.arange(len(own)), counts)
 
     def take(self, chosen: Integers | Booleans) -> "Documents":
-        """Return some documents, in this order; chosen: which, or (n_docs,) whether."""
+        """Return some documents; chosen: row numbers, in this order, or a mask (n_docs,)."""
         if chosen.dtype == np.bool_:
             if chosen.all():
                 return self
@@ -77,7 +77,7 @@ class Documents(NamedTuple):
         )
 
     def only(self, wanted: Booleans) -> "Documents":
-        """Return the same documents with fewer entries; wanted: (n_tokens,) whose."""
+        """Return the same documents with the entries of some tokens; wanted: mask (n_tokens,)."""
         if wanted.all():
             return self
         kept = np.flatnonzero(gather(wanted, self.columns))
@@ -88,9 +88,9 @@ class Documents(NamedTuple):
         )
 
     def on(self, names: Integers) -> "Documents":
-        """Return the documents over tokens of other names; entries without one are dropped.
+        """Return the documents with tokens renamed; drops the tokens that get no name.
 
-        names: (n_tokens,) what each token is called from now on, or -1.
+        names: (n_tokens,) the new name of each token, -1 for none.
         """
         is_known = names >= 0
         if is_known.all():
@@ -100,34 +100,34 @@ class Documents(NamedTuple):
         return known._replace(tokens=names[is_known], columns=rank.take(known.columns))
 
     def over(self, n_columns: int) -> "Documents":
-        """Return the documents over all columns of a vocabulary, which tokens must name."""
+        """Return the documents over all columns of a vocabulary; tokens must be columns of it."""
         columns = self.tokens.astype(np.min_scalar_type(n_columns)).take(self.columns)
         return self._replace(tokens=np.arange(n_columns), columns=columns)
 
     def without_unused(self) -> "Documents":
-        """Return the documents over those tokens alone that stand in one."""
+        """Return the documents over only those tokens that occur in them."""
         used = np.bincount(self.columns, minlength=len(self.tokens)) > 0
         return self.on(np.where(used, np.arange(len(used)), -1))._replace(tokens=self.tokens[used])
 
 
 def offsets_of(lengths: Any) -> Integers:
-    """Return where pieces of these lengths begin and end, one after the other; one more."""
+    """Return the offsets of consecutive pieces of these lengths, shape (n_pieces + 1,)."""
     return np.append(np.int64(0), np.cumsum(lengths, dtype=np.int64))
 
 
 def smallest(numbers: Any, highest: int) -> Any:
-    """Return numbers from 0 to the highest in as few bytes as hold them."""
+    """Return numbers from 0 to `highest` in the smallest unsigned type that holds them."""
     return numbers.astype(np.min_scalar_type(highest))
 
 
 def no_documents(tokens: Any, with_counts: bool) -> Documents:
-    """Return no documents over some tokens."""
+    """Return an empty list of documents over some tokens."""
     nothing = np.empty(0, np.uint8)
     return Documents(tokens, np.zeros(1, np.int64), nothing, nothing if with_counts else None)
 
 
 def stacked(parts: Sequence[Documents]) -> Documents:
-    """Return the documents of all parts, one after the other; all are over the same tokens."""
+    """Return the documents of all parts in turn; the parts must be over the same tokens."""
     first = parts[0]
     lengths = np.concatenate([np.diff(part.offsets) for part in parts])
     columns = np.concatenate([part.columns for part in parts])
@@ -138,7 +138,7 @@ def stacked(parts: Sequence[Documents]) -> Documents:
 
 
 def united(parts: Sequence[Documents]) -> Documents:
-    """Return the documents of all parts over the union of their tokens, ascending."""
+    """Return the documents of all parts in turn, over the ascending union of their tokens."""
     tokens, place = np.unique(np.concatenate([part.tokens for part in parts]), return_inverse=True)
     ends = np.cumsum([len(part.tokens) for part in parts]).tolist()
     moved = []
@@ -151,8 +151,8 @@ def united(parts: Sequence[Documents]) -> Documents:
 def gather(values: Any, places: Indices) -> Any:
     """Return values[places], shape (n_places,).
 
-    Some at a time: numpy makes 64-bit indices of all places first, and the page faults of a
-    large array take longer than the look-up itself.
+    In parts, because numpy first converts all positions to 64 bits, and the page faults of that
+    large array take longer than the look-up.
     """
     gathered = np.empty(len(places), values.dtype)
     for start in range(0, len(places), _AT_ONCE):

@@ -1,6 +1,6 @@
-"""The hash of tokens: of a word in plain Python, and of all words of a buffer at once.
+"""The hash function of tokens: for one word in plain Python, and for all words of a buffer.
 
-Secret: how bytes become a number, eight at a time; that both ways give the same one.
+Secret: how bytes become a number, eight at a time; both versions return the same number.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ _MASKS = np.array([(1 << 8 * n) - 1 for n in range(WORD_BYTES + 1)], np.uint64)
 
 
 def reference_hash(value: int, word: bytes) -> int:
-    """Hash a word onto a salt, eight bytes at a time."""
+    """Return the hash of a word, eight bytes at a time; value: the salt to start from."""
     for start in range(0, len(word), WORD_BYTES):
         chunk = int.from_bytes(word[start : start + WORD_BYTES], "little")
         value = _mix(value ^ chunk, _MULTIPLY)
@@ -28,14 +28,14 @@ def _mix(value: int, factor: int) -> int:
 
 
 def reference_pair(first: int, second: int) -> int:
-    """Hash the hashes of two neighbouring words."""
+    """Return the hash of a pair of words, given the hashes of the words."""
     return _mix((first * _FINISH & _MODULO) ^ second, _MULTIPLY)
 
 
 def hash_slices(buffer: bytes, start: Integers, length: Integers, salt: Keys) -> Keys:
-    """Hash slices of the buffer onto salts, eight bytes at a time; all (n_slices,).
+    """Return the hashes of slices of a buffer, shape (n_slices,).
 
-    The buffer goes on for eight bytes behind the last slice.
+    start, length, salt: (n_slices,).  At least eight more bytes must follow the last slice.
     """
     value = _mix_all(_first_bytes(buffer, start, length) ^ salt, _MULTIPLY)
     longer = np.flatnonzero(length > WORD_BYTES)
@@ -51,8 +51,8 @@ def hash_slices(buffer: bytes, start: Integers, length: Integers, salt: Keys) ->
 
 
 def _first_bytes(buffer: bytes, start: Integers, length: Integers) -> Keys:
-    """Return the first eight bytes of slices, or what they have, as little-endian numbers."""
-    # Every eight bytes of the buffer as one number, wherever they begin.
+    """Return the first eight bytes of each slice, or fewer, as a little-endian number."""
+    # A view: element i is the number in bytes i to i + 7.
     windows = np.ndarray(len(buffer) - WORD_BYTES + 1, "<u8", buffer, 0, (1,))
     return np.asarray(windows[start] & _MASKS.take(length, mode="clip"))
 
@@ -64,5 +64,5 @@ def _mix_all(value: Keys, factor: int) -> Keys:
 
 
 def hash_pairs(first: Keys, second: Keys) -> Keys:
-    """Hash the hashes of neighbouring words, all (n_pairs,)."""
+    """Return the hashes of pairs of words, given the hashes of the words; all (n_pairs,)."""
     return _mix_all((first * np.uint64(_FINISH)) ^ second, _MULTIPLY)

@@ -1,9 +1,9 @@
-"""The layout of a batch: all fields of its messages in one buffer, cut by zero bytes.
+"""The layout of a batch: all fields of its messages in one buffer, separated by zero bytes.
 
-Heads stand first, and are cut into the names and values of their headers here; characters
-to be taken in runs are set apart, behind all words.
+Heads (the header lines of a message) come first and are cut into names and values here.  The text
+that is cut into runs of characters follows all words.
 
-Secret: where in the buffer everything stands.
+Secret: where in the buffer everything is.
 """
 
 from collections.abc import Sequence
@@ -33,67 +33,67 @@ _NOT_COUNTED = len(_ORIGINS)
 _NUMBER: dict[str | None, int] = {origin: number for number, origin in enumerate(_ORIGINS)}
 _NUMBER[None] = _NOT_COUNTED
 _KINDS = tuple(HEADS)
-_MAX_NAMES = 4096  # that one process remembers
-# What all words of an origin share, by its number; the last row is of words that do not count.
+_MAX_NAMES = 4096  # header names that one process remembers
+# Properties of origins, by number; the last element is for words that are not counted.
 COUNTS = np.arange(len(_ORIGINS) + 1) != _NOT_COUNTED
 SALTS = np.array([*map(salt_of, _ORIGINS), 0], np.uint64)
 GROUPS_OF = np.array([*map(group_of, _ORIGINS), 0], np.uint8)
 _HAS_CHARACTERS = np.array([*map(has_characters, _ORIGINS), False])
 _LINE_FEED, _COLON, _BLANK, _TAB = b"\n: \t"
-# What token texts begin with, by twice the number of the origin, plus one for pairs.
+# The prefixes of token texts, at index 2 * origin for words and 2 * origin + 1 for pairs.
 _TAGS = [
     b"" if name == BODY else name.encode() + b":"
     for origin in _ORIGINS
     for name in (origin, pair_origin(origin))
 ]
-# The space stands between the words of a pair.
+# The first byte is the space between the words of a pair.
 TAGS = b"".join((b" ", *_TAGS))
 TAG_LENGTHS = np.array([*map(len, _TAGS), 0, 0])
 TAG_STARTS = len(b" ") + np.cumsum(TAG_LENGTHS) - TAG_LENGTHS
 
 
 class Layout(NamedTuple):
-    """All fields of a batch in one buffer: text, zeros, then what token texts need.
+    """All fields of a batch in one buffer: text of words, zeros, text of runs, TAGS, zeros.
 
-    Characters to be taken in runs are fields of their own, behind those of words.
+    Texts that are cut into runs of characters are fields of their own, after those of words.
     """
 
     buffer: bytes
-    end: int  # of the words' text, a zero byte before and behind it included
-    runs: int  # where characters to be taken in runs begin
-    tags: int  # where TAGS stand
+    end: int  # end of the words' text, including a zero byte before and after it
+    runs: int  # where the text that is cut into runs begins
+    tags: int  # where TAGS begins
     n_docs: int
     start: Integers  # (n_fields + 1,)
     document: Integers  # (n_fields,)
-    origin: Integers  # (n_fields,) its number, for the tables above
+    origin: Integers  # (n_fields,) number of the origin, an index into the tables above
 
 
 class _Fields(NamedTuple):
-    """Where some fields of a batch begin, and whose they are."""
+    """Where some fields of a batch begin, and which document and origin they have."""
 
     start: Integers  # (n_fields + 1,)
     document: Integers  # (n_fields,)
-    origin: Integers  # (n_fields,) number of the origin; of a head, of its kind
+    origin: Integers  # (n_fields,) number of the origin; for heads, number of the kind of head
 
 
 class _Texts(NamedTuple):
-    """Texts of fields that are going to be joined by zero bytes."""
+    """Texts of fields before they are joined by zero bytes."""
 
     texts: list[bytes]
     documents: list[int]
     origins: list[int]
 
     def fields(self, place: int) -> _Fields:
-        """Return the fields that the texts become, the first at this place."""
+        """Return the fields that the texts become when joined; place: where the first starts."""
         start = np.full(len(self.texts) + 1, place)
         start[1:] += np.cumsum(np.fromiter(map(len, self.texts), np.int64, len(self.texts)) + 1)
         return _Fields(start, np.array(self.documents, np.int64), np.array(self.origins, np.int64))
 
 
 def lay_out(messages: Sequence[Message], settings: TokenSettings) -> Layout:
-    """Join all fields, case folded and cut by zero bytes, into one buffer."""
+    """Return the layout of messages: all fields, case folded, in one buffer."""
     heads, others = _texts_of(messages, settings)
-    # Zeros behind it, so that reading ahead of the last word stays inside the buffer.
+    # Zeros at the end, so that hashing the last word does not read past the buffer.
     padding = bytes(settings.max_length + WORD_BYTES)
     joined = b"\0".join((b"", *heads.texts, *others.texts, padding))
     fields = _cut_heads(joined, heads.fields(1))
@@ -113,7 +113,7 @@ def lay_out(messages: Sequence[Message], settings: TokenSettings) -> Layout:
 
 
 def _texts_of(messages: Sequence[Message], settings: TokenSettings) -> tuple[_Texts, _Texts]:
-    """Return the texts of heads, and those of all other fields."""
+    """Return the texts of heads, and the texts of all other fields."""
     heads, others = _Texts([], [], []), _Texts([], [], [])
     places = {origin: (others, number) for number, origin in enumerate(_ORIGINS)}
     places |= {kind: (heads, number) for number, kind in enumerate(_KINDS)}
@@ -127,7 +127,7 @@ def _texts_of(messages: Sequence[Message], settings: TokenSettings) -> tuple[_Te
 
 
 def _behind(first: _Fields, second: _Fields) -> _Fields:
-    """Return the fields of both, the second behind the first."""
+    """Return the first fields followed by the second."""
     return _Fields(
         np.concatenate([first.start[:-1], second.start]),
         np.concatenate([first.document, second.document]),
@@ -136,11 +136,11 @@ def _behind(first: _Fields, second: _Fields) -> _Fields:
 
 
 def _cut_heads(joined: bytes, heads: _Fields) -> _Fields:
-    """Return names and values of the headers in these heads, as fields that alternate."""
-    before = heads.start - 1  # each head, and behind the last: zero bytes
+    """Return the names and values of the headers in these heads, as alternating fields."""
+    before = heads.start - 1  # the zero byte before each head, and the one after the last
     text = np.frombuffer(joined, np.uint8, before[-1] + 1)
     begins = (text[:-1] == _LINE_FEED) & (text[1:] != _BLANK) & (text[1:] != _TAB)
-    # What stands before the first header is a line of its own, which has no name.
+    # Text before the first header is a line of its own, without a name.
     begins[before[:-1]] = True
     line = np.flatnonzero(begins)
     n_lines = np.diff(np.searchsorted(line, before))
@@ -159,17 +159,21 @@ def _cut_heads(joined: bytes, heads: _Fields) -> _Fields:
 
 
 class _Names:
-    """Names of headers met before, by their hashes: most messages have the same few."""
+    """A cache of the origins of header names, by the hash of the name.
+
+    Most messages have the same few header names.
+    """
 
     def __init__(self) -> None:
-        # Keys, ascending, and origins (n_names, 2); together, as threads may share them.
+        # Ascending keys, and origins (n_names, 2).  One tuple, so that threads see both change
+        # together.
         self._known = np.zeros(1, np.uint64), np.full((1, 2), _NOT_COUNTED)
 
     def origins(self, joined: bytes, kind: Integers, start: Integers, end: Integers) -> Integers:
         """Return the origins of headers' names and values, shape (n_lines, 2).
 
-        kind, start, end: (n_lines,) the kind of head, and where the name stands; a line
-        that is no header has none, and ends at 0.
+        kind: (n_lines,) kind of head.  start, end: (n_lines,) where the name is; `end` is 0
+        for a line that is not a header.
         """
         salt = (2 * kind + (end > 0)).astype(np.uint64)
         key = hash_slices(joined, start, np.maximum(end - start, 0), salt)
@@ -194,7 +198,7 @@ _NAMES = _Names()
 def _look_up(
     joined: bytes, kind: Integers, start: Integers, end: Integers
 ) -> list[tuple[int, int]]:
-    """Return the origins of the same, one by one."""
+    """Return the origins of names and values, looked up one by one (see `_Names.origins`)."""
     found = []
     for number, begin, stop in zip(kind.tolist(), start.tolist(), end.tolist(), strict=True):
         if stop:
@@ -206,9 +210,9 @@ def _look_up(
 
 
 def _runs(joined: bytes, fields: _Fields) -> tuple[bytes, _Fields]:
-    """Return what runs of characters are taken from, and the fields it makes."""
+    """Return the text that is cut into runs of characters, and its fields."""
     chosen = np.flatnonzero(_HAS_CHARACTERS[fields.origin])
-    # Heads' and other fields' runs have one origin: those of a message stand together.
+    # All runs have the same origin, so the fields of one document must be next to each other.
     chosen = chosen[np.argsort(fields.document[chosen], kind="stable")]
     bounds = zip(fields.start[chosen].tolist(), fields.start[chosen + 1].tolist(), strict=True)
     texts = [folded(joined[start:end]) + b"\0" for start, end in bounds]

@@ -1,11 +1,11 @@
-"""Text that is not plain ASCII to one normal form, and what was odd about it.
+"""The normal form of text that is not plain ASCII, and the oddities found in it.
 
-NFKC and case folding; invisible characters dropped; look-alikes from other alphabets
-inside Latin words made Latin; runs of Chinese, Japanese and Thai cut into pairs of
-characters, since they have no spaces; everything that is no letter, mark, digit or sign of
-money a space.
+Normalisation applies NFKC and case folding; drops invisible characters; replaces look-alikes
+from other alphabets inside Latin words by Latin letters; cuts runs of Chinese, Japanese and Thai,
+which have no spaces, into pairs of characters; and replaces every character that is not a letter,
+mark, digit or currency sign by a space.
 
-Secret: what two spellings must share to be the same token.
+Secret: which spellings are the same token.
 """
 
 import re
@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-# Cyrillic and Greek letters, case folded, that readers take for Latin ones.
+# Case-folded Cyrillic and Greek letters that look like Latin ones.
 _LOOK_ALIKES = str.maketrans(
     "авгеѕіјӏкмнорстухѡԁһԛԝьαβγεικνορτυχω",
     "abresijlkmhopctyxwdhqwbabyeikvoptuxw",
 )
 _SEEN_AS_LATIN = frozenset(map(chr, _LOOK_ALIKES))
-# Format characters and other letters that nobody sees.
+# Format characters and other invisible characters.
 INVISIBLE = (
     "[\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e"
     "\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
@@ -36,7 +36,7 @@ SPACELESS = (
     "\U00016fe2\U00016fe3\U00016ff0\U00016ff1\U0001aff0-\U0001b16f"
     "\U00020000-\U0003ffff]"
 )
-# What most text beyond ASCII has and no more: Latin letters, quotation marks, signs of money.
+# Most text beyond ASCII has no other characters: Latin letters, quotation marks, currency signs.
 WESTERN = "".join(
     chr(code)
     for first, last in ((0x80, 0xAC), (0xAE, 0x17F), (0x2010, 0x2027), (0x20A0, 0x20C0))
@@ -48,26 +48,28 @@ _INVISIBLE = f"{INVISIBLE}++"
 _SPLIT = f"[A-Za-z]{INVISIBLE}++[A-Za-z]"
 _SPACELESS = f"{SPACELESS}++"
 _FULLWIDTH = "[\uff21-\uff3a\uff41-\uff5a]{2}"
-# A look-alike beside a Latin letter, as far as one quick look tells.
+# A look-alike next to a Latin letter: a quick test that decides whether to look closely.
 _DISGUISE = "[a-z\xdf-\u024f]\\d*+[{0}]|[{0}]\\d*+[a-z\xdf-\u024f]".format(
     "".join(sorted(_SEEN_AS_LATIN))
 )
-# Two characters alone are no sign of it: mostly they were meant for another charset.
+# Shorter words are not examined: two such characters are mostly text in the wrong charset.
 _MAY_BE_DISGUISED = "[0-9a-z\xdf-\u052f]{3,}+"
-# The commonest of what is neither letter nor mark nor digit; the rest is asked one by one.
+# The commonest characters that are not letters, marks or digits; `unicodedata` is asked about
+# the others one by one.
 SYMBOLS = (
     "[\x80-\xa1\xa6-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf\xd7\xf7\u2010-\u2064\u2190-\u245f"
     "\u2500-\u2775\u2794-\u2bff\u3000-\u3004\u3008-\u3020\ufffd]"
 )
 _SYMBOLS = f"{SYMBOLS}++"
 _NO_WORD = r"[^\w\x00-\x7f]++"  # marks and symbols
-_MAX_MARKS = 30  # on one letter: sorting marks takes quadratic time, no script stacks so many
+# Marks in a row.  NFKC sorts marks in quadratic time, and no script stacks as many on a letter.
+_MAX_MARKS = 30
 _MANY = rf"[^\w\x00-\x7f]{{{_MAX_MARKS + 1},}}+"
 
 
 @cache
 def _mixed() -> Any:
-    """Compile what needs the regex module, when the first text asks for it."""
+    """Return the pattern of words of mixed alphabets; imports the regex module when first used."""
     import regex
 
     other = r"[\p{Cyrillic}\p{Greek}]"
@@ -79,14 +81,14 @@ def _mixed() -> Any:
 
 
 def normalize(text: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """Return UTF-8 text in normal form, and facts: fullwidth, homoglyph, zero-width.
+    """Return UTF-8 text in normal form, and its oddities: fullwidth, homoglyph, zero-width.
 
-    Lines of ASCII come back as they are: their case is the tokenizer's to fold.
+    ASCII lines are returned unchanged; the tokenizer folds their case.
     """
     if text.isascii():
         return text, ()
     bounds = _odd_lines(text)
-    # All odd lines at once, so that each pattern runs once.
+    # All odd lines together, so that each pattern runs once.
     odd, facts = _normal_form(b"\n".join([text[start:end] for start, end in bounds]))
     pieces: list[bytes] = []
     done = 0
@@ -98,7 +100,7 @@ def normalize(text: bytes) -> tuple[bytes, tuple[str, ...]]:
 
 
 def _odd_lines(text: bytes) -> list[tuple[int, int]]:
-    """Return where the lines with bytes beyond ASCII begin and end."""
+    """Return the start and end of each line that has bytes beyond ASCII."""
     bounds = []
     end = -1
     for place in np.flatnonzero(np.frombuffer(text, np.int8) < 0).tolist():
@@ -112,25 +114,25 @@ def _odd_lines(text: bytes) -> list[tuple[int, int]]:
 
 @cache
 def _western() -> dict[bytes, bytes]:
-    """Return the normal forms of Western letters and signs, one by one."""
+    """Return the normal form of each character of WESTERN, both in UTF-8."""
     forms, _ = _slow_form("\n".join(WESTERN))
     return {c.encode(): form.encode() for c, form in zip(WESTERN, forms.split("\n"), strict=True)}
 
 
 def _normal_form(lines: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """Return lines in normal form, as many as there were, and facts."""
+    """Return lines in normal form, the same number of them, and their oddities."""
     original = lines.decode("utf-8", "replace")
     if re.search(_BEYOND_WESTERN, original):
         form, facts = _slow_form(original)
         return form.encode("utf-8", "replace"), facts
-    # The same, character by character: none of these has to do with its neighbours.
+    # A table gives the same result, because no Western character depends on its neighbours.
     pieces = _BEYOND_ASCII.split(lines.lower())
     pieces[1::2] = map(_western().__getitem__, pieces[1::2])
     return b"".join(pieces), ()
 
 
 def _slow_form(original: str) -> tuple[str, tuple[str, ...]]:
-    """Return the same for any characters."""
+    """Return the normal form of lines of any characters, and their oddities."""
     facts = []
     visible = re.sub(_INVISIBLE, "", original)
     if visible != original and re.search(_SPLIT, original):
@@ -151,7 +153,7 @@ def _slow_form(original: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _few_marks(match: re.Match[str]) -> str:
-    """Return a run of marks and symbols with no more marks in a row than is decent."""
+    """Return a run of marks and symbols with at most _MAX_MARKS marks in a row."""
     kept, n_marks = [], 0
     for c in match.group():
         n_marks = n_marks + 1 if unicodedata.category(c)[0] == "M" else 0
@@ -161,13 +163,13 @@ def _few_marks(match: re.Match[str]) -> str:
 
 
 def _marks_and_prices(match: re.Match[str]) -> str:
-    """Return a run of marks and symbols with spaces for symbols, but for those of money."""
+    """Return a run of marks and symbols with symbols replaced by spaces, except currency signs."""
     kept = ("Mn", "Mc", "Me", "Sc")
     return "".join([c if unicodedata.category(c) in kept else " " for c in match.group()])
 
 
 def _to_latin(match: Any) -> str:
-    """Return a word of mixed alphabets in Latin letters, if that is what it mostly is."""
+    """Return a word of mixed alphabets in Latin letters if it is mostly Latin, else unchanged."""
     word: str = match.group()
     latin = word.translate(_LOOK_ALIKES)
     n_latin = sum("a" <= c <= "z" for c in word)
@@ -175,7 +177,7 @@ def _to_latin(match: Any) -> str:
 
 
 def _to_pairs(match: re.Match[str]) -> str:
-    """Return a run of characters as overlapping pairs, spaced."""
+    """Return a run of characters as overlapping pairs, separated by spaces."""
     run = match.group()
     if len(run) == 1:
         return f" {run} "

@@ -1,6 +1,6 @@
-"""Items to messages, read as a model's settings say, and cut into chunks for processes.
+"""Reading: items become messages, as a model's settings say.
 
-Secret: which items are mail and which are text, and that an item is read once.
+Secret: which items are mail and which are text, and that each item is read only once.
 """
 
 import re
@@ -16,23 +16,23 @@ from nbspam.settings import STRIPPABLE, Settings
 from nbspam.sources.items import Chunk, Item, chunks
 from nbspam.verdicts import Skipped
 
-_LAST_CHUNKS = 2  # this many at the end are cut smaller ...
-_LAST_ITEMS = 64  # ... to this many items
+_LAST_CHUNKS = 2  # chunks at the end that are cut into smaller ones
+_LAST_ITEMS = 64  # items in these
 _NOT_WORD = re.compile(r"[^\w]")
 _QUOTED = re.compile(rb"^(?:In article|Quoted from|\||>)|writes in|(?:writes|wrote|says|said):")
 Result = TypeVar("Result")
 
 
 class Read(NamedTuple):
-    """What was read of some items."""
+    """The messages read from some items."""
 
-    items: list[Item]  # those that could be read, in order
-    messages: list[Message]  # one for each of them
-    failures: dict[int, Skipped]  # the others, by their place among the items given
+    items: list[Item]  # the readable items, in order
+    messages: list[Message]  # one for each readable item
+    failures: dict[int, Skipped]  # the unreadable items, by position among the items given
 
 
 class ReadToLearn(NamedTuple):
-    """The same of labelled items, with their digests."""
+    """The messages read from labelled items, with their digests (see `Read`)."""
 
     items: list[Item]
     messages: list[Message]
@@ -41,14 +41,14 @@ class ReadToLearn(NamedTuple):
 
     @property
     def labels(self) -> list[str]:
-        """The classes of the items that were read."""
+        """The classes of the readable items."""
         return [str(item.label) for item in self.items]
 
 
 def chunks_of(items: Iterable[Item]) -> Iterator[Chunk]:
-    """Yield items in the chunks that one process works on between two messages to its parent.
+    """Yield items in chunks, each of which one process works on at a time.
 
-    The last ones are small, so that no process works long after the others are done.
+    The last chunks are small, so that all processes finish at about the same time.
     """
     last: deque[Chunk] = deque()
     for chunk in chunks(items):
@@ -67,12 +67,12 @@ def chunk_by_chunk(
 
 
 def read_message(item: Item, settings: Settings) -> Message:
-    """Return an item as a message; raises InputError."""
+    """Return the message that an item holds; raises InputError."""
     return _messages_of([item.read()], item.is_text, settings)[0]
 
 
 def read(items: Iterable[Item], settings: Settings) -> Read:
-    """Return the messages that items hold, and why others could not be read."""
+    """Return the messages that items hold, and why some items could not be read."""
     found: list[Item] = []
     failures: dict[int, Skipped] = {}
 
@@ -84,7 +84,7 @@ def read(items: Iterable[Item], settings: Settings) -> Read:
 
 
 def read_to_learn(items: Iterable[Item], settings: Settings) -> ReadToLearn:
-    """Return the messages and digests of labelled items; those without a label are skipped."""
+    """Return the messages and digests of labelled items; skips items without a label."""
     from nbspam.mail.digest import digest_of
 
     items = list(items)
@@ -111,9 +111,9 @@ def _messages(
     note: Callable[[Item, bytes], None],
     failures: dict[int, Skipped],
 ) -> list[Message]:
-    """Return the messages of items that can be read, after calling note with each.
+    """Return the messages of the readable items, after calling `note` with each item and its data.
 
-    Puts the reason why another cannot be read into failures.
+    items: with their positions.  Adds the unreadable ones to `failures`.
     """
     messages: list[Message] = []
 
@@ -134,8 +134,8 @@ def _messages(
 
 
 def _messages_of(data: Iterable[bytes], is_text: bool, settings: Settings) -> list[Message]:
-    """Return the messages that data of one kind hold, read one after the other."""
-    # map, not a generator expression: that one would hold the last data while it reads on.
+    """Return the messages in data of one kind, which are read one after the other."""
+    # map, because a generator expression would keep the last data in memory while it reads on.
     stripped = map(strip, data, repeat(settings.strip))
     if settings.reading == "latin1":
         return list(map(_latin1_text, stripped))
@@ -145,19 +145,19 @@ def _messages_of(data: Iterable[bytes], is_text: bool, settings: Settings) -> li
 
 
 def _latin1_text(data: bytes) -> Message:
-    # In lower case before it is cut, because the table of token bytes folds ASCII only.
+    # Lower case before it is cut, because the tokenizer's table folds only ASCII.
     text = _NOT_WORD.sub(" ", data.decode("latin-1").lower())
     return Message((Field("body", text.encode()),), ())
 
 
-# --- headers, footers and quotes, which give a newsgroup away without its text -------------
+# --- headers, footers and quotes, which can reveal a newsgroup without its text ------------
 
 
 def strip(data: bytes, parts: tuple[str, ...]) -> bytes:
-    """Return a text without the parts named, which are among settings.STRIPPABLE.
+    """Return a text without some parts; parts: names out of settings.STRIPPABLE.
 
-    The rules are those of scikit-learn's 20 newsgroups data set, so that figures can be
-    compared.  They know nothing of mail: headers end at the first empty line.
+    The rules are those of scikit-learn's 20 newsgroups data set, so that figures can be compared.
+    They do not parse mail: headers end at the first empty line.
     """
     if not parts:
         return data
@@ -176,7 +176,7 @@ def _without_headers(data: bytes) -> bytes:
 
 
 def _without_footer(data: bytes) -> bytes:
-    """Return the text above the last line that is empty or a rule of dashes."""
+    """Return the text above the last line that is empty or consists of dashes."""
     lines = data.strip().split(b"\n")
     for number in range(len(lines) - 1, 0, -1):
         if not lines[number].strip().strip(b"-"):
@@ -185,5 +185,5 @@ def _without_footer(data: bytes) -> bytes:
 
 
 def _without_quotes(data: bytes) -> bytes:
-    """Return the lines that neither quote nor name the author of a quotation."""
+    """Return the lines that neither are quoted nor introduce a quotation."""
     return b"\n".join(line for line in data.split(b"\n") if not _QUOTED.search(line))

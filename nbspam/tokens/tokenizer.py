@@ -1,9 +1,9 @@
-"""Messages to tokens: one numpy pass over many messages at once.
+"""The tokenizer: finds and counts the tokens of many messages in one pass of numpy.
 
-It finds the tokens that `tokens.reference_tokens` defines, without a Python object per token.
-A single message is a batch of one.
+It finds the tokens that `definition.reference_tokens` defines.  A single message is a batch of
+one.
 
-Secret: how tokens are found and counted without ever being Python objects.
+Secret: how tokens are found and counted without a Python object for each of them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,22 +21,22 @@ from nbspam.tokens.hashing import hash_pairs, hash_slices
 from nbspam.tokens.layout import COUNTS, GROUPS_OF, SALTS, TAG_LENGTHS, TAG_STARTS, Layout, lay_out
 
 RIDER_MASK = np.uint64((1 << RIDER_BITS) - 1)
-ALL = slice(None)  # columns
-# Larger batches leave the processor's caches, smaller ones pay more for numpy's calls and
-# for merging: E-001.
+ALL = slice(None)  # every column
+# Larger batches do not fit into the processor's caches; with smaller ones the calls of numpy and
+# merging take longer: E-001.
 BATCH_BYTES = 1 << 19
-# A word may start a pair too, which has a rider of its own.
+# A word has the rider 2 * position, and the pair that it starts has the next number.
 _MAX_WORDS = 1 << RIDER_BITS - 1
 _PAIRS = GROUPS.index("pairs")
-_SLICES = 1 << 13
+_SLICES = 1 << 13  # slices that are gathered together
 
 
 class TokenBatch(NamedTuple):
     """The tokens of a batch of messages, and how each is spelt."""
 
-    documents: Documents  # over the keys of the tokens, which ascend
+    documents: Documents  # over the keys of the tokens, ascending
     groups: Octets  # (n_keys,) index into GROUPS
-    first: Integers  # (n_keys,) rider of the first time a token stands
+    first: Integers  # (n_keys,) rider of each token's first occurrence
     layout: Layout
     words: "_Words"
 
@@ -47,9 +47,9 @@ class TokenBatch(NamedTuple):
         return keys
 
     def texts(self, wanted: Booleans | slice = ALL) -> tuple[Octets, Integers]:
-        """Return the texts of the tokens wanted: UTF-8 blob and (n_wanted + 1,) offsets.
+        """Return the texts of some tokens: a UTF-8 blob, and offsets (n_wanted + 1,).
 
-        wanted: (n_keys,) of which tokens.
+        wanted: (n_keys,) a mask of the tokens.
         """
         starts, lengths = _text_pieces(self.first[wanted], self.layout, self.words)
         offsets = offsets_of(sum(lengths))
@@ -59,9 +59,9 @@ class TokenBatch(NamedTuple):
 
 
 def gather_slices(blob: Octets, starts: Integers, lengths: Integers) -> Octets:
-    """Return the slices blob[start:start + length], one behind the other."""
+    """Return the slices blob[start : start + length], concatenated."""
     gathered = [np.empty(0, np.uint8)]
-    # Some at a time, because their places take eight times as much memory.
+    # In parts, because the positions of bytes take eight times as much memory as the bytes.
     for first in range(0, len(starts), _SLICES):
         some = slice(first, first + _SLICES)
         gathered.append(blob.take(_places(starts[some], lengths[some])))
@@ -69,12 +69,12 @@ def gather_slices(blob: Octets, starts: Integers, lengths: Integers) -> Octets:
 
 
 def _places(starts: Integers, lengths: Integers) -> Integers:
-    """Return the places in slices, one behind the other; (sum of lengths,)."""
+    """Return the positions of all elements of slices, shape (sum of lengths,)."""
     some = np.flatnonzero(lengths)
     if not len(some):
         return np.empty(0, np.int64)
     start, length = starts.take(some), lengths.take(some)
-    # Each place follows the one before, but for the first of a slice.
+    # A cumulative sum of steps: 1 within a slice, a jump at the start of each slice.
     last = np.cumsum(length)
     step = np.ones(int(last[-1]), np.int64)
     step[0] = start[0]
@@ -83,7 +83,7 @@ def _places(starts: Integers, lengths: Integers) -> Integers:
 
 
 def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch:
-    """Return the tokens of a batch of messages, as grouped by `batches`."""
+    """Return the tokens of one batch of messages; `batches` makes batches of a suitable size."""
     layout = lay_out(messages, settings)
     words = _find_words(layout, settings)
     key = _hash_words(layout, words)
@@ -104,7 +104,7 @@ def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch
 
 
 class _Words(NamedTuple):
-    """The words of a batch in order of their place: three arrays of shape (n_words,)."""
+    """The words of a batch, in the order of the buffer: three arrays of shape (n_words,)."""
 
     start: Integers
     length: Integers
@@ -112,7 +112,7 @@ class _Words(NamedTuple):
 
 
 def _find_words(layout: Layout, settings: TokenSettings) -> _Words:
-    """Return the words that count and are neither too short nor too long."""
+    """Return the words that are counted and are neither too short nor too long."""
     text = np.frombuffer(layout.buffer, np.uint8, layout.end)
     inside = text != 0
     edges = np.flatnonzero(inside[1:] != inside[:-1])
@@ -122,35 +122,35 @@ def _find_words(layout: Layout, settings: TokenSettings) -> _Words:
     field_of = np.repeat(np.arange(len(n_words)), n_words)
     keep = (length <= settings.max_length) & np.repeat(COUNTS[layout.origin], n_words)
     if settings.min_length > 1:
-        # Characters, not bytes: those that continue a UTF-8 sequence do not count.
+        # Lengths in characters: bytes that continue a UTF-8 sequence are not counted.
         continues = np.concatenate([[0], np.cumsum((text & 0xC0) == 0x80)])
         characters = length - (continues[start + length] - continues[start])
         keep &= characters >= settings.min_length
-    # Normalisation can make text longer; what no rider can number is let go.
+    # Normalisation can make text longer; words beyond the largest rider are dropped.
     kept = np.flatnonzero(keep)[:_MAX_WORDS]
     return _Words(start.take(kept), length.take(kept), field_of.take(kept))
 
 
 def _hash_words(layout: Layout, words: _Words) -> Keys:
-    """Hash every word onto its field's salt; shape (n_words,)."""
+    """Return the hash of every word, salted by its field's origin, shape (n_words,)."""
     return hash_slices(
         layout.buffer, words.start, words.length, SALTS[layout.origin].take(words.field_of)
     )
 
 
 def _add_pairs(word: Keys, rider: Keys, field_of: Integers) -> tuple[Keys, Keys]:
-    """Return keys and riders of the words (even) and of pairs within a field (odd)."""
+    """Return the keys and riders of words (even riders) and of pairs in a field (odd riders)."""
     first = np.flatnonzero(field_of[1:] == field_of[:-1])
     pair = hash_pairs(word[first], word[first + 1])
     return np.concatenate([word, pair]), np.concatenate([rider, rider[first] + np.uint64(1)])
 
 
 def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
-    """Count equal keys within documents; the sort has brought them side by side."""
+    """Return the tokens and their counts in each document, from the sorted keys with riders."""
     rider = (sorted_keys & RIDER_MASK).view(np.int64)
     key = sorted_keys & ~RIDER_MASK
-    # Riders grow with the place, and no header has an origin of other fields', so the
-    # documents of one key ascend.
+    # The documents of one key ascend, because riders ascend with positions, and headers share
+    # no origin with other fields.
     document = smallest(layout.document, layout.n_docs).take(words.field_of).take(rider >> 1)
     new_key = np.ones(len(key), bool)
     np.not_equal(key[1:], key[:-1], out=new_key[1:])
@@ -163,7 +163,7 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
     group[(place & 1).astype(bool)] = _PAIRS
     frequency = np.diff(np.append(np.flatnonzero(new_key.take(entry)), len(entry)))
     of_entry = document.take(entry)
-    # Numbers of two bytes and less are sorted in linear time.
+    # numpy sorts numbers of at most two bytes in linear time.
     order = np.argsort(of_entry, kind="stable")
     column = np.repeat(smallest(np.arange(len(first)), len(first)), frequency)
     times = np.diff(np.append(entry, len(key)))
@@ -179,9 +179,9 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
 def _text_pieces(
     rider: Integers, layout: Layout, words: _Words
 ) -> tuple[list[Integers], list[Integers]]:
-    """Return starts and lengths of what spells the tokens: tags and words, (n_tokens,) each.
+    """Return the starts and lengths of the pieces that spell tokens, each (n_tokens,).
 
-    If there are pairs, also of spaces and second words.
+    The pieces are tags and words and, if there are pairs, spaces and second words.
     """
     word, is_pair = rider >> 1, (rider & 1).astype(bool)
     tag = 2 * layout.origin.take(words.field_of.take(word)) + is_pair
@@ -197,9 +197,9 @@ def _text_pieces(
 def batches(
     messages: Iterable[Message], settings: TokenSettings, size: int = BATCH_BYTES
 ) -> Iterator[list[Message]]:
-    """Group messages so that each group has at most about `size` bytes of text.
+    """Yield messages in groups that have at most about `size` bytes of text.
 
-    Fewer where runs of characters are taken too, of which every byte may start MAX_RUN.
+    Groups are smaller if there are runs of characters, because each byte can start MAX_RUN runs.
     """
     if settings.characters:
         size //= MAX_RUN + 1

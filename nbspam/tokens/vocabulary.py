@@ -1,8 +1,8 @@
-"""The vocabulary: sorted keys and the text each stands for.
+"""The vocabulary: the sorted keys of tokens, and the text of each token.
 
-Secret: how a token's column is found (bisection in sorted keys, which works on a
-memory-mapped file as it is; by buckets where many are looked for) and how texts are kept
-(one blob and offsets).
+Secret: how a token's column is found (by bisection in the sorted keys, which works directly on a
+memory-mapped file, or by buckets where many keys are looked up) and how texts are kept (one blob
+and offsets).
 """
 
 from collections.abc import Sequence
@@ -14,33 +14,33 @@ from nbspam.arrays import Booleans, Integers, Keys, Octets
 from nbspam.tokens.documents import Documents, offsets_of
 from nbspam.tokens.tokenizer import ALL, RIDER_MASK, TokenBatch, gather_slices
 
-_AT_ONCE = 1 << 16  # keys: what is made of more leaves the processor's caches
-_STEPS = 2  # back from a bucket's last key; the few that stand farther are found by bisection
+_AT_ONCE = 1 << 16  # keys; the temporary arrays of more do not fit into the processor's caches
+_STEPS = 2  # steps back from a bucket's last key; bisection finds the few keys further away
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Tokens in the order of their keys: column j is keys[j], spelt by blob and offsets.
+    """Tokens in the order of their keys: column j has the key keys[j] and a text in the blob.
 
-    Choosing tokens leaves their texts where they are, for `packed` to gather once.
+    `take` does not copy texts; `packed` gathers them when they are needed in order.
     """
 
     keys: Keys  # (n_features,) ascending, unique
-    blob: Octets  # UTF-8 texts, one behind the other
+    blob: Octets  # UTF-8 texts, concatenated
     offsets: Integers  # (n_texts + 1,)
-    groups: Octets  # (n_features,) index into `tokens.GROUPS`
-    n_added: int = 0  # of the tokens: stand behind the others, ascending for themselves
-    spelt: Integers | None = None  # (n_features,) index of each one's text; None: its column
+    groups: Octets  # (n_features,) index into `definition.GROUPS`
+    n_added: int = 0  # how many tokens at the end are not sorted in, but among themselves
+    spelt: Integers | None = None  # (n_features,) index of each text; None: text j is column j's
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def known(self, documents: Documents) -> Documents:
-        """Return documents, given over keys, over the columns of the tokens known here."""
+        """Return documents over keys as documents over columns; drops unknown tokens."""
         return documents.on(self.columns(documents.tokens))
 
     def columns(self, keys: Keys) -> Integers:
-        """Return the column of every key, -1 for those unknown; same shape as keys."""
+        """Return the column of every key, -1 for unknown keys; same shape as keys."""
         n_sorted = len(self.keys) - self.n_added
         column = _find(self.keys[:n_sorted], keys)
         if self.n_added:
@@ -49,9 +49,9 @@ class Vocabulary:
         return column
 
     def with_riders(self, rider: int) -> "Vocabulary":
-        """Return the same with this number in the last bits of all keys, for `join` to see.
+        """Return the same vocabulary with this number in the low bits of all keys.
 
-        Everywhere else keys have riders of 0.
+        `join` keeps the text with the lowest rider.  Everywhere else riders are 0.
         """
         return replace(self, keys=(self.keys & ~RIDER_MASK) | np.uint64(rider))
 
@@ -62,13 +62,13 @@ class Vocabulary:
         return bytes(self.blob[start:end]).decode("utf-8", "replace")
 
     def take(self, columns: Integers) -> "Vocabulary":
-        """Return the vocabulary of these columns alone, in this order."""
+        """Return the vocabulary of these columns only, in this order."""
         keys, groups = self.keys.take(columns), self.groups.take(columns)
         spelt = columns if self.spelt is None else self.spelt.take(columns)
         return Vocabulary(keys, self.blob, self.offsets, groups, spelt=spelt)
 
     def packed(self) -> "Vocabulary":
-        """Return the same with one text a column, in their order."""
+        """Return the same vocabulary with texts in the order of columns."""
         if self.spelt is None:
             return self
         length = np.diff(self.offsets).take(self.spelt)
@@ -78,7 +78,7 @@ class Vocabulary:
 
 
 def _find(ascending: Keys, keys: Keys) -> Integers:
-    """Return where keys stand, -1 for those that do not; same shape as keys."""
+    """Return the position of each key, -1 for missing keys; same shape as keys."""
     if not len(ascending):
         return np.full(len(keys), -1)
     if len(keys) > len(ascending):
@@ -89,9 +89,9 @@ def _find(ascending: Keys, keys: Keys) -> Integers:
 
 
 def _find_many(ascending: Keys, keys: Keys) -> Integers:
-    """Return the same; where they are many, in a third of the time.
+    """Return the same as `_find`, in a third of the time if there are many keys.
 
-    Keys are hashes, spread evenly, so that their first bits nearly tell where they stand.
+    Keys are evenly spread hashes, so their first bits nearly determine their positions.
     """
     bits = len(ascending).bit_length()
     shift = np.uint64(64 - bits)
@@ -115,18 +115,18 @@ def _find_many(ascending: Keys, keys: Keys) -> Integers:
 
 
 def with_added(vocabulary: Vocabulary, more: Vocabulary) -> Vocabulary:
-    """Return a vocabulary with tokens it does not have behind its own.
+    """Return a vocabulary followed by tokens that it does not have.
 
-    Unlike `join` this costs no sort and keeps all columns what they are.
+    Unlike `join`, this needs no sort and does not change the columns of its own tokens.
     """
     return replace(concatenated([vocabulary, more]), n_added=len(more))
 
 
 def concatenated(parts: Sequence[Vocabulary]) -> Vocabulary:
-    """Return the tokens of vocabularies, one behind the other; keys need not ascend."""
+    """Return the tokens of all vocabularies in turn; the keys of the result need not ascend."""
     parts = [empty_vocabulary(), *(part.packed() for part in parts)]
     shift = np.cumsum([len(part.blob) for part in parts])
-    # The first offset, and all that end a text.
+    # Each part's offsets after the first, shifted to the part's place in the joint blob.
     ends = [p.offsets[1:] + s for p, s in zip(parts[1:], shift[:-1], strict=True)]
     return Vocabulary(
         np.concatenate([part.keys for part in parts]),
@@ -139,7 +139,7 @@ def concatenated(parts: Sequence[Vocabulary]) -> Vocabulary:
 def batch_vocabulary(batch: TokenBatch, wanted: Booleans | slice = ALL) -> Vocabulary:
     """Return the vocabulary of a batch of messages, or of some of its columns.
 
-    wanted: (n_keys,) of which columns.
+    wanted: (n_keys,) a mask of the columns.
     """
     return Vocabulary(batch.keys[wanted], *batch.texts(wanted), batch.groups[wanted])
 
@@ -152,9 +152,9 @@ def empty_vocabulary() -> Vocabulary:
 
 
 def join(parts: Sequence[Vocabulary]) -> tuple[Vocabulary, Integers]:
-    """Return the union of vocabularies, and the new column of every old one in turn.
+    """Return the union of vocabularies, and the new columns of all their tokens in turn.
 
-    Of a key's texts stands that with the lowest rider, and of these the first.
+    If a key has several texts, the one with the lowest rider is kept; among equals the first.
     """
     together = concatenated(parts)
     order = np.argsort(together.keys, kind="stable")

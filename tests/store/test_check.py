@@ -101,7 +101,7 @@ def test_a_torn_record_is_a_note(nbspam, trained):
         file.write(b"half")
 
     assert states(trained)["journal"] == NOTE
-    assert "4 bytes behind them were cut off" in nbspam("doctor")[1]
+    assert "the 4 bytes after them are of an unfinished write" in nbspam("doctor")[1]
 
 
 def test_a_model_of_the_first_format_is_whole_but_has_no_ledger():

@@ -147,7 +147,7 @@ MESSAGE = {"message": "0f", "class": "ham", "day": "2026-11-21", "tokens": [0]}
         ([b"\xff"], "x: line 1: not JSON"),
         ([b"[" * 100_000], "x: line 1: not JSON"),
         ([[]], "line 1: not the first line of a model"),
-        ([{**HEADER, "format": 2}], "format 2, and this program reads 1"),
+        ([{**HEADER, "format": 2}], "format 2, but this program reads 1"),
         ([{**HEADER, "classes": {"b": 1, "a": 1}}], "classes are not sorted"),
         ([{**HEADER, "classes": {"a": 1}}], "only one class"),
         ([{**HEADER, "classes": {"a": 0, "b": 1}}], "a class without messages"),
@@ -178,10 +178,10 @@ MESSAGE = {"message": "0f", "class": "ham", "day": "2026-11-21", "tokens": [0]}
         ([HEADER, {**TOKEN, "seen": "yesterday"}], "line 2: Invalid isoformat"),
         ([HEADER, {**TOKEN, "seen": "1066-10-14"}], "is not a whole number from 0"),
         ([HEADER, {**TOKEN, "key": "ff" * 9}], "is not a whole number from 0"),
-        ([HEADER, TOKEN, TOKEN], "x: a token stands there twice"),
+        ([HEADER, TOKEN, TOKEN], "x: a token is there twice"),
         ([HEADER, TOKEN, {}], "line 3: no 'message'"),
         ([HEADER, TOKEN, {**MESSAGE, "class": "work"}], "line 3: a class 'work' that"),
-        ([HEADER, TOKEN, MESSAGE, MESSAGE], "x: a message stands there twice"),
+        ([HEADER, TOKEN, MESSAGE, MESSAGE], "x: a message is there twice"),
         ([HEADER, TOKEN, {**MESSAGE, "tokens": [1]}], "x: index 1 is out of bounds"),
         ([HEADER, TOKEN, {**MESSAGE, "tokens": [0, 0]}], "a token of a message stands there"),
         (
@@ -190,9 +190,9 @@ MESSAGE = {"message": "0f", "class": "ham", "day": "2026-11-21", "tokens": [0]}
                 TOKEN,
                 {**MESSAGE, "times": []},
             ],
-            "whose times are not as many as its tokens",
+            "with different numbers of times and tokens",
         ),
-        ([HEADER, TOKEN, {**MESSAGE, "times": [0]}], "stands in a message 0 times"),
+        ([HEADER, TOKEN, {**MESSAGE, "times": [0]}], "occurs in a message 0 times"),
     ],
 )
 def test_lines_that_are_no_model_are_refused(lines, complaint):
