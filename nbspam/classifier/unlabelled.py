@@ -167,9 +167,9 @@ def _fit(
 
 
 def shared_alpha(alpha: float, n_classes: int, n_features: int, counted: float) -> float:
-    """Return the absolute alpha: the relative one times a tenth of the mean count, or times 1.
+    """Return the absolute alpha: alpha times a tenth of the mean count, but at most alpha.
 
-    The smaller of the two.  counted: the sum of the counts of all classes and tokens.
+    counted: the sum of the counts of all classes and tokens.
     """
     return alpha * min(1.0, _SHARE * counted / (n_classes * n_features))
 

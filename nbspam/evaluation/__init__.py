@@ -1,4 +1,7 @@
-"""How good a model is: held-out answers, measures, comparisons, tuned cutoffs, pictures.
+"""Evaluation: how good a model is.
+
+Models answer held-out documents; from the answers come measures, comparisons, tuned cutoffs and
+pictures.
 
 Secret: every measure is computed from one `Trial`, however its answers were obtained.
 """

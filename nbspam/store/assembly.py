@@ -1,4 +1,4 @@
-"""Assembly: a model from the parts of others: counts are added, ledgers and samples joined.
+"""Assembly of a model from parts: counts are added, ledgers and samples are joined.
 
 The model depends only on its messages, however they were obtained (trained at once, learned on,
 un-learned, merged), because everything is first put in the order of keys and digests.

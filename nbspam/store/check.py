@@ -131,7 +131,7 @@ def _journal(path: str, owner: Identity, classifier: Classifier) -> Finding:
     journal = read_journal(path)
     name = journal_path(path)
     if journal.owner is None:
-        return Finding(GOOD, "journal", "none" if not journal.size else "empty, its header cut off")
+        return Finding(GOOD, "journal", "none" if not journal.size else "empty, header cut off")
     if journal.owner == NOBODY:
         text = f"{name} is not a journal; the next update moves it out of the way"
         return Finding(NOTE, "journal", text)

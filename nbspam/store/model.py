@@ -42,7 +42,7 @@ from nbspam.tokens.reading import chunk_by_chunk
 from nbspam.verdicts import Skipped, posterior
 
 # One call gathers lessons with this many entries (about 50 MB) before it decides on them, so that
-# a large update makes a few fits, not one after every few messages.
+# a large update makes a few fits instead of one for each tenth by which a class grows.
 MAX_ENTRIES = 4_000_000
 
 

@@ -43,7 +43,7 @@ _SEEN = "S"  # the Maildir flag of a message that was read
 class Choices:
     """How to sort a Maildir."""
 
-    spam_folder: str | None = None  # None: the one of _SPAM_FOLDERS
+    spam_folder: str | None = None  # None: see _SPAM_FOLDERS
     unsure_folder: str = ".Unsure"
     flag: str | None = None  # spam is not moved but gets this flag
     learns: bool = True

@@ -1,4 +1,4 @@
 """Pictures of a trial, drawn to a file or in a terminal.
 
-Secret: both draw the same numbers, which `curves` computes.
+Secret: how curves are drawn; both kinds of pictures draw the numbers that `curves` computes.
 """
