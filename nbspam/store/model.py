@@ -306,8 +306,8 @@ class StoredModel(LivingModel):
         base = of_tokens(self.path, classifier_of(self.path, snapshot.state))
         if base.memory is None:
             raise ModelFileError(
-                f"{self.path}: knows none of its messages, as it was trained with --unlabelled or"
-                " by an older version; train it anew"
+                f"{self.path}: knows none of its messages, as it comes from --unlabelled or"
+                " an older version; train it anew"
             )
         self._identity, self._stamp = snapshot.identity, snapshot.stamp
         self._begin(base)

@@ -135,4 +135,4 @@ def test_more_clusters_than_documents_are_refused(nbspam, table):
     status, _, err = nbspam("cluster", table, "-k", "31", "--text-column", "text")
 
     assert (status, err.count("\n")) == (2, 1)
-    assert "-k 31: of 30 documents" in err
+    assert "-k 31: there are 30 documents" in err

@@ -170,9 +170,9 @@ MESSAGE = {"message": "0f", "class": "ham", "day": "2026-11-21", "tokens": [0]}
         ),
         ([HEADER, 7], "line 2: "),
         ([HEADER, {"token": 7}], "line 2: 7 is not text"),
-        ([HEADER, {"token": "a" * 70_000}], "line 2: a token too long"),
+        ([HEADER, {"token": "a" * 70_000}], "line 2: a token of more than 65,536 bytes"),
         ([HEADER, {**TOKEN, "group": "x"}], "line 2: no 'x'"),
-        ([HEADER, {**TOKEN, "count": {"work": 1}}], "a count of 'work', which is no class"),
+        ([HEADER, {**TOKEN, "count": {"work": 1}}], "'work', which the first line does not have"),
         ([HEADER, {**TOKEN, "count": 1}], "line 2: "),
         ([HEADER, {**TOKEN, "documents": 1.5}], "1.5 is not a whole number"),
         ([HEADER, {**TOKEN, "seen": "yesterday"}], "line 2: Invalid isoformat"),
@@ -183,7 +183,7 @@ MESSAGE = {"message": "0f", "class": "ham", "day": "2026-11-21", "tokens": [0]}
         ([HEADER, TOKEN, {**MESSAGE, "class": "work"}], "line 3: a class 'work' that"),
         ([HEADER, TOKEN, MESSAGE, MESSAGE], "x: a message is there twice"),
         ([HEADER, TOKEN, {**MESSAGE, "tokens": [1]}], "x: index 1 is out of bounds"),
-        ([HEADER, TOKEN, {**MESSAGE, "tokens": [0, 0]}], "a token of a message stands there"),
+        ([HEADER, TOKEN, {**MESSAGE, "tokens": [0, 0]}], "a token of a message is there"),
         (
             [
                 {**HEADER, "settings": {**HEADER["settings"], "weighting": "counts"}},
