@@ -11,8 +11,9 @@ import tempfile
 from pathlib import Path
 
 from nbspam.classifier.classifier import load
+from nbspam.classifier.marking import mark
 from nbspam.mail.head import without_headers
-from nbspam.mail.verdict_headers import Wanted, judged
+from nbspam.mail.verdict_headers import Wanted
 
 MAILS = Path(__file__).parent.parent / "corpora" / "mail"
 SAMPLE = 50  # messages for the real process
@@ -38,7 +39,7 @@ def main(folders: list[str]) -> int:
             equal = bare = 0
             for path in paths:
                 data = path.read_bytes()
-                _, pieces = judged(classifier, classifier.rule, wanted, data)
+                _, pieces = mark(classifier, classifier.rule, wanted, data)
                 left = without_headers(b"".join(pieces), wanted.names)
                 equal += left == data
                 # Mail that had such headers loses them: what is left is the rest of it.

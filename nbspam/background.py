@@ -1,7 +1,4 @@
-"""A result that is computed meanwhile, and waited for when it is asked for.
-
-Secret: how a thread's result or error is brought back.
-"""
+"""A function run in a thread; `result` waits for it."""
 
 import os
 import threading
@@ -12,37 +9,30 @@ Result = TypeVar("Result")
 
 
 class Later(threading.Thread, Generic[Result]):
-    """What a function will have returned; it is called at once, in a thread of its own.
+    """A thread that calls a function at once and keeps what it returns or raises."""
 
-    Where the system allows no more threads, the caller waits for it instead.
-    """
+    # Not a concurrent.futures.Future: that import takes as long as classifying a message.
 
     def __init__(self, function: Callable[[], Result]) -> None:
         super().__init__()
-        self._function: Callable[[], Result] | None = function
-        self._results: list[Result] = []
+        self._function = function
         self._error: BaseException | None = None
-        try:
-            self.start()
-        except RuntimeError:
-            self.run()
+        self.start()
 
     def run(self) -> None:
-        """Call the function, once."""
-        assert self._function is not None
+        """Call the function; `threading.Thread` calls this method in the new thread."""
         try:
-            self._results.append(self._function())
+            self._result = self._function()
         except BaseException as error:
             self._error = error
-        self._function = None  # what it holds may be large
+        del self._function  # what it holds may be large
 
     def result(self) -> Result:
-        """Return the function's result, or raise what it raised."""
-        if self.is_alive():
-            self.join()
+        """Wait for the function; return its result, or raise what it raised."""
+        self.join()
         if self._error is not None:
             raise self._error
-        return self._results[0]
+        return self._result
 
 
 def _wait() -> None:
@@ -51,6 +41,6 @@ def _wait() -> None:
             thread.join()
 
 
-# A forked process has none of the other threads: it must find what they were to compute.
+# A forked process inherits no threads, so their results must be there before the fork.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_wait)

@@ -8,11 +8,11 @@ from nbspam.background import Later
 from nbspam.parallel import ordered_map
 
 
-def test_the_caller_goes_on_meanwhile():
+def test_the_function_runs_while_the_caller_goes_on():
     may_end = Event()
     later = Later(lambda: may_end.wait(60) and "done")
 
-    may_end.set()  # which a function called at once would have waited for in vain
+    may_end.set()  # a function called in this thread would have waited in vain
     assert later.result() == "done"
     assert later.result() == "done"
 
@@ -35,7 +35,7 @@ def test_a_forked_process_finds_the_result():
     assert calls == [os.getpid()]
 
 
-def test_what_is_computed_meanwhile_may_fork_too():
+def test_the_function_may_fork():
     def fork():
         pid = os.fork()
         if pid == 0:
@@ -43,13 +43,3 @@ def test_what_is_computed_meanwhile_may_fork_too():
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
     assert Later(fork).result() == 7
-
-
-def test_without_threads_the_caller_waits(monkeypatch):
-    def deny(*arguments):
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr(Later, "start", deny)
-    assert Later(lambda: 7).result() == 7
-    with pytest.raises(ZeroDivisionError):
-        Later(lambda: 1 // 0).result()

@@ -23,7 +23,8 @@ from nbspam.counts.folds import stratified_folds
 from nbspam.counts.table import CountTable, add_tables, subtract_table
 from nbspam.decision import default_rule
 from nbspam.errors import InputError, UsageError
-from nbspam.evaluation.online import arrival, date_of, progress
+from nbspam.evaluation.online import progress
+from nbspam.evaluation.order import arrival, date_of
 from nbspam.evaluation.trial import Smaller, Trial
 from nbspam.settings import FEATURES, Settings
 from nbspam.sources.items import Item

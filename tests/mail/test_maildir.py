@@ -108,5 +108,5 @@ def test_folders_may_be_named_with_or_without_their_dot(name):
 
 @pytest.mark.parametrize("name", ["", ".", "..", "...", "a/b", "../x", "a\nb"])
 def test_other_names_are_wrong_usage(name):
-    with pytest.raises(UsageError, match="not the name of a folder in a Maildir"):
+    with pytest.raises(UsageError, match="not the name of a Maildir folder"):
         folder_name(name)

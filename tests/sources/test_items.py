@@ -364,14 +364,14 @@ def test_a_folder_without_messages_is_an_input_error(tmp_path):
 REFUSALS = {  # what each format says to a folder, and to a file, that is not of its kind
     "eml": (None, None),
     "mbox": (None, None),
-    "maildir": ("not a Maildir", "a file, and maildir is a folder"),
-    "mh": ("no messages found", "a file, and mh is a folder"),
-    "classes": (None, "a file, and classes is a folder"),
-    "trec": ("a folder, and trec is a file", "line 1: not `class path`"),
-    "csv": ("a folder, and csv is a file", "no known text column"),
-    "tsv": ("a folder, and tsv is a file", None),
-    "jsonl": ("a folder, and jsonl is a file", "line 1: not JSON"),
-    "fasttext": ("a folder, and fasttext is a file", None),
+    "maildir": ("not a Maildir", "a file, but --format maildir is a folder"),
+    "mh": ("no messages found", "a file, but --format mh is a folder"),
+    "classes": (None, "a file, but --format classes is a folder"),
+    "trec": ("a folder, but --format trec is a file", "line 1: not `class path`"),
+    "csv": ("a folder, but --format csv is a file", "no known text column"),
+    "tsv": ("a folder, but --format tsv is a file", None),
+    "jsonl": ("a folder, but --format jsonl is a file", "line 1: not JSON"),
+    "fasttext": ("a folder, but --format fasttext is a file", None),
 }
 
 
@@ -390,12 +390,12 @@ def test_each_format_works_or_says_what_it_wants(name, format, tmp_path):
 
 @pytest.mark.parametrize("format", ["maildir", "mh", "classes"])
 def test_standard_input_is_no_folder(format):
-    with pytest.raises(InputError, match=f"-: a file, and {format} is a folder"):
+    with pytest.raises(InputError, match=f"-: a file, but --format {format} is a folder"):
         read("-", stdin=io.BytesIO(b""), format=format)
 
 
 def test_an_unknown_format_is_a_usage_error():
-    with pytest.raises(UsageError, match="format zip: unknown; choose from eml, mbox"):
+    with pytest.raises(UsageError, match="--format zip: unknown; choose from eml, mbox"):
         read("x", format="zip")
 
 

@@ -157,7 +157,7 @@ def test_rows_come_before_the_table_is_read_to_its_end():
         ('{"text": ' + "[" * 100_000, "jsonl", {}, "line 1: not JSON"),
         ('{"text": ' + "1" * 10_000 + "}", "jsonl", {}, "line 1: not JSON"),
         ("[1]\n", "jsonl", {}, "line 1: not a JSON object"),
-        ('{"text": "x"}\n{"text": ["x"]}\n', "jsonl", {}, "line 2: a list or object in place"),
+        ('{"text": "x"}\n{"text": ["x"]}\n', "jsonl", {}, "line 2: a list or object instead"),
         ("\ufefftext,label\n".encode("utf-16"), "csv", {}, "text in UTF-16; save it as UTF-8"),
     ],
 )

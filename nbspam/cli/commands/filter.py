@@ -77,13 +77,15 @@ def command(model_path: str, learn: str, sure: float, **options: Any) -> None:
 
     def rewrite(data: bytes, whole: bool) -> Iterable[bytes]:
         from nbspam.classifier.classifier import load
-        from nbspam.mail.verdict_headers import Wanted, judged, sure_label
+        from nbspam.classifier.marking import mark
+        from nbspam.mail.verdict_headers import Wanted, sure_label
 
         classifier = load(model_path)
         rule = decision_rule(classifier, options)
         learns = learn == "confident" and whole
         wanted = Wanted(**options, sure=sure if learns else None)
-        verdict, pieces = judged(classifier, rule, wanted, data, whole)
+        verdict, pieces = mark(classifier, rule, wanted, data, whole)
+
         if learns and (label := sure_label(verdict, sure)):
             lessons.append((label, data))
         return pieces

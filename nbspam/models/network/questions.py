@@ -16,7 +16,7 @@ from nbspam.models.network.graphs import separated
 from nbspam.models.network.inference import query
 from nbspam.models.network.network import Network, from_json
 from nbspam.models.network.sampling import Sampled, gibbs
-from nbspam.sources.jsonfile import read_json
+from nbspam.sources.files import read_json
 from nbspam.store.open import load
 
 _ABSENT, _PRESENT = "absent", "present"
