@@ -91,19 +91,20 @@ def is_number(cell: str) -> bool:
         return False
 
 
-def lines_of(stream: BinaryIO) -> Iterator[str]:
-    """Yield the decoded lines, each ending in its only newline; raises ValueError."""
+def lines_of(stream: BinaryIO, most: int = _MAX_LINE) -> Iterator[str]:
+    """Yield the decoded lines, each ending in its only newline; raises ValueError.
+
+    most: bytes of a line.
+    """
     number = 0
-    while line := stream.readline(_MAX_LINE):
+    while line := stream.readline(most):
         number += 1
         if number == 1:
             if line.startswith((b"\xff\xfe", b"\xfe\xff")):
                 raise ValueError("text in UTF-16; save it as UTF-8")
             line = line.removeprefix(b"\xef\xbb\xbf")
-        if len(line) == _MAX_LINE:
-            raise ValueError(
-                f"line {number}: over {_MAX_LINE >> 20} MB long, so not a table; give a table"
-            )
+        if len(line) == most:
+            raise ValueError(f"line {number}: over {most:,} bytes, so not a table; give a table")
         try:
             text = line.decode()
         except UnicodeDecodeError:
@@ -123,11 +124,16 @@ def _sample(lines: Iterator[str]) -> list[str]:
     return sample
 
 
-def csv_cells(lines: Iterator[str]) -> tuple[Iterator[list[str]], list[list[str]]]:
-    """Return all rows of a CSV table, lazily, and those of a sample of its first lines."""
+def csv_cells(
+    lines: Iterator[str], most: int = _MAX_LINE
+) -> tuple[Iterator[list[str]], list[list[str]]]:
+    """Return all rows of a CSV table, lazily, and those of a sample of its first lines.
+
+    most: characters of a quoted cell.  Reading the rows raises ValueError.
+    """
     import csv
 
-    csv.field_size_limit(max(csv.field_size_limit(), _MAX_LINE))
+    csv.field_size_limit(max(csv.field_size_limit(), most))
     with _explained():
         sample = _sample(lines)
         delimiter, rows = _find_delimiter(sample)

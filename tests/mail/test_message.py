@@ -11,9 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.mail import message as module
 from nbspam.mail.headers import unfold
-from nbspam.mail.message import Message, by_header, parse_message, parse_messages, plain_text
+from nbspam.mail.message import (
+    LIMITS,
+    Limits,
+    Message,
+    _Reader,
+    by_header,
+    parse_message,
+    parse_messages,
+    plain_text,
+)
 from support import examples
 
 EVIDENCE = Path(__file__).parents[1] / "evidence"
@@ -318,28 +326,26 @@ def test_text_that_is_no_mail_is_one_field():
 @pytest.mark.parametrize(
     ("limit", "most", "data", "defect"),
     [
-        ("MAX_BYTES", 20, b"Subject: x\n\n" + b"a" * 9, "truncated"),
-        ("MAX_TEXT", 8, b"Subject: x\n\n" + b"a" * 9, "truncated"),
-        ("MAX_HEADERS", 9, b"Subject: x\n\na", "headers-truncated"),
-        ("MAX_PARTS", 2, MIXED + b"--b\n\na\n" * 3, "too-many-parts"),
-        ("MAX_DEPTH", 2, b"Content-Type: message/rfc822\n\n" * 3, "too-deep"),
+        ("data", 20, b"Subject: x\n\n" + b"a" * 9, "truncated"),
+        ("text", 8, b"Subject: x\n\n" + b"a" * 9, "truncated"),
+        ("headers", 9, b"Subject: x\n\na", "headers-truncated"),
+        ("parts", 2, MIXED + b"--b\n\na\n" * 3, "too-many-parts"),
+        ("depth", 2, b"Content-Type: message/rfc822\n\n" * 3, "too-deep"),
     ],
 )
-def test_every_limit_has_its_defect_and_is_kept(monkeypatch, limit, most, data, defect):
-    monkeypatch.setattr(module, limit, most)
-    assert parse_message(data).defects == (defect,)
-    monkeypatch.setattr(module, limit, most + 1)
-    assert parse_message(data).defects == ()
+def test_every_limit_has_its_defect_and_is_kept(limit, most, data, defect):
+    assert parse_message(data, Limits(**{limit: most})).defects == (defect,)
+    assert parse_message(data, Limits(**{limit: most + 1})).defects == ()
 
 
 def test_links_are_counted_up_to_a_limit():
     message = parse_message(b"Subject: x\n\n" + b"http://a.example " * 2000)
-    assert len(found(message, "url").split("\n")) == module.MAX_URLS
+    assert len(found(message, "url").split("\n")) == LIMITS.urls
 
 
-def test_all_parts_share_one_budget_of_text(monkeypatch):
-    monkeypatch.setattr(module, "MAX_TEXT", 10)
-    message = parse_message(MIXED + b"--b\n\n1234567\n--b\n\n1234567\n--b--")
+def test_all_parts_share_one_budget_of_text():
+    data = MIXED + b"--b\n\n1234567\n--b\n\n1234567\n--b--"
+    message = parse_message(data, Limits(text=10))
     assert found(message, "body") == "1234567\n123"
 
 
@@ -489,11 +495,9 @@ def split_line_by_line(data: bytes, most: int) -> tuple[bytes, bytes, set[bytes]
 )
 def test_headers_end_where_line_by_line_they_would(pieces, most):
     data = b"".join(pieces)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "MAX_HEADERS", most)
-        reader = module._Reader()
-        block, rest = reader.split(b"From x\n" + data, 7)
-        assert (block, rest, reader.defects) == split_line_by_line(data, most)
+    reader = _Reader(Limits(headers=most))
+    block, rest = reader.split(b"From x\n" + data, 7)
+    assert (block, rest, reader.defects) == split_line_by_line(data, most)
 
 
 def test_what_html_says_stands_where_the_html_stood():
@@ -509,9 +513,8 @@ def test_what_html_says_stands_where_the_html_stood():
 
 
 @pytest.mark.parametrize("at_once", [1, 100, 1 << 20])
-def test_messages_read_together_are_what_each_is_alone(monkeypatch, at_once):
+def test_messages_read_together_are_what_each_is_alone(at_once):
     data = [path.read_bytes() for path in sorted(EVIDENCE.glob("*.eml"))]
     alone = [parse_message(each) for each in data]
 
-    monkeypatch.setattr(module, "_HTML_AT_ONCE", at_once)
-    assert parse_messages(iter(data)) == alone
+    assert parse_messages(iter(data), html_at_once=at_once) == alone

@@ -4,12 +4,13 @@ import csv
 import io
 import json
 from contextlib import suppress
+from itertools import chain, repeat
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.sources import cells
+from nbspam.sources.cells import csv_cells, lines_of
 from nbspam.sources.texts import read_rows, sniff
 
 
@@ -166,15 +167,18 @@ def test_what_is_wrong_is_said(text, kind, columns, message):
         rows(text, kind, **columns)
 
 
-def test_an_endless_line_or_cell_is_refused(monkeypatch):
-    monkeypatch.setattr(cells, "_MAX_LINE", 200_000)
-    csv.field_size_limit(131_072)  # the interpreter's own; it is only ever raised
-    with pytest.raises(ValueError, match="line 2: over 0 MB long"):
-        rows("label,text\nham," + "x" * 300_000)
+def test_an_endless_line_is_refused():
+    stream = io.BytesIO(b"label,text\nham," + b"x" * 300_000)
+    with pytest.raises(ValueError, match="line 2: over 200,000 bytes"):
+        list(lines_of(stream, 200_000))
+
+
+@pytest.mark.parametrize("line", ["xxxxxxxxx\n", "x" * 9999 + "\n"])
+def test_an_endless_cell_is_refused(line):
+    csv.field_size_limit(131_072)  # the default; the limit is only ever raised
+    lines = chain(["label,text\n", 'ham,"'], repeat(line, 500_000 // len(line)))
     with pytest.raises(ValueError, match=r"not CSV \(field larger than field limit"):
-        rows('label,text\nham,"' + "xxxxxxxxx\n" * 50_000)
-    with pytest.raises(ValueError, match=r"not CSV \(field larger than field limit"):
-        rows('label,text\nham,"' + ("x" * 9999 + "\n") * 50)
+        list(csv_cells(lines, 200_000)[0])
 
 
 @pytest.mark.parametrize(
