@@ -63,7 +63,7 @@ def test_no_other_action_has_a_smaller_expected_loss(problem):
 
 
 @given(problems(n_classes=2, n_actions=2), st.integers(0, 2**32 - 1))
-def test_no_other_rule_loses_less_on_drawn_documents(problem, seed):
+def test_no_other_rule_has_a_smaller_loss(problem, seed):
     # The expected loss is over all documents and true classes, weighted by probability.
     probability, loss = problem
     n = len(probability)
@@ -124,13 +124,13 @@ def test_cutoffs_in_numbers():
     assert cutoffs(1).labels(np.array([[0.5, 0.5], [0.51, 0.49]])) == ["spam", "ham"]
 
 
-def test_costs_that_make_no_sense_are_refused():
+def test_impossible_costs_are_refused():
     for arguments in ((0,), (-1,), (float("nan"),), (float("inf"),), (2, 0), (2, 2 / 3), (2, 9)):
         with pytest.raises(UsageError):
             cutoffs(*arguments)
 
 
-def test_ham_called_spam_costs_two_misses_unless_told_otherwise():
+def test_a_false_positive_costs_two_misses_by_default():
     assert default_rule(("ham", "spam"), calibrated=True) == Cutoffs(2 / 3, 2 / 3)
     p = np.array([[0.4, 0.6]])
     assert default_rule(("ham", "spam"), calibrated=True).labels(p) == ["ham"]
@@ -173,7 +173,7 @@ ROWS = {"ham": [0, 1], "spam": [1, 0]}
         ({"actions": ["a", "b"], "loss": {**ROWS, "spam": [0, 10**400]}}, "of spam is not"),
     ],
 )
-def test_loss_matrices_that_make_no_sense_are_refused(values, complaint):
+def test_malformed_loss_matrices_are_refused(values, complaint):
     with pytest.raises(UsageError, match=re.escape(complaint)):
         loss_matrix(values, ("ham", "spam"))
 
@@ -208,7 +208,7 @@ def test_updating_the_prior_equals_starting_with_it(first, second):
 
 
 @pytest.mark.parametrize("costs", [(2,), (10, 0.2)])
-def test_cutoffs_come_back_from_their_values(costs):
+def test_cutoffs_can_be_restored_from_their_values(costs):
     made = cutoffs(*costs)
     assert cutoffs_from_dict(made._asdict()) == made
 
@@ -227,7 +227,7 @@ def test_cutoffs_come_back_from_their_values(costs):
         {"spam": 0.5, "ham": 0.5, "fp_cost": [], "unsure_cost": 1},
     ],
 )
-def test_values_that_are_no_cutoffs_are_refused(values):
+def test_values_that_are_not_cutoffs_are_refused(values):
     with pytest.raises((TypeError, ValueError)):
         cutoffs_from_dict(values)
 
@@ -425,7 +425,7 @@ def test_classify_estimates_the_prior_from_the_mail_itself(nbspam, mails, model,
     assert nbspam("classify", tmp_path / "gone", "--prior", "estimated")[:2] == (1, "")
 
 
-def test_eval_follows_the_prior_and_tells_the_shares(nbspam, trained, folder):
+def test_eval_follows_the_prior_and_reports_the_shares(nbspam, trained, folder):
     for how in ((), ("--cv", 2), ("--online",), ("--test", folder)):
         status, out, _ = nbspam("eval", folder, "--json", "--prior", "spam=0.2", *how)
         assert status == 0
@@ -434,7 +434,7 @@ def test_eval_follows_the_prior_and_tells_the_shares(nbspam, trained, folder):
 
 
 @pytest.mark.parametrize("stated", ["spam", "spam=x", "estimated=1", "=0.3", "eggs=0.3", "spam=2"])
-def test_a_prior_that_cannot_be_read_is_one_line(nbspam, trained, folder, stated):
+def test_a_malformed_prior_is_an_error_of_one_line(nbspam, trained, folder, stated):
     status, out, err = nbspam("classify", folder, "--prior", stated)
 
     assert (status, out) == (2, "")

@@ -26,6 +26,6 @@ def test_too_large_a_file_is_refused(tmp_path):
         read_json(str(tmp_path / "a.json"), most=3)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match=r"none.json: No such file"):
         read_json(str(tmp_path / "none.json"))

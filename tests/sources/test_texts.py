@@ -1,4 +1,4 @@
-"""Tables: which cell is the text, which the class, and what is no table."""
+"""Tables: which cell is the text, which the class, and which files are not tables."""
 
 import csv
 import io
@@ -48,7 +48,7 @@ words = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_siz
 
 
 @given(st.lists(st.tuples(st.sampled_from(["ham", "spam"]), words), max_size=8))
-def test_what_csv_writes_comes_back(table):
+def test_rows_written_as_csv_are_read_back(table):
     out = io.StringIO()
     csv.writer(out).writerows([("label", "text"), *table])
 
@@ -56,7 +56,7 @@ def test_what_csv_writes_comes_back(table):
 
 
 @given(st.lists(st.tuples(st.sampled_from(["ham", "spam"]), words), max_size=8))
-def test_what_json_writes_comes_back(table):
+def test_rows_written_as_json_are_read_back(table):
     lines = [json.dumps({"id": 1, "label": label, "text": text}) for label, text in table]
 
     assert rows("\n".join(lines), "jsonl") == table
@@ -69,7 +69,7 @@ def test_without_names_the_column_of_few_values_is_the_class():
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv"])
-def test_a_class_called_as_a_column_is_no_header(kind):
+def test_a_class_with_the_name_of_a_column_is_not_a_header(kind):
     mark = "," if kind == "csv" else "\t"
     assert rows(f"spam{mark}x y\nham{mark}z w\n", kind) == [("spam", "x y"), ("ham", "z w")]
     table = f"email{mark}x y\nsms{mark}z w\nemail{mark}u v\n"
@@ -96,7 +96,7 @@ def test_a_first_row_larger_than_the_sample_is_a_row():
     assert rows(f'"{text}",ham\nx y,spam\n') == [("ham", text), ("spam", "x y")]
 
 
-def test_a_column_called_as_its_class_is_a_header_beside_a_known_name():
+def test_a_column_named_like_a_class_is_a_header_beside_another_known_name():
     assert rows("text,spam\nx y,spam\nz w,ham\n") == [("spam", "x y"), ("ham", "z w")]
     assert rows('{"what": "x", "spam": "spam"}', "jsonl") == [("spam", "x")]
 
@@ -119,7 +119,7 @@ def test_quotes_in_tsv_are_text():
     assert rows(table, "tsv") == [("ham", '"hello'), ("ham", 'say "x"'), ("spam", 'buy"')]
 
 
-def test_text_is_utf8_and_else_cp1252_and_a_mark_at_its_start_is_dropped():
+def test_text_is_utf8_or_cp1252_without_a_byte_order_mark():
     assert rows(b"\xef\xbb\xbflabel,text\nham,\xc3\xa9\nspam,\x80\xe9\n") == [
         ("ham", "é"), ("spam", "€é"),
     ]  # fmt: skip
@@ -162,7 +162,7 @@ def test_rows_come_before_the_table_is_read_to_its_end():
         ("\ufefftext,label\n".encode("utf-16"), "csv", {}, "text in UTF-16; save it as UTF-8"),
     ],
 )
-def test_what_is_wrong_is_said(text, kind, columns, message):
+def test_damage_is_named(text, kind, columns, message):
     with pytest.raises(ValueError, match=message):
         rows(text, kind, **columns)
 
@@ -196,7 +196,7 @@ def test_an_endless_cell_is_refused(line):
         (b"\0\1\2\n\3\n", None),
     ],
 )
-def test_a_table_without_a_telling_name_is_recognised(head, kind):
+def test_a_table_is_recognised_by_its_content(head, kind):
     assert sniff(head) == kind
 
 

@@ -1,4 +1,4 @@
-"""The journal: whatever a crash leaves, every acknowledged change is there, and no half."""
+"""The journal: after any crash every acknowledged change is there, and no half of one."""
 
 import errno
 import os
@@ -51,7 +51,7 @@ def changes(draw):
 
 
 def plain(change):
-    """Return a change as values that compare."""
+    """Return a change as values that can be compared."""
     return [
         value.tolist() if isinstance(value, np.ndarray) else value
         for value in (getattr(change, name) for name in Change.__slots__)
@@ -73,7 +73,7 @@ def model(tmp_path):
 
 @examples(20)
 @given(written=st.lists(st.lists(changes(), max_size=3), max_size=3))
-def test_what_is_appended_is_read(tmp_path_factory, written):
+def test_appended_changes_are_read(tmp_path_factory, written):
     path = str(tmp_path_factory.mktemp("j") / "m")
     end = 0
     for batch in written:
@@ -87,7 +87,7 @@ def test_what_is_appended_is_read(tmp_path_factory, written):
         assert os.stat(journal_path(path)).st_mode & 0o777 == 0o600
 
 
-def test_cut_at_every_byte_a_journal_holds_what_was_whole_and_takes_more(model):
+def test_a_journal_cut_at_any_byte_keeps_complete_records_and_takes_more(model):
     ends = [0]
     for n in range(3):
         learn(model, [item(n)], day=1)
@@ -97,14 +97,14 @@ def test_cut_at_every_byte_a_journal_holds_what_was_whole_and_takes_more(model):
         Path(journal_path(model)).write_bytes(whole[:cut])
         n_whole = sum(end <= cut for end in ends[1:])
         assert len(read_journal(model).changes) == n_whole
-        if cut % 29 == 0:  # the next writer cuts the rest off
+        if cut % 29 == 0:  # the next writer cuts off the incomplete record
             assert load(model).table.n_docs == 4 + n_whole
             assert learn(model, [item(9)], day=1).learned == 1
             assert load(model).table.n_docs == 5 + n_whole
             assert not [f for f in findings(model) if f.state != "good"]
 
 
-def test_after_any_flipped_bit_nothing_is_read_that_was_not_written(model):
+def test_a_flipped_bit_never_gives_a_wrong_change(model):
     learn(model, [item(0), item(1)], day=1)
     whole = Path(journal_path(model)).read_bytes()
     written = [plain(change) for change in read_journal(model).changes]
@@ -134,7 +134,7 @@ def test_a_journal_of_another_model_is_not_read_and_not_lost(model, tmp_path):
     assert load(other).table.n_docs == 51
 
 
-def test_a_file_that_is_no_journal_is_moved_out_of_the_way(model):
+def test_a_file_that_is_not_a_journal_is_renamed(model):
     notes = b"notes of mine, longer than the head of a journal"
     Path(journal_path(model)).write_bytes(notes)
 
@@ -144,9 +144,7 @@ def test_a_file_that_is_no_journal_is_moved_out_of_the_way(model):
     assert Path(note.split(": the journal")[0]).read_bytes() == notes
 
 
-def test_a_crash_between_the_new_model_and_the_end_of_its_journal_counts_nothing_twice(
-    model, monkeypatch
-):
+def test_a_crash_before_the_old_journal_is_removed_counts_nothing_twice(model, monkeypatch):
     learn(model, [item(1), item(2)], day=1)
     old = Path(journal_path(model)).read_bytes()
     Living(model).whole().save(model)
@@ -158,8 +156,8 @@ def test_a_crash_between_the_new_model_and_the_end_of_its_journal_counts_nothing
     assert load(model).table.n_docs == 7
 
 
-def test_a_reader_that_is_overtaken_looks_again(model, monkeypatch):
-    """The model is replaced, and its journal taken away, between a reader's two looks."""
+def test_a_reader_reads_again_if_a_writer_overtakes_it(model, monkeypatch):
+    """The model is replaced and its journal removed between the two reads of a reader."""
     learn(model, [item(1)], day=1)
     looks = []
 
@@ -171,10 +169,10 @@ def test_a_reader_that_is_overtaken_looks_again(model, monkeypatch):
 
     monkeypatch.setattr(journal, "read_journal", overtaken)
     assert load(model).table.n_docs == 5
-    assert len(looks) == 3  # of which one by the writer
+    assert len(looks) == 3  # one of them by the writer
 
 
-def test_a_living_model_takes_in_what_others_learn_and_write(model):
+def test_an_open_model_follows_what_others_learn_and_write(model):
     held = Living(model)
     learn(model, [item(1)], day=1)
     assert held.classifier().table.n_docs == 5
@@ -182,26 +180,28 @@ def test_a_living_model_takes_in_what_others_learn_and_write(model):
     learn(model, [item(2)], day=1)
     assert held.classifier().table.n_docs == 6
     assert held.learn([item(1), item(2), item(3)], day=1).learned == 1
-    os.unlink(journal_path(model))  # somebody took it away: what it held is gone
+    os.unlink(journal_path(model))  # someone deleted it: its changes are lost
     assert held.learn([item(2)], day=1).learned == 1
     assert load(model).table.n_docs == 6
 
 
-def test_what_was_seen_and_then_taken_back_is_seen_to_be_gone(model):
-    """A record can be read before its writer learns that the disk did not take it."""
+def test_changes_that_a_writer_takes_back_disappear(model):
+    """A record can be read before its writer learns that writing it failed."""
     learn(model, [item(1)], day=1)
     before = Path(journal_path(model)).read_bytes()
     learn(model, [item(2)], day=1)
     held = Living(model)
     Path(journal_path(model)).write_bytes(before)
-    learn(model, [item(n) for n in range(3, 9)], day=1)  # longer than what was taken back
+    learn(
+        model, [item(n) for n in range(3, 9)], day=1
+    )  # longer than the changes that were taken back
 
     assert held.classifier().table.n_docs == 4 + 7
     assert held.learn([item(2)], day=1).learned == 1
     assert load(model).table.n_docs == 4 + 8
 
 
-def test_a_journal_with_nothing_in_it_goes_with_its_model(model, tmp_path):
+def test_an_empty_journal_belongs_to_its_model(model, tmp_path):
     learn(model, [item(1)], day=1)
     Living(model).whole().save(str(tmp_path / "new"))
     whole = Path(journal_path(model)).read_bytes()
@@ -210,8 +210,8 @@ def test_a_journal_with_nothing_in_it_goes_with_its_model(model, tmp_path):
     assert learn(str(tmp_path / "new"), [item(2)], day=1).notes == ()
 
 
-def test_what_was_read_for_another_model_is_not_learned(model):
-    """The model is trained anew, with other settings, while messages for it are read."""
+def test_messages_read_for_another_model_are_not_learned(model):
+    """The model is retrained with other settings while messages for it are read."""
     held = Living(model)
 
     def items():
@@ -225,7 +225,7 @@ def test_what_was_read_for_another_model_is_not_learned(model):
     assert held.learn([item(9)], day=1).learned == 1
 
 
-def test_the_journal_is_taken_in_when_it_has_grown(model, monkeypatch):
+def test_a_long_journal_is_merged_into_the_model(model, monkeypatch):
     monkeypatch.setattr(living, "MIN_JOURNAL", 500)
     sizes = []
     for n in range(12):
@@ -237,7 +237,7 @@ def test_the_journal_is_taken_in_when_it_has_grown(model, monkeypatch):
     assert load(model).table.n_docs == 16
 
 
-def test_if_the_model_cannot_be_written_anew_nothing_learned_is_lost(model, monkeypatch):
+def test_a_model_that_cannot_be_rewritten_loses_nothing(model, monkeypatch):
     def full(path, classifier):
         raise ModelFileError(f"{path}: cannot write the model: No space left on device")
 
@@ -252,7 +252,7 @@ def test_if_the_model_cannot_be_written_anew_nothing_learned_is_lost(model, monk
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO])
 @pytest.mark.parametrize("call", ["open", "write", "fsync"])
-def test_a_disk_that_takes_nothing_is_an_error_and_changes_nothing(model, monkeypatch, code, call):
+def test_a_failing_disk_is_an_error_and_changes_nothing(model, monkeypatch, code, call):
     learn(model, [item(1)], day=1)
     before = Path(journal_path(model)).read_bytes()
     held = Living(model)
@@ -334,7 +334,7 @@ def test_pruning_and_learning_at_once_loses_nothing(model):
     assert load(model).table.n_docs == 34
 
 
-def test_a_model_that_cannot_learn_on_says_so(tmp_path):
+def test_a_model_that_cannot_be_updated_says_so(tmp_path):
     path = str(ROOT / "tests" / "evidence" / "format-1-mail.nbspam")
     with pytest.raises(ModelFileError, match="or an older version; train it anew"):
         unlearn(path, [item(1)], day=1)
@@ -342,7 +342,7 @@ def test_a_model_that_cannot_learn_on_says_so(tmp_path):
 
 @pytest.mark.parametrize("preset", ["mail", "text"])
 def test_a_model_of_the_first_format_still_classifies(preset):
-    """The file was written before there was a journal, from four messages of conftest."""
+    """The file was written before there were journals, from four messages of conftest."""
     classifier = load(str(ROOT / "tests" / "evidence" / f"format-1-{preset}.nbspam"))
     table = classifier.table
     texts = [table.vocabulary.text(j) for j in range(len(table.vocabulary))]

@@ -1,4 +1,4 @@
-"""Claims about streams of pickle codes: the hostile ones are refused, in little memory."""
+"""Streams of pickle codes: hostile ones are refused, in little memory."""
 
 import mmap
 import struct
@@ -136,7 +136,7 @@ HOSTILE = {
 }
 
 
-def test_a_command_behind_allowed_codes_is_named_and_refused(tmp_path):
+def test_a_command_after_allowed_codes_is_named_and_refused(tmp_path):
     trap = tmp_path / "ran"
     body = b"}" + text("a") + named("posix", "system") + text(f"touch {trap}") + b"\x85Rs."
 
@@ -161,7 +161,7 @@ def test_hostile_streams_are_refused_in_little_memory(body):
         tracemalloc.stop()
 
 
-def test_the_stream_that_the_hostile_ones_are_made_from_is_a_model():
+def test_the_stream_that_hostile_ones_vary_is_a_model():
     state = read_plain(stream(array(data=struct.pack("<q", 5))), START)
     assert list(state) == ["a"]
     assert state["a"].dtype == np.int64
