@@ -10,10 +10,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from nbspam.classifier.classifier import load
 from nbspam.classifier.marking import mark
 from nbspam.mail.head import without_headers
 from nbspam.mail.verdict_headers import Wanted
+from nbspam.store.open import load_tokens as load
 
 MAILS = Path(__file__).parent.parent / "corpora" / "mail"
 SAMPLE = 50  # messages for the real process

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from nbspam.errors import UsageError
+from nbspam.models.registry import FEATURES as FEATURES
+from nbspam.models.registry import TOKEN_MODELS
 
-# Models of tokens that depend on each other, and how many tokens they look at unless told.
-FEATURES = {"spode": 1000, "tan": 1000, "aode": 1000, "a2de": 50, "network": 100}
-MODELS = ("bernoulli", "multinomial", "complement", *FEATURES)
+MODELS = (*TOKEN_MODELS, *FEATURES)  # of messages, by name
 READINGS = ("mail", "text", "latin1")
 STRIPPABLE = ("headers", "footers", "quotes")  # parts of a text, in the order they are cut off
 PRESENCE, COUNTS, UNIT_LENGTH, TF_IDF = "presence", "counts", "unit-length", "tf-idf"

@@ -20,7 +20,8 @@ def mark(
     """
     check_wanted(wanted, (*classifier.classes, *rule.actions))
     message = read_message(Item(_NAME, None, data), classifier.settings)
-    (joint,) = classifier.joint_of([message])
+    (document,) = classifier.documents([message])
+    (joint,) = classifier.joint_of(document)
     verdict = next(classifier.verdicts([Answer(_NAME, None, joint)], rule))
     explanation = None
     if wanted.explain:

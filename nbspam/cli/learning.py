@@ -20,7 +20,7 @@ def learn(
     # By itself first: Python 3.11 asks for stack space piece by piece, and from as deep as
     # our own imports nest it asks and gives back at a thousand calls of numpy's (E-015).
     import_module("numpy")
-    from nbspam.classifier import learning
+    from nbspam.classifier import training as learning
 
     is_text, items = peek(read_sources(sources, options))
     many, items = are_many(items)

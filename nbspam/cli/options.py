@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from nbspam.models.registry import ESTIMATORS
+
 Command = Callable[..., Any]
 
 
@@ -46,11 +48,6 @@ jobs_option = click.option(
     default=None,
     metavar="N",
     help="Processes at work  [default: one a core]",
-)
-MODEL_NAMES = (
-    *("bernoulli", "multinomial", "complement"),
-    *("spode", "tan", "aode", "a2de", "network"),
-    *("categorical", "gaussian", "mixed"),
 )
 sources_argument = click.argument("sources", nargs=-1, metavar="[SOURCE]...")
 
@@ -91,7 +88,7 @@ training_options = options_in_order(
     ),
     click.option(
         "--model",
-        type=click.Choice(MODEL_NAMES),
+        type=click.Choice(list(ESTIMATORS)),
         metavar="NAME",
         help="Sums all evidence: bernoulli, multinomial, complement.  Lets few tokens depend on"
         " each other: spode, tan, aode, a2de, network.  Tables: these, categorical, gaussian,"

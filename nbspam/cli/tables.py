@@ -163,11 +163,12 @@ def train(
     """Learn from the rows of tables, write the model, and show what the columns hold."""
     import numpy as np
 
+    from nbspam.store.open import save
     from nbspam.tables.training import train_table
 
     data, settings = read_training(sources, options, strict)
     classifier = train_table(data.table, settings)
-    classifier.save(model_path)
+    save(model_path, classifier)
     schema = classifier.schema
     n_rows = np.bincount(data.table.y, minlength=len(schema.classes)).tolist()
     counts = dict(zip(schema.classes, n_rows, strict=True))

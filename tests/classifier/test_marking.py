@@ -3,11 +3,11 @@ import re
 import pytest
 
 from nbspam import __version__
-from nbspam.classifier.classifier import load
 from nbspam.classifier.marking import mark
 from nbspam.decision import Cutoffs
 from nbspam.errors import UsageError
 from nbspam.mail.verdict_headers import Wanted
+from nbspam.store.open import load_tokens as load
 from support import HAM, SPAM
 
 

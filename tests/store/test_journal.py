@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.classifier import load
 from nbspam.classifier.training import count_items, train
 from nbspam.counts.changes import Change
 from nbspam.errors import ModelFileError
@@ -23,7 +22,8 @@ from nbspam.store.check import BAD, NOTE, findings
 from nbspam.store.format import journal
 from nbspam.store.format.journal import append, journal_path, read_journal
 from nbspam.store.format.modelfile import Identity
-from nbspam.store.model import Living, learn, unlearn
+from nbspam.store.model import StoredModel, learn, unlearn
+from nbspam.store.open import load_tokens as load
 from nbspam.store.prune import Rule, prune
 from support import ROOT, examples
 
@@ -147,7 +147,7 @@ def test_a_file_that_is_not_a_journal_is_renamed(model):
 def test_a_crash_before_the_old_journal_is_removed_counts_nothing_twice(model, monkeypatch):
     learn(model, [item(1), item(2)], day=1)
     old = Path(journal_path(model)).read_bytes()
-    Living(model).whole().save(model)
+    StoredModel(model).whole().save(model)
     Path(journal_path(model)).write_bytes(old)  # as if the process had died before this
 
     assert load(model).table.n_docs == 6
@@ -164,7 +164,7 @@ def test_a_reader_reads_again_if_a_writer_overtakes_it(model, monkeypatch):
     def overtaken(path, start=0, read=journal.read_journal):
         looks.append(path)
         if len(looks) == 1:
-            Living(model).whole().save(model)
+            StoredModel(model).whole().save(model)
         return read(path, start)
 
     monkeypatch.setattr(journal, "read_journal", overtaken)
@@ -173,10 +173,10 @@ def test_a_reader_reads_again_if_a_writer_overtakes_it(model, monkeypatch):
 
 
 def test_an_open_model_follows_what_others_learn_and_write(model):
-    held = Living(model)
+    held = StoredModel(model)
     learn(model, [item(1)], day=1)
     assert held.classifier().table.n_docs == 5
-    Living(model).whole().save(model)
+    StoredModel(model).whole().save(model)
     learn(model, [item(2)], day=1)
     assert held.classifier().table.n_docs == 6
     assert held.learn([item(1), item(2), item(3)], day=1).learned == 1
@@ -190,11 +190,9 @@ def test_changes_that_a_writer_takes_back_disappear(model):
     learn(model, [item(1)], day=1)
     before = Path(journal_path(model)).read_bytes()
     learn(model, [item(2)], day=1)
-    held = Living(model)
+    held = StoredModel(model)
     Path(journal_path(model)).write_bytes(before)
-    learn(
-        model, [item(n) for n in range(3, 9)], day=1
-    )  # longer than the changes that were taken back
+    learn(model, [item(n) for n in range(3, 9)], day=1)  # more bytes than before
 
     assert held.classifier().table.n_docs == 4 + 7
     assert held.learn([item(2)], day=1).learned == 1
@@ -203,7 +201,7 @@ def test_changes_that_a_writer_takes_back_disappear(model):
 
 def test_an_empty_journal_belongs_to_its_model(model, tmp_path):
     learn(model, [item(1)], day=1)
-    Living(model).whole().save(str(tmp_path / "new"))
+    StoredModel(model).whole().save(str(tmp_path / "new"))
     whole = Path(journal_path(model)).read_bytes()
     Path(journal_path(str(tmp_path / "new"))).write_bytes(whole[:40])
 
@@ -212,7 +210,7 @@ def test_an_empty_journal_belongs_to_its_model(model, tmp_path):
 
 def test_messages_read_for_another_model_are_not_learned(model):
     """The model is retrained with other settings while messages for it are read."""
-    held = Living(model)
+    held = StoredModel(model)
 
     def items():
         items = [item(n, "ham" if n % 2 else "spam") for n in range(4)]
@@ -255,7 +253,7 @@ def test_a_model_that_cannot_be_rewritten_loses_nothing(model, monkeypatch):
 def test_a_failing_disk_is_an_error_and_changes_nothing(model, monkeypatch, code, call):
     learn(model, [item(1)], day=1)
     before = Path(journal_path(model)).read_bytes()
-    held = Living(model)
+    held = StoredModel(model)
     real = getattr(os, call)
 
     def refuse(what, *arguments):
@@ -279,9 +277,9 @@ def test_a_full_disk_leaves_a_model_that_loads(model):
         "import resource, sys\n"
         "sys.path[:0] = ['tests', 'tests/store']\n"
         "from test_journal import item\n"
-        "from nbspam.store.model import Living\n"
+        "from nbspam.store.model import StoredModel\n"
         "from nbspam.errors import ModelFileError\n"
-        "living = Living(sys.argv[1])\n"
+        "living = StoredModel(sys.argv[1])\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))\n"
         "n = 0\n"
         "try:\n"
@@ -330,7 +328,7 @@ def test_pruning_and_learning_at_once_loses_nothing(model):
         thread.join()
 
     assert failures == []
-    assert len(Living(model).whole().memory.ledger.digests) == 4 + 30
+    assert len(StoredModel(model).whole().memory.ledger.digests) == 4 + 30
     assert load(model).table.n_docs == 34
 
 

@@ -237,38 +237,6 @@ def test_values_that_could_not_be_loaded_are_not_saved(model, value):
     assert model.read_bytes() == before
 
 
-def test_the_rest_of_a_state_is_computed_last_and_saved(tmp_path):
-    path, seen = tmp_path / "m", []
-
-    def rest():
-        seen.extend(file.stat().st_size for file in tmp_path.iterdir())
-        return {"b": np.arange(3)}
-
-    save_state(str(path), {"a": np.zeros(100_000)}, rest)
-    assert len(seen) == 1
-    assert seen[0] > 800_000  # the first part of the state is in the file by then
-    assert (load_state(str(path))["b"] == np.arange(3)).all()
-    assert list(load_state(str(path))) == ["a", "b"]
-
-    save_state(str(tmp_path / "at-once"), load_state(str(path)))
-    assert (tmp_path / "at-once").read_bytes() == path.read_bytes()
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ZeroDivisionError])
-def test_an_error_in_the_rest_leaves_the_old_model(model, error):
-    def rest():
-        raise error
-
-    before = model.read_bytes()
-    with pytest.raises(error):
-        save_state(str(model), {"a": 1}, rest)
-    with pytest.raises(TypeError, match="state "):
-        save_state(str(model), {"a": 1}, lambda: {"b": print})
-
-    assert model.read_bytes() == before
-    assert os.listdir(model.parent) == [model.name]
-
-
 def test_an_interrupt_just_after_the_replacement_is_raised(model, monkeypatch):
     def interrupted(*paths, replace=os.replace):
         replace(*paths)

@@ -13,6 +13,7 @@ from nbspam.cli.options import (
     strict_option,
 )
 from nbspam.cli.output import echo_json, echo_rows, report_skipped
+from nbspam.models.registry import EM_MODELS
 
 
 @click.command("cluster")
@@ -20,9 +21,7 @@ from nbspam.cli.output import echo_json, echo_rows, report_skipped
 @click.option(
     "-k", required=True, type=click.IntRange(min=2), metavar="K", help="How many clusters."
 )
-@click.option(
-    "--model", type=click.Choice(["multinomial", "bernoulli"]), help="Of what the mixture is."
-)
+@click.option("--model", type=click.Choice(EM_MODELS), help="Of what the mixture is.")
 @click.option("--alpha", metavar="NUMBER", help="Smoothing; 1 is a tenth of what is counted.")
 @click.option(
     "--weighting",

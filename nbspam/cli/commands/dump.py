@@ -31,9 +31,9 @@ def command(model: str | None, model_path: str, format_: str) -> None:
     """
     from nbspam.store import bogofilter as bogoutil
     from nbspam.store import interchange
-    from nbspam.store.model import Living
+    from nbspam.store.model import StoredModel
 
-    classifier = Living(model or model_path).whole()
+    classifier = StoredModel(model or model_path).whole()
     if format_ == "bogoutil":
         sys.stdout.buffer.writelines(bogoutil.dump_lines(classifier))
     else:

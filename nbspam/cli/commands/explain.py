@@ -81,7 +81,7 @@ def command(
     def shown() -> Iterator[Any]:
         nonlocal n_skipped
         questions = tables.read_questions(classifier, sources, options)
-        for explanation in explain(classifier, questions, rule):
+        for explanation in explain(questions, rule):
             if isinstance(explanation, Skipped):
                 n_skipped += 1
                 report_skipped([explanation], strict)
@@ -107,19 +107,15 @@ def command(
 
 def _explainer(classifier: Any, factors: bool) -> Any:
     """Return what explains the answers of a classifier of this kind; raises UsageError."""
-    if hasattr(classifier, "schema"):
-        from nbspam.tables import explanation as tableexplanation
+    from functools import partial
 
-        return tableexplanation.factors if factors else tableexplanation.explanations
     if factors:
-        raise UsageError("--factors: for the model of a table; leave it out")
-    if hasattr(classifier, "model"):
-        from nbspam.classifier import features as featureclassifier
+        if not hasattr(classifier, "schema"):
+            raise UsageError("--factors: for the model of a table; leave it out")
+        from nbspam.tables import factors as tablefactors
 
-        return featureclassifier.explanations
-    from nbspam.classifier import explanation
-
-    return explanation.explanations
+        return partial(tablefactors.factors, classifier)
+    return classifier.explanations
 
 
 def table(explanation: Any, number: int, classes: tuple[str, ...]) -> Iterator[str]:

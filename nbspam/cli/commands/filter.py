@@ -76,16 +76,15 @@ def command(model_path: str, learn: str, sure: float, **options: Any) -> None:
     lessons: list[tuple[str, bytes]] = []
 
     def rewrite(data: bytes, whole: bool) -> Iterable[bytes]:
-        from nbspam.classifier.classifier import load
         from nbspam.classifier.marking import mark
         from nbspam.mail.verdict_headers import Wanted, sure_label
+        from nbspam.store.open import load_tokens as load
 
         classifier = load(model_path)
         rule = decision_rule(classifier, options)
         learns = learn == "confident" and whole
         wanted = Wanted(**options, sure=sure if learns else None)
         verdict, pieces = mark(classifier, rule, wanted, data, whole)
-
         if learns and (label := sure_label(verdict, sure)):
             lessons.append((label, data))
         return pieces
@@ -98,9 +97,9 @@ def command(model_path: str, learn: str, sure: float, **options: Any) -> None:
 def _learn(model_path: str, label: str, data: bytes) -> None:
     """Learn a message that is through already: no failure may take it back."""
     from nbspam.sources.items import Item
-    from nbspam.store.model import learn
+    from nbspam.store.model import StoredModel
 
     try:
-        learn(model_path, [Item("-", label, data)], day=today())
+        StoredModel(model_path).learn([Item("-", label, data)], day=today())
     except (NbspamError, OSError) as error:
         warn(f"the message is through, and was not learned: {error}")

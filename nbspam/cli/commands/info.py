@@ -23,7 +23,7 @@ def command(model_path: str, as_json: bool) -> None:
     from nbspam.store.open import load
     from nbspam.tables.classifier import TableClassifier
 
-    classifier = load(model_path)
+    classifier: Any = load(model_path)
     if isinstance(classifier, TableClassifier):
         tables.info(classifier, model_path, os.path.getsize(model_path), as_json)
         return

@@ -23,10 +23,11 @@ def command(file: str, model_path: str, as_json: bool) -> None:
     nbspam load model.jsonl -m mail.nbspam
     bogoutil -d ~/.bogofilter/wordlist.db | nbspam load -
     """
-    from nbspam.store.textmodel import load_file
+    from nbspam.store.open import read_text_model as load_file
+    from nbspam.store.open import save
 
     classifier = load_file(file)
-    classifier.save(model_path)
+    save(model_path, classifier)
     table = classifier.table
     n_docs = {c: int(n) for c, n in zip(table.classes, table.class_count, strict=True)}
     if as_json:

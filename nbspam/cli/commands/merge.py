@@ -23,9 +23,10 @@ def command(models: tuple[str, ...], output_path: str, as_json: bool) -> None:
     nbspam merge home.nbspam office.nbspam -o both.nbspam
     """
     from nbspam.store.merge import merge
+    from nbspam.store.open import save
 
     merged = merge(models)
-    merged.classifier.save(output_path)
+    save(output_path, merged.classifier)
     table = merged.classifier.table
     n_docs = {c: int(n) for c, n in zip(table.classes, table.class_count, strict=True)}
     if as_json:

@@ -53,10 +53,11 @@ def command(
     """
     from nbspam.models.network.graphs import moral_graph, to_dot
     from nbspam.models.network.network import to_json
-    from nbspam.models.network.questions import believe, read_network
+    from nbspam.models.network.questions import believe
     from nbspam.models.network.questions import independent as are_independent
+    from nbspam.store.open import load_network
 
-    named = read_network(model)
+    named = load_network(model)
     network, words = named.network, (*evidence, *more)
     if independent:
         holds = are_independent(named, *independent, words)

@@ -39,8 +39,8 @@ def command(
     nbspam relabel --to ham message.eml
     nbspam relabel --to spam ~/Maildir/.Junk
     """
-    from nbspam.store.model import relabel
+    from nbspam.store.model import StoredModel
 
     items = read_sources(sources, options)
-    outcome = relabel(model_path, items, to, day=today(), jobs=cores(jobs))
+    outcome = StoredModel(model_path).relabel(items, to, day=today(), jobs=cores(jobs))
     return report_outcome(outcome, model_path, as_json)

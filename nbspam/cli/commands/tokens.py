@@ -25,7 +25,7 @@ def command(sources: tuple[str, ...], as_json: bool, **options: Any) -> None:
     nbspam tokens message.eml
     nbspam tokens --pairs - < message.eml
     """
-    from nbspam.classifier.inspection import token_counts
+    from nbspam.classifier.explanation import token_counts
 
     is_text, items = peek(read_sources(sources, options))
     settings = settings_for(is_text, options)

@@ -54,6 +54,8 @@ def command(
     nbspam train few/ --unlabelled ~/Maildir
     nbspam train iris.csv --target species
     """
+    from nbspam.store.open import save
+
     if tables.is_table(options):
         tables.train(sources, model_path, options, strict, as_json)
         return
@@ -61,11 +63,13 @@ def command(
     report = train_unlabelled(sources, options, cores(jobs))
     if report is not None:
         report_skipped(report.skipped, strict)
-        report.classifier.save(model_path)
+        save(model_path, report.classifier)
         show_report(report, model_path, as_json)
         return
+    from nbspam.store.open import save
+
     learned = learn(sources, options, cores(jobs), strict)
-    learned.classifier.save(model_path)
+    save(model_path, learned.classifier)
     table = learned.classifier.table
     n_docs = {c: int(n) for c, n in zip(table.classes, table.class_count, strict=True)}
     if as_json:

@@ -71,12 +71,11 @@ def command(
     nbspam tune mails/ --fp-cost 20
     nbspam tune mails/ --fp-cost 20 --unsure-cost 0.2 --save
     """
-    from dataclasses import replace
-
-    from nbspam.classifier.classifier import load
     from nbspam.decision import FP_COST, cutoffs
     from nbspam.evaluation.judging import judge_folds
     from nbspam.evaluation.tuning import tune
+    from nbspam.store.model import keep_cutoffs
+    from nbspam.store.open import load_tokens as load
 
     derived = cutoffs(FP_COST if fp_cost is None else fp_cost, unsure_cost)
     classifier = load(model_path)
@@ -84,7 +83,7 @@ def command(
     report_skipped(trial.skipped, strict)
     tuning = tune(trial, derived)
     if save:
-        replace(classifier, cutoffs=tuning.chosen.cutoffs).save(model_path)
+        keep_cutoffs(model_path, tuning.chosen.cutoffs)
     if as_json:
         echo_json(_values(tuning), indent=2)
         return

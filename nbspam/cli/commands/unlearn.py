@@ -33,8 +33,8 @@ def command(
     nbspam unlearn message.eml
     nbspam unlearn ~/Maildir/.Trash
     """
-    from nbspam.store.model import unlearn
+    from nbspam.store.model import StoredModel
 
     items = read_sources(sources, options)
-    outcome = unlearn(model_path, items, day=today(), jobs=cores(jobs))
+    outcome = StoredModel(model_path).unlearn(items, day=today(), jobs=cores(jobs))
     return report_outcome(outcome, model_path, as_json)

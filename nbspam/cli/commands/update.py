@@ -58,8 +58,8 @@ def command(
     nbspam update --ham - < message.eml
     nbspam update --policy near mails/
     """
-    from nbspam.store.model import learn
+    from nbspam.store.model import StoredModel
 
     items = read_sources(sources, options)
-    outcome = learn(model_path, items, day=today(), policy=policy, jobs=cores(jobs))
+    outcome = StoredModel(model_path).learn(items, day=today(), policy=policy, jobs=cores(jobs))
     return report_outcome(outcome, model_path, as_json)

@@ -14,7 +14,6 @@ import os
 import stat
 import struct
 import zlib
-from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -165,10 +164,8 @@ def _map(path: str) -> tuple[mmap.mmap, Stamp]:
 # ---- writing ----
 
 
-def save_state(path: str, state: State, rest: Callable[[], State] | None = None) -> None:
+def save_state(path: str, state: State) -> None:
     """Write a model file atomically; on ModelFileError the old file stays as it was.
-
-    rest: returns further items of the state; called when the first ones are on disk.
 
     The same state, in the same order, gives the same bytes.  A state that `load_state` could
     not return is a bug in this program: a TypeError, and nothing is written.
@@ -177,33 +174,19 @@ def save_state(path: str, state: State, rest: Callable[[], State] | None = None)
         target = os.path.realpath(path)  # a symbolic link is kept, and its target replaced
         state = plain(state)
         _check_target(path, target)
-        replace_file(target, lambda file: _write(file, _items(file, state, rest)))
+        replace_file(target, lambda file: _write(file, state))
     except RefusedError as error:
         raise TypeError(f"state {error}") from None
     except OSError as error:
         raise unwritable(path, error) from error
 
 
-def _items(
-    file: BinaryIO, state: State, rest: Callable[[], State] | None
-) -> Iterator[tuple[str, Any]]:
-    """Yield the items of a state, then those of the rest.
-
-    Before `rest` is called, the items written so far are forced to disk.
-    """
-    yield from state.items()
-    if rest is not None:
-        file.flush()
-        os.fsync(file.fileno())
-        yield from plain(rest()).items()
-
-
-def _write(file: BinaryIO, items: Iterator[tuple[str, Any]]) -> None:
+def _write(file: BinaryIO, state: State) -> None:
     """Write header and state to an empty file, and read them back."""
     from nbspam.store.format.writer import write_plain  # here, because most commands only read
 
     file.write(bytes(HEADER.size))
-    write_plain(file, items)
+    write_plain(file, state)
     file.flush()
     memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     read_plain(memory, HEADER.size)  # raises if the file could not be read later

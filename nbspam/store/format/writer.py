@@ -7,7 +7,7 @@ Secret: the pickle codes of text, numbers, lists, dicts and numeric arrays.
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -15,10 +15,10 @@ import numpy as np
 from nbspam.store.format.reader import ALIGNMENT, DTYPE, NDARRAY, WRAPPER
 
 
-def write_plain(file: BinaryIO, items: Iterable[tuple[str, Any]]) -> None:
-    """Write a plain state (see `reader.plain`) item by item, with its arrays aligned."""
+def write_plain(file: BinaryIO, state: dict[str, Any]) -> None:
+    """Write a plain state (see `reader.plain`), with its arrays aligned."""
     file.write(b"\x80\x04")  # PROTO 4
-    for piece in _encoded_items(items):
+    for piece in _encoded(state):
         if isinstance(piece, np.ndarray):
             padding = ALIGNMENT - (file.tell() + 1) % ALIGNMENT
             file.write(bytes([padding]) + b"\xff" * padding)
@@ -45,7 +45,11 @@ def _encoded(value: Any) -> Iterator[bytes | np.ndarray]:
     elif isinstance(value, np.ndarray):
         yield from _encoded_array(value)
     elif isinstance(value, dict):
-        yield from _encoded_items(value.items())
+        yield b"}("
+        for key, item in value.items():
+            yield from _encoded(key)
+            yield from _encoded(item)
+        yield b"u"
     elif isinstance(value, _Codes):
         yield value.codes
     else:
@@ -53,15 +57,6 @@ def _encoded(value: Any) -> Iterator[bytes | np.ndarray]:
         for item in value:
             yield from _encoded(item)
         yield (b"t" if isinstance(value, tuple) else b"e")
-
-
-def _encoded_items(items: Iterable[tuple[str, Any]]) -> Iterator[bytes | np.ndarray]:
-    """Yield the codes of a dict; those of each item before the next item is computed."""
-    yield b"}("
-    for key, item in items:
-        yield from _encoded(key)
-        yield from _encoded(item)
-    yield b"u"
 
 
 def _encoded_array(array: np.ndarray) -> Iterator[bytes | np.ndarray]:
