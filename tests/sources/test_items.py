@@ -138,7 +138,7 @@ def test_messages_in_files_are_read_lazily(tmp_path):
         items[0].read()
 
 
-def test_items_and_chunks_can_be_pickled(tmp_path):
+def test_items_can_be_pickled(tmp_path):
     item = Item("a#1", "ham", b"x", is_text=True)
 
     assert pickle.loads(pickle.dumps(item)) == item
