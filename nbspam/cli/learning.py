@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from itertools import chain
 from typing import Any
 
 from nbspam.cli.arguments import are_many, peek, read_sources, settings_for, today
@@ -18,21 +17,16 @@ def learn(
     sources: tuple[str, ...], options: dict[str, Any], jobs: int, strict: bool = False
 ) -> Any:
     """Return what was learned of labelled sources, having said what was skipped."""
-    from nbspam.parallel import drawn_ahead
-    from nbspam.sources.items import chunks
+    # By itself first: Python 3.11 asks for stack space piece by piece, and from as deep as
+    # our own imports nest it asks and gives back at a thousand calls of numpy's (E-015).
+    import_module("numpy")
+    from nbspam.classifier import training as learning
 
-    # Mail is looked for while numpy is imported, which takes longer.
-    with drawn_ahead(chunks(read_sources(sources, options)), jobs) as drawn:
-        # By itself first: Python 3.11 asks for stack space piece by piece, and from as deep as
-        # our own imports nest it asks and gives back at a thousand calls of numpy's (E-015).
-        import_module("numpy")
-        from nbspam.classifier import training as learning
-
-        is_text, items = peek(chain.from_iterable(drawn))
-        many, items = are_many(items)
-        settings = settings_for(is_text, options, many)
-        with _progress() as progress:
-            learned = learning.learn(items, settings, jobs, progress, today())
+    is_text, items = peek(read_sources(sources, options))
+    many, items = are_many(items)
+    settings = settings_for(is_text, options, many)
+    with _progress() as progress:
+        learned = learning.learn(items, settings, jobs, progress, today())
     report_skipped(learned.skipped, strict)
     return learned
 

@@ -92,7 +92,7 @@ def command(
     """
     from nbspam.classifier.clusters import cluster, read_starts, typical_tokens
     from nbspam.classifier.unlabelled import em_settings
-    from nbspam.sources.jsonfile import read_json
+    from nbspam.sources.files import read_json
 
     is_text, items = peek(read_sources(sources, options))
     given = {name: value for name, value in options.items() if value is not None}

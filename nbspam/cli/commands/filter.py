@@ -76,14 +76,15 @@ def command(model_path: str, learn: str, sure: float, **options: Any) -> None:
     lessons: list[tuple[str, bytes]] = []
 
     def rewrite(data: bytes, whole: bool) -> Iterable[bytes]:
-        from nbspam.mail.verdict_headers import Wanted, judged, sure_label
+        from nbspam.classifier.marking import mark
+        from nbspam.mail.verdict_headers import Wanted, sure_label
         from nbspam.store.open import load_tokens as load
 
         classifier = load(model_path)
         rule = decision_rule(classifier, options)
         learns = learn == "confident" and whole
         wanted = Wanted(**options, sure=sure if learns else None)
-        verdict, pieces = judged(classifier, rule, wanted, data, whole)
+        verdict, pieces = mark(classifier, rule, wanted, data, whole)
         if learns and (label := sure_label(verdict, sure)):
             lessons.append((label, data))
         return pieces
