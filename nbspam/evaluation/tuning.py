@@ -6,16 +6,21 @@ mail instead is only kept if it does better on mail it was not found on.
 Secret: which cutoffs are tried, and when they are believed.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbspam.arrays import Floats, Integers
+from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.combining import probability as probability_of
-from nbspam.decision import HAM_AND_SPAM, Cutoffs
+from nbspam.decision import FP_COST, HAM_AND_SPAM, Cutoffs, cutoffs
 from nbspam.errors import UsageError
+from nbspam.evaluation.judging import judge_folds
 from nbspam.evaluation.trial import Trial
+from nbspam.sources.items import Item
+from nbspam.verdicts import Skipped
 
 # Log-odds of the cutoffs tried: fine enough for any price, coarse enough not to thread
 # between single messages.
@@ -47,6 +52,34 @@ class Tuning:
     def chosen(self) -> TradeOff:
         """The cutoffs to use: those found, if the like of them held on other mail."""
         return self.found if self.held_out_cost < self.derived.cost else self.derived
+
+
+class Tuned(NamedTuple):
+    """A tuning, and the classifier that decides by the chosen cutoffs."""
+
+    tuning: Tuning
+    classifier: Classifier
+    skipped: tuple[Skipped, ...]  # items that could not be read
+
+
+def tune_classifier(
+    classifier: Classifier,
+    items: Iterable[Item],
+    fp_cost: float | None = None,
+    unsure_cost: float | None = None,
+    k: int = 10,
+    seed: int = 0,
+    jobs: int = 1,
+) -> Tuned:
+    """Return a classifier with the best cutoffs for some costs on labelled items.
+
+    The items are judged by cross-validation in k folds, with the classifier's settings.
+    fp_cost, unsure_cost: see `cutoffs`.  Raises UsageError.
+    """
+    derived = cutoffs(FP_COST if fp_cost is None else fp_cost, unsure_cost)
+    trial = judge_folds(items, classifier.settings, k, seed, jobs)
+    tuning = tune(trial, derived)
+    return Tuned(tuning, replace(classifier, cutoffs=tuning.chosen.cutoffs), trial.skipped)
 
 
 def tune(trial: Trial, derived: Cutoffs) -> Tuning:

@@ -111,7 +111,7 @@ def load_lines(lines: Iterable[bytes], name: str) -> Classifier:
         except ValueError:
             raise InputError(
                 f"{name}: line {number}: not `token spam ham yyyymmdd`;"
-                " give a file that bogoutil -d or nbspam dump wrote"
+                " give a file that bogoutil -d or nbspam export wrote"
             ) from None
         if text == _TOTAL:
             total = counts

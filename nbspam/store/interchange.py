@@ -125,15 +125,15 @@ def load_lines(lines: Iterable[bytes], name: str) -> Classifier:
                 loader.add_message(values)
         except (*_WRONG, UsageError) as error:
             raise InputError(
-                f"{name}: line {number}: {_reason(error)}; give a file that nbspam dump wrote"
+                f"{name}: line {number}: {_reason(error)}; give a file that nbspam export wrote"
             ) from error
     if loader is None:
-        raise InputError(f"{name}: empty; give a file that nbspam dump wrote")
+        raise InputError(f"{name}: empty; give a file that nbspam export wrote")
     try:
         return loader.classifier()
     except (*_WRONG, UsageError) as error:
         raise InputError(
-            f"{name}: {_reason(error)}; give a file that nbspam dump wrote"
+            f"{name}: {_reason(error)}; give a file that nbspam export wrote"
         ) from error
 
 

@@ -1,6 +1,6 @@
-"""A model from text, whichever of the forms it is in.
+"""A model as text and back, in any of the formats.
 
-Secret: how the forms are told apart, and how much of a line is read.
+Secret: how the formats are told apart, and how much of a line is read.
 """
 
 import sys
@@ -13,8 +13,19 @@ from nbspam.classifier.classifier import Classifier
 from nbspam.errors import InputError
 from nbspam.store import bogofilter as bogoutil
 from nbspam.store import interchange
+from nbspam.store.model import Living
 
 _MAX_LINE = 64 << 20  # bytes: a message of the sample is far less
+
+
+def export_lines(path: str, form: str = "jsonl") -> Iterator[bytes]:
+    """Return the lines of a model file and its journal; raises ModelFileError, UsageError.
+
+    form: "jsonl", or "bogoutil" for counts alone.
+    """
+    classifier = Living(path).whole()
+    dump_lines = bogoutil.dump_lines if form == "bogoutil" else interchange.dump_lines
+    return dump_lines(classifier)
 
 
 def load_file(path: str) -> Classifier:
@@ -28,7 +39,7 @@ def load_file(path: str) -> Classifier:
             return load_lines(chain([first] if first else [], lines), path)
     except OSError as error:
         reason = error.strerror or "cannot be read"
-        raise InputError(f"{path}: {reason}; give a file that nbspam dump wrote") from error
+        raise InputError(f"{path}: {reason}; give a file that nbspam export wrote") from error
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:

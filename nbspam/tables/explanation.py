@@ -28,9 +28,21 @@ class Factors:
     """A verdict, and the factors whose product is the joint probability of row and class."""
 
     verdict: Verdict
+    target: str  # the column of the class
     values: tuple[str, ...]  # "column=value", for all that are known
     log_prior: Floats  # (n_classes,), nats
-    log_factors: Floats  # (n_values, n_classes), nats
+    log_factors: Floats  # (n_values, n_classes), nats; NaN after a zero, where undefined
+
+    @property
+    def factor(self) -> Floats:
+        """The prior and the factor of each value, shape (n_values + 1, n_classes)."""
+        return np.asarray(np.exp(np.concatenate([self.log_prior[None], self.log_factors])))
+
+    @property
+    def product(self) -> Floats:
+        """The product of the factors up to each row of `factor`; after a zero it is zero."""
+        factor = self.factor
+        return np.asarray(np.where(np.isnan(factor), 1.0, factor).cumprod(axis=0))
 
 
 def explanations(
@@ -56,7 +68,8 @@ def factors(
         with np.errstate(invalid="ignore"):
             steps = np.diff(joint, axis=0)
         # What is impossible stays so: the factors after a zero are not defined.
-        yield Factors(verdict, _values(classifier, X), joint[0], steps)
+        target = classifier.schema.target
+        yield Factors(verdict, target, _values(classifier, X), joint[0], steps)
 
 
 def _chains(

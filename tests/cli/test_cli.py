@@ -344,16 +344,6 @@ def test_how_many_classes_there_are_decides_what_is_counted(
     assert json.loads(nbspam("info", "--json")[1])["settings"]["weighting"] == weighting
 
 
-def test_the_classes_are_not_looked_for_for_ever(nbspam, model, tmp_path, monkeypatch):
-    monkeypatch.setattr("nbspam.cli.arguments._AHEAD_ITEMS", 4)
-    path = labelled(tmp_path / "t.tsv", *"ababc")
-
-    assert nbspam("train", path)[0] == 0
-    facts = json.loads(nbspam("info", "--json")[1])
-    assert facts["settings"]["weighting"] == "presence"
-    assert facts["read"] == {"a": 2, "b": 2, "c": 1}
-
-
 def test_a_model_asked_for_by_name_sums_its_evidence(nbspam, model, tmp_path):
     path = labelled(tmp_path / "t.tsv", *"abcabc")
 

@@ -163,7 +163,7 @@ def test_every_command_of_the_document_is_one():
     from nbspam.cli.main import COMMANDS
 
     found = set(re.findall(r"nbspam ([a-z]+)", DOCUMENT)) - {"to", "in", "itself", "does"}
-    assert {"filter", "update", "sort", "load", "train"} <= found
+    assert {"filter", "update", "sort", "import", "train"} <= found
     assert found <= set(COMMANDS), found - set(COMMANDS)
 
 
