@@ -7,7 +7,7 @@ Secret: the presets, that is, the decisions a user never has to make.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -131,9 +131,11 @@ PLAIN = {
 
 # --- from choices to settings ----------------------------------------------------------------
 
+# Every start of the command line makes these two classes: as a NamedTuple each takes 0.3 ms,
+# as a dataclass 2 to 3 ms.
 
-@dataclass(frozen=True, slots=True)
-class Choices:
+
+class Choices(NamedTuple):
     """The settings that a user decided on; None leaves a decision to `chosen`."""
 
     preset: str | None = None  # one of PRESETS
@@ -157,12 +159,10 @@ class Choices:
     @property
     def given(self) -> dict[str, Any]:
         """The decisions that were made, by name."""
-        values = ((each.name, getattr(self, each.name)) for each in fields(self))
-        return {name: value for name, value in values if value is not None}
+        return {name: value for name, value in self._asdict().items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class TableChoices:
+class TableChoices(NamedTuple):
     """What a user decided about the columns of a table; only `target` is not optional."""
 
     target: str | None = None  # the column that holds the class; None: not a table
@@ -175,7 +175,7 @@ class TableChoices:
     @property
     def given(self) -> dict[str, Any]:
         """The decisions that were made, by name."""
-        values = ((each.name, getattr(self, each.name)) for each in fields(self))
+        values = self._asdict().items()
         return {name: value for name, value in values if value not in (None, ())}
 
 

@@ -94,7 +94,7 @@ def em_chosen(choices: Choices, is_text: bool) -> Settings:
     is_text: the items are texts and not mail.
     """
     # The tokens are those of a plain model, which a model chosen by name is.
-    plain = replace(choices, model=choices.model or "multinomial")
+    plain = choices._replace(model=choices.model or "multinomial")
     return em_settings(chosen(plain, is_text), choices.given)
 
 

@@ -5,9 +5,9 @@ Secret: which functions of the library read what the options name.
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from nbspam.cli.options import Decision, Labels
 from nbspam.cli.output import report_skipped, warn
@@ -186,8 +186,7 @@ def network_of(path: str) -> "NamedNetwork":
     return read_network(path)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A classifier, how its probabilities become labels, and what it is asked about."""
 
     classifier: "AnyClassifier"
@@ -214,9 +213,9 @@ def asked(
         assert prior == ESTIMATED
         inputs = list(question.inputs)  # which are read twice
         estimated = with_estimated_prior(classifier, inputs, jobs)
-        return replace(question, classifier=estimated, inputs=inputs)
+        return question._replace(classifier=estimated, inputs=inputs)
     shares = stated_prior(prior, classifier.classes, classifier.prior)
-    return replace(question, classifier=with_prior(classifier, shares))
+    return question._replace(classifier=with_prior(classifier, shares))
 
 
 def asked_of(
@@ -246,19 +245,7 @@ def inputs_of(
 # --- decisions -------------------------------------------------------------------------------
 
 
-class Deciding(Protocol):
-    """A classifier or a trial, as far as decisions go."""
-
-    @property
-    def classes(self) -> tuple[str, ...]:
-        """The class names, sorted."""
-
-    @property
-    def rule(self) -> "Rule":
-        """How probabilities become labels by default."""
-
-
-def rule_of(decision: Decision, deciding: Deciding) -> "Rule":
+def rule_of(decision: Decision, deciding: "AnyClassifier | Classifier | Trial") -> "Rule":
     """Return the rule that follows from the stated costs, or else the default; UsageError."""
     from nbspam.decision import FP_COST, HAM_AND_SPAM, cutoffs
 

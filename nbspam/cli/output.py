@@ -6,7 +6,7 @@ Secret: text from strangers is escaped before it reaches the terminal.
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -14,6 +14,7 @@ from nbspam.errors import InputError
 
 if TYPE_CHECKING:
     from nbspam.store.model import Outcome
+    from nbspam.store.open import AnyClassifier
     from nbspam.tables.schema import Schema
     from nbspam.verdicts import Skipped, Verdict
 
@@ -137,14 +138,11 @@ class Successes:
 # --- models ----------------------------------------------------------------------------------
 
 
-class Saved(Protocol):
-    """A classifier of any kind, as far as saving goes."""
-
-    def save(self, path: str) -> None:
-        """Write the model file."""
+def save(self, path: str) -> None:
+    """Write the model file."""
 
 
-def save(classifier: Saved, model_path: str) -> None:
+def save(classifier: "AnyClassifier", model_path: str) -> None:
     """Write a model file; raises ModelFileError."""
     classifier.save(model_path)
 

@@ -5,8 +5,7 @@ when the message has been read, and nothing is learned before the message is thr
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from nbspam.errors import NbspamError
 from nbspam.mail.head import copy_message
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
     from nbspam.decision import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class Additions:
+class Additions(NamedTuple):
     """What a message gets beside the header X-Nbspam."""
 
     bogosity: bool = False
@@ -50,7 +48,7 @@ def filter_message(
 
         classifier = load(model_path)
         least = sure if whole else None
-        wanted = Wanted(**asdict(additions), sure=least)
+        wanted = Wanted(**additions._asdict(), sure=least)
         verdict, pieces = judged(classifier, rule_of(classifier), wanted, data, whole)
         if least is not None and (label := sure_label(verdict, least)):
             lesson = label, data

@@ -48,7 +48,7 @@ mixture_options = filling(
     click.option(
         "--weighting",
         type=click.Choice(["presence", "counts", "unit-length", "tf-idf"]),
-        help="How a token counts that occurs more than once in a document.",
+        help="Weight of a token that occurs several times in a document.",
     ),
     click.option(
         "--min-df",

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -100,7 +99,7 @@ def command(
     else:
         tables = []
         for number, (each_training, each_columns) in enumerate(several):
-            each_columns = replace(each_columns, target=columns.target)
+            each_columns = each_columns._replace(target=columns.target)
             settings = table_settings_of(each_training, each_columns)
             is_quiet = number > 0  # what is wrong with the rows is said once
             data = table_of(sources, reading, labels, settings, strict, is_quiet)

@@ -1,8 +1,7 @@
 """nbspam eval: the quality of a model, or of a way of training, on labelled mail."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import click
 
@@ -46,8 +45,7 @@ if TYPE_CHECKING:
     from nbspam.tables.training import TableSettings
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(NamedTuple):
     """How a new model is trained and judged; without any of it a model file is judged."""
 
     cv: int | None = None
@@ -57,8 +55,7 @@ class Way:
     order: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Corpus:
+class Corpus(NamedTuple):
     """Labelled sources, and how they are read."""
 
     sources: tuple[str, ...]
