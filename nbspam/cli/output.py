@@ -138,10 +138,6 @@ class Successes:
 # --- models ----------------------------------------------------------------------------------
 
 
-def save(self, path: str) -> None:
-    """Write the model file."""
-
-
 def save(classifier: "AnyClassifier", model_path: str) -> None:
     """Write a model file; raises ModelFileError."""
     classifier.save(model_path)

@@ -97,18 +97,18 @@ def command(
 def _explainer(classifier: "AnyClassifier", factors: bool) -> Callable[..., Iterable[Any]]:
     """Return the function that explains answers of this kind of classifier; UsageError."""
     if schema_of(classifier) is not None:
-        from nbspam.tables import explanation as of_tables
+        from nbspam.tables import explanation as of_rows
 
-        return of_tables.factors if factors else of_tables.explanations
+        return of_rows.factors if factors else of_rows.explanations
     if factors:
         raise UsageError("--factors: for the model of a table; leave it out")
     if hasattr(classifier, "model"):
-        from nbspam.classifier import features
+        from nbspam.classifier import features as of_features
 
-        return features.explanations
-    from nbspam.classifier import explanation
+        return of_features.explanations
+    from nbspam.classifier import explanation as of_tokens
 
-    return explanation.explanations
+    return of_tokens.explanations
 
 
 def _lines(explanation: "Explanation", number: int, classifier: "AnyClassifier") -> Iterator[str]:
