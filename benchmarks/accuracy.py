@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.classifier.learning import read_corpus
+from nbspam.counts.corpus import read_corpus
 from nbspam.counts.folds import stratified_folds
 from nbspam.evaluation.evaluation import evaluate
 from nbspam.evaluation.judging import fold_trial, online_trial

@@ -18,7 +18,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 import sklearn.naive_bayes as theirs
 
-from nbspam.classifier.learning import read_corpus
+from nbspam.counts.corpus import read_corpus
 from nbspam.counts.table import prune
 from nbspam.models.columns.aode import AODE
 from nbspam.models.columns.categorical import CategoricalNB

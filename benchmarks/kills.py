@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nbspam.classifier.classifier import Classifier, load
+from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import count_items, train
 from nbspam.errors import NbspamError
 from nbspam.mail.message import Field, Message
@@ -28,6 +28,7 @@ from nbspam.settings import PRESETS, TokenSettings
 from nbspam.sources.items import Item
 from nbspam.store import model as living
 from nbspam.store.check import GOOD, findings
+from nbspam.store.open import load_tokens as load
 from nbspam.tokens.tokenizer import tokenize
 
 WRITERS, READERS = 4, 2
@@ -71,7 +72,7 @@ def writer(path: str, log: str, number: int, seed: int) -> None:
     mine = [name for name, (done, _) in read_log(log).items() if done != "none"]
     count = seed * 100_000
     # Half of them hold the model as a server would, half open it for each message.
-    held = living.Living(path) if number % 2 else None
+    held = living.StoredModel(path) if number % 2 else None
     while True:
         name = f"{number}x{count}"
         action = rng.random()
@@ -85,7 +86,7 @@ def writer(path: str, log: str, number: int, seed: int) -> None:
         else:
             mine.append(name)
         os.write(descriptor, f"? {name} {to}\n".encode())
-        model = held or living.Living(path)
+        model = held or living.StoredModel(path)
         if to == "none":
             model.unlearn([Item(name, None, message(name))], day=1)
         else:
@@ -199,7 +200,7 @@ def run(kills: int, seed: int, folder: Path) -> Result:
 def judge(result: Result, path: str, logs: list[str], reports: list[str]) -> None:
     """Compare what is there now with what was acknowledged, and read the readers' reports."""
     classifier = load(path)
-    whole = living.Living(path).whole()
+    whole = living.StoredModel(path).whole()
     for log in logs:
         with open(log) as file:
             result.acknowledged += sum(line.startswith("!") for line in file)

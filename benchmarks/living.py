@@ -19,17 +19,17 @@ import time
 from pathlib import Path
 
 import numpy as np
+from nbspam.counts.memory import Memory
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.combining import Combination
 from nbspam.counts.ledger import ledger_of
-from nbspam.counts.memory import Memory
 from nbspam.counts.sample import MAX_SAMPLE, Kept
 from nbspam.counts.table import CountTable
 from nbspam.mail.message import Field, Message
 from nbspam.settings import PRESETS, TokenSettings
 from nbspam.sources.items import Item
-from nbspam.store.model import Living
+from nbspam.store.model import StoredModel
 from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.tokenizer import tokenize
 from nbspam.tokens.vocabulary import batch_vocabulary, join
@@ -135,7 +135,7 @@ def compare(folder: Path, n_tokens: int, rounds: int) -> None:
 
 def in_one_process(path: Path, n_tokens: int) -> None:
     items = [Item(str(n), CLASSES[n % 2], message(n, n_tokens)) for n in range(1000, 3000)]
-    living = Living(str(path))
+    living = StoredModel(str(path))
     start, cpu = time.perf_counter(), time.process_time()
     living.learn(items[:1000], day=DAY)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu

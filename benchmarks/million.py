@@ -14,14 +14,14 @@ import time
 from pathlib import Path
 
 import numpy as np
+from nbspam.counts.memory import Memory
 
-from nbspam.classifier.classifier import load
 from nbspam.classifier.training import derive
 from nbspam.counts.ledger import ledger_of
-from nbspam.counts.memory import Memory
 from nbspam.counts.sample import MAX_SAMPLE, Kept
 from nbspam.counts.table import CountTable
 from nbspam.settings import PRESETS
+from nbspam.store.open import load_tokens as load
 from nbspam.tokens.vocabulary import Vocabulary
 
 MESSAGES, TOKENS, BETA = 6_046, 183_188, 0.73

@@ -16,7 +16,7 @@ from nbspam.classifier.training import count_items, train
 from nbspam.evaluation.metrics import auc
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
-from nbspam.store.textmodel import load_file
+from nbspam.store.open import read_text_model as load_file
 
 LABELS = ("ham", "spam")
 OPTIONS = {"ham": "-n", "spam": "-s"}

@@ -10,9 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from nbspam.classifier.classifier import load
 from nbspam.mail.head import without_headers
 from nbspam.mail.verdict_headers import Wanted, judged
+from nbspam.store.open import load_tokens as load
 
 MAILS = Path(__file__).parent.parent / "corpora" / "mail"
 SAMPLE = 50  # messages for the real process

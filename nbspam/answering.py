@@ -1,13 +1,14 @@
-"""What classifiers of all kinds do alike: answers chunk by chunk, verdicts by a rule.
+"""What all classifiers share: answers chunk by chunk, verdicts by a rule, explanations.
 
-A classifier of mail, of dependent tokens or of a table's rows says only how its inputs are
-cut into chunks and what it makes of one chunk; the rest is here.
+A classifier of mail, of dependent tokens or of table rows defines how its inputs are cut into
+chunks, what its model says of one chunk, and how one answer is explained.  The rest is here.
 
-Secret: answers go by an input's place in its chunk, never by its name.
+Secret: answers are matched to inputs by position, never by name: two inputs may share a name.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -15,21 +16,24 @@ import numpy as np
 
 from nbspam.arrays import Floats
 from nbspam.decision import Rule, default_rule
+from nbspam.errors import InputError
 from nbspam.parallel import ordered_map
 from nbspam.verdicts import Answer, Explanation, Skipped, Verdict, posterior
 
 
 class Judged(NamedTuple):
-    """What a classifier makes of one chunk of inputs."""
+    """What a model says of one chunk of inputs."""
 
-    joint: Floats  # (n_read, n_classes) log P(class, input), nats, of those that could be read
-    failures: Mapping[int, Skipped]  # the others, by their place in the chunk
+    joint: Floats  # (n_read, n_classes) log P(class, input), nats, of the readable inputs
+    failures: Mapping[int, Skipped]  # the unreadable inputs, by position in the chunk
 
 
+@dataclass(frozen=True, slots=True)
 class AnyClassifier(ABC):
-    """A trained classifier, whatever its inputs are: `Item`s or the `Record`s of a table."""
+    """A trained classifier.  Its inputs are `Item`s or, for tables, `Record`s."""
 
-    __slots__ = ()
+    # (n_classes,), nats: added to every joint log-probability when another prior is assumed
+    shift: Floats | float = field(default=0.0, kw_only=True)
 
     @property
     @abstractmethod
@@ -39,37 +43,39 @@ class AnyClassifier(ABC):
     @property
     @abstractmethod
     def prior(self) -> Floats:
-        """The shares of the classes that training found or was told, shape (n_classes,)."""
-
-    @abstractmethod
-    def shifted(self, shift: Floats) -> Self:
-        """Return the classifier that adds this to every joint log-probability.
-
-        shift: (n_classes,), nats.
-        """
+        """The shares of the classes that training estimated or was given, shape (n_classes,)."""
 
     @abstractmethod
     def chunks(self, inputs: Iterable[Any]) -> Iterator[list[Any]]:
-        """Yield the inputs cut into what one process works on at a time."""
+        """Yield the inputs in chunks; a process works on one chunk at a time."""
 
     @abstractmethod
     def judge(self, inputs: Sequence[Any]) -> Judged:
-        """Return what the model makes of one chunk of inputs."""
+        """Return what the model says of one chunk, without `shift`."""
 
     @abstractmethod
     def truth(self, given: Any) -> str | None:
-        """Return the class that an input itself states, if it does."""
+        """Return the class that an input is labelled with, None if it has no label."""
 
     @abstractmethod
-    def explanations(
-        self, inputs: Iterable[Any], rule: Rule | None = None
-    ) -> Iterator[Explanation | Skipped]:
-        """Yield an explanation of every input in order, or why it could not be read."""
+    def to_state(self) -> dict[str, Any]:
+        """Return the plain values that a model file holds."""
+
+    @abstractmethod
+    def explain(self, given: Any, rule: Rule | None = None) -> Explanation:
+        """Return why one input gets its verdict; raises InputError if it cannot be read."""
 
     @property
     def rule(self) -> Rule:
-        """How probabilities become labels, unless told otherwise."""
+        """The decision rule used when the caller gives none."""
         return default_rule(self.classes, calibrated=False)
+
+    def shifted(self, shift: Floats) -> Self:
+        """Return the classifier with this added to every joint log-probability.
+
+        shift: (n_classes,), nats.
+        """
+        return replace(self, shift=self.shift + shift)
 
     def answers(self, inputs: Iterable[Any], jobs: int = 1) -> Iterator[Answer | Skipped]:
         """Yield an answer for every input in order, or why it could not be read."""
@@ -81,14 +87,14 @@ class AnyClassifier(ABC):
     ) -> Iterator[Verdict | Skipped]:
         """Yield a verdict for every input in order, or why it could not be read.
 
-        rule: how probabilities become labels; the model's own unless given.
+        rule: turns probabilities into labels; the classifier's own rule unless given.
         """
         work = partial(self._verdict_chunk, rule)
         for results in ordered_map(work, self.chunks(inputs), jobs):
             yield from results
 
     def verdicts(self, answers: Sequence[Answer], rule: Rule | None = None) -> Iterator[Verdict]:
-        """Yield what the rule (or the model's own) decides of each answer."""
+        """Yield the verdict on each answer, by this rule or the classifier's own."""
         if not answers:
             return
         joint = np.stack([answer.joint for answer in answers])
@@ -99,21 +105,53 @@ class AnyClassifier(ABC):
         ):
             yield Verdict(answer.name, label, dict(zip(self.classes, row, strict=True)), score)
 
+    def verdict(self, name: str, joint: Floats, rule: Rule | None = None) -> Verdict:
+        """Return the verdict on one input; joint: (n_classes,), nats, with `shift`."""
+        return next(self.verdicts([Answer(name, None, joint)], rule))
+
     def scores(self, joint: Floats) -> list[float | None]:
-        """Return the log-odds to show beside each verdict, nats; None where there are none."""
+        """Return the log-odds, nats, to show beside each verdict; None where none are shown."""
         return [None] * len(joint)
 
+    def explanations(
+        self, inputs: Iterable[Any], rule: Rule | None = None
+    ) -> Iterator[Explanation | Skipped]:
+        """Yield an explanation of every input in order, or why it could not be read."""
+        for given in inputs:
+            try:
+                explanation = self.explain(given, rule)
+            except InputError as error:
+                yield Skipped(given.name, str(error))
+            else:
+                yield explanation
+
     def _answer_chunk(self, inputs: Sequence[Any]) -> list[Answer | Skipped]:
-        joint, failures = self.judge(inputs)
-        rows = iter(joint)
+        judged = self.judge(inputs)
+        rows = iter(judged.joint + self.shift)
         return [
-            failures[place]
-            if place in failures
+            judged.failures[position]
+            if position in judged.failures
             else Answer(given.name, self.truth(given), next(rows))
-            for place, given in enumerate(inputs)
+            for position, given in enumerate(inputs)
         ]
 
     def _verdict_chunk(self, rule: Rule | None, inputs: Sequence[Any]) -> list[Verdict | Skipped]:
         answers = self._answer_chunk(inputs)
         verdicts = self.verdicts([a for a in answers if isinstance(a, Answer)], rule)
         return [next(verdicts) if isinstance(answer, Answer) else answer for answer in answers]
+
+
+def shares_by_chain(joint: Floats, towards: int, against: int) -> tuple[Floats, float]:
+    """Return what each step of a chain adds to the log-odds of two classes, and their start.
+
+    joint: (n + 1, n_classes), nats; each row is of an input that has one thing more than the
+    row before.  By the chain rule, for any model, the shares (n,) and the start add up to the
+    log-odds of the last row.  Where evidence is summed they do not depend on the order.
+    """
+    with np.errstate(invalid="ignore"):
+        odds = joint[:, towards] - joint[:, against]
+        # NaN occurs under maximum likelihood only: an input that is impossible in both
+        # classes says nothing about the two.
+        odds = np.where(np.isnan(odds), 0.0, odds)
+        shares = np.diff(odds)
+    return np.where(np.isnan(shares), 0.0, shares), float(odds[0])

@@ -12,12 +12,12 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from nbspam.errors import InputError, UsageError
+from nbspam.models.registry import COLUMN_MODELS, TOKEN_MODELS
+from nbspam.models.registry import FEATURES as FEATURES
 from nbspam.sources.items import Item
 
-# Models of tokens that depend on each other, and how many tokens each uses by default.
-FEATURES = {"spode": 1000, "tan": 1000, "aode": 1000, "a2de": 50, "network": 100}
-MODELS = ("bernoulli", "multinomial", "complement", *FEATURES)
-TABLE_MODELS = ("categorical", "gaussian", "mixed")  # for the columns of a table only
+MODELS = (*TOKEN_MODELS, *FEATURES)  # of messages, by name
+TABLE_MODELS = tuple(name for name in COLUMN_MODELS if name not in FEATURES)  # of tables only
 READINGS = ("mail", "text", "latin1")
 STRIPPABLE = ("headers", "footers", "quotes")  # parts of a text, in the order they are cut off
 PRESENCE, COUNTS, UNIT_LENGTH, TF_IDF = "presence", "counts", "unit-length", "tf-idf"

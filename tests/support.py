@@ -1,5 +1,6 @@
 """What several tests share: mail, texts, tables, trials, and what an error looks like."""
 
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -9,14 +10,8 @@ from hypothesis import strategies as st
 from nbspam.counts.table import CountTable, entry_weights
 from nbspam.decision import default_rule
 from nbspam.evaluation.trial import Trial
-from nbspam.models.columns.a2de import A2DE
-from nbspam.models.columns.aode import AODE
-from nbspam.models.columns.categorical import CategoricalNB
-from nbspam.models.columns.gaussian import GaussianNB
-from nbspam.models.columns.mixed import MixedNB
-from nbspam.models.columns.spode import SPODE
-from nbspam.models.columns.tan import TAN
-from nbspam.models.network.estimator import BayesianNetwork
+from nbspam.models import registry
+from nbspam.models.columns.pairs import PairModel
 from nbspam.sources.items import Item
 from nbspam.tokens.vocabulary import batch_vocabulary
 
@@ -24,8 +19,9 @@ ROOT = Path(__file__).parent.parent
 HAM = b"From: ann@example.org\nSubject: lunch\n\nshall we have lunch on friday?\n"
 SPAM = b"From: x@example.com\nSubject: cheap pills\n\nbuy cheap pills now http://p.example/\n"
 TOPICS = {"sea": "ship sail harbour wave tide anchor", "sky": "cloud wing bird wind pilot star"}
-COLUMN_MODELS = [CategoricalNB, GaussianNB, MixedNB, SPODE, TAN, AODE, A2DE, BayesianNetwork]
-PAIR_MODELS = [SPODE, TAN, AODE, A2DE]
+TOKEN_MODELS = [registry.estimator_class(name) for name in registry.TOKEN_MODELS]
+COLUMN_MODELS = [registry.estimator_class(name) for name in registry.COLUMN_MODELS]
+PAIR_MODELS = [Class for Class in COLUMN_MODELS if issubclass(Class, PairModel)]
 
 
 def examples(n):
@@ -42,6 +38,12 @@ def complains(result, status, *words):
     for word in words:
         assert word in err, err
     return True
+
+
+def columns(line):
+    """Return the width of a line in a terminal, counted independently of the program."""
+    marks = sum(bool(unicodedata.combining(c)) for c in line)
+    return len(line) - marks + sum(unicodedata.east_asian_width(c) in ("W", "F") for c in line)
 
 
 def write_mails(folder):
@@ -81,13 +83,15 @@ def tables(draw, missing=True):
 def count_batch(batch, labels, weighting):
     """Return the counts of one batch as a table, added entry by entry."""
     classes = tuple(sorted(set(labels)))
-    class_of = np.array([classes.index(label) for label in labels], np.int64)
-    groups = batch.groups[batch.columns]
-    weights = entry_weights(batch.counts, batch.documents, groups, weighting)
+    documents = batch.documents
+    weights = entry_weights(documents, batch.groups, weighting)
     total = np.zeros((len(batch.keys), len(classes)))
-    np.add.at(total, (batch.columns, class_of[batch.documents]), weights)
-    n_docs = np.bincount(class_of, minlength=len(classes)).astype(np.float64)
-    return CountTable(classes, n_docs, batch_vocabulary(batch), total, np.diff(batch.indptr))
+    frequency = np.zeros(len(batch.keys), np.int64)
+    for row, column, weight in zip(documents.rows(), documents.columns, weights, strict=True):
+        total[column, classes.index(labels[row])] += weight
+        frequency[column] += 1
+    n_docs = np.array([labels.count(name) for name in classes], np.float64)
+    return CountTable(classes, n_docs, batch_vocabulary(batch), total, frequency)
 
 
 def trial_of(y, score, fold=None, rule=None, **options):

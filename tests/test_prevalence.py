@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-from nbspam.classifier.classifier import load
-from nbspam.classifier.explanation import explain
 from nbspam.classifier.logtables import assumed_prior
+
+from nbspam.classifier.explanation import explain
 from nbspam.classifier.training import count_items, train
 from nbspam.decision import (
     estimate_prior,
@@ -22,6 +21,7 @@ from nbspam.errors import UsageError
 from nbspam.mail.message import parse_message
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import read_items
+from nbspam.store.open import load_tokens as load
 from nbspam.verdicts import posterior
 
 NEW = np.array([0.1, 0.9])

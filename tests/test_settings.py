@@ -2,7 +2,7 @@
 
 import pytest
 
-from nbspam.classifier.learning import learn
+from nbspam.classifier.training import learn
 from nbspam.classifier.unlabelled import em_chosen, train_with_unlabelled
 from nbspam.cli.options import training_options
 from nbspam.errors import InputError, UsageError
@@ -21,7 +21,7 @@ from nbspam.settings import (
 )
 from nbspam.sources.items import Item, read_items
 from nbspam.sources.records import read_records
-from nbspam.store.open import load
+from nbspam.store.open import load, save
 from nbspam.tables.choices import table_settings
 from nbspam.tables.training import read_table, train_table
 from support import ROOT
@@ -69,7 +69,7 @@ def test_the_command_and_the_library_train_the_same_model(
     by_library = learn(found, settings, day=by_command_day(by_command)).classifier
 
     assert by_library.settings == by_command.settings
-    by_library.save(str(tmp_path / "library.nbspam"))
+    save(str(tmp_path / "library.nbspam"), by_library)
     assert (tmp_path / "library.nbspam").read_bytes() == model.read_bytes()
 
 
@@ -86,7 +86,7 @@ def test_the_same_holds_of_tables(nbspam, model, tmp_path):
     choices = Choices(alpha=2.0, estimate="map")
     settings = table_settings(choices, TableChoices("Y", categorical=("X1",)))
     data = read_table(read_records([str(LIHANG)]), settings)
-    train_table(data.table, settings).save(str(tmp_path / "library.nbspam"))
+    save(str(tmp_path / "library.nbspam"), train_table(data.table, settings))
     assert (tmp_path / "library.nbspam").read_bytes() == model.read_bytes()
 
 
@@ -97,7 +97,7 @@ def test_the_same_holds_of_em(nbspam, model, folder, tmp_path):
     report = train_with_unlabelled(
         read_items([str(folder)]), read_items([str(others)]), em_chosen(Choices(min_df=1), False)
     )
-    report.classifier.save(str(tmp_path / "library.nbspam"))
+    save(str(tmp_path / "library.nbspam"), report.classifier)
     assert (tmp_path / "library.nbspam").read_bytes() == model.read_bytes()
 
 

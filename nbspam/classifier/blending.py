@@ -9,14 +9,16 @@ Secret: how judgements that repeat one another are weighed, and made probabiliti
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Floats, Floats32, Integers, Octets
-from nbspam.classifier.combining import Entries
-from nbspam.counts.table import CountTable, entry_weights
+from nbspam.arrays import Floats, Integers, Octets
+from nbspam.classifier.summing import weighted_sums
+from nbspam.counts.table import CountTable, counts_of, entry_weights
+from nbspam.settings import Settings
 from nbspam.tokens.definition import GROUPS
+from nbspam.tokens.documents import Documents
 
 # E-025 chose these constants, the same for all corpora.
 # Lidstone's addend to what a token weighs in all other classes (complement), in the class itself.
@@ -27,9 +29,16 @@ PRIOR_WORTH = 1.0  # ... this much ...
 PRIOR_TAIL = 5.0  # ... and that the sum is believed so far
 _LOWEST, _HIGHEST = 1e-4, 1e3
 _MAX_CELLS = 400_000  # messages times classes that are looked at: bounds time and memory
-_ROWS = 1 << 16  # of a table of weights that are made at a time
 _STEPS = 30
+_ROWS = 1 << 16  # tokens that are looked at together
 _NO_GAP = 1e-6  # nats, of which all is believed
+
+
+class GroupSums(NamedTuple):
+    """The sums over all counted tokens of each group."""
+
+    total: Floats  # (n_groups, n_classes) weights
+    size: Floats  # (n_groups,) number of tokens
 
 
 class Blend(NamedTuple):
@@ -38,58 +47,95 @@ class Blend(NamedTuple):
     worth: Floats  # (n_groups, 2): of each group's complement and multinomial judgement
     prior: float  # what the classes' shares in training are worth
     tail: float  # nats: score differences much above it say less than they seem to
-    # (n_classes,) or (1,), nats: what other shares of the classes add (prevalence.py)
-    shift: Floats = np.zeros(1)
+    sums: GroupSums  # of the counts that it is asked with
 
-    def answers(self, score: Floats) -> Floats:
-        """Return log P(class given message), nats, but for a constant, of scores."""
-        return log_posterior(score, self.tail) + self.shift
+    def joint(self, table: CountTable, documents: Documents, weighting: str) -> Floats:
+        """Return log P(class given document), nats up to a constant, shape (n_docs, n_classes).
+
+        documents: over columns of the table.
+        """
+        groups = table.vocabulary.groups[documents.tokens]
+        value = entry_weights(documents, groups, weighting)
+        score = weighted_sums(documents, self._weight(table, documents.tokens), value)
+        return log_posterior(score + self._constant(table), self.tail)
+
+    def _weight(self, table: CountTable, columns: Integers) -> Floats:
+        """Return what some tokens say for the classes, shape (n_tokens, n_classes), nats."""
+        groups = table.vocabulary.groups[columns]
+        judged = judgements(table.feature_count[columns], groups, self.sums)
+        return np.asarray(np.einsum("njk,nj->nk", judged, self.worth[groups]))
+
+    def token_weights(self, table: CountTable) -> Floats:
+        """Return what each token says alone, shape (n_features, n_classes), nats."""
+        columns = np.arange(len(table.vocabulary))
+        starts = range(0, len(columns), _ROWS)
+        return np.concatenate([self._weight(table, columns[i : i + _ROWS]) for i in starts])
+
+    def _constant(self, table: CountTable) -> Floats:
+        return self.prior * _log_shares(table.class_count)
+
+    def shares(
+        self, table: CountTable, documents: Documents, weighting: str, towards: int, against: int
+    ) -> tuple[Floats, float]:
+        """Return what each token of one document adds to the log-odds of two classes.
+
+        With the constant: (nnz,) and a number, nats.
+        """
+        groups = table.vocabulary.groups[documents.tokens]
+        value = entry_weights(documents, groups, weighting)
+        weight = self._weight(table, documents.tokens)
+        constant = self._constant(table)
+        difference = (weight[:, towards] - weight[:, against]).take(documents.columns) * value
+        gap = float(difference.sum() + constant[towards] - constant[against])
+        # The tail shrinks the whole sum, and every share of it alike.
+        shares = difference * believed(abs(gap), self.tail)
+        joint = self.joint(table, documents, weighting)[0]
+        return shares, float(joint[towards] - joint[against] - shares.sum())
+
+    def recounted(self, table: CountTable, settings: Settings) -> "Blend":
+        """Return the blend for the counts as they are by now."""
+        return self._replace(sums=group_sums(table))
+
+    def counted(self, groups: Octets, weights: Floats, appeared: Integers) -> "Blend":
+        """Return the blend after the counts of some tokens have changed.
+
+        groups: (n_tokens,); weights: (n_tokens, n_classes) by which they grew; appeared:
+        (n_tokens,) 1 where a token is new, -1 where no message has it any more.
+        """
+        size = np.bincount(groups, appeared, len(GROUPS))
+        total = _totals(weights, groups)
+        return self._replace(sums=GroupSums(self.sums.total + total, self.sums.size + size))
 
 
-class GroupSums(NamedTuple):
-    """What the tokens of each group add up to."""
-
-    total: Floats  # (n_groups, n_classes) weights
-    size: Floats  # (n_groups,) how many tokens are known, at least 1
-
-
-def blend_to_array(blend: Blend) -> Floats:
-    """Return a blend as one array for the model file: worths, prior, tail, shift."""
-    return np.concatenate([blend.worth.ravel(), [blend.prior, blend.tail], blend.shift])
+def blend_to_dict(blend: Blend) -> dict[str, Any]:
+    """Return plain values for the model file."""
+    return {
+        "blend": np.append(blend.worth.ravel(), [blend.prior, blend.tail]),
+        "group_total": blend.sums.total,
+        "group_size": blend.sums.size,
+    }
 
 
-def blend_from_array(array: Floats, n_classes: int) -> Blend:
-    """Return the blend that an array holds; raises ValueError."""
-    worth, (prior, tail), shift = np.split(array, [2 * len(GROUPS), 2 * len(GROUPS) + 2])
-    if not tail > 0 or len(shift) not in (1, n_classes):
-        raise ValueError("its blend has no tail, or a shift of other classes")
-    return Blend(worth.reshape(len(GROUPS), 2), float(prior), float(tail), shift)
-
-
-def untaught_blend() -> Blend:
-    """Return the blend that is believed before anything is known."""
-    return Blend(np.full((len(GROUPS), 2), PRIOR_WORTH), PRIOR_WORTH, PRIOR_TAIL)
-
-
-def linear_tables(table: CountTable, blend: Blend) -> tuple[Floats, Floats32]:
-    """Return intercept (n_classes,) and weight (n_features, n_classes), nats.
-
-    Score = intercept + the sum of the weights of a message's tokens, each times what it
-    weighs in the message.
-    """
-    groups, sums = table.vocabulary.groups, group_sums(table)
-    weight = np.empty(table.feature_count.shape, np.float32)
-    for start in range(0, len(weight), _ROWS):
-        rows = slice(start, start + _ROWS)
-        judged = judgements(table.feature_count[rows], groups[rows], sums)
-        weight[rows] = np.einsum("njk,nj->nk", judged, blend.worth[groups[rows]])
-    return blend.prior * _log_shares(table.class_count), weight
+def blend_from_dict(state: dict[str, Any], table: CountTable) -> Blend:
+    """Return the blend that a model file holds; raises ValueError."""
+    n_worth = 2 * len(GROUPS)
+    worth, (prior, tail) = state["blend"][:n_worth], state["blend"][n_worth : n_worth + 2]
+    if not tail > 0:
+        raise ValueError("its blend has no tail")
+    if "group_total" in state:
+        sums = GroupSums(state["group_total"], state["group_size"])
+    else:  # older files have tables of weights instead
+        sums = group_sums(table)
+    if sums.total.shape != (len(GROUPS), len(table.classes)) or sums.size.shape != (len(GROUPS),):
+        raise ValueError("its sums of groups do not fit its classes")
+    return Blend(worth.reshape(len(GROUPS), 2), float(prior), float(tail), sums)
 
 
 def group_sums(table: CountTable) -> GroupSums:
-    """Return the sums over all tokens of each group, whether or not there are any."""
+    """Return the sums over all tokens of each group."""
     groups = table.vocabulary.groups
-    size = np.maximum(np.bincount(groups, minlength=len(GROUPS)), 1)
+    counted = table.document_frequency > 0
+    size = np.bincount(groups[counted], minlength=len(GROUPS))
     return GroupSums(_totals(table.feature_count, groups), size.astype(np.float64))
 
 
@@ -101,7 +147,7 @@ def judgements(count: Floats, groups: Octets, sums: GroupSums) -> Floats:
     tokens; groups: (n,).
     """
     count = np.asarray(count, np.float64)  # in a model's file they may be 32 bits
-    size, total = sums.size[:, None], sums.total
+    size, total = np.maximum(sums.size, 1)[:, None], sums.total
     others, other_total = (c.sum(axis=1, keepdims=True) - c for c in (count, total))
     both = np.empty((len(count), 2, count.shape[1]))
     both[:, 0] = np.log(other_total + ALPHA_OTHERS * size)[groups]
@@ -127,71 +173,61 @@ def believed(gap: float, tail: float) -> float:
     return tail * math.log1p(gap / tail) / gap if gap > _NO_GAP else 1.0
 
 
-def fit(table: CountTable, entries: Entries, y: Integers, weighting: str) -> Blend:
+def fit(table: CountTable, documents: Documents, y: Integers, weighting: str) -> Blend:
     """Return the blend that explains messages best, left out of the counts fold by fold.
 
-    table: counts of all messages, these among them.  y: (n_docs,) index of their class.
+    table: counts of all messages, these among them.  documents: over columns of the table.
+    y: (n_docs,) index of their class.
     """
     n_classes = len(table.classes)
-    step = -(-entries.n_docs * n_classes // _MAX_CELLS)
+    step = -(-documents.n_docs * n_classes // _MAX_CELLS)
     if step > 1:
-        some = np.arange(entries.n_docs) % step == 0
-        entries, y = _part(entries, some), y[some]
+        some = np.arange(documents.n_docs) % step == 0
+        documents, y = documents.take(some), y[some]
     sums = group_sums(table)
-    judged = np.empty((entries.n_docs, 2 * len(GROUPS) + 1, n_classes))
+    judged = np.empty((documents.n_docs, 2 * len(GROUPS) + 1, n_classes))
     judged[:, -1] = _log_shares(table.class_count)
     for number in range(FOLDS):
-        fold = np.arange(entries.n_docs) % FOLDS == number
-        judged[fold, :-1] = _left_out(table, sums, _part(entries, fold), y[fold], weighting)
+        fold = np.arange(documents.n_docs) % FOLDS == number
+        part = documents.take(fold).without_unused()
+        judged[fold, :-1] = _left_out(table, sums, part, y[fold], weighting)
     worth = _fit_worth(judged, y)
-    return Blend(worth[:-2].reshape(-1, 2), float(worth[-2]), float(worth[-1]))
-
-
-def _part(entries: Entries, documents: Booleans) -> Entries:
-    """Return some documents alone; documents: (n_docs,)."""
-    part = entries.take(documents[entries.documents])
-    place = np.cumsum(documents) - 1
-    return part._replace(n_docs=int(np.count_nonzero(documents)), documents=place[part.documents])
+    return Blend(worth[:-2].reshape(-1, 2), float(worth[-2]), float(worth[-1]), sums)
 
 
 def _left_out(
-    table: CountTable, sums: GroupSums, entries: Entries, y: Integers, weighting: str
+    table: CountTable, sums: GroupSums, documents: Documents, y: Integers, weighting: str
 ) -> Floats:
     """Return judgements of messages by the counts of all others.
 
     Shape (n_docs, 2 * n_groups, n_classes), nats.
     """
-    n_classes = len(table.classes)
-    columns, place = np.unique(entries.columns, return_inverse=True)
+    columns = documents.tokens
     groups = table.vocabulary.groups[columns]
-    cell = place * n_classes + y[entries.documents]
-    n_cells = len(columns) * n_classes
-    own = np.asarray(np.bincount(cell, _values(entries, weighting), n_cells), np.float64)
-    own = own.reshape(-1, n_classes)
-    rest = GroupSums(np.maximum(sums.total - _totals(own, groups), 0.0), sums.size)
-    # What nobody else has said is not known, and has no part in the length.
-    known = table.document_frequency[columns] > np.bincount(place, minlength=len(columns))
-    count = np.maximum(table.feature_count[columns[known]] - own[known], 0.0)
-    judged = judgements(count, groups[known], rest)
-    is_known = known[place]
-    entries = entries.take(is_known)
-    place = (np.cumsum(known) - 1)[place[is_known]]
-    return _summed(entries, _values(entries, weighting), judged, place)
+    own = counts_of(documents, y, len(table.classes), groups, weighting)
+    total = np.maximum(sums.total - _totals(own.feature_count, groups), 0.0)
+    # Tokens that no other message has are unknown, and have no part in the length.
+    known = table.document_frequency[columns] > own.document_frequency
+    count = np.maximum(table.feature_count[columns] - own.feature_count, 0.0)
+    judged = judgements(count[known], groups[known], GroupSums(total, sums.size))
+    documents = documents.on(np.where(known, columns, -1))
+    value = entry_weights(documents, groups[known], weighting)
+    return _sums_by_group(documents, groups[known], value, judged)
 
 
-def _values(entries: Entries, weighting: str) -> Floats:
-    return entry_weights(entries.counts, entries.documents, entries.groups, weighting)
+def _sums_by_group(documents: Documents, groups: Octets, value: Floats, judged: Floats) -> Floats:
+    """Return each document's and group's sums of judged tokens times their weights.
 
-
-def _summed(entries: Entries, value: Floats, judged: Floats, place: Integers) -> Floats:
-    """Return each document's and group's sums of judged tokens times what they weigh."""
-    n_cells, n_classes = entries.n_docs * len(GROUPS), judged.shape[2]
-    cell = entries.documents * len(GROUPS) + entries.groups
+    groups: (n_tokens,); value: (nnz,); judged: (n_tokens, 2, n_classes).
+    """
+    n_cells, n_classes = documents.n_docs * len(GROUPS), judged.shape[2]
+    cell = documents.rows().astype(np.int64) * len(GROUPS) + groups.take(documents.columns)
     sums = np.empty((n_cells, 2, n_classes))
     for kind in range(2):
         for k in range(n_classes):
-            sums[:, kind, k] = np.bincount(cell, judged[:, kind, k][place] * value, n_cells)
-    return sums.reshape(entries.n_docs, 2 * len(GROUPS), n_classes)
+            each = judged[:, kind, k].take(documents.columns) * value
+            sums[:, kind, k] = np.bincount(cell, each, n_cells)
+    return sums.reshape(documents.n_docs, 2 * len(GROUPS), n_classes)
 
 
 def _fit_worth(judged: Floats, y: Integers) -> Floats:

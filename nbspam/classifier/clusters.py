@@ -12,16 +12,17 @@ import numpy as np
 
 from nbspam.arrays import Floats, Integers
 from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.learning import read_corpus
-from nbspam.classifier.training import sum_of_evidence
+from nbspam.classifier.explanation import token_weights
+from nbspam.classifier.summing import log_tables
 from nbspam.classifier.unlabelled import (
+    chosen,
     columns_times,
     frequent,
     model_of,
     shared_alpha,
     without_labels,
 )
-from nbspam.counts.corpus import weigh
+from nbspam.counts.corpus import read_corpus
 from nbspam.counts.table import CountTable, inverse_document_frequency
 from nbspam.errors import UsageError
 from nbspam.models.em import Fit, Stopping, expectation_maximization, mixture
@@ -71,12 +72,10 @@ def cluster(
     n_docs = len(data.names)
     if not 2 <= k <= n_docs:
         raise UsageError(f"-k {k}: of {n_docs} documents; give 2 to that many clusters")
-    frequency = np.bincount(data.X.indices, minlength=len(data.vocabulary))
+    frequency = np.bincount(data.documents.columns, minlength=len(data.vocabulary))
     keep = frequent(frequency, settings.min_df)
-    X, frequency = (
-        weigh(data.X[:, keep], data.vocabulary.groups[keep], settings.weighting),
-        frequency[keep],
-    )
+    X = chosen(data.documents, keep, data.vocabulary, settings.weighting)
+    frequency = frequency[keep]
     seen = X
     if settings.weighting == TF_IDF:
         seen = columns_times(X, inverse_document_frequency(frequency, n_docs))
@@ -92,7 +91,8 @@ def cluster(
         order = np.argsort(-fit.model.class_count_, kind="stable")
     share = fit.responsibility[:, order]
     table = _counts(share, X, vocabulary, frequency)
-    return Clusters(sum_of_evidence(table, settings), fit, data.names, share, skipped)
+    classifier = Classifier(settings, table, log_tables(table, settings))
+    return Clusters(classifier, fit, data.names, share, skipped)
 
 
 def _counts(share: Floats, X: Any, vocabulary: Vocabulary, frequency: Integers) -> CountTable:
@@ -157,7 +157,7 @@ def typical_tokens(clusters: Clusters, n: int) -> dict[str, list[Typical]]:
     the others: how often it stands there times its log-odds, so that neither rare nor
     common tokens lead.
     """
-    table, weight = clusters.classifier.table, clusters.classifier.weight
+    table, weight = clusters.classifier.table, token_weights(clusters.classifier)
     k = len(table.classes)
     odds = weight - (weight.sum(axis=1, keepdims=True) - weight) / (k - 1)
     counts = table.feature_count

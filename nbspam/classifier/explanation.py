@@ -1,27 +1,28 @@
-"""Why a verdict: what each known token adds to the score, in nats.
+"""Why a verdict, and what is inside a model: the shares of tokens, in nats.
 
-All models here are linear in their tokens, so that the contributions and one constant
-add up to the score; nothing is approximated.
+All models here are linear in their tokens, so the shares of a message's tokens and one constant
+add up to its score; nothing is approximated.
 
-Secret: how a score falls into its tokens' shares, for every kind of model.
+Secret: which two classes a score compares.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Floats
-from nbspam.classifier.blending import believed
-from nbspam.classifier.classifier import Classifier, Known
-from nbspam.classifier.combining import contributions
+from nbspam.arrays import Floats, Floats32
+from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.combining import Combination
 from nbspam.decision import Rule
-from nbspam.errors import InputError
 from nbspam.mail.message import Message
+from nbspam.settings import Settings
 from nbspam.sources.items import Item
-from nbspam.tokens.definition import GROUPS
+from nbspam.tokens.definition import GROUPS, reference_tokens
+from nbspam.tokens.documents import Documents
 from nbspam.tokens.reading import read_message
-from nbspam.tokens.tokenizer import tokenize
-from nbspam.verdicts import Answer, Evidence, Explanation, Skipped
+from nbspam.verdicts import Evidence, Explanation
 
 
 def explain(
@@ -29,79 +30,35 @@ def explain(
 ) -> Explanation:
     """Return what makes the score of one message.
 
-    Where evidence is combined, the score is the log-odds of the last class of two; else
-    of the most probable class against the next.
+    Where evidence is combined, the score is the log-odds of the last class of two; else of the
+    most probable class against the next.
     """
-    batch = tokenize([message], classifier.settings.tokens)
-    joint = classifier.joint_log_proba(batch)[0]
-    known = classifier.known(batch)
-    if classifier.combination is None:
+    (document,) = classifier.documents([message])
+    joint = classifier.joint_of(document)[0]
+    towards, against = 1, 0
+    if not isinstance(classifier.fit, Combination):
         towards, against = np.argsort(-joint, kind="stable")[:2].tolist()
-        shares, constant = _shares(classifier, known, towards, against)
-        if classifier.blend is not None:
-            # What is believed of the sum is believed of every share of it; shares of the
-            # classes other than in training are part of the constant.
-            shares = shares * believed(abs(float(shares.sum()) + constant), classifier.blend.tail)
-            constant = float(joint[towards] - joint[against] - shares.sum())
-    else:
-        towards, against = 1, 0
-        shares = contributions(classifier.combination, *classifier.evidence(1, known))
-        constant = float(classifier.combination.worth[-1])
+    weighting = classifier.settings.weighting
+    shares, constant = classifier.fit.shares(
+        classifier.table, document, weighting, towards, against
+    )
+    shift = np.broadcast_to(classifier.shift, joint.shape)
+    constant += float(shift[towards] - shift[against])
     return Explanation(
-        next(classifier.verdicts([Answer(name, None, joint)], rule)),
+        classifier.verdict(name, joint, rule),
         classifier.classes[towards],
         classifier.classes[against],
         float(joint[towards] - joint[against]),
         constant,
-        _evidence(classifier, known, shares),
+        _evidence(classifier, document, shares),
     )
 
 
-def explanations(
-    classifier: Classifier, items: Iterable[Item], rule: Rule | None = None
-) -> Iterator[Explanation | Skipped]:
-    """Yield an explanation of every item in order, or why it could not be read."""
-    for item in items:
-        try:
-            message = read_message(item, classifier.settings)
-        except InputError as error:
-            yield Skipped(item.name, str(error))
-        else:
-            yield explain(classifier, message, item.name, rule)
-
-
-def shares_by_chain(joint: Floats, towards: int, against: int) -> tuple[Floats, float]:
-    """Return what each row of joint log-probabilities adds to the row before, and the first.
-
-    joint: (n + 1, n_classes), nats, of documents of which each has one thing more than
-    the one before.  By the chain rule, whatever the model, the shares (n,) and the
-    constant add up to the log-odds of the last; those of a sum do not depend on the order.
-    """
-    with np.errstate(invalid="ignore"):
-        odds = joint[:, towards] - joint[:, against]
-        # NaN only under maximum likelihood: impossible in both classes tells nothing.
-        odds = np.where(np.isnan(odds), 0.0, odds)
-        shares = np.diff(odds)
-    return np.where(np.isnan(shares), 0.0, shares), float(odds[0])
-
-
-def _shares(
-    classifier: Classifier, known: Known, towards: int, against: int
-) -> tuple[Floats, float]:
-    """Return the contributions and the constant of a model that sums its evidence."""
-    value = classifier.values(known)
-    weight = classifier.weight[known.columns].astype(np.float64)
-    both = np.isneginf(weight[:, towards]) & np.isneginf(weight[:, against])
-    # Impossible in either class: such a token tells nothing of the two.
-    weight = np.where(both[:, None], 0.0, weight)
-    intercept = classifier.intercept
-    difference = weight[:, towards] - weight[:, against]
-    return difference * value, float(intercept[towards] - intercept[against])
-
-
-def _evidence(classifier: Classifier, known: Known, shares: Floats) -> tuple[Evidence, ...]:
+def _evidence(classifier: Classifier, document: Documents, shares: Floats) -> tuple[Evidence, ...]:
+    """Return the tokens of one document, those with the largest shares first."""
     vocabulary, count = classifier.table.vocabulary, classifier.table.feature_count
     order = np.argsort(-np.abs(shares), kind="stable")
+    columns = document.tokens[document.columns[order]]
     return tuple(
         Evidence(
             vocabulary.text(column),
@@ -109,7 +66,57 @@ def _evidence(classifier: Classifier, known: Known, shares: Floats) -> tuple[Evi
             GROUPS[vocabulary.groups[column]],
             tuple(count[column].tolist()),
         )
-        for column, share in zip(
-            known.columns[known.rows[order]].tolist(), shares[order].tolist(), strict=True
-        )
+        for column, share in zip(columns.tolist(), shares[order].tolist(), strict=True)
     )
+
+
+# --- what is inside a model ----------------------------------------------------------------
+
+
+def token_counts(items: Iterable[Item], settings: Settings) -> Iterator[tuple[str, int]]:
+    """Yield every token of every item, spelt out, and how often it stands there."""
+    for item in items:
+        message = read_message(item, settings)
+        counts = Counter(map(str, reference_tokens(message, settings.tokens)))
+        yield from counts.items()
+
+
+class StrongToken(NamedTuple):
+    """A token that speaks for a class."""
+
+    token: str
+    weight: float  # log-odds against the mean of the other classes, nats
+    counts: tuple[float, ...]  # by class
+
+
+def token_weights(classifier: Classifier) -> Floats | Floats32:
+    """Return what each token says alone, nats, shape (n_features, n_classes)."""
+    from nbspam.classifier.blending import Blend
+    from nbspam.classifier.summing import log_tables
+
+    fit, table = classifier.fit, classifier.table
+    if isinstance(fit, Blend):
+        return fit.token_weights(table)
+    if isinstance(fit, Combination):
+        return log_tables(table, classifier.settings).weight
+    return fit.weight
+
+
+def strongest_tokens(classifier: Classifier, n: int) -> dict[str, list[StrongToken]]:
+    """Return for each class the n tokens that speak most for it, strongest first."""
+    table = classifier.table
+    weight = token_weights(classifier)
+    others = (weight.sum(axis=1, keepdims=True) - weight) / (weight.shape[1] - 1)
+    strongest = {}
+    for k, name in enumerate(classifier.classes):
+        odds = weight[:, k] - others[:, k]
+        columns = np.argsort(-odds, kind="stable")[:n]
+        strongest[name] = [
+            StrongToken(
+                table.vocabulary.text(j),
+                float(odds[j]),
+                tuple(float(count) for count in table.feature_count[j]),
+            )
+            for j in columns.tolist()
+        ]
+    return strongest

@@ -1,54 +1,42 @@
-"""A model of tokens that depend on each other: on those that tell most about the class.
+"""A classifier of mail by tokens that depend on each other.
 
-Its verbs are those of `Classifier`.  A message is which of the chosen tokens it has.
+A message is judged by which of the chosen tokens it has; they are those that tell most about
+the class.
 
-Secret: how tokens are chosen, and how a row of few of them is made and explained.
+Secret: how the tokens are chosen, and how a message becomes a row of them and is explained.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nbspam import __version__
+from nbspam.answering import AnyClassifier, Judged, shares_by_chain
 from nbspam.arrays import Booleans, Floats, Integers
-from nbspam.classifier.explanation import shares_by_chain
 from nbspam.counts.corpus import Corpus
 from nbspam.counts.table import CountTable, prune
-from nbspam.decision import Rule, default_rule
-from nbspam.disk import locked
-from nbspam.errors import InputError, ModelFileError, NotTrainedError
+from nbspam.decision import Rule
+from nbspam.errors import NotTrainedError
 from nbspam.mail.message import Message
 from nbspam.models.bernoulli import BernoulliNB
-from nbspam.models.registry import (
-    DAMAGE,
-    joint_log_proba,
-    model_state,
-    new_model,
-    restored,
-    verdicts,
-)
+from nbspam.models.registry import joint_log_proba, model_state, new_model, restored
 from nbspam.settings import PRESENCE, Settings, settings_from_dict
 from nbspam.sources.items import Item
-from nbspam.store.format.journal import write_model
-from nbspam.store.format.modelfile import State
 from nbspam.tokens.definition import GROUPS
-from nbspam.tokens.reading import chunk_by_chunk, read_message, read_messages
+from nbspam.tokens.reading import chunks_of, read, read_message
 from nbspam.tokens.tokenizer import batches, tokenize
 from nbspam.tokens.vocabulary import Vocabulary
-from nbspam.verdicts import Answer, Evidence, Explanation, Skipped, Verdict
+from nbspam.verdicts import Evidence, Explanation
 
 
 @dataclass(frozen=True, slots=True)
-class FeatureClassifier:
-    """A trained model of dependent tokens, and the tokens it looks at."""
+class FeatureClassifier(AnyClassifier):
+    """A trained model of dependent tokens, and the counts of these tokens."""
 
     settings: Settings
-    table: CountTable  # of the chosen tokens
+    table: CountTable  # counts of the chosen tokens
     model: Any
-    shift: Floats | float = 0.0  # (n_classes,), nats: what another prior adds
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -56,29 +44,30 @@ class FeatureClassifier:
         return self.table.classes
 
     @property
-    def rule(self) -> Rule:
-        """How probabilities become labels, unless told otherwise."""
-        return default_rule(self.classes, calibrated=False)
-
-    @property
     def prior(self) -> Floats:
-        """The shares of the classes that training found or was told, shape (n_classes,)."""
+        """The shares of the classes that training estimated or was given, shape (n_classes,)."""
         return np.asarray(np.exp(self.model.class_log_prior_))
 
     @property
     def alone(self) -> Floats:
-        """What each token says alone, by naive Bayes: nats, (n_features, n_classes)."""
+        """What each token says by itself, by naive Bayes: nats, (n_features, n_classes)."""
         table = self.table
         plain = BernoulliNB.from_counts(table.class_count, table.feature_count.T, table.classes)
         return plain.tables().weight
 
-    def shifted(self, shift: Floats) -> "FeatureClassifier":
-        """Return the classifier that says so much more for each class, nats, (n_classes,)."""
-        return replace(self, shift=self.shift + shift)
+    def chunks(self, inputs: Iterable[Item]) -> Iterator[list[Item]]:
+        """Yield the items in chunks; a process works on one chunk at a time."""
+        yield from chunks_of(inputs)
 
-    def joint_log_proba(self, present: Booleans) -> Floats:
-        """Return log P(class, message) in nats, shape (n_messages, n_classes)."""
-        return joint_log_proba(self.model, present) + self.shift
+    def judge(self, inputs: Sequence[Item]) -> Judged:
+        """Return what the model says of one chunk of items, without `shift`."""
+        found = read(inputs, self.settings)
+        joint = joint_log_proba(self.model, self.presence(found.messages))
+        return Judged(joint, found.failures)
+
+    def truth(self, given: Item) -> str | None:
+        """Return the item's label, None if it has none."""
+        return given.label
 
     def presence(self, messages: Sequence[Message]) -> Booleans:
         """Return which of the tokens each message has, shape (n_messages, n_features)."""
@@ -86,36 +75,50 @@ class FeatureClassifier:
         start = 0
         for group in batches(messages, self.settings.tokens):
             batch = tokenize(group, self.settings.tokens)
-            column = self.table.vocabulary.columns(batch.keys)[batch.columns]
-            known = column >= 0
-            present[start + batch.documents[known], column[known]] = True
-            start += batch.n_docs
+            known = self.table.vocabulary.known(batch.documents)
+            present[start + known.rows(), known.tokens[known.columns]] = True
+            start += known.n_docs
         return present
 
-    def answers(self, items: Iterable[Item], jobs: int = 1) -> Iterator[Answer | Skipped]:
-        """Yield an answer for every item in order, or why it could not be read."""
-        work = partial(_answer_chunk, self)
-        for results in chunk_by_chunk(work, items, jobs):
-            yield from results
+    def explain(self, given: Item, rule: Rule | None = None) -> Explanation:
+        """Return why an item gets its verdict; raises InputError.
 
-    def classify(
-        self, items: Iterable[Item], jobs: int = 1, rule: Rule | None = None
-    ) -> Iterator[Verdict | Skipped]:
-        """Yield a verdict for every item in order, or why it could not be read."""
-        work = partial(_verdict_chunk, self, rule)
-        for results in chunk_by_chunk(work, items, jobs):
-            yield from results
+        The score is the log-odds of the most probable class against the next.  Starting from
+        an empty message, tokens are added one by one, first those that by themselves say
+        most; a token's share is what it adds to those before it.
+        """
+        present = self.presence([read_message(given, self.settings)])[0]
+        joint = joint_log_proba(self.model, present[None])[0] + self.shift
+        towards, against = np.argsort(-joint, kind="stable")[:2].tolist()
+        columns = np.flatnonzero(present)
+        weight = self.alone[columns]
+        alone = np.abs(weight[:, towards] - weight[:, against])
+        columns = columns[np.argsort(-alone, kind="stable")]
+        nested = np.zeros((len(columns) + 1, len(present)), np.bool_)
+        for step, column in enumerate(columns.tolist(), 1):
+            nested[step:, column] = True
+        chain = joint_log_proba(self.model, nested) + self.shift
+        shares, constant = shares_by_chain(chain, towards, against)
+        order = np.argsort(-np.abs(shares), kind="stable")
+        return Explanation(
+            self.verdict(given.name, joint, rule),
+            self.classes[towards],
+            self.classes[against],
+            float(joint[towards] - joint[against]),
+            constant,
+            tuple(map(self._evidence, columns[order].tolist(), shares[order].tolist())),
+        )
 
-    def verdicts(self, answers: Sequence[Answer], rule: Rule | None = None) -> Iterator[Verdict]:
-        """Yield what the rule (or the model's own) decides of each answer."""
-        return verdicts(self.classes, answers, rule or self.rule)
+    def _evidence(self, column: int, share: float) -> Evidence:
+        vocabulary, counts = self.table.vocabulary, self.table.feature_count[column]
+        group = GROUPS[vocabulary.groups[column]]
+        return Evidence(vocabulary.text(column), share, group, tuple(counts.tolist()))
 
-    def save(self, path: str) -> None:
-        """Write the model file, in the place of one that is there; raises ModelFileError."""
+    def to_state(self) -> dict[str, Any]:
+        """Return all that a model file keeps; `from_state` is the inverse."""
         table, vocabulary = self.table, self.table.vocabulary.packed()
-        state = {
+        return {
             "kind": "features",
-            "program": f"nbspam {__version__}",
             "settings": self.settings.to_dict(),
             "classes": list(table.classes),
             "class_count": table.class_count,
@@ -127,13 +130,10 @@ class FeatureClassifier:
             "document_frequency": table.document_frequency,
             **model_state(self.model),
         }
-        with locked(path):
-            write_model(path, state)
 
-
-def from_state(path: str, state: State) -> FeatureClassifier:
-    """Return the classifier a model file's state makes; raises ModelFileError."""
-    try:
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> "FeatureClassifier":
+        """Return the classifier that `to_state` described; raises an error of `DAMAGE`."""
         settings = settings_from_dict(state["settings"])
         keys = state["keys"], state["text"], state["text_offsets"], state["group"]
         counts = state["feature_count"], state["document_frequency"]
@@ -142,19 +142,14 @@ def from_state(path: str, state: State) -> FeatureClassifier:
         shape = len(keys[0]), len(classes)
         if counts[0].shape != shape or state["class_count"].shape != shape[1:]:
             raise ValueError("its tables differ in length")
-        nothing = np.zeros((1, shape[0]))
-        model = restored(settings.model, state, table.classes, nothing)
-    except DAMAGE as error:
-        raise ModelFileError(
-            f"{path}: not a model of features ({error}); train it anew"
-        ) from error
-    return FeatureClassifier(settings, table, model)
+        model = restored(settings.model, state, table.classes, np.zeros((1, shape[0])))
+        return cls(settings, table, model)
 
 
 def train_features(
     data: Corpus, settings: Settings, rows: Integers | None = None
 ) -> FeatureClassifier:
-    """Return the classifier of the tokens of documents, or of some rows of them."""
+    """Return the classifier trained on a corpus, or on these rows; raises NotTrainedError."""
     chosen = np.arange(len(data.y)) if rows is None else rows
     y = data.y[chosen]
     table = data.table(chosen, PRESENCE)
@@ -173,76 +168,10 @@ def train_features(
 
 
 def held_out(data: Corpus, settings: Settings, rest: Integers, of: Integers) -> Floats:
-    """Return joint log-probabilities of some rows by a model of the others, nats."""
+    """Return log P(class, document), nats, of some rows by a model trained on the rest.
+
+    rest, of: row numbers.  Shape (n_of, n_classes).
+    """
     classifier = train_features(data, settings, rest)
     columns = data.vocabulary.columns(classifier.table.vocabulary.keys)
     return joint_log_proba(classifier.model, data.X[of][:, columns])
-
-
-def _answer_chunk(classifier: FeatureClassifier, items: list[Item]) -> list[Answer | Skipped]:
-    """Return answers to one chunk of items: what a worker process does."""
-    read, messages, skipped = read_messages(items, classifier.settings)
-    results: dict[str, Answer | Skipped] = {failure.name: failure for failure in skipped}
-    joint = classifier.joint_log_proba(classifier.presence(messages))
-    for item, row in zip(read, joint, strict=True):
-        results[item.name] = Answer(item.name, item.label, row)
-    return [results[item.name] for item in items]
-
-
-def _verdict_chunk(
-    classifier: FeatureClassifier, rule: Rule | None, items: list[Item]
-) -> list[Verdict | Skipped]:
-    """Return verdicts on one chunk of items: what a worker process does."""
-    answers = _answer_chunk(classifier, items)
-    decided = classifier.verdicts([a for a in answers if isinstance(a, Answer)], rule)
-    return [next(decided) if isinstance(answer, Answer) else answer for answer in answers]
-
-
-def explanations(
-    classifier: FeatureClassifier, items: Iterable[Item], rule: Rule | None = None
-) -> Iterator[Explanation | Skipped]:
-    """Yield an explanation of every item in order, or why it could not be read.
-
-    A token's share is what it adds to those before it, beginning with an empty message;
-    those that say most alone come first.
-    """
-    weight = classifier.alone
-    for item in items:
-        try:
-            message = read_message(item, classifier.settings)
-        except InputError as error:
-            yield Skipped(item.name, str(error))
-        else:
-            yield _explanation(classifier, weight, message, item.name, rule)
-
-
-def _explanation(
-    classifier: FeatureClassifier, weight: Floats, message: Message, name: str, rule: Rule | None
-) -> Explanation:
-    present = classifier.presence([message])
-    joint = classifier.joint_log_proba(present)[0]
-    towards, against = np.argsort(-joint, kind="stable")[:2].tolist()
-    columns = np.flatnonzero(present[0])
-    alone = np.abs(weight[columns, towards] - weight[columns, against])
-    columns = columns[np.argsort(-alone, kind="stable")]
-    nested = np.zeros((len(columns) + 1, present.shape[1]), np.bool_)
-    for step, column in enumerate(columns.tolist(), 1):
-        nested[step:, column] = True
-    shares, constant = shares_by_chain(classifier.joint_log_proba(nested), towards, against)
-    vocabulary, count = classifier.table.vocabulary, classifier.table.feature_count
-    return Explanation(
-        next(classifier.verdicts([Answer(name, None, joint)], rule)),
-        classifier.classes[towards],
-        classifier.classes[against],
-        float(joint[towards] - joint[against]),
-        constant,
-        tuple(
-            Evidence(
-                vocabulary.text(columns[i]),
-                float(shares[i]),
-                GROUPS[vocabulary.groups[columns[i]]],
-                tuple(count[columns[i]].tolist()),
-            )
-            for i in np.argsort(-np.abs(shares), kind="stable").tolist()
-        ),
-    )

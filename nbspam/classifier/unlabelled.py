@@ -12,29 +12,29 @@ Secret: how alpha and the weight are chosen, and two corpora get one vocabulary.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nbspam.arrays import Floats, Integers
 from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.learning import read_corpus
-from nbspam.classifier.training import chosen_tokens, sum_of_evidence
-from nbspam.counts.corpus import Corpus, weigh
+from nbspam.classifier.summing import log_tables
+from nbspam.counts.corpus import Corpus, read_corpus, weighted
 from nbspam.counts.folds import stratified_folds
 from nbspam.counts.table import CountTable, inverse_document_frequency
 from nbspam.errors import InputError, NotTrainedError, UsageError
 from nbspam.models.em import Fit, Stopping, expectation_maximization
-from nbspam.settings import PRESENCE, TF_IDF, Choices, Settings, chosen
+from nbspam.models.registry import EM_MODELS, estimator_class
+from nbspam.settings import PRESENCE, TF_IDF, Choices, Settings
+from nbspam.settings import chosen as chosen_settings
 from nbspam.sources.items import Item
+from nbspam.tokens.documents import Documents
 from nbspam.tokens.vocabulary import Vocabulary, join
 from nbspam.verdicts import Skipped
 
 if TYPE_CHECKING:
     from nbspam.models.linear import LinearModel
 
-MODELS = ("multinomial", "bernoulli")
 # Tried by cross-validation; 0 leaves the unlabelled documents out.
 WEIGHTS = (0.0, 0.1, 0.3, 1.0)
 _FOLDS = 5
@@ -58,7 +58,7 @@ class Report:
 
 
 class _Data(NamedTuple):
-    """Documents of both kinds over one vocabulary; X: CSR of counts."""
+    """Documents of both kinds over one vocabulary; CSR matrices of weights."""
 
     classes: tuple[str, ...]
     y: Integers  # (n_labelled,)
@@ -73,8 +73,8 @@ def em_settings(settings: Settings, choices: dict[str, Any]) -> Settings:
     choices: the options given, by name; raises UsageError for those EM cannot have.
     """
     model = choices.get("model") or "multinomial"
-    if model not in MODELS:
-        raise UsageError(f"--model {model}: EM has no such model; give {' or '.join(MODELS)}")
+    if model not in EM_MODELS:
+        raise UsageError(f"--model {model}: EM has no such model; give {' or '.join(EM_MODELS)}")
     if choices.get("alpha") in ("auto", "0", 0):
         raise UsageError(f"--alpha {choices['alpha']}: not for EM; give a number above 0")
     return replace(
@@ -95,7 +95,7 @@ def em_chosen(choices: Choices, is_text: bool) -> Settings:
     """
     # The tokens are those of a plain model, which a model chosen by name is.
     plain = choices._replace(model=choices.model or "multinomial")
-    return em_settings(chosen(plain, is_text), choices.given)
+    return em_settings(chosen_settings(plain, is_text), choices.given)
 
 
 def train_with_unlabelled(
@@ -127,7 +127,8 @@ def train_with_unlabelled(
         # Of equals the largest: the unlabelled are many.
         weight = max(accuracy, key=lambda w: (accuracy[w], w)) if accuracy else 1.0
     fit, settings = _fit(data, settings, weight, hard, _MAX_ROUNDS)
-    classifier = sum_of_evidence(chosen_tokens(_soft_table(data, fit, weight), settings), settings)
+    table = _soft_table(data, fit, weight)
+    classifier = Classifier(settings, table, log_tables(table, settings))
     counted = len(one.names), len(other.names)
     return Report(classifier, fit, weight, accuracy, *counted, (*skipped, *more_skipped))
 
@@ -184,8 +185,7 @@ def shared_alpha(alpha: float, n_classes: int, n_features: int, counted: float) 
 
 def model_of(settings: Settings) -> "LinearModel":
     """Return the untrained model that settings name."""
-    module = import_module(f"nbspam.models.{settings.model}")
-    found: type[LinearModel] = getattr(module, f"{settings.model.capitalize()}NB")
+    found: type[LinearModel] = estimator_class(settings.model)
     prior = settings.class_prior
     return found(
         alpha=float(settings.alpha),
@@ -219,14 +219,22 @@ def without_labels(items: Iterable[Item]) -> Iterator[Item]:
 def _together(one: Corpus, other: Corpus, settings: Settings) -> _Data:
     """Return both corpora over the tokens that stand in min_df documents, weighted."""
     vocabulary, column = join([one.vocabulary, other.vocabulary])
-    cut = len(one.vocabulary)
-    X, U = _moved(one.X, column[:cut], vocabulary), _moved(other.X, column[cut:], vocabulary)
-    frequency = np.bincount(np.concatenate([X.indices, U.indices]), minlength=len(vocabulary))
+    parts = [
+        corpus.documents.on(own).over(len(vocabulary))
+        for corpus, own in zip((one, other), np.split(column, [len(one.vocabulary)]), strict=True)
+    ]
+    together = [part.columns for part in parts]
+    frequency = np.bincount(np.concatenate(together), minlength=len(vocabulary))
     keep = frequent(frequency, settings.min_df)
-    groups = vocabulary.groups[keep]
-    labelled = weigh(X[:, keep], groups, settings.weighting)
-    unlabelled = weigh(U[:, keep], groups, settings.weighting)
+    labelled, unlabelled = (chosen(part, keep, vocabulary, settings.weighting) for part in parts)
     return _Data(one.classes, one.y, vocabulary.take(keep), labelled, unlabelled)
+
+
+def chosen(documents: Documents, keep: Integers, vocabulary: Vocabulary, weighting: str) -> Any:
+    """Return documents over some columns alone, as a CSR matrix (n_docs, n_kept) of weights."""
+    names = np.full(len(vocabulary), -1)
+    names[keep] = np.arange(len(keep))
+    return weighted(documents.on(names), vocabulary.groups[keep], weighting)
 
 
 def frequent(document_frequency: Integers, min_df: int) -> Integers:
@@ -237,16 +245,6 @@ def frequent(document_frequency: Integers, min_df: int) -> Integers:
             f"--min-df {min_df}: no token stands in so many documents; give a lower number"
         )
     return keep
-
-
-def _moved(X: Any, column: Integers, vocabulary: Vocabulary) -> Any:
-    """Return a CSR matrix with its columns where a larger vocabulary has them."""
-    from scipy import sparse
-
-    shape = X.shape[0], len(vocabulary)
-    moved = sparse.csr_array((X.data, column[X.indices], X.indptr), shape)
-    moved.sort_indices()
-    return moved
 
 
 def _frequency(data: _Data, weight: float) -> Integers:

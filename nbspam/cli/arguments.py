@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.cli.options import Decision, Labels
 from nbspam.cli.output import report_skipped, warn
@@ -169,21 +169,21 @@ def loaded(model_path: str) -> "AnyClassifier":
     """Return the classifier in a model file, whatever its kind; raises ModelFileError."""
     from nbspam.store.open import load
 
-    return cast("AnyClassifier", load(model_path))
+    return load(model_path)
 
 
 def loaded_tokens(model_path: str) -> "Classifier":
     """Return the classifier in a model file of mail or text; raises ModelFileError, UsageError."""
-    from nbspam.classifier.classifier import load
+    from nbspam.store.open import load_tokens
 
-    return load(model_path)
+    return load_tokens(model_path)
 
 
 def network_of(path: str) -> "NamedNetwork":
     """Return the Bayesian network in a model file or in a JSON file."""
-    from nbspam.models.network.questions import read_network
+    from nbspam.store.open import load_network
 
-    return read_network(path)
+    return load_network(path)
 
 
 class Asked(NamedTuple):
@@ -245,7 +245,7 @@ def inputs_of(
 # --- decisions -------------------------------------------------------------------------------
 
 
-def rule_of(decision: Decision, deciding: "AnyClassifier | Classifier | Trial") -> "Rule":
+def rule_of(decision: Decision, deciding: "AnyClassifier | Trial") -> "Rule":
     """Return the rule that follows from the stated costs, or else the default; UsageError."""
     from nbspam.decision import FP_COST, HAM_AND_SPAM, cutoffs
 

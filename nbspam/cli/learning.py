@@ -15,7 +15,7 @@ from nbspam.settings import Choices, fitting
 from nbspam.sources.items import SourceOptions, chunks
 
 if TYPE_CHECKING:
-    from nbspam.classifier.learning import Learned
+    from nbspam.classifier.training import Learned
 
 
 def learn(
@@ -35,10 +35,10 @@ def learn(
         # its stack chunk by chunk, and at that depth a thousand calls of numpy's each allocate
         # and free a chunk (E-015).
         import_module("numpy")
-        from nbspam.classifier import learning
+        from nbspam.classifier import training as library
 
         settings, items = fitting(chain.from_iterable(drawn), training)
         with progress() as show:
-            learned = learning.learn(items, settings, jobs, show, today())
+            learned = library.learn(items, settings, jobs, show, today())
     report_skipped(learned.skipped, strict)
     return learned

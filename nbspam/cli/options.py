@@ -27,10 +27,9 @@ from nbspam.cli.values import (
     WEIGHT,
     shares,
 )
+from nbspam.models.registry import ESTIMATORS
 from nbspam.settings import (
-    MODELS,
     PRESETS,
-    TABLE_MODELS,
     WEIGHTINGS,
     Choices,
     TableChoices,
@@ -245,7 +244,7 @@ training_options = filling(
     preset_option,
     click.option(
         "--model",
-        type=click.Choice([*MODELS, *TABLE_MODELS]),
+        type=click.Choice(list(ESTIMATORS)),
         metavar="NAME",
         help="The model.  bernoulli, multinomial and complement sum the evidence of all tokens."
         "  spode, tan, aode, a2de and network let a few tokens depend on each other.  These five,"

@@ -13,8 +13,9 @@ import click
 from nbspam.errors import InputError
 
 if TYPE_CHECKING:
+    from nbspam.answering import AnyClassifier
+    from nbspam.decision import Cutoffs
     from nbspam.store.model import Outcome
-    from nbspam.store.open import AnyClassifier
     from nbspam.tables.schema import Schema
     from nbspam.verdicts import Skipped, Verdict
 
@@ -140,7 +141,16 @@ class Successes:
 
 def save(classifier: "AnyClassifier", model_path: str) -> None:
     """Write a model file; raises ModelFileError."""
-    classifier.save(model_path)
+    from nbspam.store.open import save
+
+    save(model_path, classifier)
+
+
+def save_cutoffs(cutoffs: "Cutoffs", model_path: str) -> None:
+    """Keep cutoffs in a model file; raises ModelFileError."""
+    from nbspam.store.model import keep_cutoffs
+
+    keep_cutoffs(model_path, cutoffs)
 
 
 def counts_text(n_docs: dict[str, int]) -> str:

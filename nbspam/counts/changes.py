@@ -1,8 +1,8 @@
-"""Changes to counts: what a journal holds, as a table that is added to a model's.
+"""Changes: messages learned, moved from class to class, or un-learned, one after the other.
 
-A change adds a message to one class, takes it from another, or both, so the table's
-numbers have signs.  Readers lay it over a model's counts, which costs no sort and keeps
-all columns; a writer who makes a new model file adds the two.
+A change adds a message to one class, takes it from another, or does both, so the numbers of a
+table of changes have signs.  A reader lays that table over a model's counts, which costs no
+sort and keeps all columns; a writer of a new model file adds the two.
 
 Secret: how counts and vocabulary take in what is not in the model's file.
 """
@@ -12,25 +12,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Floats, Indices, Integers, Keys, Octets, Strings
-from nbspam.counts.sample import Sample
-from nbspam.counts.table import CountTable, add_tables, entry_weights, without_empty
-from nbspam.tokens.tokenizer import gather_slices
-from nbspam.tokens.vocabulary import Vocabulary, with_added
+from nbspam.arrays import Floats, Integers, Keys
+from nbspam.counts.sample import Messages
+from nbspam.counts.table import CountTable, add_tables, counts_of, without_empty
+from nbspam.tokens.documents import Documents, no_documents, offsets_of, united
+from nbspam.tokens.vocabulary import Vocabulary, join, with_added
 
 
 class Change(NamedTuple):
-    """One message that moved from a class to a class, or from or to none."""
+    """One message that moved from one class to another, or from or to none."""
 
     digest: int
     before: str | None  # the class it was learned as until then
-    after: str | None  # and is from then on
+    after: str | None  # and is learned as from then on
     day: int  # since 1970-01-01
-    keys: Keys  # (n_keys,) of its tokens, those new to the model's file last
-    counts: Indices  # (n_keys,) how often it has them
-    groups: Octets  # (n_new,) of the new tokens
-    lengths: Indices  # (n_new,) of their texts, bytes
-    blob: Octets  # their texts in UTF-8, one behind the other
+    document: Documents  # the message, over the keys of its tokens
+    new: Vocabulary  # those of its tokens that the model's file does not know
+    step: float = 0.0  # by how much it corrected the model (see `classifier.learner`)
 
 
 def signed_table(changes: Sequence[Change], known: Vocabulary, weighting: str) -> CountTable:
@@ -38,52 +36,39 @@ def signed_table(changes: Sequence[Change], known: Vocabulary, weighting: str) -
 
     known: has the tokens that changes do not spell out.
     """
-    names = {name for c in changes for name in (c.before, c.after)}
+    names = {name for change in changes for name in (change.before, change.after)}
     classes = tuple(sorted(name for name in names if name is not None))
-    keys, column = np.unique(np.concatenate([c.keys for c in changes]), return_inverse=True)
-    documents = np.repeat(np.arange(len(changes)), [len(c.keys) for c in changes])
-    counts = np.concatenate([c.counts for c in changes]).astype(np.int64)
-    vocabulary = _vocabulary(changes, keys, known)
-    weights = entry_weights(counts, documents, vocabulary.groups[column], weighting)
-    class_count = np.zeros(len(classes))
-    feature_count = np.zeros((len(keys), len(classes)))
-    frequency = np.zeros(len(keys))
+    documents = united([change.document for change in changes])
+    vocabulary = _vocabulary(changes, documents.tokens, known)
     index: dict[str | None, int] = {None: -1}
     index.update((name, k) for k, name in enumerate(classes))
-    for sign, label in (
-        (-1, np.array([index[c.before] for c in changes])),
-        (1, np.array([index[c.after] for c in changes])),
+    total: list[Any] = [0.0, 0.0, 0]
+    for sign, y in (
+        (-1, np.array([index[change.before] for change in changes])),
+        (1, np.array([index[change.after] for change in changes])),
     ):
-        class_count += sign * np.bincount(label[label >= 0], minlength=len(classes))
-        for k in range(len(classes)):
-            of = label[documents] == k
-            feature_count[:, k] += sign * np.bincount(column[of], weights[of], len(keys))
-            frequency += sign * np.bincount(column[of], minlength=len(keys))
-    return CountTable(classes, class_count, vocabulary, feature_count, frequency.astype(np.int64))
+        part = counts_of(
+            documents.take(y >= 0), y[y >= 0], len(classes), vocabulary.groups, weighting
+        )
+        total = [so_far + sign * more for so_far, more in zip(total, part, strict=True)]
+    return CountTable(classes, total[0], vocabulary, total[1], total[2])
 
 
 def _vocabulary(changes: Sequence[Change], keys: Keys, known: Vocabulary) -> Vocabulary:
-    """Return these keys with the texts that the changes bring; of known tokens, with none."""
-    at = known.columns(keys)
+    """Return these keys with the texts that the changes bring; known tokens get no text."""
+    column = known.columns(keys)
     groups = np.zeros(len(keys), np.uint8)
-    groups[at >= 0] = known.groups[at[at >= 0]]
-    new_keys = np.concatenate([c.keys[len(c.keys) - len(c.groups) :] for c in changes])
-    lengths = np.concatenate([c.lengths for c in changes]).astype(np.int64)
-    blob = np.concatenate([c.blob for c in changes])
-    starts = np.cumsum(lengths) - lengths
-    found, first = np.unique(new_keys, return_index=True)
-    place = np.searchsorted(keys, found)
+    groups[column >= 0] = known.groups[column[column >= 0]]
+    new = join([change.new for change in changes])[0].packed()
+    place = np.searchsorted(keys, new.keys)
+    groups[place] = new.groups
     length = np.zeros(len(keys), np.int64)
-    length[place] = lengths[first]
-    start = np.zeros(len(keys), np.int64)
-    start[place] = starts[first]
-    groups[place] = np.concatenate([c.groups for c in changes])[first]
-    offsets = np.append(0, np.cumsum(length, dtype=np.int64))
-    return Vocabulary(keys, gather_slices(blob, start, length), offsets, groups)
+    length[place] = np.diff(new.offsets)
+    return Vocabulary(keys, new.blob, offsets_of(length), groups)
 
 
 def added(table: CountTable, change: CountTable) -> CountTable:
-    """Return the table of a new model: the sum, without what no message is left of."""
+    """Return the table of a new model: the sum, without tokens that no message has any more."""
     total = add_tables([table, change])
     return without_empty(
         CountTable(
@@ -99,15 +84,13 @@ def added(table: CountTable, change: CountTable) -> CountTable:
 def overlaid(table: CountTable, change: CountTable) -> CountTable:
     """Return the same counts with every column of the table where it was.
 
-    Tokens that are new stand behind the others, tokens that no message is left of stay.
+    The change has no class that the table does not have.  New tokens stand behind the others;
+    tokens that no message has any more keep their columns.
     """
     index = {name: k for k, name in enumerate(table.classes)}
     class_count = np.array(table.class_count, np.float64)
     for name, n in zip(change.classes, change.class_count.tolist(), strict=True):
-        if name in index:
-            class_count[index[name]] += n
-    if not (set(change.classes) <= index.keys() and (class_count > 0).all()):
-        return added(table, change)
+        class_count[index[name]] += n
     column = table.vocabulary.columns(change.vocabulary.keys)
     new = np.flatnonzero((column < 0) & (change.document_frequency > 0))
     known = np.flatnonzero(column >= 0)
@@ -122,7 +105,7 @@ def overlaid(table: CountTable, change: CountTable) -> CountTable:
 def _with_rows(
     rows: Any, change: Floats | Integers, column: Integers, known: Integers, new: Integers
 ) -> Any:
-    """Return rows (n_features, …) with changes of known ones added and new ones behind."""
+    """Return rows (n_features, …), changes added to known ones and new ones put behind."""
     is_whole = rows.dtype.kind in "iu" and np.array_equal(change, np.rint(change))
     kind = rows.dtype if is_whole else np.dtype(np.float64)
     total = np.concatenate([rows.astype(kind, copy=False), change[new].astype(kind)])
@@ -132,22 +115,14 @@ def _with_rows(
 
 
 def _not_negative(counts: Floats) -> Floats:
-    """Return counts, 0 at least: of a token that was pruned, a model has forgotten some."""
+    """Return counts, at least 0: a model has forgotten some counts of a pruned token."""
     return np.maximum(counts, 0)
 
 
-def sample_of_changes(changes: Sequence[Change]) -> Sample:
-    """Return the messages of changes, which must be different ones that were learned."""
-    keys, column = np.unique(_all([c.keys for c in changes], np.uint64), return_inverse=True)
-    lengths = np.array([len(c.keys) for c in changes], np.int64)
-    # What a model did not know stands behind what it did; a sample's columns ascend.
-    order = np.lexsort((column, np.repeat(np.arange(len(changes)), lengths)))
-    labels: Strings = np.array([c.after for c in changes], np.str_)
-    digests = np.array([c.digest for c in changes], np.uint64)
-    counts = _all([c.counts for c in changes], np.int32)
-    offsets = np.append(0, np.cumsum(lengths))
-    return Sample(labels, digests, keys, offsets, column[order], counts[order])
-
-
-def _all(arrays: Sequence[Any], kind: Any) -> Any:
-    return np.concatenate([np.empty(0, kind), *arrays]).astype(kind)
+def messages_of_changes(changes: Sequence[Change], with_counts: bool) -> Messages:
+    """Return the messages of changes, which must be distinct ones that were learned."""
+    labels = np.array([change.after for change in changes], np.str_)
+    digests = np.array([change.digest for change in changes], np.uint64)
+    if not changes:
+        return Messages(labels, digests, no_documents(np.empty(0, np.uint64), with_counts))
+    return Messages(labels, digests, united([change.document for change in changes]))

@@ -1,125 +1,164 @@
-"""Token batches to one sparse matrix: a corpus held in memory, for those who need it.
+"""A corpus held in memory: labelled documents over one vocabulary.
 
-Training streams and needs none of this; cross-validation and models of pairs of tokens
-look at the same documents again and again.
+Training streams and needs none of this; cross-validation and models of dependent tokens look at
+the same documents again and again.
 
-Secret: how batches with columns of their own become rows over one vocabulary.
+Secret: what a model that learned only some of the documents would have counted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from nbspam.arrays import Integers, Octets
-from nbspam.counts.table import CountTable, entry_weights
-from nbspam.tokens.tokenizer import TokenBatch
-from nbspam.tokens.vocabulary import Vocabulary, batch_vocabulary, join
+from nbspam.arrays import Floats, Integers, Keys
+from nbspam.counts.counting import Lesson, Training, read_lessons
+from nbspam.counts.sample import Messages, Sampling
+from nbspam.counts.table import CountTable, counts_of, entry_weights
+from nbspam.mail.digest import Copies
+from nbspam.settings import PRESENCE, Settings
+from nbspam.sources.items import Item
+from nbspam.tokens.documents import Documents, no_documents, smallest, stacked
+from nbspam.tokens.reading import chunk_by_chunk
+from nbspam.tokens.vocabulary import Vocabulary, join
+from nbspam.verdicts import Skipped
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Labelled documents as rows of counts."""
+    """Labelled documents over one vocabulary."""
 
     names: tuple[str, ...]
     classes: tuple[str, ...]  # sorted
     y: Integers  # (n_docs,) index into classes
+    digests: Keys  # (n_docs,)
     vocabulary: Vocabulary
-    X: Any  # scipy CSR (n_docs, n_features)
+    documents: Documents  # over all columns of the vocabulary
+
+    @property
+    def X(self) -> Any:  # noqa: N802  the name of the data matrix, as in all estimators
+        """The counts as a SciPy CSR matrix (n_docs, n_features)."""
+        return csr(self.documents)
+
+    def take(self, rows: Integers) -> "Corpus":
+        """Return the corpus of some documents, in this order, over the same vocabulary."""
+        return Corpus(
+            tuple(self.names[row] for row in rows.tolist()),
+            self.classes,
+            self.y[rows],
+            self.digests[rows],
+            self.vocabulary,
+            self.documents.take(rows),
+        )
+
+    def over_keys(self, rows: Integers) -> Documents:
+        """Return some documents over the keys of their tokens."""
+        return self.documents.take(rows)._replace(tokens=self.vocabulary.keys)
 
     def table(self, rows: Integers, weighting: str) -> CountTable:
-        """Return the count table of these rows."""
-        from scipy import sparse
+        """Return the count table of some documents, whatever they repeat."""
+        return self._table(self.documents.take(rows), self.y[rows], weighting)
 
-        y, n_classes = self.y[rows], len(self.classes)
-        X = weigh(self.X[rows], self.vocabulary.groups, weighting)
-        member = sparse.csr_array(
-            (np.ones(len(rows)), (y, np.arange(len(rows)))), (n_classes, len(rows))
+    def _table(self, documents: Documents, y: Integers, weighting: str) -> CountTable:
+        groups = self.vocabulary.groups
+        counts = counts_of(documents, y, len(self.classes), groups, weighting)
+        return CountTable(self.classes, counts[0], self.vocabulary, counts[1], counts[2])
+
+    def training(self, rows: Integers, weighting: str) -> Training:
+        """Return what `counting.count_items` would return, had it read these documents."""
+        once, y, digests = self.unique(rows)
+        documents = self.documents.take(once)
+        table = self._table(documents, y, weighting)
+        met = np.flatnonzero(table.document_frequency)
+        labels = np.array(self.classes, np.str_)[y]
+        documents = documents._replace(tokens=self.vocabulary.keys)
+        if weighting == PRESENCE:
+            documents = documents._replace(counts=None)
+        sampling = Sampling(weighting)
+        sampling.add([Messages(labels, digests, documents)])
+        return Training(
+            table.take(met),
+            tuple(sampling.messages),
+            sampling.bits,
+            digests,
+            labels,
+            len(rows) - len(once),
         )
-        return CountTable(
-            self.classes,
-            np.bincount(y, minlength=n_classes).astype(np.float64),
-            self.vocabulary,
-            (member @ X).toarray().T,
-            np.bincount(X.indices, minlength=X.shape[1]),
-        )
+
+    def unique(self, rows: Integers) -> tuple[Integers, Integers, Keys]:
+        """Return those of some documents that count, their classes, and their digests.
+
+        In the order of digests: the first copy of every message, in the class of the last.
+        """
+        copies = Copies()
+        numbered = [copies.numbered(digest) for digest in self.digests[rows].tolist()]
+        digests = np.array(numbered, np.uint64)
+        _, first = np.unique(digests, return_index=True)
+        _, last = np.unique(digests[::-1], return_index=True)
+        return rows[first], self.y[rows[::-1][last]], digests[first]
 
 
-def weigh(X: Any, groups: Octets, weighting: str) -> Any:
-    """Return a CSR matrix of counts (n_docs, n_features) as one of weights.
-
-    groups: (n_features,) index into `tokens.GROUPS`.
-    """
+def csr(documents: Documents, values: Any = None) -> Any:
+    """Return documents as a SciPy CSR matrix (n_docs, n_tokens); values: (nnz,), or counts."""
     from scipy import sparse
 
-    documents = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    weights = entry_weights(X.data, documents, groups[X.indices], weighting)
-    return sparse.csr_array((weights, X.indices, X.indptr), X.shape)
+    values = documents.times() if values is None else values
+    shape = documents.n_docs, len(documents.tokens)
+    return sparse.csr_array((values, documents.columns.astype(np.int64), documents.offsets), shape)
 
 
-@dataclass(frozen=True, slots=True)
-class CorpusPart:
-    """Some documents over a vocabulary of their own: what a worker process returns."""
-
-    names: tuple[str, ...]
-    labels: tuple[str, ...]
-    vocabulary: Vocabulary
-    documents: Integers  # (nnz,)
-    columns: Integers  # (nnz,)
-    counts: Integers  # (nnz,)
+def weighted(documents: Documents, groups: Any, weighting: str) -> Any:
+    """Return documents as a CSR matrix of weights; groups: (n_tokens,) kind of each token."""
+    weights: Floats = entry_weights(documents, groups, weighting)
+    return csr(documents, weights)
 
 
-def corpus_part(
-    batches: Sequence[TokenBatch], names: Sequence[str], labels: Sequence[str]
-) -> CorpusPart:
-    """Return the documents of these batches, one behind the other."""
-    parts, start = [], 0
-    for batch in batches:
-        end = start + batch.n_docs
-        parts.append(
-            CorpusPart(
-                tuple(names[start:end]),
-                tuple(labels[start:end]),
-                batch_vocabulary(batch),
-                batch.documents,
-                batch.columns,
-                batch.counts,
-            )
-        )
-        start = end
-    return join_parts(parts)
+def read_corpus(
+    items: Iterable[Item], settings: Settings, jobs: int = 1
+) -> tuple[Corpus, tuple[Skipped, ...]]:
+    """Return all labelled items as one corpus, and those that were skipped."""
+    parts: list[Lesson] = []
+    skipped: list[Skipped] = []
+    for part, failures in chunk_by_chunk(partial(_read_chunk, settings), items, jobs):
+        parts.append(part)
+        skipped.extend(failures)
+    whole = _joined(parts)
+    classes, y = np.unique(whole.messages.labels, return_inverse=True)
+    return Corpus(
+        tuple(whole.names),
+        tuple(classes.tolist()),
+        y,
+        whole.messages.digests,
+        whole.vocabulary,
+        whole.messages.documents,
+    ), tuple(skipped)
 
 
-def join_parts(parts: Sequence[CorpusPart]) -> CorpusPart:
+def _read_chunk(settings: Settings, items: list[Item]) -> tuple[Lesson, list[Skipped]]:
+    """Return the documents in one chunk of items: what a worker process does."""
+    lessons, skipped = read_lessons(settings, items)
+    return _joined(lessons), skipped
+
+
+def _joined(parts: Sequence[Lesson]) -> Lesson:
     """Return all documents over the union of the vocabularies."""
     vocabulary, column = join([part.vocabulary for part in parts])
-    documents, columns = [], []
-    first_doc, first_column = 0, 0
+    tokens = np.arange(len(vocabulary))
+    documents = [no_documents(tokens, with_counts=True)]
+    start = 0
     for part in parts:
-        documents.append(part.documents + first_doc)
-        columns.append(column[first_column : first_column + len(part.vocabulary)][part.columns])
-        first_doc += len(part.names)
-        first_column += len(part.vocabulary)
-    return CorpusPart(
-        sum((part.names for part in parts), ()),
-        sum((part.labels for part in parts), ()),
+        own = smallest(column[start : start + len(part.vocabulary)], len(vocabulary))
+        start += len(own)
+        columns = own.take(part.messages.documents.columns)
+        documents.append(part.messages.documents._replace(tokens=tokens, columns=columns))
+    return Lesson(
+        [name for part in parts for name in part.names],
+        Messages(
+            np.concatenate([np.empty(0, np.str_), *(part.messages.labels for part in parts)]),
+            np.concatenate([np.empty(0, np.uint64), *(part.messages.digests for part in parts)]),
+            stacked(documents),
+        ),
         vocabulary,
-        np.concatenate([np.empty(0, np.int64), *documents]),
-        np.concatenate([np.empty(0, np.int64), *columns]),
-        np.concatenate([np.empty(0, np.int64), *(part.counts for part in parts)]),
     )
-
-
-def corpus(parts: Sequence[CorpusPart]) -> Corpus:
-    """Return the corpus these parts make."""
-    from scipy import sparse
-
-    whole = join_parts(parts)
-    classes = tuple(sorted(set(whole.labels)))
-    index = {name: k for k, name in enumerate(classes)}
-    y = np.array([index[label] for label in whole.labels], np.int64)
-    shape = len(whole.names), len(whole.vocabulary)
-    X = sparse.csr_array((whole.counts, (whole.documents, whole.columns)), shape)
-    X.sort_indices()
-    return Corpus(whole.names, classes, y, whole.vocabulary, X)

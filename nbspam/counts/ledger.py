@@ -1,17 +1,21 @@
-"""The ledger: which messages a model has learned, as what, and on which day.
+"""What a model remembers besides its counts, so that it can learn on.
 
-It knows messages by their digests alone, 11 bytes each, and so says no to one that comes
-again, and as what to un-learn one that was learned wrongly.
+The ledger says which messages it has learned, as what class and on which day.  It knows messages
+by their digests alone, 11 bytes each: so a message that comes again is recognised, and one
+that was learned wrongly can be un-learned as what it was.
 
-Secret: how a message is found again (bisection in sorted digests).
+Secret: how a message is found again (bisection in sorted digests), and under which names all
+this stands in the model's file.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbspam.arrays import Days, Indices, Integers, Keys, Strings
+from nbspam.counts.sample import Sample
+from nbspam.tokens.documents import Documents
 
 
 class Ledger(NamedTuple):
@@ -36,3 +40,65 @@ def ledger_of(digests: Keys, names: Strings, days: Days, classes: Sequence[str])
     labels = np.searchsorted(np.array(classes, np.str_), names[order])
     small = np.min_scalar_type(max(len(classes) - 1, 0))
     return Ledger(digests[order], labels.astype(small), days[order])
+
+
+class Memory(NamedTuple):
+    """What a model must remember besides its counts, to learn on."""
+
+    ledger: Ledger
+    sample: Sample
+    last_seen: Days  # (n_features,) when each token was learned last, in days since 1970-01-01
+    decayed: int = 0  # the day on which counts were last faded; 0: never
+
+    @property
+    def sample_labels(self) -> Integers:
+        """The classes of the sample's messages, shape (n_docs,), index into the classes."""
+        return self.ledger.labels[self.ledger.find(self.sample.digests)].astype(np.int64)
+
+    def only(self, columns: Integers) -> "Memory":
+        """Return what is remembered of these columns (ascending) alone."""
+        names = np.full(len(self.last_seen), -1)
+        names[columns] = np.arange(len(columns))
+        documents = self.sample.documents.on(names).over(len(columns))
+        sample = self.sample._replace(documents=documents)
+        return self._replace(sample=sample, last_seen=self.last_seen[columns])
+
+
+def memory_to_dict(memory: Memory) -> dict[str, Any]:
+    """Return plain values for the model file."""
+    ledger, sample = memory.ledger, memory.sample
+    counts = sample.documents.counts
+    if counts is not None:
+        counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))  # most are small
+    return {
+        "digest": ledger.digests,
+        "label": ledger.labels,
+        "day": ledger.days,
+        "last_seen": memory.last_seen,
+        "decayed": memory.decayed,
+        "sample_bits": sample.bits,
+        "sample_digest": sample.digests,
+        "sample_offsets": sample.documents.offsets.astype(np.uint32),
+        "sample_column": sample.documents.columns.astype(np.uint32, copy=False),
+        "sample_count": counts,
+    }
+
+
+def memory_from_dict(state: dict[str, Any], n_features: int) -> Memory:
+    """Return what a model file holds, the inverse; raises ValueError, KeyError."""
+    ledger = Ledger(state["digest"], state["label"], state["day"])
+    documents = Documents(
+        np.arange(n_features),
+        state["sample_offsets"].astype(np.int64),
+        state["sample_column"],
+        state["sample_count"],
+    )
+    sample = Sample(state["sample_bits"], state["sample_digest"], documents)
+    if not (
+        len(ledger.digests) == len(ledger.labels) == len(ledger.days)
+        and state["last_seen"].shape == (n_features,)
+        and documents.n_docs == len(sample.digests)
+        and documents.offsets[-1] == len(documents.columns)
+    ):
+        raise ValueError("its ledger and sample do not fit")
+    return Memory(ledger, sample, state["last_seen"], state["decayed"])

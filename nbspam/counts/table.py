@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Floats, Indices, Integers, Octets
+from nbspam.arrays import Floats, Integers, Octets
 from nbspam.settings import COUNTS, LOG_LENGTH, PRESENCE, TF_IDF, UNIT_LENGTH
 from nbspam.tokens.definition import GROUPS
+from nbspam.tokens.documents import Documents, gather
 from nbspam.tokens.vocabulary import Vocabulary, join
 
 # Weights are multiples of this, so that sums of them have no rounding error: they do not
@@ -46,6 +47,18 @@ class CountTable(NamedTuple):
         """How many documents were counted."""
         return int(self.class_count.sum())
 
+    def known(self, documents: Documents) -> Documents:
+        """Return documents, given over keys, over the columns of the tokens that were counted."""
+        return self.met(self.vocabulary.known(documents))
+
+    def met(self, documents: Documents) -> Documents:
+        """Return documents over columns without the tokens that no message is counted for.
+
+        There are such columns where messages were un-learned since the table was written.
+        """
+        is_met = self.document_frequency[documents.tokens] > 0
+        return documents.on(np.where(is_met, documents.tokens, -1))
+
     def take(self, columns: Integers) -> "CountTable":
         """Return the table of these columns (ascending) alone."""
         return CountTable(
@@ -66,25 +79,54 @@ def compact(numbers: Any) -> Any:
     return numbers
 
 
-def entry_weights(counts: Indices, documents: Indices, groups: Octets, weighting: str) -> Floats:
-    """Return what entries of a document-token matrix weigh, shape (nnz,).
+def entry_weights(documents: Documents, groups: Octets, weighting: str) -> Floats:
+    """Return the weights of all entries of documents, shape (nnz,).
 
-    counts, documents, groups: (nnz,), how often, in which document, and what kind of token.
-    Unit length is that of the entries given: leave out first what a model does not know.
-    tf-idf is unit length here; what a token's rarity is worth is known, and put in, when
-    all are counted.
+    groups: (n_tokens,) kind of each token.  Lengths are of the entries given; drop unknown
+    tokens first.  tf-idf is unit length here: the factor for a token's rarity is known, and
+    applied, once everything is counted.
     """
     if weighting == PRESENCE:
-        return np.ones(len(counts))
-    weights = counts.astype(np.float64)
+        return np.ones(len(documents.columns))
+    weights = documents.times().astype(np.float64)
     if weighting == COUNTS:
         return weights
-    cell = documents.astype(np.int64)
+    cell = documents.rows().astype(np.int64)
     if weighting == LOG_LENGTH:
         weights = np.rint((1 + np.log(weights)) / _LOG_GRAIN) * _LOG_GRAIN
-        cell = cell * len(GROUPS) + groups
+        cell = cell * len(GROUPS) + gather(groups, documents.columns)
     length = np.sqrt(np.bincount(cell, weights**2))
     return rounded(weights / length[cell], weighting)
+
+
+class Counts(NamedTuple):
+    """The numbers of a count table, for tokens in any order."""
+
+    class_count: Floats  # (n_classes,)
+    feature_count: Floats  # (n_tokens, n_classes)
+    document_frequency: Integers  # (n_tokens,)
+
+
+def counts_of(
+    documents: Documents, y: Integers, n_classes: int, groups: Octets, weighting: str
+) -> Counts:
+    """Return the counts of documents.
+
+    y: (n_docs,) index of their classes; groups: (n_tokens,) kind of each token.
+    """
+    n_tokens = len(documents.tokens)
+    frequency = np.bincount(documents.columns, minlength=n_tokens)
+    if weighting == PRESENCE and n_classes == 1:  # most batches of a folder are of one class
+        total = frequency[:, None].astype(np.float64)
+    else:
+        cell = documents.columns.astype(np.int64)
+        cell *= n_classes
+        cell += y.take(documents.rows())
+        weights = None if weighting == PRESENCE else entry_weights(documents, groups, weighting)
+        total = np.bincount(cell, weights, n_tokens * n_classes).astype(np.float64)
+        total = total.reshape(n_tokens, n_classes)
+    class_count = np.bincount(y, minlength=n_classes).astype(np.float64)
+    return Counts(class_count, total, frequency)
 
 
 def rounded(weights: Floats, weighting: str) -> Floats:

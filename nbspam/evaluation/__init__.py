@@ -1,1 +1,4 @@
-"""Evaluation: how good a model is."""
+"""How good a model is: held-out answers, measures, comparisons, tuned cutoffs, pictures.
+
+Secret: every measure is computed from one `Trial`, however its answers were obtained.
+"""

@@ -1,19 +1,19 @@
-"""Two ways of doing it, compared document by document on the same folds.
+"""Two models compared on the same documents in the same folds.
 
-An average hides whether a gain is one lucky fold; so every number is also compared in
-every fold (won, tied, lost), and the errors of the two document by document.
+An average does not show whether a gain comes from a single lucky fold.  So every measure is
+also compared fold by fold (won, tied, lost), and errors are compared document by document.
 
-Secret: what is compared, and when a difference is more than chance.
+Secret: which measures are compared, and when a difference is more than chance.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Floats, Integers
+from nbspam.arrays import Floats, Integers
 from nbspam.counts.folds import compare_folds
 from nbspam.decision import Rule
 from nbspam.errors import UsageError
@@ -28,50 +28,41 @@ from nbspam.verdicts import Skipped
 
 
 class Difference(NamedTuple):
-    """One number of both, over all documents, and in how many folds the second is better."""
+    """One measure of both trials, and in how many folds the second is better."""
 
     name: str
-    first: float
+    first: float  # over all documents
     second: float
-    won: int
+    won: int  # folds in which the second is better
     tied: int
     lost: int
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The second of two trials against the first; less is better in every number."""
+    """The second of two trials against the first."""
 
     n_docs: int
     n_folds: int
-    differences: tuple[Difference, ...]
+    differences: tuple[Difference, ...]  # of measures of which less is better
     only_first_right: int  # documents
     only_second_right: int
-    p_value: float  # of an exact sign test of these two, two-sided (McNemar)
+    p_value: float  # of these two counts, by the two-sided `sign_test`
 
 
 def compare(first: Trial, second: Trial) -> Comparison:
-    """Return how two trials of the same documents in the same folds differ."""
+    """Return how two trials of the same documents and folds differ; raises UsageError."""
     same = np.array_equal(first.y, second.y) and np.array_equal(first.fold, second.fold)
     if first.classes != second.classes or not same:
         raise UsageError("compare: not the same documents; compare trials of one corpus")
     folds = [np.flatnonzero(first.fold == number) for number in np.unique(first.fold)]
-    ours, theirs = (_by_fold(trial, folds) for trial in (first, second))
-    totals = [_by_fold(trial, [np.arange(len(first.y))]) for trial in (first, second)]
-    right, right_too = (trial.answers()[0] == trial.y for trial in (first, second))
-    only_first, only_second = _count(right & ~right_too), _count(right_too & ~right)
+    first_right, second_right = (trial.answers()[0] == trial.y for trial in (first, second))
+    only_first = int(np.count_nonzero(first_right & ~second_right))
+    only_second = int(np.count_nonzero(second_right & ~first_right))
     return Comparison(
         len(first.y),
         len(folds),
-        tuple(
-            Difference(
-                name,
-                float(totals[0][name][0]),
-                float(totals[1][name][0]),
-                *compare_folds(theirs[name], ours[name]),
-            )
-            for name in ours
-        ),
+        tuple(_differences(first, second, folds)),
         only_first,
         only_second,
         sign_test(only_first, only_second),
@@ -120,11 +111,22 @@ def _against_first(trials: Sequence[Trial], rule_of: Callable[[Trial], Rule]) ->
     return Compared(tuple(compare(first, other) for other in others), first.skipped)
 
 
-def sign_test(n: int, m: int) -> float:
-    """Return how likely a split of n + m fair coins at least as uneven as n to m is.
+def _differences(first: Trial, second: Trial, folds: list[Integers]) -> Iterator[Difference]:
+    """Yield the difference of every measure that both trials have."""
+    both = first, second
+    by_fold = [_measures(trial, folds) for trial in both]
+    total = [_measures(trial, [np.arange(len(first.y))]) for trial in both]
+    for name in by_fold[0]:
+        won, tied, lost = compare_folds(by_fold[1][name], by_fold[0][name])
+        first_total, second_total = (float(measures[name][0]) for measures in total)
+        yield Difference(name, first_total, second_total, won, tied, lost)
 
-    Two-sided and exact.  On documents only one of two classifiers gets right this is
-    McNemar's test (Dietterich 1998).
+
+def sign_test(n: int, m: int) -> float:
+    """Return the probability that n + m fair coins split at least as unevenly as n to m.
+
+    Two-sided and exact.  If n and m count the documents that only one of two classifiers gets
+    right, this is McNemar's test (Dietterich 1998).
 
     >>> sign_test(1, 5)
     0.21875
@@ -133,17 +135,17 @@ def sign_test(n: int, m: int) -> float:
     return min(1.0, 2 * tail / (1 << n + m))
 
 
-def _by_fold(trial: Trial, folds: list[Integers]) -> dict[str, Floats]:
-    """Return every number that is compared, of each fold; less is better."""
+def _measures(trial: Trial, folds: list[Integers]) -> dict[str, Floats]:
+    """Return the measures that are compared, (n_folds,) each; less is better in all of them."""
     answers, names = trial.answers()
     n_classes, y, probability, score = len(trial.classes), trial.y, trial.probability, trial.score
-    sums = {"errors": (answers != y) & (answers < n_classes)}
+    counted = {"errors": (answers != y) & (answers < n_classes)}
     if n_classes == 2:
-        sums["false positives"] = (answers == 1) & (y == 0)
-        sums["false negatives"] = (answers == 0) & (y == 1)
+        counted["false positives"] = (answers == 1) & (y == 0)
+        counted["false negatives"] = (answers == 0) & (y == 1)
     if len(names) > n_classes:
-        sums["undecided"] = answers >= n_classes
-    numbers = {name: _of_folds(np.sum, each, folds) for name, each in sums.items()}
+        counted["undecided"] = answers >= n_classes
+    numbers = {name: _of_folds(np.sum, each, folds) for name, each in counted.items()}
     numbers["cost"] = _of_folds(np.sum, trial.cost, folds)
     if score is not None:
         numbers["(1-AUC) %"] = np.array([100 * (1 - auc(y[of], score[of])) for of in folds])
@@ -154,7 +156,3 @@ def _by_fold(trial: Trial, folds: list[Integers]) -> dict[str, Floats]:
 
 def _of_folds(function: Callable[..., Any], each: Any, folds: list[Integers]) -> Floats:
     return np.array([function(each[of]) for of in folds], np.float64)
-
-
-def _count(claims: Booleans) -> int:
-    return int(np.count_nonzero(claims))

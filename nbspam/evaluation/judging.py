@@ -1,29 +1,28 @@
 """Judging: how good a model, or a kind of model, is on somebody's own mail.
 
-Secret: documents are tokenised once and every fold's counts are taken once; what a fold
-trains on is the sum of the others, so ten folds cost little more than one training.
+Secret: documents are tokenised once, whatever is trained on them; models are made and asked
+just as `nbspam train` and `nbspam classify` do it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from nbspam.answering import AnyClassifier
 from nbspam.arrays import Floats, Integers
-from nbspam.classifier.combining import Rows, log_odds, scores
 from nbspam.classifier.features import held_out as features_held_out
-from nbspam.classifier.learning import learn, read_corpus
-from nbspam.classifier.logtables import assumed_prior
-from nbspam.classifier.training import chosen_tokens, combined, sum_of_evidence
-from nbspam.counts.corpus import Corpus, weigh
+from nbspam.classifier.summing import assumed_prior
+from nbspam.classifier.training import learn, train
+from nbspam.counts.corpus import Corpus, read_corpus
 from nbspam.counts.folds import stratified_folds
-from nbspam.counts.table import CountTable, add_tables, subtract_table
 from nbspam.decision import default_rule
 from nbspam.errors import InputError, UsageError
-from nbspam.evaluation.online import arrival, date_of, progress
+from nbspam.evaluation.online import progress
+from nbspam.evaluation.order import arrival, date_of
 from nbspam.evaluation.trial import Smaller, Trial
 from nbspam.settings import FEATURES, Settings
 from nbspam.sources.items import Item
@@ -31,10 +30,7 @@ from nbspam.sources.records import Record
 from nbspam.tables.schema import Schema, Table
 from nbspam.tables.training import TableSettings, train_table
 from nbspam.tables.training import held_out as rows_held_out
-from nbspam.verdicts import Skipped, joint_of_log_odds
-
-if TYPE_CHECKING:
-    from nbspam.store.open import AnyClassifier
+from nbspam.verdicts import Skipped
 
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the documents, along a learning curve
 HeldOut = Callable[[Integers, Integers], Floats]  # (rows to learn, others) to answers to these
@@ -73,48 +69,16 @@ def _some_of(rows: Integers, y: Integers, share: float) -> Integers:
     return np.sort(np.concatenate([of[: max(1, int(share * len(of)))] for of in of_class]))
 
 
-def answers_held_out(data: Corpus, settings: Settings, fold: Integers) -> HeldOut:
+def answers_held_out(data: Corpus, settings: Settings) -> HeldOut:
     """Return what answers some documents of a corpus by a model of others."""
     if settings.model in FEATURES:
         return partial(features_held_out, data, settings)
-    rows = [np.flatnonzero(fold == number) for number in range(fold.max() + 1)]
-    parts = [data.table(of, settings.weighting) for of in rows]
-    total = add_tables(parts)
 
     def held_out(rest: Integers, of: Integers) -> Floats:
-        if len(rest) + len(of) == len(data.y):
-            seen = subtract_table(total, parts[fold[of[0]]])
-        else:
-            seen = data.table(rest, settings.weighting)
-        known = np.flatnonzero(seen.document_frequency)
-        return _held_out(data, seen.take(known), settings, rest, of)
+        classifier = train(data.training(rest, settings.weighting), settings)
+        return classifier.joint_of(classifier.table.known(data.over_keys(of)))
 
     return held_out
-
-
-def _held_out(
-    data: Corpus, table: CountTable, settings: Settings, rest: Integers, of: Integers
-) -> Floats:
-    """Return answers to some rows by a model of the others, whose counts are given."""
-    table = chosen_tokens(table, settings)
-    used, groups = data.vocabulary.columns(table.vocabulary.keys), table.vocabulary.groups
-    held_out = data.X[of][:, used]
-    if settings.combine:
-        rest = np.random.default_rng(1).permutation(rest)  # `fit` learns in this order
-        model = combined(table, settings, _rows_of(data.X[rest][:, used]), data.y[rest])
-    else:
-        model = sum_of_evidence(table, settings)
-    if model.combination is None:
-        joint = model.intercept + weigh(held_out, groups, settings.weighting) @ model.weight
-        return joint if model.blend is None else model.blend.answers(joint)
-    entries = _rows_of(held_out).entries(groups)
-    odds = log_odds(model.table.feature_count, model.table.class_count)
-    return joint_of_log_odds(scores(model.combination, entries, odds[entries.columns]))
-
-
-def _rows_of(X: Any) -> Rows:
-    """Return the rows of a CSR matrix of counts."""
-    return Rows(X.indptr.astype(np.int64), X.indices.astype(np.int64), X.data)
 
 
 def judge_split(
@@ -185,9 +149,7 @@ def judge_several(
 
 def _arranged(data: Corpus, order: str | None, dates: Sequence[float | None] = ()) -> Corpus:
     """Return the corpus in the order in which its messages came."""
-    rows = arrival(order, data.names, data.y, dates)
-    names = tuple(data.names[row] for row in rows.tolist())
-    return replace(data, names=names, y=data.y[rows], X=data.X[rows])
+    return data.take(arrival(order, data.names, data.y, dates))
 
 
 def fold_trial(
@@ -198,7 +160,7 @@ def fold_trial(
     rule = default_rule(data.classes, settings.is_mail_combined)
     # The answers come later: what they are to is the same for any model.
     blank = Trial(data.classes, data.y, np.empty((0, 0)), rule, fold, _prior(data, settings))
-    return _answered(blank, answers_held_out(data, settings, fold), with_smaller)
+    return _answered(blank, answers_held_out(data, settings), with_smaller)
 
 
 def table_trial(
@@ -245,7 +207,7 @@ def online_trial(data: Corpus, settings: Settings, policy: str) -> Trial:
     """Return a corpus's answers in the order of its rows; its folds are stretches of it."""
     if settings.model in FEATURES:
         raise UsageError(f"--online: not for --model {settings.model}; judge it by --cv K")
-    joint = joint_of_log_odds(progress(data, settings, policy).score)
+    joint = progress(data, settings, policy).joint
     stretch = np.arange(len(data.y)) * N_STRETCHES // max(len(data.y), 1)
     rule = default_rule(data.classes, settings.is_mail_combined)
     prior = _prior(data, settings)
@@ -265,7 +227,7 @@ def _noting_dates(items: Iterable[Item], dates: dict[str, float | None]) -> Iter
         yield item
 
 
-def judge_classifier(classifier: "AnyClassifier", items: Iterable[Any], jobs: int = 1) -> Trial:
+def judge_classifier(classifier: AnyClassifier, items: Iterable[Any], jobs: int = 1) -> Trial:
     """Return what a classifier answers to labelled items of the kind it knows."""
     index = {name: k for k, name in enumerate(classifier.classes)}
     truth: list[int] = []

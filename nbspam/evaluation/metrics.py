@@ -1,10 +1,10 @@
-"""Numbers that say how good a classifier is, from arrays alone.
+"""Measures of how good a classifier is, computed from arrays.
 
-Classes are whole numbers 0 to K-1.  With two of them class 1 is the positive one,
-spam, so that a false positive is ham called spam.  Rates are 0 to 1, not percent.
-What the data cannot tell (a ham rate without ham) is NaN.
+Classes are numbered 0 to K-1.  Of two classes, class 1 is the positive one (spam), so a false
+positive is ham called spam.  Rates are 0 to 1, not percent.  A measure that the data do not
+determine (a ham rate without ham) is NaN.
 
-Secret: every number comes from whole counts or sorted scores, so ties are exact.
+Secret: every measure is computed from integer counts or sorted scores, so that ties are exact.
 """
 
 from collections.abc import Sequence
@@ -12,17 +12,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from nbspam.arrays import ArrayLike, Floats, Integers
 from nbspam.errors import UsageError
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 NAN = float("nan")
 N_BINS = 15
-# TREC's operating point: one ham in a thousand lost.
-HM = 0.001
+HM = 0.001  # TREC's operating point: one ham in a thousand is lost
 
 
 class Scores(NamedTuple):
@@ -46,19 +42,20 @@ class Report:
 
 
 class ReliabilityBins(NamedTuple):
-    """What was promised and what came true, one entry per bin that is not empty."""
+    """Predicted probability against observed frequency, one entry per non-empty bin."""
 
-    n_docs: Ints
-    confidence: Floats
-    frequency: Floats
+    n_docs: Integers
+    confidence: Floats  # mean predicted probability
+    frequency: Floats  # share of documents for which the prediction was true
 
 
 def confusion_matrix(
     y_true: ArrayLike, y_pred: ArrayLike, n_classes: int, n_answers: int | None = None
-) -> Ints:
+) -> Integers:
     """Return counts[truth, answer], shape (n_classes, n_answers).
 
-    n_answers: the classes, unless told otherwise, and behind them what is no class.
+    n_answers: the classes followed by the answers that are no class (such as unsure); by
+    default the classes alone.
     """
     n_answers = n_classes if n_answers is None else n_answers
     truth, prediction = np.asarray(y_true, np.int64), np.asarray(y_pred, np.int64)
@@ -77,8 +74,8 @@ def confusion_matrix(
     return cells.astype(np.int64, copy=False).reshape(n_classes, n_answers)
 
 
-def classification_report(confusion: Ints, classes: Sequence[str]) -> Report:
-    """Return scikit-learn's classification report; 0 / 0 counts as 0, as it does there."""
+def classification_report(confusion: Integers, classes: Sequence[str]) -> Report:
+    """Return scikit-learn's classification report; like there, 0 / 0 counts as 0."""
     support, n_docs = confusion.sum(axis=1), confusion.sum()
     table = precision_recall_f1(confusion)
     rows = tuple(Scores(*row) for row in zip(*table.tolist(), support.tolist(), strict=True))
@@ -93,11 +90,11 @@ def classification_report(confusion: Ints, classes: Sequence[str]) -> Report:
     )
 
 
-def mcc(confusion: Ints) -> float:
+def mcc(confusion: Integers) -> float:
     """Return Matthews' correlation of truth and prediction, -1 to 1.
 
-    For K classes Gorodkin (2004), R_K.  A constant truth or prediction gives 0.  What is
-    no class is one that is never the truth.
+    For K classes this is R_K of Gorodkin (2004).  A constant truth or prediction gives 0.  An
+    answer that is no class counts as a class that is never the truth.
     """
     truth = confusion.sum(axis=1, dtype=np.float64)
     prediction = confusion.sum(axis=0, dtype=np.float64)
@@ -107,22 +104,22 @@ def mcc(confusion: Ints) -> float:
     return float(covariance / np.sqrt(variances)) if variances > 0 else 0.0
 
 
-def hm_rate(confusion: Ints) -> float:
+def hm_rate(confusion: Integers) -> float:
     """Return the share of ham called spam, the false positive rate."""
     return share(confusion[0, 1], confusion[0].sum())
 
 
-def sm_rate(confusion: Ints) -> float:
+def sm_rate(confusion: Integers) -> float:
     """Return the share of spam called ham, the false negative rate."""
     return share(confusion[1, 0], confusion[1].sum())
 
 
-def lam(confusion: Ints) -> float:
+def lam(confusion: Integers) -> float:
     """Return the logistic average misclassification rate.
 
-    Cormack & Lynam, TREC 2005 spam track overview: the mean of the two rates in
-    logits.  No error, or nothing but errors, has no logit: such a rate is moved by
-    half a message, to 1 / 2n or 1 - 1 / 2n.
+    Cormack & Lynam, TREC 2005 spam track overview: the mean of the two rates' logits, turned
+    back into a rate.  Rates of 0 and 1 have no finite logit: they are moved by half a message,
+    to 1 / 2n and 1 - 1 / 2n.
     """
     logits = []
     for rate, n_docs in zip(
@@ -139,7 +136,8 @@ def lam(confusion: Ints) -> float:
 def roc_curve(y_true: ArrayLike, score: ArrayLike) -> tuple[Floats, Floats, Floats]:
     """Return (hm_rate, share of spam caught, cutoff) at every distinct score.
 
-    Spam is what scores at least the cutoff; the first, infinite, catches nothing.
+    A document that scores at least the cutoff is called spam; the first cutoff is infinite
+    and catches nothing.
     """
     ham, spam, cutoffs = roc_counts(y_true, score)
     with np.errstate(invalid="ignore"):
@@ -147,7 +145,7 @@ def roc_curve(y_true: ArrayLike, score: ArrayLike) -> tuple[Floats, Floats, Floa
 
 
 def auc(y_true: ArrayLike, score: ArrayLike) -> float:
-    """Return P(a spam scores above a ham), ties counting half; NaN for one class only.
+    """Return P(a spam scores above a ham), ties counted as half; NaN with a single class.
 
     TREC's (1-ROCA)% is 100 * (1 - auc).
     """
@@ -158,16 +156,16 @@ def auc(y_true: ArrayLike, score: ArrayLike) -> float:
 def sm_at_hm(y_true: ArrayLike, score: ArrayLike, hm: float = HM) -> float:
     """Return the least share of spam missed by a cutoff that loses at most hm of the ham.
 
-    A real cutoff, not a point interpolated between two of them.
+    It belongs to an actual cutoff and is not interpolated between two.
     """
     ham, spam, _ = roc_counts(y_true, score)
     return least_missed(ham, spam, hm)
 
 
-def roc_counts(y_true: ArrayLike, score: ArrayLike) -> tuple[Ints, Ints, Floats]:
-    """Return (ham, spam, cutoff): how many score at least each cutoff, highest first."""
+def roc_counts(y_true: ArrayLike, score: ArrayLike) -> tuple[Integers, Integers, Floats]:
+    """Return (ham, spam, cutoff): how many of each score at least the cutoff, highest first."""
     values = np.asarray(score, np.float64)
-    # Stable, because that is one pass over scores which are sorted already (bootstrap).
+    # A stable sort takes one pass if the scores are sorted already, as in the bootstrap.
     order = np.argsort(-values, kind="stable")
     values, is_spam = values[order], np.asarray(y_true)[order] == 1
     last_of_ties = np.append(values[1:] != values[:-1], True)[: len(values)]
@@ -176,13 +174,13 @@ def roc_counts(y_true: ArrayLike, score: ArrayLike) -> tuple[Ints, Ints, Floats]
     return np.append(0, at + 1) - spam, spam, np.append(np.inf, values[at])
 
 
-def area_under(ham: Ints, spam: Ints) -> float:
-    """Return the area under the curve of these counts, 0 to 1; NaN for one class only."""
-    # Trapezoids, doubled so that they are whole numbers and their sum is exact.
+def area_under(ham: Integers, spam: Integers) -> float:
+    """Return the area under the ROC curve of `roc_counts`, 0 to 1; NaN with a single class."""
+    # Twice the trapezoids, which are integers, so that their sum is exact.
     return share(np.diff(ham) @ (spam[1:] + spam[:-1]), 2 * ham[-1] * spam[-1])
 
 
-def least_missed(ham: Ints, spam: Ints, hm: float) -> float:
+def least_missed(ham: Integers, spam: Integers, hm: float) -> float:
     """Return the least share of spam missed at any cutoff that loses at most hm of the ham."""
     if not ham[-1] or not spam[-1]:
         return NAN
@@ -191,19 +189,19 @@ def least_missed(ham: Ints, spam: Ints, hm: float) -> float:
 
 
 def log_loss(y_true: ArrayLike, probability: ArrayLike) -> float:
-    """Return minus the mean log-probability of the truth, in nats.
+    """Return the mean of -log P(true class), in nats.
 
-    probability: (n_docs, n_classes), or (n_docs,) for class 1 of two; clipped to
-    2.2e-16 from 0 and 1, as scikit-learn does, so that one certain error is not infinite.
+    probability: (n_docs, n_classes), or (n_docs,) for class 1 of two.  Clipped to 2.2e-16 from
+    0 and 1, as in scikit-learn, so that a single certain error does not make it infinite.
     """
     return float(log_losses(np.asarray(y_true), columns(probability)).mean())
 
 
 def brier(y_true: ArrayLike, probability: ArrayLike) -> float:
-    """Return the mean squared distance of probability and truth.
+    """Return the mean squared distance between probability and truth (the Brier score).
 
-    Two classes: (p - y)**2 of class 1, 0 to 1.  More: summed over the classes, 0 to
-    2 (Brier's own).  scikit-learn's scale_by_half="auto" is the same convention.
+    Two classes: (p - y)**2 of class 1, 0 to 1.  More classes: the sum over them, 0 to 2, which
+    is Brier's definition.  scikit-learn's scale_by_half="auto" follows the same convention.
     """
     return float(brier_losses(np.asarray(y_true), columns(probability)).mean())
 
@@ -211,55 +209,55 @@ def brier(y_true: ArrayLike, probability: ArrayLike) -> float:
 def reliability_bins(
     y_true: ArrayLike, probability: ArrayLike, n_bins: int = N_BINS
 ) -> ReliabilityBins:
-    """Return mean promise and frequency of truth in bins of equal width, low first.
+    """Return predicted probability and observed frequency in bins of equal width, low first.
 
-    Two classes: P(class 1) against class 1, which is what a cutoff sees.  More: the
-    top class's probability against whether it was right (Guo et al. 2017).  Equal
-    width, because that is what published figures use; a bin holds its upper edge.
+    Two classes: P(class 1) against the frequency of class 1, because cutoffs apply to that.
+    More classes: the probability of the top class against how often it is right (Guo et al.
+    2017).  Bins have equal width, as in published figures, and include their upper edge.
     """
     p, truth = columns(probability), np.asarray(y_true)
     binary = p.shape[1] == 2
     confidence = p[:, 1] if binary else p.max(axis=1)
-    hit = truth == (1 if binary else p.argmax(axis=1))
+    is_true = truth == (1 if binary else p.argmax(axis=1))
     bins = np.searchsorted(np.linspace(0, 1, n_bins + 1)[1:-1], confidence)
     count = np.bincount(bins, minlength=n_bins)
     used = count > 0
-    promised, came_true = (
+    mean_confidence, frequency = (
         np.bincount(bins, weights=w, minlength=n_bins)[used] / count[used]
-        for w in (confidence, hit)
+        for w in (confidence, is_true)
     )
-    return ReliabilityBins(count[used].astype(np.int64), promised, came_true)
+    return ReliabilityBins(count[used].astype(np.int64), mean_confidence, frequency)
 
 
 def expected_calibration_error(
     y_true: ArrayLike, probability: ArrayLike, n_bins: int = N_BINS
 ) -> float:
-    """Return the mean distance of promise and truth over `reliability_bins`, 0 to 1."""
+    """Return the mean of |confidence - frequency| over `reliability_bins`, 0 to 1."""
     bins = reliability_bins(y_true, probability, n_bins)
     return float(np.average(np.abs(bins.confidence - bins.frequency), weights=bins.n_docs))
 
 
 def columns(probability: ArrayLike) -> Floats:
-    """Return probabilities with a column per class; one of class 1 gets its complement."""
+    """Return probabilities (n_docs, n_classes); P(class 1) alone, (n_docs,), is completed."""
     p = np.asarray(probability, np.float64)
     return np.column_stack([1 - p, p]) if p.ndim == 1 else p
 
 
-def log_losses(y_true: Ints, p: Floats) -> Floats:
-    """Return the log loss of each document, as `log_loss` averages it."""
+def log_losses(y_true: Integers, p: Floats) -> Floats:
+    """Return the log loss of each document, nats, (n_docs,); `log_loss` is their mean."""
     eps = np.finfo(np.float64).eps
     return -np.log(np.clip(p[np.arange(len(p)), y_true], eps, 1 - eps))
 
 
-def brier_losses(y_true: Ints, p: Floats) -> Floats:
-    """Return the squared distance of each document, as `brier` averages it."""
+def brier_losses(y_true: Integers, p: Floats) -> Floats:
+    """Return the squared distance of each document, (n_docs,); `brier` is their mean."""
     distance = p.copy()
     distance[np.arange(len(p)), y_true] -= 1
     squares: Floats = (distance * distance).sum(axis=1) / (2 if p.shape[1] == 2 else 1)
     return squares
 
 
-def precision_recall_f1(confusion: Ints) -> Floats:
+def precision_recall_f1(confusion: Integers) -> Floats:
     """Return precision, recall and F1, shape (3, n_classes)."""
     right, support = np.diag(confusion), confusion.sum(axis=1)
     called = confusion.sum(axis=0)[: len(confusion)]
@@ -268,11 +266,11 @@ def precision_recall_f1(confusion: Ints) -> Floats:
     )
 
 
-def _ratio(part: Ints | Floats | np.int64, whole: Ints | np.int64) -> Floats:
-    """Return part / whole, with 0 / 0 as 0."""
+def _ratio(part: Integers | Floats | np.int64, whole: Integers | np.int64) -> Floats:
+    """Return part / whole; 0 / 0 is 0."""
     return np.asarray(part, np.float64) / np.maximum(whole, 1)
 
 
 def share(part: np.int64, whole: np.int64) -> float:
-    """Return part / whole, with 0 / 0 as NaN: a rate among none is unknown."""
+    """Return part / whole; 0 / 0 is NaN, because a rate among no documents is unknown."""
     return float(part / whole) if whole else NAN

@@ -1,224 +1,153 @@
-"""Progressive judging: message by message, each classified first, then learned from.
+"""Online evaluation: each message is answered first, and learned then.
 
-So a filter lives: it starts knowing nothing, and whoever reads the mail tells it the truth
-after each answer.  Answers are combined as everywhere (combining.py), from the past alone.
+This is how a filter lives: it starts knowing nothing, and is told the truth after each answer.
+The model is the one that `nbspam update`, called for every message, would give.
 
-Secret: what is learned when, and in which order messages came.
+Secret: the documents are tokenised once, and counted in place.
 """
 
-import re
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Floats, Integers
-from nbspam.classifier.combining import (
-    Combination,
-    Entries,
-    correct,
-    fit_worth,
-    group_means,
-    layer_of,
-    layer_scale,
-    log_odds,
-    prior_worth,
-    scores_of_means,
-)
-from nbspam.counts.corpus import Corpus, weigh
+from nbspam.arrays import Booleans, Floats
+from nbspam.classifier.learner import Growth, Learner
+from nbspam.classifier.summing import LogTables
+from nbspam.classifier.training import fitted
+from nbspam.counts.corpus import Corpus
+from nbspam.counts.sample import Messages, Sampling
+from nbspam.counts.table import CountTable, counts_of
 from nbspam.decision import is_worth_learning
 from nbspam.errors import UsageError
+from nbspam.mail.digest import Copies
 from nbspam.settings import Settings
-from nbspam.tokens.definition import GROUPS
-from nbspam.verdicts import joint_of_log_odds, posterior
+from nbspam.tokens.documents import Documents
+from nbspam.verdicts import posterior
 
-MIN_CLASS = 3  # messages of each class before the groups' worth is learned ...
-GROWTH = 1.1  # ... and again whenever the past has grown by this factor
-HISTORY = 4000  # messages it is learned from, the latest ones
-
-_HEAD = 1 << 16  # bytes of a message in which its date is looked for
-_BLANK = re.compile(rb"\r?\n\r?\n")
-_DATE = re.compile(
-    rb"^Date:\s{0,9}(?:[a-z]{1,9},?\s{1,9})?(\d\d?)[ -]{1,9}([a-z]{3})[ -]{1,9}(\d{4}|\d\d)\s{1,9}"
-    rb"(\d\d?):(\d\d)(?::(\d\d))?(?:\s{0,9}([+-])(\d\d)(\d\d))?",
-    re.MULTILINE | re.IGNORECASE,
-)
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_UNHEARD = 50.0  # nats by which a class without messages is less likely than all others
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What was answered on the way, and what was learned by its end."""
+    """The answers on the way, and which messages were learned."""
 
-    score: Floats  # (n_docs,) log-odds of class 1, nats, before the truth was told
+    joint: Floats  # (n_docs, n_classes) nats, before the truth was told
     learned: Booleans  # (n_docs,)
-    class_count: Floats  # (2,)
-    feature_count: Floats  # (n_features, 2)
 
 
 def progress(data: Corpus, settings: Settings, policy: str = "everything") -> Progress:
     """Return the answers to messages in the order of their rows; raises UsageError.
 
-    policy: learn every message; or those answered wrongly; or those and the near misses.
-    Until a message of each class was learned nothing is known: the score is 0.
+    policy: one of decision.POLICIES.  Until messages of two classes were learned nothing is
+    known, all classes are equally likely, and everything is learned.
     """
     _check(data, settings)
     n_docs = len(data.y)
-    learner = _Learner(data)
-    score, learned = np.zeros(n_docs), np.zeros(n_docs, np.bool_)
-    past = _Past(np.zeros((n_docs, len(GROUPS))), data.y)
-    for row, (entries, weights) in enumerate(_messages(data, settings.weighting)):
-        truth = int(data.y[row])
-        knows = learner.class_count.all()
-        if knows:
-            score[row], past.means[row] = learner.answer(entries)
-        # A learner that knows nothing must learn, or it would stay so.
-        learned[row] = not knows or is_worth_learning(
-            policy, posterior(joint_of_log_odds(score[row : row + 1]))[0], truth
-        )
-        if learned[row]:
-            learner.learn(entries, weights, float(score[row]), truth)
-        if not knows:
-            past.start = row + 1
-        elif learner.class_count.min() >= MIN_CLASS and past.is_due(row + 1):
-            learner.worth = past.fit(row + 1)
-    return Progress(score, learned, learner.class_count, learner.feature_count)
+    joint, learned = np.zeros((n_docs, len(data.classes))), np.zeros(n_docs, np.bool_)
+    life = _Life(data, settings)
+    copies = Copies()
+    for row, (digest, truth) in enumerate(
+        zip(data.digests.tolist(), data.y.tolist(), strict=True)
+    ):
+        document = data.documents.one(row)
+        answer = life.answer(document)
+        if answer is not None:
+            joint[row] = life.over_all_classes(answer)
+            if not is_worth_learning(policy, posterior(joint[row : row + 1])[0], truth):
+                continue
+        learned[row] = True
+        life.learn(row, document, copies.numbered(digest), truth, answer)
+    return Progress(joint, learned)
 
 
 def _check(data: Corpus, settings: Settings) -> None:
-    if len(data.classes) != 2:
+    if len(data.classes) < 2:
         found = ", ".join(data.classes) or "no labelled mail"
         raise UsageError(
-            f"--online: {len(data.classes)} classes ({found}), and it judges two;"
-            " give mail of two, say with --spam PATH --ham PATH"
+            f"--online: only one class ({found}); give mail of two or more,"
+            " for example with --spam PATH --ham PATH"
         )
     if not settings.combine:
         raise UsageError("--online: only for evidence that is combined; add --preset mail")
     if settings.min_df > 1 or settings.max_features is not None:
         raise UsageError(
-            "--online: which tokens are rare is known in the end only;"
+            "--online: which tokens are rare is known only at the end;"
             " leave out --min-df and --max-features"
         )
 
 
-def _messages(data: Corpus, weighting: str) -> Iterator[tuple[Entries, Floats]]:
-    """Yield every row's entries and what they weigh."""
-    weights = weigh(data.X, data.vocabulary.groups, weighting).data
-    columns = data.X.indices.astype(np.int64)
-    groups = data.vocabulary.groups[columns]
-    bounds = data.X.indptr.tolist()
-    documents = np.zeros(int(np.diff(data.X.indptr).max(initial=0)), np.int64)
-    for start, end in pairwise(bounds):
-        of = slice(start, end)
-        entries = Entries(1, documents[: end - start], columns[of], groups[of], data.X.data[of])
-        yield entries, weights[of]
+class _Life:
+    """A model that learns from a corpus message by message.
 
-
-class _Learner:
-    """What is known so far: counts, what groups are worth, corrections."""
-
-    def __init__(self, data: Corpus) -> None:
-        n_features = len(data.vocabulary)
-        self.classes = data.classes
-        self.class_count = np.zeros(2)
-        self.feature_count = np.zeros((n_features, 2))
-        self.worth = prior_worth()
-        self.correction = np.zeros(n_features, np.float32)
-        self.constant = 0.0
-
-    def answer(self, entries: Entries) -> tuple[float, Floats]:
-        """Return a message's log-odds, and its group means, shape (n_groups,)."""
-        odds = log_odds(self.feature_count[entries.columns], self.class_count)
-        combination = Combination(self.worth, self.correction)
-        means = group_means(entries, odds)
-        score = scores_of_means(combination, entries, means)[0] + self.constant
-        return float(score), means[0]
-
-    def learn(self, entries: Entries, weights: Floats, score: float, truth: int) -> None:
-        """Count a message whose score and truth are known, and correct what it showed."""
-        self.class_count[truth] += 1
-        self.feature_count[entries.columns, truth] += weights
-        own = layer_of(entries)[1]
-        scale = float(layer_scale(entries)[0])
-        now = self.correction[own]
-        self.constant += correct(self.correction, own, now, scale, score, truth, self.classes)
-
-
-@dataclass(slots=True)
-class _Past:
-    """The group means of past answers, from which the groups' worth is learned."""
-
-    means: Floats  # (n_docs, n_groups)
-    y: Integers  # (n_docs,)
-    start: int = 0  # the first message that was answered
-    due: float = 0.0  # how long a past the next fit waits for
-
-    def is_due(self, now: int) -> bool:
-        """Return whether the past has grown enough to be worth another fit."""
-        return now - self.start >= self.due
-
-    def fit(self, now: int) -> Floats:
-        """Return the worth that the messages before `now` tell of."""
-        self.due = (now - self.start) * GROWTH
-        latest = slice(max(self.start, now - HISTORY), now)
-        return fit_worth(self.means[latest], self.y[latest])
-
-
-# --- the order in which messages came -----------------------------------------------------
-
-
-def arrival(
-    order: str | None, names: Sequence[str], y: Integers, dates: Sequence[float | None] = ()
-) -> Integers:
-    """Return the rows in the order in which their messages came.
-
-    order is one of:
-    given: as they stand; name: by the first number in the file's name; date: by the dates
-    given.  What has no number or date stays behind the message before it.  None: as they
-    stand, but by name if one class stands behind the other.
+    Its columns are those of the corpus, so that no token is looked up.
     """
-    if order is None:
-        is_sorted_by_class = np.count_nonzero(np.diff(y)) < len(np.unique(y))
-        order = "name" if is_sorted_by_class else "given"
-    if order == "given":
-        return np.arange(len(y))
-    keys = [_number(name) for name in names] if order == "name" else dates
-    when, filled = -np.inf, []
-    for key in keys:
-        when = when if key is None else key
-        filled.append(when)
-    return np.argsort(np.array(filled), kind="stable")
 
+    def __init__(self, data: Corpus, settings: Settings) -> None:
+        self._data, self._settings = data, settings
+        self._growth = Growth({})
+        self._row: dict[int, int] = {}  # of the copy that counts, by digest
+        self._label: dict[int, int] = {}  # by digest
+        self._classes: tuple[str, ...] = ()  # those that the learner knows
+        self._learner: Learner | None = None
 
-def _number(name: str) -> float | None:
-    """Return the first number in a file's name: 7 of ham/0007.1999-12-14.txt."""
-    found = re.search(r"[0-9]{1,15}", re.split(r"[/\\]", name)[-1])
-    return float(found[0]) if found else None
+    def answer(self, document: Documents) -> Floats | None:
+        """Return log-probabilities of the classes heard of, nats; None if nothing is known."""
+        return None if self._learner is None else self._learner.answer(document)
 
+    def over_all_classes(self, answer: Floats) -> Floats:
+        """Return an answer for all classes of the corpus, nats, shape (n_classes,)."""
+        joint = np.full(len(self._data.classes), answer.min() - _UNHEARD)
+        joint[self._places()] = answer
+        return joint
 
-def date_of(data: bytes) -> float | None:
-    """Return when a message says it was sent, in seconds since 1970, or None."""
-    from datetime import UTC, datetime
+    def learn(
+        self, row: int, document: Documents, digest: int, truth: int, answer: Floats | None
+    ) -> None:
+        """Learn a message that was answered; if it is known as this class, nothing changes."""
+        before = self._label.get(digest)
+        if before == truth:
+            return
+        row = self._row.setdefault(digest, row)
+        self._label[digest] = truth
+        names = self._data.classes
+        is_due = self._growth.add(None if before is None else names[before], names[truth])
+        is_same = self._growth.classes == self._classes
+        if self._learner is not None and answer is not None and is_same:
+            leaves = None if before is None else self._classes.index(names[before])
+            gets = self._classes.index(names[truth])
+            self._learner.learn(self._data.documents.one(row), leaves, gets, answer)
+        if is_due and len(self._growth.classes) > 1:
+            self._fit()
 
-    found = _DATE.search(_BLANK.split(data[:_HEAD], 1)[0])
-    if found is None:
-        return None
-    day, month, year, hour, minute, second, sign, hours, minutes = (
-        (part or b"0").decode().lower() for part in found.groups()
-    )
-    century = {2: 1900 if int(year) >= 50 else 2000}.get(len(year), 0)
-    try:
-        local = datetime(
-            century + int(year),
-            _MONTHS.index(month) + 1,
-            int(day),
-            int(hour),
-            int(minute),
-            min(int(second), 59),
-            tzinfo=UTC,
-        )
-    except ValueError:
-        return None
-    ahead = 3600 * int(hours) + 60 * int(minutes)
-    return local.timestamp() - (-ahead if sign == "-" else ahead)
+    def _fit(self) -> None:
+        """Fit evidence to what was learned until now."""
+        data, settings = self._data, self._settings
+        digests = np.sort(np.fromiter(self._row, np.uint64, len(self._row)))
+        rows = np.array([self._row[digest] for digest in digests.tolist()], np.int64)
+        y = np.array([self._label[digest] for digest in digests.tolist()], np.int64)
+        place = np.full(len(data.classes), -1)
+        self._classes, old = self._growth.classes, self._classes
+        place[self._places()] = np.arange(len(self._classes))
+        documents, y = data.documents.take(rows), place[y]
+        learner = self._learner if self._classes == old else None
+        if learner is None:
+            groups = data.vocabulary.groups
+            counts = counts_of(documents, y, len(self._classes), groups, settings.weighting)
+            table = CountTable(self._classes, counts[0], data.vocabulary, counts[1], counts[2])
+        else:
+            table = learner.table
+        labels = np.array(self._classes, np.str_)[y]
+        sampling = Sampling(settings.weighting)
+        sampling.add([Messages(labels, digests, documents._replace(tokens=data.vocabulary.keys))])
+        (sample,) = sampling.messages
+        columns = data.vocabulary.columns(sample.documents.tokens)
+        known = np.searchsorted(np.array(self._classes, np.str_), sample.labels)
+        fit = fitted(table, sample.documents._replace(tokens=columns), known, settings)
+        assert not isinstance(fit, LogTables)  # see `_check`
+        if learner is None:
+            self._learner = Learner(table, fit, settings)
+        else:
+            learner.refit(fit)
+
+    def _places(self) -> list[int]:
+        return [self._data.classes.index(name) for name in self._classes]

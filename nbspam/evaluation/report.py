@@ -1,9 +1,10 @@
-"""Results for people and programs: text for a terminal, values for JSON.
+"""An evaluation as text for a terminal and as values for JSON.
 
-Text is laid out for a terminal of 80 columns and may change between releases; the
-JSON keys, and the classification report, which is scikit-learn's to the letter, stay.
+Text is laid out for 80 columns and may change between releases.  The JSON keys stay, and so
+does the classification report, which has scikit-learn's layout to the letter.  Class names are
+padded by their width in a terminal, where a Chinese character takes two columns.
 
-Secret: how the numbers of an evaluation are laid out.
+Secret: the layout of results.
 """
 
 from collections.abc import Callable
@@ -19,19 +20,19 @@ from nbspam.evaluation.trial import Trial, evaluation_of
 from nbspam.printing import printable
 
 WIDTH = 80
-LABEL_WIDTH = 20
-N_CONFUSIONS = 10
-N_SHARES = 10  # classes whose shares are shown
+LABEL_WIDTH = 20  # longer class names are cut, except in the classification report
+N_CONFUSIONS = 10  # most frequent errors shown where the confusion matrix is too wide
+N_SHARES = 10  # with more classes, their shares are not shown
 
 
 def classification_report_text(report: Report, digits: int = 2) -> str:
-    """Return the report laid out as scikit-learn's classification_report does."""
+    """Return the report as scikit-learn's classification_report prints it."""
     names = [printable(name) for name in report.classes]
-    width = max(len("weighted avg"), digits, *map(len, names))
+    width = max(len("weighted avg"), digits, *map(display_width, names))
     n_docs = report.macro.support
 
     def line(name: str, *cells: object) -> str:
-        return f"{name:>{width}} " + "".join(f" {cell:>9}" for cell in cells) + "\n"
+        return right(name, width) + " " + "".join(f" {cell:>9}" for cell in cells) + "\n"
 
     def scores(name: str, row: Scores) -> str:
         return line(name, *(f"{value:.{digits}f}" for value in row[:3]), row.support)
@@ -50,11 +51,11 @@ def classification_report_text(report: Report, digits: int = 2) -> str:
 
 
 class Measure(NamedTuple):
-    """How a number of an `Evaluation` is shown: its label and what is shown of it."""
+    """How a measure of an `Evaluation` is shown."""
 
     label: str
-    name: str
-    shown: Callable[[float], float] = float
+    name: str  # the attribute of `Evaluation`
+    shown: Callable[[float], float] = float  # from its value to the number shown
 
 
 def _percent(rate: float) -> float:
@@ -79,7 +80,7 @@ MEASURES = (
 
 
 def evaluation_text(evaluation: Evaluation) -> str:
-    """Return all of an evaluation for people: errors, report, confusions, numbers."""
+    """Return an evaluation as text: errors, report, intervals, confusion matrix, measures."""
     blocks = [
         _errors_text(evaluation),
         classification_report_text(evaluation.report),
@@ -91,9 +92,9 @@ def evaluation_text(evaluation: Evaluation) -> str:
 
 
 def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
-    """Return an evaluation as JSON values; what does not apply is null.
+    """Return an evaluation as JSON values; measures that do not apply are null.
 
-    "report" is what scikit-learn's classification_report(output_dict=True) returns.
+    "report" has the form of scikit-learn's classification_report(output_dict=True).
     """
     report = evaluation.report
     names = dict.fromkeys(measure.name for measure in MEASURES)
@@ -122,22 +123,22 @@ def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def shares_text(shares: Shares, classes: tuple[str, ...]) -> str:
-    """Return how common each class is, a line each, or nothing for many classes."""
+    """Return how common each class is, one line per class; nothing for many classes."""
     if len(classes) > N_SHARES:
         return ""
     names = [fitted(name) for name in classes]
-    width = max(map(_width, [*names, "share of documents, %"]))
-    lines = [_padded("share of documents, %", width) + "   assumed      here  estimated\n"]
+    width = max(map(display_width, [*names, "share of documents, %"]))
+    lines = [left("share of documents, %", width) + "   assumed      here  estimated\n"]
     for name, *values in zip(
         names, shares.assumed, shares.observed, shares.estimated, strict=True
     ):
         assumed, here, estimated = (100 * float(value) for value in values)
-        lines.append(f"{_padded(name, width)}{assumed:>10.2f}{here:>10.2f}{estimated:>11.2f}\n")
+        lines.append(f"{left(name, width)}{assumed:>10.2f}{here:>10.2f}{estimated:>11.2f}\n")
     return "".join(lines)
 
 
 def shares_json(shares: Shares, classes: tuple[str, ...]) -> dict[str, dict[str, float]]:
-    """Return how common each class is: assumed by the model, here, estimated unlabelled."""
+    """Return how common each class is: assumed, observed, and estimated without labels."""
     columns = {
         "assumed": shares.assumed,
         "observed": shares.observed,
@@ -184,10 +185,11 @@ def _finite(value: float | None) -> float | None:
 
 
 def _errors_text(evaluation: Evaluation) -> str:
-    """Return how many documents were judged wrongly, and in which direction."""
+    """Return how many documents got the right and the wrong class, and which way round."""
     n_docs = evaluation.n_docs
-    right = n_docs - evaluation.errors - evaluation.undecided
-    text = f"{right:,} of {n_docs:,} right ({right / n_docs:.2%}), {evaluation.errors:,} wrong"
+    n_right = n_docs - evaluation.errors - evaluation.undecided
+    text = f"{n_right:,} of {n_docs:,} right ({n_right / n_docs:.2%})"
+    text += f", {evaluation.errors:,} wrong"
     text += f", {evaluation.undecided:,} unsure\n" if evaluation.undecided else "\n"
     if evaluation.report.classes == ("ham", "spam"):
         false_positives, false_negatives = evaluation.confusion[0, 1], evaluation.confusion[1, 0]
@@ -197,36 +199,36 @@ def _errors_text(evaluation: Evaluation) -> str:
 
 
 def _class_intervals_text(evaluation: Evaluation) -> str:
-    """Return the interval of each class's precision, recall and F1, if there are any."""
+    """Return the intervals of each class's precision, recall and F1; nothing without them."""
     if not evaluation.class_intervals:
         return ""
-    lines = [_padded("95 % intervals", LABEL_WIDTH)]
+    lines = [left("95 % intervals", LABEL_WIDTH)]
     lines[0] += "".join(f"{name:>18}" for name in ("precision", "recall", "f1-score")) + "\n"
     for name, bounds in evaluation.class_intervals.items():
         cells = (f"{low:.4f} to {high:.4f}" for low, high in bounds)
-        line = _padded(fitted(name), LABEL_WIDTH) + "".join(f"{cell:>18}" for cell in cells)
+        line = left(fitted(name), LABEL_WIDTH) + "".join(f"{cell:>18}" for cell in cells)
         lines.append(line + "\n")
     return "".join(lines)
 
 
 def _confusion_text(evaluation: Evaluation) -> str:
-    """Return the confusion matrix or, if too wide for a terminal, its largest errors."""
+    """Return the confusion matrix or, if it is too wide, the most frequent errors."""
     answers = [fitted(name) for name in evaluation.answers]
     names = answers[: len(evaluation.confusion)]
     corner = "truth \\ prediction"
-    first = max(map(_width, [corner, *names]))
+    first = max(map(display_width, [corner, *names]))
     counts = [[str(n) for n in row] for row in evaluation.confusion.tolist()]
-    widths = [2 + max(map(_width, column)) for column in zip(answers, *counts, strict=True)]
+    widths = [2 + max(map(display_width, column)) for column in zip(answers, *counts, strict=True)]
     if first + sum(widths) > WIDTH:
         return _worst_confusions(evaluation, answers)
     rows = [(corner, answers), *zip(names, counts, strict=True)]
     return "".join(
-        _padded(label, first) + "".join(map(_right, cells, widths)) + "\n" for label, cells in rows
+        left(label, first) + "".join(map(right, cells, widths)) + "\n" for label, cells in rows
     )
 
 
 def _worst_confusions(evaluation: Evaluation, names: list[str]) -> str:
-    """Return the most frequent errors, a line each."""
+    """Return the most frequent errors, one line each."""
     wrong = [
         (count, names[truth], names[prediction])
         for truth, row in enumerate(evaluation.confusion.tolist())
@@ -235,13 +237,13 @@ def _worst_confusions(evaluation: Evaluation, names: list[str]) -> str:
     ]
     wrong.sort(key=lambda error: -error[0])
     return "".join(
-        f"{count:>9,}  {_padded(truth, LABEL_WIDTH)}  called  {prediction}\n"
+        f"{count:>9,}  {left(truth, LABEL_WIDTH)}  called  {prediction}\n"
         for count, truth, prediction in wrong[:N_CONFUSIONS]
     )
 
 
 def _measures_text(evaluation: Evaluation) -> str:
-    """Return a line for each number that applies, with its interval if there is one."""
+    """Return a line for each measure that applies, with its interval if there is one."""
     lines = []
     for label, name, shown in MEASURES:
         value = getattr(evaluation, name)
@@ -256,18 +258,18 @@ def _measures_text(evaluation: Evaluation) -> str:
 
 
 def fitted(name: str) -> str:
-    """Return a class name made printable and cut to LABEL_WIDTH columns."""
+    """Return a class name, safe to print and cut to LABEL_WIDTH columns of a terminal."""
     name = printable(name)
-    if _width(name) <= LABEL_WIDTH:
+    if display_width(name) <= LABEL_WIDTH:
         return name
     name = name[:LABEL_WIDTH]
-    while _width(name) > LABEL_WIDTH - 2:
+    while display_width(name) > LABEL_WIDTH - 2:
         name = name[:-1]
     return name + ".."
 
 
-def _width(text: str) -> int:
-    """Return how many columns a terminal gives text: Chinese characters take two."""
+def display_width(text: str) -> int:
+    """Return how many columns of a terminal text takes; a Chinese character takes two."""
     if text.isascii():
         return len(text)
     from unicodedata import combining, east_asian_width
@@ -275,9 +277,11 @@ def _width(text: str) -> int:
     return sum(0 if combining(c) else 1 + (east_asian_width(c) in "FW") for c in text)
 
 
-def _padded(text: str, width: int) -> str:
-    return text + " " * (width - _width(text))
+def left(text: str, width: int) -> str:
+    """Return text padded on its right to this many columns of a terminal."""
+    return text + " " * (width - display_width(text))
 
 
-def _right(text: str, width: int) -> str:
-    return " " * (width - _width(text)) + text
+def right(text: str, width: int) -> str:
+    """Return text padded on its left to this many columns of a terminal."""
+    return " " * (width - display_width(text)) + text

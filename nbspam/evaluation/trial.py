@@ -1,9 +1,9 @@
-"""A trial: answers to documents whose class is known, by models that did not know it.
+"""A trial: held-out answers to documents whose classes are known.
 
-Whatever is asked of a model's quality (numbers, comparisons, pictures, cutoffs) is
-computed from these answers, whichever way they were come by.
+Measures, comparisons, pictures and tuned cutoffs are all computed from a trial, however its
+answers were obtained: by a split, by cross-validation or from a stream.
 
-Secret: how a decision rule's answers become labels that can be compared with the truth.
+Secret: how a decision rule's actions become answers that can be compared with the truth.
 """
 
 from dataclasses import dataclass, replace
@@ -18,25 +18,25 @@ from nbspam.verdicts import Skipped, posterior
 
 
 class Smaller(NamedTuple):
-    """Answers of models that had learned from few documents."""
+    """Answers to the same documents by models that had learned from fewer documents."""
 
-    n_learned: int
-    joint: Floats  # (n_docs, n_classes)
+    n_learned: int  # documents that each model had learned from
+    joint: Floats  # (n_docs, n_classes) log P(class, document), nats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """Documents' classes and the answers to them, in the order of the documents."""
+    """The true classes of documents, and a model's answers, in the order of the documents."""
 
     classes: tuple[str, ...]
     y: Integers  # (n_docs,) index into classes
     joint: Floats  # (n_docs, n_classes) log P(class, document), nats
-    rule: Rule  # how they are decided
-    fold: Integers  # (n_docs,) what is compared as one piece: a fold, a stretch of a stream
+    rule: Rule  # turns probabilities into decisions
+    fold: Integers  # (n_docs,) the fold, or the stretch of a stream, that a document belongs to
     prior: Floats  # (n_classes,) the shares of the classes that the answers assume
-    is_stream: bool = False  # each answered before it was learned, in this order
-    smaller: tuple[Smaller, ...] = ()  # the same by models that had learned less
-    skipped: tuple[Skipped, ...] = ()  # what could not be read for it
+    is_stream: bool = False  # each document was answered before it was learned, in this order
+    smaller: tuple[Smaller, ...] = ()  # for a learning curve
+    skipped: tuple[Skipped, ...] = ()  # inputs left out: unreadable, or without a known label
 
     @property
     def probability(self) -> Floats:
@@ -45,25 +45,29 @@ class Trial:
 
     @property
     def score(self) -> Floats | None:
-        """The log-odds of class 1 of two, nats: they rank where probabilities are 0 or 1."""
+        """The log-odds of class 1, nats, (n_docs,); None unless there are two classes.
+
+        Unlike probabilities, which round to 0 and 1, they rank all documents.
+        """
         return self.joint[:, 1] - self.joint[:, 0] if len(self.classes) == 2 else None
 
     @property
     def actions(self) -> Integers:
-        """What the rule decides of each document: index into its actions, (n_docs,)."""
+        """The rule's decision on each document: index into the rule's actions, (n_docs,)."""
         index = {name: k for k, name in enumerate(self.rule.actions)}
         return np.array([index[name] for name in self.rule.labels(self.probability)], np.int64)
 
     @property
     def cost(self) -> Floats:
-        """What each decision cost, by the rule's own losses, shape (n_docs,)."""
+        """The cost of each decision, by the rule's loss, shape (n_docs,)."""
         return np.asarray(self.rule.loss[self.y, self.actions])
 
     def answers(self) -> tuple[Integers, tuple[str, ...]]:
-        """Return each document's answer, numbered classes first, and the answers' names.
+        """Return each document's answer (n_docs,), and the names of all answers.
 
-        A rule whose actions leave out a class decides something else than the class: then
-        the answer is the most probable one.
+        Answers are numbered like the classes, followed by actions that are no class.  If the
+        rule has no action for some class, its actions do not name classes: then a document's
+        answer is its most probable class.
         """
         actions = self.rule.actions
         if not set(self.classes) <= set(actions):
@@ -73,14 +77,14 @@ class Trial:
 
 
 def under_prior(trial: Trial, new: Floats) -> Trial:
-    """Return the trial as it would be, were the classes known to have these shares."""
+    """Return the trial as if the classes were known to have these shares, (n_classes,)."""
     shift = prior_shift(trial.prior, new)
     smaller = tuple(Smaller(n, joint + shift) for n, joint in trial.smaller)
     return replace(trial, joint=trial.joint + shift, prior=new, smaller=smaller)
 
 
 def evaluation_of(trial: Trial, rng: np.random.Generator | None = None) -> Evaluation:
-    """Return every number of a trial; with rng, with bootstrap intervals."""
+    """Return all measures of a trial, with bootstrap intervals if rng is given."""
     answers, names = trial.answers()
     return evaluate(
         trial.y,

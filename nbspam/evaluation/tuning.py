@@ -1,13 +1,13 @@
-"""Cutoffs found on somebody's own mail, beside those that the costs mean by themselves.
+"""Cutoffs tuned on a user's own mail, compared with those that follow from the costs.
 
-Were probabilities perfect, the costs alone would say where to cut.  What was found on
-mail instead is only kept if it does better on mail it was not found on.
+If probabilities were perfect, the costs alone would determine the cutoffs.  Tuned cutoffs are
+used only if they are cheaper on held-out mail.
 
-Secret: which cutoffs are tried, and when they are believed.
+Secret: which cutoffs are tried, and when they are trusted.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,14 +22,15 @@ from nbspam.evaluation.trial import Trial
 from nbspam.sources.items import Item
 from nbspam.verdicts import Skipped
 
-# Log-odds of the cutoffs tried: fine enough for any price, coarse enough not to thread
-# between single messages.
+# Log-odds of the cutoffs tried: fine enough for any costs, coarse enough not to separate
+# single messages.
 _TRIED = np.arange(-140, 141) / 10
+# Spam cutoffs shown in the table besides the derived and the tuned one.
 _SHOWN = (0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 
 
 class TradeOff(NamedTuple):
-    """What cutoffs lead to, in messages."""
+    """The mistakes that cutoffs lead to, in messages."""
 
     cutoffs: Cutoffs
     false_positives: int
@@ -40,26 +41,25 @@ class TradeOff(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """Cutoffs by the costs, cutoffs found, and what lies around them."""
+    """The cutoffs derived from costs, the tuned ones, and a table of others."""
 
     n_docs: int
     derived: TradeOff
-    found: TradeOff  # on the messages it was found on
-    held_out_cost: float  # of cutoffs found on the other folds, on each fold in turn
-    table: tuple[TradeOff, ...]  # the spam cutoff moves, the ham cutoff is the chosen one
+    found: TradeOff  # the tuned cutoffs, on the messages they were tuned on
+    held_out_cost: float  # sum over folds of the cost of cutoffs tuned on the other folds
+    table: tuple[TradeOff, ...]  # by spam cutoff; the ham cutoff is the chosen one
 
     @property
     def chosen(self) -> TradeOff:
-        """The cutoffs to use: those found, if the like of them held on other mail."""
+        """The cutoffs to use: the tuned ones if tuning was cheaper on held-out mail."""
         return self.found if self.held_out_cost < self.derived.cost else self.derived
 
 
 class Tuned(NamedTuple):
-    """A tuning, and the classifier that decides by the chosen cutoffs."""
+    """A tuning, and the items that could not be read for it."""
 
     tuning: Tuning
-    classifier: Classifier
-    skipped: tuple[Skipped, ...]  # items that could not be read
+    skipped: tuple[Skipped, ...]
 
 
 def tune_classifier(
@@ -71,7 +71,7 @@ def tune_classifier(
     seed: int = 0,
     jobs: int = 1,
 ) -> Tuned:
-    """Return a classifier with the best cutoffs for some costs on labelled items.
+    """Return the best cutoffs of a classifier for some costs on labelled items.
 
     The items are judged by cross-validation in k folds, with the classifier's settings.
     fp_cost, unsure_cost: see `cutoffs`.  Raises UsageError.
@@ -79,13 +79,13 @@ def tune_classifier(
     derived = cutoffs(FP_COST if fp_cost is None else fp_cost, unsure_cost)
     trial = judge_folds(items, classifier.settings, k, seed, jobs)
     tuning = tune(trial, derived)
-    return Tuned(tuning, replace(classifier, cutoffs=tuning.chosen.cutoffs), trial.skipped)
+    return Tuned(tuning, trial.skipped)
 
 
 def tune(trial: Trial, derived: Cutoffs) -> Tuning:
-    """Return the best cutoffs for a trial's answers and some costs; raises UsageError.
+    """Return the cheapest cutoffs for a trial's answers, and others; raises UsageError.
 
-    derived: the cutoffs that the costs mean, and the costs.
+    derived: the costs, and the cutoffs that follow from them.
     """
     if trial.classes != HAM_AND_SPAM:
         raise UsageError(
@@ -106,13 +106,16 @@ def tune(trial: Trial, derived: Cutoffs) -> Tuning:
 
 
 def _moved(cutoffs: Cutoffs, spam: float, ham: float) -> Cutoffs:
-    """Return cutoffs for the same costs with another one for spam."""
+    """Return cutoffs for the same costs; without unsure, `ham` is not used."""
     is_sure = cutoffs.unsure_cost is None
     return Cutoffs(spam, spam if is_sure else min(ham, spam), cutoffs.fp_cost, cutoffs.unsure_cost)
 
 
 def trade_off(score: Floats, y: Integers, cutoffs: Cutoffs) -> TradeOff:
-    """Return what cutoffs make of messages: log-odds of spam (n_docs,), and their classes."""
+    """Return the mistakes that cutoffs lead to.
+
+    score: log-odds of spam, nats, (n_docs,).  y: (n_docs,), 1 for spam.
+    """
     spam = probability_of(score)
     labels = cutoffs.labels(np.column_stack([1 - spam, spam]))
     action = np.array([cutoffs.actions.index(label) for label in labels], np.int64)
@@ -122,12 +125,13 @@ def trade_off(score: Floats, y: Integers, cutoffs: Cutoffs) -> TradeOff:
 
 
 def find(score: Floats, y: Integers, derived: Cutoffs) -> Cutoffs:
-    """Return the cutoffs of least cost on these messages; of equals the nearest to derived.
+    """Return the cheapest cutoffs for these messages.
 
-    score: log-odds of spam, (n_docs,).
+    Of equally cheap ones, those nearest to `derived` in log-odds.  score: log-odds of spam,
+    nats, (n_docs,).
     """
     ham, spam = np.sort(score[y == 0]), np.sort(score[y == 1])
-    # Ham and spam that a spam cutoff catches, and those that a ham cutoff leaves below.
+    # How many ham and spam a cutoff for spam catches, and how many a cutoff for ham does.
     ham_caught = len(ham) - np.searchsorted(ham, _TRIED)
     spam_caught = len(spam) - np.searchsorted(spam, _TRIED)
     ham_below = np.searchsorted(ham, _TRIED, side="right")
@@ -147,7 +151,7 @@ def find(score: Floats, y: Integers, derived: Cutoffs) -> Cutoffs:
 
 
 def _nearest(cost: Any, distance: Any) -> int:
-    """Return the flat place of the least cost, of equal ones the least distant."""
+    """Return the flat index of the least cost; of equal costs, of the least distance."""
     best = cost <= cost.min() + 1e-9
     return int(np.where(best, distance, np.inf).argmin())
 

@@ -79,7 +79,8 @@ def judged(
 
 
 def _verdict(classifier: Classifier, rule: Rule, message: Message) -> Verdict:
-    (joint,) = classifier.joint_of([message])
+    (document,) = classifier.documents([message])
+    (joint,) = classifier.joint_of(document)
     return next(classifier.verdicts([Answer("-", None, joint)], rule))
 
 

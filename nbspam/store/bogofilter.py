@@ -15,9 +15,8 @@ import numpy as np
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import derive
-from nbspam.counts.ledger import ledger_of
-from nbspam.counts.memory import Memory
-from nbspam.counts.sample import Kept
+from nbspam.counts.ledger import Memory, ledger_of
+from nbspam.counts.sample import Sample
 from nbspam.counts.table import CountTable
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.errors import InputError, UsageError
@@ -35,6 +34,7 @@ from nbspam.tokens.definition import (
     token_of,
     word_table,
 )
+from nbspam.tokens.documents import no_documents
 from nbspam.tokens.normalize import normalize
 
 _TOTAL = b".MSG_COUNT"
@@ -180,7 +180,7 @@ def _classifier(total: Counts, found: dict[Token, tuple[Counts, int]]) -> Classi
     nothing = np.empty(0, np.uint64)
     memory = Memory(
         ledger_of(nothing, np.empty(0, np.str_), np.empty(0, np.uint16), HAM_AND_SPAM),
-        Kept(0, nothing, np.zeros(1, np.uint32), np.empty(0, np.uint32), None),
+        Sample(0, nothing, no_documents(np.arange(len(table.vocabulary)), with_counts=False)),
         np.array([day for _, day in rows], np.uint16),
     )
     has_pairs = GROUPS.index("pairs") in groups

@@ -4,17 +4,18 @@ Secret: what must hold of a model, whatever has happened to it.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.combining import Combination
 from nbspam.counts.changes import signed_table
 from nbspam.errors import NbspamError
 from nbspam.settings import PRESENCE
 from nbspam.store.format.journal import NOBODY, journal_path, read_journal, read_model
 from nbspam.store.format.modelfile import Identity
-from nbspam.store.open import any_classifier_of
+from nbspam.store.open import classifier_of
 
 GOOD, NOTE, BAD = "good", "note", "bad"
 
@@ -31,7 +32,7 @@ def findings(path: str) -> Iterator[Finding]:
     """Yield what is found of a model, one thing after the other; raises nothing of ours."""
     try:
         snapshot, _ = read_model(path)
-        classifier = any_classifier_of(path, snapshot.state)
+        classifier = classifier_of(path, snapshot.state)
     except NbspamError as error:
         yield Finding(BAD, "file", str(error))
         return
@@ -82,11 +83,16 @@ def _counts(classifier: Classifier) -> Finding:
 
 
 def _is_finite(classifier: Classifier) -> bool:
-    """Return whether what was learned of evidence is; sums of it may be infinite."""
-    combination, blend = classifier.combination, classifier.blend
-    return (combination is None or bool(np.isfinite(combination.correction).all())) and (
-        blend is None or bool(np.isfinite(classifier.weight).all())
-    )
+    """Return whether what was learned of evidence is finite; plain tables may not be."""
+    from nbspam.classifier.blending import Blend
+
+    fit = classifier.fit
+    learned: tuple[Any, ...] = ()
+    if isinstance(fit, Combination):
+        learned = fit.worth, fit.correction
+    elif isinstance(fit, Blend):
+        learned = fit.worth, fit.sums.total, fit.sums.size
+    return all(bool(np.isfinite(numbers).all()) for numbers in learned)
 
 
 def _ledger(classifier: Classifier) -> Finding:
@@ -114,8 +120,8 @@ def _sample(classifier: Classifier) -> Finding:
         f"{len(sample.digests):,} messages kept to learn from",
         digests_ascend=bool((sample.digests[1:] > sample.digests[:-1]).all()),
         the_ledger_has_them=bool((ledger.find(sample.digests) >= 0).all()),
-        messages_follow_each_other=bool((np.diff(sample.offsets.astype(np.int64)) >= 0).all()),
-        tokens_exist=bool((sample.columns < len(classifier.table.vocabulary)).all()),
+        messages_follow_each_other=bool((np.diff(sample.documents.offsets) >= 0).all()),
+        tokens_exist=bool((sample.documents.columns < len(classifier.table.vocabulary)).all()),
     )
 
 

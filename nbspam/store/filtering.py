@@ -43,10 +43,10 @@ def filter_message(
 
     def rewrite(data: bytes, whole: bool) -> Iterable[bytes]:
         nonlocal lesson
-        from nbspam.classifier.classifier import load
         from nbspam.mail.verdict_headers import Wanted, judged, sure_label
+        from nbspam.store.open import load_tokens
 
-        classifier = load(model_path)
+        classifier = load_tokens(model_path)
         least = sure if whole else None
         wanted = Wanted(**additions._asdict(), sure=least)
         verdict, pieces = judged(classifier, rule_of(classifier), wanted, data, whole)
@@ -61,10 +61,10 @@ def filter_message(
 def _learn(model_path: str, label: str, data: bytes, day: int) -> str | None:
     """Learn a message that is through already; return what failed, if anything did."""
     from nbspam.sources.items import Item
-    from nbspam.store.model import learn
+    from nbspam.store.model import StoredModel
 
     try:
-        learn(model_path, [Item("-", label, data)], day=day)
+        StoredModel(model_path).learn([Item("-", label, data)], day=day)
     except (NbspamError, OSError) as error:
         return str(error)
     return None

@@ -18,13 +18,13 @@ import numpy as np
 from nbspam.arrays import Integers, Keys
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import derive
-from nbspam.counts.ledger import Ledger, ledger_of
-from nbspam.counts.memory import Memory
-from nbspam.counts.sample import Kept
+from nbspam.counts.ledger import Ledger, Memory, ledger_of
+from nbspam.counts.sample import Sample
 from nbspam.counts.table import CountTable
 from nbspam.errors import InputError, UsageError
 from nbspam.settings import PRESENCE, Settings, TokenSettings, settings_from_dict
 from nbspam.tokens.definition import GROUPS, reference_key, token_of
+from nbspam.tokens.documents import Documents
 from nbspam.tokens.vocabulary import Vocabulary
 
 FORMAT = 1
@@ -93,10 +93,10 @@ def _message_lines(classes: tuple[str, ...], memory: Memory) -> Iterator[Line]:
     ):
         line: Line = {"message": f"{digest:016x}", "class": classes[label], "day": _iso_day(day)}
         if (i := place.get(digest)) is not None:
-            of = slice(*sample.offsets[i : i + 2].tolist())
-            line["tokens"] = sample.columns[of].tolist()
-            if sample.counts is not None:
-                line["times"] = sample.counts[of].tolist()
+            document = sample.documents.one(i)
+            line["tokens"] = document.tokens.tolist()
+            if document.counts is not None:
+                line["times"] = document.counts.tolist()
         yield line
 
 
@@ -222,7 +222,7 @@ class _Loader:
         days = np.array([day for _, _, day in self.messages], np.uint16)
         return ledger_of(digests, names, days, self.classes)
 
-    def _sample(self, order: Integers) -> Kept:
+    def _sample(self, order: Integers) -> Sample:
         """Return the sample over columns in the order of keys."""
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
@@ -239,13 +239,14 @@ class _Loader:
             columns.append(column[place])
             counts.append(np.array(times, np.int64)[place] if with_times else [])
             offsets.append(offsets[-1] + len(own))
-        return Kept(
-            self.bits,
-            np.array([digest for digest, _, _ in self.sampled], np.uint64),
-            np.array(offsets, np.uint32),
+        documents = Documents(
+            np.arange(len(order)),
+            np.array(offsets),
             _joined(columns),
             _joined(counts) if with_times else None,
         )
+        digests = np.array([digest for digest, _, _ in self.sampled], np.uint64)
+        return Sample(self.bits, digests, documents)
 
 
 def _settings(values: Line) -> Settings:

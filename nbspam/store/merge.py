@@ -17,7 +17,7 @@ from nbspam.counts.changes import Change, added, signed_table
 from nbspam.counts.table import add_tables
 from nbspam.errors import UsageError
 from nbspam.store.assembly import assembled, memory_of, message_at_hand, part_of
-from nbspam.store.model import Living
+from nbspam.store.model import StoredModel
 
 # What must be the same for counts to mean the same.
 _MUST_AGREE = ("tokens", "reading", "strip", "weighting")
@@ -41,10 +41,10 @@ def merge(paths: Sequence[str]) -> Merged:
     """
     if len(paths) < 2:
         raise UsageError("merge: one model; name two or more")
-    total = Living(paths[0]).whole()
+    total = StoredModel(paths[0]).whole()
     in_both = disputed = 0
     for path in paths[1:]:
-        other = Living(path).whole()
+        other = StoredModel(path).whole()
         _check_settings(paths[0], total, path, other)
         merged = _merge_two(total, other, path)
         total = merged.classifier

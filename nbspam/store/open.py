@@ -1,46 +1,136 @@
-"""Model files of every kind to classifiers.
+"""Opening and saving models of every kind.
 
-Secret: how a file says what kind of model it holds.
+Secret: how a file says what kind of model it holds, and how much of it a reader needs.
 """
 
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
 from importlib import import_module
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from nbspam.classifier.classifier import TOKENS, Classifier, classifier_of, with_changes
-from nbspam.errors import ModelFileError
-from nbspam.store.format.journal import read_model
+from nbspam import __version__
+from nbspam.answering import AnyClassifier
+from nbspam.classifier.classifier import TOKENS, Classifier
+from nbspam.disk import locked
+from nbspam.errors import InputError, ModelFileError, UsageError
+from nbspam.models.registry import DAMAGE
+from nbspam.store.format.journal import read_model, write_model
 from nbspam.store.format.modelfile import State
 
 if TYPE_CHECKING:
-    from nbspam.classifier.features import FeatureClassifier
-    from nbspam.tables.classifier import TableClassifier
+    from nbspam.models.network.questions import NamedNetwork
 
-    AnyClassifier = Classifier | FeatureClassifier | TableClassifier
-
-# Models of tokens alone learn on, and have a journal.
+# Models of tokens learn on, and have a journal; the others do not.
 _KINDS = {
-    "table": "nbspam.tables.classifier",
-    "features": "nbspam.classifier.features",
+    TOKENS: ("nbspam.classifier.classifier", "Classifier"),
+    "features": ("nbspam.classifier.features", "FeatureClassifier"),
+    "table": ("nbspam.tables.classifier", "TableClassifier"),
 }
+_MAX_LINE = 64 << 20  # bytes; the line of a message of the sample is far shorter
 
 
-def load(path: str) -> "AnyClassifier":
-    """Return the classifier a model file and its journal hold; raises ModelFileError."""
+def load(path: str) -> AnyClassifier:
+    """Return the classifier that a model file and its journal hold; raises ModelFileError."""
     snapshot, journal = read_model(path)
-    classifier = any_classifier_of(path, snapshot.state)
-    if isinstance(classifier, Classifier):
+    classifier = classifier_of(path, snapshot.state)
+    if isinstance(classifier, Classifier) and journal.changes:
+        from nbspam.store.assembly import with_changes
+
         return with_changes(classifier, journal.changes)
     return classifier
 
 
-def any_classifier_of(path: str, state: State) -> "AnyClassifier":
+def load_tokens(path: str) -> Classifier:
+    """Return the same of a model of tokens; raises UsageError for other kinds."""
+    return of_tokens(path, load(path))
+
+
+def of_tokens(path: str, classifier: AnyClassifier) -> Classifier:
+    """Return a model that must be one of tokens; raises UsageError for other kinds."""
+    if not isinstance(classifier, Classifier):
+        kind = "table" if type(classifier).__name__ == "TableClassifier" else "features"
+        raise UsageError(
+            f"{path}: a model of kind {kind}, which this command does not know; use train,"
+            " classify, predict, explain, eval, info or doctor"
+        )
+    return classifier
+
+
+def classifier_of(path: str, state: State) -> AnyClassifier:
     """Return the classifier that a model file's state means; raises ModelFileError."""
     kind = state.get("kind", TOKENS)
-    if kind == TOKENS:
-        return classifier_of(path, state)
     if kind not in _KINDS:
         raise ModelFileError(f"{path}: a model of kind {kind!r}; upgrade nbspam")
-    classifier: FeatureClassifier | TableClassifier = import_module(_KINDS[kind]).from_state(
-        path, state
-    )
+    module, name = _KINDS[kind]
+    try:
+        classifier: AnyClassifier = getattr(import_module(module), name).from_state(state)
+    except DAMAGE as error:
+        raise ModelFileError(
+            f"{path}: its contents do not fit ({error}); train it anew"
+        ) from error
     return classifier
+
+
+def save(path: str, classifier: AnyClassifier) -> None:
+    """Write a model file, replacing one that is there; raises ModelFileError."""
+    with locked(path):
+        write(path, classifier)
+
+
+def write(path: str, classifier: AnyClassifier) -> None:
+    """Write a model file and take the journal of the old one away; the caller holds the lock."""
+    write_model(path, {"program": f"nbspam {__version__}", **classifier.to_state()})
+
+
+def read_text_model(path: str) -> Classifier:
+    """Return the model in a file of text, or in standard input (-); raises NbspamError.
+
+    Either the lines of `nbspam export` or those of `bogoutil -d`.
+    """
+    from nbspam.store import bogofilter, interchange
+
+    try:
+        with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as stream:
+            lines = _lines(stream)
+            first = next(lines, b"")
+            is_json = first.lstrip()[:1] in (b"{", b"")
+            load_lines = interchange.load_lines if is_json else bogofilter.load_lines
+            return load_lines(chain([first] if first else [], lines), path)
+    except OSError as error:
+        reason = error.strerror or "cannot be read"
+        raise InputError(f"{path}: {reason}; give a file that nbspam export wrote") from error
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    while line := stream.readline(_MAX_LINE):
+        yield line
+
+
+def load_network(path: str) -> "NamedNetwork":
+    """Return the Bayesian network that a JSON file or a model file holds.
+
+    Raises InputError, ModelFileError or UsageError.
+    """
+    from nbspam.models.network.network import from_json
+    from nbspam.models.network.questions import NamedNetwork, network_of_tokens
+    from nbspam.sources.jsonfile import read_json
+    from nbspam.tables.classifier import TableClassifier
+
+    if path.lower().endswith(".json"):
+        return NamedNetwork(from_json(read_json(path), path))
+    classifier: Any = load(path)
+    if isinstance(classifier, Classifier) or not hasattr(classifier.model, "network"):
+        raise UsageError(
+            f"{path}: holds another kind of model; train one with: nbspam train --model network"
+        )
+    if isinstance(classifier, TableClassifier):
+        schema = classifier.schema
+        states = [tuple(c.value(k) for k in range(c.n_values)) for c in schema.columns]
+        cuts = {j: c.cuts for j, c in enumerate(schema.columns) if c.cuts is not None}
+        network = classifier.model.network(schema.names, [*states, schema.classes])
+        return NamedNetwork(network, cuts)
+    vocabulary = classifier.table.vocabulary
+    tokens = [vocabulary.text(j) for j in range(len(vocabulary))]
+    return network_of_tokens(classifier.model, tokens, classifier.classes)

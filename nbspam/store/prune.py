@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from nbspam.arrays import Booleans
-from nbspam.classifier.classifier import Classifier, write
+from nbspam.classifier.classifier import Classifier
 from nbspam.counts.table import CountTable, rounded, without_empty
 from nbspam.disk import locked
 from nbspam.errors import UsageError
 from nbspam.store.assembly import Part, memory_of, part_of, reassembled
-from nbspam.store.model import Living
+from nbspam.store.model import StoredModel
+from nbspam.store.open import write
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,13 @@ def prune(path: str, rule: Rule, day: int) -> tuple[Size, Size]:
 
     day: today, counted from 1970-01-01.  Raises NbspamError; then nothing has changed.
     """
-    Living(path)  # a lock would make a folder for a model that is not there
+    StoredModel(path)  # a lock would make a folder for a model that is not there
     with locked(path):
-        living = Living(path)
+        living = StoredModel(path)
         whole = living.whole()
         before = Size(len(whole.table.vocabulary), living.size())
         write(path, forgetful(whole, rule, day))
-        return before, Size(len(Living(path).whole().table.vocabulary), os.path.getsize(path))
+        return before, Size(len(StoredModel(path).whole().table.vocabulary), os.path.getsize(path))
 
 
 def forgetful(classifier: Classifier, rule: Rule, day: int) -> Classifier:

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from nbspam.classifier.classifier import Classifier, load
+from nbspam.classifier.classifier import Classifier
 from nbspam.decision import Rule
 from nbspam.disk import locked
 from nbspam.errors import InputError
@@ -31,7 +31,8 @@ from nbspam.mail.maildir import (
 )
 from nbspam.mail.verdict_headers import check_labels
 from nbspam.sources.items import Item
-from nbspam.store.model import learn
+from nbspam.store.model import StoredModel
+from nbspam.store.open import load_tokens
 from nbspam.verdicts import Skipped, Verdict
 
 _SPAM_FOLDERS = (".Spam", ".Junk")  # the first of them that is there, or else the first
@@ -196,7 +197,7 @@ class _Sorter:
 
     def _teach(self, lessons: Iterable[Entry], day: int) -> None:
         items = (Item(os.path.join(self.root, e.path), self.place(e)) for e in lessons)
-        outcome = learn(self.model_path, items, day=day)
+        outcome = StoredModel(self.model_path).learn(items, day=day)
         self.report.skipped += (s for s in outcome.skipped if os.path.lexists(s.name))
         self.report.notes += outcome.notes
 
@@ -225,7 +226,7 @@ class _Sorter:
         """Yield messages with the verdicts on them; those that are gone are passed over."""
         if not chosen:
             return
-        classifier = load(self.model_path)
+        classifier = load_tokens(self.model_path)
         rule = self.rule_of(classifier)
         check_labels("nbspam sort", (*classifier.classes, *rule.actions))
         items = [Item(os.path.join(self.root, entry.path), None) for entry in chosen]

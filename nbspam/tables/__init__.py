@@ -1,1 +1,4 @@
-"""Tables: rows of typed columns instead of messages."""
+"""Tables: rows of typed columns instead of messages.
+
+Secret: a schema turns cells into category codes, numbers and intervals; models see only those.
+"""

@@ -1,45 +1,38 @@
-"""A model trained on a table: classify its rows, explain, save and load.
+"""A classifier of table rows: a model, and the schema of the columns it was trained on.
 
-Its verbs are those of `Classifier`, which knows mail and text.
-
-Secret: that rows become numbers by a schema and not by a tokenizer.
+Secret: rows become numbers by a schema and not by a tokenizer, and every model can judge a row
+with missing cells, so that a row is explained by making its columns known one after the other.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from nbspam import __version__
+from nbspam.answering import AnyClassifier, Judged, shares_by_chain
 from nbspam.arrays import Floats
-from nbspam.decision import Rule, default_rule
-from nbspam.disk import locked
-from nbspam.errors import InputError, ModelFileError
+from nbspam.decision import Rule
+from nbspam.errors import InputError
 from nbspam.models.columns.categorical import count_cells
 from nbspam.models.columns.levels import Levels
-from nbspam.models.registry import DAMAGE, joint_log_proba, model_state, restored, verdicts
-from nbspam.parallel import ordered_map
+from nbspam.models.registry import joint_log_proba, model_state, restored
 from nbspam.sources.records import Record
-from nbspam.store.format.journal import write_model
-from nbspam.store.format.modelfile import State
 from nbspam.tables.schema import Schema, Table, coded, schema_from_dict, schema_to_dict
-from nbspam.verdicts import Answer, Skipped, Verdict
+from nbspam.verdicts import Evidence, Explanation, Skipped
 
 _CHUNK = 1024  # rows
 
 
 @dataclass(frozen=True, slots=True)
-class TableClassifier:
+class TableClassifier(AnyClassifier):
     """A trained model and the columns it was trained on."""
 
     schema: Schema
-    name: str  # one of estimators.MODELS
+    name: str  # one of registry.COLUMN_MODELS
     model: Any
-    counts: Floats  # (n_classes, values of all columns): rows; see `value_counts`
-    shift: Floats | float = 0.0  # (n_classes,), nats: what another prior adds
+    counts: Floats  # (n_classes, values of all columns) rows in training; see `value_counts`
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -48,118 +41,125 @@ class TableClassifier:
 
     @property
     def prior(self) -> Floats:
-        """The shares of the classes that training found or was told, shape (n_classes,)."""
+        """The shares of the classes that training estimated or was given, shape (n_classes,)."""
         return np.asarray(np.exp(self.model.class_log_prior_))
 
-    def shifted(self, shift: Floats) -> "TableClassifier":
-        """Return the classifier that says so much more for each class, nats, (n_classes,)."""
-        return replace(self, shift=self.shift + shift)
+    def chunks(self, inputs: Iterable[Record]) -> Iterator[list[Record]]:
+        """Yield the rows in chunks; a process works on one chunk at a time."""
+        stream = iter(inputs)
+        while chunk := list(islice(stream, _CHUNK)):
+            yield chunk
 
-    @property
-    def rule(self) -> Rule:
-        """How probabilities become labels, unless told otherwise."""
-        return default_rule(self.classes, calibrated=False)
+    def judge(self, inputs: Sequence[Record]) -> Judged:
+        """Return what the model says of one chunk of rows, without `shift`."""
+        X, failures = self._coded_rows(inputs)
+        return Judged(joint_log_proba(self.model, X), failures)
 
-    def joint_log_proba(self, X: Floats) -> Floats:
-        """Return log P(class, row) in nats, shape (n_rows, n_classes)."""
-        return joint_log_proba(self.model, X) + self.shift
+    def truth(self, given: Record) -> str | None:
+        """Return the cell of the target column, None if it is empty."""
+        return given.cells.get(self.schema.target, "") or None
 
-    def answers(self, records: Iterable[Record], jobs: int = 1) -> Iterator[Answer | Skipped]:
-        """Yield an answer for every row in order, or why it could not be read."""
-        for results in ordered_map(partial(_answer_chunk, self), _chunks(records), jobs):
-            yield from results
+    def explain(self, given: Record, rule: Rule | None = None) -> Explanation:
+        """Return why a row gets its verdict; raises InputError for a cell that is no number.
 
-    def classify(
-        self, records: Iterable[Record], jobs: int = 1, rule: Rule | None = None
-    ) -> Iterator[Verdict | Skipped]:
-        """Yield a verdict for every row in order, or why it could not be read."""
-        for results in ordered_map(partial(_verdict_chunk, self, rule), _chunks(records), jobs):
-            yield from results
+        The score is the log-odds of the most probable class against the next.
+        """
+        X = coded([given], self.schema).X[0]
+        joint = self.joint_by_steps(X)
+        towards, against = np.argsort(-joint[-1], kind="stable")[:2].tolist()
+        shares, constant = shares_by_chain(joint, towards, against)
+        evidence = self._evidence(X, shares)
+        return Explanation(
+            self.verdict(given.name, self.joint_of(X), rule),
+            self.classes[towards],
+            self.classes[against],
+            shares_by_chain(joint[[-1, -1]], towards, against)[1],
+            constant,
+            tuple(evidence[i] for i in np.argsort(-np.abs(shares), kind="stable").tolist()),
+        )
 
-    def verdicts(self, answers: Sequence[Answer], rule: Rule | None = None) -> Iterator[Verdict]:
-        """Yield what the rule (or the model's own) decides of each answer."""
-        return verdicts(self.classes, answers, rule or self.rule)
+    def joint_of(self, X: Floats) -> Floats:
+        """Return log P(class, row) of one row of values (n_columns,), nats, with `shift`."""
+        return np.asarray(joint_log_proba(self.model, X[None])[0] + self.shift)
 
-    def save(self, path: str) -> None:
-        """Write the model file, in the place of one that is there; raises ModelFileError."""
-        state = {
+    def joint_by_steps(self, X: Floats) -> Floats:
+        """Return log P(class, known values) as the values become known one by one, nats.
+
+        X: (n_columns,).  Shape (n_known + 1, n_classes), with `shift`; the first row knows
+        nothing.  Unlike `joint_of`, -inf in all classes stays.
+        """
+        known = np.flatnonzero(~np.isnan(X))
+        nested = np.full((len(known) + 1, len(X)), np.nan)
+        for step, column in enumerate(known.tolist(), 1):
+            nested[step:, column] = X[column]
+        return np.asarray(self.model.predict_joint_log_proba(nested)) + self.shift
+
+    def values(self, X: Floats) -> tuple[str, ...]:
+        """Return "column=value" for every known value of a row (n_columns,)."""
+        return tuple(
+            f"{column.name}={column.value(value)}"
+            for column, value in zip(self.schema.columns, X.tolist(), strict=True)
+            if not np.isnan(value)
+        )
+
+    def to_state(self) -> dict[str, Any]:
+        """Return all that a model file keeps; `from_state` is the inverse."""
+        return {
             "kind": "table",
-            "program": f"nbspam {__version__}",
             **schema_to_dict(self.schema),
             "model": self.name,
             **model_state(self.model),
             "counts": self.counts,
         }
-        with locked(path):
-            write_model(path, state)
 
-
-def from_state(path: str, state: State) -> TableClassifier:
-    """Return the classifier a model file's state makes; raises ModelFileError."""
-    try:
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> "TableClassifier":
+        """Return the classifier that `to_state` described; raises an error of `DAMAGE`."""
         schema = schema_from_dict(state)
         nothing = np.full((1, len(schema.columns)), np.nan)
         model = restored(state["model"], state, schema.classes, nothing)
         n_values = int(np.maximum(schema.levels, 1).sum())
         if state["counts"].shape != (len(schema.classes), n_values):
             raise ValueError("its columns and counts differ in number")
-    except DAMAGE as error:
-        raise ModelFileError(f"{path}: not a table's model ({error}); train it anew") from error
-    return TableClassifier(schema, state["model"], model, state["counts"])
+        return cls(schema, state["model"], model, state["counts"])
+
+    def _coded_rows(self, records: Sequence[Record]) -> tuple[Floats, dict[int, Skipped]]:
+        """Return the readable rows as numbers, and the failures by position."""
+        try:
+            return coded(records, self.schema).X, {}
+        except InputError:
+            pass
+        # At least one row is damaged: read them one by one to find which, and why.
+        rows, failures = [np.empty((0, len(self.schema.columns)))], {}
+        for position, record in enumerate(records):
+            try:
+                rows.append(coded([record], self.schema).X)
+            except InputError as error:
+                failures[position] = Skipped(record.name, str(error))
+        return np.concatenate(rows), failures
+
+    def _evidence(self, X: Floats, shares: Floats) -> list[Evidence]:
+        """Return what each known value adds, in the order of the columns."""
+        n_values = self.schema.levels
+        first = np.cumsum(np.maximum(n_values, 1)) - np.maximum(n_values, 1)
+        known = np.flatnonzero(~np.isnan(X))
+        rows: list[Evidence] = []
+        for column, text, share in zip(
+            known.tolist(), self.values(X), shares.tolist(), strict=True
+        ):
+            kind = "category" if n_values[column] else "number"
+            value = int(X[column]) if n_values[column] else 0
+            counts = self.counts[:, first[column] + value]
+            rows.append(Evidence(text, share, kind, tuple(counts.tolist())))
+        return rows
 
 
 def value_counts(table: Table) -> Floats:
     """Return how many rows of each class have each value, shape (n_classes, all values).
 
-    A column of numbers has one place, for all of them.
+    A column of numbers has a single entry, which counts its known cells.
     """
     levels = Levels(np.maximum(table.schema.levels, 1))
     X = np.where(np.isnan(table.X) | (table.schema.levels > 0), table.X, 0.0)
     cells = levels.cells(X, "value_counts")
     return count_cells(cells, levels.total, table.y, None, len(table.schema.classes))
-
-
-def _chunks(records: Iterable[Record]) -> Iterator[list[Record]]:
-    stream = iter(records)
-    while chunk := list(islice(stream, _CHUNK)):
-        yield chunk
-
-
-def _coded_rows(
-    classifier: TableClassifier, records: list[Record]
-) -> tuple[list[Record], Floats, list[Skipped]]:
-    """Return the rows that can be judged, in numbers, and those that cannot."""
-    try:
-        return records, coded(records, classifier.schema).X, []
-    except InputError:
-        pass
-    # Some row is damaged: which, and what is wrong with it, each row says by itself.
-    read, rows, skipped = [], [np.empty((0, len(classifier.schema.columns)))], []
-    for record in records:
-        try:
-            rows.append(coded([record], classifier.schema).X)
-        except InputError as error:
-            skipped.append(Skipped(record.name, str(error)))
-        else:
-            read.append(record)
-    return read, np.concatenate(rows), skipped
-
-
-def _answer_chunk(classifier: TableClassifier, records: list[Record]) -> list[Answer | Skipped]:
-    """Return answers to one chunk of rows: what a worker process does."""
-    read, X, skipped = _coded_rows(classifier, records)
-    results: dict[str, Answer | Skipped] = {failure.name: failure for failure in skipped}
-    target = classifier.schema.target
-    for record, joint in zip(read, classifier.joint_log_proba(X), strict=True):
-        truth = record.cells.get(target, "") or None
-        results[record.name] = Answer(record.name, truth, joint)
-    return [results[record.name] for record in records]
-
-
-def _verdict_chunk(
-    classifier: TableClassifier, rule: Rule | None, records: list[Record]
-) -> list[Verdict | Skipped]:
-    """Return verdicts on one chunk of rows: what a worker process does."""
-    answers = _answer_chunk(classifier, records)
-    decided = classifier.verdicts([a for a in answers if isinstance(a, Answer)], rule)
-    return [next(decided) if isinstance(answer, Answer) else answer for answer in answers]

@@ -1,6 +1,6 @@
-"""Numbers cut into intervals: of equal width, of equal frequency, or where classes change.
+"""Cut points for columns of numbers: equal width, equal frequency, or least description length.
 
-Secret: where the cuts are.
+Secret: where a column is cut.
 """
 
 import numpy as np
@@ -9,14 +9,15 @@ from nbspam.arrays import Floats, Integers
 from nbspam.errors import UsageError
 
 WAYS = ("width", "frequency", "mdl")
-BINS = 10
+BINS = 10  # intervals by default
 
 
 def cut_points(how: str, numbers: Floats, y: Integers, bins: int = BINS) -> tuple[float, ...]:
-    """Return where to cut a column of numbers, ascending; intervals include their upper end.
+    """Return the cut points of a column of numbers, ascending; raises UsageError.
 
-    numbers: (n_rows,), NaN where missing.  y: (n_rows,) the classes, which only mdl heeds;
-    bins, at most so many intervals, only the others.
+    An interval includes its upper end.  how: one of WAYS.  numbers: (n_rows,), NaN where
+    missing.  y: (n_rows,), the classes; only mdl uses them.  bins: the largest number of
+    intervals; mdl does not use it.
     """
     known = ~np.isnan(numbers)
     values = numbers[known]
@@ -32,23 +33,24 @@ def cut_points(how: str, numbers: Floats, y: Integers, bins: int = BINS) -> tupl
         ends = low + (high - low) * share
     else:
         ends = np.quantile(values, share, method="inverted_cdf")
-    # The last interval must not be empty, so the largest value is no end.
+    # A cut at the largest value would leave the last interval empty.
     return tuple(np.unique(ends[ends < values.max()]).tolist())
 
 
 def mdl_cuts(values: Floats, y: Integers) -> list[float]:
-    """Return the cuts of Fayyad & Irani (1993): where they shorten the description of y.
+    """Return the cut points of Fayyad & Irani (1993), which shorten the description of y.
 
-    Of all cuts the one that leaves least class entropy is taken, if what it gains is above
-    (log2(N - 1) + delta) / N  with  delta = log2(3^k - 2) - (k E - k1 E1 - k2 E2), in bits;
-    k, k1, k2: classes present, E, E1, E2: their entropies, in all and in both parts; and
-    so on in both parts.
+    values, y: (n,).  Of all cuts, the one that leaves the least class entropy is made if it
+    lowers the entropy by more than
+    (log2(N - 1) + delta) / N  with  delta = log2(3^k - 2) - (k E - k1 E1 - k2 E2), in bits.
+    k, k1, k2 are the numbers of classes present in the whole and in its two parts, E, E1, E2
+    the class entropies.  Both parts are then cut in the same way.
     """
     order = np.argsort(values, kind="stable")
     values = values[order]
     member = np.zeros((len(y) + 1, int(y.max(initial=0)) + 1))
     member[np.arange(1, len(y) + 1), y[order]] = 1
-    before = member.cumsum(axis=0)  # (n + 1, n_classes): classes among the first i
+    before = member.cumsum(axis=0)  # (n + 1, n_classes): class counts of the first i
     cuts: list[float] = []
     parts = [(0, len(values))]
     while parts:
@@ -61,7 +63,7 @@ def mdl_cuts(values: Floats, y: Integers) -> list[float]:
 
 
 def _best_cut(values: Floats, before: Floats, start: int, end: int) -> int | None:
-    """Return the row before which to cut rows start to end, None if no cut pays."""
+    """Return the row before which to cut rows start to end; None if no cut is worth it."""
     place = start + 1 + np.flatnonzero(values[start : end - 1] < values[start + 1 : end])
     if not len(place):
         return None

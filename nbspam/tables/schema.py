@@ -1,7 +1,7 @@
-"""What the columns of a table hold, and the table in numbers.
+"""The schema of a table, and tables as arrays of numbers.
 
-A column holds categories, or numbers, or numbers cut into intervals.  Its kind is read
-off its cells: numbers, if every cell is one and they are not just a few whole ones.
+A column holds categories, numbers, or numbers cut into intervals.  Its kind is detected from
+its cells: it holds numbers if every known cell is a number, unless they are a few whole ones.
 
 Secret: how cells become codes and numbers, and which cells are missing.
 """
@@ -13,20 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.arrays import Floats, Integers, Integers32
+from nbspam.arrays import Floats, Integers
 from nbspam.errors import InputError
 from nbspam.sources.cells import is_number
 from nbspam.sources.records import Record
 
-# Cells that say nothing, whatever their case.
+# Cells without a value, in lower case.
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null"})
-# Up to so many different whole numbers are taken for names of categories.
-FEW = 10
+FEW = 10  # up to this many different whole numbers are taken for category names
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What one column holds; levels or cuts or neither, in which case it is numbers."""
+    """What one column holds: categories (levels), intervals (cuts), or numbers (neither)."""
 
     name: str
     levels: tuple[str, ...] | None = None  # categories, in the order of their codes
@@ -34,13 +33,13 @@ class Column:
 
     @property
     def n_values(self) -> int:
-        """How many different values there are, 0 for numbers."""
+        """The number of different values; 0 for numbers."""
         if self.cuts is not None:
             return len(self.cuts) + 1
         return 0 if self.levels is None else len(self.levels)
 
     def value(self, number: float) -> str:
-        """Return a value of a row in words: its category, interval or number."""
+        """Return a value of `Table.X` as text: its category, interval or number."""
         if np.isnan(number):
             return "?"
         if self.levels is not None:
@@ -64,7 +63,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The columns that a model sees, and the one that it tells."""
+    """The columns that a model looks at, and the target column that it predicts."""
 
     columns: tuple[Column, ...]
     target: str
@@ -72,33 +71,27 @@ class Schema:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the columns, the target's last."""
+        """The names of the columns, with the target last."""
         return (*(column.name for column in self.columns), self.target)
 
     @property
     def levels(self) -> Integers:
-        """How many values each column has, 0 for numbers: (n_columns,)."""
+        """The number of values of each column, 0 for numbers, shape (n_columns,)."""
         return np.array([column.n_values for column in self.columns], np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """The rows of a table in numbers."""
+    """The rows of a table as numbers."""
 
     schema: Schema
     names: tuple[str, ...]  # of the rows
-    X: Floats  # (n_rows, n_columns): code of the category or interval, or number; NaN missing
-    y: Integers  # (n_rows,) index into the classes, -1 for none of them
-
-    @property
-    def codes(self) -> Integers32:
-        """The codes of the categories and intervals, -1 where missing, and for numbers."""
-        is_code = (self.schema.levels > 0) & ~np.isnan(self.X)
-        return np.where(is_code, self.X, -1).astype(np.int32)
+    X: Floats  # (n_rows, n_columns) code of category or interval, or number; NaN if missing
+    y: Integers  # (n_rows,) index into the classes; -1 if the row has none of them
 
 
 def is_missing(cell: str) -> bool:
-    """Return whether a cell says nothing."""
+    """Return whether a cell has no value."""
     return cell.lower() in MISSING
 
 
@@ -108,13 +101,13 @@ def detect(
     categorical: Iterable[str] = (),
     numeric: Iterable[str] = (),
 ) -> tuple[Schema, tuple[str, ...]]:
-    """Return what the columns hold, and the names of those that hold nothing.
+    """Return the schema of a table, and the names of its empty columns.
 
-    categorical, numeric: columns whose kind is not to be told from their cells.
-    Raises InputError where the target cannot be told from anything.
+    categorical, numeric: columns whose kind is given and not detected.  Raises InputError if
+    one of these columns or the target is missing, or if nothing can be learned.
     """
     names = list(dict.fromkeys(name for record in records for name in record.cells))
-    where = records[0].name.rpartition("#")[0]
+    where = records[0].name.rpartition("#")[0]  # the table's path
     forced = dict.fromkeys(categorical, True) | dict.fromkeys(numeric, False)
     for name in (target, *forced):
         if name not in names:
@@ -137,7 +130,7 @@ def detect(
 
 
 def _known(records: Sequence[Record], name: str) -> dict[str, None]:
-    """Return the different values of a column, in the order they appear."""
+    """Return the different values of a column, in order of appearance."""
     cells = dict.fromkeys(record.cells.get(name, "") for record in records)
     return {cell: None for cell in cells if not is_missing(cell)}
 
@@ -168,7 +161,7 @@ def _classes(where: str, target: str, values: Mapping[str, None], forced: bool) 
 
 
 def _sorted(values: Iterable[str]) -> tuple[str, ...]:
-    """Return categories in the order of numbers if they are numbers, else of the alphabet."""
+    """Return categories sorted as numbers if all of them are numbers, else as strings."""
     values = list(values)
     if all(map(is_number, values)):
         return tuple(sorted(values, key=lambda value: (float(value), value)))
@@ -177,7 +170,7 @@ def _sorted(values: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """A cell that the schema does not foresee: it is taken for missing."""
+    """A cell whose category was not seen in training; it counts as missing."""
 
     name: str  # of the row
     column: str
@@ -185,12 +178,12 @@ class Unseen:
 
 
 def categories(schema: Schema) -> dict[str, frozenset[str]]:
-    """Return the categories of each column that has any."""
+    """Return the categories of each column that holds categories."""
     return {c.name: frozenset(c.levels) for c in schema.columns if c.levels is not None}
 
 
 def unseen_cells(record: Record, known: Mapping[str, frozenset[str]]) -> Iterator[Unseen]:
-    """Yield the cells of a row that hold categories which `categories` does not have."""
+    """Yield the cells of a row whose category is unknown; known: see `categories`."""
     for name, levels in known.items():
         cell = record.cells.get(name, "")
         if cell not in levels and not is_missing(cell):
@@ -198,9 +191,9 @@ def unseen_cells(record: Record, known: Mapping[str, frozenset[str]]) -> Iterato
 
 
 def coded(records: Sequence[Record], schema: Schema) -> Table:
-    """Return the table of records; a category that the schema does not have is missing.
+    """Return records as a table; categories that the schema does not have are missing.
 
-    Raises InputError for a cell that is not the number it has to be.
+    Raises InputError for a cell that should be a number and is not.
     """
     X = np.empty((len(records), len(schema.columns)))
     for j, column in enumerate(schema.columns):
@@ -222,7 +215,7 @@ def _numbers(records: Sequence[Record], column: str, cells: list[str]) -> Floats
         all_numbers = np.array(list(map(float, cells)))
         if not np.isinf(all_numbers).any():
             return all_numbers
-    # Some are missing, or no numbers.
+    # Some cells are missing or are not numbers.
     numbers = np.empty(len(cells))
     for i, cell in enumerate(cells):
         if is_missing(cell):
@@ -238,7 +231,7 @@ def _numbers(records: Sequence[Record], column: str, cells: list[str]) -> Floats
 
 
 def in_intervals(X: Floats, schema: Schema) -> Floats:
-    """Return rows with the interval for each number, in columns whose schema has cuts."""
+    """Return rows (n_rows, n_columns) with numbers replaced by intervals in columns with cuts."""
     X = X.copy()
     for j, column in enumerate(schema.columns):
         if column.cuts is not None:
@@ -248,7 +241,7 @@ def in_intervals(X: Floats, schema: Schema) -> Floats:
 
 
 def cut(table: Table, cuts: Mapping[int, Sequence[float]]) -> Table:
-    """Return the table with columns of numbers cut into intervals; cuts: by column."""
+    """Return the table with columns of numbers cut into intervals; cuts: by column number."""
     columns = list(table.schema.columns)
     for j, ends in cuts.items():
         columns[j] = replace(columns[j], cuts=tuple(ends))
@@ -257,7 +250,7 @@ def cut(table: Table, cuts: Mapping[int, Sequence[float]]) -> Table:
 
 
 def schema_to_dict(schema: Schema) -> dict[str, Any]:
-    """Return plain values for the model file."""
+    """Return the schema as plain values for the model file."""
     columns = [
         {
             "name": column.name,
@@ -270,7 +263,7 @@ def schema_to_dict(schema: Schema) -> dict[str, Any]:
 
 
 def schema_from_dict(values: dict[str, Any]) -> Schema:
-    """Return the schema a model file holds; the inverse of `schema_to_dict`."""
+    """Return the schema that `schema_to_dict` described."""
     columns = tuple(
         Column(
             values["name"],

@@ -1,6 +1,7 @@
-"""Training on tables: records to a schema, rows to a model, and how good it is.
+"""Training on tables: records to a schema, rows to a classifier.
 
-Secret: which model a table gets if nobody chose, and what is learnt from a fold's rows only.
+Secret: which model a table gets by default.  In cross-validation intervals are cut on training
+rows only, while the kinds of columns are detected on all rows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,44 +12,41 @@ import numpy as np
 
 from nbspam.arrays import Floats, Integers
 from nbspam.errors import InputError, UsageError
-from nbspam.models.registry import MODELS, new_model
+from nbspam.models.registry import COLUMN_MODELS, NUMERIC_MODELS, joint_log_proba, new_model
 from nbspam.sources.records import Record
 from nbspam.tables.classifier import TableClassifier, value_counts
 from nbspam.tables.intervals import BINS, cut_points
 from nbspam.tables.schema import Schema, Table, coded, cut, detect, in_intervals
 from nbspam.verdicts import Skipped
 
-# These can look at numbers; all others look at categories, and numbers are cut for them.
-NUMERIC_MODELS = ("gaussian", "mixed")
-
 
 @dataclass(frozen=True, slots=True)
 class TableSettings:
-    """How a table becomes a model; what is None is chosen by the table."""
+    """How a table becomes a model."""
 
-    target: str
-    model: str | None = None  # one of MODELS
-    categorical: tuple[str, ...] = ()  # columns whose numbers are names
-    numeric: tuple[str, ...] = ()
-    discretise: str | None = None  # one of discretise.WAYS
-    bins: int = BINS
+    target: str  # the column that holds the class
+    model: str | None = None  # one of COLUMN_MODELS; None: chosen by the kinds of the columns
+    categorical: tuple[str, ...] = ()  # columns that hold categories, whatever their cells
+    numeric: tuple[str, ...] = ()  # columns that hold numbers, whatever their cells
+    discretise: str | None = None  # one of intervals.WAYS; None: mdl if the model needs intervals
+    bins: int = BINS  # at most this many intervals
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the model
 
 
 @dataclass(frozen=True, slots=True)
 class TableData:
-    """A table read for training or judging, and what is to be said about it."""
+    """A table read for training or judging, and what the user should know about it."""
 
     table: Table
     skipped: tuple[Skipped, ...]  # rows without a class
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  # warnings about columns
 
 
 def read_table(records: Iterable[Record], settings: TableSettings) -> TableData:
-    """Return the labelled rows of records, their columns told from their cells."""
+    """Return the labelled rows of records, with detected columns; raises InputError."""
     rows = list(records)
     if not rows:
-        raise InputError("train: no rows; give a table with a row of names and others")
+        raise InputError("train: no rows; give a table with column names and rows")
     schema, empty = detect(rows, settings.target, settings.categorical, settings.numeric)
     notes = [f"column {name!r} is empty: left out" for name in empty]
     table, skipped = _labelled(rows, schema)
@@ -58,7 +56,7 @@ def read_table(records: Iterable[Record], settings: TableSettings) -> TableData:
 
 
 def _labelled(records: Sequence[Record], schema: Schema) -> tuple[Table, tuple[Skipped, ...]]:
-    """Return the rows that have a class of the schema, and those that have not."""
+    """Return the rows that have a class of the schema, and those that have none."""
     table = coded(records, schema)
     has_class = table.y >= 0
     skipped = tuple(Skipped(table.names[i], "no label") for i in np.flatnonzero(~has_class))
@@ -66,13 +64,13 @@ def _labelled(records: Sequence[Record], schema: Schema) -> tuple[Table, tuple[S
 
 
 def rows_of(table: Table, rows: Integers) -> Table:
-    """Return the table of these rows."""
+    """Return the table that consists of these rows; rows: row numbers."""
     names = tuple(table.names[i] for i in rows.tolist())
     return Table(table.schema, names, table.X[rows], table.y[rows])
 
 
 def _constant_in_a_class(table: Table) -> Iterable[str]:
-    """Yield a line for each column of numbers that has variance zero."""
+    """Yield a warning for each column of numbers that is constant within a class."""
     for j in np.flatnonzero(table.schema.levels == 0).tolist():
         column, name = table.X[:, j], table.schema.columns[j].name
         for k, label in enumerate(table.schema.classes):
@@ -80,24 +78,24 @@ def _constant_in_a_class(table: Table) -> Iterable[str]:
             if len(values) > 1 and values.min() == values.max():
                 yield (
                     f"column {name!r} is {values[0]:g} in all rows of class {label!r}:"
-                    " variance zero, taken for a small share of that over all rows"
+                    " variance zero, replaced by a small share of the variance over all rows"
                 )
 
 
 def chosen_model(schema: Schema, settings: TableSettings) -> str:
-    """Return the model that was asked for, or that the kinds of columns ask for."""
+    """Return the model's name, as given or by the kinds of columns; raises UsageError."""
     numbers = schema.levels == 0
     name = settings.model
     if name is None:
         if settings.discretise or not numbers.any():
             return "categorical"
         return "gaussian" if numbers.all() else "mixed"
-    if name not in MODELS:
-        raise UsageError(f"--model {name}: not for tables; choose from {', '.join(MODELS)}")
+    if name not in COLUMN_MODELS:
+        raise UsageError(f"--model {name}: not for tables; choose from {', '.join(COLUMN_MODELS)}")
     if name == "gaussian" and not numbers.all():
         column = schema.columns[int((~numbers).argmax())].name
         raise UsageError(
-            f"--model gaussian: column {column!r} holds categories; take --model mixed,"
+            f"--model gaussian: column {column!r} holds categories; use --model mixed,"
             f" or say --numeric {column}"
         )
     if name in NUMERIC_MODELS and settings.discretise:
@@ -106,31 +104,31 @@ def chosen_model(schema: Schema, settings: TableSettings) -> str:
 
 
 def train_table(table: Table, settings: TableSettings) -> TableClassifier:
-    """Return the classifier that rows and settings make."""
+    """Return the classifier trained on a table; raises UsageError."""
     name = chosen_model(table.schema, settings)
     if name not in NUMERIC_MODELS:
-        how = settings.discretise or "mdl"
-        table = cut(
-            table,
-            {
-                j: cut_points(how, table.X[:, j], table.y, settings.bins)
-                for j in np.flatnonzero(table.schema.levels == 0).tolist()
-            },
-        )
+        table = _in_intervals(table, settings)
     parameters = dict(settings.parameters)
     if "parent" in parameters:
-        parameters["parent"] = _place(table.schema, parameters["parent"])
+        parameters["parent"] = _position(table.schema, parameters["parent"])
     if name != "gaussian":
         parameters["levels"] = table.schema.levels
     model = new_model(name, parameters)
-    # All classes are named, in case some rows, as a fold's, have not one of each.
+    # All classes are named, because the rows of a fold may lack one.
     labels = np.array(table.schema.classes)
     model.partial_fit(table.X, labels[table.y], classes=labels)
     return TableClassifier(table.schema, name, model, value_counts(table))
 
 
-def _place(schema: Schema, column: str) -> int:
-    """Return where a column stands; raises UsageError."""
+def _in_intervals(table: Table, settings: TableSettings) -> Table:
+    """Return the table with every column of numbers cut into intervals."""
+    how = settings.discretise or "mdl"
+    numbers = np.flatnonzero(table.schema.levels == 0).tolist()
+    return cut(table, {j: cut_points(how, table.X[:, j], table.y, settings.bins) for j in numbers})
+
+
+def _position(schema: Schema, column: str) -> int:
+    """Return the number of a column; raises UsageError."""
     names = schema.names[:-1]
     if column not in names:
         raise UsageError(f"--parent {column}: no such column; choose from {', '.join(names)}")
@@ -138,6 +136,9 @@ def _place(schema: Schema, column: str) -> int:
 
 
 def held_out(table: Table, settings: TableSettings, rest: Integers, of: Integers) -> Floats:
-    """Return joint log-probabilities of some rows by a model of the others, nats."""
+    """Return log P(class, row), nats, of some rows by a model trained on the rest.
+
+    rest, of: row numbers.  Shape (n_of, n_classes).
+    """
     classifier = train_table(rows_of(table, rest), settings)
-    return classifier.joint_log_proba(in_intervals(table.X[of], classifier.schema))
+    return joint_log_proba(classifier.model, in_intervals(table.X[of], classifier.schema))

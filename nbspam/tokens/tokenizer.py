@@ -16,6 +16,7 @@ from nbspam.mail.message import Message
 from nbspam.settings import TokenSettings
 from nbspam.tokens.characters import MAX_RUN, find_runs
 from nbspam.tokens.definition import GROUPS, RIDER_BITS
+from nbspam.tokens.documents import Documents, offsets_of, smallest
 from nbspam.tokens.hashing import hash_pairs, hash_slices
 from nbspam.tokens.layout import COUNTS, GROUPS_OF, SALTS, TAG_LENGTHS, TAG_STARTS, Layout, lay_out
 
@@ -31,39 +32,27 @@ _SLICES = 1 << 13
 
 
 class TokenBatch(NamedTuple):
-    """The tokens of a batch of messages, as a sparse matrix with keys for columns.
+    """The tokens of a batch of messages, and how each is spelt."""
 
-    Column j has key keys[j] and stands in documents[indptr[j]:indptr[j + 1]], ascending,
-    so often as counts says.  (Compressed sparse columns: what a sort by key leaves.)
-    """
-
-    n_docs: int
-    keys: Keys  # (n_keys,) ascending, unique
-    indptr: Integers  # (n_keys + 1,)
-    documents: Integers  # (nnz,)
-    begins: Integers  # (nnz + 1,) where each entry's words begin, in the order of keys
+    documents: Documents  # over the keys of the tokens, which ascend
     groups: Octets  # (n_keys,) index into GROUPS
-    first: Integers  # (n_keys,) rider of the first time it stands
+    first: Integers  # (n_keys,) rider of the first time a token stands
     layout: Layout
     words: "_Words"
 
     @property
-    def counts(self) -> Integers:
-        """How often each entry's token stands in its document, shape (nnz,)."""
-        return np.diff(self.begins)
-
-    @property
-    def columns(self) -> Integers:
-        """The column of every entry, shape (nnz,)."""
-        return np.repeat(np.arange(len(self.keys)), np.diff(self.indptr))
+    def keys(self) -> Keys:
+        """The keys of the tokens, shape (n_keys,), ascending and unique."""
+        keys: Keys = self.documents.tokens
+        return keys
 
     def texts(self, wanted: Booleans | slice = ALL) -> tuple[Octets, Integers]:
-        """Return the texts of the columns wanted: UTF-8 blob and (n_wanted + 1,) offsets.
+        """Return the texts of the tokens wanted: UTF-8 blob and (n_wanted + 1,) offsets.
 
-        wanted: (n_keys,) of which columns.
+        wanted: (n_keys,) of which tokens.
         """
         starts, lengths = _text_pieces(self.first[wanted], self.layout, self.words)
-        offsets = np.append(0, np.cumsum(sum(lengths)))
+        offsets = offsets_of(sum(lengths))
         buffer = np.frombuffer(self.layout.buffer, np.uint8)
         pieces = (np.stack(each, axis=1).ravel() for each in (starts, lengths))
         return gather_slices(buffer, *pieces), offsets
@@ -162,7 +151,7 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
     key = sorted_keys & ~RIDER_MASK
     # Riders grow with the place, and no header has an origin of other fields', so the
     # documents of one key ascend.
-    document = layout.document.take(words.field_of).take(rider >> 1)
+    document = smallest(layout.document, layout.n_docs).take(words.field_of).take(rider >> 1)
     new_key = np.ones(len(key), bool)
     np.not_equal(key[1:], key[:-1], out=new_key[1:])
     new_entry = new_key.copy()
@@ -172,17 +161,19 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
     place = rider[first]
     group = GROUPS_OF[layout.origin[words.field_of[place >> 1]]]
     group[(place & 1).astype(bool)] = _PAIRS
-    return TokenBatch(
-        layout.n_docs,
+    frequency = np.diff(np.append(np.flatnonzero(new_key.take(entry)), len(entry)))
+    of_entry = document.take(entry)
+    # Numbers of two bytes and less are sorted in linear time.
+    order = np.argsort(of_entry, kind="stable")
+    column = np.repeat(smallest(np.arange(len(first)), len(first)), frequency)
+    times = np.diff(np.append(entry, len(key)))
+    documents = Documents(
         key[first],
-        np.append(np.flatnonzero(new_key.take(entry)), len(entry)),
-        document[entry],
-        np.append(entry, len(key)),
-        group,
-        place,
-        layout,
-        words,
+        offsets_of(np.bincount(of_entry, minlength=layout.n_docs)),
+        column.take(order),
+        smallest(times, times.max(initial=0)).take(order),
     )
+    return TokenBatch(documents, group, place, layout, words)
 
 
 def _text_pieces(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nbspam.arrays import Booleans, Integers, Keys, Octets
+from nbspam.tokens.documents import Documents, offsets_of
 from nbspam.tokens.tokenizer import ALL, RIDER_MASK, TokenBatch, gather_slices
 
 _AT_ONCE = 1 << 16  # keys: what is made of more leaves the processor's caches
@@ -33,6 +34,10 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def known(self, documents: Documents) -> Documents:
+        """Return documents, given over keys, over the columns of the tokens known here."""
+        return documents.on(self.columns(documents.tokens))
 
     def columns(self, keys: Keys) -> Integers:
         """Return the column of every key, -1 for those unknown; same shape as keys."""
@@ -68,7 +73,7 @@ class Vocabulary:
             return self
         length = np.diff(self.offsets).take(self.spelt)
         blob = gather_slices(self.blob, self.offsets.take(self.spelt), length)
-        offsets = np.append(0, np.cumsum(length, dtype=np.int64))
+        offsets = offsets_of(length)
         return replace(self, blob=blob, offsets=offsets, spelt=None)
 
 

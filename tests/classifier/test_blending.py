@@ -22,7 +22,7 @@ from nbspam.classifier.blending import (
     linear_tables,
     log_posterior,
 )
-from nbspam.classifier.classifier import Classifier, load
+from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import count_items, train
 from nbspam.counts.sample import keep, rows_of, sample_batch
 from nbspam.errors import ModelFileError
@@ -32,6 +32,7 @@ from nbspam.models.multinomial import MultinomialNB
 from nbspam.settings import LOG_LENGTH, MANY, TokenSettings
 from nbspam.sources.items import Item
 from nbspam.store.format.modelfile import load_state, save_state
+from nbspam.store.open import load_tokens as load
 from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.tokenizer import tokenize
 from nbspam.verdicts import posterior

@@ -1,4 +1,4 @@
-"""Models of dependent tokens on mail: the whole way, and what is refused."""
+"""Models of dependent tokens on mail, from training to explaining, and refusals."""
 
 import json
 from dataclasses import replace
@@ -6,14 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nbspam.classifier.features import held_out, train_features
-from nbspam.classifier.learning import read_corpus
+from nbspam.classifier.features import FeatureClassifier, held_out, train_features
+from nbspam.counts.corpus import read_corpus
 from nbspam.counts.table import prune
 from nbspam.models.columns.aode import AODE
 from nbspam.settings import FEATURES, PRESETS
-from nbspam.sources.items import read_items
+from nbspam.sources.items import Item, read_items
 from nbspam.store.format.modelfile import load_state, save_state
 from nbspam.store.open import load
+from nbspam.verdicts import Skipped
 from support import ROOT, complains
 
 MAILS = ROOT / "corpora" / "mail"
@@ -58,7 +59,7 @@ def test_every_model_goes_the_whole_way(nbspam, model, corpus, name):
     assert (status, err) == (0, "")
     assert f"learned {n} tokens" in out
 
-    # What is learnt from documents read again is what is answered from the file.
+    # A model trained directly answers like the model file.
     classifier = load(str(model))
     direct = train_features(corpus, how(name, n, alpha=1.0))
     columns = corpus.vocabulary.columns(direct.table.vocabulary.keys)
@@ -148,3 +149,58 @@ def test_any_number_of_classes(nbspam, model, tmp_path):
         assert nbspam("train", tmp_path, "--model", name, "--features", 12)[0] == 0
         out = nbspam("classify", "--json", tmp_path / "plum")[1]
         assert [json.loads(line)["label"] for line in out.splitlines()] == ["plum"] * 4
+
+
+# --- what classifiers share ---
+
+
+@pytest.fixture(scope="module")
+def classifier(corpus):
+    return train_features(corpus, how("tan", 30))
+
+
+def twins():
+    """Return three items of one name; the second cannot be read."""
+    ham, spam = (sorted((MAILS / label).iterdir())[0].read_bytes() for label in ("ham", "spam"))
+    return [Item("twin", "ham", ham), Item("twin", None), Item("twin", "spam", spam)]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_two_messages_of_one_name_get_their_own_answers(classifier, jobs, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where no file is called twin
+    first, second, third = classifier.answers(twins(), jobs)
+    expected = [next(classifier.answers([twins()[i]])) for i in (0, 2)]
+    assert [first.joint.tolist(), third.joint.tolist()] == [e.joint.tolist() for e in expected]
+    assert (first.joint != third.joint).any()
+    assert (first.truth, third.truth) == ("ham", "spam")
+    assert isinstance(second, Skipped)
+
+
+def test_two_messages_of_one_name_get_their_own_verdicts(classifier, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    verdicts = list(classifier.classify(twins()))
+    assert [verdict.label for verdict in verdicts[::2]] == ["ham", "spam"]
+    first, second, third = classifier.explanations(twins())
+    assert [first.verdict, second, third.verdict] == verdicts
+
+
+def test_a_shift_is_added_to_every_answer_and_explanation(classifier):
+    shift = np.array([0.5, -1.0])
+    shifted = classifier.shifted(shift).shifted(shift)
+    item = twins()[2]
+    before, after = (next(c.answers([item])) for c in (classifier, shifted))
+    np.testing.assert_allclose(after.joint, before.joint + 2 * shift, rtol=1e-12)
+    plain, moved = (c.explain(item) for c in (classifier, shifted))
+    assert (plain.towards, moved.towards) == ("spam", "spam")
+    assert moved.constant == pytest.approx(plain.constant - 3)
+    assert moved.score == pytest.approx(plain.score - 3)
+
+
+def test_the_state_gives_the_same_answers(classifier):
+    state = classifier.to_state()
+    assert state["kind"] == "features"
+    assert "program" not in state
+    restored = FeatureClassifier.from_state(state)
+    items = twins()[::2]
+    for before, after in zip(classifier.answers(items), restored.answers(items), strict=True):
+        assert before.joint.tolist() == after.joint.tolist()

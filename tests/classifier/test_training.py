@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.classifier import load
 from nbspam.classifier.training import count_items, train
 from nbspam.counts import sample, tally
 from nbspam.counts.sample import Sampling, sample_batch
@@ -13,6 +12,7 @@ from nbspam.mail.digest import digest_of
 from nbspam.mail.message import Field, Message
 from nbspam.settings import MANY, PRESETS, TokenSettings
 from nbspam.sources.items import read_items
+from nbspam.store.open import load_tokens as load
 from nbspam.tokens import tokenizer
 from nbspam.tokens.tokenizer import tokenize
 from support import HAM, SPAM

@@ -21,7 +21,7 @@ SHOWING = {
     *("nbspam.evaluation.report", "nbspam.evaluation.pictures.curves"),
     *("nbspam.evaluation.pictures.files", "nbspam.evaluation.pictures.terminal"),
     *("nbspam.models.network.graphs", "nbspam.models.network.network.to_json"),
-    "nbspam.classifier.clusters.typical_tokens",
+    *("nbspam.classifier.clusters.typical_tokens", "nbspam.models.registry"),
 }
 TRAINING = "nbspam.cli.learning.learn"  # `train` and `lazy` share this one
 

@@ -142,7 +142,7 @@ def test_a_failure_to_learn_does_not_undo_the_delivery(nbspam, trained, monkeypa
     def refuse(*arguments, **options):
         raise ModelFileError("m: full")
 
-    monkeypatch.setattr(living, "learn", refuse)
+    monkeypatch.setattr(living.StoredModel, "learn", refuse)
     status, out, err = nbspam("filter", "--learn", "confident", "--sure", ".6", stdin=SPAM)
 
     assert (status, err) == (0, "nbspam: the message is through, and was not learned: m: full\n")

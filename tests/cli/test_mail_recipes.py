@@ -169,8 +169,8 @@ def test_every_command_of_the_document_is_one():
 
 def test_header_forms_in_the_document_are_those_written(trained):
     from nbspam import __version__
-    from nbspam.classifier.classifier import load
     from nbspam.mail.verdict_headers import Wanted, judged
+    from nbspam.store.open import load_tokens as load
 
     classifier = load(str(trained))
     wanted = Wanted(bogosity=True, spam_status=True)

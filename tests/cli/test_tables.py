@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from nbspam.models.registry import MODELS
+from nbspam.models.registry import COLUMN_MODELS
 from support import ROOT, complains
 
 MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
@@ -54,7 +54,7 @@ def test_the_watermelons(nbspam, model):
     assert rows[-1]["factor"]["是"] == pytest.approx(4 / 9)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", COLUMN_MODELS)
 def test_every_model_trains_classifies_explains_and_is_judged(nbspam, model, tmp_path, name):
     table = tmp_path / "t.csv"
     table.write_text(NUMBERS if name == "gaussian" else MELONS.read_text("utf-8"))

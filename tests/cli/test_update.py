@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from nbspam.classifier.classifier import load
 from nbspam.counts import sample
+from nbspam.store.open import load_tokens as load
 from support import HAM, ROOT, SPAM, complains
 
 pytestmark = pytest.mark.usefixtures("quick_disk")

@@ -84,9 +84,10 @@ def test_folds_are_balanced_within_one_document(y, data):
         assert np.ptp(sizes) <= 1
 
 
-def test_folds_depend_on_the_generator_alone():
+@pytest.mark.parametrize("generator", [np.random.default_rng, np.random.RandomState])
+def test_two_seeds_give_two_foldings_and_one_seed_gives_one(generator):
     y = np.arange(50) % 2
-    first, again, other = (stratified_folds(y, 5, np.random.default_rng(s)) for s in (1, 1, 2))
+    first, again, other = (stratified_folds(y, 5, generator(seed)) for seed in (1, 1, 2))
     assert (first == again).all()
     assert (first != other).any()
 

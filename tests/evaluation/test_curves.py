@@ -15,7 +15,7 @@ from nbspam.evaluation.pictures.terminal import sketch
 from nbspam.evaluation.trial import evaluation_of, under_prior
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
-from support import random_trial, trial_of
+from support import columns, random_trial, trial_of
 
 WIDE = "\x1b[31m好瓜" + "x" * 40
 
@@ -32,6 +32,12 @@ def many(learned):
     third = np.arange(len(learned.y)) % 3 == 0
     joint = np.column_stack([learned.joint, learned.joint[:, 0] + third - 0.5])
     return _replaced(learned, ("a", "b", WIDE), np.where(third, 2, learned.y), joint)
+
+
+@pytest.fixture(scope="module")
+def wide(learned):
+    """The same with classes whose names are wide."""
+    return _replaced(learned, ("垃圾邮件" * 9, WIDE), learned.y, learned.joint)
 
 
 def _replaced(trial, classes, y, joint):
@@ -109,12 +115,19 @@ def test_wilson_intervals_equal_scipy():
 # --- in a terminal ------------------------------------------------------------------------
 
 
-def test_a_sketch_fits_eighty_columns_and_is_safe(learned, many):
-    for trial in (learned, many, trial_of([0, 1], [-1, 1]), trial_of([0, 0], [1, 1])):
+def test_a_sketch_fits_eighty_columns_and_is_safe(learned, many, wide):
+    for trial in (learned, many, wide, trial_of([0, 1], [-1, 1]), trial_of([0, 0], [1, 1])):
         lines = sketch(views_of(trial)).splitlines()
-        assert max(map(len, lines)) <= 80
+        assert max(map(columns, lines)) <= 80
         assert "\x1b" not in "".join(lines)
         assert not any(line.endswith(" ") for line in lines)
+
+
+def test_a_histogram_keeps_its_middle_whatever_the_names(learned, wide):
+    for trial in (learned, wide):
+        block = sketch(views_of(trial)).split("\n\n")[2].splitlines()
+        middle = {columns(line[: line.index(" | ")]) for line in block[1:]}
+        assert len(middle) == 1
 
 
 def test_a_sketch_shows_what_there_is(learned, many):
@@ -136,9 +149,9 @@ def test_a_sketch_shows_what_there_is(learned, many):
 def test_a_sketch_of_perfect_calibration_has_bars_that_end_at_the_mark():
     trial = trial_of([0, 0, 0, 1, 0, 1, 1, 1], np.log([1 / 3] * 4 + [3.0] * 4))
     lines = sketch(views_of(trial)).splitlines()
-    at = lines.index("promised  true   documents")
-    assert lines[at + 1] == "   0.250 0.250           4  ##########|"
-    assert lines[at + 2] == "   0.750 0.750           4  ##############################|"
+    at = lines.index("predicted observed   documents")
+    assert lines[at + 1] == "    0.250    0.250           4  ##########|"
+    assert lines[at + 2] == "    0.750    0.750           4  ##############################|"
 
 
 # --- in a file ----------------------------------------------------------------------------

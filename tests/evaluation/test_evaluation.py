@@ -1,4 +1,4 @@
-"""A whole run: the numbers that apply to it, their intervals, and what is refused."""
+"""All measures of a run: which apply, their intervals, and arguments that are refused."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def test_intervals_surround_their_numbers():
     _, _, evaluation = run(rng=np.random.default_rng(0), cost=np.arange(80))
     assert [*evaluation.intervals] == ["accuracy", "macro_f1", "mcc", *TWO_CLASS, *OPTIONAL]
     for name, (low, high) in evaluation.intervals.items():
-        # The calibration error is biased, which its interval allows for.
+        # The calibration error is biased upwards; its interval corrects for that.
         assert low <= getattr(evaluation, name) <= high or name == "calibration_error"
     for name, row in zip(["ham", "spam"], evaluation.report.rows, strict=True):
         for value, (low, high) in zip(row, evaluation.class_intervals[name], strict=False):

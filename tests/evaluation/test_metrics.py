@@ -1,4 +1,4 @@
-"""The numbers against scikit-learn, brute force and hand-worked examples."""
+"""Measures against scikit-learn, brute force and hand-worked examples."""
 
 import numpy as np
 import pytest

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.learning import read_corpus
+from nbspam.counts.corpus import read_corpus
 from nbspam.errors import UsageError
 from nbspam.evaluation.judging import judge_online
 from nbspam.evaluation.online import arrival, date_of, progress

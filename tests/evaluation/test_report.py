@@ -1,8 +1,7 @@
-"""The report against scikit-learn's, and text that is safe to show and to write."""
+"""The report against scikit-learn's; text that stays in line and is safe to print."""
 
 import json
 import re
-import unicodedata
 
 import numpy as np
 import pytest
@@ -19,8 +18,9 @@ from nbspam.evaluation.report import (
     shares_json,
     shares_text,
 )
+from support import columns
 
-NAMES = ["ham", "spam", "a", "talk.religion.misc", "très long " * 4, "好瓜", "ß", "no news", ""]
+NAMES = ["ham", "spam", "a", "talk.religion.misc", "très long " * 4, "ß", "no news", ""]
 
 # Ham: 3 right, 1 called spam.  Spam: 2 right, none missed.
 Y_TRUE, Y_PRED = [0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1]
@@ -58,7 +58,7 @@ def test_report_text_is_scikit_learns_to_the_letter(seed, digits):
         zero_division=0.0,
     )
     if not np.any(y_true == y_pred):
-        # Theirs prints support as 3.0 when not one prediction is right; ours never does.
+        # scikit-learn prints the support as 3.0 when no prediction is right; ours never does.
         expected = re.sub(r" {2}( *\d+)\.0$", r"    \1", expected, flags=re.MULTILINE)
     assert classification_report_text(report, digits) == expected
 
@@ -79,6 +79,29 @@ def test_json_report_is_scikit_learns_output_dict(seed):
     assert list(ours) == list(expected)
     for key, row in expected.items():
         assert ours[key] == pytest.approx(row, rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("names", [("ham", "spam"), ("好瓜", "s" * 70), ("ぷ" * 30, "ßé")])
+def test_a_report_keeps_its_numbers_in_line_whatever_the_width_of_names(names):
+    confusion = np.array([[12345, 3], [0, 1]])
+    lines = classification_report_text(classification_report(confusion, names)).splitlines()
+    rows = [line for line in lines if line]
+    assert len({columns(line) for line in rows}) == 1
+    for name, row in zip(names, rows[1:3], strict=True):
+        numbers = row.removeprefix(row[: row.index(name) + len(name)])
+        assert len(numbers) == 1 + 4 * 10
+        assert len(numbers.split()) == 4
+
+
+def test_all_of_an_evaluation_stays_in_line_when_names_are_wide(few_resamples):
+    names = ["垃圾邮件" * 9, "w" * 30]
+    run = evaluate(Y_TRUE, Y_PRED, names, probability=P_SPAM, rng=np.random.default_rng(0))
+    intervals, confusion = evaluation_text(run).split("\n\n")[4:6]
+    shares = shares_text(Shares(*np.array([[0.5, 0.5], [0.9, 0.1], [0.88, 0.12]])), tuple(names))
+    for block in (intervals, confusion, shares):
+        lines = block.splitlines()
+        assert len(lines) == 3
+        assert len({columns(line) for line in lines}) == 1
 
 
 def test_report_text_shows_class_names_harmlessly():
@@ -213,12 +236,6 @@ def test_confusions_fit_eighty_columns_and_line_up_whatever_the_names(names):
         assert len(widths) == 1
 
 
-def columns(line):
-    """Return the width of a line in a terminal, counted independently of the program."""
-    marks = sum(bool(unicodedata.combining(c)) for c in line)
-    return len(line) - marks + sum(unicodedata.east_asian_width(c) in ("W", "F") for c in line)
-
-
 def test_text_tells_unsure_from_wrong():
     run = evaluate([0, 0, 1, 1], [0, 2, 2, 0], ["ham", "spam"], other_answers=["unsure"])
     text = evaluation_text(run)
@@ -242,6 +259,3 @@ def test_shares_are_shown_for_few_classes_and_told_for_all():
     ]
     assert shares_json(shares, ("ham", "spam"))["estimated"] == {"ham": 0.88, "spam": 0.12}
     assert shares_text(shares, tuple("abcdefghijk")) == ""
-
-
-# What strangers wrote

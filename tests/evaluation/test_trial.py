@@ -1,4 +1,4 @@
-"""What a rule makes of answers, and what of it is judged."""
+"""How a rule decides the answers of a trial, and the measures computed from them."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ HOUSE = LossMatrix(("inbox", "junk", "ask"), np.array([[0, 20, 0.2], [1, 0, 0.2]
 Y, SCORE = [0, 1, 0, 1], [-4, 0, 4, 4]
 
 
-def test_answers_are_numbered_by_the_classes_and_then_what_is_no_class():
+def test_answers_are_numbered_like_the_classes_followed_by_other_actions():
     assert trial_of(Y, SCORE).answers()[0].tolist() == [0, 0, 1, 1]
     unsure = trial_of(Y, SCORE, rule=Cutoffs(0.9, 0.1, fp_cost=2, unsure_cost=0.5))
     answers, names = unsure.answers()
@@ -23,7 +23,7 @@ def test_answers_are_numbered_by_the_classes_and_then_what_is_no_class():
     assert trial_of(Y, SCORE, rule=turned).answers()[0].tolist() == [0, 2, 1, 1]
 
 
-def test_actions_that_are_no_classes_leave_the_class_to_the_probability():
+def test_with_actions_that_are_no_classes_the_answer_is_the_most_probable_class():
     trial = trial_of(Y, SCORE, rule=HOUSE)
     assert trial.answers()[0].tolist() == [0, 0, 1, 1]
     # -4: .018 in the inbox; 0 and 4: asking is cheaper than .018 * 20.

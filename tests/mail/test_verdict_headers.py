@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from nbspam import __version__
-from nbspam.classifier.classifier import load
 from nbspam.decision import Cutoffs, LossMatrix, cutoffs
 from nbspam.errors import UsageError
 from nbspam.mail.head import without_headers
 from nbspam.mail.verdict_headers import Wanted, judged
+from nbspam.store.open import load_tokens as load
 from support import HAM, SPAM
 
 ALL = Wanted(bogosity=True, spam_status=True, subject_tag="***SPAM*** ", explain=True)

@@ -6,8 +6,8 @@ import pytest
 from nbspam.errors import InputError, UsageError
 from nbspam.sources.items import Item
 from nbspam.store.bogofilter import dump_lines, load_lines
-from nbspam.store.model import Living
-from nbspam.store.textmodel import load_file
+from nbspam.store.model import StoredModel
+from nbspam.store.open import read_text_model as load_file
 from support import HAM, SPAM
 
 LABELS = ("ham", "spam")
@@ -35,7 +35,7 @@ def counts(classifier):
 
 
 def model_of(path):
-    return Living(str(path)).whole()
+    return StoredModel(str(path)).whole()
 
 
 def test_tags_become_ours():

@@ -6,7 +6,7 @@ import pytest
 
 from nbspam.classifier.classifier import write
 from nbspam.store.check import BAD, GOOD, NOTE, findings
-from nbspam.store.model import Living
+from nbspam.store.model import StoredModel
 from support import ROOT, SPAM
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -81,13 +81,13 @@ def damaged(classifier, what):
     ],
 )
 def test_tables_that_do_not_fit_together_are_bad(trained, what, where):
-    write(str(trained), damaged(Living(str(trained)).whole(), what))
+    write(str(trained), damaged(StoredModel(str(trained)).whole(), what))
 
     assert states(trained)[where] == BAD
 
 
 def test_counts_that_the_ledger_does_not_tell_of_are_a_note(nbspam, trained):
-    classifier = Living(str(trained)).whole()
+    classifier = StoredModel(str(trained)).whole()
     table = classifier.table._replace(class_count=classifier.table.class_count * 10)
     write(str(trained), replace(classifier, table=table))
 

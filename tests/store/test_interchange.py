@@ -12,8 +12,8 @@ from nbspam.errors import InputError, NbspamError
 from nbspam.settings import MANY, PRESETS
 from nbspam.sources.items import Item
 from nbspam.store.interchange import dump_lines, load_lines
-from nbspam.store.model import Living
-from nbspam.store.textmodel import load_file
+from nbspam.store.model import StoredModel
+from nbspam.store.open import read_text_model as load_file
 from support import HAM, SPAM, examples
 
 WORDS = st.sampled_from(["pills", "lunch", "größe", "漢字", "v1agra", "a", "http://x.example/y"])
@@ -22,7 +22,7 @@ CORPORA = st.lists(st.tuples(TEXTS, st.sampled_from("abc"), TEXTS), min_size=3, 
 
 
 def lines_of(path):
-    return list(dump_lines(Living(str(path)).whole()))
+    return list(dump_lines(StoredModel(str(path)).whole()))
 
 
 def check_round_trip(model, scratch):

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.classifier import load
 from nbspam.classifier.training import count_items, train
 from nbspam.counts.changes import Change
 from nbspam.errors import ModelFileError
@@ -23,7 +22,8 @@ from nbspam.store.check import BAD, NOTE, findings
 from nbspam.store.format import journal
 from nbspam.store.format.journal import append, journal_path, read_journal
 from nbspam.store.format.modelfile import Identity
-from nbspam.store.model import Living, learn, unlearn
+from nbspam.store.model import StoredModel, learn, unlearn
+from nbspam.store.open import load_tokens as load
 from nbspam.store.prune import Rule, prune
 from support import ROOT, examples
 
@@ -149,7 +149,7 @@ def test_a_crash_between_the_new_model_and_the_end_of_its_journal_counts_nothing
 ):
     learn(model, [item(1), item(2)], day=1)
     old = Path(journal_path(model)).read_bytes()
-    Living(model).whole().save(model)
+    StoredModel(model).whole().save(model)
     Path(journal_path(model)).write_bytes(old)  # as if the process had died before this
 
     assert load(model).table.n_docs == 6
@@ -166,7 +166,7 @@ def test_a_reader_that_is_overtaken_looks_again(model, monkeypatch):
     def overtaken(path, start=0, read=journal.read_journal):
         looks.append(path)
         if len(looks) == 1:
-            Living(model).whole().save(model)
+            StoredModel(model).whole().save(model)
         return read(path, start)
 
     monkeypatch.setattr(journal, "read_journal", overtaken)
@@ -175,10 +175,10 @@ def test_a_reader_that_is_overtaken_looks_again(model, monkeypatch):
 
 
 def test_a_living_model_takes_in_what_others_learn_and_write(model):
-    held = Living(model)
+    held = StoredModel(model)
     learn(model, [item(1)], day=1)
     assert held.classifier().table.n_docs == 5
-    Living(model).whole().save(model)
+    StoredModel(model).whole().save(model)
     learn(model, [item(2)], day=1)
     assert held.classifier().table.n_docs == 6
     assert held.learn([item(1), item(2), item(3)], day=1).learned == 1
@@ -192,7 +192,7 @@ def test_what_was_seen_and_then_taken_back_is_seen_to_be_gone(model):
     learn(model, [item(1)], day=1)
     before = Path(journal_path(model)).read_bytes()
     learn(model, [item(2)], day=1)
-    held = Living(model)
+    held = StoredModel(model)
     Path(journal_path(model)).write_bytes(before)
     learn(model, [item(n) for n in range(3, 9)], day=1)  # longer than what was taken back
 
@@ -203,7 +203,7 @@ def test_what_was_seen_and_then_taken_back_is_seen_to_be_gone(model):
 
 def test_a_journal_with_nothing_in_it_goes_with_its_model(model, tmp_path):
     learn(model, [item(1)], day=1)
-    Living(model).whole().save(str(tmp_path / "new"))
+    StoredModel(model).whole().save(str(tmp_path / "new"))
     whole = Path(journal_path(model)).read_bytes()
     Path(journal_path(str(tmp_path / "new"))).write_bytes(whole[:40])
 
@@ -212,7 +212,7 @@ def test_a_journal_with_nothing_in_it_goes_with_its_model(model, tmp_path):
 
 def test_what_was_read_for_another_model_is_not_learned(model):
     """The model is trained anew, with other settings, while messages for it are read."""
-    held = Living(model)
+    held = StoredModel(model)
 
     def items():
         items = [item(n, "ham" if n % 2 else "spam") for n in range(4)]
@@ -255,7 +255,7 @@ def test_if_the_model_cannot_be_written_anew_nothing_learned_is_lost(model, monk
 def test_a_disk_that_takes_nothing_is_an_error_and_changes_nothing(model, monkeypatch, code, call):
     learn(model, [item(1)], day=1)
     before = Path(journal_path(model)).read_bytes()
-    held = Living(model)
+    held = StoredModel(model)
     real = getattr(os, call)
 
     def refuse(what, *arguments):
@@ -279,9 +279,9 @@ def test_a_full_disk_leaves_a_model_that_loads(model):
         "import resource, sys\n"
         "sys.path[:0] = ['tests', 'tests/store']\n"
         "from test_journal import item\n"
-        "from nbspam.store.model import Living\n"
+        "from nbspam.store.model import StoredModel\n"
         "from nbspam.errors import ModelFileError\n"
-        "living = Living(sys.argv[1])\n"
+        "living = StoredModel(sys.argv[1])\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (700, 700))\n"
         "n = 0\n"
         "try:\n"
@@ -330,7 +330,7 @@ def test_pruning_and_learning_at_once_loses_nothing(model):
         thread.join()
 
     assert failures == []
-    assert len(Living(model).whole().memory.ledger.digests) == 4 + 30
+    assert len(StoredModel(model).whole().memory.ledger.digests) == 4 + 30
     assert load(model).table.n_docs == 34
 
 

@@ -1,4 +1,4 @@
-"""Models of every kind under every command: each works, or says in one line that it does not."""
+"""Models of every kind under every command: each command works or refuses in one line."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import pytest
 from nbspam.errors import ModelFileError
 from nbspam.store.format.journal import journal_path
 from nbspam.store.format.modelfile import load_state, save_state
-from nbspam.store.open import load
+from nbspam.store.open import load, save
 from support import HAM, ROOT, SPAM, complains
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -20,7 +20,7 @@ KINDS = ("table", "features")
 
 @pytest.fixture
 def make(nbspam, folder, model):
-    """Train a model of some kind; return what it is asked about."""
+    """Train a model of a kind on a source; return the source, which the model can judge."""
 
     def call(kind):
         source, *how = {
@@ -81,6 +81,26 @@ def test_a_model_takes_the_place_of_another_and_of_its_journal(nbspam, make, fol
     source = make(kind)
     assert not os.path.exists(journal_path(str(model)))
     assert nbspam("predict", source)[0] == 0
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "tokens"])
+def test_a_model_opened_and_saved_is_the_same_to_the_byte(make, model, tmp_path, kind):
+    make(kind)
+    copy = tmp_path / "copy.nbspam"
+    save(str(copy), load(str(model)))
+    assert copy.read_bytes() == model.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [("table", "not a table's model"), ("features", "not a model of features")]
+)
+def test_a_damaged_state_is_an_error_that_names_the_file(make, model, kind, words):
+    make(kind)
+    save_state(str(model), {**load_state(str(model)), "learnt": {}})
+    with pytest.raises(ModelFileError) as error:
+        load(str(model))
+    assert str(error.value).startswith(f"{model}: {words} (")
+    assert str(error.value).endswith("; train it anew")
 
 
 def test_a_model_of_a_kind_to_come_is_refused(make, model):

@@ -9,14 +9,14 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from nbspam.classifier.blending import linear_tables
-from nbspam.classifier.classifier import load
 from nbspam.classifier.training import count_items, train
 from nbspam.errors import NotTrainedError, UsageError
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import Item, read_items
 from nbspam.store import model as living
 from nbspam.store.merge import merge
-from nbspam.store.model import Living, learn, relabel, unlearn
+from nbspam.store.model import StoredModel, learn, relabel, unlearn
+from nbspam.store.open import load_tokens as load
 from nbspam.store.prune import Rule, prune
 from nbspam.tokens import tokenizer
 from support import HAM, SPAM, examples
@@ -57,7 +57,7 @@ def train_on(items, path, preset="mail"):
 def bytes_now(path):
     """Return the bytes of the model file that would be written now."""
     copy = path.with_name("copy.nbspam")
-    Living(str(path)).whole().save(str(copy))
+    StoredModel(str(path)).whole().save(str(copy))
     return copy.read_bytes()
 
 
@@ -214,7 +214,7 @@ def test_a_journal_gives_the_counts_of_the_model_it_will_become(path, preset):
     train_on(START, path, preset)
     learn(str(path), [item(n, "ham") for n in range(4)], day=DAY)
     unlearn(str(path), START[:2], day=DAY)
-    laid_over, whole = load(str(path)).table, Living(str(path)).whole().table
+    laid_over, whole = load(str(path)).table, StoredModel(str(path)).whole().table
     assert os.path.exists(f"{path}.journal")
 
     column = laid_over.vocabulary.columns(whole.vocabulary.keys)
@@ -231,7 +231,7 @@ def test_sums_of_evidence_with_a_journal_are_those_of_the_model_it_will_become(p
     learn(str(path), [item(n, "ham") for n in range(4)], day=DAY)
     probe = [item(n, None) for n in range(6)]
     now = [answer.joint for answer in load(str(path)).answers(probe)]
-    then = [answer.joint for answer in Living(str(path)).whole().answers(probe)]
+    then = [answer.joint for answer in StoredModel(str(path)).whole().answers(probe)]
 
     for ours, theirs in zip(now, then, strict=True):
         assert ours == pytest.approx(theirs, abs=1e-9)
@@ -241,7 +241,7 @@ def test_a_blend_with_a_journal_weighs_its_new_counts_as_the_old_ones(path):
     train_on(THREE, path, "many, mail")
     before = load(str(path)).blend
     learn(str(path), [item(n, "ham") for n in range(4)], day=DAY)
-    now, whole = load(str(path)), Living(str(path)).whole().table
+    now, whole = load(str(path)), StoredModel(str(path)).whole().table
     assert os.path.exists(f"{path}.journal")
 
     assert (now.blend.worth == before.worth).all()
@@ -253,7 +253,7 @@ def test_a_blend_with_a_journal_weighs_its_new_counts_as_the_old_ones(path):
 
 @pytest.mark.parametrize(("preset", "start"), [("mail", START), ("many, mail", THREE)])
 def test_classes_that_are_new_in_a_journal_can_be_answered(path, monkeypatch, preset, start):
-    monkeypatch.setattr(Living, "_pays", lambda self, times=1: False)
+    monkeypatch.setattr(StoredModel, "_pays", lambda self, times=1: False)
     train_on(start, path, preset)
     learn(str(path), [item(n, "zoo", words=b"giraffe") for n in range(4)], day=DAY)
     now = load(str(path))

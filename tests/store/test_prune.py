@@ -9,7 +9,7 @@ from nbspam.counts.table import without_empty
 from nbspam.errors import ModelFileError, NotTrainedError, UsageError
 from nbspam.settings import PRESENCE, PRESETS
 from nbspam.sources.items import Item
-from nbspam.store.model import Living, learn, unlearn
+from nbspam.store.model import StoredModel, learn, unlearn
 from nbspam.store.prune import DEFAULT, Rule, faded, prune
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -33,7 +33,7 @@ def aged(tmp_path):
 
 
 def words(path):
-    vocabulary = Living(path).whole().table.vocabulary
+    vocabulary = StoredModel(path).whole().table.vocabulary
     texts = {vocabulary.text(j) for j in range(len(vocabulary))}
     return {text for text in texts if text.startswith(("old", "new", "common"))}
 
@@ -62,22 +62,22 @@ def test_a_rule_says_what_goes(aged, rule, left):
     prune(aged, rule, NEW)
 
     assert words(aged) == (before if left is None else left)
-    assert Living(aged).whole().table.n_docs == 10
+    assert StoredModel(aged).whole().table.n_docs == 10
 
 
 def test_counts_fade_by_half_in_a_half_life_whenever_that_is_asked_for(aged):
     prune(aged, Rule(half_life=500), NEW)
-    once = Living(aged).whole().table
+    once = StoredModel(aged).whole().table
     prune(aged, Rule(half_life=500), NEW)
 
     assert once.class_count.tolist() == [2, 2]  # five of each, rounded to even
-    assert Living(aged).whole().table.class_count.tolist() == [2, 2]
+    assert StoredModel(aged).whole().table.class_count.tolist() == [2, 2]
     prune(aged, Rule(half_life=500), NEW + 10_000)
-    assert Living(aged).whole().table.class_count.tolist() == [1, 1]
+    assert StoredModel(aged).whole().table.class_count.tolist() == [1, 1]
 
 
 def test_nothing_fades_in_no_time(aged):
-    table = Living(aged).whole().table
+    table = StoredModel(aged).whole().table
 
     assert (faded(table, 1.0, PRESENCE).feature_count == table.feature_count).all()
     assert len(without_empty(faded(table, 0.0, PRESENCE)).vocabulary) == 0
@@ -86,7 +86,7 @@ def test_nothing_fades_in_no_time(aged):
 def test_messages_that_have_faded_can_be_unlearned_without_harm(aged):
     prune(aged, Rule(min_df=2, half_life=500), NEW)
     unlearn(aged, [item(n, None, b"common old%d" % n) for n in (0, 1)], day=NEW)
-    table = Living(aged).whole().table
+    table = StoredModel(aged).whole().table
 
     assert table.class_count.tolist() == [1, 1]
     assert (table.feature_count >= 0).all()
@@ -109,12 +109,12 @@ def test_a_model_that_is_not_there_is_not_made(tmp_path):
 
 
 def test_of_too_many_tokens_the_rarest_and_oldest_go(aged, monkeypatch):
-    whole = Living(aged).whole()
+    whole = StoredModel(aged).whole()
     n_tokens = len(whole.table.vocabulary)
     room = training._TOKEN_BYTES + 2 * training._CLASS_BYTES
     monkeypatch.setattr(training, "MAX_BYTES", (n_tokens - 5) * room)
     learn(aged, [item(30, "ham", b"common")], day=NEW)
-    kept = Living(aged).whole()
+    kept = StoredModel(aged).whole()
 
     assert len(kept.table.vocabulary) == n_tokens - 5
     assert words(aged) >= {"common", "new6", "new7", "new8", "new9"}

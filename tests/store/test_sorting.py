@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from nbspam.classifier.classifier import load
 from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.store import sorting
-from nbspam.store.model import Living
+from nbspam.store.model import StoredModel
+from nbspam.store.open import load_tokens as load
 from nbspam.store.sorting import Choices, sort_maildir
 from support import HAM, SPAM
 
@@ -39,7 +39,7 @@ class Maildir:
         return {str(p.relative_to(self.root)): p.read_bytes() for p in found}
 
     def n_learned(self):
-        return len(Living(str(self.model)).whole().memory.ledger.digests)
+        return len(StoredModel(str(self.model)).whole().memory.ledger.digests)
 
 
 @pytest.fixture

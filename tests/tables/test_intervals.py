@@ -1,4 +1,4 @@
-"""Where numbers are cut: by hand, by definition, and what never happens."""
+"""Cut points: worked by hand, against their definition, and their invariants."""
 
 from itertools import pairwise
 from math import log2
@@ -21,7 +21,7 @@ def test_equal_width_by_hand():
 
 def test_equal_frequency_by_hand():
     assert cut_points("frequency", X, Y, 5) == (1, 3, 5, 7)
-    # A value that is most of them is one interval.
+    # A value that most rows have is one interval.
     assert cut_points("frequency", np.array([0.0] * 8 + [1, 2]), Y, 5) == (0,)
 
 
@@ -31,7 +31,7 @@ def entropy(labels):
 
 
 def test_mdl_by_hand():
-    # Ten rows, five of each class, parted without error between 4 and 5:
+    # Ten rows, five of each class, separated without error between 4 and 5:
     #   gain 1 bit; delta = log2(3^2 - 2) - (2 * 1 - 0 - 0) = 0.807
     #   threshold (log2(9) + 0.807) / 10 = 0.398 bits: worth it; pure parts are not cut.
     assert mdl_cuts(X, Y) == [4.5]

@@ -1,17 +1,12 @@
-"""Cells to codes and numbers: kinds told, missing cells, intervals, and what is refused."""
+"""Cells become codes and numbers: kinds detected, missing cells, intervals, refusals."""
 
-import csv
 import io
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from nbspam.errors import InputError, UsageError
-from nbspam.sources import cells
-from nbspam.sources.cells import read_cells
-from nbspam.sources.records import Record, read_records
+from nbspam.errors import InputError
+from nbspam.sources.records import read_records
 from nbspam.tables.schema import (
     Column,
     categories,
@@ -22,7 +17,6 @@ from nbspam.tables.schema import (
     schema_to_dict,
     unseen_cells,
 )
-from nbspam.tables.training import TableSettings, read_table
 
 
 def records(text, **options):
@@ -40,7 +34,7 @@ TEXT = """id,colour,size,weight,good
 def test_kinds_are_told_from_cells():
     schema, empty = detect(records(TEXT), "good")
 
-    # Few whole numbers are names; others are numbers.
+    # A few whole numbers are category names; all others are numbers.
     assert [str(column) for column in schema.columns] == [
         "id categorical, 4 values",
         "colour categorical, 2 values",
@@ -81,7 +75,6 @@ def test_cells_become_codes_and_numbers_and_what_is_missing_is_nan():
     expected = [[0, 1, 2, 0.5], [1, 0, 0, 1.5], [2, 1, nan, nan], [3, nan, 1, 2.5]]
     np.testing.assert_array_equal(table.X, expected)
     assert table.y.tolist() == [1, 0, 1, 0]
-    assert table.codes.tolist() == [[0, 1, 2, -1], [1, 0, 0, -1], [2, 1, -1, -1], [3, -1, 1, -1]]
     assert table.names == ("-#1", "-#2", "-#3", "-#4")
 
 
@@ -103,7 +96,7 @@ def test_numbers_are_cut_into_intervals_that_include_their_upper_end():
     column = table.schema.columns[3]
     assert str(column) == "weight numeric, cut at 0.5, 2"
     assert [column.value(k) for k in (0.0, 1.0, 2.0)] == ["up to 0.5", "0.5 to 2", "above 2"]
-    # Rows read later are cut alike.
+    # Rows read later get the same intervals.
     np.testing.assert_array_equal(coded(rows, table.schema).X[:, 3], [0, 1, np.nan, 2])
 
 
@@ -145,88 +138,6 @@ def test_a_cell_that_is_no_number_is_refused_with_its_row():
 
     with pytest.raises(InputError, match="-#2: x is 'oops', not a number"):
         coded(rows, schema)
-
-
-# --- reading ---
-
-
-def test_all_kinds_of_tables_say_the_same():
-    expected = [{"a": "1", "b": "x y"}, {"a": "", "b": "z"}]
-    for kind, text in {
-        "csv": 'a,b\n1,"x y"\n,z\n',
-        "tsv": "a\tb\n1\tx y\n\tz\n",
-        "jsonl": '{"a": 1, "b": "x y"}\n\n{"a": null, "b": "z"}\n',
-    }.items():
-        assert list(read_cells(io.BytesIO(text.encode()), kind)) == expected
-        if kind != "tsv":
-            assert list(read_cells(io.BytesIO(text.encode()))) == expected
-    assert list(read_cells(io.BytesIO(b"a;b\n1;x y\n;z\n"))) == expected
-
-
-def test_a_table_without_names_counts_its_columns():
-    assert list(read_cells(io.BytesIO(b"0.5,1\n1.5,2\n"))) == [
-        {"1": "0.5", "2": "1"},
-        {"1": "1.5", "2": "2"},
-    ]
-
-
-def test_known_names_stand_in_for_a_row_of_names():
-    names = ["a", "b", "y"]
-    for text in ("1,2\n", "a,b\n1,2\n", "b,a\n2,1\n"):
-        assert list(read_cells(io.BytesIO(text.encode()), None, names)) == [{"a": "1", "b": "2"}]
-    assert list(read_cells(io.BytesIO(b"1,2,z\n"), None, names)) == [
-        {"a": "1", "b": "2", "y": "z"}
-    ]
-    # Columns that are called by numbers are told from data by being called all alike.
-    assert list(read_cells(io.BytesIO(b"1,2\n3,1\n"), None, ["1", "2"])) == [{"1": "3", "2": "1"}]
-    assert len(list(read_cells(io.BytesIO(b"2,1\n3,1\n"), None, ["1", "2", "3"]))) == 2
-
-
-@pytest.mark.parametrize(
-    ("text", "names", "words"),
-    [
-        (b"a,a\n1,2\n", [], "two columns are called 'a'"),
-        (b"a,b\n1,2,3\n", [], "row 1: 3 cells, but 2 columns"),
-        (b"1,2,3,4\n", ["a", "b"], "a first row of 4 cells"),
-        (b'{"a": 1}\n[2]\n', [], "line 2: not a JSON object"),
-        (b'{"a": [1]}\n', [], "line 1: a list or object"),
-    ],
-)
-def test_damage_is_an_error_that_says_where(text, names, words):
-    with pytest.raises(InputError, match=words):
-        list(read_records(["-"], names=names, stdin=io.BytesIO(text)))
-
-
-def test_a_quote_left_open_is_an_error_and_not_all_memory(monkeypatch):
-    monkeypatch.setattr(cells, "_MAX_LINE", 200_000)
-    csv.field_size_limit(131_072)  # the interpreter's own; it is only ever raised
-    with pytest.raises(InputError, match=r"-: not CSV \(field larger than field limit"):
-        records('a,b\n1,"' + "xxxxxxxxx\n" * 50_000)
-
-
-def test_what_is_no_table_is_refused(tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="a folder; give a table"):
-        list(read_records([str(tmp_path)]))
-    with pytest.raises(UsageError, match="choose from csv"):
-        list(read_records(["-"], "mbox"))
-    with pytest.raises(InputError, match="no rows"):
-        records("")
-    with pytest.raises(InputError, match="no rows"):
-        read_table([], TableSettings("y"))
-    monkeypatch.setattr("sys.stdin", None)
-    with pytest.raises(InputError, match="standard input is closed"):
-        list(read_records(["-"]))
-    with pytest.raises(InputError, match="no rows"):
-        records("a,b\n")
-
-
-@given(st.binary(max_size=200))
-def test_any_bytes_are_rows_or_an_error(data):
-    try:
-        for row in read_records(["-"], stdin=io.BytesIO(data)):
-            assert isinstance(row, Record)
-    except InputError:
-        pass
 
 
 def test_values_are_shown_in_words():

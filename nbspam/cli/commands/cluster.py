@@ -17,6 +17,7 @@ from nbspam.cli.options import (
 )
 from nbspam.cli.output import echo_json, echo_rows, report_skipped
 from nbspam.cli.values import ALPHA
+from nbspam.models.registry import EM_MODELS
 from nbspam.settings import Choices
 from nbspam.sources.items import SourceOptions
 
@@ -36,7 +37,7 @@ mixture_options = filling(
     "mixture",
     click.option(
         "--model",
-        type=click.Choice(["multinomial", "bernoulli"]),
+        type=click.Choice(EM_MODELS),
         help="Distribution of the tokens of a cluster.  [default: multinomial]",
     ),
     click.option(

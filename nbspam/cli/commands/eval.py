@@ -1,7 +1,7 @@
 """nbspam eval: the quality of a model, or of a way of training, on labelled mail."""
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -40,7 +40,6 @@ from nbspam.sources.items import SourceOptions
 if TYPE_CHECKING:
     from nbspam.evaluation.trial import Trial
     from nbspam.sources.records import Record
-    from nbspam.store.open import AnyClassifier
     from nbspam.tables.schema import Schema
     from nbspam.tables.training import TableSettings
 
@@ -189,7 +188,7 @@ def _trial_of_model(model_path: str, corpus: Corpus, jobs: int) -> "Trial":
 
     classifier = loaded(model_path)
     inputs = inputs_of(classifier, corpus.sources, corpus.reading, corpus.labels)
-    return judge_classifier(cast("AnyClassifier", classifier), inputs, jobs)
+    return judge_classifier(classifier, inputs, jobs)
 
 
 def _trial_of_items(

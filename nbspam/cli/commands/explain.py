@@ -2,8 +2,9 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from math import isfinite, isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -26,7 +27,8 @@ from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
     from nbspam.answering import AnyClassifier
-    from nbspam.tables.explanation import Factors
+    from nbspam.tables.classifier import TableClassifier
+    from nbspam.tables.factors import Factors
     from nbspam.verdicts import Explanation
 
 WIDTH = 80  # columns of the terminal
@@ -79,7 +81,7 @@ def command(
     successes = Successes(strict)
 
     def lines() -> Iterator[str]:
-        explained = successes.of(explain(classifier, question.inputs, question.rule))
+        explained = successes.of(explain(question.inputs, question.rule))
         for place, each in enumerate(explained):
             if as_json:
                 yield json_line(_factors_json(each) if factors else _json(each, number))
@@ -95,20 +97,14 @@ def command(
 
 
 def _explainer(classifier: "AnyClassifier", factors: bool) -> Callable[..., Iterable[Any]]:
-    """Return the function that explains answers of this kind of classifier; UsageError."""
-    if schema_of(classifier) is not None:
-        from nbspam.tables import explanation as of_rows
-
-        return of_rows.factors if factors else of_rows.explanations
-    if factors:
+    """Return the function that explains a classifier's answers; raises UsageError."""
+    if not factors:
+        return classifier.explanations
+    if schema_of(classifier) is None:
         raise UsageError("--factors: for the model of a table; leave it out")
-    if hasattr(classifier, "model"):
-        from nbspam.classifier import features as of_features
+    from nbspam.tables.factors import factors as factors_of
 
-        return of_features.explanations
-    from nbspam.classifier import explanation as of_tokens
-
-    return of_tokens.explanations
+    return partial(factors_of, cast("TableClassifier", classifier))
 
 
 def _lines(explanation: "Explanation", number: int, classifier: "AnyClassifier") -> Iterator[str]:

@@ -29,6 +29,11 @@ def command(model: str | None, model_path: str, form: str) -> None:
     nbspam export > model.jsonl
     nbspam export mail.nbspam --format bogoutil | bogoutil -l wordlist.db
     """
-    from nbspam.store.textmodel import export_lines
+    from nbspam.store import bogofilter, interchange
+    from nbspam.store.model import StoredModel
 
-    sys.stdout.buffer.writelines(export_lines(model or model_path, form))
+    classifier = StoredModel(model or model_path).whole()
+    if form == "bogoutil":
+        sys.stdout.buffer.writelines(bogofilter.dump_lines(classifier))
+    else:
+        sys.stdout.buffer.writelines(interchange.dump_lines(classifier))

@@ -23,9 +23,9 @@ def command(file: str, model_path: str, as_json: bool) -> None:
     nbspam import model.jsonl -m mail.nbspam
     bogoutil -d ~/.bogofilter/wordlist.db | nbspam import -
     """
-    from nbspam.store.textmodel import load_file
+    from nbspam.store.open import read_text_model
 
-    classifier = load_file(file)
+    classifier = read_text_model(file)
     save(classifier, model_path)
     table = classifier.table
     n_docs, n_tokens = counts_of(table.classes, table.class_count), len(table.vocabulary)

@@ -1,6 +1,6 @@
 """nbspam lazy: classify by a labelled corpus that is counted when the question comes."""
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -71,6 +71,5 @@ def _trained(
 
         settings = table_settings_of(training, columns)
         table = table_of([corpus], reading, Labels(), settings).table
-        return cast("AnyClassifier", train_table(table, settings))
-    learned = learn([corpus], reading, Labels(), training, jobs)
-    return cast("AnyClassifier", learned.classifier)
+        return train_table(table, settings)
+    return learn([corpus], reading, Labels(), training, jobs).classifier

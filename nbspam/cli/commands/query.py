@@ -11,7 +11,7 @@ from nbspam.errors import UsageError
 
 if TYPE_CHECKING:
     from nbspam.models.network.network import Network
-    from nbspam.models.network.questions import Believed
+    from nbspam.models.network.questions import Belief
 
 
 @click.command("query")
@@ -103,7 +103,7 @@ def _show_graph(network: "Network", dot: bool, moral: bool, as_json: bool) -> No
             echo_rows([(name, *(("<-", ", ".join(network.names[p] for p in of)) if of else ()))])
 
 
-def _show_belief(believed: "Believed", as_json: bool) -> None:
+def _show_belief(believed: "Belief", as_json: bool) -> None:
     """Print the probability of every combination of values."""
     probability = believed.probability.ravel().tolist()
     sampled = believed.sampled
@@ -125,7 +125,7 @@ def _show_belief(believed: "Believed", as_json: bool) -> None:
 
 
 def _belief_json(
-    believed: "Believed", probability: list[float], errors: list[float] | None
+    believed: "Belief", probability: list[float], errors: list[float] | None
 ) -> dict[str, object]:
     rows: list[dict[str, Any]] = [
         {**dict(zip(believed.targets, value, strict=True)), "probability": p}

@@ -38,7 +38,8 @@ def command(
     nbspam relabel --to ham message.eml
     nbspam relabel --to spam ~/Maildir/.Junk
     """
-    from nbspam.store.model import relabel
+    from nbspam.store.model import StoredModel
 
-    outcome = relabel(model_path, items_of(sources, reading), to, day=today(), jobs=jobs)
+    items = items_of(sources, reading)
+    outcome = StoredModel(model_path).relabel(items, to, day=today(), jobs=jobs)
     return report_outcome(outcome, model_path, as_json)

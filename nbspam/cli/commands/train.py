@@ -35,7 +35,7 @@ from nbspam.settings import Choices, TableChoices, is_for_table
 from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
-    from nbspam.classifier.learning import Learned
+    from nbspam.classifier.training import Learned
     from nbspam.classifier.unlabelled import Report
     from nbspam.tables.classifier import TableClassifier
     from nbspam.verdicts import Skipped

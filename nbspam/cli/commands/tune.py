@@ -19,7 +19,7 @@ from nbspam.cli.options import (
     strict_option,
     unsure_cost_option,
 )
-from nbspam.cli.output import echo_json, report_skipped, save
+from nbspam.cli.output import echo_json, report_skipped, save_cutoffs
 from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def command(
     tuned = tune_classifier(classifier, items, fp_cost, unsure_cost, cv, seed, jobs)
     report_skipped(tuned.skipped, strict)
     if is_kept:
-        save(tuned.classifier, model_path)
+        save_cutoffs(tuned.tuning.chosen.cutoffs, model_path)
     if as_json:
         echo_json(_values(tuned.tuning), indent=2)
         return

@@ -32,7 +32,8 @@ def command(
     nbspam unlearn message.eml
     nbspam unlearn ~/Maildir/.Trash
     """
-    from nbspam.store.model import unlearn
+    from nbspam.store.model import StoredModel
 
-    outcome = unlearn(model_path, items_of(sources, reading), day=today(), jobs=jobs)
+    items = items_of(sources, reading)
+    outcome = StoredModel(model_path).unlearn(items, day=today(), jobs=jobs)
     return report_outcome(outcome, model_path, as_json)

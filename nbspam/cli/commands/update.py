@@ -58,8 +58,8 @@ def command(
     nbspam update --ham - < message.eml
     nbspam update --policy near mails/
     """
-    from nbspam.store.model import learn
+    from nbspam.store.model import StoredModel
 
     items = items_of(sources, reading, labels)
-    outcome = learn(model_path, items, day=today(), policy=policy, jobs=jobs)
+    outcome = StoredModel(model_path).learn(items, day=today(), policy=policy, jobs=jobs)
     return report_outcome(outcome, model_path, as_json)

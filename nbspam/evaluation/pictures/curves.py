@@ -1,6 +1,6 @@
-"""What a picture of a trial shows, as numbers: errors, calibration, scores, learning.
+"""The numbers behind the pictures of a trial: errors, calibration, scores, learning.
 
-Secret: which numbers make a picture; how they are drawn is for others.
+Secret: which numbers a picture shows, not how it is drawn.
 """
 
 from dataclasses import dataclass, replace
@@ -12,52 +12,52 @@ from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.evaluation.metrics import ReliabilityBins, reliability_bins, roc_curve
 from nbspam.evaluation.trial import Trial
 
-N_SCORE_BINS = 30
-N_PIECES = 20  # of a stream
-_TAIL = 0.005  # share of the scores at either end that is counted in the last bin
-_Z = 1.96  # 95 % of a normal distribution lie within so many standard deviations
+N_SCORE_BINS = 30  # of the histogram
+N_PIECES = 20  # points of a stream's learning curve
+_TAIL = 0.005  # share of the scores at either end that the outermost bins collect
+_Z = 1.96  # standard deviations that contain 95 % of a normal distribution
 
 
 class Tradeoff(NamedTuple):
-    """Both errors at every cutoff, shares of 0 to 1, and where the decision rule stands."""
+    """The rates of both errors, 0 to 1, at every cutoff, and those of the decision rule."""
 
-    hm_rate: Floats  # ham called spam
-    sm_rate: Floats  # spam called ham
-    here: tuple[float, float]
+    hm_rate: Floats  # ham called spam, (n_cutoffs,)
+    sm_rate: Floats  # spam called ham, (n_cutoffs,)
+    here: tuple[float, float]  # both rates of the trial's rule
 
 
 class Histogram(NamedTuple):
-    """How many documents of either kind have which number."""
+    """A histogram of two kinds of documents."""
 
-    what: str  # the number
-    names: tuple[str, str]
+    what: str  # the quantity on the axis
+    names: tuple[str, str]  # of the two kinds
     edges: Floats  # (n_bins + 1,)
     counts: Integers  # (2, n_bins)
 
 
 class Learning(NamedTuple):
-    """What share of documents was judged wrongly after so many were learned."""
+    """A learning curve: the share of wrong answers by the number of documents learned."""
 
     n_learned: Integers  # (n_points,)
-    wrong: Floats
-    low: Floats  # 95 % interval
-    high: Floats
+    wrong: Floats  # (n_points,) share of documents, 0 to 1
+    low: Floats  # (n_points,) lower end of the 95 % interval
+    high: Floats  # (n_points,) upper end
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Views:
-    """All that there is to see of a trial; None where it does not apply."""
+    """Everything that pictures of a trial show; None where it does not apply."""
 
     classes: tuple[str, ...]
     n_docs: int
     calibration: ReliabilityBins
     histogram: Histogram
-    tradeoff: Tradeoff | None  # of two classes
-    learning: Learning | None  # where smaller models or a stream were judged
+    tradeoff: Tradeoff | None  # for two classes that both occur
+    learning: Learning | None  # for a stream, or if smaller models were judged too
 
 
 def views_of(trial: Trial) -> Views:
-    """Return what there is to see of a trial."""
+    """Return everything that pictures of a trial show."""
     return Views(
         trial.classes,
         len(trial.y),
@@ -69,9 +69,9 @@ def views_of(trial: Trial) -> Views:
 
 
 def wilson_interval(part: Integers | Floats, whole: Integers) -> tuple[Floats, Floats]:
-    """Return the 95 % interval of shares, which stays within 0 and 1.
+    """Return the ends of the 95 % intervals of the shares part / whole, within 0 and 1.
 
-    Wilson (1927): the shares that are 1.96 standard deviations from what was counted.
+    Wilson (1927): the shares of which the observed one is 1.96 standard deviations away.
     """
     share, square = part / whole, _Z**2
     centre = (share + square / (2 * whole)) / (1 + square / whole)
@@ -89,7 +89,10 @@ def _tradeoff(trial: Trial) -> Tradeoff | None:
 
 
 def _histogram(trial: Trial) -> Histogram:
-    """Return scores by class or, of many classes, the top probability by right and wrong."""
+    """Return a histogram of the scores of both classes.
+
+    Of more classes, one of the top probability, for right and for wrong answers.
+    """
     if trial.score is not None:
         first, second = trial.classes
         low, high = np.quantile(trial.score, [_TAIL, 1 - _TAIL])
@@ -131,6 +134,6 @@ def _points(n_learned: Integers, wrong: Integers, whole: Integers) -> Learning:
 
 
 def _wrong(trial: Trial, joint: Floats) -> Booleans:
-    """Return which documents get another class, by the trial's rule, than their own."""
+    """Return which documents get a wrong class by the trial's rule, (n_docs,)."""
     answers, _ = replace(trial, joint=joint).answers()
     return np.asarray((answers != trial.y) & (answers < len(trial.classes)))

@@ -1,7 +1,7 @@
-"""Pictures of a trial in a file: errors, calibration, scores, learning.
+"""Pictures of a trial in a PNG or SVG file: errors, calibration, scores, learning.
 
-matplotlib is an extra (`plot`) and imported only here, when a picture is asked for; its
-canvas is made directly, so that no display and no global state is needed.
+matplotlib is an extra (`plot`).  It is imported only here and only when a picture is drawn.
+Its Figure is created directly, so that neither a display nor global state is needed.
 
 Secret: how a picture looks.
 """
@@ -20,7 +20,7 @@ _PERCENTS = (0.01, 0.1, 1, 10, 50, 90)
 
 
 def check(path: str) -> None:
-    """Raise UsageError unless a picture can be drawn to this path."""
+    """Raise UsageError if pictures cannot be drawn to this path."""
     if not path.lower().endswith(ENDINGS):
         raise UsageError(f"--plot {path}: neither .png nor .svg; give such a name, or -")
     try:
@@ -32,7 +32,7 @@ def check(path: str) -> None:
 
 
 def draw(views: Views, path: str) -> None:
-    """Write the picture of a trial, PNG or SVG by the path's ending; raises InputError."""
+    """Write the picture of a trial, PNG or SVG by the ending of its path; raises InputError."""
     from matplotlib.figure import Figure
 
     panels = [_calibration, _histogram]
@@ -53,14 +53,14 @@ def draw(views: Views, path: str) -> None:
 
 
 def _tradeoff(axes: Any, views: Views) -> None:
-    """Draw both errors against each other, on axes that give rare errors room."""
+    """Draw both error rates against each other, on logit axes that spread rare errors."""
     assert views.tradeoff is not None
     hm_rate, sm_rate, (hm, sm) = views.tradeoff
-    # Less than half a document is drawn on the axis.
+    # A rate of 0 has no logit: it is drawn as half a document.
     least = 0.5 / views.n_docs
     x, y = (np.clip(rate, least, 1 - least) for rate in (hm_rate, sm_rate))
     axes.plot(x, y, color=_FIRST, drawstyle="steps-post")
-    axes.plot(*np.clip((hm, sm), least, 1 - least), "o", color=_SECOND, label="as decided")
+    axes.plot(*np.clip((hm, sm), least, 1 - least), "o", color=_SECOND, label="decision rule")
     axes.axvline(0.001, color=_GREY, linewidth=0.8, linestyle=":")
     for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
         scale("logit")
@@ -84,13 +84,13 @@ def _fixed(ticks: list[float]) -> Any:
 
 
 def _calibration(axes: Any, views: Views) -> None:
-    """Draw what came true of what was promised; larger dots are more documents."""
-    n_docs, promised, true = views.calibration
-    low, high = wilson_interval(np.rint(true * n_docs), n_docs)
+    """Draw observed frequency against predicted probability; larger dots, more documents."""
+    n_docs, confidence, frequency = views.calibration
+    low, high = wilson_interval(np.rint(frequency * n_docs), n_docs)
     axes.plot([0, 1], [0, 1], color=_GREY, linewidth=0.8, linestyle=":")
-    axes.vlines(promised, low, high, color=_FIRST, linewidth=1.2)
+    axes.vlines(confidence, low, high, color=_FIRST, linewidth=1.2)
     area = 20 + 200 * n_docs / n_docs.sum()
-    axes.scatter(promised, true, s=area, color=_FIRST, zorder=3, clip_on=False)
+    axes.scatter(confidence, frequency, s=area, color=_FIRST, zorder=3, clip_on=False)
     many = len(views.classes) > 2
     what = "the answer" if many else printable(views.classes[1])
     axes.set_xlabel(f"probability of {what}")
@@ -99,6 +99,7 @@ def _calibration(axes: Any, views: Views) -> None:
 
 
 def _histogram(axes: Any, views: Views) -> None:
+    """Draw how many documents of both kinds have which score."""
     what, names, edges, counts = views.histogram
     for name, count, colour in zip(names, counts, (_FIRST, _SECOND), strict=True):
         axes.stairs(count, edges, color=colour, fill=True, alpha=0.45, label=printable(name))
@@ -109,11 +110,12 @@ def _histogram(axes: Any, views: Views) -> None:
     axes.set_xlabel(what)
     axes.set_ylabel("documents")
     axes.set_title("Scores", loc="left")
-    # Above the bars, which leave no corner free for certain.
+    # Above the axes, because the bars may fill every corner.
     axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
 
 
 def _learning(axes: Any, views: Views) -> None:
+    """Draw the share of wrong answers by the number of documents learned."""
     from matplotlib.ticker import LogLocator
 
     assert views.learning is not None

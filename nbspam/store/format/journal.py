@@ -21,13 +21,16 @@ from nbspam.counts.changes import Change
 from nbspam.disk import adopt, stamp_of, sync_folder
 from nbspam.errors import ModelFileError
 from nbspam.store.format.modelfile import Identity, Snapshot, State, read_snapshot, save_state
+from nbspam.tokens.documents import Documents, offsets_of
+from nbspam.tokens.vocabulary import Vocabulary
 
 MAGIC = b"nbspam journal\0\0"
-FORMAT = 1
+FORMAT = 2  # 1 had no steps
 _HEADER = struct.Struct("<16sIQII")  # magic, format, length and checksum of the model, crc
 _WORD = struct.Struct("<I")  # before a record its bytes, behind it its checksum
-# Digest, day, bytes of two names, tokens, counts (none: all are 1), new tokens.
-_CHANGE = struct.Struct("<QHiiIII")
+# Digest, day, bytes of two names, tokens, counts (none: all are 1), new tokens, step.
+_CHANGE = struct.Struct("<QHiiIIId")
+_CHANGE_1 = struct.Struct("<QHiiIII")
 _NO_NAME = -1
 _OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
@@ -40,6 +43,7 @@ class Journal(NamedTuple):
     size: int  # bytes of the file
     owner: Identity | None  # the model it belongs to; None: there is none, or its mere beginning
     mark: bytes = b""  # the checksum of the last change
+    version: int = FORMAT
 
 
 NO_JOURNAL = Journal([], 0, 0, None)
@@ -54,8 +58,8 @@ def journal_path(path: str) -> str:
 # ---- bytes ----
 
 
-def _header(owner: Identity) -> bytes:
-    head = _HEADER.pack(MAGIC, FORMAT, *owner, 0)[: -_WORD.size]
+def _header(owner: Identity, version: int = FORMAT) -> bytes:
+    head = _HEADER.pack(MAGIC, version, *owner, 0)[: -_WORD.size]
     return head + _WORD.pack(zlib.crc32(head))
 
 
@@ -65,7 +69,12 @@ def _encode(change: Change) -> bytes:
         b"" if name is None else name.encode("utf-8", "surrogatepass")
         for name in (change.before, change.after)
     )
-    counts = change.counts if (change.counts != 1).any() else change.counts[:0]
+    keys, new = change.document.tokens, change.new.packed()
+    is_new = np.isin(keys, new.keys)
+    # Tokens that the model's file does not know stand behind the others.
+    order = np.argsort(is_new, kind="stable")
+    counts = change.document.times()[order]
+    counts = counts if (counts != 1).any() else counts[:0]
     body = b"".join(
         (
             _CHANGE.pack(
@@ -73,26 +82,29 @@ def _encode(change: Change) -> bytes:
                 change.day,
                 _NO_NAME if change.before is None else len(before),
                 _NO_NAME if change.after is None else len(after),
-                len(change.keys),
+                len(keys),
                 len(counts),
-                len(change.groups),
+                len(new),
+                change.step,
             ),
             before,
             after,
-            change.keys.astype("<u8").tobytes(),
+            keys[order].astype("<u8").tobytes(),
             counts.astype("<u4").tobytes(),
-            change.lengths.astype("<u4").tobytes(),
-            change.groups.tobytes(),
-            change.blob.tobytes(),
+            np.diff(new.offsets).astype("<u4").tobytes(),
+            new.groups.tobytes(),
+            new.blob.tobytes(),
         )
     )
     return _WORD.pack(len(body)) + body + _WORD.pack(zlib.crc32(body))
 
 
-def _decode(body: bytes) -> Change:
+def _decode(body: bytes, version: int) -> Change:
     """Return the change in a record whose checksum was right; raises ValueError."""
-    digest, day, *names, n_keys, n_counts, n_new = _CHANGE.unpack_from(body)
-    at = _CHANGE.size
+    layout = _CHANGE if version > 1 else _CHANGE_1
+    digest, day, *names, n_keys, n_counts, n_new = layout.unpack_from(body)[:7]
+    step = _CHANGE.unpack_from(body)[7] if version > 1 else 0.0
+    at = layout.size
     classes: list[str | None] = []
     for length in names:
         classes.append(None)
@@ -105,24 +117,34 @@ def _decode(body: bytes) -> Change:
         at += arrays[-1].nbytes
     keys, counts, lengths, groups = arrays
     blob = np.frombuffer(body, np.uint8)[at:]
-    if not n_counts:
-        counts = np.ones(n_keys, np.uint32)
-    if len(counts) != n_keys or n_new > n_keys or int(lengths.sum()) != len(blob):
+    if n_counts not in (0, n_keys) or n_new > n_keys or int(lengths.sum()) != len(blob):
         raise ValueError("its lengths do not agree")
-    return Change(digest, classes[0], classes[1], day, keys, counts, groups, lengths, blob)
+    new = Vocabulary(keys[n_keys - n_new :], blob, offsets_of(lengths), groups)
+    order = np.argsort(keys)
+    document = Documents(
+        keys[order],
+        np.array([0, n_keys]),
+        np.arange(n_keys),
+        counts[order] if n_counts else np.ones(n_keys, np.uint8),
+    )
+    return Change(digest, classes[0], classes[1], day, document, new, step)
 
 
-def owner_of(head: bytes) -> Identity | None:
-    """Return the model that a journal's first bytes name; None where a crash cut them off."""
+def owner_of(head: bytes) -> tuple[Identity | None, int]:
+    """Return the model that a journal's first bytes name, and the journal's format.
+
+    None where a crash cut them off.
+    """
     if len(head) < _HEADER.size:
-        return None
+        return None, FORMAT
     magic, version, length, checksum, _ = _HEADER.unpack_from(head)
     owner = Identity(length, checksum)
-    is_ours = magic == MAGIC and version == FORMAT and head[: _HEADER.size] == _header(owner)
-    return owner if is_ours else NOBODY
+    is_whole = head[: _HEADER.size] == _header(owner, version)
+    is_ours = magic == MAGIC and 1 <= version <= FORMAT and is_whole
+    return owner if is_ours else NOBODY, version
 
 
-def parse(data: bytes) -> tuple[list[Change], int]:
+def parse(data: bytes, version: int = FORMAT) -> tuple[list[Change], int]:
     """Return the changes that bytes behind the header hold, and where the last whole one ends."""
     changes = []
     end = 0
@@ -133,7 +155,7 @@ def parse(data: bytes) -> tuple[list[Change], int]:
         if data[stop : stop + _WORD.size] != _WORD.pack(zlib.crc32(body)):
             break
         try:
-            changes.append(_decode(body))
+            changes.append(_decode(body, version))
         except (struct.error, ValueError):
             break
         end = stop + _WORD.size
@@ -150,7 +172,7 @@ def read_journal(path: str, start: int = 0, mark: bytes = b"") -> Journal:
     """
     try:
         with open(journal_path(path), "rb") as file:
-            owner = owner_of(file.read(_HEADER.size))
+            owner, version = owner_of(file.read(_HEADER.size))
             if owner is None or owner == NOBODY:
                 return NO_JOURNAL._replace(size=os.fstat(file.fileno()).st_size, owner=owner)
             start = max(start, _HEADER.size)
@@ -166,9 +188,9 @@ def read_journal(path: str, start: int = 0, mark: bytes = b"") -> Journal:
     if not data.startswith(mark):
         return NO_JOURNAL
     new = data[len(mark) :]
-    changes, end = parse(new)
+    changes, end = parse(new, version)
     mark = new[end - _WORD.size : end] if changes else mark
-    return Journal(changes, start + end, start + len(new), owner, mark)
+    return Journal(changes, start + end, start + len(new), owner, mark, version)
 
 
 def read_model(path: str) -> tuple[Snapshot, Journal]:

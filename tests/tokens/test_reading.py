@@ -5,7 +5,7 @@ from sklearn.datasets import _twenty_newsgroups as reference
 
 from nbspam.errors import UsageError
 from nbspam.settings import STRIPPABLE, Settings
-from nbspam.tokens.stripping import strip
+from nbspam.tokens.reading import strip
 
 THEIRS = {
     "headers": reference.strip_newsgroup_header,

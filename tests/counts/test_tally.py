@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.counts import numbering
-from nbspam.counts.numbering import Numbering
+from nbspam.counts.tally import Numbering
 from nbspam.tokens.definition import RIDER_BITS
 
 # Hashes spread anywhere, and some side by side, as nobody could have chosen them.

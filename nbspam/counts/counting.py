@@ -1,0 +1,261 @@
+"""Counting: labelled items to counts, in many processes, every message once.
+
+Secret: what a worker process returns of the messages it has read.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from nbspam.arrays import Keys, Octets, Strings
+from nbspam.counts.sample import Messages, Sampling
+from nbspam.counts.table import CountTable, TableSum, counts_of, shifted, without_empty
+from nbspam.counts.tally import Tally
+from nbspam.mail.digest import Copies
+from nbspam.mail.message import Message
+from nbspam.parallel import ordered_map
+from nbspam.settings import PRESENCE, Settings
+from nbspam.sources.items import Item
+from nbspam.tokens.reading import chunks_of, read_to_learn
+from nbspam.tokens.tokenizer import TokenBatch, batches, tokenize
+from nbspam.tokens.vocabulary import Vocabulary, batch_vocabulary
+from nbspam.verdicts import Skipped
+
+
+class Training(NamedTuple):
+    """What a model learns from: counts of all messages, and a sample of them."""
+
+    table: CountTable
+    messages: tuple[Messages, ...]  # the sample
+    bits: int  # number of zero bits at the end of the digests in the sample
+    digests: Keys  # (n_docs,) of all messages
+    labels: Strings  # (n_docs,)
+    repeated: int = 0  # messages that had been read before, and were not counted again
+    skipped: tuple[Skipped, ...] = ()
+
+
+def count_items(
+    items: Iterable[Item],
+    settings: Settings,
+    jobs: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> Training:
+    """Return the counts of labelled items; progress is called with the number read so far.
+
+    A message that comes again is not counted again; in another class, it moves there.
+    """
+    sampling = Sampling(settings.weighting)
+    skipped: list[Skipped] = []
+    unique = _Unique(settings.weighting)
+    counts = TableSum()
+    counter = _Counter(settings)
+    chunks = enumerate(chunks_of(items))
+    for part in ordered_map(counter.count, chunks, jobs, counter.last):
+        sampling.add(unique.new_of(part.messages))
+        skipped.extend(part.skipped)
+        if part.table is not None:
+            counts.add(part.table)
+        if progress is not None:
+            progress(unique.n_read)
+    table = counts.total()
+    table = table._replace(vocabulary=table.vocabulary.with_riders(0))
+    table = unique.with_moves(unique.without_repeated(table), sampling.messages)
+    return Training(
+        without_empty(table),
+        tuple(unique.relabelled(sampling.messages)),
+        sampling.bits,
+        np.fromiter(unique.label, np.uint64, len(unique.label)),
+        np.array(list(unique.label.values()), np.str_),
+        unique.n_read - len(unique.label),
+        tuple(skipped),
+    )
+
+
+class _Counted(NamedTuple):
+    """What a worker process returns: all messages of a chunk, and now and then its counts."""
+
+    messages: list[tuple[Messages, Octets]]  # and groups of their tokens, (n_tokens,)
+    skipped: list[Skipped]
+    table: CountTable | None  # of the chunks since the last one
+
+
+class _Counter:
+    """What a worker process does: it counts chunk after chunk."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @cached_property
+    def tally(self) -> Tally:
+        """The counts so far; made in the worker, because a fork copies what it writes to."""
+        return Tally(self.settings.weighting)
+
+    def count(self, chunk: tuple[int, list[Item]]) -> _Counted:
+        """Count one chunk of items, which comes with its number."""
+        turn, items = chunk
+        read = read_to_learn(items, self.settings)
+        labels = read.labels
+        counted = []
+        done = 0
+        for group in batches(read.messages, self.settings.tokens):
+            own = slice(done, done + len(group))
+            counted.append(self.count_batch(group, labels[own], read.digests[own], turn))
+            done = own.stop
+        table = self.taken() if self.tally.is_full else None
+        return _Counted(counted, list(read.failures.values()), table)
+
+    def count_batch(
+        self, group: Sequence[Message], labels: list[str], digests: list[int], turn: int
+    ) -> tuple[Messages, Octets]:
+        """Count a batch of messages; return them, and the groups of their tokens.
+
+        A function of its own, so that the batch is freed before the next one needs memory.
+        """
+        batch = tokenize(group, self.settings.tokens)
+        self.tally.add(batch, labels, turn)
+        messages = _messages(batch, labels, digests)
+        if self.settings.weighting == PRESENCE:
+            messages = messages.without_counts()
+        return messages, batch.groups
+
+    def last(self) -> _Counted:
+        """Return the counts that were not yet returned."""
+        return _Counted([], [], self.taken())
+
+    def taken(self) -> CountTable:
+        """Return the counts, and start from nothing."""
+        table = self.tally.table()
+        del self.tally
+        return table
+
+
+def _messages(batch: TokenBatch, labels: Sequence[str], digests: Sequence[int]) -> Messages:
+    return Messages(np.array(labels, np.str_), np.array(digests, np.uint64), batch.documents)
+
+
+class Lesson(NamedTuple):
+    """Messages with their classes, and how their tokens are spelt."""
+
+    names: list[str]  # (n_docs,)
+    messages: Messages
+    vocabulary: Vocabulary  # of all their tokens
+
+
+def read_lessons(settings: Settings, items: list[Item]) -> tuple[list[Lesson], list[Skipped]]:
+    """Return what one chunk of items teaches: what a worker process of `update` does."""
+    read = read_to_learn(items, settings)
+    names, labels = [item.name for item in read.items], read.labels
+    lessons = []
+    done = 0
+    for group in batches(read.messages, settings.tokens):
+        own = slice(done, done + len(group))
+        batch = tokenize(group, settings.tokens)
+        messages = _messages(batch, labels[own], read.digests[own])
+        lessons.append(Lesson(names[own], messages, batch_vocabulary(batch)))
+        done = own.stop
+    return lessons, list(read.failures.values())
+
+
+class _Unique:
+    """Makes every message count once, as the class it came with last.
+
+    Workers count whatever they read; a message that came again is counted once more here and
+    subtracted.  So workers need not know of each other.
+    """
+
+    def __init__(self, weighting: str) -> None:
+        self.weighting = weighting
+        self.n_read = 0
+        self.label: dict[int, str] = {}  # by digest
+        self.copies = Copies()
+        self.repeated = TableSum()  # the counts of repeated messages
+        self.moves: list[tuple[Messages, str]] = []  # a message, and the class it leaves
+
+    def new_of(self, parts: Iterable[tuple[Messages, Octets]]) -> list[Messages]:
+        """Return the messages without those that came before."""
+        new = []
+        for part, groups in parts:
+            self.n_read += len(part.labels)
+            digests = np.array(
+                [self.copies.numbered(digest) for digest in part.digests.tolist()], np.uint64
+            )
+            part = part._replace(digests=digests)
+            is_new = np.array(
+                [
+                    self._is_new(part, row, digest, name)
+                    for row, (digest, name) in enumerate(
+                        zip(digests.tolist(), part.labels.tolist(), strict=True)
+                    )
+                ],
+                np.bool_,
+            )
+            if not is_new.all():
+                again = part.take(~is_new)
+                own = groups[np.searchsorted(part.documents.tokens, again.documents.tokens)]
+                self.repeated.add(_table_of(again, own, self.weighting))
+            new.append(part.take(is_new))
+        return new
+
+    def _is_new(self, part: Messages, row: int, digest: int, name: str) -> bool:
+        before = self.label.get(digest)
+        self.label[digest] = name
+        if before is not None and before != name:
+            self.moves.append((_message(part, row), before))
+        return before is None
+
+    def without_repeated(self, table: CountTable) -> CountTable:
+        """Return the counts without those of repeated messages."""
+        repeated = self.repeated.total()
+        return shifted(table, repeated, -1) if repeated.classes else table
+
+    def with_moves(self, table: CountTable, parts: Sequence[Messages]) -> CountTable:
+        """Return the counts with all messages in the class they came with last.
+
+        The copy that was counted moves, as long as it is at hand in the sample.
+        """
+        if not self.moves:
+            return table
+        counted = {
+            digest: (part, row)
+            for part in parts
+            for row, digest in enumerate(part.digests.tolist())
+        }
+        for copy, before in self.moves:
+            at_hand = counted.get(int(copy.digests[0]))
+            message = copy if at_hand is None else _message(*at_hand)
+            column = table.vocabulary.columns(message.documents.tokens)
+            groups = table.vocabulary.groups[column]
+            for sign, label in ((-1, before), (1, str(copy.labels[0]))):
+                moved = message._replace(labels=np.array([label]))
+                table = shifted(table, _table_of(moved, groups, self.weighting), sign)
+        return table
+
+    def relabelled(self, parts: Iterable[Messages]) -> Iterable[Messages]:
+        """Return messages with the classes they came with last."""
+        if not self.moves:
+            return parts
+        return (
+            part._replace(labels=np.array([self.label[d] for d in part.digests.tolist()], np.str_))
+            for part in parts
+        )
+
+
+def _message(part: Messages, row: int) -> Messages:
+    """Return one of the messages."""
+    return part.take(np.arange(len(part.labels)) == row)
+
+
+def _table_of(part: Messages, groups: Octets, weighting: str) -> CountTable:
+    """Return the counts of messages; the texts of their tokens are empty.
+
+    groups: (n_tokens,) kind of each token.
+    """
+    classes, y = np.unique(part.labels, return_inverse=True)
+    counts = counts_of(part.documents, y, len(classes), groups, weighting)
+    keys = part.documents.tokens
+    no_texts = np.empty(0, np.uint8), np.zeros(len(keys) + 1, np.int64)
+    vocabulary = Vocabulary(keys, *no_texts, groups)
+    names = tuple(classes.tolist())
+    return CountTable(names, counts[0], vocabulary, counts[1], counts[2])

@@ -1,0 +1,165 @@
+"""Which tokens stand in which documents: the one sparse type of the program.
+
+A batch of messages, a sample, a journal's changes and a corpus for cross-validation are all
+held like this, document by document (compressed sparse rows).
+
+Secret: columns are held in as few bytes as possible, and big arrays are copied piece by piece.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbspam.arrays import Booleans, Indices, Integers, Integers32
+
+_AT_ONCE = 1 << 16  # places that are looked up together
+
+
+class Documents(NamedTuple):
+    """Documents over some tokens; entry i means that a token stands in a document.
+
+    It is a token of document d if offsets[d] <= i < offsets[d + 1], and the token is
+    tokens[columns[i]].  Within a document columns ascend, and none comes twice.
+    """
+
+    tokens: Any  # (n_tokens,) keys of tokens, or columns of a vocabulary
+    offsets: Integers  # (n_docs + 1,)
+    columns: Indices  # (nnz,) index into tokens
+    counts: Indices | None  # (nnz,) how often; None where only presence is counted
+
+    @property
+    def n_docs(self) -> int:
+        """How many documents there are."""
+        return len(self.offsets) - 1
+
+    def rows(self) -> Integers32:
+        """Return the document of every entry, shape (nnz,)."""
+        return np.repeat(np.arange(self.n_docs, dtype=np.int32), np.diff(self.offsets))
+
+    def times(self) -> Indices:
+        """Return how often every entry's token stands in its document, shape (nnz,)."""
+        if self.counts is None:
+            return np.broadcast_to(np.uint8(1), len(self.columns))
+        return self.counts
+
+    def part(self, start: int, end: int) -> "Documents":
+        """Return the documents from `start` to before `end`, without a copy."""
+        offsets = self.offsets[start : end + 1]
+        some = slice(int(offsets[0]), int(offsets[-1]))
+        counts = None if self.counts is None else self.counts[some]
+        return Documents(self.tokens, offsets - offsets[0], self.columns[some], counts)
+
+    def one(self, row: int) -> "Documents":
+        """Return one document over its own tokens alone."""
+        some = slice(int(self.offsets[row]), int(self.offsets[row + 1]))
+        own = self.columns[some]
+        counts = None if self.counts is None else self.counts[some]
+        bounds = np.array([0, len(own)])
+        return Documents(self.tokens.take(own), bounds, np.arange(len(own)), counts)
+
+    def take(self, chosen: Integers | Booleans) -> "Documents":
+        """Return some documents, in this order; chosen: which, or (n_docs,) whether."""
+        if chosen.dtype == np.bool_:
+            if chosen.all():
+                return self
+            chosen = np.flatnonzero(chosen)
+        offsets = self.offsets.tolist()
+        places = [slice(offsets[row], offsets[row + 1]) for row in chosen.tolist()]
+        return Documents(
+            self.tokens,
+            offsets_of(np.diff(self.offsets)[chosen]),
+            _joined([self.columns[place] for place in places], self.columns.dtype),
+            None
+            if self.counts is None
+            else _joined([self.counts[place] for place in places], self.counts.dtype),
+        )
+
+    def only(self, wanted: Booleans) -> "Documents":
+        """Return the same documents with fewer entries; wanted: (n_tokens,) whose."""
+        if wanted.all():
+            return self
+        kept = np.flatnonzero(gather(wanted, self.columns))
+        return self._replace(
+            offsets=np.searchsorted(kept, self.offsets),
+            columns=self.columns.take(kept),
+            counts=None if self.counts is None else self.counts.take(kept),
+        )
+
+    def on(self, names: Integers) -> "Documents":
+        """Return the documents over tokens of other names; entries without one are dropped.
+
+        names: (n_tokens,) what each token is called from now on, or -1.
+        """
+        is_known = names >= 0
+        if is_known.all():
+            return self._replace(tokens=names)
+        known = self.only(is_known)
+        rank = smallest(np.cumsum(is_known) - is_known, len(names))
+        return known._replace(tokens=names[is_known], columns=rank.take(known.columns))
+
+    def over(self, n_columns: int) -> "Documents":
+        """Return the documents over all columns of a vocabulary, which tokens must name."""
+        columns = self.tokens.astype(np.min_scalar_type(n_columns)).take(self.columns)
+        return self._replace(tokens=np.arange(n_columns), columns=columns)
+
+    def without_unused(self) -> "Documents":
+        """Return the documents over those tokens alone that stand in one."""
+        used = np.bincount(self.columns, minlength=len(self.tokens)) > 0
+        return self.on(np.where(used, np.arange(len(used)), -1))._replace(tokens=self.tokens[used])
+
+
+def offsets_of(lengths: Any) -> Integers:
+    """Return where pieces of these lengths begin and end, one after the other; one more."""
+    return np.append(np.int64(0), np.cumsum(lengths, dtype=np.int64))
+
+
+def smallest(numbers: Any, highest: int) -> Any:
+    """Return numbers from 0 to the highest in as few bytes as hold them."""
+    return numbers.astype(np.min_scalar_type(highest))
+
+
+def no_documents(tokens: Any, with_counts: bool) -> Documents:
+    """Return no documents over some tokens."""
+    nothing = np.empty(0, np.uint8)
+    return Documents(tokens, np.zeros(1, np.int64), nothing, nothing if with_counts else None)
+
+
+def stacked(parts: Sequence[Documents]) -> Documents:
+    """Return the documents of all parts, one after the other; all are over the same tokens."""
+    first = parts[0]
+    lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+    columns = np.concatenate([part.columns for part in parts])
+    counts = None
+    if first.counts is not None:
+        counts = np.concatenate([part.times() for part in parts])
+    return Documents(first.tokens, offsets_of(lengths), columns, counts)
+
+
+def united(parts: Sequence[Documents]) -> Documents:
+    """Return the documents of all parts over the union of their tokens, ascending."""
+    tokens, place = np.unique(np.concatenate([part.tokens for part in parts]), return_inverse=True)
+    ends = np.cumsum([len(part.tokens) for part in parts]).tolist()
+    moved = []
+    for part, (start, end) in zip(parts, pairwise([0, *ends]), strict=True):
+        column = smallest(place[start:end], len(tokens))
+        moved.append(part._replace(tokens=tokens, columns=column.take(part.columns)))
+    return stacked(moved)
+
+
+def gather(values: Any, places: Indices) -> Any:
+    """Return values[places], shape (n_places,).
+
+    Some at a time: numpy makes 64-bit indices of all places first, and the page faults of a
+    large array take longer than the look-up itself.
+    """
+    gathered = np.empty(len(places), values.dtype)
+    for start in range(0, len(places), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        gathered[some] = values.take(places[some])
+    return gathered
+
+
+def _joined(parts: list[Any], kind: Any) -> Any:
+    return np.concatenate([np.empty(0, kind), *parts])

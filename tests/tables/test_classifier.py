@@ -1,0 +1,117 @@
+"""A classifier of rows: answers by position, another prior, and its state."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nbspam.models.registry import DAMAGE
+from nbspam.sources.records import Record, read_records
+from nbspam.tables import factors
+from nbspam.tables.classifier import TableClassifier, value_counts
+from nbspam.tables.training import TableSettings, read_table, train_table
+from nbspam.verdicts import Answer, Skipped
+from support import ROOT
+
+MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
+TARGET = "好瓜"
+
+
+def melons(path: Path = MELONS) -> list[Record]:
+    return list(read_records([str(path)]))
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    # Mixed: density is a number, so that a cell can be damaged.
+    settings = TableSettings(TARGET, model="mixed", parameters={"alpha": 1.0})
+    return train_table(read_table(melons(), settings).table, settings)
+
+
+def twins():
+    """Return three rows of one name, of different values; the second cannot be read."""
+    first, second, third = melons()[0], melons()[8], melons()[16]
+    damaged = Record("twin", {**second.cells, "密度": "heavy"})
+    return [Record("twin", first.cells), damaged, Record("twin", third.cells)]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_two_rows_of_one_name_get_their_own_answers(classifier, jobs):
+    first, second, third = classifier.answers(twins(), jobs)
+    expected = [next(classifier.answers([melons()[i]])) for i in (0, 16)]
+    assert [first.joint.tolist(), third.joint.tolist()] == [e.joint.tolist() for e in expected]
+    assert (first.joint != third.joint).all()
+    assert (first.truth, third.truth) == ("是", "否")
+    assert isinstance(second, Skipped)
+    assert "密度 is 'heavy', not a number" in second.reason
+
+
+def test_two_rows_of_one_name_get_their_own_verdicts_and_explanations(classifier):
+    verdicts = list(classifier.classify(twins()))
+    assert [type(v).__name__ for v in verdicts] == ["Verdict", "Skipped", "Verdict"]
+    assert [v.label for v in verdicts[::2]] == ["是", "否"]
+    for explained in (classifier.explanations(twins()), factors.factors(classifier, twins())):
+        first, second, third = explained
+        assert [first.verdict, second, third.verdict] == verdicts
+
+
+def test_a_shift_is_added_to_every_answer_and_explanation(classifier):
+    shift = np.array([0.5, -1.0])
+    shifted = classifier.shifted(shift).shifted(shift)
+    row = melons()[3]
+    before, after = (next(c.answers([row])) for c in (classifier, shifted))
+    assert isinstance(after, Answer)
+    np.testing.assert_allclose(after.joint, before.joint + 2 * shift, rtol=1e-12)
+    plain, moved = (c.explain(row) for c in (classifier, shifted))
+    sign = 1 if plain.towards == classifier.classes[0] else -1
+    assert moved.towards == plain.towards
+    assert moved.constant == pytest.approx(plain.constant + sign * 3.0)
+    shares, same = ([e.contribution for e in ex.evidence] for ex in (plain, moved))
+    assert same == pytest.approx(shares)
+    assert moved.score == pytest.approx(plain.score + sign * 3.0)
+
+
+def test_shares_and_constant_add_up_to_the_score(classifier):
+    for row in melons():
+        explained = classifier.explain(row)
+        total = explained.constant + sum(e.contribution for e in explained.evidence)
+        assert total == pytest.approx(explained.score)
+        shares = [abs(e.contribution) for e in explained.evidence]
+        assert shares == sorted(shares, reverse=True)
+
+
+def test_factors_multiply_to_the_joint_probability(classifier):
+    for row in melons():
+        found = next(factors.factors(classifier, [row]))
+        joint = next(classifier.answers([row])).joint
+        np.testing.assert_allclose(found.log_prior + found.log_factors.sum(axis=0), joint)
+        assert len(found.values) == len(found.log_factors)
+
+
+def test_a_column_of_numbers_counts_its_known_cells():
+    rows = [*melons(), Record("x", {**melons()[0].cells, "密度": "?"})]
+    table = read_table(rows, TableSettings(TARGET)).table
+    counts = value_counts(table)
+    assert counts.shape == (2, np.maximum(table.schema.levels, 1).sum())
+    position = [column.name for column in table.schema.columns].index("密度")
+    first = np.maximum(table.schema.levels, 1)[:position].sum()
+    assert counts[:, first].tolist() == [9, 8]
+
+
+def test_the_state_gives_the_same_answers(classifier):
+    state = classifier.to_state()
+    assert state["kind"] == "table"
+    assert "program" not in state
+    restored = TableClassifier.from_state(state)
+    for before, after in zip(
+        classifier.answers(melons()), restored.answers(melons()), strict=True
+    ):
+        assert before.joint.tolist() == after.joint.tolist()
+
+
+@pytest.mark.parametrize("key", ["columns", "classes", "learnt", "counts", "model"])
+def test_a_state_that_does_not_fit_together_is_refused(classifier, key):
+    state = classifier.to_state()
+    damaged = {**state, key: state[key][:1]} if key != "learnt" else {**state, key: {}}
+    with pytest.raises(DAMAGE):
+        TableClassifier.from_state(damaged)

@@ -1,0 +1,94 @@
+"""Training on tables: which model is chosen, and which rows a fold learns from."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nbspam.errors import InputError, UsageError
+from nbspam.sources.records import read_records
+from nbspam.tables.intervals import cut_points
+from nbspam.tables.training import (
+    TableSettings,
+    chosen_model,
+    held_out,
+    read_table,
+    rows_of,
+    train_table,
+)
+
+NUMBERS = "a,b,y\n" + "".join(f"{i / 7},{-i / 3},{'no' if i < 9 else 'yes'}\n" for i in range(20))
+MIXED = NUMBERS.replace("a,b", "a,c").replace("-", "s")
+NAMES = "c,y\nred,no\nblue,yes\nred,yes\n"
+
+
+def read(text, **options):
+    records = read_records(["-"], stdin=io.BytesIO(text.encode()))
+    return read_table(records, TableSettings("y", **options))
+
+
+@pytest.mark.parametrize(
+    ("text", "how", "name"),
+    [
+        (NUMBERS, {}, "gaussian"),
+        (MIXED, {}, "mixed"),
+        (NAMES, {}, "categorical"),
+        (NUMBERS, {"discretise": "width"}, "categorical"),
+        (NUMBERS, {"model": "tan"}, "tan"),
+    ],
+)
+def test_the_kinds_of_columns_choose_the_model_unless_one_is_given(text, how, name):
+    data = read(text, **how)
+    assert chosen_model(data.table.schema, TableSettings("y", **how)) == name
+    assert train_table(data.table, TableSettings("y", **how)).name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "how", "words"),
+    [
+        (MIXED, {"model": "gaussian"}, "column 'c' holds categories; use --model mixed"),
+        (NUMBERS, {"model": "mixed", "discretise": "mdl"}, "takes numbers as they are"),
+        (NUMBERS, {"model": "bernoulli"}, "not for tables; choose from"),
+        (NAMES, {"model": "spode", "parameters": {"parent": "d"}}, "no such column"),
+    ],
+)
+def test_settings_that_do_not_fit_the_table_are_refused(text, how, words):
+    with pytest.raises(UsageError, match=words):
+        train_table(read(text, **{**how, "model": None}).table, TableSettings("y", **how))
+
+
+def test_a_table_without_rows_is_refused():
+    with pytest.raises(InputError, match="no rows"):
+        read_table([], TableSettings("y"))
+
+
+def test_rows_without_a_class_are_skipped_and_notes_say_what_is_odd():
+    data = read("a,e,y\n1.5,,no\n1.5,,no\n2.5,,yes\n3.5,,yes\n4.5,,\n")
+    assert [(s.name, s.reason) for s in data.skipped] == [("-#5", "no label")]
+    assert len(data.table.y) == len(data.table.names) == 4
+    empty, constant = data.notes
+    assert empty == "column 'e' is empty: left out"
+    assert constant.startswith("column 'a' is 1.5 in all rows of class 'no': variance zero")
+
+
+def test_a_fold_is_answered_by_a_model_of_the_other_rows_alone():
+    """Intervals too are cut on training rows: held-out rows must not move the cuts."""
+    table, settings = read(NUMBERS).table, TableSettings("y", model="categorical")
+    rest, of = np.flatnonzero(np.arange(20) % 4), np.flatnonzero(np.arange(20) % 4 == 0)
+    classifier = train_table(rows_of(table, rest), settings)
+    column = classifier.schema.columns[0]
+    assert column.cuts == cut_points("mdl", table.X[rest, 0], table.y[rest])
+
+    expected = held_out(table, settings, rest, of)
+    moved = replace(table, X=table.X.copy(), y=1 - table.y)
+    moved.X[rest], moved.y[rest] = table.X[rest], table.y[rest]
+    assert (held_out(moved, settings, rest, of) == expected).all()
+    moved.X[of] = 99.0
+    assert (held_out(moved, settings, rest, of)[0] == held_out(moved, settings, rest, of)).all()
+
+
+def test_a_fold_without_a_class_still_answers_for_all_classes():
+    table, settings = read(NUMBERS).table, TableSettings("y")
+    joint = held_out(table, settings, np.arange(9), np.arange(9, 20))
+    assert joint.shape == (11, 2)
