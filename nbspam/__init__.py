@@ -38,7 +38,7 @@ _HOME = {
     "Skipped": "nbspam.verdicts",
     "NbspamError": "nbspam.errors",
 }
-__all__ = [*_HOME]  # noqa: PLE0604  names are listed once
+__all__ = [*_HOME]
 
 
 def __getattr__(name: str) -> Any:
