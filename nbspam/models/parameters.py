@@ -14,6 +14,8 @@ from nbspam.models.inputs import DataError
 class Parametrised:
     """An object whose parameters are the arguments of its `__init__`, kept under their names."""
 
+    __slots__ = ()
+
     @classmethod
     def _parameters(cls) -> list[str]:
         code = cls.__init__.__code__
