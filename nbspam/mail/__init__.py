@@ -1,7 +1,8 @@
-"""Mail: the shape of one message, read and written.
+"""Mail: one message, read into fields and written with headers.
 
-A raw message becomes fields of text, each with its origin (body, subject, URL, ...); a verdict
-becomes header lines; a Maildir's files can be listed and moved.
+A raw message becomes fields of text, each with its origin (body, subject, URL, ...).  A verdict
+becomes header lines, and the files of a Maildir can be listed and moved.
 
-Secret: headers, MIME, character sets and HTML; other rooms see only `Message` and its fields.
+Secret: what mail looks like (headers, MIME, character sets, HTML), whether well-formed, broken by
+accident or broken on purpose.
 """

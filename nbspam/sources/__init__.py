@@ -1,5 +1,5 @@
-"""Sources: files, folders and mailboxes that hold mail, texts or tables.
+"""Sources: reading stored mail, texts and tables.
 
-Secret: how the formats (Maildir, mbox, CSV, JSON lines, ...) are recognised and read.  Other rooms
-see `Item`s, each with a name, a label and bytes, and `Record`s of cells.
+Secret: how they are stored, and how the formats (Maildir, mbox, CSV, JSON lines, ...) are
+recognised; the other rooms see items and records, never files or streams.
 """

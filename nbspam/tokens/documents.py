@@ -99,10 +99,13 @@ class Documents(NamedTuple):
         rank = smallest(np.cumsum(is_known) - is_known, len(names))
         return known._replace(tokens=names[is_known], columns=rank.take(known.columns))
 
-    def over(self, n_columns: int) -> "Documents":
-        """Return the documents over all columns of a vocabulary; tokens must be columns of it."""
-        columns = self.tokens.astype(np.min_scalar_type(n_columns)).take(self.columns)
-        return self._replace(tokens=np.arange(n_columns), columns=columns)
+    def over(self, columns: Integers) -> "Documents":
+        """Return documents over some columns of a vocabulary as documents over all of them.
+
+        columns: 0, 1, 2, ...; many documents share this array, because it is large.
+        """
+        names = self.tokens.astype(np.min_scalar_type(len(columns)))
+        return self._replace(tokens=columns, columns=names.take(self.columns))
 
     def without_unused(self) -> "Documents":
         """Return the documents over only those tokens that occur in them."""

@@ -1,5 +1,5 @@
 """The bytes of model files and journals.
 
-Secret: where each array is in a file, and how a file that was damaged or cut off is recognised.
-The rest of the store reads and writes plain values.
+Secret: both formats, and what a hostile or damaged file may contain.  The rest of the store reads
+and writes plain values.
 """
