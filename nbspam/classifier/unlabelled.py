@@ -89,11 +89,11 @@ def em_settings(settings: Settings, choices: dict[str, Any]) -> Settings:
 
 
 def em_chosen(choices: Choices, is_text: bool) -> Settings:
-    """Return the settings for EM that a user's choices lead to; raises UsageError.
+    """Return the settings for EM by a user's choices; raises UsageError.
 
-    is_text: the items are texts and not mail.
+    is_text: whether the items are texts, not mail.
     """
-    # The tokens are those of a plain model, which a model chosen by name is.
+    # Naming a model makes it a plain one, whose token settings EM uses.
     plain = choices._replace(model=choices.model or "multinomial")
     return em_settings(chosen_settings(plain, is_text), choices.given)
 

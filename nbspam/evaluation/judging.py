@@ -102,10 +102,10 @@ def judge_split(
 def cross_validate(
     given: Any, cv: int = 10, *, seed: int = 0, jobs: int = 1, **choices: Any
 ) -> Evaluation:
-    """Return how good the models are that labelled mail or texts make, in cv stratified folds.
+    """Return an evaluation of labelled mail or texts by cross-validation; raises NbspamError.
 
-    given: a path, or an iterable of paths, (data, label) pairs or Items.  choices: the options
-    of `nbspam train` as keywords.  Raises NbspamError.
+    given: a path, or an iterable of paths, (data, label) pairs or Items.  cv: the number of
+    stratified folds.  choices: the options of `nbspam train` as keywords.
     """
     settings, items = fitting(items_of(given), Choices(**choices))
     return evaluation_of(judge_folds(items, settings, cv, seed, jobs))
@@ -205,9 +205,9 @@ def table_trial(
 def judge_table_split(
     table: Table, settings: TableSettings, test_records: Callable[[Schema], Iterable[Record]]
 ) -> Trial:
-    """Return what a model trained on a table answers to the rows of another.
+    """Return the answers to the rows of a test table of a model that is trained on another.
 
-    test_records: gives those rows for a schema, which says how cells are read.
+    test_records: returns the rows of the test table for a schema, which says how to read cells.
     """
     classifier = train_table(table, settings)
     return judge_classifier(classifier, test_records(classifier.schema))

@@ -302,9 +302,9 @@ class StoredModel(LivingModel):
         return self._identity.length + self._end
 
     def compact(self) -> None:
-        """Write the model file anew with everything learned until now, by anybody.
+        """Write a model file that includes everything any process has learned so far.
 
-        Raises ModelFileError; then the old file and its journal stay as they are.
+        Raises ModelFileError; then the old file and its journal are unchanged.
         """
         with self._alone():
             write(self.path, compacted(self._base, self._changes))
