@@ -9,6 +9,7 @@ from the few messages that are still nearly wrong.  The score remains a sum over
 Secret: how correlated evidence is kept from being counted several times.
 """
 
+from collections.abc import Sequence
 from math import sqrt, tanh
 from typing import Any, NamedTuple
 
@@ -245,28 +246,46 @@ def _corrections(
     """Learn from nearly wrong messages: return corrections (n_tokens,), and of the constant, nats.
 
     layer: documents over tokens in the layer only.  score: (n_docs,) log-odds without corrections.
+    The messages that come last correct last, and so count for more.  Therefore every other pass
+    goes backwards, and the result is the mean of where the last two passes end: E-016.
     """
-    bounds, columns = layer.offsets, layer.columns
     scale = layer_scale(layer)
-    correction = np.zeros(len(layer.tokens), np.float32)
-    constant = 0.0
+    correction, constant = np.zeros(len(layer.tokens), np.float32), 0.0
     for number in range(PASSES):
         if number in LOOKS:
-            summed = _sums(correction, columns, bounds) if number else 0.0
+            summed = _sums(correction, layer.columns, layer.offsets) if number else 0.0
             far = np.abs(y - probability(score + constant + scale * summed))
-            rows = np.flatnonzero(far > NEAR)
-            places = zip(bounds[rows].tolist(), bounds[rows + 1].tolist(), strict=True)
-            # Converted once here, not in each pass: columns to indices, numbers to Python's.
-            own = [columns[start:end].astype(np.intp) for start, end in places]
-            given = list(
-                zip(scale[rows].tolist(), score[rows].tolist(), y[rows].tolist(), strict=True)
-            )
-        for place, (by, before, truth) in zip(own, given, strict=True):
-            now = correction[place]
-            z = before + constant + by * float(np.add.reduce(now))
-            if step := correction_step(z, truth, classes):
-                correction[place] = now + RATE * by * step
-                constant += BIAS_RATE * step
+            near = _messages(layer, np.flatnonzero(far > NEAR), scale, score, y)
+        before_last = correction, constant
+        turn = near if number % 2 == 0 else near[::-1]
+        correction, constant = _pass(turn, correction.copy(), constant, classes)
+    return (correction + before_last[0]) / 2, (constant + before_last[1]) / 2
+
+
+# A message's columns, the scale of its corrections, its score without them, and its class.
+_Message = tuple[Integers, float, float, int]
+
+
+def _messages(
+    layer: Documents, rows: Integers, scale: Floats, score: Floats, y: Integers
+) -> list[_Message]:
+    """Return some messages, converted once for all passes to indices and Python's numbers."""
+    starts, ends = layer.offsets[rows].tolist(), layer.offsets[rows + 1].tolist()
+    columns = [layer.columns[i:j].astype(np.intp) for i, j in zip(starts, ends, strict=True)]
+    numbers = scale[rows].tolist(), score[rows].tolist(), y[rows].tolist()
+    return list(zip(columns, *numbers, strict=True))
+
+
+def _pass(
+    messages: Sequence[_Message], correction: Floats32, constant: float, classes: tuple[str, ...]
+) -> tuple[Floats32, float]:
+    """Correct for one message after the other, in place; return both."""
+    for columns, scale, score, truth in messages:
+        now = correction[columns]
+        z = score + constant + scale * float(np.add.reduce(now))
+        if step := correction_step(z, truth, classes):
+            correction[columns] = now + RATE * scale * step
+            constant += BIAS_RATE * step
     return correction, constant
 
 
