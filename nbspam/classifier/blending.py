@@ -173,14 +173,20 @@ def believed(gap: float, tail: float) -> float:
     return tail * math.log1p(gap / tail) / gap if gap > _NO_GAP else 1.0
 
 
-def fit(table: CountTable, documents: Documents, y: Integers, weighting: str) -> Blend:
+def fit(
+    table: CountTable,
+    documents: Documents,
+    y: Integers,
+    weighting: str,
+    max_cells: int = _MAX_CELLS,
+) -> Blend:
     """Return the blend that explains messages best, left out of the counts fold by fold.
 
     table: counts of all messages, these among them.  documents: over columns of the table.
-    y: (n_docs,) index of their class.
+    y: (n_docs,) index of their class.  max_cells: messages times classes that are looked at.
     """
     n_classes = len(table.classes)
-    step = -(-documents.n_docs * n_classes // _MAX_CELLS)
+    step = -(-documents.n_docs * n_classes // max_cells)
     if step > 1:
         some = np.arange(documents.n_docs) % step == 0
         documents, y = documents.take(some), y[some]

@@ -18,7 +18,7 @@ from nbspam.tokens.vocabulary import Vocabulary, batch_vocabulary, concatenated
 
 # A process hands its counts over once it has this many tokens: the memory of all processes
 # together grows with the number of distinct tokens, not with the mail.
-_MAX_TOKENS = 1 << 18
+MAX_TOKENS = 1 << 18
 _FIRST_BITS = 18
 _GROWTH_BITS = 2
 _NO_KEY = np.uint64(1)  # no key: the low bits of keys are 0
@@ -27,8 +27,8 @@ _NO_KEY = np.uint64(1)  # no key: the low bits of keys are 0
 class Tally:
     """The counts of batches; the text of every token is looked at once."""
 
-    def __init__(self, weighting: str) -> None:
-        self._weighting = weighting
+    def __init__(self, weighting: str, max_tokens: int = MAX_TOKENS) -> None:
+        self._weighting, self._max_tokens = weighting, max_tokens
         self._numbering = Numbering()
         self._new: list[Vocabulary] = []  # the tokens that were new in each batch
         self._class_count: dict[str, float] = {}
@@ -39,7 +39,7 @@ class Tally:
     @property
     def is_full(self) -> bool:
         """Whether it should be added to others, and a new one begun."""
-        return len(self._numbering) > _MAX_TOKENS
+        return len(self._numbering) > self._max_tokens
 
     def add(self, batch: TokenBatch, labels: Sequence[str], turn: int) -> None:
         """Count a batch; labels: the class of every document.  turn: see `table`."""
@@ -92,13 +92,13 @@ class Numbering:
     faults are expensive.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first_bits: int = _FIRST_BITS) -> None:
         # Keys are hashes that anybody can compute.  They are multiplied by a secret odd number,
         # so that nobody can write words whose keys all want the same slot.
         self._secret = np.uint64(int.from_bytes(os.urandom(8), "little") | 1)
         self._n = 0
         self._key = np.full(1, _NO_KEY)  # by number, from 1 on, with room for more
-        self._make_slots(_FIRST_BITS)
+        self._make_slots(first_bits)
 
     def __len__(self) -> int:
         return self._n
