@@ -65,11 +65,14 @@ class Blend(NamedTuple):
         judged = judgements(table.feature_count[columns], groups, self.sums)
         return np.asarray(np.einsum("njk,nj->nk", judged, self.worth[groups]))
 
-    def token_weights(self, table: CountTable) -> Floats:
-        """Return what each token says alone, shape (n_features, n_classes), nats."""
+    def token_weights(self, table: CountTable, at_once: int = _ROWS) -> Floats:
+        """Return what each token says alone, shape (n_features, n_classes), nats.
+
+        at_once: the number of tokens that are looked at together, which bounds memory.
+        """
         columns = np.arange(len(table.vocabulary))
-        starts = range(0, len(columns), _ROWS)
-        return np.concatenate([self._weight(table, columns[i : i + _ROWS]) for i in starts])
+        starts = range(0, len(columns), at_once)
+        return np.concatenate([self._weight(table, columns[i : i + at_once]) for i in starts])
 
     def _constant(self, table: CountTable) -> Floats:
         return self.prior * _log_shares(table.class_count)
