@@ -136,7 +136,7 @@ def test_a_model_file_whose_parts_do_not_fit_together_is_refused(nbspam, model):
         ("parameters", {"colour": "red"}),
     ):
         save_state(str(model), {**state, key: value})
-        assert complains(nbspam("classify", MAILS), 1, "not a model of features")
+        assert complains(nbspam("classify", MAILS), 1, "its contents do not fit", "train it anew")
 
 
 def test_three_classes_are_told_apart_by_every_model(nbspam, model, tmp_path):

@@ -62,7 +62,9 @@ def test_cross_validation_trains_what_training_trains(presets, kind, chosen, lef
     settings = presets[kind]
     items = items_of(chosen, kind, CLASSES[settings.weighting])
     data, _ = read_corpus(items, settings)
-    rows = np.array([row for row in range(len(items)) if row not in left_out or row >= len(chosen)])
+    rows = np.array(
+        [row for row in range(len(items)) if row not in left_out or row >= len(chosen)]
+    )
     ours = data.training(rows, settings.weighting)
     theirs = count_items([items[row] for row in rows.tolist()], settings)
 
@@ -93,7 +95,9 @@ def test_a_message_counts_once_as_the_class_it_came_with_last():
 
 
 def test_equal_texts_all_count():
-    items = [Item(f"{n}", name, b"ok", is_text=True) for n, name in enumerate(["ham", "ham", "spam"])]
+    items = [
+        Item(f"{n}", name, b"ok", is_text=True) for n, name in enumerate(["ham", "ham", "spam"])
+    ]
     data, _ = read_corpus(items, PRESETS["text"])
     training = data.training(np.arange(3), PRESENCE)
 
@@ -106,7 +110,9 @@ def test_equal_texts_all_count():
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_corpus_holds_every_item_in_order(jobs):
     items = items_of([(n % 8, n % 2) for n in range(200)], "text", ["ham", "spam"])
-    data, skipped = read_corpus([*items, Item("none", None, b"x", is_text=True)], PRESETS["text"], jobs)
+    data, skipped = read_corpus(
+        [*items, Item("none", None, b"x", is_text=True)], PRESETS["text"], jobs
+    )
 
     assert data.names == tuple(item.name for item in items)
     assert [data.classes[k] for k in data.y] == [item.label for item in items]

@@ -82,7 +82,9 @@ def test_where_more_than_presence_counts_no_more_messages_are_kept_than_are_enou
 def test_the_limits_are_those_that_were_measured(weighting, limit):
     digests = np.arange(1, limit + 2)
     part = mail(1)._replace(labels=np.full(limit + 1, "c0"), digests=digests.astype(np.uint64))
-    empty = part.documents._replace(offsets=np.zeros(limit + 2, np.int64), columns=np.empty(0, int))
+    empty = part.documents._replace(
+        offsets=np.zeros(limit + 2, np.int64), columns=np.empty(0, int)
+    )
     part = part._replace(documents=empty._replace(counts=None))
 
     assert sampled([part.take(digests <= limit)], weighting).bits == 0

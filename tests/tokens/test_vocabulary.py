@@ -94,8 +94,12 @@ def test_documents_keep_the_tokens_that_are_known(tokens, dicts):
     known = vocabulary(tokens).known(documents)
 
     order = sorted(tokens)
-    expected = [(d, order.index(k), each[k]) for d, each in enumerate(dicts)
-                for k in sorted(each) if k in tokens]
+    expected = [
+        (d, order.index(k), each[k])
+        for d, each in enumerate(dicts)
+        for k in sorted(each)
+        if k in tokens
+    ]
     columns = known.tokens[known.columns].tolist()
     found = zip(known.rows().tolist(), columns, known.times().tolist(), strict=True)
     assert list(found) == expected
