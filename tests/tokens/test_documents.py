@@ -1,5 +1,7 @@
 """Documents against a plain definition: a list of dicts from token to count."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -39,7 +41,7 @@ def plain(documents):
     assert offsets[-1] == len(documents.columns) == len(documents.times())
     assert documents.n_docs == len(offsets) - 1
     found = []
-    for start, end in zip(offsets, offsets[1:], strict=False):
+    for start, end in pairwise(offsets):
         columns = documents.columns[start:end]
         assert (np.diff(columns.astype(np.int64)) > 0).all()
         tokens = documents.tokens[columns].tolist()
