@@ -93,9 +93,10 @@ class Combination(NamedTuple):
     def learn(self, columns: Indices, step: float) -> "Combination":
         """Correct one message's tokens in place; return the combination with a new constant.
 
-        columns: of its tokens in the layer; step: see `correction_step`.
+        columns: of its tokens in the layer, -1 for those without one; step: see
+        `correction_step`.
         """
-        self.correction[columns] += RATE * step / sqrt(max(len(columns), 1))
+        self.correction[columns[columns >= 0]] += RATE * step / sqrt(max(len(columns), 1))
         worth = self.worth.copy()
         worth[-1] += BIAS_RATE * step
         return self._replace(worth=worth)
