@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nbspam.classifier import combining
@@ -179,6 +179,7 @@ def test_a_learned_message_corrects_by_the_step_of_its_answer(joint, step):
 @pytest.mark.parametrize("name", HOW)
 @examples(60)
 @given(moves=MOVES)
+@example(moves=[(6, 0), (6, 3)])  # new tokens of no message, which had shares of a step
 def test_changes_laid_over_a_model_answer_as_the_learner_that_made_them(name, moves):
     classifier, learner = BASES[name], learner_of(name)
     changes = with_steps(classifier, changes_of(name, moves))
