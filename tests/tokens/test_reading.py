@@ -45,7 +45,9 @@ def test_an_unknown_part_is_refused(nbspam, folder):
         Settings(strip=("feet",))
     status, _, err = nbspam("eval", folder, "--cv", "2", "--strip", "headers,feet")
     assert status == 2
-    assert err == "nbspam: --strip feet: none of headers, footers, quotes; name those\n"
+    assert err == (
+        "nbspam: --strip feet: not a part of a text; choose from headers, footers, quotes\n"
+    )
 
 
 def test_the_trained_model_strips_what_it_reads_too(nbspam, folder, model):
