@@ -7,9 +7,11 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from nbspam.counts.sample import Messages
 from nbspam.counts.table import CountTable, entry_weights
 from nbspam.decision import default_rule
 from nbspam.evaluation.trial import Trial
+from nbspam.mail.message import Field, Message
 from nbspam.models import registry
 from nbspam.models.columns.pairs import PairModel
 from nbspam.sources.items import Item
@@ -78,6 +80,27 @@ def tables(draw, missing=True):
     if missing:
         X[rng.random(X.shape) < 0.2] = np.nan
     return X, np.minimum(rng.geometric(0.5, n_rows) - 1, 2), levels
+
+
+def message(**fields):
+    """Return a message whose fields, by origin, have these texts."""
+    return Message(tuple(Field(name, text.encode()) for name, text in fields.items()), ())
+
+
+def of_keys(batch, labels, digests):
+    """Return the messages of a batch with their classes and digests, as training holds them."""
+    return Messages(np.array(labels, np.str_), np.array(digests, np.uint64), batch.documents)
+
+
+def plain(counted):
+    """Return a count table as plain values: documents by class, and each token's counts."""
+    rows = {
+        counted.vocabulary.text(j): (dict(zip(counted.classes, row, strict=True)), df)
+        for j, (row, df) in enumerate(
+            zip(counted.feature_count.tolist(), counted.document_frequency.tolist(), strict=True)
+        )
+    }
+    return dict(zip(counted.classes, counted.class_count.tolist(), strict=True)), rows
 
 
 def count_batch(batch, labels, weighting):

@@ -66,11 +66,14 @@ class Blend(NamedTuple):
         judged = judgements(table.feature_count[columns], groups, self.sums)
         return np.asarray(np.einsum("njk,nj->nk", judged, self.worth[groups]))
 
-    def token_weights(self, table: CountTable) -> Floats:
-        """Return each token's evidence for each class, nats, shape (n_features, n_classes)."""
+    def token_weights(self, table: CountTable, at_once: int = _ROWS) -> Floats:
+        """Return what each token says alone, shape (n_features, n_classes), nats.
+
+        at_once: the number of tokens that are looked at together, which bounds memory.
+        """
         columns = np.arange(len(table.vocabulary))
-        starts = range(0, len(columns), _ROWS)
-        return np.concatenate([self._weight(table, columns[i : i + _ROWS]) for i in starts])
+        starts = range(0, len(columns), at_once)
+        return np.concatenate([self._weight(table, columns[i : i + at_once]) for i in starts])
 
     def _constant(self, table: CountTable) -> Floats:
         return self.prior * _log_shares(table.class_count)
@@ -178,14 +181,20 @@ def believed(gap: float, tail: float) -> float:
     return tail * math.log1p(gap / tail) / gap if gap > _NO_GAP else 1.0
 
 
-def fit(table: CountTable, documents: Documents, y: Integers, weighting: str) -> Blend:
+def fit(
+    table: CountTable,
+    documents: Documents,
+    y: Integers,
+    weighting: str,
+    max_cells: int = _MAX_CELLS,
+) -> Blend:
     """Return the blend that predicts messages best when they are held out, fold by fold.
 
     table: counts of all messages, including these.  documents: over columns of the table.
-    y: (n_docs,) class of each document.
+    y: (n_docs,) class of each document.  max_cells: messages times classes that are looked at.
     """
     n_classes = len(table.classes)
-    step = -(-documents.n_docs * n_classes // _MAX_CELLS)
+    step = -(-documents.n_docs * n_classes // max_cells)
     if step > 1:
         some = np.arange(documents.n_docs) % step == 0
         documents, y = documents.take(some), y[some]

@@ -95,9 +95,10 @@ class Combination(NamedTuple):
     def learn(self, columns: Indices, step: float) -> "Combination":
         """Correct one message's tokens in place; return the combination with a new constant.
 
-        columns: its tokens in the layer; step: see `correction_step`.
+        columns: of its tokens in the layer, -1 for those without one; step: see
+        `correction_step`.
         """
-        self.correction[columns] += RATE * step / sqrt(max(len(columns), 1))
+        self.correction[columns[columns >= 0]] += RATE * step / sqrt(max(len(columns), 1))
         worth = self.worth.copy()
         worth[-1] += BIAS_RATE * step
         return self._replace(worth=worth)
@@ -259,7 +260,8 @@ def _corrections(
         before_last = correction, constant
         turn = near if number % 2 == 0 else near[::-1]
         correction, constant = _pass(turn, correction.copy(), constant, classes)
-    return (correction + before_last[0]) / 2, (constant + before_last[1]) / 2
+    mean = (correction + before_last[0]) / np.float32(2)
+    return np.asarray(mean), (constant + before_last[1]) / 2
 
 
 # A message's columns, the scale of its corrections, its score without them, and its class.

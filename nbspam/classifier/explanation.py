@@ -8,7 +8,7 @@ Secret: which two classes a score compares.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from nbspam.tokens.definition import GROUPS, reference_tokens
 from nbspam.tokens.documents import Documents
 from nbspam.tokens.reading import read_message
 from nbspam.verdicts import Evidence, Explanation
+
+if TYPE_CHECKING:
+    from nbspam.classifier.features import FeatureClassifier
 
 
 def explain(
@@ -89,8 +92,10 @@ class StrongToken(NamedTuple):
     counts: tuple[float, ...]  # by class
 
 
-def token_weights(classifier: Classifier) -> Floats | Floats32:
+def token_weights(classifier: "Classifier | FeatureClassifier") -> Floats | Floats32:
     """Return each token's evidence for each class, nats, shape (n_features, n_classes)."""
+    if not isinstance(classifier, Classifier):
+        return classifier.alone
     from nbspam.classifier.blending import Blend
     from nbspam.classifier.summing import log_tables
 
@@ -102,7 +107,9 @@ def token_weights(classifier: Classifier) -> Floats | Floats32:
     return fit.weight
 
 
-def strongest_tokens(classifier: Classifier, n: int) -> dict[str, list[StrongToken]]:
+def strongest_tokens(
+    classifier: "Classifier | FeatureClassifier", n: int
+) -> dict[str, list[StrongToken]]:
     """Return for each class the n tokens that are the strongest evidence for it, best first."""
     table = classifier.table
     weight = token_weights(classifier)

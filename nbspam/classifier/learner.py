@@ -161,13 +161,18 @@ def overlay(classifier: Classifier, changes: Sequence[Change]) -> Classifier:
     if not changes:
         return classifier
     settings, base = classifier.settings, classifier.table
-    table = overlaid(base, signed_table(changes, base.vocabulary, settings.weighting))
+    changed = signed_table(changes, base.vocabulary, settings.weighting)
+    table = overlaid(base, changed)
     fit = classifier.fit.recounted(table, settings)
     if isinstance(fit, Combination):
+        # Looked up among the tokens of all changes: a token that was learned and un-learned
+        # again has no column, but had its share of the step.
+        column = table.vocabulary.columns(changed.vocabulary.keys)
         for change in changes:
             if change.step:
-                document = table.vocabulary.known(change.document)
-                fit = _corrected(fit, table, document, change.step)
+                document = changed.vocabulary.known(change.document)
+                groups = changed.vocabulary.groups[document.tokens]
+                fit = fit.learn(column[layer_columns(document, groups)], change.step)
     return replace(classifier, table=table, fit=fit, memory=None)
 
 

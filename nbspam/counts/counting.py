@@ -12,14 +12,14 @@ import numpy as np
 from nbspam.arrays import Keys, Octets, Strings
 from nbspam.counts.sample import Messages, Sampling
 from nbspam.counts.table import CountTable, TableSum, counts_of, shifted, without_empty
-from nbspam.counts.tally import Tally
+from nbspam.counts.tally import MAX_TOKENS, Tally
 from nbspam.mail.digest import Copies
 from nbspam.mail.message import Message
 from nbspam.parallel import ordered_map
 from nbspam.settings import PRESENCE, Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.reading import chunks_of, read_to_learn
-from nbspam.tokens.tokenizer import TokenBatch, batches, tokenize
+from nbspam.tokens.tokenizer import BATCH_BYTES, TokenBatch, batches, tokenize
 from nbspam.tokens.vocabulary import Vocabulary, batch_vocabulary
 from nbspam.verdicts import Skipped
 
@@ -36,11 +36,22 @@ class Training(NamedTuple):
     skipped: tuple[Skipped, ...] = ()
 
 
+class Limits(NamedTuple):
+    """How much a process holds at a time; what is counted does not depend on it."""
+
+    batch_bytes: int = BATCH_BYTES  # text that is tokenised at once
+    tokens: int = MAX_TOKENS  # with more, the counts so far are handed over
+
+
+LIMITS = Limits()
+
+
 def count_items(
     items: Iterable[Item],
     settings: Settings,
     jobs: int = 1,
     progress: Callable[[int], None] | None = None,
+    limits: Limits = LIMITS,
 ) -> Training:
     """Return the counts of labelled items.
 
@@ -51,7 +62,7 @@ def count_items(
     skipped: list[Skipped] = []
     unique = _Unique(settings.weighting)
     counts = TableSum()
-    counter = _Counter(settings)
+    counter = _Counter(settings, limits)
     chunks = enumerate(chunks_of(items))
     for part in ordered_map(counter.count, chunks, jobs, counter.last):
         sampling.add(unique.new_of(part.messages))
@@ -85,13 +96,13 @@ class _Counted(NamedTuple):
 class _Counter:
     """The work of one process: counts chunk after chunk."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, limits: Limits) -> None:
+        self.settings, self.limits = settings, limits
 
     @cached_property
     def tally(self) -> Tally:
         """The counts so far; created in the worker, since writing to forked memory copies it."""
-        return Tally(self.settings.weighting)
+        return Tally(self.settings.weighting, self.limits.tokens)
 
     def count(self, chunk: tuple[int, list[Item]]) -> _Counted:
         """Count one chunk; chunk: its number, and its items."""
@@ -100,7 +111,7 @@ class _Counter:
         labels = read.labels
         counted = []
         done = 0
-        for group in batches(read.messages, self.settings.tokens):
+        for group in batches(read.messages, self.settings.tokens, self.limits.batch_bytes):
             own = slice(done, done + len(group))
             counted.append(self.count_batch(group, labels[own], read.digests[own], turn))
             done = own.stop

@@ -58,10 +58,23 @@ class Sampling:
 
     messages: the messages kept so far.  bits: the number of zero bits, the smallest with which
     the sample is not too large.
+
+    limit: number of messages, by default that of the weighting; enough: number of messages
+    kept however long they are; max_entries: number of their tokens, where there are more.
     """
 
-    def __init__(self, weighting: str, bits: int = 0) -> None:
-        self._limit = MAX_SAMPLE if weighting == PRESENCE else _ENOUGH
+    def __init__(
+        self,
+        weighting: str,
+        bits: int = 0,
+        *,
+        limit: int | None = None,
+        enough: int = _ENOUGH,
+        max_entries: int = MAX_ENTRIES,
+    ) -> None:
+        of_weighting = MAX_SAMPLE if weighting == PRESENCE else enough
+        self._limit = of_weighting if limit is None else limit
+        self._enough, self._max_entries = enough, max_entries
         self._begin(bits)
 
     def _begin(self, bits: int) -> None:
@@ -88,9 +101,9 @@ class Sampling:
 
     def _is_too_large(self) -> bool:
         # More messages never make a sample small enough again, so their order does not matter.
-        if self._n_docs <= min(self._limit, _ENOUGH):
+        if self._n_docs <= min(self._limit, self._enough):
             return False
-        return self._n_docs > self._limit or self._n_entries > MAX_ENTRIES
+        return self._n_docs > self._limit or self._n_entries > self._max_entries
 
 
 def _with_zero_bits(part: Messages, bits: int) -> Messages:

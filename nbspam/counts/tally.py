@@ -18,7 +18,7 @@ from nbspam.tokens.vocabulary import Vocabulary, batch_vocabulary, concatenated
 
 # A process hands its counts over when it has more tokens than this, so that the memory of all
 # processes grows with the number of distinct tokens, not with the amount of mail.
-_MAX_TOKENS = 1 << 18
+MAX_TOKENS = 1 << 18
 _FIRST_BITS = 18
 _GROWTH_BITS = 2
 _NO_KEY = np.uint64(1)  # never a key, because the low bits of keys are 0
@@ -27,8 +27,8 @@ _NO_KEY = np.uint64(1)  # never a key, because the low bits of keys are 0
 class Tally:
     """The counts of batches; copies the text of each token only once."""
 
-    def __init__(self, weighting: str) -> None:
-        self._weighting = weighting
+    def __init__(self, weighting: str, max_tokens: int = MAX_TOKENS) -> None:
+        self._weighting, self._max_tokens = weighting, max_tokens
         self._numbering = Numbering()
         self._new: list[Vocabulary] = []  # the new tokens of each batch
         self._class_count: dict[str, float] = {}
@@ -39,7 +39,7 @@ class Tally:
     @property
     def is_full(self) -> bool:
         """Whether this tally should be handed over and a new one started."""
-        return len(self._numbering) > _MAX_TOKENS
+        return len(self._numbering) > self._max_tokens
 
     def add(self, batch: TokenBatch, labels: Sequence[str], turn: int) -> None:
         """Count a batch; labels: the class of each document; turn: see `table`."""
@@ -92,14 +92,14 @@ class Numbering:
     empty and page faults are expensive.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first_bits: int = _FIRST_BITS) -> None:
         # Anybody can compute the hashes that are our keys.  Multiplying them by a secret odd
         # number prevents an attacker from choosing words whose keys all go to the same slot.
         self._secret = np.uint64(int.from_bytes(os.urandom(8), "little") | 1)
         self._n = 0
         # The key with number i is at i + 1; there is spare room at the end.
         self._key = np.full(1, _NO_KEY)
-        self._make_slots(_FIRST_BITS)
+        self._make_slots(first_bits)
 
     def __len__(self) -> int:
         return self._n

@@ -1,42 +1,44 @@
+"""Blending against the plain models, numbers worked by hand and models trained anew."""
+
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from nbspam.classifier.blending import (
     ALPHA_OTHERS,
     ALPHA_OWN,
+    PRIOR_TAIL,
+    RIDGE,
     Blend,
+    GroupSums,
     _derivatives,
+    _fit_worth,
     _left_out,
-    _part,
     believed,
-    blend_from_array,
-    blend_to_array,
+    blend_from_dict,
+    blend_to_dict,
     fit,
     group_sums,
     judgements,
-    linear_tables,
     log_posterior,
 )
-from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import count_items, train
-from nbspam.counts.sample import keep, rows_of, sample_batch
+from nbspam.counts.table import entry_weights
 from nbspam.errors import ModelFileError
-from nbspam.mail.message import Field, Message
 from nbspam.models.complement import ComplementNB
 from nbspam.models.multinomial import MultinomialNB
 from nbspam.settings import LOG_LENGTH, MANY, TokenSettings
 from nbspam.sources.items import Item
 from nbspam.store.format.modelfile import load_state, save_state
-from nbspam.store.open import load_tokens as load
+from nbspam.store.open import load_tokens, save
 from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.tokenizer import tokenize
 from nbspam.verdicts import posterior
-from support import count_batch, examples
+from support import count_batch, examples, message
 
 TEXT = GROUPS.index("text")
 TOPICS = {
@@ -50,15 +52,19 @@ DOCUMENTS = st.lists(st.tuples(WORDS, st.sampled_from("xyz")), min_size=2, max_s
 
 
 def counted(documents):
-    """Return table, entries and y of (text, label) pairs, one of every class x, y, z added."""
+    """Return table, documents and y of (text, label) pairs, one of every class x, y, z added."""
     texts = [text for text, _ in documents] + ["a", "b", "c"]
     labels = [label for _, label in documents] + ["x", "y", "z"]
-    messages = [Message((Field("body", text.encode()),), ()) for text in texts]
-    batch = tokenize(messages, TokenSettings())
+    batch = tokenize([message(body=text) for text in texts], TokenSettings())
     table = count_batch(batch, labels, LOG_LENGTH)
-    sample = sample_batch(batch, labels, range(len(labels)), LOG_LENGTH)
-    entries = rows_of(keep([sample], 0, table.vocabulary, True)).entries(table.vocabulary.groups)
-    return table, entries, np.searchsorted(table.classes, labels)
+    return table, table.known(batch.documents), np.searchsorted(table.classes, labels)
+
+
+def blend_of(table, worth_of_text, prior=0.0, tail=5.0):
+    """Return a blend in which the text alone is worth something."""
+    worth = np.zeros((len(GROUPS), 2))
+    worth[TEXT] = worth_of_text
+    return Blend(worth, prior, tail, group_sums(table))
 
 
 def topics(n, seed, own=2):
@@ -93,17 +99,45 @@ def test_judgements_are_those_of_the_plain_models(kind, Model, alpha):
     assert ours == pytest.approx(theirs - theirs.mean(axis=1, keepdims=True), abs=1e-9)
 
 
+def test_the_two_judgements_worked_by_hand_have_an_alpha_each():
+    # Two tokens; the first weighs 3 in class 0 and 1 in class 1, the second 0 and 4.
+    count, groups = np.array([[3.0, 1.0], [0.0, 4.0]]), np.array([TEXT, TEXT], np.uint8)
+    sums = GroupSums(np.zeros((len(GROUPS), 2)), np.zeros(len(GROUPS)))
+    sums.total[TEXT], sums.size[TEXT] = (3.0, 5.0), 2
+    (complement, multinomial), (_, rare) = judgements(count, groups, sums)
+
+    # By complement, a class gets what the other one does not say: the alpha is 0.03.
+    others = np.log([(1 + 0.03) / (5 + 2 * 0.03), (3 + 0.03) / (3 + 2 * 0.03)])
+    assert complement == pytest.approx(others.mean() - others)
+    own = np.log([(3 + 0.003) / (3 + 2 * 0.003), (1 + 0.003) / (5 + 2 * 0.003)])
+    assert multinomial == pytest.approx(own - own.mean())
+    # A token that a class never had shows the alphas most.
+    own = np.log([0.003 / (3 + 2 * 0.003), (4 + 0.003) / (5 + 2 * 0.003)])
+    assert rare == pytest.approx(own - own.mean())
+
+
 def test_weights_are_the_judgements_times_their_worth():
-    table, _, _ = counted([("a b b", "x"), ("b c", "y"), ("c d d e", "z"), ("a", "z")])
-    worth = np.zeros((len(GROUPS), 2))
-    worth[TEXT] = 3.0, 0.5
-    intercept, weight = linear_tables(table, Blend(worth, 2.0, 5.0))
+    table, documents, _ = counted([("a b b", "x"), ("b c", "y"), ("c d d e", "z"), ("a", "z")])
+    blend = blend_of(table, (3.0, 0.5), prior=2.0)
 
     judged = judgements(table.feature_count, table.vocabulary.groups, group_sums(table))
-    assert weight == pytest.approx(3.0 * judged[:, 0] + 0.5 * judged[:, 1], rel=1e-5)
+    weight = 3.0 * judged[:, 0] + 0.5 * judged[:, 1]
+    assert blend.token_weights(table) == pytest.approx(weight, rel=1e-12)
     # x has 2 messages, y 2 and z 3.
     log = np.log([2, 2, 3])
-    assert intercept == pytest.approx(2.0 * (log - log.mean()))
+    value = entry_weights(documents, table.vocabulary.groups, LOG_LENGTH)
+    for row, found in enumerate(blend.joint(table, documents, LOG_LENGTH)):
+        some = documents.rows() == row
+        score = value[some] @ weight[documents.columns[some]] + 2.0 * (log - log.mean())
+        assert found == pytest.approx(log_posterior(score[None], 5.0)[0])
+
+
+def test_the_weights_of_tokens_are_the_same_however_many_are_looked_at_together():
+    table, _, _ = counted([(" ".join(f"w{i}{k}" for k in range(9)), "x") for i in range(40)])
+    blend = blend_of(table, (1.0, 2.0))
+
+    columns = np.arange(len(table.vocabulary))
+    assert (blend.token_weights(table, 7) == blend._weight(table, columns)).all()
 
 
 @given(
@@ -154,37 +188,55 @@ def test_the_slope_is_that_of_the_log_loss(seed):
     assert np.linalg.eigvalsh(information).min() > -1e-9
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_no_other_worth_explains_better(seed):
+    rng = np.random.default_rng(seed)
+    judged = rng.normal(size=(200, 3, 4)) * np.array([2.0, 1.0, 0.5])[:, None]
+    score = np.einsum("njk,j->nk", judged, [1.5, 0.4, 0.1])
+    y = np.array([rng.choice(4, p=np.exp(row)) for row in log_posterior(score, 3.0)])
+    prior = np.log([1.0, 1.0, 1.0, PRIOR_TAIL])
+
+    def loss(theta):
+        score = np.einsum("njk,j->nk", judged, np.exp(theta[:-1]))
+        log = log_posterior(score, float(np.exp(theta[-1])))
+        return RIDGE / 2 * ((theta - prior) ** 2).sum() - log[np.arange(len(y)), y].sum()
+
+    ours = np.log(_fit_worth(judged, y))
+    theirs = minimize(loss, ours, method="BFGS")
+    assert loss(ours) < minimize(loss, prior, method="BFGS").fun + 1e-3 < loss(prior) - 1
+    assert loss(ours) < theirs.fun + 1e-3
+    assert ours == pytest.approx(theirs.x, abs=0.02)
+
+
 # --- learning -----------------------------------------------------------------------------
 
 
 @examples(25)
 @given(DOCUMENTS)
 def test_any_documents_give_a_finite_blend(documents):
-    table, entries, y = counted(documents)
-    blend = fit(table, entries, y, LOG_LENGTH)
-    intercept, weight = linear_tables(table, blend)
+    table, known, y = counted(documents)
+    blend = fit(table, known, y, LOG_LENGTH)
 
     assert (blend.worth > 0).all()
     assert blend.tail > 0
-    assert np.isfinite(intercept).all()
-    assert np.isfinite(weight).all()
+    assert np.isfinite(blend.token_weights(table)).all()
+    assert np.isfinite(blend.joint(table, known, LOG_LENGTH)).all()
 
 
 def test_messages_left_out_are_judged_as_if_never_counted():
     texts = ["a b b", "b c", "c d d a", "a d", "b c c c", "a c d", "b d"]
     documents = [(text, "xyz"[n % 3]) for n, text in enumerate(texts)]
-    table, entries, y = counted(documents)
-    out = np.arange(entries.n_docs) < 2
-    judged = _left_out(table, group_sums(table), _part(entries, out), y[out], LOG_LENGTH)
+    table, known, y = counted(documents)
+    out = known.part(0, 2).without_unused()
+    judged = _left_out(table, group_sums(table), out, y[:2], LOG_LENGTH)
 
     others, _, _ = counted(documents[2:])  # which have all four words
-    worth = np.zeros((len(GROUPS), 2))
-    worth[TEXT] = 1.0, 2.0
-    model = Classifier(MANY["text"], others, *linear_tables(others, Blend(worth, 0.0, 5.0)))
-    messages = [Message((Field("body", text.encode()),), ()) for text in texts[:2]]
-    score = replace(model, blend=None).joint_log_proba(tokenize(messages, TokenSettings()))
+    batch = tokenize([message(body=text) for text in texts[:2]], TokenSettings())
     ours = judged[:, 2 * TEXT] * 1.0 + judged[:, 2 * TEXT + 1] * 2.0
-    assert ours == pytest.approx(score, abs=1e-5)
+    asked = others.known(batch.documents)
+    theirs = blend_of(others, (1.0, 2.0)).joint(others, asked, LOG_LENGTH)
+    assert log_posterior(ours, 5.0) == pytest.approx(theirs, abs=1e-9)
+    assert np.ptp(ours, axis=1).min() > 0.1
 
 
 def test_fewer_messages_than_parts_are_enough():
@@ -193,9 +245,9 @@ def test_fewer_messages_than_parts_are_enough():
     assert [v.label for v in model.classify(topics(3, 9))] == list(TOPICS)
 
 
-def test_what_nobody_else_says_moves_nothing():
-    table, entries, y = counted([(f"only{i}", "xyz"[i % 3]) for i in range(60)])
-    blend = fit(table, entries, y, LOG_LENGTH)
+def test_words_of_one_message_alone_change_no_worth():
+    table, known, y = counted([(f"only{i}", "xyz"[i % 3]) for i in range(60)])
+    blend = fit(table, known, y, LOG_LENGTH)
 
     assert blend.worth[TEXT] == pytest.approx([1, 1])
 
@@ -228,14 +280,17 @@ def test_a_class_of_most_messages_is_likelier_where_nothing_is_known():
     assert verdict.label == "music"
 
 
-def test_the_work_is_bounded_by_looking_at_fewer_messages(monkeypatch):
-    table, entries, y = counted([("a b", "x"), ("b c", "y"), ("c d", "z")] * 40)
-    whole = fit(table, entries, y, LOG_LENGTH)
-    monkeypatch.setattr("nbspam.classifier.blending._MAX_CELLS", 100)
-    part = fit(table, entries, y, LOG_LENGTH)
+def test_the_work_is_bounded_by_looking_at_fewer_messages():
+    table, known, y = counted([("a b", "x"), ("b c", "y"), ("c d", "z")] * 40)
+    whole = fit(table, known, y, LOG_LENGTH)
+    part = fit(table, known, y, LOG_LENGTH, max_cells=100)
 
     assert part.tail != whole.tail
     assert part.worth[TEXT, 0] == pytest.approx(whole.worth[TEXT, 0], rel=0.7)
+    # 123 messages of 3 classes: every fourth is looked at.
+    some = np.arange(len(y)) % 4 == 0
+    same = fit(table, known.take(some), y[some], LOG_LENGTH)
+    assert (part.worth == same.worth).all()
 
 
 # --- the model file and the command line --------------------------------------------------
@@ -243,32 +298,46 @@ def test_the_work_is_bounded_by_looking_at_fewer_messages(monkeypatch):
 
 def test_a_model_of_many_classes_comes_back_as_it_was(tmp_path):
     model = trained(topics(60, 5))
-    model.save(str(tmp_path / "m.nbspam"))
-    again = load(str(tmp_path / "m.nbspam"))
+    save(str(tmp_path / "m.nbspam"), model)
+    again = load_tokens(str(tmp_path / "m.nbspam"))
 
     assert again.settings == model.settings
     before, after = (list(m.answers(topics(9, 6))) for m in (model, again))
     assert all((a.joint == b.joint).all() for a, b in zip(before, after, strict=True))
 
 
-def test_an_array_is_a_blend_again():
-    blend = Blend(np.arange(1.0, 1 + 2 * len(GROUPS)).reshape(-1, 2), 0.25, 4.0)
-    again = blend_from_array(blend_to_array(blend), 3)
+@pytest.mark.parametrize("has_sums", [True, False])
+def test_plain_values_are_a_blend_again(has_sums):
+    table, _, _ = counted([("a b b", "x"), ("b c", "y"), ("c d d e", "z")])
+    worth = np.arange(1.0, 1 + 2 * len(GROUPS)).reshape(-1, 2)
+    blend = Blend(worth, 0.25, 4.0, group_sums(table))
+    values = blend_to_dict(blend)
+    if not has_sums:  # as in files of older versions
+        values = {"blend": values["blend"]}
+    again = blend_from_dict(values, table)
 
-    assert (again.worth == blend.worth).all()
+    assert (again.worth == worth).all()
     assert (again.prior, again.tail) == (0.25, 4.0)
+    assert (again.sums.total == blend.sums.total).all()
+    assert (again.sums.size == blend.sums.size).all()
 
 
 @pytest.mark.parametrize(
-    "wrong", [np.ones(3), np.zeros(2 * len(GROUPS) + 3), np.ones(2 * len(GROUPS) + 4)]
+    ("name", "wrong"),
+    [
+        ("blend", np.ones(3)),
+        ("blend", np.zeros(2 * len(GROUPS) + 2)),
+        ("group_total", np.ones((len(GROUPS), 4))),
+        ("group_size", np.ones(len(GROUPS) + 1)),
+    ],
 )
-def test_a_blend_that_is_none_is_refused(tmp_path, wrong):
+def test_a_blend_that_does_not_fit_its_model_is_refused(tmp_path, name, wrong):
     path = str(tmp_path / "m.nbspam")
-    trained(topics(30, 7)).save(path)
-    save_state(path, {**load_state(path), "blend": wrong})
+    save(path, trained(topics(30, 7)))
+    save_state(path, {**load_state(path), name: wrong})
 
     with pytest.raises(ModelFileError, match="train it anew"):
-        load(path)
+        load_tokens(path)
 
 
 @pytest.fixture

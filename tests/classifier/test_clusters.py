@@ -84,7 +84,7 @@ def heads(out):
     ]
 
 
-def test_the_notes_two_coins(nbspam, tmp_path):
+def test_two_coins_worked_by_hand_in_lecture_notes(nbspam, tmp_path):
     start = components(tmp_path, (0.5, 0.2), (0.5, 0.7))
     how = ("cluster", COINS / "two-coins.csv", *BARE, "--start", start, "--rounds", "1")
 
@@ -121,7 +121,7 @@ def test_the_three_coins_of_statistical_learning_methods(nbspam, tmp_path, start
         (None, 1, "No such file"),
     ],
 )
-def test_starts_that_cannot_be(nbspam, tmp_path, text, status, words):
+def test_impossible_starts_are_refused(nbspam, tmp_path, text, status, words):
     if text is not None:
         (tmp_path / "s.json").write_text(text)
     how = ("cluster", COINS / "two-coins.csv", *BARE, "--start", tmp_path / "s.json")

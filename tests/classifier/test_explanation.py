@@ -7,14 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.explanation import explain, explanations
-from nbspam.classifier.training import count_items, sum_of_evidence, train
-from nbspam.mail.message import Field, Message, parse_message
+from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.explanation import explain
+from nbspam.classifier.summing import log_tables
+from nbspam.classifier.training import count_items, train
+from nbspam.mail.message import parse_message
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import read_items
 from nbspam.tokens.tokenizer import tokenize
 from nbspam.verdicts import Explanation, Skipped
-from support import ROOT, SPAM, count_batch, examples
+from support import ROOT, SPAM, count_batch, examples, message
 
 MAILS = sorted((ROOT / "corpora" / "mail").glob("*/*.eml"))
 SETTINGS = {
@@ -46,10 +48,11 @@ def total(explanation: Explanation) -> float:
 @given(st.sampled_from(MAILS), st.integers(0, 4000))
 def test_contributions_and_the_constant_are_the_score(name, path, size):
     model = classifier(name)
-    message = parse_message(path.read_bytes()[:size])
-    explanation = explain(model, message, path.name)
+    given = parse_message(path.read_bytes()[:size])
+    explanation = explain(model, given, path.name)
 
-    joint = model.joint_of([message])[0]
+    (document,) = model.documents([given])
+    joint = model.joint_of(document)[0]
     towards, against = (model.classes.index(c) for c in (explanation.towards, explanation.against))
     assert explanation.score == pytest.approx(joint[towards] - joint[against], abs=1e-9)
     assert total(explanation) == pytest.approx(explanation.score, abs=1e-9)
@@ -76,24 +79,24 @@ def test_a_score_of_combined_evidence_is_that_of_the_last_class():
 
 
 def three_classes():
-    """A model without smoothing: what a class has not is impossible there."""
+    """Return a model without smoothing: a token that a class never had is impossible there."""
     unsmoothed = replace(PLAIN["text"], alpha=0.0)
-    messages = [Message((Field("body", text),), ()) for text in (b"x y", b"x z", b"w")]
+    messages = [message(body=text) for text in ("x y", "x z", "w")]
     table = count_batch(tokenize(messages, unsmoothed.tokens), ["a", "b", "c"], "counts")
-    return sum_of_evidence(table, unsmoothed)
+    return Classifier(unsmoothed, table, log_tables(table, unsmoothed))
 
 
 def test_of_many_classes_the_two_most_probable_are_compared():
-    explanation = explain(three_classes(), Message((Field("body", b"x y"),), ()), "")
+    explanation = explain(three_classes(), message(body="x y"), "")
 
     assert explanation.verdict.label == explanation.towards == "a"
     assert explanation.score == math.inf  # b has no y, and c neither
     assert all(not math.isnan(row.contribution) for row in explanation.evidence)
 
 
-def test_tokens_impossible_in_every_class_tell_nothing():
+def test_tokens_that_are_impossible_in_every_class_say_nothing():
     model = three_classes()
-    explanation = explain(model, Message((Field("body", b"x y z w"),), ()), "")
+    explanation = explain(model, message(body="x y z w"), "")
 
     assert explanation.score == 0
     assert all(not math.isnan(row.contribution) for row in explanation.evidence)
@@ -101,15 +104,15 @@ def test_tokens_impossible_in_every_class_tell_nothing():
 
 def test_a_message_without_known_tokens_is_the_constant():
     for name in SETTINGS:
-        explanation = explain(classifier(name), Message((), ()), "")
+        explanation = explain(classifier(name), message(), "")
         assert explanation.evidence == ()
         assert explanation.score == pytest.approx(explanation.constant, abs=1e-12)
 
 
-def test_what_cannot_be_read_is_skipped(tmp_path):
+def test_an_item_that_cannot_be_read_is_skipped(tmp_path):
     (tmp_path / "a.eml").symlink_to(tmp_path / "gone")
     (tmp_path / "b.eml").write_bytes(SPAM)
-    first, second = explanations(classifier("combined"), read_items([str(tmp_path)]))
+    first, second = classifier("combined").explanations(read_items([str(tmp_path)]))
 
     assert isinstance(first, Skipped)
     assert isinstance(second, Explanation)
@@ -141,7 +144,7 @@ def test_long_tokens_are_cut_at_eighty_columns(nbspam, model, folder):
     assert "…" in out
 
 
-def test_json_has_everything(nbspam, trained):
+def test_json_has_every_number_of_the_explanation(nbspam, trained):
     _, out, _ = nbspam("explain", "--json", "-n", "1000", stdin=SPAM)
 
     values = json.loads(out)
@@ -190,7 +193,7 @@ def test_explain_follows_the_costs(nbspam, trained):
     assert out.startswith("unsure 0.")
 
 
-def test_an_unreadable_message_is_skipped_with_a_word(nbspam, trained, tmp_path):
+def test_an_unreadable_message_is_skipped_with_a_warning(nbspam, trained, tmp_path):
     (tmp_path / "box").mkdir()
     (tmp_path / "box" / "a.eml").symlink_to(tmp_path / "gone")
     status, out, err = nbspam("explain", tmp_path / "box")

@@ -113,7 +113,7 @@ def test_parameters_reach_the_model(nbspam, model):
         (["--model", "a2de", "--features", "2000"], ["values cubed", "GiB", "fewer"]),
     ],
 )
-def test_training_that_makes_no_sense(nbspam, model, flags, words):
+def test_impossible_choices_are_refused(nbspam, model, flags, words):
     assert complains(nbspam("train", MAILS, *flags), 2, *words)
     assert not model.exists()
 
@@ -126,7 +126,7 @@ def test_nothing_to_learn_from_is_refused(nbspam, model, folder):
     assert complains(nbspam("eval", folder, "--model", "aode", "--online"), 2, "--online")
 
 
-def test_a_model_that_does_not_fit_together_is_refused(nbspam, model):
+def test_a_model_file_whose_parts_do_not_fit_together_is_refused(nbspam, model):
     nbspam("train", MAILS, "--model", "aode", "--features", "20")
     state = load_state(str(model))
     for key, value in (
@@ -136,10 +136,10 @@ def test_a_model_that_does_not_fit_together_is_refused(nbspam, model):
         ("parameters", {"colour": "red"}),
     ):
         save_state(str(model), {**state, key: value})
-        assert complains(nbspam("classify", MAILS), 1, "not a model of features")
+        assert complains(nbspam("classify", MAILS), 1, "its contents do not fit", "train it anew")
 
 
-def test_any_number_of_classes(nbspam, model, tmp_path):
+def test_three_classes_are_told_apart_by_every_model(nbspam, model, tmp_path):
     for k, word in enumerate(("apple", "pear", "plum")):
         (tmp_path / word).mkdir()
         for n in range(4):

@@ -1,17 +1,17 @@
 """Few labels and many documents without: better with them, never collapsed."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from nbspam.classifier import unlabelled as semisupervised
 from nbspam.classifier.unlabelled import WEIGHTS, em_settings, train_with_unlabelled
 from nbspam.counts.table import inverse_document_frequency
 from nbspam.errors import InputError, NotTrainedError, UsageError
 from nbspam.settings import PLAIN, TF_IDF, Settings
 from nbspam.sources.items import Item
-from nbspam.store.open import load_tokens as load
+from nbspam.store.open import load_tokens
 from support import texts
 
 TEXT = PLAIN["text"]
@@ -36,16 +36,16 @@ def test_unlabelled_documents_help(model, hard):
 
 @pytest.mark.parametrize("alpha", ["0.01", "1", "10"])
 @pytest.mark.parametrize("weight", [0.001, 0.1, 1.0])
-def test_no_alpha_and_no_weight_makes_one_class_take_all(alpha, weight):
+def test_under_no_alpha_and_no_weight_one_class_takes_all(alpha, weight):
     settings = em_settings(TEXT, {"alpha": alpha})
-    settings = semisupervised.replace(settings, alpha=float(alpha))
+    settings = replace(settings, alpha=float(alpha))
     report = train_with_unlabelled(texts(2, 1), texts(100, 2), settings, weight=weight)
 
     share = report.fit.responsibility.mean(axis=0)
     assert share.min() > 0.25
 
 
-def test_the_classifier_is_the_last_rounds_model():
+def test_the_classifier_holds_the_model_of_the_last_round():
     for choices in ({}, {"weighting": "counts"}, {"model": "bernoulli"}):
         settings = em_settings(TEXT, choices)
         report = train_with_unlabelled(texts(3, 1), texts(20, 2), settings, weight=0.5)
@@ -55,9 +55,9 @@ def test_the_classifier_is_the_last_rounds_model():
             n_docs = float(table.class_count.sum())
             weight = weight * inverse_document_frequency(table.document_frequency, n_docs)[:, None]
 
-        np.testing.assert_allclose(report.classifier.weight, weight, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(report.classifier.fit.weight, weight, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(
-            report.classifier.intercept, report.fit.model.tables().intercept, rtol=1e-9
+            report.classifier.fit.intercept, report.fit.model.tables().intercept, rtol=1e-9
         )
         assert table.class_count.sum() == pytest.approx(6 + 0.5 * 40)
 
@@ -83,7 +83,7 @@ def test_labels_of_unlabelled_documents_play_no_part():
     two = train_with_unlabelled(texts(2, 1), wrong, settings).classifier
 
     assert one.classes == two.classes == ("sea", "sky")
-    assert (one.weight == two.weight).all()
+    assert (one.fit.weight == two.fit.weight).all()
 
 
 def test_one_class_is_refused():
@@ -123,7 +123,7 @@ def test_train_with_unlabelled_shows_each_round(nbspam, few, model):
     assert lines[0] == "round\tlog-likelihood\tgain of Q\tlargest change"
     assert "read 4 labelled, 40 unlabelled" in out
     assert "held-out accuracy by weight 0: " in out
-    assert load(str(model)).classes == ("sea", "sky")
+    assert load_tokens(str(model)).classes == ("sea", "sky")
     (few / "q.jsonl").write_text('{"text": "sail and anchor"}\n')
     assert nbspam("predict", few / "q.jsonl", "--text-column", "text")[1] == "sea\n"
 
@@ -151,7 +151,7 @@ def test_train_with_unlabelled_as_json(nbspam, few, model):
         (["--unlabelled", "others", "--min-df", "1000"], 2, ["--min-df 1000"]),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(nbspam, few, model, arguments, status, words):
+def test_impossible_choices_are_refused_in_one_line(nbspam, few, model, arguments, status, words):
     (few / "EMPTY").mkdir()
     arguments = [few / a if a in ("EMPTY", "others") else a for a in arguments]
     code, _, err = nbspam("train", few / "few.jsonl", *arguments)

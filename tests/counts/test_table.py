@@ -10,16 +10,17 @@ from nbspam.counts.table import (
     GRAIN,
     TableSum,
     add_tables,
+    counts_of,
     entry_weights,
     mutual_information,
     prune,
     subtract_table,
 )
 from nbspam.counts.tally import Tally
-from nbspam.mail.message import Field, Message
 from nbspam.settings import COUNTS, LOG_LENGTH, PRESENCE, UNIT_LENGTH, WEIGHTINGS, TokenSettings
+from nbspam.tokens.documents import Documents
 from nbspam.tokens.tokenizer import tokenize
-from support import count_batch
+from support import count_batch, message, plain
 
 TEXT = st.text("abcd   ", max_size=20)
 DOCUMENTS = st.lists(st.tuples(TEXT, st.sampled_from(["ham", "spam", "work"])), max_size=12)
@@ -45,23 +46,8 @@ def tallied(documents, edges, weighting):
 
 
 def batch_of(documents):
-    messages = [Message((Field("body", text.encode()),), ()) for text, _ in documents]
+    messages = [message(body=text) for text, _ in documents]
     return tokenize(messages, TokenSettings()), [label for _, label in documents]
-
-
-def plain(counted):
-    """Return a table as plain values, to compare to the bit."""
-    names = [counted.vocabulary.text(j) for j in range(len(counted.vocabulary))]
-    rows = {
-        name: (dict(zip(counted.classes, row, strict=True)), df)
-        for name, row, df in zip(
-            names,
-            counted.feature_count.tolist(),
-            counted.document_frequency.tolist(),
-            strict=True,
-        )
-    }
-    return dict(zip(counted.classes, counted.class_count.tolist(), strict=True)), rows
 
 
 def test_log_length_worked_by_hand():
@@ -79,17 +65,21 @@ def test_log_length_worked_by_hand():
 def test_weights_do_not_depend_on_the_order_of_a_document(entries):
     """To the bit: so what was counted in one order can be taken out in another."""
     counts, groups = np.array(entries).T
-    documents = np.zeros(len(entries), np.int64)
+    n = len(entries)
+
+    def one(counts):
+        return Documents(np.arange(n), np.array([0, n]), np.arange(n), counts)
+
     for weighting in WEIGHTINGS:
-        weights = entry_weights(counts, documents, groups, weighting)
-        turned = entry_weights(counts[::-1], documents, groups[::-1], weighting)
+        weights = entry_weights(one(counts), groups, weighting)
+        turned = entry_weights(one(counts[::-1]), groups[::-1], weighting)
         assert (weights == turned[::-1]).all()
         assert (weights % GRAIN[weighting] == 0).all()
 
 
 def test_every_group_of_a_document_has_unit_length():
-    fields = (Field("subject", b"a"), Field("body", b"b c d e"), Field("from", b"f g"))
-    counted = count_batch(tokenize([Message(fields, ())], TokenSettings()), ["ham"], LOG_LENGTH)
+    three = message(**{"subject": "a", "body": "b c d e", "from": "f g"})
+    counted = count_batch(tokenize([three], TokenSettings()), ["ham"], LOG_LENGTH)
 
     squares = np.bincount(counted.vocabulary.groups, counted.feature_count[:, 0] ** 2)
     assert squares[squares > 0] == pytest.approx([1, 1, 1], abs=1e-3)
@@ -135,7 +125,7 @@ def test_more_tables_than_one_level_holds_are_summed():
     assert plain(summed(parts)) == plain(add_tables(parts))
 
 
-def test_of_texts_with_one_key_that_of_the_first_turn_stands():
+def test_of_texts_with_one_key_that_of_the_first_turn_is_kept():
     batch, _ = batch_of([("free", "ham")])
     tables = []
     for turn, text in ((7, b"late"), (3, b"soon"), (5, b"next")):
@@ -147,6 +137,56 @@ def test_of_texts_with_one_key_that_of_the_first_turn_stands():
     assert merged.vocabulary.text(0) == "soon"
     assert merged.vocabulary.keys.tolist() == [batch.keys[0] + 3]
     assert merged.vocabulary.with_riders(0).keys.tolist() == batch.keys.tolist()
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS)
+@given(documents=DOCUMENTS, n_classes=st.integers(1, 3))
+def test_counts_are_those_of_a_loop_over_documents(weighting, documents, n_classes):
+    batch, labels = batch_of(documents)
+    y = np.array([["ham", "spam", "work"].index(label) % n_classes for label in labels], int)
+    counts = counts_of(batch.documents, y, n_classes, batch.groups, weighting)
+
+    class_count, frequency = [0] * n_classes, [0] * len(batch.keys)
+    feature_count = [[0.0] * n_classes for _ in frequency]
+    for row, label in enumerate(y.tolist()):
+        class_count[label] += 1
+        one = batch.documents.one(row)
+        groups = batch.groups[np.searchsorted(batch.keys, one.tokens)]
+        weights = entry_weights(one, groups, weighting)
+        for key, weight in zip(one.tokens.tolist(), weights.tolist(), strict=True):
+            column = batch.keys.tolist().index(key)
+            feature_count[column][label] += weight
+            frequency[column] += 1
+    assert counts.class_count.tolist() == class_count
+    assert counts.feature_count.tolist() == feature_count
+    assert counts.document_frequency.tolist() == frequency
+
+
+@given(DOCUMENTS, DOCUMENTS, st.sets(st.integers(0, 5)))
+def test_known_tokens_are_those_that_a_message_is_counted_for(counted, asked, forgotten):
+    known = table(counted)
+    known.document_frequency[[j for j in forgotten if j < len(known.vocabulary)]] = 0
+    met = {
+        int(key): column
+        for column, key in enumerate(known.vocabulary.keys)
+        if known.document_frequency[column] > 0
+    }
+    documents = batch_of(asked)[0].documents
+    given = known.known(documents)
+
+    assert given.n_docs == documents.n_docs
+    for row in range(documents.n_docs):
+        mine, theirs = given.one(row), documents.one(row)
+        expected = [
+            (met[key], n)
+            for key, n in zip(theirs.tokens.tolist(), theirs.times().tolist(), strict=True)
+            if key in met
+        ]
+        assert list(zip(mine.tokens.tolist(), mine.times().tolist(), strict=True)) == expected
+    # Documents over columns, which may be some of those that nobody is counted for.
+    columns = known.vocabulary.known(documents)
+    assert known.met(columns).tokens.tolist() == given.tokens.tolist()
+    assert known.met(columns).columns.tolist() == given.columns.tolist()
 
 
 @given(DOCUMENTS.filter(lambda documents: len(documents) > 1))

@@ -10,7 +10,7 @@ def test_runs_of_a_word():
     ]
 
 
-def test_text_is_one_line_of_lower_case():
+def test_text_is_folded_to_one_line_of_lower_case_of_bounded_length():
     assert folded(b" Win\t CASH\r\n now\0!") == b"win cash now !"
     assert len(folded(b"x" * 2 * MAX_BYTES)) == MAX_BYTES
 

@@ -132,7 +132,7 @@ def test_only_lines_beyond_ascii_change():
     assert text.decode().split("\n")[1].split() == ["grüsse", "5", "€"]
 
 
-def test_marks_are_stacked_only_so_high():
+def test_no_more_than_thirty_marks_are_stacked_on_a_letter():
     text, _ = normalize(("a" + "\u0301\u0316" * 5000).encode())
     assert len(text.decode()) <= 31
 
@@ -142,7 +142,7 @@ def test_marks_are_stacked_only_so_high():
     st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
     | st.text("aа你zо9é\u200b\n-", max_size=40)
 )
-def test_the_normal_form_is_its_own(text):
+def test_the_normal_form_of_a_normal_form_is_the_same(text):
     once = normalize(text.encode())[0].decode()
     # Pairs would be paired again, and a look-alike may come to stand in a Latin word.
     if all(c < "\u0e00" for c in once if unicodedata.category(c) == "Lo"):
@@ -167,7 +167,7 @@ def assigned(categories="LMNPSZC"):
             yield chr(code)
 
 
-def test_all_that_is_invisible_is_dropped():
+def test_every_invisible_character_is_dropped():
     invisible = regex.compile(
         r"\p{Cf}|[\u034f\u115f\u1160\u17b4\u17b5\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
     )
@@ -181,7 +181,7 @@ def test_all_letters_of_scripts_without_spaces_are_cut_into_pairs():
     assert not set(re.findall(SPACELESS, text)) ^ set(spaceless.findall(text))
 
 
-def test_no_letter_mark_or_digit_is_taken_for_a_symbol():
+def test_no_letter_mark_or_digit_is_a_symbol():
     symbols = re.compile(SYMBOLS)
     assert not [c for c in assigned("LMN") if symbols.match(c)]
 
@@ -196,6 +196,6 @@ def test_marks_beyond_thirty_on_a_letter_are_dropped_and_symbols_between_them_to
 
 
 @given(st.text(st.sampled_from(WESTERN + "aZ5 .\n"), max_size=30))
-def test_western_text_has_the_form_that_any_text_has(text):
+def test_the_short_way_for_western_text_gives_the_general_form(text):
     quick, slow = _normal_form(text.encode())[0].decode(), _slow_form(text)[0]
     assert quick.split() == slow.split()

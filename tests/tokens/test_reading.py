@@ -27,7 +27,7 @@ def test_each_part_is_cut_off_as_scikit_learn_does(part, text):
 
 
 @given(TEXTS)
-def test_all_parts_are_cut_off_in_one_order_whatever_theirs(text):
+def test_parts_are_cut_off_in_one_order_however_they_are_named(text):
     expected = THEIRS["quotes"](THEIRS["footers"](THEIRS["headers"](text)))
     assert strip(text.encode(), ("quotes", "headers", "footers")).decode() == expected
 
@@ -40,7 +40,7 @@ def test_lines_may_end_as_in_mail():
     assert strip(b"a: b\r\n\r\nc\r\n> d\r\n", ("headers", "quotes")) == b"c\n"
 
 
-def test_a_part_that_is_none_is_refused(nbspam, folder):
+def test_an_unknown_part_is_refused(nbspam, folder):
     with pytest.raises(UsageError, match="footers"):
         Settings(strip=("feet",))
     status, _, err = nbspam("eval", folder, "--cv", "2", "--strip", "headers,feet")
@@ -50,7 +50,7 @@ def test_a_part_that_is_none_is_refused(nbspam, folder):
     )
 
 
-def test_what_is_stripped_is_read_as_text_by_the_model_too(nbspam, folder, model):
+def test_the_trained_model_strips_what_it_reads_too(nbspam, folder, model):
     assert nbspam("train", folder, "--strip", "headers,quotes")[0] == 0
 
     tokens = nbspam("words", "-n", "50")[1]

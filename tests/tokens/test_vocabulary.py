@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.tokens.definition import RIDER_BITS
-from nbspam.tokens.vocabulary import Vocabulary, empty_vocabulary, join
+from nbspam.tokens.documents import Documents, offsets_of
+from nbspam.tokens.vocabulary import Vocabulary, empty_vocabulary, join, with_added
 
 TOKENS = st.dictionaries(st.integers(0, 30), st.text(max_size=4), max_size=10)
 
@@ -79,6 +80,42 @@ def test_taking_columns_keeps_their_texts(tokens, chosen):
 
     taken = vocabulary(tokens).take(columns)
     assert spelt(taken) == {order[c]: tokens[order[c]] for c in columns.tolist()}
+
+
+@given(TOKENS, st.lists(st.dictionaries(st.integers(0, 40), st.integers(1, 9), max_size=5)))
+def test_documents_keep_the_tokens_that_are_known(tokens, dicts):
+    keys = sorted(set().union(*dicts))
+    documents = Documents(
+        np.array(keys, np.uint64),
+        offsets_of([len(each) for each in dicts]),
+        np.array([keys.index(key) for each in dicts for key in sorted(each)], np.int64),
+        np.array([each[key] for each in dicts for key in sorted(each)], np.int64),
+    )
+    known = vocabulary(tokens).known(documents)
+
+    order = sorted(tokens)
+    expected = [
+        (d, order.index(k), each[k])
+        for d, each in enumerate(dicts)
+        for k in sorted(each)
+        if k in tokens
+    ]
+    columns = known.tokens[known.columns].tolist()
+    found = zip(known.rows().tolist(), columns, known.times().tolist(), strict=True)
+    assert list(found) == expected
+    assert known.n_docs == len(dicts)
+
+
+@given(TOKENS, TOKENS, st.lists(st.integers(0, 40), max_size=20))
+def test_added_tokens_stand_behind_the_others_and_are_found(tokens, others, keys):
+    others = {key: text for key, text in others.items() if key not in tokens}
+    words = with_added(vocabulary(tokens), vocabulary(others))
+
+    order = [*sorted(tokens), *sorted(others)]
+    assert words.keys.tolist() == order
+    assert spelt(words) == tokens | others
+    columns = words.columns(np.array(keys, np.uint64)).tolist()
+    assert columns == [order.index(k) if k in order else -1 for k in keys]
 
 
 def test_an_empty_vocabulary_knows_nothing():

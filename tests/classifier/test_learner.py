@@ -1,0 +1,313 @@
+"""Learning on: the counts of training at once, corrections as written, fits that are due."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from nbspam.classifier import combining
+from nbspam.classifier.learner import MAX_CHANGES, Growth, Learner, overlay, with_steps
+from nbspam.classifier.training import count_items, train
+from nbspam.counts.changes import Change
+from nbspam.settings import MANY, PRESETS, TokenSettings
+from nbspam.sources.items import Item
+from nbspam.tokens.documents import Documents
+from nbspam.tokens.tokenizer import tokenize
+from nbspam.tokens.vocabulary import batch_vocabulary, join
+from support import count_batch, examples, message, plain
+
+TEXTS = ["a b b", "b c", "c d d a", "d", "a d e", "f", "e f f f", "g a b", "c c c", "b g h"]
+WORDS = " ".join(sorted(set("".join(TEXTS)) - {" "}))
+HOW = {"combined": PRESETS["mail"], "blended": MANY["mail"]}
+CLASSES = {"combined": ("ham", "spam"), "blended": ("ham", "news", "spam")}
+# Which of the texts moves, and where: to a class by its number, or (3) to none.
+MOVES = st.lists(st.tuples(st.integers(0, len(TEXTS) - 1), st.integers(0, 3)), max_size=25)
+
+
+def base(name):
+    """Return a classifier of two messages a class, which no change touches."""
+    items = [
+        Item(f"{label}{n}", label, f"Subject: s{n}\n\n{text} {label}\n".encode())
+        for label in CLASSES[name]
+        for n, text in enumerate(("a b c", "a d e"))
+    ]
+    return train(count_items(items, HOW[name]), HOW[name])
+
+
+BASES = {name: base(name) for name in HOW}
+
+
+def sequence(name, moves):
+    """Yield (number of a text, class before, class after) of those moves that change a thing."""
+    state = {}
+    for number, k in moves:
+        before = state.get(number)
+        after = None if k == 3 else CLASSES[name][k % len(CLASSES[name])]
+        if before != after:
+            state[number] = after
+            yield number, before, after
+
+
+def changes_of(name, moves):
+    """Return the moves as changes, each with those of its tokens that the base does not know."""
+    known = BASES[name].table.vocabulary
+    changes = []
+    for number, before, after in sequence(name, moves):
+        batch = tokenize([message(body=TEXTS[number])], TokenSettings())
+        new = batch_vocabulary(batch, known.columns(batch.keys) < 0)
+        changes.append(Change(number, before, after, 0, batch.documents, new))
+    return changes
+
+
+def document_of(text, table):
+    """Return a text as a document over the columns of a table, counted or not."""
+    batch = tokenize([message(body=text)], TokenSettings())
+    return table.vocabulary.known(batch.documents)
+
+
+def with_columns(table, texts):
+    """Return a table that has a column, in the order of keys, for every token of these texts."""
+    batch = tokenize([message(body=text) for text in texts], TokenSettings())
+    vocabulary, column = join([table.vocabulary, batch_vocabulary(batch)])
+    old = column[: len(table.vocabulary)]
+    feature_count = np.zeros((len(vocabulary), len(table.classes)))
+    feature_count[old] = table.feature_count
+    frequency = np.zeros(len(vocabulary), np.int64)
+    frequency[old] = table.document_frequency
+    return table._replace(
+        vocabulary=vocabulary, feature_count=feature_count, document_frequency=frequency
+    ), old
+
+
+def learner_of(name):
+    """Return a learner that goes on from a base, with a column for every token of TEXTS."""
+    classifier = BASES[name]
+    table, old = with_columns(classifier.table, TEXTS)
+    fit = classifier.fit
+    if isinstance(fit, combining.Combination):
+        correction = np.zeros(len(table.vocabulary), np.float32)
+        correction[old] = fit.correction
+        fit = fit._replace(correction=correction)
+    return Learner(table, fit, classifier.settings)
+
+
+def index_of(name, label):
+    return None if label is None else CLASSES[name].index(label)
+
+
+# --- counts -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", HOW)
+@examples(60)
+@given(moves=MOVES)
+def test_counts_after_any_sequence_are_those_of_counting_at_once(name, moves):
+    learner, state = learner_of(name), {}
+    for number, before, after in sequence(name, moves):
+        document = document_of(TEXTS[number], learner.table)
+        joint = learner.answer(document)
+        learner.learn(document, index_of(name, before), index_of(name, after), joint)
+        state[number] = after
+
+    left = [(TEXTS[number], label) for number, label in state.items() if label is not None]
+    messages = [message(body=text) for text, _ in left]
+    weighting = HOW[name].weighting
+    more = count_batch(
+        tokenize(messages, TokenSettings()), [label for _, label in left], weighting
+    )
+    n_docs, rows = plain(learner.table)
+    n_before, rows_before = plain(BASES[name].table)
+    n_more, rows_more = plain(more)
+    assert n_docs == {label: n_before[label] + n_more.get(label, 0) for label in n_before}
+    for token, (counts, frequency) in rows.items():
+        expected = dict.fromkeys(CLASSES[name], 0.0)
+        total = 0
+        for part in (rows_before, rows_more):
+            own, own_frequency = part.get(token, ({}, 0))
+            total += own_frequency
+            for label, n in own.items():
+                expected[label] += n
+        assert (counts, frequency) == (expected, total)
+
+
+@examples(60)
+@given(MOVES)
+def test_the_sums_of_a_blend_are_those_of_its_counts_by_then(moves):
+    learner = learner_of("blended")
+    for number, before, after in sequence("blended", moves):
+        document = document_of(TEXTS[number], learner.table)
+        joint = learner.answer(document)
+        assert (
+            learner.learn(document, index_of("blended", before), index_of("blended", after), joint)
+            == 0.0
+        )
+
+    fit = BASES["blended"].fit.recounted(learner.table, HOW["blended"])
+    for text in [*TEXTS, WORDS]:
+        document = learner.table.met(document_of(text, learner.table))
+        expected = fit.joint(learner.table, document, HOW["blended"].weighting)[0]
+        assert learner.answer(document).tolist() == expected.tolist()
+
+
+def test_a_learner_leaves_the_classifier_it_began_with_as_it_was():
+    classifier = BASES["combined"]
+    before = plain(classifier.table), classifier.fit.correction.tolist()
+    learner = Learner(classifier.table, classifier.fit, classifier.settings)
+    document = document_of("a b c", classifier.table)
+    step = learner.learn(document, None, 0, np.array([-5.0, 0.0]))
+
+    assert step != 0
+    assert (plain(classifier.table), classifier.fit.correction.tolist()) == before
+    assert plain(learner.table) != before[0]
+
+
+@pytest.mark.parametrize(
+    ("joint", "step"), [([0.0, 0.0], -0.75), ([0.0, -20.0], 0.0), ([-20.0, 0.0], -1.5)]
+)
+def test_a_learned_message_corrects_by_the_step_of_its_answer(joint, step):
+    learner = learner_of("combined")
+    document = document_of("a b c", learner.table)
+
+    assert learner.learn(document, None, 0, np.array(joint)) == pytest.approx(step, abs=1e-6)
+    # What is un-learned corrects nothing.
+    assert learner.learn(document, 0, None, np.array(joint)) == 0
+
+
+# --- changes ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", HOW)
+@examples(60)
+@given(moves=MOVES)
+@example(moves=[(6, 0), (6, 3)])  # new tokens of no message, which had shares of a step
+def test_changes_laid_over_a_model_answer_as_the_learner_that_made_them(name, moves):
+    classifier, learner = BASES[name], learner_of(name)
+    changes = with_steps(classifier, changes_of(name, moves))
+    for change in changes:
+        document = document_of(TEXTS[change.digest], learner.table)
+        joint = learner.answer(document)
+        step = learner.learn(
+            document, index_of(name, change.before), index_of(name, change.after), joint
+        )
+        assert change.step == step
+
+    model = overlay(classifier, changes)
+    for text in [*TEXTS, WORDS, "nothing known"]:
+        batch = tokenize([message(body=text)], TokenSettings())
+        answer = model.joint_of(model.table.known(batch.documents))[0]
+        assert answer.tolist() == learner.answer(document_of(text, learner.table)).tolist()
+
+
+@examples(30)
+@given(MOVES)
+def test_each_step_follows_from_the_model_with_the_changes_before_it(moves):
+    classifier = BASES["combined"]
+    changes = with_steps(classifier, changes_of("combined", moves))
+
+    for number, change in enumerate(changes):
+        model = overlay(classifier, changes[:number])
+        joint = model.joint_of(model.table.known(change.document))[0]
+        truth = index_of("combined", change.after)
+        expected = 0.0
+        if truth is not None:
+            score = float(joint[1] - joint[0])
+            expected = combining.correction_step(score, truth, classifier.classes)
+        assert change.step == expected
+
+
+def test_without_changes_the_model_is_the_same():
+    assert overlay(BASES["combined"], []) is BASES["combined"]
+    assert with_steps(BASES["combined"], []) == []
+
+
+def test_a_blend_takes_no_steps():
+    changes = changes_of("blended", [(0, 0), (1, 1), (0, 2)])
+
+    assert with_steps(BASES["blended"], changes) == changes
+
+
+# --- when a fit is due --------------------------------------------------------------------
+
+
+def due_points(growth, moves):
+    """Return the numbers of the changes, from 0, at which a fit was due."""
+    return [n for n, (before, after) in enumerate(moves) if growth.add(before, after)]
+
+
+def no_document():
+    return Documents(np.empty(0, np.uint64), np.zeros(2, np.int64), np.empty(0, np.uint8), None)
+
+
+def changes_between(moves):
+    return [
+        Change(n, before, after, 0, no_document(), batch_vocabulary(tokenize([], TokenSettings())))
+        for n, (before, after) in enumerate(moves)
+    ]
+
+
+def test_a_fit_is_due_when_a_class_has_changed_by_a_tenth():
+    growth = Growth({"ham": 100, "spam": 20})
+
+    # The tenth change of ham; a message that leaves a class changes it too.
+    assert due_points(growth, [(None, "ham")] * 6 + [("ham", None)] * 4) == [9]
+    # There are 102 ham by now and still 20 spam, of which two are a tenth: a move changes both.
+    assert due_points(growth, [("spam", "ham"), (None, "ham"), (None, "spam")]) == [2]
+    # At that fit there were 104 ham: ten are less than a tenth.
+    assert due_points(growth, [(None, "ham")] * 11) == [10]
+    assert growth.class_count == {"ham": 115, "spam": 20}
+
+
+def test_a_fit_is_due_at_once_for_a_class_that_is_new():
+    growth = Growth({"ham": 100, "spam": 100})
+
+    assert due_points(growth, [(None, "ham"), (None, "work"), (None, "work")]) == [1, 2]
+    assert growth.classes == ("ham", "spam", "work")
+
+
+def test_a_fit_is_due_after_a_thousand_changes_of_large_classes():
+    growth = Growth({"ham": 1e6, "spam": 1e6})
+    moves = [(None, "ham"), ("ham", "spam")] * 1100
+
+    assert MAX_CHANGES == 1000
+    assert due_points(growth, moves) == [999, 1999]
+
+
+def test_a_class_without_messages_is_none():
+    growth = Growth({"ham": 1, "spam": 2})
+    growth.add("ham", "spam")
+
+    assert growth.classes == ("spam",)
+
+
+LABELS = st.sampled_from([None, "ham", "spam", "work"])
+STEPS = st.lists(st.tuples(LABELS, LABELS), max_size=80)
+
+
+@given(STEPS, st.integers(0, 80), st.integers(1, 60))
+def test_when_fits_are_due_depends_on_the_sequence_alone(moves, cut, n):
+    """However the changes come, in one run of a program or in many."""
+    whole, parts = Growth({"ham": n, "spam": 2 * n}), Growth({"ham": n, "spam": 2 * n})
+    expected = due_points(whole, moves)
+    first = due_points(parts, moves[:cut])
+    # What a copy notes does not reach the original.
+    due_points(parts.copy(), moves[::-1])
+    second = [n + len(moves[:cut]) for n in due_points(parts.copy(), moves[cut:])]
+
+    assert first + second == expected
+
+
+@given(STEPS, st.integers(1, 60))
+def test_after_the_last_fit_that_was_due_changes_are_counted_anew(moves, n):
+    class_count = {"ham": n, "spam": 2 * n}
+    points = due_points(Growth(class_count), moves)
+    growth = Growth(class_count)
+    last = growth.last_due(changes_between(moves))
+
+    assert last == (points[-1] + 1 if points else 0)
+    # Growth that starts from the counts at that fit goes on in the same way.
+    at_fit = Growth(class_count)
+    due_points(at_fit, moves[:last])
+    later = Growth(at_fit.class_count)
+    assert due_points(later, moves[last:]) == []
+    more = [(None, "ham"), ("ham", "spam"), (None, "work")] * 20
+    assert due_points(later, more) == due_points(growth, more)

@@ -1,0 +1,135 @@
+"""A corpus in memory against training that streams: both learn the same of the same items."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.classifier.training import train
+from nbspam.counts.corpus import csr, read_corpus
+from nbspam.counts.counting import count_items
+from nbspam.settings import LOG_LENGTH, MANY, PRESENCE, PRESETS
+from nbspam.sources.items import Item
+from support import examples, plain
+
+# Of every message and every text there are two copies.  Those of a message differ on the way it
+# came, so that it counts which of them is counted; the second of a text is a text of its own.
+WORDS = ["cheap pills now now", "lunch on friday", "cheap lunch lunch lunch", "pills and a train"]
+MAILS = [
+    b"Message-ID: <%d@x>\nReceived: from host%d\nSubject: %s\n\n%s\n" % (n, copy, text, text)
+    for n, text in enumerate(words.encode() for words in WORDS)
+    for copy in range(2)
+]
+TEXTS = [text.encode() for text in WORDS for _ in range(2)]
+CLASSES = {PRESENCE: ["ham", "spam"], LOG_LENGTH: ["ham", "news", "spam"]}
+# Each is (which of the messages or texts, which class); the last of every class is never learned
+# in another one.
+CHOSEN = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 2)), max_size=14)
+
+
+def items_of(chosen, kind, classes):
+    """Return items of these messages or texts, and one of every class that has no copy."""
+    bodies = MAILS if kind == "mail" else TEXTS
+    named = [(bodies[n], classes[k % len(classes)]) for n, k in chosen]
+    only = b"Message-ID: <of %d>\n\nonly\n" if kind == "mail" else b"only%d"
+    named += [(only % k, name) for k, name in enumerate(classes)]
+    return [
+        Item(f"{number}", label, data, is_text=kind == "text")
+        for number, (data, label) in enumerate(named)
+    ]
+
+
+def same(one, other):
+    """Assert that two states of model files are the same to the bit."""
+    assert type(one) is type(other)
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            same(one[key], other[key])
+    elif isinstance(one, np.ndarray):
+        assert one.dtype == other.dtype
+        assert one.shape == other.shape
+        assert one.tobytes() == other.tobytes()
+    else:
+        assert one == other
+
+
+@pytest.mark.parametrize("kind", ["mail", "text"])
+@pytest.mark.parametrize("presets", [PRESETS, MANY])
+@examples(60)
+@given(chosen=CHOSEN, left_out=st.sets(st.integers(0, 13)))
+def test_cross_validation_trains_what_training_trains(presets, kind, chosen, left_out):
+    settings = presets[kind]
+    items = items_of(chosen, kind, CLASSES[settings.weighting])
+    data, _ = read_corpus(items, settings)
+    rows = np.array(
+        [row for row in range(len(items)) if row not in left_out or row >= len(chosen)]
+    )
+    ours = data.training(rows, settings.weighting)
+    theirs = count_items([items[row] for row in rows.tolist()], settings)
+
+    assert plain(ours.table) == plain(theirs.table)
+    assert labelled(ours) == labelled(theirs)
+    assert (ours.bits, ours.repeated) == (theirs.bits, theirs.repeated)
+    same(train(ours, settings).to_state(), train(theirs, settings).to_state())
+
+
+def labelled(training):
+    """Return the class of every digest."""
+    return dict(zip(training.digests.tolist(), training.labels.tolist(), strict=True))
+
+
+def test_a_message_counts_once_as_the_class_it_came_with_last():
+    first, second = MAILS[:2]
+    items = [Item("1", "spam", first), Item("2", "ham", second), Item("3", "ham", MAILS[2])]
+    items.append(Item("4", "spam", MAILS[4]))
+    data, _ = read_corpus(items, PRESETS["mail"])
+    training = data.training(np.arange(4), PRESENCE)
+
+    n_docs, rows = plain(training.table)
+    assert n_docs == {"ham": 2, "spam": 1}
+    assert training.repeated == 1
+    # Of the two copies the first is counted.
+    assert rows["received:host0"] == ({"ham": 2, "spam": 1}, 3)
+    assert "received:host1" not in rows
+
+
+def test_equal_texts_all_count():
+    items = [
+        Item(f"{n}", name, b"ok", is_text=True) for n, name in enumerate(["ham", "ham", "spam"])
+    ]
+    data, _ = read_corpus(items, PRESETS["text"])
+    training = data.training(np.arange(3), PRESENCE)
+
+    n_docs, rows = plain(training.table)
+    assert n_docs == {"ham": 2, "spam": 1}
+    assert rows["ok"] == ({"ham": 2, "spam": 1}, 3)
+    assert training.repeated == 0
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_corpus_holds_every_item_in_order(jobs):
+    items = items_of([(n % 8, n % 2) for n in range(200)], "text", ["ham", "spam"])
+    data, skipped = read_corpus(
+        [*items, Item("none", None, b"x", is_text=True)], PRESETS["text"], jobs
+    )
+
+    assert data.names == tuple(item.name for item in items)
+    assert [data.classes[k] for k in data.y] == [item.label for item in items]
+    assert [each.name for each in skipped] == ["none"]
+    for row, item in enumerate(items):
+        one = data.documents.one(row)
+        words = {data.vocabulary.text(int(j)) for j in one.tokens}
+        assert {word for word in words if ":" not in word} == set(item.data.decode().split())
+    assert (csr(data.documents).toarray() == data.X.toarray()).all()
+
+
+def test_a_part_of_a_corpus_is_over_the_same_vocabulary():
+    items = items_of([(n, n % 2) for n in range(8)], "text", ["ham", "spam"])
+    data, _ = read_corpus(items, PRESETS["text"])
+    rows = np.array([5, 1, 6])
+    part = data.take(rows)
+
+    assert part.names == ("5", "1", "6")
+    assert (part.X.toarray() == data.X.toarray()[rows]).all()
+    assert plain(part.table(np.arange(3), PRESENCE)) == plain(data.table(rows, PRESENCE))

@@ -1,0 +1,189 @@
+"""Documents against a plain definition: a list of dicts from token to count."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.tokens.documents import (
+    Documents,
+    gather,
+    no_documents,
+    offsets_of,
+    smallest,
+    stacked,
+    united,
+)
+
+COUNTS = st.dictionaries(st.integers(0, 12), st.integers(1, 300), max_size=6)
+DICTS = st.lists(COUNTS, max_size=6)
+TOKENS = sorted(range(0, 130, 10))  # the keys of the tokens that COUNTS numbers
+
+
+def documents_of(dicts, tokens=TOKENS, with_counts=True):
+    """Return documents, given as {index of a token: count}."""
+    columns = [column for each in dicts for column in sorted(each)]
+    counts = [each[column] for each in dicts for column in sorted(each)]
+    return Documents(
+        np.array(tokens, np.uint64),
+        offsets_of([len(each) for each in dicts]),
+        np.array(columns, np.uint8),
+        np.array(counts, np.uint16) if with_counts else None,
+    )
+
+
+def plain(documents):
+    """Return documents as {token: count}, after a check that they are well-formed."""
+    offsets = documents.offsets.tolist()
+    assert offsets[0] == 0
+    assert offsets[-1] == len(documents.columns) == len(documents.times())
+    assert documents.n_docs == len(offsets) - 1
+    found = []
+    for start, end in pairwise(offsets):
+        columns = documents.columns[start:end]
+        assert (np.diff(columns.astype(np.int64)) > 0).all()
+        tokens = documents.tokens[columns].tolist()
+        found.append(dict(zip(tokens, documents.times()[start:end].tolist(), strict=True)))
+    return found
+
+
+def keyed(dicts):
+    return [{TOKENS[column]: n for column, n in each.items()} for each in dicts]
+
+
+@given(DICTS)
+def test_documents_hold_what_they_are_made_of(dicts):
+    documents = documents_of(dicts)
+
+    assert plain(documents) == keyed(dicts)
+    assert documents.rows().tolist() == [d for d, each in enumerate(dicts) for _ in each]
+
+
+@given(DICTS)
+def test_without_counts_every_token_stands_once(dicts):
+    documents = documents_of(dicts, with_counts=False)
+
+    assert plain(documents) == [dict.fromkeys(each, 1) for each in keyed(dicts)]
+
+
+@given(DICTS, st.booleans(), st.data())
+def test_documents_are_taken_by_number_in_any_order_and_twice(dicts, with_counts, data):
+    documents = documents_of(dicts, with_counts=with_counts)
+    rows = st.lists(st.integers(0, len(dicts) - 1)) if dicts else st.just([])
+    chosen = data.draw(rows)
+
+    taken = documents.take(np.array(chosen, np.int64))
+    assert plain(taken) == [plain(documents)[row] for row in chosen]
+    assert taken.columns.dtype == documents.columns.dtype
+    assert (taken.counts is None) == (not with_counts)
+
+
+@given(DICTS, st.data())
+def test_documents_are_taken_by_a_mask(dicts, data):
+    mask = data.draw(st.lists(st.booleans(), min_size=len(dicts), max_size=len(dicts)))
+
+    taken = documents_of(dicts).take(np.array(mask, np.bool_))
+    assert plain(taken) == [each for each, yes in zip(keyed(dicts), mask, strict=True) if yes]
+
+
+@given(DICTS, st.data())
+def test_a_part_is_a_slice_and_one_is_a_document_over_its_own_tokens(dicts, data):
+    documents = documents_of(dicts)
+    start = data.draw(st.integers(0, len(dicts)))
+    end = data.draw(st.integers(start, len(dicts)))
+
+    assert plain(documents.part(start, end)) == keyed(dicts)[start:end]
+    for row, each in enumerate(keyed(dicts)):
+        one = documents.one(row)
+        assert plain(one) == [each]
+        assert one.tokens.tolist() == sorted(each)
+
+
+@given(DICTS, st.sets(st.integers(0, 12)))
+def test_only_the_wanted_tokens_stay(dicts, wanted):
+    documents = documents_of(dicts)
+    fewer = documents.only(np.isin(np.arange(len(TOKENS)), list(wanted)))
+
+    assert plain(fewer) == keyed(
+        [{column: n for column, n in each.items() if column in wanted} for each in dicts]
+    )
+    assert fewer.tokens is documents.tokens
+
+
+@given(DICTS, st.dictionaries(st.integers(0, 12), st.integers(0, 99)))
+def test_on_other_names_tokens_without_one_are_dropped(dicts, names):
+    renamed = documents_of(dicts).on(np.array([names.get(j, -1) for j in range(len(TOKENS))]))
+
+    assert renamed.tokens.tolist() == [names[column] for column in sorted(names)]
+    # Two tokens may get one name: entries, not names, are counted.
+    offsets = renamed.offsets.tolist()
+    for row, each in enumerate(dicts):
+        own = slice(offsets[row], offsets[row + 1])
+        expected = [(names[c], each[c]) for c in sorted(each) if c in names]
+        tokens = renamed.tokens[renamed.columns[own]].tolist()
+        assert list(zip(tokens, renamed.times()[own].tolist(), strict=True)) == expected
+
+
+@given(DICTS, st.integers(0, 400))
+def test_over_all_columns_the_columns_are_the_tokens(dicts, more):
+    places = list(range(0, 2 * len(TOKENS), 2))
+    documents = documents_of(dicts, places)
+    columns = np.arange(places[-1] + 1 + more)
+
+    whole = documents.over(columns)
+    assert whole.tokens is columns
+    assert plain(whole) == plain(documents)
+    assert whole.columns.dtype == np.min_scalar_type(len(columns))
+
+
+@given(DICTS)
+def test_without_unused_tokens_documents_are_the_same(dicts):
+    fewer = documents_of(dicts).without_unused()
+
+    assert plain(fewer) == keyed(dicts)
+    assert fewer.tokens.tolist() == [TOKENS[column] for column in sorted(set().union(*dicts))]
+
+
+@given(st.lists(DICTS, min_size=1, max_size=4), st.booleans())
+def test_stacked_documents_follow_one_another(parts, with_counts):
+    together = stacked([documents_of(part, with_counts=with_counts) for part in parts])
+
+    expected = [each for part in parts for each in part]
+    assert plain(together) == plain(documents_of(expected, with_counts=with_counts))
+
+
+@given(st.lists(st.tuples(DICTS, st.integers(0, 300)), min_size=1, max_size=4))
+def test_united_documents_are_over_the_union_of_tokens_ascending(parts):
+    """Every part has other keys, of which some are those of another part too."""
+    tokens = [[key + shift for key in TOKENS] for _, shift in parts]
+    given = [documents_of(part, own) for (part, _), own in zip(parts, tokens, strict=True)]
+    together = united(given)
+
+    assert together.tokens.tolist() == sorted(set().union(*tokens))
+    assert plain(together) == [each for part in given for each in plain(part)]
+
+
+@pytest.mark.parametrize("with_counts", [True, False])
+def test_no_documents_are_stacked_without_a_trace(with_counts):
+    some = documents_of([{1: 2}, {}, {0: 1, 3: 300}], with_counts=with_counts)
+    none = no_documents(some.tokens, with_counts)
+
+    assert plain(none) == []
+    assert plain(stacked([none, some, none])) == plain(some)
+
+
+def test_what_is_gathered_in_pieces_is_what_numpy_gathers():
+    values = np.random.default_rng(0).random(1000)
+    places = np.random.default_rng(1).integers(0, 1000, (1 << 16) + 7).astype(np.uint16)
+
+    assert (gather(values, places) == values[places]).all()
+
+
+@pytest.mark.parametrize(
+    ("highest", "kind"),
+    [(0, np.uint8), (255, np.uint8), (256, np.uint16), (1 << 16, np.uint32)],
+)
+def test_numbers_are_held_in_as_few_bytes_as_hold_the_highest(highest, kind):
+    assert smallest(np.array([0, highest]), highest).dtype == kind
