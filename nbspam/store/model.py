@@ -18,7 +18,7 @@ import numpy as np
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.learner import Growth, with_steps
-from nbspam.counts.changes import Change
+from nbspam.counts.changes import Change, respelt
 from nbspam.counts.counting import Lesson, read_lessons
 from nbspam.decision import Cutoffs, is_worth_learning
 from nbspam.disk import locked, stamp_of, unwritable
@@ -247,14 +247,16 @@ class LivingModel:
     def _keep(self, changes: list[Change]) -> Outcome:
         """Keep changes: those up to the last due fit in a new base, those behind it as changes."""
         due = self._growth.copy().last_due(changes)
-        outcome = Outcome()
-        if due:
-            outcome = self._take_base(compacted(self._base, [*self._changes, *changes[:due]]))
-            if outcome.notes:
-                due = 0  # the old base stays, and changes are kept behind it
-        if changes[due:]:
-            outcome += self._append(with_steps(self.classifier(), changes[due:]))
-        return outcome
+        if not due:
+            return self._append(with_steps(self.classifier(), changes))
+        before = self._base.table.vocabulary
+        fitted = compacted(self._base, [*self._changes, *changes[:due]])
+        # Another base knows other tokens, and what it does not know has to be spelt out.
+        rest = with_steps(fitted, respelt(changes[due:], before, fitted.table.vocabulary))
+        outcome = self._take_base(fitted)
+        if outcome.notes:  # the old base stays, and all changes are kept behind it
+            rest = [*changes[:due], *respelt(rest, fitted.table.vocabulary, before)]
+        return outcome + self._append(rest) if rest else outcome
 
     def _note(self, changes: Sequence[Change]) -> None:
         """Note changes that are kept."""
@@ -321,7 +323,8 @@ class StoredModel(LivingModel):
             self._refresh()
             if self._end and self._version < FORMAT:
                 # An older journal cannot hold our records: the model takes it in first.
-                self._take_base(compacted(self._base, self._changes))
+                write(self.path, compacted(self._base, self._changes))
+                self._load()
             yield
 
     def _refresh(self) -> None:

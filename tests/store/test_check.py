@@ -4,9 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nbspam.classifier.classifier import write
 from nbspam.store.check import BAD, GOOD, NOTE, findings
 from nbspam.store.model import StoredModel
+from nbspam.store.open import save
 from support import ROOT, SPAM
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -81,7 +81,7 @@ def damaged(classifier, what):
     ],
 )
 def test_tables_that_do_not_fit_together_are_bad(trained, what, where):
-    write(str(trained), damaged(StoredModel(str(trained)).whole(), what))
+    save(str(trained), damaged(StoredModel(str(trained)).whole(), what))
 
     assert states(trained)[where] == BAD
 
@@ -89,7 +89,7 @@ def test_tables_that_do_not_fit_together_are_bad(trained, what, where):
 def test_counts_that_the_ledger_does_not_tell_of_are_a_note(nbspam, trained):
     classifier = StoredModel(str(trained)).whole()
     table = classifier.table._replace(class_count=classifier.table.class_count * 10)
-    write(str(trained), replace(classifier, table=table))
+    save(str(trained), replace(classifier, table=table))
 
     assert states(trained)["ledger"] == NOTE
     assert nbspam("doctor")[0] == 0

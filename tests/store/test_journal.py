@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.training import count_items, train
+from nbspam.classifier.training import train
 from nbspam.counts.changes import Change
+from nbspam.counts.counting import count_items
 from nbspam.errors import ModelFileError
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item
@@ -22,8 +23,9 @@ from nbspam.store.check import BAD, NOTE, findings
 from nbspam.store.format import journal
 from nbspam.store.format.journal import append, journal_path, read_journal
 from nbspam.store.format.modelfile import Identity
-from nbspam.store.model import StoredModel, learn, unlearn
+from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
+from nbspam.store.open import save
 from nbspam.store.prune import Rule, prune
 from support import ROOT, examples
 
@@ -67,7 +69,7 @@ def item(n, label="spam"):
 def model(tmp_path):
     path = str(tmp_path / "m.nbspam")
     items = [item(n, "ham" if n % 2 else "spam") for n in range(100, 104)]
-    train(count_items(items, PRESETS["mail"]), PRESETS["mail"], 1).save(path)
+    save(path, train(count_items(items, PRESETS["mail"]), PRESETS["mail"], 1))
     return path
 
 
@@ -90,7 +92,7 @@ def test_what_is_appended_is_read(tmp_path_factory, written):
 def test_cut_at_every_byte_a_journal_holds_what_was_whole_and_takes_more(model):
     ends = [0]
     for n in range(3):
-        learn(model, [item(n)], day=1)
+        StoredModel(model).learn([item(n)], day=1)
         ends.append(os.path.getsize(journal_path(model)))
     whole = Path(journal_path(model)).read_bytes()
     for cut in range(len(whole)):
@@ -99,13 +101,13 @@ def test_cut_at_every_byte_a_journal_holds_what_was_whole_and_takes_more(model):
         assert len(read_journal(model).changes) == n_whole
         if cut % 29 == 0:  # the next writer cuts the rest off
             assert load(model).table.n_docs == 4 + n_whole
-            assert learn(model, [item(9)], day=1).learned == 1
+            assert StoredModel(model).learn([item(9)], day=1).learned == 1
             assert load(model).table.n_docs == 5 + n_whole
             assert not [f for f in findings(model) if f.state != "good"]
 
 
 def test_after_any_flipped_bit_nothing_is_read_that_was_not_written(model):
-    learn(model, [item(0), item(1)], day=1)
+    StoredModel(model).learn([item(0), item(1)], day=1)
     whole = Path(journal_path(model)).read_bytes()
     written = [plain(change) for change in read_journal(model).changes]
     for at in range(len(whole)):
@@ -119,13 +121,13 @@ def test_after_any_flipped_bit_nothing_is_read_that_was_not_written(model):
 def test_a_journal_of_another_model_is_not_read_and_not_lost(model, tmp_path):
     other = str(tmp_path / "other.nbspam")
     items = [item(n, "ham" if n % 2 else "spam") for n in range(50)]
-    train(count_items(items, PRESETS["mail"]), PRESETS["mail"], 1).save(other)
-    learn(other, [item(60)], day=1)
+    save(other, train(count_items(items, PRESETS["mail"]), PRESETS["mail"], 1))
+    StoredModel(other).learn([item(60)], day=1)
     os.rename(journal_path(other), journal_path(model))
 
     assert load(model).table.n_docs == 4
     assert [f.state for f in findings(model) if f.what == "journal"] == [NOTE]
-    outcome = learn(model, [item(1)], day=1)
+    outcome = StoredModel(model).learn([item(1)], day=1)
     assert outcome.learned == 1
     assert "the journal of another model" in outcome.notes[0]
     aside = outcome.notes[0].split(": the journal")[0]
@@ -140,33 +142,33 @@ def test_a_file_that_is_no_journal_is_moved_out_of_the_way(model):
 
     assert load(model).table.n_docs == 4
     assert [f.state for f in findings(model) if f.what == "journal"] == [NOTE]
-    (note,) = learn(model, [item(1)], day=1).notes
+    (note,) = StoredModel(model).learn([item(1)], day=1).notes
     assert Path(note.split(": the journal")[0]).read_bytes() == notes
 
 
 def test_a_crash_between_the_new_model_and_the_end_of_its_journal_counts_nothing_twice(
     model, monkeypatch
 ):
-    learn(model, [item(1), item(2)], day=1)
+    StoredModel(model).learn([item(1), item(2)], day=1)
     old = Path(journal_path(model)).read_bytes()
-    StoredModel(model).whole().save(model)
+    save(model, StoredModel(model).whole())
     Path(journal_path(model)).write_bytes(old)  # as if the process had died before this
 
     assert load(model).table.n_docs == 6
-    outcome = learn(model, [item(3), item(1)], day=1)
+    outcome = StoredModel(model).learn([item(3), item(1)], day=1)
     assert (outcome.learned, outcome.already_known, outcome.notes) == (1, 1, ())
     assert load(model).table.n_docs == 7
 
 
 def test_a_reader_that_is_overtaken_looks_again(model, monkeypatch):
     """The model is replaced, and its journal taken away, between a reader's two looks."""
-    learn(model, [item(1)], day=1)
+    StoredModel(model).learn([item(1)], day=1)
     looks = []
 
     def overtaken(path, start=0, read=journal.read_journal):
         looks.append(path)
         if len(looks) == 1:
-            StoredModel(model).whole().save(model)
+            save(model, StoredModel(model).whole())
         return read(path, start)
 
     monkeypatch.setattr(journal, "read_journal", overtaken)
@@ -176,10 +178,10 @@ def test_a_reader_that_is_overtaken_looks_again(model, monkeypatch):
 
 def test_a_living_model_takes_in_what_others_learn_and_write(model):
     held = StoredModel(model)
-    learn(model, [item(1)], day=1)
+    StoredModel(model).learn([item(1)], day=1)
     assert held.classifier().table.n_docs == 5
-    StoredModel(model).whole().save(model)
-    learn(model, [item(2)], day=1)
+    save(model, StoredModel(model).whole())
+    StoredModel(model).learn([item(2)], day=1)
     assert held.classifier().table.n_docs == 6
     assert held.learn([item(1), item(2), item(3)], day=1).learned == 1
     os.unlink(journal_path(model))  # somebody took it away: what it held is gone
@@ -189,12 +191,12 @@ def test_a_living_model_takes_in_what_others_learn_and_write(model):
 
 def test_what_was_seen_and_then_taken_back_is_seen_to_be_gone(model):
     """A record can be read before its writer learns that the disk did not take it."""
-    learn(model, [item(1)], day=1)
+    StoredModel(model).learn([item(1)], day=1)
     before = Path(journal_path(model)).read_bytes()
-    learn(model, [item(2)], day=1)
+    StoredModel(model).learn([item(2)], day=1)
     held = StoredModel(model)
     Path(journal_path(model)).write_bytes(before)
-    learn(model, [item(n) for n in range(3, 9)], day=1)  # longer than what was taken back
+    StoredModel(model).learn([item(n) for n in range(3, 9)], day=1)  # longer than what was taken back
 
     assert held.classifier().table.n_docs == 4 + 7
     assert held.learn([item(2)], day=1).learned == 1
@@ -202,12 +204,12 @@ def test_what_was_seen_and_then_taken_back_is_seen_to_be_gone(model):
 
 
 def test_a_journal_with_nothing_in_it_goes_with_its_model(model, tmp_path):
-    learn(model, [item(1)], day=1)
-    StoredModel(model).whole().save(str(tmp_path / "new"))
+    StoredModel(model).learn([item(1)], day=1)
+    save(str(tmp_path / "new"), StoredModel(model).whole())
     whole = Path(journal_path(model)).read_bytes()
     Path(journal_path(str(tmp_path / "new"))).write_bytes(whole[:40])
 
-    assert learn(str(tmp_path / "new"), [item(2)], day=1).notes == ()
+    assert StoredModel(str(tmp_path / "new")).learn([item(2)], day=1).notes == ()
 
 
 def test_what_was_read_for_another_model_is_not_learned(model):
@@ -216,7 +218,7 @@ def test_what_was_read_for_another_model_is_not_learned(model):
 
     def items():
         items = [item(n, "ham" if n % 2 else "spam") for n in range(4)]
-        train(count_items(items, PRESETS["text"]), PRESETS["text"], 1).save(model)
+        save(model, train(count_items(items, PRESETS["text"]), PRESETS["text"], 1))
         yield item(9)
 
     with pytest.raises(ModelFileError, match="trained anew with other settings just now"):
@@ -229,7 +231,7 @@ def test_the_journal_is_taken_in_when_it_has_grown(model, monkeypatch):
     monkeypatch.setattr(living, "MIN_JOURNAL", 500)
     sizes = []
     for n in range(12):
-        learn(model, [item(n)], day=1)
+        StoredModel(model).learn([item(n)], day=1)
         sizes.append(os.path.exists(journal_path(model)))
 
     assert True in sizes
@@ -243,7 +245,7 @@ def test_if_the_model_cannot_be_written_anew_nothing_learned_is_lost(model, monk
 
     monkeypatch.setattr(living, "write", full)
     monkeypatch.setattr(living, "MAX_JOURNAL", 0)
-    outcome = learn(model, [item(1)], day=1)
+    outcome = StoredModel(model).learn([item(1)], day=1)
 
     assert outcome.learned == 1
     assert "the journal is kept as it is" in outcome.notes[0]
@@ -253,7 +255,7 @@ def test_if_the_model_cannot_be_written_anew_nothing_learned_is_lost(model, monk
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO])
 @pytest.mark.parametrize("call", ["open", "write", "fsync"])
 def test_a_disk_that_takes_nothing_is_an_error_and_changes_nothing(model, monkeypatch, code, call):
-    learn(model, [item(1)], day=1)
+    StoredModel(model).learn([item(1)], day=1)
     before = Path(journal_path(model)).read_bytes()
     held = StoredModel(model)
     real = getattr(os, call)
@@ -320,8 +322,8 @@ def test_pruning_and_learning_at_once_loses_nothing(model):
             failures.append(error)
 
     threads = [
-        threading.Thread(target=work, args=(lambda n: learn(model, [item(n)], day=1),)),
-        threading.Thread(target=work, args=(lambda n: learn(model, [item(n + 50)], day=1),)),
+        threading.Thread(target=work, args=(lambda n: StoredModel(model).learn([item(n)], day=1),)),
+        threading.Thread(target=work, args=(lambda n: StoredModel(model).learn([item(n + 50)], day=1),)),
         threading.Thread(target=work, args=(lambda n: prune(model, Rule(min_df=2), 2),)),
     ]
     for thread in threads:
@@ -337,7 +339,7 @@ def test_pruning_and_learning_at_once_loses_nothing(model):
 def test_a_model_that_cannot_learn_on_says_so(tmp_path):
     path = str(ROOT / "tests" / "evidence" / "format-1-mail.nbspam")
     with pytest.raises(ModelFileError, match="or an older version; train it anew"):
-        unlearn(path, [item(1)], day=1)
+        StoredModel(path).unlearn([item(1)], day=1)
 
 
 @pytest.mark.parametrize("preset", ["mail", "text"])
