@@ -27,37 +27,46 @@ from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
 from nbspam.store.open import save
 from nbspam.store.prune import Rule, prune
+from nbspam.tokens.documents import Documents, offsets_of
+from nbspam.tokens.vocabulary import Vocabulary
 from support import ROOT, examples
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 OWNER = Identity(1234, 5678)
+N = 240
 NAMES = st.one_of(st.none(), st.text(max_size=5))
 
 
 @st.composite
 def changes(draw):
-    n_keys = draw(st.integers(0, 5))
-    n_new = draw(st.integers(0, n_keys))
-    lengths = draw(st.lists(st.integers(0, 9), min_size=n_new, max_size=n_new))
+    keys = st.sets(st.integers(0, 1 << 63), max_size=5)
+    tokens = np.array(sorted(draw(keys)), "u8")
+    counts = st.lists(st.integers(1, 3), min_size=len(tokens), max_size=len(tokens))
+    document = Documents(
+        tokens,
+        np.array([0, len(tokens)]),
+        np.arange(len(tokens)),
+        np.array(draw(counts), "u4"),
+    )
+    new = tokens[draw(st.integers(0, len(tokens))) :]
+    lengths = draw(st.lists(st.integers(0, 9), min_size=len(new), max_size=len(new)))
+    texts = np.arange(sum(lengths), dtype="u1")
     return Change(
         draw(st.integers(0, (1 << 64) - 1)),
         draw(NAMES),
         draw(NAMES),
         draw(st.integers(0, 65535)),
-        np.array(draw(st.lists(st.integers(0, 1 << 63), min_size=n_keys, max_size=n_keys)), "u8"),
-        np.array(draw(st.lists(st.integers(1, 3), min_size=n_keys, max_size=n_keys)), "u4"),
-        np.zeros(n_new, "u1"),
-        np.array(lengths, "u4"),
-        np.arange(sum(lengths), dtype="u1"),
+        document,
+        Vocabulary(new, texts, offsets_of(lengths), np.zeros(len(new), "u1")),
+        draw(st.floats(-1.5, 1.0)),
     )
 
 
 def plain(change):
     """Return a change as values that compare."""
-    return [
-        value.tolist() if isinstance(value, np.ndarray) else value
-        for value in (getattr(change, name) for name in Change.__slots__)
-    ]
+    document, new = change.document, change.new.packed()
+    arrays = document.tokens, document.columns, document.times(), new.keys, new.offsets, new.blob
+    return [*change[:4], change.step, *(array.tolist() for array in arrays)]
 
 
 def item(n, label="spam"):
@@ -65,12 +74,23 @@ def item(n, label="spam"):
     return Item(f"m{n}", label, data)
 
 
-@pytest.fixture
-def model(tmp_path):
-    path = str(tmp_path / "m.nbspam")
-    items = [item(n, "ham" if n % 2 else "spam") for n in range(100, 104)]
+def trained_on(n_docs, path):
+    """Train a model on messages from number 100 on; half of them are ham."""
+    items = [item(n, "ham" if n % 2 else "spam") for n in range(100, 100 + n_docs)]
     save(path, train(count_items(items, PRESETS["mail"]), PRESETS["mail"], 1))
     return path
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A model that takes twelve changes of a class into its journal, and then a fit is due."""
+    return trained_on(N, str(tmp_path / "m.nbspam"))
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A model of four messages: after every change a fit is due."""
+    return trained_on(4, str(tmp_path / "m.nbspam"))
 
 
 @examples(20)
@@ -100,9 +120,9 @@ def test_cut_at_every_byte_a_journal_holds_what_was_whole_and_takes_more(model):
         n_whole = sum(end <= cut for end in ends[1:])
         assert len(read_journal(model).changes) == n_whole
         if cut % 29 == 0:  # the next writer cuts the rest off
-            assert load(model).table.n_docs == 4 + n_whole
+            assert load(model).table.n_docs == N + n_whole
             assert StoredModel(model).learn([item(9)], day=1).learned == 1
-            assert load(model).table.n_docs == 5 + n_whole
+            assert load(model).table.n_docs == N + 1 + n_whole
             assert not [f for f in findings(model) if f.state != "good"]
 
 
@@ -125,13 +145,13 @@ def test_a_journal_of_another_model_is_not_read_and_not_lost(model, tmp_path):
     StoredModel(other).learn([item(60)], day=1)
     os.rename(journal_path(other), journal_path(model))
 
-    assert load(model).table.n_docs == 4
+    assert load(model).table.n_docs == N
     assert [f.state for f in findings(model) if f.what == "journal"] == [NOTE]
     outcome = StoredModel(model).learn([item(1)], day=1)
     assert outcome.learned == 1
     assert "the journal of another model" in outcome.notes[0]
     aside = outcome.notes[0].split(": the journal")[0]
-    assert load(model).table.n_docs == 5
+    assert load(model).table.n_docs == N + 1
     os.rename(aside, journal_path(other))
     assert load(other).table.n_docs == 51
 
@@ -140,7 +160,7 @@ def test_a_file_that_is_no_journal_is_moved_out_of_the_way(model):
     notes = b"notes of mine, longer than the head of a journal"
     Path(journal_path(model)).write_bytes(notes)
 
-    assert load(model).table.n_docs == 4
+    assert load(model).table.n_docs == N
     assert [f.state for f in findings(model) if f.what == "journal"] == [NOTE]
     (note,) = StoredModel(model).learn([item(1)], day=1).notes
     assert Path(note.split(": the journal")[0]).read_bytes() == notes
@@ -154,10 +174,10 @@ def test_a_crash_between_the_new_model_and_the_end_of_its_journal_counts_nothing
     save(model, StoredModel(model).whole())
     Path(journal_path(model)).write_bytes(old)  # as if the process had died before this
 
-    assert load(model).table.n_docs == 6
+    assert load(model).table.n_docs == N + 2
     outcome = StoredModel(model).learn([item(3), item(1)], day=1)
     assert (outcome.learned, outcome.already_known, outcome.notes) == (1, 1, ())
-    assert load(model).table.n_docs == 7
+    assert load(model).table.n_docs == N + 3
 
 
 def test_a_reader_that_is_overtaken_looks_again(model, monkeypatch):
@@ -172,21 +192,21 @@ def test_a_reader_that_is_overtaken_looks_again(model, monkeypatch):
         return read(path, start)
 
     monkeypatch.setattr(journal, "read_journal", overtaken)
-    assert load(model).table.n_docs == 5
+    assert load(model).table.n_docs == N + 1
     assert len(looks) == 3  # of which one by the writer
 
 
 def test_a_living_model_takes_in_what_others_learn_and_write(model):
     held = StoredModel(model)
     StoredModel(model).learn([item(1)], day=1)
-    assert held.classifier().table.n_docs == 5
+    assert held.classifier().table.n_docs == N + 1
     save(model, StoredModel(model).whole())
     StoredModel(model).learn([item(2)], day=1)
-    assert held.classifier().table.n_docs == 6
+    assert held.classifier().table.n_docs == N + 2
     assert held.learn([item(1), item(2), item(3)], day=1).learned == 1
     os.unlink(journal_path(model))  # somebody took it away: what it held is gone
     assert held.learn([item(2)], day=1).learned == 1
-    assert load(model).table.n_docs == 6
+    assert load(model).table.n_docs == N + 2
 
 
 def test_what_was_seen_and_then_taken_back_is_seen_to_be_gone(model):
@@ -198,9 +218,9 @@ def test_what_was_seen_and_then_taken_back_is_seen_to_be_gone(model):
     Path(journal_path(model)).write_bytes(before)
     StoredModel(model).learn([item(n) for n in range(3, 9)], day=1)  # longer than what was taken back
 
-    assert held.classifier().table.n_docs == 4 + 7
+    assert held.classifier().table.n_docs == N + 7
     assert held.learn([item(2)], day=1).learned == 1
-    assert load(model).table.n_docs == 4 + 8
+    assert load(model).table.n_docs == N + 8
 
 
 def test_a_journal_with_nothing_in_it_goes_with_its_model(model, tmp_path):
@@ -227,29 +247,26 @@ def test_what_was_read_for_another_model_is_not_learned(model):
     assert held.learn([item(9)], day=1).learned == 1
 
 
-def test_the_journal_is_taken_in_when_it_has_grown(model, monkeypatch):
-    monkeypatch.setattr(living, "MIN_JOURNAL", 500)
-    sizes = []
-    for n in range(12):
+def test_the_journal_is_taken_in_when_a_fit_is_due(model):
+    has_journal = []
+    for n in range(24):
         StoredModel(model).learn([item(n)], day=1)
-        sizes.append(os.path.exists(journal_path(model)))
+        has_journal.append(os.path.exists(journal_path(model)))
 
-    assert True in sizes
-    assert False in sizes
-    assert load(model).table.n_docs == 16
+    assert has_journal == [*([True] * 11), False, *([True] * 12)]  # then of 132, 14 are a tenth
+    assert load(model).table.n_docs == N + 24
 
 
-def test_if_the_model_cannot_be_written_anew_nothing_learned_is_lost(model, monkeypatch):
+def test_if_the_model_cannot_be_written_anew_nothing_learned_is_lost(small, monkeypatch):
     def full(path, classifier):
         raise ModelFileError(f"{path}: cannot write the model: No space left on device")
 
     monkeypatch.setattr(living, "write", full)
-    monkeypatch.setattr(living, "MAX_JOURNAL", 0)
-    outcome = StoredModel(model).learn([item(1)], day=1)
+    outcome = StoredModel(small).learn([item(1)], day=1)
 
     assert outcome.learned == 1
     assert "the journal is kept as it is" in outcome.notes[0]
-    assert load(model).table.n_docs == 5
+    assert load(small).table.n_docs == 5
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO])
@@ -273,7 +290,7 @@ def test_a_disk_that_takes_nothing_is_an_error_and_changes_nothing(model, monkey
             held.learn([item(2)], day=1)
     assert Path(journal_path(model)).read_bytes() == before
     assert held.learn([item(2)], day=1).learned == 1
-    assert load(model).table.n_docs == 6
+    assert load(model).table.n_docs == N + 2
 
 
 def test_a_full_disk_leaves_a_model_that_loads(model):
@@ -299,7 +316,7 @@ def test_a_full_disk_leaves_a_model_that_loads(model):
 
     assert int(n) > 0
     assert "cannot write the model: File too large" in text
-    assert load(model).table.n_docs == 4 + int(n)
+    assert load(model).table.n_docs == N + int(n)
     assert all(f.state == "good" for f in findings(model))
 
 
@@ -332,8 +349,8 @@ def test_pruning_and_learning_at_once_loses_nothing(model):
         thread.join()
 
     assert failures == []
-    assert len(StoredModel(model).whole().memory.ledger.digests) == 4 + 30
-    assert load(model).table.n_docs == 34
+    assert len(StoredModel(model).whole().memory.ledger.digests) == N + 30
+    assert load(model).table.n_docs == N + 30
 
 
 def test_a_model_that_cannot_learn_on_says_so(tmp_path):

@@ -121,11 +121,10 @@ def test_of_too_many_tokens_the_rarest_and_oldest_go(aged, monkeypatch):
     assert len(kept.table.vocabulary) == n_tokens - 5
     assert words(aged) >= {"common", "new6", "new7", "new8", "new9"}
     assert len(kept.memory.last_seen) == n_tokens - 5
-    columns = kept.memory.sample.columns
-    assert columns.max() < n_tokens - 5
+    sample = kept.memory.sample.documents
+    assert sample.columns.max() < n_tokens - 5
     texts = np.array([kept.table.vocabulary.text(j) for j in range(n_tokens - 5)])
-    start, end = kept.memory.sample.offsets[:2].tolist()
-    assert "common" in texts[columns[start:end]]
+    assert "common" in texts[sample.one(0).tokens]
 
 
 def test_prune_says_what_it_did(nbspam, trained):
