@@ -247,16 +247,24 @@ class LivingModel:
     def _keep(self, changes: list[Change]) -> Outcome:
         """Keep changes: those up to the last due fit in a new base, those behind it as changes."""
         due = self._growth.copy().last_due(changes)
+        outcome = self._make_way()
         if not due:
-            return self._append(with_steps(self.classifier(), changes))
+            self._append(with_steps(self.classifier(), changes))
+            return outcome
         before = self._base.table.vocabulary
         fitted = compacted(self._base, [*self._changes, *changes[:due]])
         # Another base knows other tokens, and what it does not know has to be spelt out.
         rest = with_steps(fitted, respelt(changes[due:], before, fitted.table.vocabulary))
-        outcome = self._take_base(fitted)
-        if outcome.notes:  # the old base stays, and all changes are kept behind it
+        try:
+            self._take_base(fitted)
+        except NbspamError as error:
+            outcome += Outcome(notes=(f"the journal is kept as it is: {error}",))
             rest = [*changes[:due], *respelt(rest, fitted.table.vocabulary, before)]
-        return outcome + self._append(rest) if rest else outcome
+        else:
+            self._refresh()
+        if rest:
+            self._append(rest)
+        return outcome
 
     def _note(self, changes: Sequence[Change]) -> None:
         """Note changes that are kept."""
@@ -277,13 +285,15 @@ class LivingModel:
     def _refresh(self) -> None:
         """Take in what others have learned since: nobody."""
 
-    def _take_base(self, whole: Classifier) -> Outcome:
-        self._begin(whole)
+    def _make_way(self) -> Outcome:
+        """Take away what others have left where changes are kept: nothing."""
         return Outcome()
 
-    def _append(self, changes: list[Change]) -> Outcome:
+    def _take_base(self, whole: Classifier) -> None:
+        self._begin(whole)
+
+    def _append(self, changes: list[Change]) -> None:
         self._note(changes)
-        return Outcome()
 
 
 class StoredModel(LivingModel):
@@ -323,7 +333,7 @@ class StoredModel(LivingModel):
             self._refresh()
             if self._end and self._version < FORMAT:
                 # An older journal cannot hold our records: the model takes it in first.
-                write(self.path, compacted(self._base, self._changes))
+                self._take_base(compacted(self._base, self._changes))
                 self._load()
             yield
 
@@ -337,27 +347,23 @@ class StoredModel(LivingModel):
                 return  # no journal, or another model's
         self._load()
 
-    def _take_base(self, whole: Classifier) -> Outcome:
+    def _make_way(self) -> Outcome:
+        return Outcome() if self._end else self._clear_away()
+
+    def _take_base(self, whole: Classifier) -> None:
         """Write a model file, and take away the journal that it holds.
 
         Changes of this call that it holds were not yet reported: if it cannot be written, the
         journal gets them.
         """
-        try:
-            write(self.path, whole)
-        except NbspamError as error:
-            return Outcome(notes=(f"the journal is kept as it is: {error}",))
-        self._load()
-        return Outcome()
+        write(self.path, whole)
 
-    def _append(self, changes: list[Change]) -> Outcome:
-        """Put changes on disk; if there is another model's journal, out of its way first."""
-        outcome = Outcome() if self._end else self._clear_away()
+    def _append(self, changes: list[Change]) -> None:
+        """Put changes on disk."""
         try:
             self._take_in(append(self.path, self._identity, changes, self._end))
         except OSError as error:
             raise unwritable(self.path, error) from error
-        return outcome
 
     def _clear_away(self) -> Outcome:
         """Take away a journal that is not this model's, without losing anything."""
