@@ -156,6 +156,14 @@ def test_a_journal_of_another_model_is_not_read_and_not_lost(model, tmp_path):
     assert load(other).table.n_docs == 51
 
 
+def test_what_lies_in_the_journals_place_is_not_lost_when_the_model_is_written_anew(small):
+    Path(journal_path(small)).write_bytes(b"notes of mine, longer than the head of a journal")
+    (note,) = StoredModel(small).learn([item(1)], day=1).notes
+
+    assert not os.path.exists(journal_path(small))
+    assert Path(note.split(": the journal")[0]).read_bytes().startswith(b"notes of mine")
+
+
 def test_a_file_that_is_no_journal_is_moved_out_of_the_way(model):
     notes = b"notes of mine, longer than the head of a journal"
     Path(journal_path(model)).write_bytes(notes)
