@@ -10,14 +10,8 @@ from hypothesis import strategies as st
 from nbspam.counts.table import CountTable, entry_weights
 from nbspam.decision import default_rule
 from nbspam.evaluation.trial import Trial
-from nbspam.models.columns.a2de import A2DE
-from nbspam.models.columns.aode import AODE
-from nbspam.models.columns.categorical import CategoricalNB
-from nbspam.models.columns.gaussian import GaussianNB
-from nbspam.models.columns.mixed import MixedNB
-from nbspam.models.columns.spode import SPODE
-from nbspam.models.columns.tan import TAN
-from nbspam.models.network.estimator import BayesianNetwork
+from nbspam.models import registry
+from nbspam.models.columns.pairs import PairModel
 from nbspam.sources.items import Item
 from nbspam.tokens.vocabulary import batch_vocabulary
 
@@ -25,8 +19,9 @@ ROOT = Path(__file__).parent.parent
 HAM = b"From: ann@example.org\nSubject: lunch\n\nshall we have lunch on friday?\n"
 SPAM = b"From: x@example.com\nSubject: cheap pills\n\nbuy cheap pills now http://p.example/\n"
 TOPICS = {"sea": "ship sail harbour wave tide anchor", "sky": "cloud wing bird wind pilot star"}
-COLUMN_MODELS = [CategoricalNB, GaussianNB, MixedNB, SPODE, TAN, AODE, A2DE, BayesianNetwork]
-PAIR_MODELS = [SPODE, TAN, AODE, A2DE]
+TOKEN_MODELS = [registry.estimator_class(name) for name in registry.TOKEN_MODELS]
+COLUMN_MODELS = [registry.estimator_class(name) for name in registry.COLUMN_MODELS]
+PAIR_MODELS = [Class for Class in COLUMN_MODELS if issubclass(Class, PairModel)]
 
 
 def examples(n):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import FrozenInstanceError, dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -55,6 +55,9 @@ class Signs(AnyClassifier):
 
     def truth(self, given: Number) -> str | None:
         return None
+
+    def to_state(self) -> dict[str, Any]:
+        return {"kind": "signs", "scale": self.scale}
 
     def explain(self, given: Number, rule: Rule | None = None) -> Explanation:
         if np.isnan(given.value):

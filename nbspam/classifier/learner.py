@@ -175,7 +175,7 @@ def with_steps(classifier: Classifier, changes: Sequence[Change]) -> list[Change
 
     No fit may be due among the changes.
     """
-    if not isinstance(classifier.fit, Combination):
+    if not changes or not isinstance(classifier.fit, Combination):
         return list(changes)
     table = classifier.table
     unknown = [

@@ -13,7 +13,7 @@ import numpy as np
 from nbspam.arrays import Floats, Floats32
 from nbspam.counts.table import CountTable, entry_weights, inverse_document_frequency
 from nbspam.errors import UsageError
-from nbspam.models.registry import text_model
+from nbspam.models.registry import estimator_class
 from nbspam.settings import TF_IDF, Settings
 from nbspam.tokens.documents import Documents
 
@@ -88,7 +88,7 @@ def log_tables(table: CountTable, settings: Settings) -> LogTables:
         n_docs = float(table.class_count.sum())
         rarity = inverse_document_frequency(table.document_frequency, n_docs)
     counts = table.feature_count.T
-    model = text_model(settings.model).from_counts(
+    model = estimator_class(settings.model).from_counts(
         table.class_count,
         counts if rarity is None else counts * rarity,
         np.array(table.classes),

@@ -24,8 +24,9 @@ from nbspam.counts.folds import stratified_folds
 from nbspam.counts.table import CountTable, inverse_document_frequency
 from nbspam.errors import InputError, NotTrainedError, UsageError
 from nbspam.models.em import Fit, Stopping, expectation_maximization
-from nbspam.models.registry import text_model
-from nbspam.settings import PRESENCE, TF_IDF, Settings
+from nbspam.models.registry import EM_MODELS, estimator_class
+from nbspam.settings import PRESENCE, TF_IDF, Choices, Settings
+from nbspam.settings import chosen as chosen_settings
 from nbspam.sources.items import Item
 from nbspam.tokens.documents import Documents
 from nbspam.tokens.vocabulary import Vocabulary, join
@@ -34,7 +35,6 @@ from nbspam.verdicts import Skipped
 if TYPE_CHECKING:
     from nbspam.models.linear import LinearModel
 
-MODELS = ("multinomial", "bernoulli")
 # Tried by cross-validation; 0 leaves the unlabelled documents out.
 WEIGHTS = (0.0, 0.1, 0.3, 1.0)
 _FOLDS = 5
@@ -73,9 +73,9 @@ def em_settings(settings: Settings, choices: dict[str, Any]) -> Settings:
     choices: the options given, by name; raises UsageError for those EM cannot have.
     """
     model = choices.get("model") or "multinomial"
-    if model not in MODELS:
-        raise UsageError(f"--model {model}: EM has no such model; give {' or '.join(MODELS)}")
-    if choices.get("alpha") in ("auto", "0"):
+    if model not in EM_MODELS:
+        raise UsageError(f"--model {model}: EM has no such model; give {' or '.join(EM_MODELS)}")
+    if choices.get("alpha") in ("auto", "0", 0):
         raise UsageError(f"--alpha {choices['alpha']}: not for EM; give a number above 0")
     return replace(
         settings,
@@ -86,6 +86,16 @@ def em_settings(settings: Settings, choices: dict[str, Any]) -> Settings:
         # A token of one document alone cannot carry a label to another.
         min_df=choices.get("min_df") or 2,
     )
+
+
+def em_chosen(choices: Choices, is_text: bool) -> Settings:
+    """Return the settings for EM that a user's choices lead to; raises UsageError.
+
+    is_text: the items are texts and not mail.
+    """
+    # The tokens are those of a plain model, which a model chosen by name is.
+    plain = choices._replace(model=choices.model or "multinomial")
+    return em_settings(chosen_settings(plain, is_text), choices.given)
 
 
 def train_with_unlabelled(
@@ -175,7 +185,7 @@ def shared_alpha(alpha: float, n_classes: int, n_features: int, counted: float) 
 
 def model_of(settings: Settings) -> "LinearModel":
     """Return the untrained model that settings name."""
-    found: type[LinearModel] = text_model(settings.model)
+    found: type[LinearModel] = estimator_class(settings.model)
     prior = settings.class_prior
     return found(
         alpha=float(settings.alpha),
@@ -210,7 +220,7 @@ def _together(one: Corpus, other: Corpus, settings: Settings) -> _Data:
     """Return both corpora over the tokens that stand in min_df documents, weighted."""
     vocabulary, column = join([one.vocabulary, other.vocabulary])
     parts = [
-        corpus.documents.on(own).over(len(vocabulary))
+        corpus.documents.on(own).over(np.arange(len(vocabulary)))
         for corpus, own in zip((one, other), np.split(column, [len(one.vocabulary)]), strict=True)
     ]
     together = [part.columns for part in parts]

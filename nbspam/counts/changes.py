@@ -31,16 +31,12 @@ class Change(NamedTuple):
     step: float = 0.0  # by how much it corrected the model (see `classifier.learner`)
 
 
-def respelt(
-    changes: Sequence[Change], before: Vocabulary, known: Vocabulary
-) -> list[Change]:
+def respelt(changes: Sequence[Change], before: Vocabulary, known: Vocabulary) -> list[Change]:
     """Return changes that spell out exactly the tokens that another vocabulary does not know.
 
     before: knows the tokens that the changes do not spell out now.
     """
-    return [
-        change._replace(new=_spelling(change, before, known).packed()) for change in changes
-    ]
+    return [change._replace(new=_spelling(change, before, known).packed()) for change in changes]
 
 
 def _spelling(change: Change, before: Vocabulary, known: Vocabulary) -> Vocabulary:

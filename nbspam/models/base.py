@@ -1,11 +1,11 @@
-"""What every model is: counts, a prior, and Bayes' rule.
+"""The base class of every estimator: counts, a prior, and Bayes' rule.
 
-A `Model` learns by adding the sums of a batch to its own, so that batches in any order,
-merged shards and batches unlearnt again end in the same model, to the bit while weights
-are whole numbers.  It judges by joint log-probability, posterior, argmax.  A leaf has
-two verbs: how to count, and how counts become log-probabilities.
+A `Model` learns by adding the sums of a batch to its own.  Batches in any order, merged
+shards, and batches that were learnt and unlearnt again therefore give the same model, bit
+for bit as long as weights are whole numbers.  A subclass defines how a batch is counted
+(`_count`) and how counts become log-probabilities (`_derive`, `_joint_log_proba`).
 
-Secret: how sums are added and aligned by class, and posteriors made.
+Secret: how sums are added and aligned by class, and how posteriors are computed.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from nbspam.models.inputs import (
     checked_matrix,
     checked_weight,
 )
+from nbspam.models.parameters import Parametrised
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -39,13 +40,13 @@ def logsumexp(log: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """What a model has learnt: named sums whose first axis runs over the sorted classes."""
+    """What a model has learnt: named sums whose first axis is the sorted classes."""
 
     classes: Labels
     sums: Sums
 
     def plus(self, other: Statistics, sign: int = 1) -> Statistics:
-        """Return the sum, or with sign -1 the difference, over the union of classes."""
+        """Return the sum (sign 1) or difference (sign -1) over the union of the classes."""
         if (self.classes.dtype.kind in "biuf") != (other.classes.dtype.kind in "biuf"):
             raise DataError("y: some labels are numbers and some are text; use one kind")
         classes = np.union1d(self.classes, other.classes)
@@ -54,17 +55,17 @@ class Statistics:
         return type(self)(classes, sums)
 
     def is_negative(self) -> bool:
-        """Return whether more was taken away than there was."""
-        # Sums of fractions come back to zero within rounding only.
+        """Return whether more was subtracted than had been added."""
+        # Sums of fractions return to zero only within rounding errors.
         return any((total < -1e-6).any() for total in self.sums.values())
 
     def clipped(self) -> Statistics:
-        """Return the same without the rounding errors below zero."""
+        """Return these statistics with rounding errors below zero replaced by zero."""
         sums = {name: np.maximum(total, 0.0) for name, total in self.sums.items()}
         return type(self)(self.classes, sums)
 
     def _over(self, classes: Labels) -> Sums:
-        """Return the sums with one row for each of these classes, which include ours."""
+        """Return the sums with one row per class; `classes` contains self.classes."""
         if len(classes) == len(self.classes):
             return self.sums
         index = np.searchsorted(classes, self.classes)
@@ -75,24 +76,24 @@ class Statistics:
         return spread
 
 
-class Model:
-    """A naive Bayes classifier; its leaves say how to count and how likely X is."""
+class Model(Parametrised):
+    """A classifier by Bayes' rule; subclasses define the counts and the likelihood."""
 
-    # Tables are kept outside __dict__: they are derived, so that predicting changes
-    # no attribute and a pickle holds what was learnt and nothing else.
+    # Tables are cached outside __dict__: predicting then changes no attribute, and a
+    # pickle holds only what was learnt.
     __slots__ = ("__dict__", "__weakref__", "_kept")
 
     _sums: tuple[str, ...] = ("class_count_", "feature_count_")
     _statistics: type[Statistics] = Statistics
-    _positive = False  # whether X must not be negative
-    _missing = False  # whether X may have NaN, for what is not known
+    _positive = False  # whether negative values in X are refused
+    _missing = False  # whether X may contain NaN, which stands for a missing value
     class_prior: str | ArrayLike
     classes_: Labels
     class_count_: Array
     n_features_in_: int
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
-        """Return the sums of a batch, but for class_count_; code: the class of each row."""
+        """Return the sums of a batch except class_count_; code: the class index of each row."""
         raise NotImplementedError
 
     def _joint_log_proba(self, X: Any) -> Array:
@@ -100,14 +101,17 @@ class Model:
         raise NotImplementedError
 
     def _begin(self, X: Any) -> None:
-        """Note of the first documents what later ones are held against."""
+        """Record properties of the first documents that all later ones must share."""
 
     def _derive(self) -> Any:
-        """Return what predictions are read from, derived from the sums."""
+        """Return the tables that predictions are computed from, derived from the sums."""
         raise NotImplementedError
 
     def tables(self) -> Any:
-        """Return what predictions are read from, made again when what was learnt changes."""
+        """Return the tables that predictions are computed from.
+
+        They are cached until an attribute (a sum or a parameter) changes.
+        """
         self._learnt()
         basis = tuple(vars(self).values())
         kept = getattr(self, "_kept", None)
@@ -118,7 +122,7 @@ class Model:
     # --- learning: addition ---
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn these documents and forget all others."""
+        """Learn these documents and forget all earlier ones."""
         X = self._matrix(X, "fit")
         for n, what in zip(X.shape, ("sample", "feature"), strict=True):
             if n == 0:
@@ -129,7 +133,7 @@ class Model:
         self._begin(X)
         batch = self._batch("fit", X, y, sample_weight)
         if not batch.sums["class_count_"].any():
-            raise DataError(f"{self._at('fit')}: every sample_weight is zero; give some above it")
+            raise DataError(f"{self._at('fit')}: every sample_weight is zero; give one above zero")
         return self._become(batch, X.shape[1])
 
     def partial_fit(
@@ -139,9 +143,9 @@ class Model:
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn these documents too.
+        """Learn these documents in addition to earlier ones.
 
-        classes: labels to expect besides those in y; a class may also turn up later.
+        classes: labels to expect besides those in y; later calls may add more classes.
         """
         first = "classes_" not in vars(self)
         X = self._matrix(X, "partial_fit") if first else self._checked(X, "partial_fit")
@@ -151,7 +155,7 @@ class Model:
         return self._become(batch if first else self._learnt().plus(batch), X.shape[1])
 
     def unlearn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Take back documents that were learnt with these labels and weights."""
+        """Remove documents that were learnt with the same labels and weights."""
         X = self._checked(X, "unlearn")
         left = self._learnt().plus(self._batch("unlearn", X, y, sample_weight), sign=-1)
         if left.is_negative():
@@ -162,7 +166,7 @@ class Model:
         return self._become(left.clipped(), self.n_features_in_)
 
     def merge(self, other: Self) -> Self:
-        """Learn what another model of this kind, over the same columns, has learnt."""
+        """Add what another model of the same class and columns has learnt."""
         mine, theirs = self._learnt(), other._learnt()
         if type(other) is not type(self) or other.n_features_in_ != self.n_features_in_:
             raise DataError(
@@ -174,14 +178,14 @@ class Model:
     def _batch(
         self, verb: str, X: Any, y: Any, sample_weight: Any, classes: ArrayLike | None = None
     ) -> Statistics:
-        """Return what there is to learn from documents, of which X is checked already."""
+        """Return the statistics of a batch whose X has been checked already."""
         y = checked_labels(y, X.shape[0], self._at(verb))
         weight = checked_weight(sample_weight, X.shape[0], self._at(verb))
         if classes is None:
             classes = [] if len(y) else vars(self).get("classes_", [])
         named = [labels for labels in (y, np.asarray(classes)) if len(labels)]
         if not named:
-            raise DataError(f"{self._at(verb)}: no documents and no classes; give either")
+            raise DataError(f"{self._at(verb)}: no documents and no classes; give one of them")
         known = np.unique(np.concatenate(named))
         code = np.searchsorted(known, y)
         class_count = np.bincount(code, weight, len(known)).astype(np.float64)
@@ -194,7 +198,7 @@ class Model:
         return self._statistics(self.classes_, {name: getattr(self, name) for name in self._sums})
 
     def _become(self, learnt: Statistics, n_features: int) -> Self:
-        """Take over new sums, if the parameters fit them; arrays are replaced, not changed."""
+        """Replace the sums, if the parameters fit them; arrays are never changed in place."""
         self._log_prior(learnt.sums["class_count_"])
         self.classes_ = learnt.classes
         self.n_features_in_ = n_features
@@ -202,7 +206,7 @@ class Model:
             setattr(self, name, total)
         return self
 
-    # --- judging: Bayes' rule ---
+    # --- predicting: Bayes' rule ---
 
     @property
     def class_log_prior_(self) -> Array:
@@ -217,11 +221,12 @@ class Model:
                 return np.full(n_classes, -np.log(n_classes))
             prior = class_count / n_docs
         elif isinstance(prior, str):
-            raise DataError(f"class_prior: {prior!r}; say estimated, uniform, or give numbers")
+            raise DataError(f"class_prior: {prior!r}; give estimated, uniform, or numbers")
         prior = np.asarray(prior, dtype=np.float64)
         if prior.shape != (n_classes,) or not ((prior >= 0).all() and np.isclose(prior.sum(), 1)):
             raise DataError(
-                f"class_prior: {prior} is not a probability for each of {n_classes} classes"
+                f"class_prior: {prior} is not a probability for each of {n_classes} classes;"
+                " give that many numbers that sum to 1"
             )
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(prior))
@@ -233,10 +238,10 @@ class Model:
     def predict_log_proba(self, X: Any) -> Array:
         """Return log P(class given document) in nats, shape (n_docs, n_classes).
 
-        A document that is impossible in every class tells nothing: it gets the prior.
+        A document that is impossible in every class (without smoothing) gets the prior.
         """
-        joint = self._comparable(X)
-        # The largest is taken off first: sums of long documents have few digits to spare.
+        joint = self.joint_log_proba_or_prior(X)
+        # Subtract the largest first: the sums of long documents have few digits to spare.
         joint = joint - joint.max(axis=1, keepdims=True)
         return np.asarray(joint - logsumexp(joint))
 
@@ -245,24 +250,27 @@ class Model:
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def predict(self, X: Any) -> Labels:
-        """Return the most probable class of each document, the first of equals."""
-        best = self._comparable(X).argmax(axis=1)
+        """Return the most probable class of each document; the first one of equals."""
+        best = self.joint_log_proba_or_prior(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the accuracy, 0 to 1, on these documents."""
+        """Return the accuracy on these documents, 0 to 1."""
         right = self.predict(X) == checked_labels(y, np.shape(X)[0], self._at("score"))
         weight = checked_weight(sample_weight, len(right), self._at("score"))
         return float(np.average(right, weights=weight))
 
-    def _comparable(self, X: Any) -> Array:
-        """Return joint log-probabilities with the prior where all of a row are -inf."""
+    def joint_log_proba_or_prior(self, X: Any) -> Array:
+        """Return log P(class, document) in nats, shape (n_docs, n_classes).
+
+        A document that is impossible in every class (without smoothing) gets the log-prior.
+        """
         joint = self.predict_joint_log_proba(X)
         impossible = np.isneginf(joint.max(axis=1, keepdims=True))
         return np.where(impossible, self.class_log_prior_, joint) if impossible.any() else joint
 
     def _checked(self, X: Any, verb: str) -> Any:
-        """Return X, checked against what was learnt."""
+        """Return X after checking it, also against the columns learnt."""
         self._learnt()
         X = self._matrix(X, verb)
         if X.shape[1] != self.n_features_in_:
@@ -278,38 +286,11 @@ class Model:
     def _at(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"
 
-    # --- parameters, as scikit-learn's tools expect them ---
-
-    @classmethod
-    def _parameters(cls) -> list[str]:
-        # The code object, as importing `inspect` takes longer than classifying a message.
-        code = cls.__init__.__code__
-        return sorted(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; deep changes nothing, as none is an estimator."""
-        return {name: getattr(self, name) for name in self._parameters()}
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Set parameters; they hold for what was learnt already, too."""
-        for name, value in parameters.items():
-            if name not in self._parameters():
-                raise DataError(
-                    f"{self._at('set_params')}: {name!r} is no parameter; there are "
-                    f"{', '.join(self._parameters())}"
-                )
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
-        return f"{type(self).__name__}({given})"
-
     def __getstate__(self) -> dict[str, Any]:
         return vars(self).copy()
 
     def __sklearn_tags__(self) -> Any:
-        """Describe the model to scikit-learn, which alone calls this."""
+        """Return scikit-learn's description of the model; only scikit-learn calls this."""
         from sklearn.utils import (  # type: ignore[import-untyped]
             ClassifierTags,
             InputTags,

@@ -1,6 +1,6 @@
-"""Naive Bayes over presence: each token is in a document, or is not.
+"""Bernoulli naive Bayes: each token is present in a document or absent.
 
-Secret: how absent tokens are evidence without making a sparse document dense.
+Secret: how absent tokens count as evidence while documents stay sparse.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class BernoulliNB(LinearModel):
-    """One coin per class and token: P(token in document given class).
+    """A probability per class and token: P(token in document given class).
 
     Manning, Raghavan & Schütze (2008), fig. 13.3; McCallum & Nigam (1998), eq. 3 and 5;
-    Ng's lecture on naive Bayes (CS229), eq. 4 for the fractions, eq. 7 for Laplace's
-    (count + 1) / (n + 2).  A value of X above 0 means "present".
+    Ng's lecture on naive Bayes (CS229), eq. 4 for maximum likelihood and eq. 7 for
+    Laplace's (count + 1) / (n + 2).  A value of X above 0 means "present".
 
-    >>> from nbspam.models.bernoulli import BernoulliNB
+    >>> from nbspam.models import BernoulliNB
     >>> model = BernoulliNB().fit([[1, 0], [0, 1], [1, 1]], ["spam", "ham", "ham"])
     >>> model.predict_proba([[1, 0]]).round(3).tolist()
     [[0.36, 0.64]]
@@ -34,7 +34,7 @@ class BernoulliNB(LinearModel):
         if not is_sparse(X):
             return (X > 0).astype(np.float64)
         present = X.astype(np.float64)
-        # Entries that stand for the same place would be counted twice.
+        # A matrix may hold several entries for one cell: without this, all would count.
         present.sum_duplicates()
         present.data = (present.data > 0).astype(np.float64)
         return present
@@ -60,16 +60,16 @@ class BernoulliNB(LinearModel):
     def _derive(self) -> Tables:
         alpha = self.alpha_
         present = self._log_prob(self.feature_count_, alpha)
-        # From counts, not as log(1 - exp(present)): that loses every digit when a token
+        # From counts, not as log(1 - exp(present)), which loses every digit when a token
         # is in nearly all, or nearly no, documents of a class.
         absent = self._log_prob(self._absent_count(), alpha)
-        # Start as if every token were absent, then swap in the present ones.
+        # The intercept treats every token as absent; weights replace the terms of present ones.
         constant = absent.sum(axis=1, where=np.isfinite(absent))
         present -= absent
         return Tables(self.class_log_prior_ + constant, np.ascontiguousarray(present.T))
 
     def _best_alpha(self) -> float:
-        # Every class and token is a distribution over two outcomes, present and absent.
+        # Each class and token has a distribution over two outcomes, present and absent.
         counts = np.concatenate([self.feature_count_, self._absent_count()])
         totals = np.repeat(self.class_count_, self.n_features_in_)
         return best_alpha(counts, totals, 2)

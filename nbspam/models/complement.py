@@ -1,6 +1,6 @@
-"""Naive Bayes by complement: a class is judged by what is not in it.
+"""Complement naive Bayes: a class is scored by the tokens of all other classes.
 
-Secret: how weights that are not log-probabilities still make a proper posterior.
+Secret: how weights that are not log-probabilities still give a proper posterior.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 class ComplementNB(LinearModel):
-    """One die per class, thrown for every token by all other classes together.
+    """A distribution over tokens per class, estimated from all other classes together.
 
-    Rennie, Shih, Teevan & Karger (2003), section 3.1: the class of
+    Rennie, Shih, Teevan & Karger (2003), section 3.1: predicts the class of
     argmax log P(class) - sum of f log P(token given not class), f the token's count.
-    A rare class is so judged by plenty of data.  With two classes this is the
-    multinomial model.
+    Even a rare class is thus scored with estimates from much data.  With two classes this
+    is the multinomial model.
 
     norm: divide each class's weights by the sum of their absolute values (Rennie et al.,
-    section 3.2), so that no class wins by the size of its weights alone.
+    section 3.2), so that no class wins only because its weights are large.
     """
 
     _positive = True
@@ -47,15 +47,15 @@ class ComplementNB(LinearModel):
     def feature_log_prob_(self) -> Array:
         """Return -log P(token given not class), shape (n_classes, n_features).
 
-        In nats, or, with norm, as a share of the class's sum.
+        In nats; with norm, divided by the sum of the class's weights.
         """
         weight = self._weight(self.alpha_)
         return weight / _size(weight) if self.norm else weight
 
     def _complement_count(self) -> Array:
         """Return the counts of all other classes, shape (n_classes, n_features)."""
-        # Exactly 0 for a token of one class alone, fractions or not: the other counts
-        # in the sum are zeros.
+        # Exactly 0 for a token that only one class has, even if counts are fractions:
+        # all other terms of the sum are zeros.
         return np.asarray(self.feature_count_.sum(axis=0) - self.feature_count_)
 
     def _weight(self, alpha: float) -> Array:
@@ -66,14 +66,15 @@ class ComplementNB(LinearModel):
     def _derive(self) -> Tables:
         weight = self._weight(self.alpha_)
         if self.norm:
-            # Back to nats, by one factor for all classes, to stand beside the prior.
+            # One factor for all classes turns weights back into nats, the prior's unit.
             size = _size(weight)
             weight *= size.mean() / size
-        # What all classes share says nothing: less the best class's weight, each is the
-        # log of a ratio of 0 to 1, and a joint log-probability is never above the prior.
+        # Subtracting the same from all classes changes no posterior.  Less the largest
+        # weight, each weight is the log of a ratio from 0 to 1, and a joint log-probability
+        # never exceeds the prior.
         with np.errstate(invalid="ignore"):
             weight -= weight.max(axis=0)
-        # Under maximum likelihood the best may be infinite, and is the best all the same.
+        # With alpha 0 the largest may be infinite: inf - inf, which means "the largest".
         weight[np.isnan(weight)] = 0.0
         return Tables(self.class_log_prior_, np.ascontiguousarray(weight.T))
 
@@ -84,7 +85,7 @@ class ComplementNB(LinearModel):
 
 
 def _size(weight: Array) -> Array:
-    """Return the sum of each class's weights, or 1 if all are 0, shape (n_classes, 1)."""
+    """Return the sum of each class's weights, 1 where it is 0, shape (n_classes, 1)."""
     size = weight.sum(axis=1, keepdims=True)
     if not np.isfinite(size).all():
         raise DataError("ComplementNB: norm needs finite weights; give an alpha above 0")

@@ -1,10 +1,10 @@
-"""Expectation and maximisation: naive Bayes where some labels, or all, are missing.
+"""Expectation maximisation (EM): naive Bayes when some or all labels are missing.
 
-E step: how probable is each class for each document, under the model so far?  M step:
-the model of these fractions of documents, which is the usual one, as models are counts.
-Each round raises the log-likelihood or leaves it (Dempster, Laird & Rubin 1977).
+The E step computes the posterior of each document under the current model.  The M step
+trains a model in which each document belongs to the classes by these fractions.  A round
+never lowers the log-likelihood (Dempster, Laird & Rubin 1977).
 
-Secret: the function Q, taken from counts alone, because models are linear in them.
+Secret: the function Q is computed from counts alone, because the models are linear in them.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from nbspam.models.inputs import Array
     from nbspam.models.linear import LinearModel
 
-# Documents of which a mixture's component starts as the mean.
-_SEEDS = 10
-_TRACE = 1e-9
+_SEEDS = 10  # documents whose mean a component of a mixture starts from
+_TRACE = 1e-9  # documents that a class keeps at least
 
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """When to stop: at whichever comes first.
+    """When to stop: as soon as one of the three limits is reached.
 
-    Both rules of the textbook: parameters move less than `change`, or Q gains no more
-    than `gain` nats a document; and `most` rounds in any case.
+    change: the largest change of any probability falls below this.
+    gain: Q gains no more than this per document, nats.
+    most: the number of rounds.
     """
 
     change: float = 1e-4
@@ -41,23 +41,23 @@ class Stopping:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One round: the log-likelihood it reached, and how much it moved.
+    """One round: the log-likelihood it reached, and how far the parameters moved.
 
-    log_likelihood: nats, of what was seen (hard: with the best labels), and of the
-    parameters under the prior that alpha stands for, without which it could fall.
+    log_likelihood: nats, of the observed documents (hard: with their best labels) plus
+    the log-prior of the parameters that alpha implies; without the prior it could fall.
     """
 
     log_likelihood: float
     gain: float  # of Q, nats
-    change: float  # the largest of any probability
+    change: float  # the largest change of any probability
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What the rounds came to.  steps[0] is where they started: nothing gained yet."""
+    """The result of EM.  steps[0] is the start, with no gain and no change."""
 
     model: LinearModel
-    responsibility: Array  # (n_docs, n_classes), of which the model is the maximum
+    responsibility: Array  # (n_docs, n_classes) posteriors the model was trained with
     steps: tuple[Step, ...]
 
 
@@ -69,12 +69,13 @@ def expectation_maximization(
     hard: bool = False,
     stopping: Stopping | None = None,
 ) -> Fit:
-    """Return the model that documents without labels lead to, from a given one.
+    """Return the model that EM reaches on unlabelled documents.
 
-    start: gives the first probabilities, and the parameters (alpha, class_prior);
-    X: (n_docs, n_features) documents without labels, each counted `weight` times;
-    known: the counts of labelled documents, added in every round;
-    hard: give each document to its most probable class, instead of to all by shares.
+    start: the model of the first E step; also gives the parameters (alpha, class_prior).
+    X: (n_docs, n_features) unlabelled documents, each counted `weight` times.
+    known: the model of labelled documents, whose counts are added in every round.
+    hard: assign each document to its most probable class instead of fractionally to all.
+    Raises DataError if a probability becomes 0.
     """
     stopping = stopping or Stopping()
     events = start._events(X)
@@ -105,13 +106,15 @@ def mixture(
     hard: bool = False,
     stopping: Stopping | None = None,
 ) -> Fit:
-    """Return the most likely of several mixtures of k components, from random starts.
+    """Return the most likely of several mixtures of k components with random starts.
 
-    like: the kind of component and its parameters; every component starts as the mean
-    of a few documents drawn at random.
+    like: a model of the components' class and parameters.  Each component starts as the
+    mean of a few documents drawn at random.  Raises DataError.
     """
     if not 1 <= k <= X.shape[0]:
-        raise DataError(f"mixture: {k} components of {X.shape[0]} documents; give 1 to that many")
+        raise DataError(
+            f"mixture: {k} components of {X.shape[0]} documents; give 1 to {X.shape[0]}"
+        )
     best: Fit | None = None
     for _ in range(restarts):
         share = np.zeros((X.shape[0], k))
@@ -130,14 +133,14 @@ def mixture(
 
 
 def _finite_joint(model: LinearModel, X: Any) -> Array:
-    """Return log P(class, document); raises DataError where a probability has become 0."""
+    """Return log P(class, document); raises DataError if a probability has become 0."""
     if not model.tables().finite:
         raise DataError("EM: a probability has become 0 or 1; give an alpha above 0")
     return np.asarray(model.predict_joint_log_proba(X))
 
 
 def _responsibility(joint: Array, hard: bool) -> Array:
-    """Return P(class given document), or with hard steps 1 for the most probable class."""
+    """Return P(class given document); if hard, 1 for the most probable class, else 0."""
     if hard:
         return np.asarray(np.eye(joint.shape[1])[joint.argmax(axis=1)])
     return np.asarray(np.exp(joint - logsumexp(joint)))
@@ -146,22 +149,22 @@ def _responsibility(joint: Array, hard: bool) -> Array:
 def _maximise(
     like: LinearModel, events: Any, share: Array, known: LinearModel | None, weight: float
 ) -> LinearModel:
-    """Return the model of documents that belong to classes by shares, and of known ones."""
+    """Return the model of documents that belong to classes by shares, plus known counts."""
     class_count = weight * share.sum(axis=0)
     feature_count = weight * np.asarray(events.T @ share).T
     if known is not None:
         class_count = known.class_count_ + class_count
         feature_count = known.feature_count_ + feature_count
-    # A class that lost every document keeps a trace of one: its logarithm stays finite.
+    # A class that lost all documents keeps a trace, so that its log-prior stays finite.
     class_count = np.maximum(class_count, _TRACE)
     return type(like).from_counts(class_count, feature_count, like.classes_, **like.get_params())
 
 
 def _expected(counts: LinearModel, model: LinearModel) -> float:
-    """Return Q: the log-likelihood, nats, of one model's counts under another model.
+    """Return Q in nats: the log-likelihood of one model's counts under another model.
 
-    Counts are expected ones, so this is the expectation of the complete data's
-    log-likelihood (Zhou, eq. 7.36), with the prior of alpha.
+    The counts are expected counts, so this is the expected log-likelihood of the complete
+    data (Zhou, eq. 7.36), plus the log-prior that alpha implies.
     """
     tables = model.tables()
     n, x = counts.class_count_, counts.feature_count_
@@ -169,10 +172,10 @@ def _expected(counts: LinearModel, model: LinearModel) -> float:
 
 
 def _log_prior(model: LinearModel) -> float:
-    """Return the log-density of the parameters, nats, up to a constant.
+    """Return the log-density of the parameters under alpha's prior, nats, up to a constant.
 
-    alpha is as good as documents seen before: for Bernoulli, two alpha of them a class,
-    of which alpha have a token; the multinomial's intercept has no part in it.
+    alpha acts like documents seen before: for Bernoulli, 2 alpha documents per class, of
+    which alpha have the token.  The multinomial's intercept does not depend on it.
     """
     tables, alpha = model.tables(), model.alpha_
     beyond_prior = tables.intercept - model.class_log_prior_

@@ -1,8 +1,8 @@
-"""What goes into a model: documents, labels and weights, checked, and summed by class.
+"""Checks of documents, labels and weights, and sums of rows by class.
 
-An error here is also a ValueError in scikit-learn's words, so that its tools know it.
+Errors are also ValueErrors in scikit-learn's words, so that its tools recognise them.
 
-Secret: which arrays and sparse matrices are taken, and how rows are added up.
+Secret: which arrays and sparse matrices are accepted, and how rows are summed.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
 
 
 class DataError(UsageError, ValueError):
-    """A UsageError that code written for scikit-learn can catch as ValueError."""
+    """A UsageError that code written for scikit-learn can catch as a ValueError."""
 
 
 class UnfittedError(NotTrainedError, ValueError, AttributeError):
-    """A NotTrainedError that `hasattr` and code written for scikit-learn understand."""
+    """A NotTrainedError that `hasattr` and code written for scikit-learn recognise."""
 
 
 def is_sparse(X: Any) -> bool:
-    """Tell a scipy sparse matrix, of whatever kind, without importing scipy."""
+    """Return whether X is a scipy sparse matrix of any format, without importing scipy."""
     return hasattr(X, "tocsr")
 
 
 def checked_matrix(X: Any, where: str, positive: bool, missing: bool = False) -> Any:
-    """Return X as CSR or array of finite numbers, unchanged if it is one.
+    """Return X as CSR or array of finite numbers, uncopied if it is one; raises DataError.
 
-    missing: NaN is allowed too, and stands for a value that nobody knows.
+    positive: refuse values below 0; missing: allow NaN, which stands for a missing value.
     """
     X = X.tocsr() if is_sparse(X) else np.asarray(X)
     if X.ndim != 2:
         raise DataError(
-            f"{where}: Expected 2D array, got {X.ndim}D array instead; one row a document. "
+            f"{where}: Expected 2D array, got {X.ndim}D array instead; give one row per document. "
             "Reshape your data with reshape(1, -1) if it is a single one"
         )
     if X.dtype.kind == "c":
@@ -54,7 +54,7 @@ def checked_matrix(X: Any, where: str, positive: bool, missing: bool = False) ->
         X = X.astype(np.float64)
     values = X.data if is_sparse(X) else X
     if values.size:
-        # NaN if any value is; fmin and fmax pass over them.
+        # minimum and maximum return NaN if any value is NaN; fmin and fmax ignore NaN.
         least, most = (np.fmin, np.fmax) if missing else (np.minimum, np.maximum)
         low, high = least.reduce(values, axis=None), most.reduce(values, axis=None)
         if np.isinf([low, high]).any() or not (missing or np.isfinite(low)):
@@ -65,7 +65,7 @@ def checked_matrix(X: Any, where: str, positive: bool, missing: bool = False) ->
 
 
 def checked_labels(y: Any, n_docs: int, where: str) -> Labels:
-    """Return y as an array of one label a document."""
+    """Return y as an array of shape (n_docs,); raises DataError."""
     if y is None:
         raise DataError(f"{where}: requires y to be passed, but the target y is None")
     y = labels = np.asarray(y)
@@ -84,7 +84,7 @@ def checked_labels(y: Any, n_docs: int, where: str) -> Labels:
 
 
 def checked_weight(sample_weight: Any, n_docs: int, where: str) -> Array | None:
-    """Return the weights as float64, one a document, or None if there are none."""
+    """Return the weights as float64 (n_docs,), or None if none are given; raises DataError."""
     if sample_weight is None:
         return None
     weight = np.asarray(sample_weight, dtype=np.float64)
@@ -97,9 +97,9 @@ def checked_weight(sample_weight: Any, n_docs: int, where: str) -> Array | None:
 
 
 def sums_by_class(X: Any, code: Codes, weight: Array | None, n_classes: int) -> Array:
-    """Return the weighted sums of the rows of each class, shape (n_classes, n_features).
+    """Return the weighted sum of the rows of each class, shape (n_classes, n_features).
 
-    X: checked; code: (n_docs,) the class of each row.
+    X: checked, (n_docs, n_features); code: (n_docs,) the class index of each row.
     """
     n_docs, n_features = X.shape
     if is_sparse(X):

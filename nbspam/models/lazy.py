@@ -1,11 +1,9 @@
-"""Lazy learning: keep the documents, and count them when a question comes.
+"""Lazy learning: keep the documents, and train a model only when a prediction is asked for.
 
-Zhou, *Machine Learning*, section 7.3, names three ways of using naive Bayes: a table of
-probabilities made beforehand (`fit`, then `tables`), counts that are corrected as data
-arrive (`partial_fit`, `unlearn`), and this one, for data that change faster than they
-are asked about.  The answers are the same, to the bit.
-
-Secret: none; a question trains a model.
+Zhou, *Machine Learning*, section 7.3, names three ways of using naive Bayes: probability
+tables computed in advance (`fit`, then `tables`), counts that are updated as data arrive
+(`partial_fit`, `unlearn`), and lazy learning, for data that change more often than
+predictions are asked for.  All three predict the same, bit for bit.
 """
 
 from __future__ import annotations
@@ -24,9 +22,11 @@ if TYPE_CHECKING:
 
 
 class Lazy:
-    """A model of whatever documents are kept at the moment.
+    """A classifier trained anew, for each prediction, on the documents it keeps.
 
-    >>> from nbspam.models.bernoulli import BernoulliNB
+    like: a model whose class and parameters are used.
+
+    >>> from nbspam.models import BernoulliNB
     >>> from nbspam.models.lazy import Lazy
     >>> lazy = Lazy(BernoulliNB()).keep([[1, 0], [0, 1], [1, 1]], ["spam", "ham", "ham"])
     >>> lazy.predict([[1, 0]]).tolist()
@@ -38,20 +38,20 @@ class Lazy:
         self._kept: list[tuple[Any, Labels]] = []
 
     def keep(self, X: Any, y: ArrayLike) -> Self:
-        """Keep these documents too; nothing is counted yet."""
+        """Keep these documents in addition to earlier ones; nothing is counted yet."""
         X = X.tocsr() if is_sparse(X) else np.asarray(X)
         self._kept.append((X, checked_labels(y, X.shape[0], "Lazy.keep")))
         return self
 
     def drop(self, batch: int) -> Self:
-        """Forget the documents of one call of `keep`, counted from 0."""
+        """Forget the documents of one call of `keep`; batch: the number of the call, from 0."""
         if not 0 <= batch < len(self._kept):
-            raise DataError(f"Lazy.drop: no batch {batch}; {len(self._kept)} are kept")
+            raise DataError(f"Lazy.drop: no batch {batch}; {len(self._kept)} are kept, from 0")
         del self._kept[batch]
         return self
 
     def model(self) -> Model:
-        """Return the model of all documents kept now, made anew."""
+        """Return a new model trained on all documents that are kept now."""
         if not self._kept:
             raise UnfittedError("Lazy: no documents are kept; call keep first")
         made = type(self.like)(**self.like.get_params())

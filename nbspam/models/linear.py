@@ -1,8 +1,6 @@
-"""Models that judge by look-up in two tables: log P(class, document) = intercept + X @ weight.
+"""Linear models of token counts: log P(class, document) = intercept + X @ weight.
 
-Tables are derived from the counts when they are first needed, and kept until those change.
-
-Secret: how tables are kept, and how weights of maximum likelihood, infinite, are added.
+Secret: how the infinite weights of maximum likelihood (alpha 0) are added up.
 """
 
 from __future__ import annotations
@@ -24,11 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """A linear model: joint log-probability = intercept + X @ weight, in nats.
+    """The parameters of a linear model, in nats: joint = intercept + X @ weight.
 
-    intercept: (n_classes,); weight: (n_features, n_classes); both float64.  Only maximum
-    likelihood (alpha 0) makes weights infinite: -inf where the class never has the column,
-    +inf where it always has it; the intercept is then the sum of its finite terms.
+    intercept: (n_classes,); weight: (n_features, n_classes); both float64.  Weights are
+    infinite only with alpha 0: -inf where no document of the class has the column, +inf
+    where every document has it.  The intercept is then the sum of its finite terms.
     """
 
     intercept: Array
@@ -36,14 +34,14 @@ class Tables:
 
     @cached_property
     def finite(self) -> bool:
-        """Whether every weight is finite, so that a plain product will do."""
+        """Whether every weight is finite, so that a plain matrix product is enough."""
         return bool(np.isfinite(self.weight).all())
 
     def joint_log_proba(self, X: Any) -> Array:
         """Return log P(class, document) in nats, shape (n_docs, n_classes)."""
         if self.finite:
             return np.asarray(X @ self.weight + self.intercept)
-        # Factors of zero are counted apart, as 0 * inf and inf - inf would be NaN.
+        # Factors of zero are counted separately, because 0 * inf and inf - inf are NaN.
         present = X != 0
         forbidden = np.isneginf(self.weight).astype(np.float64)
         required = np.isposinf(self.weight).astype(np.float64)
@@ -54,7 +52,7 @@ class Tables:
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """Evidence column by column, in nats: intercept + the sum of a row is its score.
+    """The evidence of each column, in nats: intercept + sum of a row of terms = its score.
 
     terms: (n_docs, n_features), CSR if X was sparse.
     """
@@ -64,10 +62,11 @@ class Contributions:
 
 
 class LinearModel(Model):
-    """A model over token counts whose joint log-probability is linear in them.
+    """A model of token counts whose joint log-probability is linear in them.
 
-    alpha: added to every count; 0 is maximum likelihood, "auto" the best by leave-one-out.
-    class_prior: "estimated" from the documents, "uniform", or a probability per class.
+    alpha: number added to every count (Lidstone smoothing); 0 is maximum likelihood,
+    "auto" chooses the best by leave-one-out likelihood.
+    class_prior: "estimated" from the documents, "uniform", or one probability per class.
     """
 
     alpha: float | str
@@ -83,9 +82,10 @@ class LinearModel(Model):
     def from_counts(
         cls, class_count: ArrayLike, feature_count: ArrayLike, classes: ArrayLike, **params: Any
     ) -> Self:
-        """Return the model of counts taken elsewhere, which it reads but never changes.
+        """Return the model that has these counts; it reads the arrays and never changes them.
 
-        class_count: (n_classes,) documents; feature_count: (n_classes, n_features).
+        class_count: (n_classes,) documents; feature_count: (n_classes, n_features);
+        classes: sorted labels, (n_classes,); params: of the model.  Raises DataError.
         """
         classes = np.asarray(classes)
         n_docs = np.asarray(class_count, dtype=np.float64)
@@ -102,18 +102,18 @@ class LinearModel(Model):
 
     @property
     def alpha_(self) -> float:
-        """Return the number added to every count, chosen from the counts if "auto"."""
+        """Return the number added to every count; if alpha is "auto", chosen from the counts."""
         self._learnt()
         alpha = self._checked_alpha()
         return self._best_alpha() if alpha is None else alpha
 
     @property
     def feature_log_prob_(self) -> Array:
-        """Return what counts say of each column, in nats, shape (n_classes, n_features)."""
+        """Return the log-probabilities of the columns, shape (n_classes, n_features)."""
         raise NotImplementedError
 
     def _events(self, X: Any) -> Any:
-        """Return what of X the model sees."""
+        """Return X as the model sees it, for example presence instead of counts."""
         return X
 
     def _best_alpha(self) -> float:
@@ -123,15 +123,16 @@ class LinearModel(Model):
         raise NotImplementedError
 
     def tables(self) -> Tables:
-        """Return the tables that predictions are read from, made when counts have changed."""
+        """Return intercept and weight, cached until a sum or a parameter changes."""
         tables: Tables = super().tables()
         return tables
 
     def contributions(self, X: Any, label: Any = None) -> Contributions:
-        """Return the terms, in nats, that add up to a score of each document.
+        """Return the terms in nats that add up to the score of each document.
 
-        With a label, the score is log P(label, document).  Without, of two classes, it is
-        the log-odds of classes_[1] against classes_[0].  Terms are exact for alpha above 0.
+        With a label, the score is log P(label, document).  Without one, it is the log-odds
+        of classes_[1] against classes_[0]; there must be two classes.  Terms are exact for
+        alpha above 0.  Raises DataError.
         """
         tables, X = self.tables(), self._events(self._checked(X, "contributions"))
         names = self.classes_.tolist()
@@ -142,7 +143,7 @@ class LinearModel(Model):
         sign = np.array([-1.0, 1.0] if label is None else [float(n == label) for n in names])
         chosen = sign != 0
         weight, intercept = tables.weight[:, chosen], tables.intercept[chosen]
-        # NaN only under maximum likelihood: a column that no class, or each, allows.
+        # NaN only with alpha 0: an infinite weight minus another.
         with np.errstate(invalid="ignore"):
             weight = np.nan_to_num(weight @ sign[chosen], posinf=np.inf, neginf=-np.inf)
             if is_sparse(X):
@@ -163,9 +164,9 @@ class LinearModel(Model):
         return super()._become(learnt, n_features)
 
     def _checked_alpha(self) -> float | None:
-        """Return alpha, or None if it is to be chosen."""
+        """Return alpha, or None if it is "auto"; raises DataError."""
         if isinstance(self.alpha, str) and self.alpha == "auto":
             return None
         if isinstance(self.alpha, str) or not 0 <= self.alpha < np.inf:
-            raise DataError(f"alpha: {self.alpha!r} is neither a number, 0 or more, nor auto")
+            raise DataError(f"alpha: {self.alpha!r} is invalid; give a number from 0 up, or auto")
         return float(self.alpha)

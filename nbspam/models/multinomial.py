@@ -1,7 +1,4 @@
-"""Naive Bayes over counts: each token of a document is drawn from its class.
-
-Secret: none; the formula is the code.
-"""
+"""Multinomial naive Bayes: the tokens of a document are draws from its class's distribution."""
 
 from __future__ import annotations
 
@@ -17,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class MultinomialNB(LinearModel):
-    """One die per class: P(token given class), thrown once for every token.
+    """A distribution over tokens per class: P(token given class).
 
     Manning, Raghavan & Schütze (2008), fig. 13.2 and eq. 13.7; McCallum & Nigam (1998),
-    eq. 6.  X holds counts or any weights of 0 and more.
+    eq. 6.  X holds counts, or any other weights from 0 up.
 
-    >>> from nbspam.models.multinomial import MultinomialNB
+    >>> from nbspam.models import MultinomialNB
     >>> model = MultinomialNB().fit([[3, 0], [0, 1], [1, 1]], ["spam", "ham", "ham"])
     >>> model.predict([[2, 0]]).tolist()
     ['spam']
@@ -44,6 +41,6 @@ class MultinomialNB(LinearModel):
         return Tables(self.class_log_prior_, weight)
 
     def _best_alpha(self) -> float:
-        # A class is one distribution over all tokens.
+        # Each class has one distribution over all tokens.
         n = self.feature_count_
         return best_alpha(n, n.sum(axis=1), self.n_features_in_)

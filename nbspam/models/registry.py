@@ -1,40 +1,69 @@
-"""Estimators as classifiers hold them: by name, and as plain values.
+"""All estimators by name: what a program must know of each, and how one is saved and restored.
 
-Secret: what of an estimator a model file has to keep.
+This is the only place where the names of models are spelt.  It imports neither numpy nor any
+estimator, so that the command line can read the names at no cost.
+
+Secret: which attributes of an estimator a model file has to keep.
 """
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from nbspam.arrays import Floats
 from nbspam.errors import UsageError
 
-MODELS = {
-    "categorical": ("columns.categorical", "CategoricalNB"),
-    "gaussian": ("columns.gaussian", "GaussianNB"),
-    "mixed": ("columns.mixed", "MixedNB"),
-    "spode": ("columns.spode", "SPODE"),
-    "tan": ("columns.tan", "TAN"),
-    "aode": ("columns.aode", "AODE"),
-    "a2de": ("columns.a2de", "A2DE"),
-    "network": ("network.estimator", "BayesianNetwork"),
+TOKENS, COLUMNS = "tokens", "columns"
+
+
+class Estimator(NamedTuple):
+    """What a program must know of an estimator before it imports its class."""
+
+    module: str  # in nbspam.models
+    class_name: str
+    learns_from: str  # TOKENS: all tokens of messages; COLUMNS: a table, or chosen tokens
+    takes_numbers: bool = False  # columns of numbers need not be cut into intervals
+    n_features: int | None = None  # tokens chosen by default; None: not for tokens of messages
+    fits_unlabelled: bool = False  # EM can train it on unlabelled documents
+
+
+ESTIMATORS = {
+    "bernoulli": Estimator("bernoulli", "BernoulliNB", TOKENS, fits_unlabelled=True),
+    "multinomial": Estimator("multinomial", "MultinomialNB", TOKENS, fits_unlabelled=True),
+    "complement": Estimator("complement", "ComplementNB", TOKENS),
+    "categorical": Estimator("columns.categorical", "CategoricalNB", COLUMNS),
+    "gaussian": Estimator("columns.gaussian", "GaussianNB", COLUMNS, takes_numbers=True),
+    "mixed": Estimator("columns.mixed", "MixedNB", COLUMNS, takes_numbers=True),
+    "spode": Estimator("columns.spode", "SPODE", COLUMNS, n_features=1000),
+    "tan": Estimator("columns.tan", "TAN", COLUMNS, n_features=1000),
+    "aode": Estimator("columns.aode", "AODE", COLUMNS, n_features=1000),
+    "a2de": Estimator("columns.aode", "A2DE", COLUMNS, n_features=50),
+    "network": Estimator("network.estimator", "BayesianNetwork", COLUMNS, n_features=100),
 }
+TOKEN_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.learns_from == TOKENS)
+COLUMN_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.learns_from == COLUMNS)
+NUMERIC_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.takes_numbers)
+EM_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.fits_unlabelled)
+# Models of the presence of chosen tokens, and the number of tokens each uses by default.
+FEATURES = {k: e.n_features for k, e in ESTIMATORS.items() if e.n_features is not None}
 
-
-# What a model file that does not fit together raises when it is put together.
+# The errors raised when a damaged model file is restored.
 DAMAGE = (
     *(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, MemoryError),
     UsageError,
 )
 
 
+def estimator_class(name: str) -> Any:
+    """Return the class of an estimator; name: one of ESTIMATORS."""
+    estimator = ESTIMATORS[name]
+    module = import_module(f"nbspam.models.{estimator.module}")
+    return getattr(module, estimator.class_name)
+
+
 def new_model(name: str, parameters: Mapping[str, Any]) -> Any:
-    """Return an estimator, one of MODELS, that has learnt nothing; raises UsageError."""
-    module, class_name = MODELS[name]
-    make = getattr(import_module(f"nbspam.models.{module}"), class_name)
+    """Return an untrained estimator; name: one of ESTIMATORS.  Raises UsageError."""
+    make = estimator_class(name)
     for parameter in parameters.keys() - make().get_params().keys():
         option = parameter.replace("_", "-")
         raise UsageError(f"--{option}: --model {name} has no such setting; leave it out")
@@ -43,6 +72,8 @@ def new_model(name: str, parameters: Mapping[str, Any]) -> Any:
 
 def model_state(model: Any) -> dict[str, Any]:
     """Return the parameters of an estimator and what it has learnt, as plain values."""
+    import numpy as np
+
     parameters = {
         name: np.asarray(value).tolist() if isinstance(value, np.ndarray | tuple) else value
         for name, value in model.get_params().items()
@@ -52,10 +83,15 @@ def model_state(model: Any) -> dict[str, Any]:
 
 
 def restored(name: str, state: Mapping[str, Any], classes: Sequence[str], nothing: Any) -> Any:
-    """Return the estimator that `model_state` described; raises ValueError or the like.
+    """Return the estimator that `model_state` described; raises one of DAMAGE.
 
-    nothing: a row that says nothing.  Whatever does not fit together shows when it is judged.
+    name: one of COLUMN_MODELS; nothing: (1, n_columns), a row without information.  It is
+    classified once, which fails if the parts of a damaged state do not fit together.
     """
+    import numpy as np
+
+    if name not in COLUMN_MODELS:
+        raise ValueError(f"it has no model of columns, but {name!r}")
     model = new_model(name, state["parameters"])
     learnt = state["learnt"]
     levels = np.asarray(learnt.get("levels_", 0))
@@ -69,16 +105,6 @@ def restored(name: str, state: Mapping[str, Any], classes: Sequence[str], nothin
 
 
 def joint_log_proba(model: Any, X: Any) -> Floats:
-    """Return log P(class, row) in nats, shape (n_rows, n_classes).
-
-    Where a row is impossible in every class, as maximum likelihood may find, it is the
-    prior that is left.
-    """
-    joint: Floats = model.predict_joint_log_proba(X)
-    impossible = np.isneginf(joint).all(axis=1, keepdims=True)
-    return np.where(impossible, model.class_log_prior_, joint)
-
-
-def text_model(name: str) -> Any:
-    """Return the class of a model of whole messages: bernoulli, multinomial or complement."""
-    return getattr(import_module(f"nbspam.models.{name}"), f"{name.capitalize()}NB")
+    """Return log P(class, row) in nats, (n_rows, n_classes); the prior of impossible rows."""
+    joint: Floats = model.joint_log_proba_or_prior(X)
+    return joint

@@ -1,17 +1,18 @@
-"""Smoothing: how much to add to every count, and what is left when nothing is added.
+"""Smoothed log-probabilities, and the choice of alpha, the number added to every count.
 
-Leave one event out at a time, and judge it by the counts of all others.  An event
-counted n times among N, of k that are possible, then has probability
+Leave one event out at a time, and predict it from the counts of all others.  An outcome
+counted n times among N events, with k possible outcomes, then has probability
 
     (n - 1 + alpha) / (N - 1 + k alpha),
 
-so the log-likelihood of all events is, from the counts alone,
+so the leave-one-out log-likelihood of all events follows from the counts alone:
 
     sum n log(n - 1 + alpha)  -  sum N log(N - 1 + k alpha).
 
-What maximises it is alpha by leave-one-out cross-validation, without refitting.
+The alpha that maximises it is the choice of leave-one-out cross-validation, without
+refitting.
 
-Secret: the search.
+Secret: how the maximum is searched for.
 """
 
 from __future__ import annotations
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 LOWEST, HIGHEST = 1e-4, 10.0
-# With nothing to choose by, Laplace's.
-NO_EVIDENCE = 1.0
+NO_EVIDENCE = 1.0  # Laplace's alpha, when there are no counts to choose by
 _GRID = 24
 _STEPS = 24
 _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
@@ -37,9 +37,8 @@ _GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 def smoothed_log_prob(count: Array, total: Array, outcomes: int, alpha: float) -> Array:
     """Return log((count + alpha) / (total + outcomes * alpha)) in nats, shape of count.
 
-    Without smoothing (alpha 0) it is the limit of alpha going to 0, so that maximum
-    likelihood is defined: 0 / n gives -inf, 0 / 0 gives 1 / outcomes.
-    total: (n_classes, 1).
+    count: (n_classes, n); total: (n_classes, 1).  With alpha 0 this is the limit of alpha
+    going to 0: a count of 0 gives -inf, a total of 0 gives log(1 / outcomes).
     """
     total = total + outcomes * alpha
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -51,13 +50,13 @@ def smoothed_log_prob(count: Array, total: Array, outcomes: int, alpha: float) -
 
 
 def leave_one_out(counts: Array, totals: Array, outcomes: int) -> Callable[[float], float]:
-    """Return alpha -> log-likelihood, nats, of every event given all the others.
+    """Return the function alpha -> log-likelihood of every event given all others, nats.
 
-    counts: of outcomes, any shape; totals: of the distributions they belong to, any
-    shape; outcomes: how many each distribution has.  Fractions of an event (weighted
-    documents) have less than one event to leave out: what is left is then 0, not less.
+    counts: of the outcomes, any shape; totals: of the distributions, any shape; outcomes:
+    how many each distribution has.  A count below 1 (of weighted documents) has less than
+    one event to leave out: the count left is then 0.
     """
-    # Counts repeat: a vocabulary of millions has a few hundred different ones.
+    # A vocabulary of millions of tokens has only a few hundred distinct counts.
     count, times = np.unique(counts, return_counts=True)
     total, total_times = np.unique(totals, return_counts=True)
     seen, some = count > 0, total > 0
@@ -72,10 +71,11 @@ def leave_one_out(counts: Array, totals: Array, outcomes: int) -> Callable[[floa
 
 
 def best_alpha(counts: Array, totals: Array, outcomes: int) -> float:
-    """Return the alpha, LOWEST to HIGHEST, that is best by leave-one-out.
+    """Return the alpha from LOWEST to HIGHEST with the highest leave-one-out likelihood.
 
-    The likelihood may have more than one peak: a grid finds the highest, and a
-    golden-section search its top, to a relative 1e-5.
+    counts, totals, outcomes: as for `leave_one_out`.  The likelihood may have several
+    peaks: a grid finds the highest one, and a golden-section search its maximum, to a
+    relative precision of 1e-5.
     """
     if not (totals > 0).any():
         return NO_EVIDENCE

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from importlib import import_module
 from itertools import chain
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from nbspam import __version__
 from nbspam.answering import AnyClassifier
@@ -18,6 +18,9 @@ from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.models.registry import DAMAGE
 from nbspam.store.format.journal import read_model, write_model
 from nbspam.store.format.modelfile import State
+
+if TYPE_CHECKING:
+    from nbspam.models.network.questions import NamedNetwork
 
 # Models of tokens learn on, and have a journal; the others do not.
 _KINDS = {
@@ -103,3 +106,31 @@ def read_text_model(path: str) -> Classifier:
 def _lines(stream: BinaryIO) -> Iterator[bytes]:
     while line := stream.readline(_MAX_LINE):
         yield line
+
+
+def load_network(path: str) -> "NamedNetwork":
+    """Return the Bayesian network that a JSON file or a model file holds.
+
+    Raises InputError, ModelFileError or UsageError.
+    """
+    from nbspam.models.network.network import from_json
+    from nbspam.models.network.questions import NamedNetwork, network_of_tokens
+    from nbspam.sources.files import read_json
+    from nbspam.tables.classifier import TableClassifier
+
+    if path.lower().endswith(".json"):
+        return NamedNetwork(from_json(read_json(path), path))
+    classifier: Any = load(path)
+    if isinstance(classifier, Classifier) or not hasattr(classifier.model, "network"):
+        raise UsageError(
+            f"{path}: holds another kind of model; train one with: nbspam train --model network"
+        )
+    if isinstance(classifier, TableClassifier):
+        schema = classifier.schema
+        states = [tuple(c.value(k) for k in range(c.n_values)) for c in schema.columns]
+        cuts = {j: c.cuts for j, c in enumerate(schema.columns) if c.cuts is not None}
+        network = classifier.model.network(schema.names, [*states, schema.classes])
+        return NamedNetwork(network, cuts)
+    vocabulary = classifier.table.vocabulary
+    tokens = [vocabulary.text(j) for j in range(len(vocabulary))]
+    return network_of_tokens(classifier.model, tokens, classifier.classes)

@@ -30,7 +30,7 @@ class TableClassifier(AnyClassifier):
     """A trained model and the columns it was trained on."""
 
     schema: Schema
-    name: str  # one of registry.MODELS
+    name: str  # one of registry.COLUMN_MODELS
     model: Any
     counts: Floats  # (n_classes, values of all columns) rows in training; see `value_counts`
 

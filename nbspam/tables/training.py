@@ -12,15 +12,12 @@ import numpy as np
 
 from nbspam.arrays import Floats, Integers
 from nbspam.errors import InputError, UsageError
-from nbspam.models.registry import MODELS, joint_log_proba, new_model
+from nbspam.models.registry import COLUMN_MODELS, NUMERIC_MODELS, joint_log_proba, new_model
 from nbspam.sources.records import Record
 from nbspam.tables.classifier import TableClassifier, value_counts
 from nbspam.tables.intervals import BINS, cut_points
 from nbspam.tables.schema import Schema, Table, coded, cut, detect, in_intervals
 from nbspam.verdicts import Skipped
-
-# These models accept numbers.  For all others numbers are cut into intervals.
-NUMERIC_MODELS = ("gaussian", "mixed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +25,7 @@ class TableSettings:
     """How a table becomes a model."""
 
     target: str  # the column that holds the class
-    model: str | None = None  # one of MODELS; None: chosen by the kinds of the columns
+    model: str | None = None  # one of COLUMN_MODELS; None: chosen by the kinds of the columns
     categorical: tuple[str, ...] = ()  # columns that hold categories, whatever their cells
     numeric: tuple[str, ...] = ()  # columns that hold numbers, whatever their cells
     discretise: str | None = None  # one of intervals.WAYS; None: mdl if the model needs intervals
@@ -93,8 +90,8 @@ def chosen_model(schema: Schema, settings: TableSettings) -> str:
         if settings.discretise or not numbers.any():
             return "categorical"
         return "gaussian" if numbers.all() else "mixed"
-    if name not in MODELS:
-        raise UsageError(f"--model {name}: not for tables; choose from {', '.join(MODELS)}")
+    if name not in COLUMN_MODELS:
+        raise UsageError(f"--model {name}: not for tables; choose from {', '.join(COLUMN_MODELS)}")
     if name == "gaussian" and not numbers.all():
         column = schema.columns[int((~numbers).argmax())].name
         raise UsageError(

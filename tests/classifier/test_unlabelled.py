@@ -145,7 +145,7 @@ def test_train_with_unlabelled_as_json(nbspam, few, model):
         (["--unlabelled", "others", "--unlabelled-weight", "-1"], 2, ["--unlabelled-weight -1"]),
         (["--unlabelled", "others", "--unlabelled-weight", "much"], 2, ["much", "auto"]),
         (["--unlabelled-weight", "1"], 2, ["--unlabelled PATH"]),
-        (["--unlabelled", "others", "--model", "complement"], 2, ["multinomial or bernoulli"]),
+        (["--unlabelled", "others", "--model", "complement"], 2, ["bernoulli or multinomial"]),
         (["--unlabelled", "others", "--alpha", "auto"], 2, ["--alpha auto"]),
         (["--unlabelled", "others", "--alpha", "0"], 2, ["--alpha 0"]),
         (["--unlabelled", "others", "--min-df", "1000"], 2, ["--min-df 1000"]),

@@ -1,6 +1,6 @@
-"""The guide is kept true: every console block is run, and prints what stands there.
+"""Every console block of the guide to the models is run and compared with its output.
 
-`pytest tests/test_family.py --rewrite-golden` writes the outputs anew; look at the diff.
+`pytest tests/cli/test_family.py --rewrite-golden` writes the outputs anew; look at the diff.
 """
 
 import glob
@@ -15,7 +15,7 @@ BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
 
 
 def run(line, nbspam):
-    """Return what a command line prints; what is piped into nbspam comes from a shell."""
+    """Return the output of a command line; a shell runs the part before `| nbspam`."""
     before, pipe, command = line.rpartition("| nbspam ")
     stdin = b""
     if pipe:
@@ -30,7 +30,9 @@ def run(line, nbspam):
     return "".join(f"{each.rstrip()}\n" for each in out.splitlines())
 
 
-def test_the_guides_blocks_print_what_stands_there(nbspam, tmp_path, monkeypatch, request):
+def test_every_console_block_of_the_guide_prints_what_it_shows(
+    nbspam, tmp_path, monkeypatch, request
+):
     (tmp_path / "corpora").symlink_to(ROOT / "corpora")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NBSPAM_MODEL", "MODEL")

@@ -1,4 +1,4 @@
-"""Laws that every model of columns obeys; test_laws.py proves that every one is tried."""
+"""Laws that every model of columns obeys."""
 
 import pickle
 from itertools import product
@@ -9,20 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from nbspam.models import (
+    A2DE,
+    AODE,
+    SPODE,
+    TAN,
+    BayesianNetwork,
+    CategoricalNB,
+    GaussianNB,
+    MixedNB,
+)
 from nbspam.models.base import logsumexp
-from nbspam.models.columns.a2de import A2DE
-from nbspam.models.columns.aode import AODE
-from nbspam.models.columns.categorical import CategoricalNB
-from nbspam.models.columns.gaussian import GaussianNB
-from nbspam.models.columns.mixed import MixedNB
-from nbspam.models.columns.spode import SPODE
-from nbspam.models.columns.tan import TAN
-from nbspam.models.network.estimator import BayesianNetwork
-from nbspam.models.registry import MODELS, model_state, restored
-from support import PAIR_MODELS, examples, tables
+from nbspam.models.registry import ESTIMATORS, model_state, restored
+from support import COLUMN_MODELS, PAIR_MODELS, examples, tables
 
-# What each is made with beside levels: parameters as they come, and away from defaults.
-OTHERS = {
+# The parameters of each model beside levels: the defaults, and others.
+VARIANTS = {
     "categorical": (CategoricalNB, {}),
     "categorical map": (CategoricalNB, {"estimate": "map", "alpha": 1.5}),
     "gaussian": (GaussianNB, {}),
@@ -52,14 +54,14 @@ UNSMOOTHED = {
         (BayesianNetwork, {}),
     )
 }
-every_model = pytest.mark.parametrize("name", OTHERS)
-every_model_and_none_smoothed = pytest.mark.parametrize("name", [*OTHERS, *UNSMOOTHED])
+every_model = pytest.mark.parametrize("name", VARIANTS)
+every_model_also_unsmoothed = pytest.mark.parametrize("name", [*VARIANTS, *UNSMOOTHED])
 some = examples(5)
 
 
 def new(name, levels):
-    """Return an untrained model; half of a mixed model's columns are numbers to it."""
-    Class, more = (OTHERS | UNSMOOTHED)[name]
+    """Return an untrained model; a mixed model takes every other column for numbers."""
+    Class, more = (VARIANTS | UNSMOOTHED)[name]
     if Class is GaussianNB:
         return Class(**more)
     if Class is MixedNB:
@@ -73,13 +75,13 @@ def trained(name, table, classes=(0, 1, 2)):
 
 
 def questions(X, levels):
-    """Return rows to ask about: those learnt, nothing known, first values, last values."""
+    """Return rows to classify: those learnt, all missing, first values, last values."""
     n = len(levels)
     return np.concatenate([X, np.full((1, n), np.nan), np.zeros((1, n)), levels[None] - 1.0])
 
 
 def assert_same(one, two, ask):
-    """Assert that two models have learnt the same: counts to the bit, moments to rounding."""
+    """Assert that two models have learnt the same: equal counts, moments up to rounding."""
     assert one.classes_.tolist() == two.classes_.tolist()
     for name in one._sums:
         if name in ("mean_", "deviation_"):
@@ -91,10 +93,14 @@ def assert_same(one, two, ask):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
 
 
+def test_the_laws_are_tried_on_every_model_of_columns():
+    assert {Class for Class, _ in VARIANTS.values()} == set(COLUMN_MODELS)
+
+
 # --- learning is addition ---
 
 
-@every_model_and_none_smoothed
+@every_model_also_unsmoothed
 @given(table=tables())
 @some
 def test_unlearning_undoes_learning(name, table):
@@ -109,7 +115,7 @@ def test_unlearning_undoes_learning(name, table):
 
 
 @every_model
-def test_what_was_not_learnt_is_not_unlearnt(name):
+def test_unlearning_documents_never_learnt_is_refused(name):
     X, levels = np.zeros((3, 2)), np.array([2, 2])
     model = trained(name, (X, np.zeros(3, int), levels))
 
@@ -117,7 +123,7 @@ def test_what_was_not_learnt_is_not_unlearnt(name):
         model.unlearn(X, np.ones(3, int))
 
 
-@every_model_and_none_smoothed
+@every_model_also_unsmoothed
 @given(table=tables(), data=st.data())
 @some
 def test_batches_in_any_order_and_merged_shards_equal_one_fit(name, table, data):
@@ -141,7 +147,7 @@ def test_batches_in_any_order_and_merged_shards_equal_one_fit(name, table, data)
 @every_model
 @given(table=tables())
 @some
-def test_weight_two_is_the_row_twice_and_weight_zero_is_none(name, table):
+def test_a_weight_of_n_equals_n_copies_of_the_row(name, table):
     X, y, levels = table
     weight = np.arange(len(y)) % 3.0
     weighted = new(name, levels).partial_fit(X, y, [0, 1, 2], sample_weight=weight)
@@ -151,19 +157,19 @@ def test_weight_two_is_the_row_twice_and_weight_zero_is_none(name, table):
     assert_same(weighted, twice, questions(X, levels))
 
 
-# --- names and orders mean nothing ---
+# --- names and orders have no effect ---
 
 
 @every_model
 @given(table=tables(), data=st.data())
 @some
-def test_permuting_columns_or_classes_permutes_the_answer_and_nothing_else(name, table, data):
+def test_permuting_columns_or_classes_only_permutes_the_posterior(name, table, data):
     X, y, levels = table
     ask = questions(X, levels)
     answer = trained(name, table).predict_proba(ask)
 
-    # A tie between edges of a tree or graph is broken by order; of mixed columns every other is
-    # a number; a SPODE's parent is named by its place.
+    # Left out: trees and graphs, whose ties are broken by order; mixed columns, of which every
+    # other holds numbers; SPODEs, whose parent is given by its index.
     if name not in ("tan", "mixed", "spode", "network"):
         columns = data.draw(st.permutations(range(len(levels))))
         model = trained(name, (X[:, columns], y, levels[columns]))
@@ -174,7 +180,7 @@ def test_permuting_columns_or_classes_permutes_the_answer_and_nothing_else(name,
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_permuting_columns_leaves_a_tree_without_ties_alone(seed):
+def test_permuting_columns_does_not_change_a_tree_without_ties(seed):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, 500)
     X = (rng.random((500, 6)) < 0.3 + 0.1 * y[:, None]).cumsum(axis=1) % 3
@@ -191,10 +197,10 @@ def test_permuting_columns_leaves_a_tree_without_ties_alone(seed):
     )
 
 
-@every_model_and_none_smoothed
+@every_model_also_unsmoothed
 @given(table=tables())
 @some
-def test_rows_are_judged_alone_and_alike(name, table):
+def test_a_row_is_classified_the_same_alone_and_among_others(name, table):
     X, _, levels = table
     ask = questions(X, levels)
     model = trained(name, table)
@@ -207,7 +213,7 @@ def test_rows_are_judged_alone_and_alike(name, table):
 @pytest.mark.parametrize("Class", PAIR_MODELS)
 @given(table=tables(missing=False))
 @some
-def test_binary_columns_are_columns_of_two_values_however_they_are_stored(Class, table):
+def test_binary_columns_equal_columns_of_two_values_in_any_storage(Class, table):
     X, y, _ = table
     present = (X > 0).astype(float)
     two = Class(levels=[2] * X.shape[1]).fit(present, y)
@@ -221,13 +227,13 @@ def test_binary_columns_are_columns_of_two_values_however_they_are_stored(Class,
                 assert (mine == theirs).all()
 
 
-# --- judging ---
+# --- predicting ---
 
 
-@every_model_and_none_smoothed
+@every_model_also_unsmoothed
 @given(table=tables())
 @some
-def test_posteriors_are_probabilities_whatever_is_asked(name, table):
+def test_posteriors_are_probabilities_for_any_row(name, table):
     X, y, levels = table
     ask = questions(X, levels)
     model = trained(name, table, classes=[0, 1, 2, 99])
@@ -242,7 +248,7 @@ def test_posteriors_are_probabilities_whatever_is_asked(name, table):
 @every_model
 @given(table=tables())
 @some
-def test_a_row_of_which_nothing_is_known_has_the_prior(name, table):
+def test_a_row_of_missing_values_gets_the_prior(name, table):
     X, _, _ = table
     model = trained(name, table)
     nothing = np.full((1, X.shape[1]), np.nan)
@@ -252,7 +258,7 @@ def test_a_row_of_which_nothing_is_known_has_the_prior(name, table):
     )
 
 
-@every_model_and_none_smoothed
+@every_model_also_unsmoothed
 @given(table=tables())
 @some
 def test_inputs_are_neither_changed_nor_kept(name, table):
@@ -270,10 +276,10 @@ def test_inputs_are_neither_changed_nor_kept(name, table):
     assert (model.predict_joint_log_proba(X) == before).all()
 
 
-@every_model_and_none_smoothed
+@every_model_also_unsmoothed
 @given(table=tables())
 @some
-def test_a_model_restored_answers_the_same_to_the_bit(name, table):
+def test_a_restored_model_predicts_the_same_bit_for_bit(name, table):
     X, _, levels = table
     ask = questions(X, levels)
     model = trained(name, table)
@@ -281,17 +287,17 @@ def test_a_model_restored_answers_the_same_to_the_bit(name, table):
 
     again = pickle.loads(pickle.dumps(model))
     assert again.predict_joint_log_proba(ask).tolist() == expected
-    (kind,) = (kind for kind, (_, Class) in MODELS.items() if Class == type(model).__name__)
+    (kind,) = (kind for kind, e in ESTIMATORS.items() if e.class_name == type(model).__name__)
     from_file = restored(kind, model_state(model), model.classes_, ask[:1])
     assert from_file.predict_joint_log_proba(ask).tolist() == expected
 
 
-# --- what the formulas imply ---
+# --- consequences of the formulas ---
 
 
 @given(table=tables())
 @some
-def test_averaged_models_are_the_mean_of_their_parts(table):
+def test_aode_is_the_mean_of_the_spodes_of_all_columns(table):
     X, y, levels = table
     ask = np.array(list(product(*map(range, levels))), float)
     log = [
@@ -303,14 +309,14 @@ def test_averaged_models_are_the_mean_of_their_parts(table):
     aode, *spodes = (np.exp(model.predict_joint_log_proba(ask)) for model in log)
     support = log[0].own_counts().sum(axis=0)[ask.astype(int) + np.cumsum(levels) - levels]
 
-    # Of values that no row has, there is no SPODE.
+    # A value that no row has is no parent.
     known = support.all(axis=1)
     np.testing.assert_allclose(aode[known], np.mean(spodes, axis=0)[known], rtol=1e-9)
 
 
 @given(table=tables())
 @some
-def test_a_parent_of_one_value_makes_a_spode_naive_bayes(table):
+def test_a_spode_with_a_constant_parent_is_naive_bayes(table):
     X, y, levels = table
     X, levels = np.column_stack([np.zeros(len(y)), X]), np.append(1, levels)
     table = X, y, levels
@@ -325,13 +331,13 @@ def test_a_parent_of_one_value_makes_a_spode_naive_bayes(table):
 
 @given(table=tables(missing=False))
 @some
-def test_models_spread_one_over_all_rows_and_classes(table):
+def test_joint_probabilities_of_all_rows_and_classes_sum_to_one(table):
     levels = table[2]
     rows = np.array(list(product(*map(range, levels))), float)
     for name in ("categorical", "tan"):
         joint = trained(name, table).predict_joint_log_proba(rows)
         assert np.exp(logsumexp(joint.reshape(1, -1)))[0, 0] == pytest.approx(1, rel=1e-9)
-    # Eq. 7.24 as its numbers read: classes are not counted in the denominator.
+    # But for a SPODE: the denominator of eq. 7.24 does not count the classes.
     n, v, k = len(table[1]), levels[0], 3
     joint = trained("spode", table).predict_joint_log_proba(rows)
     total = np.exp(logsumexp(joint.reshape(1, -1)))[0, 0]
@@ -339,8 +345,8 @@ def test_models_spread_one_over_all_rows_and_classes(table):
 
 
 @pytest.mark.parametrize("Class", [TAN, AODE, SPODE])
-def test_where_nothing_depends_every_model_is_naive_bayes(Class):
-    # Every combination of two columns equally often in each class: nothing depends.
+def test_for_independent_columns_every_model_is_naive_bayes(Class):
+    # Every combination of two columns occurs equally often in each class.
     rows = np.array(list(product(range(3), range(2))) * 4, float)
     y = np.repeat([0, 1], 12)
     model = Class(levels=[3, 2], estimate="mle").fit(rows, y)

@@ -1,4 +1,4 @@
-"""The models among scikit-learn's tools: its estimator checks, and a few uses."""
+"""The estimators pass scikit-learn's checks and work in its pipelines and searches."""
 
 import warnings
 
@@ -13,48 +13,32 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from nbspam.models.bernoulli import BernoulliNB
-from nbspam.models.columns.a2de import A2DE
-from nbspam.models.columns.aode import AODE
-from nbspam.models.columns.categorical import CategoricalNB
-from nbspam.models.columns.gaussian import GaussianNB
-from nbspam.models.columns.mixed import MixedNB
-from nbspam.models.columns.spode import SPODE
-from nbspam.models.columns.tan import TAN
-from nbspam.models.complement import ComplementNB
-from nbspam.models.multinomial import MultinomialNB
-from nbspam.models.network.estimator import BayesianNetwork
+from nbspam.models import BernoulliNB, CategoricalNB, ComplementNB, MultinomialNB
+from support import COLUMN_MODELS, TOKEN_MODELS
 
-MODELS = [BernoulliNB(), ComplementNB(), MultinomialNB()]
+MODELS = [Class() for Class in TOKEN_MODELS]
 OTHERS = [
-    GaussianNB(),
-    MixedNB(),
-    SPODE(),
-    TAN(),
-    AODE(),
-    A2DE(),
-    BayesianNetwork(),
-    CategoricalNB(),
+    *(Class() for Class in COLUMN_MODELS),
     BernoulliNB(alpha="auto"),
     ComplementNB(alpha="auto", norm=True),
     MultinomialNB(alpha=0, class_prior="uniform"),
 ]
 EXPECTED_FAILURES = {
-    "check_estimators_unfitted": "wants scikit-learn's own NotFittedError, which nbspam does "
-    "not import; ours is a ValueError and an AttributeError just as theirs",
-    "check_supervised_y_2d": "wants a column of labels taken with scikit-learn's own "
-    "DataConversionWarning; here it is an error that says what to do",
+    "check_estimators_unfitted": "expects scikit-learn's own NotFittedError, which nbspam does "
+    "not import; ours is also a ValueError and an AttributeError",
+    "check_supervised_y_2d": "expects a column of labels to be accepted with scikit-learn's own "
+    "DataConversionWarning; nbspam raises an error that says what to do",
 }
 FAILURES_OF_CATEGORIES = EXPECTED_FAILURES | {
-    "check_sample_weight_equivalence_on_dense_data": "how many values a column has is seen "
-    "from all rows, those of weight 0 too, as scikit-learn's own CategoricalNB does",
+    "check_sample_weight_equivalence_on_dense_data": "the number of values of a column is taken "
+    "from all rows, also those of weight 0, as in scikit-learn's own CategoricalNB",
     "check_sample_weight_equivalence_on_sparse_data": "the same",
-    "check_positive_only_tag_during_fit": "below 0 is what is missing, but it gives fractions",
-    "check_classifiers_one_label_sample_weights": "wants numbers that are no codes taken",
+    "check_positive_only_tag_during_fit": "below 0 means missing, but fractions are refused",
+    "check_classifiers_one_label_sample_weights": "expects numbers that are no codes to pass",
 }
 
 with warnings.catch_warnings():
-    # The models are estimators by duck typing, on purpose.
+    # The models do not inherit from scikit-learn's classes, so that nbspam need not import it.
     warnings.filterwarnings("ignore", "Estimator .* does not inherit from", UserWarning)
     estimator_checks = parametrize_with_checks(
         MODELS + OTHERS,
@@ -71,13 +55,13 @@ def test_estimator_check(request, estimator, check):
         check(estimator)
     except Exception as error:
         if request.node.get_closest_marker("xfail"):
-            # To show the way to it, pytest would parse all of scikit-learn's checks each time.
+            # With a traceback, pytest would parse all of scikit-learn's checks each time.
             raise error.with_traceback(None) from None
         raise
 
 
 @pytest.mark.parametrize("model", MODELS + OTHERS, ids=repr)
-def test_clones_and_is_told_for_a_classifier(model):
+def test_can_be_cloned_and_is_recognised_as_a_classifier(model):
     assert is_classifier(model)
     assert clone(model).get_params() == model.get_params()
     assert clone(model) is not model

@@ -1,4 +1,6 @@
-"""Models of columns: the textbooks' numbers, definitions by brute force, scikit-learn's."""
+"""Models of columns give the textbooks' numbers, their definitions by brute force, and
+scikit-learn's numbers.
+"""
 
 import csv
 from fractions import Fraction
@@ -8,22 +10,12 @@ from math import log
 import numpy as np
 import pytest
 from hypothesis import given
+from scipy import sparse
 from scipy.stats import norm
 
-from nbspam.models.columns import pairs
-from nbspam.models.columns.a2de import A2DE
-from nbspam.models.columns.aode import AODE
-from nbspam.models.columns.categorical import CategoricalNB
+from nbspam.models import A2DE, AODE, SPODE, TAN, CategoricalNB, GaussianNB, MixedNB
 from nbspam.models.columns.estimates import addend, dirichlet_mean
-from nbspam.models.columns.gaussian import GaussianNB
-from nbspam.models.columns.mixed import MixedNB
-from nbspam.models.columns.spode import SPODE
-from nbspam.models.columns.tan import (
-    TAN,
-    class_information,
-    conditional_information,
-    spanning_tree,
-)
+from nbspam.models.columns.tan import class_information, conditional_information, spanning_tree
 from nbspam.models.inputs import DataError
 from support import COLUMN_MODELS, PAIR_MODELS, ROOT, examples, tables
 
@@ -37,7 +29,7 @@ def textbook(name):
 
 # --- Li Hang, Statistical Learning Methods, table 4.1 ---
 
-# Columns: X1 as 1 2 3, X2 as S M L; asked is (2, S).
+# Columns: X1 as 1 2 3, X2 as S M L; the row to classify is (2, S).
 LIHANG = textbook("lihang-4.1.csv")
 LIHANG_X = [[int(a) - 1, "SML".index(b)] for a, b, _ in LIHANG]
 LIHANG_Y = [int(y) for _, _, y in LIHANG]
@@ -74,7 +66,7 @@ MELON_X = np.array(
 )
 MELON_Y = np.array(["yes" if row[8] == "是" else "no" for row in MELONS])
 LEVELS = [len(values) for values in VALUES]
-# Section 7.3's test example: green, curled, dull-sounding, clear, sunken, hard; 0.697, 0.460.
+# The test example of section 7.3: green, curled, dull, clear, sunken, hard; 0.697, 0.460.
 ASKED = MELON_X[:1]
 NO, YES = 0, 1
 
@@ -94,7 +86,7 @@ def test_mixed_agrees_with_section_7_3():
     assert shares(model, 1, "蜷缩") == pytest.approx([3 / 9, 5 / 8])
     assert shares(model, 2, "浊响") == pytest.approx([4 / 9, 6 / 8])
     assert shares(model, 3, "清晰") == pytest.approx([2 / 9, 7 / 8])
-    # The book prints 6/8 for the navel; its table has five of eight.
+    # The book prints 6/8 for the navel, but in its table it is five of eight.
     assert shares(model, 4, "凹陷") == pytest.approx([2 / 9, 5 / 8])
     assert shares(model, 5, "硬滑") == pytest.approx([6 / 9, 6 / 8])
 
@@ -112,7 +104,7 @@ def test_mixed_agrees_with_section_7_3():
     # With the book's 6/8 it would be its 0.063 (0.038 in the notes).
     assert joint[NO] == pytest.approx(6.86e-5, rel=1e-3)
     assert joint[YES] == pytest.approx(0.0524, rel=1e-3)
-    # 6.80e-5 is what the factors give when they are rounded first, as the book prints them.
+    # The book's 6.80e-5 is the product of the rounded factors it prints.
     printed = [0.529, 0.333, 0.333, 0.444, 0.222, 0.222, 0.667, 1.203, 0.066]
     assert np.prod(printed) == pytest.approx(6.80e-5, rel=2e-3)
     assert model.predict(ASKED).tolist() == ["yes"]
@@ -123,24 +115,24 @@ def test_laplace_agrees_with_section_7_3():
 
     assert np.exp(model.class_log_prior_).round(3).tolist() == [0.526, 0.474]
     assert shares(model, 0, "青绿").round(3).tolist() == [0.333, 0.364]
-    # The book's zero: no good melon rings clear.
+    # The zero count of the book: no good melon has a clear sound.
     assert shares(model, 2, "清脆")[YES] == pytest.approx((0 + 1) / (8 + 3))
     assert shares(model, 2, "清脆")[YES].round(3) == 0.091
 
 
-def test_without_smoothing_a_zero_count_makes_a_class_impossible_and_not_nan():
+def test_without_smoothing_a_zero_count_makes_a_class_impossible():
     model = CategoricalNB(levels=LEVELS, estimate="mle").fit(MELON_X[:, :6], MELON_Y)
     asked = ASKED[:, :6].copy()
     asked[0, 2] = VALUES[2].index("清脆")
 
     assert model.predict_joint_log_proba(asked)[0, YES] == -np.inf
     assert model.predict_proba(asked)[0].tolist() == [1.0, 0.0]
-    # Impossible in both classes: the prior is all that is left.
+    # A row that is impossible in both classes gets the prior.
     asked[0, 3] = VALUES[3].index("模糊")
     asked[0, 0] = np.nan
     both = CategoricalNB(levels=[2], estimate="mle").fit([[0], [0], [0]], [0, 0, 1])
     assert both.predict_proba([[1]])[0] == pytest.approx([2 / 3, 1 / 3])
-    # And where a column has no value at all, all are equally likely.
+    # If all values of a column were missing, each value is equally likely.
     none = CategoricalNB(levels=[4], estimate="mle").fit([[np.nan], [np.nan]], [0, 1])
     assert np.exp(none.predict_joint_log_proba([[3]])[0]) == pytest.approx([1 / 8, 1 / 8])
 
@@ -155,7 +147,7 @@ def test_aode_agrees_with_section_7_5():
     assert np.exp(yes.given[dull, sunken]) == pytest.approx((3 + 1) / (6 + 3))
     assert np.exp(yes.parent[dull]).round(3) == 0.35
     assert np.exp(yes.given[dull, sunken]).round(3) == 0.444
-    # The same by asking: only the sound known, then sound and navel with sound as parent.
+    # The same by predictions: only the sound is known; then sound and navel, sound as parent.
     asked = np.full((1, 6), np.nan)
     asked[0, 2] = VALUES[2].index("浊响")
     assert np.exp(model.predict_joint_log_proba(asked)[0, YES]) == pytest.approx(0.35)
@@ -167,7 +159,7 @@ def test_aode_agrees_with_section_7_5():
 # --- estimates ---
 
 
-def test_map_with_alpha_is_the_mean_with_alpha_less_one():
+def test_the_mode_with_alpha_is_the_mean_with_alpha_minus_one():
     for alpha in (1.0, 1.5, 3.0):
         mode = CategoricalNB(estimate="map", alpha=alpha).fit(LIHANG_X, LIHANG_Y)
         mean = CategoricalNB(estimate="mean", alpha=alpha - 1).fit(LIHANG_X, LIHANG_Y)
@@ -177,7 +169,7 @@ def test_map_with_alpha_is_the_mean_with_alpha_less_one():
     assert (mode.level_log_prob_ == mle.level_log_prob_).all()
 
 
-def test_the_posterior_mean_of_a_coin_is_the_beta_distributions():
+def test_the_posterior_mean_of_two_values_is_that_of_the_beta_distribution():
     # N_jc heads of N_c throws, Beta(b1, b0): (N_jc + b1) / (N_c + b0 + b1).
     heads, throws, b1, b0 = 3, 10, 2.0, 5.0
     expected = (heads + b1) / (throws + b0 + b1)
@@ -201,7 +193,7 @@ def test_the_mode_is_where_the_posterior_is_highest():
 
 
 def count(X, y, label, fixed):
-    """Return how many rows of a class (None: of any) have these values {column: value}."""
+    """Return the number of rows of a class (None: all) with these values {column: value}."""
     return sum(
         (label is None or c == label) and all(row[j] == v for j, v in fixed.items())
         for row, c in zip(X, y, strict=True)
@@ -209,7 +201,7 @@ def count(X, y, label, fixed):
 
 
 def known(X, y, label, columns, fixed=()):
-    """Return the same for rows in which columns are known at all."""
+    """Return the number of rows as `count` does, of those in which columns are known."""
     return sum(
         (label is None or c == label)
         and not any(np.isnan(row[j]) for j in columns)
@@ -224,7 +216,7 @@ def given_by(X, y, levels, label, column, value, fixed):
     return Fraction(count(X, y, label, {**fixed, column: value}) + 1, int(n + levels[column]))
 
 
-def spode(X, y, levels, row, label, parent, alone=()):
+def spode(X, y, levels, row, label, parent):
     """Return P(class, parent) times P(others given class, parent) of a row."""
     fixed = {parent: row[parent]}
     n = known(X, y, None, [parent])
@@ -278,7 +270,7 @@ def tan(X, y, levels, row, label, parents):
 
 @given(table=tables())
 @some
-def test_models_are_their_definitions_over_all_rows(table):
+def test_models_agree_with_their_definitions_on_all_rows(table):
     X, y, levels = table
     asked = np.array(list(product(*([*range(n), np.nan] for n in levels))))[:25]
     tree = TAN(levels=levels).partial_fit(X, y, classes=[0, 1, 2])
@@ -299,7 +291,7 @@ def test_models_are_their_definitions_over_all_rows(table):
 
 @given(table=tables(missing=False))
 @some
-def test_spodes_are_their_definition_over_all_rows(table):
+def test_spodes_agree_with_their_definition_on_all_rows(table):
     X, y, levels = table
     asked = np.array(list(product(*map(range, levels))), float)[:40]
     for parent in range(len(levels)):
@@ -311,7 +303,7 @@ def test_spodes_are_their_definition_over_all_rows(table):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_parent_is_the_one_with_fewest_errors_when_rows_are_left_out(seed):
+def test_the_parent_has_the_fewest_errors_in_leave_one_out_cross_validation(seed):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 3, (25, 4)).astype(float)
     y = ((X[:, 1] + X[:, 2] + rng.integers(0, 2, 25)) % 3).astype(int)
@@ -332,7 +324,7 @@ def test_the_parent_is_the_one_with_fewest_errors_when_rows_are_left_out(seed):
     assert SPODE().fit(X > 0, y).parent_ in range(4)
 
 
-def test_the_parent_stays_when_a_model_learns_on_and_not_when_it_starts_anew():
+def test_partial_fit_keeps_the_parent_and_fit_chooses_anew():
     y = np.array([0, 1] * 10)
     by_first, by_second = np.column_stack([y, y * 0]), np.column_stack([y * 0, y])
     model = SPODE(alpha=0.1).partial_fit(by_second, y)
@@ -346,7 +338,7 @@ def test_the_parent_stays_when_a_model_learns_on_and_not_when_it_starts_anew():
 
 @given(table=tables())
 @some
-def test_information_is_its_definition(table):
+def test_mutual_information_agrees_with_its_definition(table):
     X, y, levels = table
     model = AODE(levels=levels).partial_fit(X, y, classes=[0, 1, 2])
     counts = list(model.value_counts())
@@ -375,7 +367,7 @@ def test_information_is_its_definition(table):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_tree_is_the_heaviest_of_all_trees(seed):
+def test_the_spanning_tree_is_the_heaviest_of_all_trees(seed):
     rng = np.random.default_rng(seed)
     n = 5
     weight = rng.random((n, n))
@@ -400,12 +392,11 @@ def is_tree(n, edges):
 
 
 def test_tan_finds_the_tree_of_a_hand_worked_table():
-    # Two classes of four rows.  Given the class, column 1 copies column 0, column 2 is
-    # independent of both:
-    #   I(0;1|C) = log 2; I(0;2|C) = I(1;2|C) = 0.
+    # Two classes of four rows.  Given the class, column 1 copies column 0, and column 2 is
+    # independent of both: I(0;1|C) = log 2; I(0;2|C) = I(1;2|C) = 0.
     X = [[0, 0, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]] * 2
     y = [0] * 4 + [1] * 4
-    X[7] = [1, 1, 0]  # so that column 2 tells something of the class, and is the root
+    X[7] = [1, 1, 0]  # now column 2 depends on the class, and is the root
     model = TAN(levels=[2, 2, 2], estimate="mle").fit(X, y)
 
     counts = model.value_counts()
@@ -425,7 +416,7 @@ def test_tan_finds_the_tree_of_a_hand_worked_table():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_categorical_is_scikit_learns(seed):
+def test_categorical_agrees_with_scikit_learn(seed):
     theirs = pytest.importorskip("sklearn.naive_bayes").CategoricalNB
     rng = np.random.default_rng(seed)
     X, y = rng.integers(0, 4, (200, 6)), rng.integers(0, 3, 200)
@@ -439,13 +430,14 @@ def test_categorical_is_scikit_learns(seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_gaussian_is_scikit_learns(seed):
+def test_gaussian_agrees_with_scikit_learn(seed):
     theirs = pytest.importorskip("sklearn.naive_bayes").GaussianNB
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 3, 300)
     X = rng.normal(size=(300, 5)) + y[:, None]
     weight = rng.random(300)
-    # They add the same to the variances of all columns; of equal variance, so do we.
+    # scikit-learn adds the same number to the variances of all columns; so do we if all
+    # columns have the same variance.
     for weights in (None, weight):
         X = (X - np.average(X, 0, weights)) / np.sqrt(
             np.average((X - np.average(X, 0, weights)) ** 2, 0, weights)
@@ -472,19 +464,19 @@ def test_moments_keep_their_digits_far_from_zero():
     np.testing.assert_allclose(batched.var_, expected, rtol=1e-4)
 
 
-def test_a_column_without_variance_is_finite():
-    # Column 0 never varies; column 1 does not within class 0; class 2 has one row.
+def test_constant_columns_give_finite_posteriors():
+    # Column 0 is constant; column 1 is constant in class 0; class 2 has one row.
     X = [[1.0, 5.0], [1.0, 5.0], [1.0, 7.0], [1.0, 9.0], [1.0, 8.0]]
     model = GaussianNB().fit(X, [0, 0, 1, 1, 2])
 
     posterior = model.predict_proba([[1.0, 5.0], [2.0, 6.0], [np.nan, np.nan]])
     assert np.isfinite(posterior).all()
     assert posterior[0, 0] > 0.999
-    # One row has no variance of its own: it takes that of all rows.
+    # One row has no variance of its own: its class takes that of all rows.
     assert model.var_[2, 1] == pytest.approx(np.var([5, 5, 7, 9, 8]), rel=1e-6)
 
 
-# --- what is refused ---
+# --- errors ---
 
 
 @pytest.mark.parametrize("Class", [Class for Class in COLUMN_MODELS if Class is not GaussianNB])
@@ -501,13 +493,13 @@ def test_a_column_without_variance_is_finite():
         ({"levels": [2, 2]}, [[0, np.inf], [1, 0]], "infinity"),
     ],
 )
-def test_what_does_not_fit_is_refused(Class, parameters, X, words):
+def test_parameters_and_codes_out_of_range_are_refused(Class, parameters, X, words):
     with pytest.raises(DataError, match=words):
         Class(**parameters).fit(X, [0, 1])
 
 
 @pytest.mark.parametrize("Class", [GaussianNB, MixedNB])
-def test_a_share_of_variance_is_above_zero(Class):
+def test_var_smoothing_must_be_above_zero(Class):
     with pytest.raises(DataError, match="var_smoothing"):
         Class(var_smoothing=0.0).fit([[1.0], [2.0]], [0, 1])
 
@@ -523,8 +515,8 @@ def test_other_parameters_out_of_range_are_refused():
 
 
 @pytest.mark.parametrize("Class", PAIR_MODELS)
-def test_more_pairs_than_memory_allows_are_refused_with_their_size(Class, monkeypatch):
-    monkeypatch.setattr(pairs, "MAX_BYTES", 1000)
+def test_counts_beyond_the_memory_limit_are_refused_with_their_size(Class):
+    many_columns = sparse.csr_array((2, 10_000))
 
-    with pytest.raises(DataError, match=r"need .* GiB.*fewer features"):
-        Class().fit(np.eye(20), np.arange(20) % 2)
+    with pytest.raises(DataError, match=r"need .* GiB.*1 GiB allowed.*fewer features"):
+        Class().fit(many_columns, [0, 1])

@@ -1,4 +1,4 @@
-"""Expectation and maximisation: the textbooks' coins, and what theory promises."""
+"""EM gives the numbers of the textbooks' coins and has the properties that theory proves."""
 
 import numpy as np
 import pytest
@@ -6,32 +6,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import UsageError
-from nbspam.models.bernoulli import BernoulliNB
+from nbspam.models import BernoulliNB, MultinomialNB
 from nbspam.models.em import Stopping, expectation_maximization, mixture
-from nbspam.models.multinomial import MultinomialNB
 from support import examples
 
 ONCE = Stopping(most=1)
 EXACTLY = Stopping(change=0.0, gain=0.0)
-# Five rounds of five tosses (a common teaching example): heads and tails of a coin unknown.
+# Five rounds of five tosses of an unknown coin (a common teaching example): heads, tails.
 TOSSES = np.array([[3, 2], [2, 3], [1, 4], [3, 2], [2, 3]])
-# Ten tosses of coin B or C, as coin A fell (Li Hang, example 9.1).
+# Ten tosses of coin B or C, whichever coin A chose (Li Hang, example 9.1).
 THREE_COINS = np.array([[1, 1, 0, 1, 0, 0, 1, 0, 1, 1]]).T
 
 
 def two_coins(one, two):
-    """Return a model of two coins, each as likely as the other."""
+    """Return a model of two equally likely coins with these probabilities of heads."""
     heads = np.array([one, two])
     counts = np.stack([heads, 1 - heads], axis=1)
     return MultinomialNB.from_counts([1, 1], counts, [1, 2], alpha=0, class_prior="uniform")
 
 
 def three_coins(a, b, c):
-    """Return the model in which A chooses between B and C."""
+    """Return the model in which coin A chooses between B and C; each P(heads)."""
     return BernoulliNB.from_counts([a, 1 - a], [[a * b], [(1 - a) * c]], [1, 2], alpha=0)
 
 
-def test_two_coins_hard_step():
+def test_one_hard_round_on_two_coins_gives_the_textbooks_numbers():
     fit = expectation_maximization(two_coins(0.2, 0.7), TOSSES, hard=True, stopping=ONCE)
 
     assert fit.responsibility.argmax(axis=1).tolist() == [1, 0, 0, 1, 0]
@@ -40,13 +39,13 @@ def test_two_coins_hard_step():
     assert p2 == pytest.approx(6 / 10)
 
 
-def test_two_coins_soft_step():
+def test_one_soft_round_on_two_coins_gives_the_textbooks_numbers():
     fit = expectation_maximization(two_coins(0.2, 0.7), TOSSES, stopping=ONCE)
 
     first = 0.00512 / (0.00512 + 0.03087)
     assert fit.responsibility[0] == pytest.approx([first, 1 - first], rel=1e-3)
     assert fit.responsibility[0].round(2).tolist() == [0.14, 0.86]
-    # The notes go on with shares of two digits: 4.22 heads of 12.20 tosses.
+    # The notes continue with shares rounded to two digits: 4.22 heads of 12.20 tosses.
     assert fit.responsibility[:, 0].round(2) @ TOSSES == pytest.approx([4.22, 7.98])
     p1 = np.exp(fit.model.feature_log_prob_)[0, 0]
     assert round(p1, 2) == round(4.22 / 12.20, 2) == 0.35
@@ -56,7 +55,7 @@ def test_two_coins_soft_step():
     ("start", "end"),
     [((0.5, 0.5, 0.5), (0.5, 0.6, 0.6)), ((0.4, 0.6, 0.7), (0.4064, 0.5368, 0.6432))],
 )
-def test_three_coins_end_where_they_start_from(start, end):
+def test_three_coins_reach_the_textbooks_estimates_from_each_start(start, end):
     fit = expectation_maximization(three_coins(*start), THREE_COINS, stopping=EXACTLY)
 
     a = np.exp(fit.model.class_log_prior_[0])
@@ -97,7 +96,7 @@ def test_the_log_likelihood_never_falls(seed, like, hard):
 
 @given(st.integers(0, 2**32 - 1), MODELS)
 @examples(30)
-def test_the_log_likelihood_is_that_of_all_labels_tried(seed, like):
+def test_the_log_likelihood_sums_over_all_labels(seed, like):
     X, _ = documents(seed)
     model = like.fit(X[:3], [0, 1, 2])
     fit = expectation_maximization(model, X, stopping=ONCE)
@@ -110,7 +109,7 @@ def test_the_log_likelihood_is_that_of_all_labels_tried(seed, like):
     assert fit.steps[0].log_likelihood == pytest.approx(by_hand + prior)
 
 
-def test_either_rule_stops():
+def test_a_small_change_or_a_small_gain_stops():
     model = two_coins(0.2, 0.7)
     by_change = expectation_maximization(model, TOSSES, stopping=Stopping(0.05, 0.0))
     by_gain = expectation_maximization(model, TOSSES, stopping=Stopping(0.0, 0.01))
@@ -141,7 +140,7 @@ def test_more_restarts_are_never_less_likely():
     assert reached == sorted(reached)
 
 
-def test_a_zero_without_smoothing_is_refused_in_words():
+def test_zero_probabilities_are_refused():
     model = MultinomialNB(alpha=0).fit([[1, 0], [0, 1]], [0, 1])
 
     with pytest.raises(UsageError, match="give an alpha above 0"):

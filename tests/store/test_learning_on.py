@@ -1,7 +1,6 @@
 """Laws of learning on: how messages are cut into calls, readers, failures, evaluation."""
 
 import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +10,6 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from nbspam.classifier.combining import Combination
-from nbspam.classifier.learner import MAX_CHANGES, Growth
 from nbspam.classifier.training import train
 from nbspam.counts.corpus import read_corpus
 from nbspam.counts.counting import count_items
@@ -22,7 +19,6 @@ from nbspam.evaluation.online import progress
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import Item
 from nbspam.store import model as store_model
-from nbspam.store import open as store_open
 from nbspam.store.check import GOOD, findings
 from nbspam.store.format import journal as journal_format
 from nbspam.store.format.journal import journal_path, read_journal
@@ -107,9 +103,7 @@ def call(model, do, run, names, jobs=1):
     if do == "unlearn":
         items = [item(n, None, names[n % len(names)]) for n, _ in run]
         return model.unlearn(items, day=DAY, jobs=jobs)
-    items = [
-        item(n, names[k % len(names)], names[n % len(names)], delivery=k) for n, k in run
-    ]
+    items = [item(n, names[k % len(names)], names[n % len(names)], delivery=k) for n, k in run]
     if do == "relabel":
         return model.relabel(items, names[0], day=DAY, jobs=jobs)
     return model.learn(items, day=DAY, jobs=jobs)
@@ -252,9 +246,7 @@ def test_online_evaluation_answers_as_a_stored_model_does(tmp_path, kind, seed):
 
 def test_a_stream_whose_only_ham_becomes_spam_starts_from_nothing():
     labels = ["ham", "spam", "spam", "ham", "spam"]
-    items = [
-        item(n, label, "ham") for n, label in zip([0, 1, 0, 2, 3], labels, strict=True)
-    ]
+    items = [item(n, label, "ham") for n, label in zip([0, 1, 0, 2, 3], labels, strict=True)]
     data, _ = read_corpus(items, SETTINGS["mail"])
     fresh, _ = read_corpus([items[2], items[1], *items[3:]], SETTINGS["mail"])
     joint = progress(data, SETTINGS["mail"]).joint

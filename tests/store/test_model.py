@@ -134,7 +134,9 @@ def test_learning_twice_is_learning_once_and_says_so(path):
     train_on(START, path)
     first = StoredModel(str(path)).learn([item(1, "ham"), item(2, "spam")], day=DAY)
     once = bytes_now(path)
-    again = StoredModel(str(path)).learn([item(2, "spam"), item(1, "ham"), item(1, "ham")], day=DAY)
+    again = StoredModel(str(path)).learn(
+        [item(2, "spam"), item(1, "ham"), item(1, "ham")], day=DAY
+    )
 
     assert (first.learned, first.already_known) == (2, 0)
     assert (again.learned, again.already_known) == (0, 3)
@@ -173,7 +175,9 @@ def test_a_copy_by_another_way_takes_out_what_was_learned(path):
     """Deliveries leave traces of their own; those of the copy that was learned must go."""
     before = train_on(START, path)
     StoredModel(str(path)).learn([Item("a", "ham", b"Received: by alpha\n" + mail(1))], day=DAY)
-    outcome = StoredModel(str(path)).unlearn([Item("b", None, b"Received: by omega\n" + mail(1))], day=DAY)
+    outcome = StoredModel(str(path)).unlearn(
+        [Item("b", None, b"Received: by omega\n" + mail(1))], day=DAY
+    )
 
     assert outcome.unlearned == 1
     assert bytes_now(path) == before

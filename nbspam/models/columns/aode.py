@@ -1,6 +1,9 @@
-"""AODE: the average of the SPODEs of all columns, which need no choosing.
+"""AODE and A2DE: averages over models with every column, or pair of columns, as parents.
 
-Secret: how a row's SPODEs are averaged, all parents and documents at once.
+Given the value of one parent, A2DE is AODE over the documents that have that value, so its
+counts of triples are AODE's counts of pairs, once for each value.
+
+Secret: how the SPODEs of a row are averaged for all parents and documents at once.
 """
 
 from __future__ import annotations
@@ -10,24 +13,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbspam.models.base import logsumexp
+from nbspam.models.columns.estimates import log_shares
 from nbspam.models.columns.onedependence import ParentScores
-from nbspam.models.columns.pairs import PairModel
+from nbspam.models.columns.pairs import (
+    PairModel,
+    ValueTables,
+    given_table,
+    one_hot,
+    refuse_large,
+)
 from nbspam.models.inputs import DataError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from nbspam.models.inputs import Array, Codes
+    from nbspam.models.inputs import Array, Codes, Sums
 
 
 class AODE(PairModel):
-    """The mean over all columns i of P(class, x_i) times P(x_j given class, x_i), all j.
+    """The mean over all columns i of P(class, x_i) times P(x_j given class, x_i) for all j.
 
-    Webb, Boughton & Wang (2005); Zhou Zhihua, Machine Learning, eq. 7.23 to 7.25.  Only
-    values that min_support documents have are parents; a row without any such value is
-    judged by naive Bayes.  It is counts alone, so that it learns on, unlearns and merges.
+    Webb, Boughton & Wang (2005); Zhou Zhihua, Machine Learning, eq. 7.23 to 7.25.  A value
+    is a parent only if at least min_support documents have it; a row without such a value
+    is classified by naive Bayes.  Nothing is chosen: only counts are learnt.
 
-    >>> from nbspam.models.columns.aode import AODE
+    >>> from nbspam.models import AODE
     >>> xor = AODE().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0])
     >>> xor.predict([[0, 1], [1, 1]]).tolist()
     [1, 0]
@@ -47,12 +57,13 @@ class AODE(PairModel):
 
     def _become(self, learnt: Any, n_features: int) -> Any:
         if not 0 < self.min_support < np.inf:
-            raise DataError(f"min_support: {self.min_support!r} is not a number above 0")
+            raise DataError(f"min_support: {self.min_support!r} is not a number above 0; give one")
         return super()._become(learnt, n_features)
 
-    def _derive(self) -> tuple[list[ParentScores], Array]:
+    def _derive(self) -> Any:
+        """Return the SPODEs of each class, and (D + 1,) which values are parents."""
         support = self.own_counts().sum(axis=0)
-        # What is missing is no parent.
+        # A missing value, the last one, is no parent.
         is_parent = np.append(support >= self.min_support, False)
         encoding = self.encoding
         return [ParentScores.of(table, encoding) for table in self.value_tables()], is_parent
@@ -63,12 +74,12 @@ class AODE(PairModel):
         joint = np.empty((X.shape[0], len(tables[0])))
         width = 2 * encoding.levels.total
         for rows, cells, events in encoding.blocks(X, width, type(self).__name__):
-            joint[rows] = averaged(tables, events, cells)
+            joint[rows] = _averaged(tables, events, cells)
         return joint
 
 
-def averaged(tables: tuple[list[ParentScores], Array], events: Array, cells: Codes) -> Array:
-    """Return the log of the mean over each row's SPODEs, nats, (n_docs, n_classes).
+def _averaged(tables: tuple[list[ParentScores], Array], events: Array, cells: Codes) -> Array:
+    """Return the log of the mean over each row's SPODEs in nats, (n_docs, n_classes).
 
     tables: the scores of each class, and (D + 1,) which values are parents.
     """
@@ -82,3 +93,85 @@ def averaged(tables: tuple[list[ParentScores], Array], events: Array, cells: Cod
         mean = logsumexp(of_parents)[:, 0] - np.log(np.maximum(n_parents, 1))
         joint[:, k] = np.where(n_parents > 0, mean, scores[:, -1])
     return joint
+
+
+class A2DE(AODE):
+    """The mean over all pairs i, j of P(class, x_i, x_j) times P(x_k given class, x_i, x_j).
+
+    Webb, Boughton, Zheng, Ting & Salem (2012).  For few columns only: it counts all triples
+    of values.  A pair of values is a parent only if at least min_support documents have it;
+    a row without such a pair is classified by AODE.
+
+    >>> from nbspam.models import A2DE
+    >>> rows = [[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1)]
+    >>> parity = A2DE().fit(rows, [sum(row) % 2 for row in rows])
+    >>> parity.predict([[0, 1, 1], [1, 1, 1]]).tolist()
+    [0, 1]
+    """
+
+    _sums = ("class_count_", "pair_count_", "triple_count_")
+    triple_count_: Array  # (n_classes, D, D, D): for each value, pairs in the documents with it
+
+    def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
+        encoding, total = self.encoding, self.encoding.levels.total
+        refuse_large(self._at("fit"), (n_classes, total, total, total), f"{total:,} values cubed")
+        triples = np.zeros((n_classes, total, total, total))
+        for rows, cells, _ in encoding.blocks(X, 2 * total, type(self).__name__):
+            hot = one_hot(cells, total)
+            times = hot if weight is None else hot * weight[rows, None]
+            for k in range(n_classes):
+                of_class = code[rows] == k
+                for value in range(total):
+                    some = of_class & (hot[:, value] > 0)
+                    triples[k, value] += times[some].T @ hot[some]
+        return {**super()._count(X, code, weight, n_classes), "triple_count_": triples}
+
+    def _derive(self) -> Any:
+        """Return the tables for one parent and for two.
+
+        They are AODE's tables, the SPODEs of each value and class, and (D, D + 1) which pairs
+        of values are parents.
+        """
+        levels, counts = self.encoding.levels, np.stack(list(self.value_counts()))
+        in_all = counts.sum(axis=0)
+        both_known = levels.sums(levels.sums(in_all).T).T
+        n_values = levels.n[levels.column]
+        scores = []
+        for value in range(levels.total):
+            here = levels.column == levels.column[value]
+            of_classes = []
+            for k, triples in enumerate(self.triple_count_[:, value]):
+                given = given_table(triples, levels, self.added_)
+                given[:, :-1][:, here] = 0.0
+                parent = log_shares(
+                    counts[k, value],
+                    both_known[value],
+                    n_values[value] * n_values,
+                    self.added_,
+                )
+                table = ValueTables(np.append(parent, 0.0), given)
+                of_classes.append(ParentScores.of(table, self.encoding))
+            scores.append(of_classes)
+        # Each pair of columns counts once, and a missing value, the last one, is no parent.
+        is_parent = (in_all >= self.min_support) & (levels.column > levels.column[:, None])
+        return super()._derive(), scores, np.pad(is_parent, ((0, 0), (0, 1)))
+
+    def _joint_log_proba(self, X: Any) -> Array:
+        of_one, of_two, is_parent = self.tables()
+        encoding = self.encoding
+        joint = np.empty((X.shape[0], len(of_one[0])))
+        width = 2 * encoding.levels.total
+        for rows, cells, events in encoding.blocks(X, width, type(self).__name__):
+            sums = np.full((len(cells), joint.shape[1]), -np.inf)
+            n_parents = np.zeros((len(cells), 1))
+            for value, classes in enumerate(of_two):
+                some = np.flatnonzero((cells == value).any(axis=1))
+                chosen = is_parent[value][cells[some]]
+                n_parents[some, 0] += chosen.sum(axis=1)
+                for k, of_class in enumerate(classes):
+                    pairs = of_class.by_parent(events[some], cells[some])
+                    pairs = np.where(chosen, pairs, -np.inf)
+                    sums[some, k] = np.logaddexp(sums[some, k], logsumexp(pairs)[:, 0])
+            mean = sums - np.log(np.maximum(n_parents, 1))
+            joint[rows] = np.where(n_parents > 0, mean, _averaged(of_one, events, cells))
+        return joint

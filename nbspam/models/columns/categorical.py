@@ -1,6 +1,6 @@
-"""Naive Bayes over categories: in every class, one die a column.
+"""Categorical naive Bayes: a distribution over the values of each column, per class.
 
-Secret: how values are counted, and looked up, without a loop over columns.
+Secret: how values are counted and looked up without a loop over columns.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from nbspam.models.columns.levels import ColumnModel, Levels
 if TYPE_CHECKING:
     from nbspam.models.inputs import Array, Codes, Sums
 
-_BLOCK = 1 << 16  # values looked up at a time: they stay in the cache
+_BLOCK = 1 << 16  # values looked up at a time, so that they stay in the processor's cache
 
 
 def count_cells(
     cells: Codes, total: int, code: Codes, weight: Array | None, n_classes: int
 ) -> Array:
-    """Return how often each class has each value, shape (n_classes, total).
+    """Return how often each value occurs in each class, shape (n_classes, total).
 
-    cells: (n_docs, n_columns) of `Levels.cells`; code: (n_docs,) the class of each row.
+    cells: (n_docs, n_columns) from `Levels.cells`; total: the number of values of all
+    columns; code: (n_docs,) the class index of each row.
     """
     cell = (cells + (code * (total + 1))[:, None]).ravel()
     weights = None if weight is None else np.repeat(weight, cells.shape[1])
@@ -31,9 +32,10 @@ def count_cells(
 
 
 def sum_cells(cells: Codes, log_prob: Array) -> Array:
-    """Return the sum of log_prob (n_classes, total) over the values of each row.
+    """Return the sum of log_prob over the values of each row, shape (n_docs, n_classes).
 
-    Shape (n_docs, n_classes).  What is missing adds nothing.
+    cells: (n_docs, n_columns) from `Levels.cells`; log_prob: (n_classes, total).  A missing
+    value adds nothing.
     """
     table = np.concatenate([log_prob, np.zeros((len(log_prob), 1))], axis=1)
     n_docs, n_columns = cells.shape
@@ -47,13 +49,14 @@ def sum_cells(cells: Codes, log_prob: Array) -> Array:
 
 
 class CategoricalNB(ColumnModel):
-    """One die per class and column: P(value of the column given class).
+    """A distribution per class and column: P(value of the column given class).
 
     Li Hang, Statistical Learning Methods, eq. 4.8 to 4.11: (count + lambda) / (n + v lambda)
-    with v values in the column; and the prior, (n_class + lambda) / (N + K lambda).
-    X holds codes; levels: those seen at first, unless given.
+    with v values in the column, and (n_class + lambda) / (N + K lambda) for the prior.
+    X holds codes.  levels: number of values of each column; unless given, taken from the
+    first documents.
 
-    >>> from nbspam.models.columns.categorical import CategoricalNB
+    >>> from nbspam.models import CategoricalNB
     >>> model = CategoricalNB().fit([[0, 1], [1, 0], [1, 2]], ["no", "yes", "yes"])
     >>> model.predict([[1, 1], [0, float("nan")]]).tolist()
     ['yes', 'no']
@@ -81,7 +84,7 @@ class CategoricalNB(ColumnModel):
         return self.class_log_prior_ + sum_cells(cells, self.tables())
 
     def __sklearn_tags__(self) -> Any:
-        """Describe the model to scikit-learn, which alone calls this."""
+        """Return scikit-learn's description of the model; only scikit-learn calls this."""
         tags = super().__sklearn_tags__()
         tags.input_tags.categorical = True
         return tags

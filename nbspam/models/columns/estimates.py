@@ -1,16 +1,16 @@
-"""Estimating shares from counts: maximum likelihood, MAP and posterior mean.
+"""Estimates of probabilities from counts: maximum likelihood, MAP and posterior mean.
 
-A distribution over v values with Dirichlet prior of parameter alpha for each value, and
-counts n_1 ... n_v of sum n, has
+Given counts n_1 ... n_v with sum n, and a Dirichlet prior with parameter alpha for each of
+the v values, the estimates are
 
     maximum likelihood   n_i / n                                no prior
     MAP, the mode        (n_i + alpha - 1) / (n + v (alpha - 1))
     posterior mean       (n_i + alpha) / (n + v alpha)          Laplace's with alpha 1
 
-so that all three are one formula, (n_i + a) / (n + v a), with a = 0, alpha - 1, alpha; and
-the mode under alpha is the mean under alpha - 1.
+All three have the form (n_i + a) / (n + v a), with a = 0, alpha - 1 and alpha.  Hence the
+mode under alpha equals the mean under alpha - 1.
 
-Secret: that the three differ by what is added, and what a share of nothing is.
+Secret: that the estimates differ only by the number added, and what 0 of 0 is.
 """
 
 from __future__ import annotations
@@ -30,25 +30,27 @@ ESTIMATES = ("mle", "map", "mean")
 
 
 def addend(estimate: str, alpha: float) -> float:
-    """Return what an estimate adds to every count; raises DataError.
+    """Return the number that an estimate adds to every count; raises DataError.
+
+    estimate: one of ESTIMATES; alpha: parameter of the prior.
 
     >>> addend("mle", 1.0), addend("map", 2.0), addend("mean", 1.0)
     (0.0, 1.0, 1.0)
     """
     if estimate not in ESTIMATES:
-        raise DataError(f"estimate: {estimate!r} is none of {', '.join(ESTIMATES)}")
+        raise DataError(f"estimate: {estimate!r} is unknown; choose from {', '.join(ESTIMATES)}")
     lowest = 1.0 if estimate == "map" else 0.0
     if isinstance(alpha, str) or not lowest <= alpha < np.inf:
-        why = "; below 1 the mode is no single value" if estimate == "map" else ""
-        raise DataError(f"alpha: {alpha!r} is not a number from {lowest:g} up{why}")
+        why = "; below 1 the mode is not unique" if estimate == "map" else ""
+        raise DataError(f"alpha: {alpha!r} is not a number from {lowest:g} up{why}; give one")
     return {"mle": 0.0, "map": alpha - 1.0, "mean": float(alpha)}[estimate]
 
 
 def log_shares(count: ArrayLike, total: ArrayLike, values: ArrayLike, added: float) -> Array:
     """Return log((count + added) / (total + values * added)) in nats, broadcast.
 
-    values: how many values share the total.  Without an addend it is the limit of adding
-    ever less: 0 of n gives -inf, 0 of 0 gives 1 / values.
+    values: the number of values that share the total.  With added 0 this is the limit of
+    added going to 0: 0 of n gives -inf, 0 of 0 gives log(1 / values).
     """
     counts, totals = np.asarray(count, np.float64), np.asarray(total, np.float64)
     everything = totals + np.asarray(values) * added
@@ -58,10 +60,10 @@ def log_shares(count: ArrayLike, total: ArrayLike, values: ArrayLike, added: flo
 
 
 def dirichlet_mean(count: ArrayLike, prior: ArrayLike) -> Array:
-    """Return the posterior mean of shares, (n_i + b_i) / (n + sum of b); last axis sums to 1.
+    """Return the posterior mean, (n_i + b_i) / (n + sum of b); the last axis sums to 1.
 
-    prior: parameters b of any Dirichlet distribution, broadcast against the counts; of two
-    values, a Beta distribution's.
+    prior: parameters b of a Dirichlet distribution (for two values, a Beta distribution),
+    broadcast against the counts.
 
     >>> dirichlet_mean([3, 1], [2, 2]).tolist()
     [0.625, 0.375]

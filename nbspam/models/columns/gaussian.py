@@ -1,9 +1,9 @@
-"""Naive Bayes over numbers: in every class, one bell curve a column.
+"""Gaussian naive Bayes: a normal distribution per class and column of numbers.
 
-A class's numbers are learnt as their count, mean and sum of squared deviations, which add
-up (Chan, Golub & LeVeque 1979) without the loss of digits that sums of squares have.
+A model learns the count, mean and sum of squared deviations of each column.  These moments
+can be added (Chan, Golub & LeVeque 1979) without losing digits as sums of squares would.
 
-Secret: how moments are added, and what a column that does not vary is taken for.
+Secret: how moments are added, and which variance a constant column gets.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     from nbspam.models.inputs import Array, Codes, Sums
 
-_BLOCK = 1 << 15  # numbers judged at a time: they stay in the cache
+_BLOCK = 1 << 15  # numbers handled at a time, so that they stay in the processor's cache
 
 
 class Moments(Statistics):
-    """Statistics of which value_count_, mean_ and deviation_ are moments."""
+    """Statistics whose value_count_, mean_ and deviation_ are added as moments."""
 
     def plus(self, other: Statistics, sign: int = 1) -> Moments:
-        """Return the moments of all values of both; with sign -1 of those left."""
+        """Return the moments of the values of both, or with sign -1 of those that are left."""
         added = super().plus(other, sign)
         mine, theirs = self._over(added.classes), other._over(added.classes)
         n = added.sums["value_count_"]
@@ -42,11 +42,11 @@ class Moments(Statistics):
         return Moments(added.classes, {**added.sums, **moments})
 
     def is_negative(self) -> bool:
-        """Return whether more was taken away than there was."""
+        """Return whether more was subtracted than had been added."""
         return self._counts().is_negative()
 
     def clipped(self) -> Statistics:
-        """Return the same without the rounding errors below zero."""
+        """Return these statistics with rounding errors below zero replaced by zero."""
         return Moments(self.classes, {**self.sums, **self._counts().clipped().sums})
 
     def _counts(self) -> Statistics:
@@ -59,7 +59,7 @@ class Moments(Statistics):
 def moments(X: Array, code: Codes, weight: Array | None, n_classes: int) -> Sums:
     """Return the moments of the rows of each class, arrays of (n_classes, n_columns).
 
-    X: (n_docs, n_columns), NaN where missing; code: (n_docs,) the class of each row.
+    X: (n_docs, n_columns), NaN where missing; code: (n_docs,) the class index of each row.
     """
     sums = {
         name: np.zeros((n_classes, X.shape[1])) for name in ("value_count_", "mean_", "deviation_")
@@ -86,7 +86,7 @@ def moments(X: Array, code: Codes, weight: Array | None, n_classes: int) -> Sums
 
 @dataclass(frozen=True, eq=False)
 class Bells:
-    """One bell curve per class and column: mean and variance, (n_classes, n_columns)."""
+    """A normal distribution per class and column: mean and variance, (n_classes, n_columns)."""
 
     mean: Array
     variance: Array
@@ -94,7 +94,8 @@ class Bells:
     def log_density(self, X: Array) -> Array:
         """Return the summed log-density of each row, nats, shape (n_docs, n_classes).
 
-        -(x - mean)^2 / (2 variance) - log(2 pi variance) / 2 for every number that is known.
+        Each number adds -(x - mean)^2 / (2 variance) - log(2 pi variance) / 2, a missing one 0.
+        X: (n_docs, n_columns), NaN where missing.
         """
         n_docs, n_columns = X.shape
         joint = np.empty((n_docs, len(self.mean)))
@@ -115,12 +116,13 @@ class Bells:
 
 
 def bells(sums: Sums, ddof: int, var_smoothing: float) -> Bells:
-    """Return the curves that moments give.
+    """Return the normal distributions with these moments.
 
-    A class with too few values of a column to have a variance takes that of all rows, and
-    with none the mean too.  var_smoothing, a share of the variance over all rows, is added
-    to every variance, so that none is zero; a column that never varies has variance 1, and
-    says nothing.
+    A class with too few values of a column for a variance gets the variance of all rows;
+    with no value at all, it also gets their mean.  var_smoothing times the variance of all
+    rows is added to every variance, so that none is zero.  A column that is constant over
+    all rows gets variance 1 and the same mean in every class, and so is no evidence.
+    ddof: 1 divides by n - 1, 0 by n.
     """
     n, mean, deviation = (sums[name] for name in ("value_count_", "mean_", "deviation_"))
     n_all = np.maximum(n.sum(axis=0), np.finfo(float).tiny)
@@ -133,20 +135,20 @@ def bells(sums: Sums, ddof: int, var_smoothing: float) -> Bells:
 
 
 def checked_var_smoothing(var_smoothing: float) -> float:
-    """Return the share, which must be above zero."""
+    """Return var_smoothing; raises DataError unless it is above zero."""
     if not 0 < var_smoothing < np.inf:
-        raise DataError(f"var_smoothing: {var_smoothing!r} is not a number above 0")
+        raise DataError(f"var_smoothing: {var_smoothing!r} is not a number above 0; give one")
     return var_smoothing
 
 
 class GaussianNB(Model):
-    """One bell curve per class and column: density(number given class).
+    """A normal distribution per class and column: density(number given class).
 
-    Zhou Zhihua, Machine Learning, eq. 7.18.  The variance is the sample's, with n - 1, as
-    in that book; ddof 0 divides by n.  var_smoothing: share of a column's variance over
-    all rows that is added to each of its variances.
+    Zhou Zhihua, Machine Learning, eq. 7.18.  ddof: 1 divides the squared deviations by
+    n - 1, as in that book; 0 by n.  var_smoothing: fraction of a column's variance over
+    all rows that is added to its variance in each class.
 
-    >>> from nbspam.models.columns.gaussian import GaussianNB
+    >>> from nbspam.models import GaussianNB
     >>> model = GaussianNB().fit([[1.0], [2.0], [7.0], [9.0]], ["low", "low", "high", "high"])
     >>> model.predict([[0.5], [10.0]]).tolist()
     ['low', 'high']
@@ -172,7 +174,7 @@ class GaussianNB(Model):
 
     @property
     def var_(self) -> Array:
-        """Return the variance of each curve, shape (n_classes, n_columns)."""
+        """Return the variance of each distribution, shape (n_classes, n_columns)."""
         variance: Array = self.tables().variance
         return variance
 

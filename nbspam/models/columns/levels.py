@@ -1,11 +1,11 @@
-"""Models over the columns of a table: values are codes from 0 up, or numbers, or missing.
+"""The base of models of table columns, whose values are codes from 0 up, numbers or missing.
 
-A row is an array of float64 or whole numbers: of a column of categories the code of its
-value, below 0 or NaN where it is missing; of a column of numbers the number, NaN where it
-is missing.  What is missing is left out of counts, and its factor out of products: the
-row is judged by what is known of it.
+A row is an array of floats or integers.  A column of categories holds the code of the
+value, and NaN or a number below 0 where it is missing.  A column of numbers holds the
+number, and NaN where it is missing.  Missing values are not counted, and their factors are
+left out of products: a row is classified by its known values.
 
-Secret: how the values of all columns are numbered through, and how priors are smoothed.
+Secret: how one index runs over the values of all columns, and how priors are smoothed.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """The values of all columns in one row: column j has the next n[j] of them.
+    """An index of the values of all columns: column after column, value after value.
 
-    n: (n_columns,), each 1 or more.
+    n: (n_columns,) the number of values of each column, 1 or more.
     """
 
     n: Codes
 
     @cached_property
     def start(self) -> Codes:
-        """The place of each column's first value, shape (n_columns,)."""
+        """The index of each column's first value, shape (n_columns,)."""
         return np.asarray(np.cumsum(self.n) - self.n)
 
     @cached_property
     def total(self) -> int:
-        """How many values all columns have."""
+        """The number of values of all columns together."""
         return int(self.n.sum())
 
     @cached_property
@@ -51,9 +51,9 @@ class Levels:
         return np.repeat(np.arange(len(self.n)), self.n)
 
     def cells(self, X: Any, where: str) -> Codes:
-        """Return the place of every value, `total` where it is missing; raises DataError.
+        """Return the index of each value, shape (n_docs, n_columns); raises DataError.
 
-        X: codes (n_docs, n_columns).
+        X: codes (n_docs, n_columns).  A missing value gets the index `total`.
         """
         values = X
         if X.dtype.kind == "f":
@@ -66,7 +66,7 @@ class Levels:
             column = int(beyond.argmax())
             raise DataError(
                 f"{where}: column {column} has a code above {self.n[column] - 1};"
-                " say how many values there are with levels"
+                " give the number of values of each column as levels"
             )
         cells: Codes = code + self.start
         if code.min(initial=0) < 0:
@@ -74,18 +74,18 @@ class Levels:
         return cells
 
     def sums(self, count: Array) -> Array:
-        """Return, for each value, the sum over the values of its column; over the last axis."""
+        """Return, for each value, the sum over all values of its column, along the last axis."""
         return np.asarray(np.add.reduceat(count, self.start, axis=-1)[..., self.column])
 
     def log_shares(self, count: Array, added: float, left_out: int = 0) -> Array:
-        """Return the log of each value's share of its column, nats; over the last axis.
+        """Return the log of each value's share of its column, along the last axis, nats.
 
-        left_out: 1 for the share that is left of a value when it is seen once less.
+        left_out: 1 for the share after one occurrence of the value has been removed.
         """
         in_column = np.add.reduceat(count, self.start, axis=-1) - left_out
         everything = np.maximum(in_column, 0.0) + self.n * added
         empty = everything <= 0
-        # A value's logarithm less its column's: there are fewer columns than values.
+        # log a - log b, because there are fewer columns than values to take logarithms of.
         log_total = np.log(np.where(empty, 1.0, everything))
         left = np.maximum(count - left_out, 0.0) if left_out else count
         with np.errstate(divide="ignore"):
@@ -99,11 +99,12 @@ class Levels:
 
 
 class ColumnModel(Model):
-    """A model over columns; see estimates.py for how counts become shares.
+    """A model of columns; the estimates are explained in estimates.py.
 
-    levels: how many values each column has.
-    estimate: "mean" (posterior mean), "map" or "mle"; alpha: the prior's parameter.
-    class_prior: "smoothed" as the columns are, "estimated", "uniform", or given.
+    levels: the number of values of each column.
+    estimate: "mean" (posterior mean), "map" or "mle"; alpha: parameter of the prior.
+    class_prior: "smoothed" like the columns, "estimated" from the documents, "uniform", or
+    one probability per class.
     """
 
     _missing = True
@@ -124,21 +125,22 @@ class ColumnModel(Model):
 
     @property
     def added_(self) -> float:
-        """Return what the estimate adds to every count."""
+        """Return the number that the estimate adds to every count."""
         return addend(self.estimate, self.alpha)
 
     def _begin(self, X: Any) -> None:
         self.levels_ = self._levels_of(X)
 
     def _levels_of(self, X: Any) -> Codes:
-        """Return how many values each column has, from the parameter or the first rows."""
+        """Return the number of values of each column, from the parameter or the first rows."""
         if self.levels is None:
             seen = np.fmax.reduce(X, axis=0, initial=0) if X.size else np.zeros(X.shape[1])
             return np.asarray(seen).astype(np.intp) + 1
         levels = np.asarray(self.levels)
         if levels.shape != (X.shape[1],) or levels.dtype.kind not in "iu" or (levels < 0).any():
             raise DataError(
-                f"levels: {self.levels} is not a number of values for each of {X.shape[1]} columns"
+                f"levels: {self.levels} is not a number of values for each of {X.shape[1]}"
+                " columns; give that many whole numbers"
             )
         return levels.astype(np.intp)
 
@@ -156,11 +158,11 @@ class ColumnModel(Model):
         return super()._become(learnt, n_features)
 
     def merge(self, other: Self) -> Self:
-        """Learn what another model of this kind, over the same columns, has learnt."""
+        """Add what another model of the same class and columns has learnt."""
         mine, theirs = vars(self).get("levels_"), vars(other).get("levels_")
         if mine is not None and theirs is not None and mine.tolist() != theirs.tolist():
             raise DataError(
                 f"{self._at('merge')}: the columns have other numbers of values;"
-                " merge models that were trained alike, with levels"
+                " merge models that were trained with the same levels"
             )
         return super().merge(other)

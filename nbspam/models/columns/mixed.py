@@ -1,7 +1,4 @@
-"""Naive Bayes over tables as they are: some columns hold categories, some numbers.
-
-Secret: none; the factors of the two kinds are multiplied.
-"""
+"""Mixed naive Bayes: some columns hold categories, the others numbers."""
 
 from __future__ import annotations
 
@@ -21,12 +18,13 @@ if TYPE_CHECKING:
 
 
 class MixedNB(ColumnModel):
-    """A die for every column of categories, a bell curve for every column of numbers.
+    """CategoricalNB for the columns of categories times GaussianNB for those of numbers.
 
     Zhou Zhihua, Machine Learning, section 7.3: eq. 7.17 and 7.18 in one product.
-    levels: how many values each column has, 0 for one of numbers.
+    levels: the number of values of each column, 0 for a column of numbers; unless given,
+    all columns hold numbers.
 
-    >>> from nbspam.models.columns.mixed import MixedNB
+    >>> from nbspam.models import MixedNB
     >>> model = MixedNB(levels=[2, 0]).fit([[0, 1.5], [1, 3.5], [1, 2.5]], ["no", "yes", "yes"])
     >>> model.predict([[1, 2.0]]).tolist()
     ['yes']
@@ -54,11 +52,11 @@ class MixedNB(ColumnModel):
         self.var_smoothing = var_smoothing
 
     def _levels_of(self, X: Any) -> Codes:
-        # Whoever does not say which columns are categories has none.
+        # Without levels, every column holds numbers.
         return np.zeros(X.shape[1], np.intp) if self.levels is None else super()._levels_of(X)
 
     def _parts(self, X: Any) -> tuple[Levels, Codes, Array]:
-        """Return the values of the columns of categories, where they stand, and the numbers."""
+        """Return the levels and cells of the columns of categories, and the numbers."""
         is_number = self.levels_ == 0
         levels = Levels(self.levels_[~is_number])
         return levels, levels.cells(X[:, ~is_number], type(self).__name__), X[:, is_number]

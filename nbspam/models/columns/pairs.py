@@ -1,11 +1,11 @@
-"""Counts of pairs of values: what all models that let columns depend on each other learn.
+"""Counts of pairs of values, from which models with dependent columns are computed.
 
-Columns are binary (X above 0 or not, as tokens are) or hold codes; their values are
-numbered through, D in all.  Learnt is how often each class has each pair of values; from
-that follow P(value b given class, value a) for all pairs at once, as one table with a row
-for every a, and one more row for "nothing known", which is naive Bayes.
+Columns are binary (X above 0 or not, as for tokens) or hold codes; one index runs over the D
+values of all columns.  A model learns how often each pair of values occurs in each class.
+From this follows P(value b given class, value a) for all pairs as one table, with a row for
+each a and a last row for "parent unknown", which is naive Bayes.
 
-Secret: that of binary columns only pairs of ones are counted, and all else is subtraction.
+Secret: for binary columns only pairs of ones are counted; the rest follows by subtraction.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from nbspam.models.inputs import DataError, is_sparse
 if TYPE_CHECKING:
     from nbspam.models.inputs import Array, Codes, Sums
 
-MAX_BYTES = 1 << 30  # of counts
-_BLOCK = 1 << 21  # numbers held at a time
+MAX_BYTES = 1 << 30  # limit of a model's counts
+_BLOCK = 1 << 21  # numbers handled at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """How rows become events, which matrix products count, and back."""
+    """Translates rows into events, which matrix products count, and counts back into values."""
 
     levels: Levels
-    binary: bool  # columns have the values "absent" and "present", and events are the second
+    binary: bool  # columns have the values "absent" and "present"; only "present" is an event
 
     @property
     def n_events(self) -> int:
-        """How many events there are: the ones of binary columns, or all values."""
+        """The number of events: one per binary column, or all values."""
         return len(self.levels.n) if self.binary else self.levels.total
 
     def blocks(self, X: Any, width: int, where: str) -> Iterator[tuple[slice, Codes, Any]]:
-        """Yield rows in pieces: which, the places of their values, and their events.
+        """Yield blocks of rows: their slice, the indices of their values, and their events.
 
-        width: numbers that will be needed for each row; pieces are such that it fits the
-        cache.  Events are 0 and 1, (n_docs, n_events), CSR if X is sparse.
+        width: numbers that the caller needs per row; it determines the size of a block.
+        Events are 0 or 1, (n_docs, n_events), CSR if X is sparse.
         """
         n_docs = X.shape[0]
         step = max(1, _BLOCK // max(1, width))
@@ -58,15 +58,15 @@ class Encoding:
                 yield rows, cells, one_hot(cells, self.levels.total)
 
     def cells(self, X: Any, where: str) -> Codes:
-        """Return the place of each value of dense rows, `total` where it is missing."""
+        """Return the index of each value of dense rows, `total` where it is missing."""
         if self.binary:
             return np.asarray((X > 0) + 2 * np.arange(X.shape[1]))
         return self.levels.cells(X, where)
 
     def own_counts(self, events: Array, n_docs: Array) -> Array:
-        """Return how many documents have each value, shape (n_classes, D).
+        """Return the number of documents with each value, shape (n_classes, D).
 
-        events: (n_classes, n_events), how many have each event; n_docs: (n_classes,).
+        events: (n_classes, n_events) documents with each event; n_docs: (n_classes,).
         """
         if not self.binary:
             return events
@@ -75,9 +75,9 @@ class Encoding:
         return counts
 
     def counts(self, pairs: Array, n_docs: float) -> Array:
-        """Return how many documents of a class have each pair of values, shape (D, D).
+        """Return the number of a class's documents with each pair of values, shape (D, D).
 
-        pairs: (n_events, n_events), how many have each pair of events.
+        pairs: (n_events, n_events) documents with each pair of events.
         """
         if not self.binary:
             return pairs
@@ -90,10 +90,10 @@ class Encoding:
         return counts
 
     def linear(self, table: Array) -> tuple[Array, Array]:
-        """Return constant (n,) and weight (n_events, n) that sum a table's rows over values.
+        """Return constant (n,) and weight (n_events, n) that sum a table over a row's values.
 
-        table: (n, D).  Sum over the values of a row = constant + events @ weight: as if
-        all were absent, then those present swapped in.
+        table: (n, D).  The sum is constant + events @ weight; for binary columns, constant
+        treats all as absent, and weights replace the terms of those present.
         """
         if not self.binary:
             return np.zeros(len(table)), np.ascontiguousarray(table.T)
@@ -102,7 +102,7 @@ class Encoding:
 
 
 def one_hot(cells: Codes, total: int) -> Array:
-    """Return 1 where a row has a value, else 0, shape (n_docs, total)."""
+    """Return 1 where a row has the value, else 0, shape (n_docs, total)."""
     hot = np.zeros((len(cells), total + 1))
     np.put_along_axis(hot, cells, 1, axis=1)
     return hot[:, :total]
@@ -120,11 +120,11 @@ def refuse_large(where: str, shape: tuple[int, ...], what: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ValueTables:
-    """What one class says of pairs of values, in nats; row D stands for "nothing known".
+    """Log-probabilities of one class for all pairs of values, in nats.
 
-    parent: (D + 1,), log P(class, a), and log P(class) last.  given: (D + 1, D + 1),
-    log P(b given class, a), and log P(b given class) last; 0 for the column of a itself,
-    and in column D, for what is missing.
+    parent: (D + 1,) log P(class, a), and log P(class) last.
+    given: (D + 1, D + 1) log P(b given class, a), and log P(b given class) in the last row;
+    0 where a and b belong to the same column, and in the last column, for a missing b.
     """
 
     parent: Array
@@ -135,8 +135,8 @@ def given_table(counts: Array, levels: Levels, added: float, left_out: int = 0) 
     """Return log P(b given class, a) in nats, shape (D + 1, D + 1); see ValueTables.given.
 
     (count(class, a, b) + l) / (count(class, a) + l n_values), Zhou Zhihua, Machine
-    Learning, eq. 7.25; l: `added`; count(class, a): of which the column of b is known.
-    counts: (D, D) of the class.
+    Learning, eq. 7.25, with l = `added`; count(class, a) is of rows whose column of b is
+    known.  counts: (D, D) of the class; left_out: as for `Levels.log_shares`.
     """
     total = levels.total
     given = np.zeros((total + 1, total + 1))
@@ -148,9 +148,10 @@ def given_table(counts: Array, levels: Levels, added: float, left_out: int = 0) 
 
 
 class PairModel(ColumnModel):
-    """A model that learns how often each class has each pair of values.
+    """A model that learns how often each pair of values occurs in each class.
 
-    levels: how many values each column has; without, columns are binary: X above 0 or not.
+    levels: the number of values of each column; unless given, columns are binary: X above
+    0 or not.
     """
 
     _sums: tuple[str, ...] = ("class_count_", "pair_count_")
@@ -162,14 +163,14 @@ class PairModel(ColumnModel):
 
     @property
     def encoding(self) -> Encoding:
-        """Return how rows become events."""
+        """Return the translation of rows into events."""
         return Encoding(Levels(self.levels_), self.levels is None)
 
     def _levels_of(self, X: Any) -> Codes:
         return np.full(X.shape[1], 2) if self.levels is None else super()._levels_of(X)
 
     def _matrix(self, X: Any, verb: str) -> Any:
-        # Of binary columns sparse rows stay sparse.
+        # Sparse rows of binary columns stay sparse.
         matrix = super(ColumnModel, self)._matrix if self.levels is None else super()._matrix
         return matrix(X, verb)
 
@@ -178,7 +179,7 @@ class PairModel(ColumnModel):
         n = encoding.n_events
         refuse_large(self._at("fit"), (n_classes, n, n), f"pairs of {n:,} values")
         pairs = np.zeros((n_classes, n, n))
-        # Single precision counts exactly up to 2**24, and twice as fast.
+        # Single precision counts exactly up to 2**24, and is twice as fast.
         dtype = np.float32 if weight is None else np.float64
         for rows, _, found in encoding.blocks(X, encoding.levels.total, type(self).__name__):
             events = (found.toarray() if is_sparse(found) else found).astype(dtype)
@@ -190,23 +191,24 @@ class PairModel(ColumnModel):
         return {"pair_count_": pairs}
 
     def own_counts(self) -> Array:
-        """Return how many documents of each class have each value, (n_classes, D)."""
+        """Return the number of documents of each class with each value, (n_classes, D)."""
         ones = np.diagonal(self.pair_count_, axis1=1, axis2=2)
         return self.encoding.own_counts(ones, self.class_count_)
 
     def value_counts(self) -> Iterator[Array]:
-        """Yield, for each class, how many documents have each pair of values: (D, D)."""
-        # One class at a time: they are four times what is kept of binary columns.
+        """Yield, for each class, the number of documents with each pair of values: (D, D)."""
+        # One class at a time: for binary columns they take four times the memory of
+        # pair_count_.
         return map(self.encoding.counts, self.pair_count_, self.class_count_)
 
     def value_tables(self, left_out: int = 0) -> Iterator[ValueTables]:
-        """Yield what each class says of pairs of values.
+        """Yield the tables of each class.
 
-        P(class, a) = (count(class, a) + l) / (N + l n_values), eq. 7.24 as the book's
-        worked numbers read it, (6 + 1) / (17 + 3): not n_values times n_classes.  N: of
-        which the column of a is known.
-        left_out: 1 for tables that judge a document of their class without itself; that
-        there is one document less in all is a factor that all classes share.
+        P(class, a) = (count(class, a) + l) / (N + l n_values), eq. 7.24 as in the book's
+        worked example, (6 + 1) / (17 + 3): not n_values times n_classes.  N counts the
+        rows whose column of a is known.
+        left_out: 1 for tables that classify a document of the class as if it had not been
+        learnt; N is not reduced, because that factor is the same for all classes.
         """
         own, levels = self.own_counts(), self.encoding.levels
         n_known = levels.sums(own.sum(axis=0))
@@ -218,7 +220,7 @@ class PairModel(ColumnModel):
             yield ValueTables(np.append(parent[k], prior[k]), given)
 
     def _log_left(self, left_out: int) -> Array:
-        """Return the log of what is left of each class's prior without so many documents."""
+        """Return the change of each class's log-prior when left_out documents are removed."""
         of_counts = isinstance(self.class_prior, str) and self.class_prior != "uniform"
         if not (of_counts and left_out):
             return np.zeros(len(self.class_count_))

@@ -1,6 +1,6 @@
-"""SPODE: naive Bayes in which all columns depend on one of them, the super-parent.
+"""SPODE: naive Bayes in which all columns also depend on one of them, the super-parent.
 
-Secret: how the super-parent is chosen, by leaving every document out of the counts once.
+Secret: how leave-one-out cross-validation of all parents needs no retraining.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
     from nbspam.models.inputs import Array, Codes
 
-_IMPOSSIBLE = 1e6  # the log loss of a document whose class was called impossible, nats
-_DIGITS = 9  # of log-probabilities, that are more than rounding
+_IMPOSSIBLE = 1e6  # log loss of a document whose class got probability 0, nats
+_DIGITS = 9  # decimals of log-probabilities that are free of rounding errors
 
 
 class SPODE(PairModel):
-    """P(class, parent) times P(column given class, parent) for all other columns.
+    """P(class, parent) times the product of P(column given class, parent) over other columns.
 
     Zhou Zhihua, Machine Learning, eq. 7.21 with the super-parent as pa; probabilities by
-    eq. 7.24 and 7.25.  A row whose parent is missing is judged by naive Bayes.
-    parent: number of its column; without, the first documents choose: of all columns the
-    one with fewest errors when each document is judged by the counts of all others
-    (leave-one-out cross-validation), of equals the one with the least log loss.
+    eq. 7.24 and 7.25.  A row whose parent is missing is classified by naive Bayes.
+    parent: index of the super-parent's column.  Unless given, the first documents choose
+    the column with the fewest errors in leave-one-out cross-validation, and among equals
+    the one with the lowest log loss.
 
-    >>> from nbspam.models.columns.spode import SPODE
+    >>> from nbspam.models import SPODE
     >>> xor = SPODE(parent=0).fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0])
     >>> xor.predict([[0, 1], [1, 1]]).tolist()
     [1, 0]
@@ -53,7 +53,7 @@ class SPODE(PairModel):
         self.parent = parent
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn these documents and forget all others."""
+        """Learn these documents and forget all earlier ones."""
         vars(self).pop("parent_", None)
         super().fit(X, y, sample_weight)
         return self._choose(X, y)
@@ -65,12 +65,12 @@ class SPODE(PairModel):
         classes: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Learn these documents too; the parent stays the one chosen first."""
+        """Learn these documents in addition to earlier ones; the parent is not chosen again."""
         super().partial_fit(X, y, classes, sample_weight)
         return self._choose(X, y)
 
     def _choose(self, X: Any, y: ArrayLike) -> Self:
-        """Take the parent that was given, or that these documents choose."""
+        """Set the parent: the one given, or the best one on these documents."""
         if "parent_" not in vars(self):
             if self.parent is None:
                 X = self._matrix(X, "fit")
@@ -79,12 +79,13 @@ class SPODE(PairModel):
                 self.parent_ = self.parent
         if not 0 <= self.parent_ < self.n_features_in_:
             raise DataError(
-                f"parent: {self.parent} is none of the columns 0 to {self.n_features_in_ - 1}"
+                f"parent: {self.parent} is none of the columns 0 to {self.n_features_in_ - 1};"
+                " give one of them"
             )
         return self
 
     def _best_parent(self, X: Any, code: Codes) -> int:
-        """Return the column that is best as a parent, every document left out once."""
+        """Return the best parent by leave-one-out cross-validation; code: the class indices."""
         encoding = self.encoding
         with_all, without = (
             [ParentScores.of(table, encoding) for table in self.value_tables(left_out)]
@@ -94,13 +95,13 @@ class SPODE(PairModel):
         width = (len(with_all) + 1) * (encoding.levels.total + 1)
         for rows, cells, events in encoding.blocks(X, width, type(self).__name__):
             truth = code[rows]
-            # (n_classes, n_docs, n_columns): as if each column were the parent.
+            # (n_classes, n_docs, n_columns): the scores with each column as the parent.
             joint = np.stack([scores.by_parent(events, cells) for scores in with_all])
             for k, scores in enumerate(without):
                 own = truth == k
                 joint[k, own] = scores.by_parent(events[own], cells[own])
             of_truth = np.take_along_axis(joint, truth[None, :, None], axis=0)[0]
-            # What differs by rounding alone is equal, however the columns are stored.
+            # Rounded, so that how columns are stored (dense, sparse) does not break ties.
             best = joint.round(_DIGITS).argmax(axis=0)
             errors += (best != truth[:, None]).sum(axis=0)
             flat = joint.reshape(len(joint), -1).T

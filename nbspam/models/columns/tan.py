@@ -1,4 +1,4 @@
-"""TAN: naive Bayes whose columns form a tree, each depending on one other at most.
+"""TAN (tree-augmented naive Bayes): each column depends on at most one other, in a tree.
 
 Secret: how the tree is found.
 """
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class TAN(PairModel):
-    """P(class), P(root given class), and P(column given class, its parent in a tree).
+    """P(class) times P(root given class) times P(column given class, its parent in the tree).
 
-    Friedman, Geiger & Goldszmidt (1997); Zhou Zhihua, Machine Learning, eq. 7.22: of all
-    trees the one whose edges have the most information about each other given the class.
-    The root is the column that tells most about the class.  What is missing is left out;
-    its children are judged as if they had no parent.
+    Friedman, Geiger & Goldszmidt (1997); Zhou Zhihua, Machine Learning, eq. 7.22: the tree
+    maximises the sum, over its edges, of the mutual information of both columns given the
+    class.  The root is the column with the highest mutual information with the class.  A
+    missing value is left out; its children are treated as if they had no parent.
 
-    >>> from nbspam.models.columns.tan import TAN
+    >>> from nbspam.models import TAN
     >>> xor = TAN().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0])
     >>> xor.predict([[0, 1], [1, 1]]).tolist()
     [1, 0]
@@ -58,15 +58,15 @@ class TAN(PairModel):
 def conditional_information(counts: Iterable[Array], levels: Levels) -> Array:
     """Return I(column i; column j given class) in nats, (n_columns, n_columns).
 
-    sum of P(a, b, class) log [P(a, b given class) / (P(a given class) P(b given class))],
-    Zhou Zhihua, Machine Learning, section 7.5.1, over rows of which both are known.
-    counts: (D, D) for each class.
+    The sum of P(a, b, class) log [P(a, b given class) / (P(a given class) P(b given class))],
+    Zhou Zhihua, Machine Learning, section 7.5.1, over rows in which both are known.
+    counts: (D, D) for each class, the number of rows with each pair of values.
     """
     total = np.zeros((len(levels.n), len(levels.n)))
     n_pairs = np.zeros_like(total)
     for pairs in counts:
-        in_column = levels.sums(pairs)  # (D, D): a with b's column known
-        both = levels.sums(in_column.T).T  # both columns known
+        in_column = levels.sums(pairs)  # (D, D): rows with a in which b's column is known
+        both = levels.sums(in_column.T).T  # rows in which both columns are known
         expected = in_column * in_column.T
         ratio = np.divide(pairs * both, expected, where=pairs > 0, out=np.ones_like(pairs))
         total += _by_column(pairs * np.log(ratio), levels)
@@ -75,9 +75,9 @@ def conditional_information(counts: Iterable[Array], levels: Levels) -> Array:
 
 
 def class_information(own: Array, levels: Levels) -> Array:
-    """Return I(column; class) in nats, shape (n_columns,), of the rows in which it is known.
+    """Return I(column; class) in nats, shape (n_columns,), over rows in which it is known.
 
-    own: (n_classes, D), how many rows have each value.
+    own: (n_classes, D), the number of rows with each value.
     """
     known = levels.sums(own)
     expected = own.sum(axis=0) * known
@@ -87,16 +87,16 @@ def class_information(own: Array, levels: Levels) -> Array:
 
 
 def _by_column(values: Array, levels: Levels) -> Array:
-    """Return sums over the values of columns, both ways: (n_columns, n_columns)."""
+    """Return the sums of (D, D) values over pairs of columns, (n_columns, n_columns)."""
     rows = np.add.reduceat(values, levels.start, axis=0)
     return np.asarray(np.add.reduceat(rows, levels.start, axis=1))
 
 
 def spanning_tree(weight: Array, root: int) -> Codes:
-    """Return each node's parent, -1 for the root, in the spanning tree of most weight.
+    """Return each node's parent, -1 for the root, in the maximum spanning tree.
 
-    Prim (1957): the heaviest edge out of the tree, again and again; of equals the first.
-    weight: (n, n), symmetric.
+    Prim (1957): add the heaviest edge that leaves the tree until all nodes are in it; of
+    equals, the first.  weight: (n, n), symmetric.
     """
     parents = np.full(len(weight), -1)
     nearest = np.full(len(weight), root)

@@ -1,10 +1,10 @@
 """A Bayesian network as a classifier: the class is one of its variables.
 
-Which columns depend on which is found by a search over graphs, and every graph asks for
-other counts; so what is learnt is the rows themselves, each different one once, with how
-often it was seen.  They add, and come off again, as counts do.
+A search over graphs finds which columns depend on which.  Each graph needs different counts,
+so the model learns the distinct rows themselves and the weight of each.  Rows can be added
+and subtracted like counts.
 
-Secret: that a multiset of rows is a statistic, and when graphs are looked for.
+Secret: a multiset of rows serves as the statistics, and when the graph is searched anew.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from nbspam.models.inputs import Array, Codes, Sums
 
 STARTS = ("tree", "naive", "empty")
-_NEGLIGIBLE = 1e-9  # weight of a row, left by rounding
+_NEGLIGIBLE = 1e-9  # a row of less weight is a rounding error
 
 
 class Rows(Statistics):
-    """Different rows, in order, and the weight of each.
+    """Distinct rows, sorted, and the weight of each.
 
-    rows_: (n_different, n_columns + 1), the class last, -1 where missing; row_count_:
-    (n_different,).
+    rows_: (n_distinct, n_columns + 1) codes, -1 where missing, the index of the class last;
+    row_count_: (n_distinct,).
     """
 
     def plus(self, other: Statistics, sign: int = 1) -> Rows:
-        """Return the rows of both; with sign -1 those left."""
+        """Return the rows of both, or with sign -1 those that are left."""
         classes = np.union1d(self.classes, other.classes)
         mine, theirs = (
             Statistics(part.classes, {"class_count_": part.sums["class_count_"]})
@@ -51,25 +51,25 @@ class Rows(Statistics):
         return Rows(classes, {"class_count_": class_count, **different_rows(rows, weight)})
 
     def clipped(self) -> Statistics:
-        """Return the same without the rounding errors below zero."""
+        """Return these statistics with rounding errors below zero replaced by zero."""
         rows, weight = self.sums["rows_"], np.maximum(self.sums["row_count_"], 0.0)
         class_count = np.maximum(self.sums["class_count_"], 0.0)
         return Rows(self.classes, {"class_count_": class_count, **different_rows(rows, weight)})
 
     def is_negative(self) -> bool:
-        """Return whether more was taken away than there was."""
+        """Return whether more was subtracted than had been added."""
         return any((self.sums[name] < -1e-6).any() for name in ("class_count_", "row_count_"))
 
 
 def _renamed(part: Statistics, classes: Any) -> Any:
-    """Return rows with the place of their class among these classes."""
+    """Return the rows of a part with class indices that refer to these classes."""
     rows = part.sums["rows_"].copy()
     rows[:, -1] = np.searchsorted(classes, part.classes)[rows[:, -1]]
     return rows
 
 
 def different_rows(rows: Any, weight: Array) -> dict[str, Any]:
-    """Return each different row once, in order, with the sum of its weights, none of zero."""
+    """Return the distinct rows, sorted, with the sums of their weights; zeros are left out."""
     unique, which = np.unique(rows, axis=0, return_inverse=True)
     total = np.bincount(which.ravel(), weight, len(unique)).astype(np.float64)
     kept = np.abs(total) > _NEGLIGIBLE
@@ -77,17 +77,17 @@ def different_rows(rows: Any, weight: Array) -> dict[str, Any]:
 
 
 class BayesianNetwork(ColumnModel):
-    """P(class) times the product of P(column given its parents), in a graph found.
+    """P(class) times the product of P(column given its parents), in a graph that is searched.
 
-    Zhou Zhihua, Machine Learning, section 7.5.  The class may be a parent and is no
-    child, so that P(class) is the prior, as in the whole family.
+    Zhou Zhihua, Machine Learning, section 7.5.  The class may be a parent but never a child,
+    so that P(class) is the prior, as in all other models.  The graph is searched anew
+    whenever rows are learnt or unlearnt.
 
-    levels: how many values each column has; without, columns are binary: X above 0 or
-    not.  criterion: bic, aic, mdl or likelihood; start: tree (TAN), naive or empty;
-    climb: whether the graph is then changed as long as that pays.  The graph is looked
-    for anew whenever rows are learnt.
+    levels: the number of values of each column; unless given, columns are binary: X above 0
+    or not.  criterion: bic, aic, mdl or likelihood.  start: tree (TAN), naive or empty.
+    climb: improve the start by hill climbing.  max_parents: limit per variable.
 
-    >>> from nbspam.models.network.estimator import BayesianNetwork
+    >>> from nbspam.models import BayesianNetwork
     >>> xor = [[0, 0], [0, 1], [1, 0], [1, 1]] * 20
     >>> BayesianNetwork().fit(xor, [0, 1, 1, 0] * 20).predict([[0, 1], [1, 1]]).tolist()
     [1, 0]
@@ -97,7 +97,7 @@ class BayesianNetwork(ColumnModel):
     _statistics = Rows
     rows_: Any
     row_count_: Array
-    arrows_: Any  # (n_columns + 1, n_columns + 1), 1 from parent to child; the class is last
+    arrows_: Any  # (n_columns + 1, n_columns + 1), 1 at [parent, child]; the class is last
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class BayesianNetwork(ColumnModel):
 
     @property
     def parents_(self) -> Parents:
-        """Return the parents of each column, and of the class last."""
+        """Return the parents of each column, and of the class (none) last."""
         self._learnt()
         return tuple(tuple(np.flatnonzero(column).tolist()) for column in self.arrows_.T)
 
@@ -144,20 +144,22 @@ class BayesianNetwork(ColumnModel):
 
     def _become(self, learnt: Statistics, n_features: int) -> Self:
         super()._become(learnt, n_features)
-        parents = self._look_for_graph()
+        parents = self._search_graph()
         self.arrows_ = np.zeros((n_features + 1, n_features + 1), np.uint8)
-        for child, of in enumerate(parents):
-            self.arrows_[list(of), child] = 1
+        for child, its_parents in enumerate(parents):
+            self.arrows_[list(its_parents), child] = 1
         return self
 
     def _cardinality(self) -> list[int]:
         return [*self.levels_.tolist(), len(self.classes_)]
 
-    def _look_for_graph(self) -> Parents:
+    def _search_graph(self) -> Parents:
         if self.start not in STARTS:
-            raise DataError(f"start: {self.start!r} is none of {', '.join(STARTS)}")
+            raise DataError(f"start: {self.start!r} is unknown; choose from {', '.join(STARTS)}")
         if self.max_parents is not None and not self.max_parents >= 1:
-            raise DataError(f"max_parents: {self.max_parents!r} is not a number from 1 up")
+            raise DataError(
+                f"max_parents: {self.max_parents!r} is not a number from 1 up; give one"
+            )
         cardinality, target = self._cardinality(), self.n_features_in_
         scores = FamilyScores(self.rows_, cardinality, self.criterion, self.row_count_)
         if self.start == "tree" and self.max_parents != 1:
@@ -169,17 +171,20 @@ class BayesianNetwork(ColumnModel):
         return hill_climb(scores, graph, self.max_parents, [target]) if self.climb else graph
 
     def _derive(self) -> Any:
-        """Return the conditional tables, the class's prior last."""
+        """Return the conditional table of each column, and the prior of the class last."""
         cardinality = self._cardinality()
         counts = [
-            family_counts(self.rows_, cardinality, child, of, self.row_count_)
-            for child, of in enumerate(self.parents_[:-1])
+            family_counts(self.rows_, cardinality, child, its_parents, self.row_count_)
+            for child, its_parents in enumerate(self.parents_[:-1])
         ]
         prior = np.exp(self.class_log_prior_)[None]
         return *smoothed_tables(counts, self.added_), prior
 
     def network(self, names: Any = None, states: Any = None) -> Network:
-        """Return the network, its variables and values named; the class is the last one."""
+        """Return the network with names; the class is the last variable.
+
+        names: of the variables; states: the names of each variable's values.
+        """
         cardinality = self._cardinality()
         names = names or [f"x{i}" for i in range(len(cardinality) - 1)] + ["class"]
         states = states or [tuple(map(str, range(n))) for n in cardinality]
@@ -203,17 +208,17 @@ class BayesianNetwork(ColumnModel):
         return joint
 
     def _of_whole(self, codes: Any, tables: tuple[Array, ...]) -> Array:
-        """Return log P(class, row) of rows of which nothing is missing."""
+        """Return log P(class, row) of rows in which nothing is missing, (n_rows, n_classes)."""
         n_classes, target = len(self.classes_), len(tables) - 1
         cardinality, parents = self._cardinality(), self.parents_
         joint = np.zeros((len(codes), n_classes))
         classes = np.arange(n_classes)[None]
         with np.errstate(divide="ignore"):
             logs = [np.log(table) for table in tables]
-        for child, of in enumerate(parents):
-            # One column where the class has no part, else one a class.
+        for child, its_parents in enumerate(parents):
+            # One column if the class is not in this family, else one column per class.
             row: Any = np.zeros((len(codes), 1), np.intp)
-            for parent in of:
+            for parent in its_parents:
                 value = classes if parent == target else codes[:, parent, None]
                 row = row * cardinality[parent] + value
             joint += logs[child][row, classes if child == target else codes[:, child, None]]

@@ -1,9 +1,10 @@
-"""Directed acyclic graphs: order, moral graph, what separates what, and DOT.
+"""Directed acyclic graphs: order, ancestors, moral graph, d-separation, and DOT.
 
-A graph is its parents: parents[i] is the ascending tuple of the nodes with an arrow to i.
+A graph is given by its parents: parents[i] is the ascending tuple of the nodes with an arrow
+to node i.
 
-Secret: separation is looked for in the moral graph of ancestors, where it is plain
-connectedness (Lauritzen, Dawid, Larsen & Leimer 1990, proposition 3).
+Secret: d-separation is tested as connectivity in the moral graph of the ancestors
+(Lauritzen, Dawid, Larsen & Leimer 1990, proposition 3).
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,14 +15,14 @@ Parents = tuple[tuple[int, ...], ...]
 
 
 def topological_order(parents: Parents) -> list[int]:
-    """Return the nodes, parents before children; raises UsageError on a cycle."""
+    """Return the nodes, parents before their children; raises UsageError on a cycle."""
     order: list[int] = []
     placed: set[int] = set()
     waiting = list(range(len(parents)))
     while waiting:
         ready = [i for i in waiting if placed.issuperset(parents[i])]
         if not ready:
-            raise UsageError(f"network: nodes {waiting} are in a cycle; take an arrow out")
+            raise UsageError(f"network: nodes {waiting} are in a cycle; remove an arrow")
         order += ready
         placed.update(ready)
         waiting = [i for i in waiting if i not in placed]
@@ -29,7 +30,7 @@ def topological_order(parents: Parents) -> list[int]:
 
 
 def ancestors(parents: Parents, nodes: Iterable[int]) -> set[int]:
-    """Return the nodes themselves and all from which arrows lead to them."""
+    """Return the nodes and all their ancestors."""
     found: set[int] = set()
     ahead = list(nodes)
     while ahead:
@@ -41,18 +42,19 @@ def ancestors(parents: Parents, nodes: Iterable[int]) -> set[int]:
 
 
 def children(parents: Parents) -> list[list[int]]:
-    """Return the nodes that each node's arrows lead to."""
+    """Return the children of each node."""
     to: list[list[int]] = [[] for _ in parents]
-    for child, of in enumerate(parents):
-        for parent in of:
+    for child, its_parents in enumerate(parents):
+        for parent in its_parents:
             to[parent].append(child)
     return to
 
 
 def moral_graph(parents: Parents, nodes: Iterable[int] | None = None) -> set[tuple[int, int]]:
-    """Return the edges (low, high) once parents of a child are married and arrows dropped.
+    """Return the edges (low, high) of the moral graph.
 
-    nodes: of the graph of these alone; all unless given.
+    The parents of each child are joined by an edge, and arrows become edges.
+    nodes: restrict the graph to these; all unless given.
     """
     kept = set(range(len(parents))) if nodes is None else set(nodes)
     edges = set()
@@ -65,7 +67,7 @@ def moral_graph(parents: Parents, nodes: Iterable[int] | None = None) -> set[tup
 def separated(
     parents: Parents, one: Iterable[int], other: Iterable[int], given: Iterable[int] = ()
 ) -> bool:
-    """Tell whether the given nodes d-separate two sets: then those are independent."""
+    """Return whether the given nodes d-separate two sets of nodes: they are independent."""
     one, other, given = set(one), set(other), set(given)
     edges = moral_graph(parents, ancestors(parents, one | other | given))
     reached = one - given
@@ -78,13 +80,13 @@ def separated(
 
 
 def to_dot(parents: Parents, names: Sequence[str], moral: bool = False) -> str:
-    """Return the graph, or its moral graph, in Graphviz's language."""
+    """Return the graph, or its moral graph, in DOT, the language of Graphviz."""
     quoted = [_quoted(name) for name in names]
     if moral:
         lines = [f"  {quoted[a]} -- {quoted[b]};" for a, b in sorted(moral_graph(parents))]
         kind = "graph"
     else:
-        arrows = sorted((p, child) for child, of in enumerate(parents) for p in of)
+        arrows = sorted((p, child) for child, nodes in enumerate(parents) for p in nodes)
         lines = [f"  {quoted[a]} -> {quoted[b]};" for a, b in arrows]
         kind = "digraph"
     nodes = [f"  {name};" for name in quoted]

@@ -1,9 +1,9 @@
 """Exact inference: P(targets given evidence) by variable elimination.
 
-Factors are multiplied and summed over one variable at a time, so that the table over all
-variables is never made (Zhang & Poole 1994).
+Factors are multiplied and summed over one variable at a time, so that the joint table of all
+variables is never built (Zhang & Poole 1994).
 
-Secret: the order of elimination, and that factors are scaled, lest they underflow.
+Secret: the order of elimination, and that factors are scaled against underflow.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,13 +17,12 @@ from nbspam.errors import UsageError
 from nbspam.models.network.graphs import ancestors
 from nbspam.models.network.network import Network
 
-# The largest table between two eliminations, in cells of 8 bytes.
-MAX_CELLS = 1 << 25
+MAX_CELLS = 1 << 25  # of the largest table during elimination; 8 bytes each
 
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A table over some variables, one axis each, times exp(log_scale)."""
+    """A table times exp(log_scale), with one axis for each of some variables."""
 
     nodes: tuple[int, ...]
     table: Floats
@@ -32,21 +31,21 @@ class Factor:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """probability: P(targets given evidence), one axis a target; log_evidence: nats."""
+    """P(targets given evidence), one axis per target, and log P(evidence) in nats."""
 
     probability: Floats
     log_evidence: float
 
 
 def query(network: Network, targets: Sequence[int], evidence: Mapping[int, int]) -> Answer:
-    """Return what is to be believed of the targets, and how likely the evidence was.
+    """Return P(targets given evidence) and log P(evidence).
 
-    targets: variables, none twice; evidence: the value of each variable that is known.
-    Raises UsageError if the evidence is impossible, or a table would be beyond memory.
+    targets: distinct variables; evidence: the value of each known variable.  Raises
+    UsageError if the evidence is impossible, or a table would exceed MAX_CELLS.
     """
     if set(targets) & evidence.keys():
         name = network.names[min(set(targets) & evidence.keys())]
-        raise UsageError(f"target {name!r}: it is among the evidence; ask for another")
+        raise UsageError(f"target {name!r}: it is among the evidence; give another target")
     left = _eliminated(network, targets, evidence)
     total = float(left.table.sum())
     if total <= 0:
@@ -55,15 +54,15 @@ def query(network: Network, targets: Sequence[int], evidence: Mapping[int, int])
 
 
 def log_marginals(network: Network, targets: Sequence[int], evidence: Mapping[int, int]) -> Floats:
-    """Return log P(targets, evidence) in nats, one axis a target; -inf where impossible."""
+    """Return log P(targets, evidence) in nats, one axis per target; -inf where impossible."""
     left = _eliminated(network, targets, evidence)
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(left.table) + left.log_scale)
 
 
 def _eliminated(network: Network, targets: Sequence[int], evidence: Mapping[int, int]) -> Factor:
-    """Return P(targets, evidence) as a factor with one axis a target, in their order."""
-    # A variable of which nothing below is known or asked sums to 1.
+    """Return P(targets, evidence) as a factor with one axis per target, in their order."""
+    # A variable without targets and evidence among itself and its descendants sums to 1.
     relevant = ancestors(network.parents, {*targets, *evidence})
     factors = [_reduced(network, node, evidence) for node in sorted(relevant)]
     hidden = relevant - set(targets) - evidence.keys()
@@ -79,7 +78,7 @@ def _eliminated(network: Network, targets: Sequence[int], evidence: Mapping[int,
 
 
 def _reduced(network: Network, node: int, evidence: Mapping[int, int]) -> Factor:
-    """Return a node's table with what is known put in."""
+    """Return a node's factor with the evidence substituted."""
     nodes = (*network.parents[node], node)
     known = tuple(evidence.get(n, slice(None)) for n in nodes)
     return _scaled(
@@ -95,7 +94,7 @@ def _scaled(nodes: tuple[int, ...], table: Floats, log_scale: float) -> Factor:
 
 
 def _cheapest(network: Network, factors: Iterable[Factor], hidden: Iterable[int]) -> int:
-    """Return the variable whose elimination makes the smallest table, the first of equals."""
+    """Return the variable whose elimination needs the smallest table; the first of equals."""
 
     def size(node: int) -> int:
         met = {n for factor in factors if node in factor.nodes for n in factor.nodes}

@@ -1,8 +1,8 @@
-"""A Bayesian network: variables, their values, a graph and conditional tables.
+"""A Bayesian network as a value: variables, their values, a graph and conditional tables.
 
 P(x1, …, xd) = product of P(xi given parents of xi); Zhou, *Machine Learning*, eq. 7.26.
 
-Secret: how a network is written as JSON, and what in such a file is refused.
+Secret: the JSON form of a network, and its validation.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,11 @@ from nbspam.models.network.structure import check_family
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """tables[i]: (values of i's parents multiplied, values of i), P(value given parents').
+    """A Bayesian network.
 
-    The last parent's value changes fastest from row to row; a row sums to 1.
+    tables[i]: P(value of i given values of its parents), one row for each combination of the
+    parents' values (the last parent's changes fastest), one column for each value of i.  A
+    row sums to 1.
     """
 
     names: tuple[str, ...]
@@ -31,26 +33,28 @@ class Network:
 
     @property
     def cardinality(self) -> tuple[int, ...]:
-        """How many values each variable has."""
+        """The number of values of each variable."""
         return tuple(map(len, self.states))
 
     def factor(self, node: int) -> Floats:
-        """Return P(node given parents) with one axis a parent, in order, and the node last."""
+        """Return P(node given parents), with one axis per parent in order and the node last."""
         shape = [*(len(self.states[p]) for p in self.parents[node]), len(self.states[node])]
         return self.tables[node].reshape(shape)
 
     def index(self, name: str, what: str = "variable") -> int:
-        """Return the number of a variable; raises UsageError."""
+        """Return the index of a variable; `what` names it in the error.  Raises UsageError."""
         if name not in self.names:
-            raise UsageError(f"{what} {name!r}: no such variable; there are: {_some(self.names)}")
+            raise UsageError(
+                f"{what} {name!r}: no such variable; choose from: {_some(self.names)}"
+            )
         return self.names.index(name)
 
     def state(self, node: int, value: str) -> int:
-        """Return the number of a variable's value; raises UsageError."""
+        """Return the index of a variable's value; raises UsageError."""
         if value not in self.states[node]:
             raise UsageError(
                 f"evidence {self.names[node]}={value}: no such value;"
-                f" there are: {_some(self.states[node])}"
+                f" choose from: {_some(self.states[node])}"
             )
         return self.states[node].index(value)
 
@@ -60,10 +64,10 @@ def _some(names: Sequence[str], most: int = 20) -> str:
 
 
 def smoothed_tables(counts: Sequence[Floats], added: float) -> tuple[Floats, ...]:
-    """Return conditional tables of counts, `added` to each; unseen rows are even.
+    """Return the conditional tables (n + a) / (N + a values) of counts, with a = `added`.
 
-    counts: (rows, values) of each variable; (n + a) / (N + a values), with a = 0 the
-    limit of a going to 0.
+    counts: (rows, values) for each variable.  A row without counts is uniform, also with
+    `added` 0.
     """
     tables = []
     for count in counts:
@@ -77,7 +81,7 @@ def smoothed_tables(counts: Sequence[Floats], added: float) -> tuple[Floats, ...
 
 
 def to_json(network: Network) -> dict[str, Any]:
-    """Return the network as plain values: variables with values, parents and table."""
+    """Return the network as a JSON document; the inverse of `from_json`."""
     return {
         "variables": [
             {
@@ -92,9 +96,10 @@ def to_json(network: Network) -> dict[str, Any]:
 
 
 def from_json(data: Any, where: str = "network") -> Network:
-    """Return the network of plain values; raises UsageError.
+    """Return the network that a JSON document describes; raises UsageError.
 
-    Parents may be named in any order: the rows of the table follow that order.
+    Parents may be listed in any order; the rows of the table follow that order.
+    where: what the errors call the document.
     """
     try:
         rows = data["variables"]
@@ -108,7 +113,7 @@ def from_json(data: Any, where: str = "network") -> Network:
         ) from None
     _check_names(where, names, states, named)
     given = [[names.index(parent) for parent in parents] for parents in named]
-    parents = tuple(tuple(sorted(of)) for of in given)
+    parents = tuple(tuple(sorted(nodes)) for nodes in given)
     topological_order(parents)
     cardinality = [len(values) for values in states]
     tables = []
@@ -118,7 +123,7 @@ def from_json(data: Any, where: str = "network") -> Network:
         if table.shape != shape or not _is_conditional(table):
             raise UsageError(
                 f"{where}: the table of {name} is not {shape[0]} rows of {shape[1]}"
-                " probabilities that sum to 1"
+                " probabilities that sum to 1; correct it"
             )
         tables.append(_in_order(table, [*given[i], i], cardinality))
     return Network(names, states, parents, tuple(tables))
@@ -130,13 +135,15 @@ def _check_names(
     states: Sequence[Sequence[str]],
     parents: Sequence[Sequence[str]],
 ) -> None:
-    for what, of in (("variables", names), *zip(names, states, strict=True)):
-        if not of or len(set(of)) < len(of):
-            raise UsageError(f"{where}: {what}: names are missing, or one is there twice")
-    for name, of in zip(names, parents, strict=True):
-        unknown = [parent for parent in of if parent not in names]
-        if unknown or len(set(of)) < len(of):
-            raise UsageError(f"{where}: parents of {name}: {_some(list(of))}; name each once")
+    for what, listed in (("variables", names), *zip(names, states, strict=True)):
+        if not listed or len(set(listed)) < len(listed):
+            raise UsageError(f"{where}: {what}: a name is missing or there twice; correct it")
+    for name, its_parents in zip(names, parents, strict=True):
+        unknown = [parent for parent in its_parents if parent not in names]
+        if unknown or len(set(its_parents)) < len(its_parents):
+            raise UsageError(
+                f"{where}: parents of {name}: {_some(its_parents)}; name variables, each once"
+            )
 
 
 def _is_conditional(table: Floats) -> bool:
@@ -144,7 +151,7 @@ def _is_conditional(table: Floats) -> bool:
 
 
 def _in_order(table: Floats, axes: Sequence[int], cardinality: Sequence[int]) -> Floats:
-    """Return a table whose rows follow these parents, as one that follows them ascending."""
+    """Return the table with its rows reordered for ascending parents; axes: parents, node."""
     cube = table.reshape([cardinality[i] for i in axes])
     order = [*np.argsort(axes[:-1]).tolist(), len(axes) - 1]
     return cube.transpose(order).reshape(table.shape)

@@ -1,11 +1,11 @@
-"""Gibbs sampling: P(targets given evidence), counted along random walks.
+"""Gibbs sampling: an estimate of P(targets given evidence) from Markov chains.
 
-Zhou, *Machine Learning*, figure 7.5: from values consistent with the evidence, draw each
-other variable in turn given all the rest, and count.  Where a table has a 0 or 1 the walk
-may never get about, and the answer can be wrong; the convergence figure shows it if
-walks end in different places.
+Zhou, *Machine Learning*, figure 7.5: start from values that agree with the evidence, draw
+each other variable in turn given all the rest, and count.  If a table contains 0 or 1, a
+chain may be unable to reach all values, and the estimate can be wrong; R-hat shows it when
+chains stay in different places.
 
-Secret: all walks take each step together, as rows of one array.
+Secret: all chains take each step together, as rows of one array.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,24 +19,23 @@ from nbspam.models.network.graphs import ancestors, children, topological_order
 from nbspam.models.network.network import Network
 
 CHAINS = 20
-# Of each walk, the share of steps before counting begins.
-_BURN_IN = 0.5
+_BURN_IN = 0.5  # share of each chain's steps before counting begins
 
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """What the walks say.
+    """The estimate of all chains together.
 
-    probability: P(targets given evidence), one axis a target; standard_error: of each,
-    from how much the walks differ; r_hat: 1 when they agree, above about 1.1 they have
-    not yet converged (Gelman & Rubin 1992); n_samples: counted, of all walks.
+    probability: P(targets given evidence), one axis per target; standard_error: of each
+    probability, from the differences between chains; r_hat: 1 if the chains agree, above
+    about 1.1 they have not converged (Gelman & Rubin 1992); n_samples: counted, all chains.
     """
 
     probability: Floats
     standard_error: Floats
     r_hat: float
     n_samples: int
-    burn_in: int  # steps of each walk
+    burn_in: int  # steps of each chain that are not counted
 
 
 def gibbs(
@@ -47,28 +46,32 @@ def gibbs(
     rng: np.random.Generator,
     chains: int = CHAINS,
 ) -> Sampled:
-    """Return the answer of at least so many samples, spread over several walks."""
+    """Return the estimate from at least n_samples samples, spread over several chains.
+
+    targets: distinct variables; evidence: the value of each known variable.  Raises
+    UsageError if there are too few samples.
+    """
     if chains < 2 or n_samples < 2 * chains:
         raise UsageError(
-            f"--gibbs {n_samples}: too few for {chains} walks; give {2 * max(chains, 2)} or more"
+            f"--gibbs {n_samples}: too few for {chains} chains; give {2 * max(chains, 2)} or more"
         )
     steps = -(-n_samples // chains)
     burn_in = int(np.ceil(steps * _BURN_IN / (1 - _BURN_IN)))
-    walk = _Walk(network, targets, evidence, chains, rng)
+    state = _Chains(network, targets, evidence, chains, rng)
     shape = tuple(len(network.states[t]) for t in targets)
-    # Counted in two halves of each walk: if a walk still drifts, its halves differ.
+    # The halves of each chain are counted separately: if a chain still drifts, they differ.
     counts = np.zeros((2, chains, int(np.prod(shape))))
     for step in range(burn_in + steps):
-        walk.step(rng)
+        state.step(rng)
         if step >= burn_in:
             value = np.zeros(chains, np.int64)
             for target, n in zip(targets, shape, strict=True):
-                value = value * n + walk.values[:, target]
+                value = value * n + state.values[:, target]
             counts[2 * (step - burn_in) // steps, np.arange(chains), value] += 1
-    by_walk = counts.sum(axis=0) / steps
-    error = by_walk.std(axis=0, ddof=1) / np.sqrt(chains)
+    by_chain = counts.sum(axis=0) / steps
+    error = by_chain.std(axis=0, ddof=1) / np.sqrt(chains)
     return Sampled(
-        by_walk.mean(axis=0).reshape(shape),
+        by_chain.mean(axis=0).reshape(shape),
         error.reshape(shape),
         _r_hat(counts),
         chains * steps,
@@ -77,10 +80,10 @@ def gibbs(
 
 
 def _r_hat(counts: Floats) -> float:
-    """Return the largest potential scale reduction over the values, from half walks.
+    """Return the largest potential scale reduction of all values, from half chains.
 
-    counts: (2, n_chains, n_values).  A value's indicator has mean p in a half walk and
-    variance p (1 - p).
+    counts: (2, n_chains, n_values).  In a half chain, the indicator of a value has some
+    mean p and the variance p (1 - p).
     """
     n = counts.sum(axis=2, keepdims=True)
     mean = (counts / n).reshape(-1, counts.shape[2])
@@ -92,8 +95,8 @@ def _r_hat(counts: Floats) -> float:
     return float(np.sqrt((length - 1) / length + ratio.max()))
 
 
-class _Walk:
-    """Walks side by side; values: (n_chains, n_variables)."""
+class _Chains:
+    """The current state of all chains; values: (n_chains, n_variables)."""
 
     def __init__(
         self,
@@ -113,7 +116,7 @@ class _Walk:
         self.values: Integers = np.zeros((chains, len(network.names)), np.int64)
         for node, value in evidence.items():
             self.values[:, node] = value
-        # Drawn forward through the tables: possible, as far as the evidence allows.
+        # Start values are drawn parents first, so that each is possible given its parents.
         for node in self.free:
             self.values[:, node] = _draw(self._given_parents(node), rng)
 
@@ -127,13 +130,13 @@ class _Walk:
             self.values[:, node] = _draw(weight, rng)
 
     def _given_parents(self, node: int) -> Floats:
-        """Return P(each value given the parents'), shape (n_chains, n_values)."""
+        """Return P(value given parents) for all values, shape (n_chains, n_values)."""
         where = tuple(self.values[:, p] for p in self.network.parents[node])
         shape = len(self.values), len(self.network.states[node])
         return np.broadcast_to(self.network.factor(node)[where], shape)
 
     def _of_child(self, node: int, child: int) -> Floats:
-        """Return P(the child's value given its parents), for each value of the node."""
+        """Return P(the child's value given its parents) for each value of the node."""
         nodes = (*self.network.parents[child], child)
         values = np.arange(len(self.network.states[node]))[None]
         where = tuple(values if n == node else self.values[:, n, None] for n in nodes)
@@ -141,7 +144,7 @@ class _Walk:
 
 
 def _draw(weight: Floats, rng: np.random.Generator) -> Integers:
-    """Return a value for each row, drawn by weight; even where all weights are 0."""
+    """Return a value for each row, drawn by weight; uniformly where all weights are 0."""
     total = weight.sum(axis=1, keepdims=True)
     weight = np.where(total > 0, weight, 1.0)
     edges = weight.cumsum(axis=1)

@@ -1,10 +1,10 @@
-"""Looking for a structure: hill climbing over arrows added, removed and turned.
+"""Structure search: hill climbing by adding, removing and reversing arrows.
 
-From the start, the best single change is made as long as there is one that pays; then
-the least bad, of those that lead to a structure not seen lately (tabu search, Glover
-1989), until many in a row have not paid.  The best structure met is returned.
+The best single change is made as long as it improves the score.  After that the least bad
+change to a structure not visited lately is made (tabu search, Glover 1989), until many
+changes in a row have brought no improvement.  The best structure visited is returned.
 
-Secret: which changes keep the graph free of cycles, and what they would gain.
+Secret: which changes keep the graph acyclic, and what each change would gain.
 """
 
 from collections import deque
@@ -18,20 +18,19 @@ from nbspam.arrays import Booleans, Floats
 from nbspam.models.network.graphs import Parents
 from nbspam.models.network.structure import MAX_CELLS, FamilyScores, check_max_parents
 
-# Structures not to come back to, and changes without gain before giving up.
-_TABU = 100
-_PATIENCE = 20
-MAX_PARENTS = 3
-_MANY_CELLS = 1 << 20  # of a table that no data fill, when nobody asked for so many parents
-_LEAST_GAIN = 1e-9
-_SIMPLER = 1e-6  # nats: what an arrow costs by itself, so that idle ones go
+_TABU = 100  # recent structures that are not visited again
+_PATIENCE = 20  # changes without improvement before the search ends
+MAX_PARENTS = 3  # of a node, unless the caller gives a limit
+_MANY_CELLS = 1 << 20  # limit of one table, unless the caller asks for many parents
+_LEAST_GAIN = 1e-9  # nats; a smaller gain is a rounding error
+_SIMPLER = 1e-6  # nats; the cost of any arrow, so that useless ones are removed
 
 
 class Change(NamedTuple):
-    """An arrow and what to do with it."""
+    """A change of one arrow."""
 
     gain: float  # nats
-    what: str  # add, remove, turn
+    what: str  # add, remove or reverse
     parent: int
     child: int
 
@@ -42,10 +41,11 @@ def hill_climb(
     max_parents: int | None = None,
     roots: Collection[int] = (),
 ) -> Parents:
-    """Return the best structure found from a start; raises UsageError beyond memory.
+    """Return the best structure found from a start; raises UsageError.
 
-    max_parents: of a node; unless given three, as far as their tables are of a size that
-    data could fill.  roots: nodes that are not to get parents.
+    max_parents: of a node; unless given, three, or fewer if the table would have more cells
+    than data could fill.  If a table of max_parents could not be kept in memory, UsageError
+    is raised.  roots: nodes that must not get parents.
     """
     if max_parents is not None:
         check_max_parents(scores.cardinality, max_parents)
@@ -67,7 +67,7 @@ def hill_climb(
 
 
 class _Climber:
-    """A structure and the gain of every single change to it."""
+    """The current structure, and the gain of every change of one arrow."""
 
     def __init__(
         self, scores: FamilyScores, start: Parents, max_parents: int | None, roots: Collection[int]
@@ -78,50 +78,54 @@ class _Climber:
         self.most_cells = _MANY_CELLS if max_parents is None else MAX_CELLS
         n = len(start)
         self.arrows: Booleans = np.zeros((n, n), bool)  # [parent, child]
-        for child, of in enumerate(start):
-            self.arrows[list(of), child] = True
-        # What adding (or, where it stands, removing) an arrow gains, nats.
+        for child, its_parents in enumerate(start):
+            self.arrows[list(its_parents), child] = True
+        # [parent, child]: the gain of adding the arrow, or removing it if it exists, nats.
         self._toggle: Floats = np.zeros((n, n))
         for child in range(n):
-            self._look_at(child)
+            self._update_gains(child)
 
     def parents(self) -> Parents:
-        """Return the structure."""
+        """Return the current structure."""
         return tuple(tuple(np.flatnonzero(column).tolist()) for column in self.arrows.T)
 
-    def _look_at(self, child: int) -> None:
-        """Note what each arrow to this child would gain, or its removal."""
-        of = tuple(np.flatnonzero(self.arrows[:, child]).tolist())
-        now = self.scores.family(child, of)
+    def _update_gains(self, child: int) -> None:
+        """Compute the gain of adding or removing each arrow to this child."""
+        its_parents = tuple(np.flatnonzero(self.arrows[:, child]).tolist())
+        now = self.scores.family(child, its_parents)
         for node in range(len(self.arrows)):
             if node == child:
                 gain = -np.inf
-            elif node in of:
-                without = tuple(p for p in of if p != node)
+            elif node in its_parents:
+                without = tuple(p for p in its_parents if p != node)
                 gain = now - self.scores.family(child, without) + _SIMPLER
-            elif len(of) < self.most[child] and self._fits(node, child, of):
-                gain = now - self.scores.family(child, tuple(sorted((*of, node)))) - _SIMPLER
+            elif len(its_parents) < self.most[child] and self._fits(node, child, its_parents):
+                more = tuple(sorted((*its_parents, node)))
+                gain = now - self.scores.family(child, more) - _SIMPLER
             else:
                 gain = -np.inf
             self._toggle[node, child] = gain
 
-    def _fits(self, node: int, child: int, of: tuple[int, ...]) -> bool:
-        family = (node, child, *of)
+    def _fits(self, node: int, child: int, its_parents: tuple[int, ...]) -> bool:
+        family = (node, child, *its_parents)
         return prod(self.scores.cardinality[n] for n in family) <= self.most_cells
 
     def best_change(self, tabu: set[bytes]) -> Change | None:
-        """Return the allowed change that gains most, or loses least; None if there is none."""
+        """Return the allowed change with the highest gain, even below 0; None if none is.
+
+        tabu: structures, as bytes of their arrows, that must not be visited.
+        """
         reach = _reach(self.arrows)
         arrows, toggle = self.arrows, self._toggle
-        # An arrow may be added unless its head leads back to its tail.
+        # An arrow may be added unless a path leads from the child to the parent.
         add = np.where(arrows | reach.T, -np.inf, toggle)
         remove = np.where(arrows, toggle, -np.inf)
-        # It may be turned unless another way leads from tail to head, by a first step to
-        # another child of the tail.
+        # It may be reversed unless another path leads from the parent to the child, that
+        # is, a path whose first step goes to another child of the parent.
         detour = (arrows.astype(np.float32) @ reach.astype(np.float32)) > arrows
-        turn = np.where(arrows & ~detour, toggle + toggle.T, -np.inf)
-        gains = np.stack([add, remove, turn])
-        # Of so many, one leads to a structure that is not tabu.
+        reverse = np.where(arrows & ~detour, toggle + toggle.T, -np.inf)
+        gains = np.stack([add, remove, reverse])
+        # Among this many changes, one leads to a structure that is not tabu.
         most = min(len(tabu) + 1, gains.size)
         some = np.sort(np.argpartition(-gains, most - 1, axis=None)[:most])
         for flat in some[np.argsort(-gains.ravel()[some], kind="stable")].tolist():
@@ -129,7 +133,7 @@ class _Climber:
             gain = float(gains[kind, parent, child])
             if gain == -np.inf:
                 return None
-            change = Change(gain, ("add", "remove", "turn")[kind], int(parent), int(child))
+            change = Change(gain, ("add", "remove", "reverse")[kind], int(parent), int(child))
             if self._after(change).tobytes() not in tabu:
                 return change
         return None
@@ -137,20 +141,20 @@ class _Climber:
     def _after(self, change: Change) -> Booleans:
         arrows = self.arrows.copy()
         arrows[change.parent, change.child] = change.what == "add"
-        if change.what == "turn":
+        if change.what == "reverse":
             arrows[change.child, change.parent] = True
         return arrows
 
     def make(self, change: Change) -> None:
-        """Make a change."""
+        """Apply a change."""
         self.arrows = self._after(change)
-        self._look_at(change.child)
-        if change.what == "turn":
-            self._look_at(change.parent)
+        self._update_gains(change.child)
+        if change.what == "reverse":
+            self._update_gains(change.parent)
 
 
 def _reach(arrows: Booleans) -> Booleans:
-    """Return from where arrows lead to where, each node to itself included."""
+    """Return, at [a, b], whether a path leads from a to b; every node reaches itself."""
     reach = (arrows | np.eye(len(arrows), dtype=bool)).astype(np.float32)
     while True:
         further = np.minimum(reach @ reach, 1.0)
@@ -168,15 +172,15 @@ def empty_start(n_nodes: int) -> Parents:
 
 
 def naive_start(n_nodes: int, target: int) -> Parents:
-    """Return naive Bayes as a graph: the target is every other node's one parent."""
+    """Return naive Bayes as a graph: the target is the only parent of every other node."""
     return tuple(() if i == target else (target,) for i in range(n_nodes))
 
 
 def tree_start(scores: FamilyScores, target: int | None = None) -> Parents:
-    """Return the most likely tree, under a target that is a parent of all if given.
+    """Return the most likely tree; if a target is given, it is also a parent of all others.
 
-    Chow & Liu (1968); with a target, TAN: Friedman, Geiger & Goldszmidt (1997).  Weights
-    are (conditional) mutual information, here as gains of log-likelihood.
+    Chow & Liu (1968); with a target, TAN: Friedman, Geiger & Goldszmidt (1997).  Edges are
+    weighted by (conditional) mutual information, computed as gain of log-likelihood.
     """
     given = () if target is None else (target,)
     n_nodes = len(scores.cardinality)
@@ -190,7 +194,7 @@ def tree_start(scores: FamilyScores, target: int | None = None) -> Parents:
         for n, i in enumerate(nodes)
         for j in nodes[n + 1 :]
     }
-    # Prim's algorithm, from the first node as root.
+    # Prim's algorithm; the first node is the root.
     outside = nodes[1:]
     link = {j: (weight[nodes[0], j], nodes[0]) for j in outside}
     while outside:

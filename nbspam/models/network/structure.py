@@ -1,9 +1,9 @@
-"""How well a structure fits data: a sum over families, each looked at once.
+"""Scores of structures: how well a graph fits data, as a sum over families.
 
-A family is a node and its parents.  Scores are costs in nats, as the textbook has them:
-penalty times parameters, less the log-likelihood (Zhou, eq. 7.28 to 7.31); less is better.
+A family is a node and its parents.  Scores are costs in nats, lower is better: a penalty
+for each parameter minus the log-likelihood (Zhou, eq. 7.28 to 7.31).
 
-Secret: how families are counted, and that their costs are kept.
+Secret: how families are counted, and that their costs are cached.
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,7 @@ from nbspam.models.network.graphs import Parents
 
 AIC, BIC, MDL, LIKELIHOOD = "aic", "bic", "mdl", "likelihood"
 SCORES = (AIC, BIC, MDL, LIKELIHOOD)
-# The largest table of one family, in cells of 8 bytes.
-MAX_CELLS = 1 << 26
+MAX_CELLS = 1 << 26  # of the largest table of one family; 8 bytes each
 
 
 def family_counts(
@@ -28,11 +27,12 @@ def family_counts(
     parents: tuple[int, ...],
     weight: Floats | None = None,
 ) -> Floats:
-    """Return how often each value stands beside each of the parents' values.
+    """Return how often each value of the child occurs with each combination of its parents'.
 
-    codes: (n_rows, n_columns) from 0, below 0 where missing: rows in which some of the
-    family is missing do not count; weight: of each row, 1 unless given.  Shape (values
-    of the parents multiplied, the last parent's changing fastest, values of the child).
+    codes: (n_rows, n_columns) from 0, below 0 where missing; a row in which a member of the
+    family is missing is not counted.  weight: (n_rows,), 1 unless given.  Returns one row
+    for each combination of the parents' values (the last parent's changes fastest), one
+    column for each value of the child.  Raises UsageError beyond MAX_CELLS.
     """
     rows, values = check_family(cardinality, child, parents)
     cell = np.zeros(len(codes), np.int64)
@@ -50,7 +50,7 @@ def family_counts(
 def check_family(
     cardinality: Sequence[int], child: int, parents: tuple[int, ...]
 ) -> tuple[int, int]:
-    """Return the shape of a family's table; raises UsageError if it is beyond memory."""
+    """Return the shape of a family's table; raises UsageError beyond MAX_CELLS."""
     rows = prod(cardinality[p] for p in parents)
     cells = rows * cardinality[child]
     if cells > MAX_CELLS:
@@ -62,7 +62,7 @@ def check_family(
 
 
 def check_max_parents(cardinality: Sequence[int], max_parents: int) -> None:
-    """Raise UsageError unless the largest family of so many parents fits in memory."""
+    """Raise UsageError if the largest family with max_parents parents exceeds MAX_CELLS."""
     largest = sorted(range(len(cardinality)), key=lambda i: -cardinality[i])
     check_family(cardinality, largest[0], tuple(largest[1 : max_parents + 1]))
 
@@ -74,7 +74,7 @@ def _bytes(n: int) -> str:
 
 
 class FamilyScores:
-    """The cost of every family of some data, counted when first asked for."""
+    """The costs of families on given data, computed when first asked for."""
 
     def __init__(
         self,
@@ -84,21 +84,21 @@ class FamilyScores:
         weight: Floats | None = None,
     ) -> None:
         if score not in SCORES:
-            raise UsageError(f"score: {score!r} is none of {', '.join(SCORES)}")
-        # Column by column in memory: a family reads few columns and all rows.
+            raise UsageError(f"criterion: {score!r} is unknown; choose from {', '.join(SCORES)}")
+        # Column by column in memory, because a family reads few columns and all rows.
         self._codes = np.asfortranarray(codes)
         self.cardinality = tuple(cardinality)
         self.score = score
         self._weight = weight
-        # How many rows there are, by weight.
+        # The number of rows, or the sum of their weights.
         self.n_rows = float(len(codes) if weight is None else weight.sum())
         self._kept: dict[tuple[int, tuple[int, ...]], float] = {}
 
     def log_likelihood(self, child: int, parents: tuple[int, ...]) -> float:
-        """Return the log-likelihood of a column given others, nats, at its maximum.
+        """Return the maximum log-likelihood of a column given its parents, nats.
 
-        Of rows in which all is known, scaled up to all rows: else a parent would gain
-        by being missing.
+        It is computed from the rows without missing values and scaled up to all rows;
+        otherwise a column with missing values would seem a better parent.
         """
         counts = family_counts(self._codes, self.cardinality, child, parents, self._weight)
         total = counts.sum(axis=1)
@@ -107,7 +107,7 @@ class FamilyScores:
         return float(_sum_n_log_n(counts) - _sum_n_log_n(total)) * scale
 
     def family(self, child: int, parents: tuple[int, ...]) -> float:
-        """Return the cost of a node with these parents (ascending), nats."""
+        """Return the cost of a node with these parents, nats; parents: ascending."""
         key = child, parents
         if key not in self._kept:
             penalty = self._penalty(child, parents)
@@ -116,7 +116,7 @@ class FamilyScores:
 
     def total(self, parents: Parents) -> float:
         """Return the cost of a whole structure, nats: the sum over its families."""
-        return sum(self.family(child, of) for child, of in enumerate(parents))
+        return sum(self.family(child, nodes) for child, nodes in enumerate(parents))
 
     def _penalty(self, child: int, parents: tuple[int, ...]) -> float:
         if self.score == LIKELIHOOD:
@@ -126,7 +126,7 @@ class FamilyScores:
             return float(size)
         cost = 0.5 * log(max(self.n_rows, 1.0)) * size
         if self.score == MDL:
-            # And the arrows themselves: how many parents, and which (Friedman &
+            # MDL also encodes the arrows: how many parents, and which ones (Friedman &
             # Goldszmidt 1996, section 2).
             n = len(self.cardinality)
             cost += log(n) + log(comb(n - 1, len(parents)))

@@ -1,4 +1,4 @@
-"""The three models over tokens: textbook numbers, scikit-learn's, and their own claims."""
+"""The models of tokens give the numbers of the textbooks and of scikit-learn."""
 
 import math
 import pickle
@@ -11,12 +11,9 @@ import pytest
 from scipy import sparse
 
 from nbspam.errors import NotTrainedError, UsageError
-from nbspam.models import smoothing
+from nbspam.models import BernoulliNB, ComplementNB, MultinomialNB, smoothing
 from nbspam.models.base import logsumexp
-from nbspam.models.bernoulli import BernoulliNB
-from nbspam.models.complement import ComplementNB
 from nbspam.models.linear import Tables
-from nbspam.models.multinomial import MultinomialNB
 
 MODELS = [BernoulliNB, MultinomialNB, ComplementNB]
 INF = np.inf
@@ -48,8 +45,8 @@ def test_bernoulli_agrees_with_example_13_2():
     assert model.predict(TEST).tolist() == ["other"]
 
 
-def test_bernoulli_without_smoothing_has_the_fractions_of_the_lecture_equation_4():
-    # Four spams, token 1 in three of them; two hams, token 1 in one.
+def test_bernoulli_agrees_with_equations_4_and_7_of_the_lecture():
+    # Four spams, three of them with the token; two hams, one with the token.
     X, y = [[1], [1], [1], [0], [1], [0]], ["spam"] * 4 + ["ham"] * 2
 
     # phi(1|spam) = 3/4, phi(1|ham) = 1/2, phi(spam) = 4/6.
@@ -59,7 +56,7 @@ def test_bernoulli_without_smoothing_has_the_fractions_of_the_lecture_equation_4
     # Equation 7 adds one to the count and two to the total.
     model = BernoulliNB(alpha=1).fit(X, y)
     assert np.exp(model.feature_log_prob_[:, 0]) == pytest.approx([2 / 4, 4 / 6])
-    # P(spam given absent) = 2/3 * 1/3 / (2/3 * 1/3 + 1/3 * 1/2)
+    # P(spam given token absent) = 2/3 * 1/3 / (2/3 * 1/3 + 1/3 * 1/2)
     assert model.predict_proba([[0]])[0, 1] == pytest.approx((2 / 9) / (2 / 9 + 1 / 6))
 
 
@@ -67,10 +64,10 @@ def test_bernoulli_without_smoothing_has_the_fractions_of_the_lecture_equation_4
 THREE = np.array([[2, 1, 0], [0, 1, 1], [0, 0, 3]])
 
 
-def test_complement_counts_what_is_in_the_other_classes():
+def test_complement_counts_the_tokens_of_the_other_classes():
     model = ComplementNB().fit(THREE, [0, 1, 2])
 
-    # Not in class 0: a 0, b 1, c 1 + 3; five tokens, and one added to each of three.
+    # Outside class 0: a 0 times, b 1, c 1 + 3; five tokens, and alpha 1 for each of three.
     assert model.feature_log_prob_[0] == pytest.approx(-np.log([1 / 8, 2 / 8, 5 / 8]))
     assert model.feature_log_prob_[1] == pytest.approx(-np.log([3 / 9, 2 / 9, 4 / 9]))
     assert model.feature_log_prob_[2] == pytest.approx(-np.log([3 / 8, 3 / 8, 2 / 8]))
@@ -79,8 +76,8 @@ def test_complement_counts_what_is_in_the_other_classes():
 def test_complement_joint_is_the_prior_times_ratios_to_the_best_class():
     model = ComplementNB(class_prior=[0.2, 0.3, 0.5]).fit(THREE, [0, 1, 2])
 
-    # A document "a a c": the classes' complements give a 1/8 3/9 3/8 and c 5/8 4/9 2/8;
-    # the less, the better for the class, and the best are 1/8 and 2/8.
+    # The document is "a a c".  P(token given not class) of the three classes is 1/8, 3/9, 3/8
+    # for a, and 5/8, 4/9, 2/8 for c.  The lowest is best: 1/8 for a, 2/8 for c.
     expected = [
         0.2 * 1 * (2 / 8) / (5 / 8),
         0.3 * ((1 / 8) / (3 / 9)) ** 2 * (2 / 8) / (4 / 9),
@@ -102,7 +99,7 @@ def test_normed_complement_weights_have_equal_sums_in_nats():
 
 
 def corpus(n_classes, seed=0, n_docs=60, n_features=40):
-    """Return counts, labels and weights; tokens common and rare; no class is empty."""
+    """Return counts of common and rare tokens, labels of all classes, and weights."""
     rng = np.random.default_rng(seed)
     rates = np.geomspace(0.02, 4.0, n_features)
     X = rng.poisson(rates, (n_docs, n_features)) * rng.integers(1, 3, (n_docs, n_features))
@@ -123,7 +120,7 @@ def close(ours, theirs):
 @pytest.mark.parametrize("n_classes", [1, 2, 5])
 @pytest.mark.parametrize("kind", [np.array, sparse.csr_array, sparse.csr_matrix])
 @pytest.mark.parametrize("Model", [BernoulliNB, MultinomialNB])
-def test_numbers_are_those_of_scikit_learn(Model, kind, n_classes, alpha):
+def test_all_numbers_equal_those_of_scikit_learn(Model, kind, n_classes, alpha):
     X, y, weight = corpus(n_classes)
     for prior in ({}, {"fit_prior": False}, {"class_prior": np.full(n_classes, 1 / n_classes)}):
         ours = {"class_prior": "uniform" if "fit_prior" in prior else "estimated", **prior}
@@ -143,7 +140,7 @@ def test_numbers_are_those_of_scikit_learn(Model, kind, n_classes, alpha):
 
 @pytest.mark.parametrize("norm", [False, True])
 @pytest.mark.parametrize("n_classes", [1, 2, 5])
-def test_complement_weights_are_those_of_scikit_learn(n_classes, norm):
+def test_complement_weights_equal_those_of_scikit_learn(n_classes, norm):
     X, y, weight = corpus(n_classes)
     model = ComplementNB(alpha=0.3, norm=norm).fit(X, y, weight)
     peer = scikit(model, alpha=0.3, norm=norm).fit(X, y, weight)
@@ -153,14 +150,14 @@ def test_complement_weights_are_those_of_scikit_learn(n_classes, norm):
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
-def test_complement_posterior_under_a_uniform_prior_is_that_of_scikit_learn(n_classes):
+def test_complement_posterior_under_a_uniform_prior_equals_that_of_scikit_learn(n_classes):
     X, y, _ = corpus(n_classes)
     model = ComplementNB(class_prior="uniform").fit(X, y)
 
     close(model.predict_proba(X), scikit(model).fit(X, y).predict_proba(X))
 
 
-def test_only_our_complement_honours_the_prior_and_stays_a_probability():
+def test_unlike_scikit_learns_our_complement_uses_the_prior_and_gives_probabilities():
     X, y, _ = corpus(2)
     prior = np.array([0.999, 0.001])
     model = ComplementNB(class_prior=prior).fit(X, y)
@@ -174,7 +171,7 @@ def test_only_our_complement_honours_the_prior_and_stays_a_probability():
     assert (model.predict_joint_log_proba(X) <= np.log(prior)).all()
 
 
-def test_normed_complement_agrees_with_scikit_learn_but_for_one_factor():
+def test_normed_complement_agrees_with_scikit_learn_up_to_one_factor():
     X, y, _ = corpus(5)
     model = ComplementNB(norm=True, class_prior="uniform").fit(X, y)
     peer = scikit(model, norm=True).fit(X, y)
@@ -186,17 +183,17 @@ def test_normed_complement_agrees_with_scikit_learn_but_for_one_factor():
     close(ours - ours[:, :1], theirs - theirs[:, :1])
 
 
-def test_only_our_bernoulli_is_defined_without_smoothing():
+def test_unlike_scikit_learns_our_bernoulli_is_defined_without_smoothing():
     model = BernoulliNB(alpha=0).fit(CHINA, LABELS)
     with np.errstate(all="ignore"):
         peer = scikit(model, alpha=0).fit(CHINA, LABELS).predict_joint_log_proba(CHINA)
 
     assert np.isnan(peer).all()
-    # Every document is possible in its own class alone.
+    # Every document is possible only in its own class.
     assert model.predict_proba(CHINA).tolist() == [[1, 0], [1, 0], [1, 0], [0, 1]]
 
 
-def test_absent_terms_keep_the_digits_that_scikit_learn_loses():
+def test_terms_of_absent_tokens_keep_the_digits_that_scikit_learn_loses():
     n = 1e12
     model = BernoulliNB.from_counts([n], [[n - 1]], ["a"], alpha=1e-10)
 
@@ -211,7 +208,7 @@ def test_absent_terms_keep_the_digits_that_scikit_learn_loses():
 
 
 def brute_joint(Model, X, y, document):
-    """Return P(class, document) of both classes by multiplying fractions of counts."""
+    """Return P(class, document) of both classes as a product of relative frequencies."""
     X, y = np.array(X), np.array(y)
     joint = []
     for c in (0, 1):
@@ -228,7 +225,7 @@ def brute_joint(Model, X, y, document):
 
 @pytest.mark.parametrize("kind", [np.array, sparse.csr_array])
 @pytest.mark.parametrize("Model", [BernoulliNB, MultinomialNB])
-def test_maximum_likelihood_is_a_product_of_fractions_zeros_included(Model, kind):
+def test_without_smoothing_the_joint_is_a_product_of_relative_frequencies(Model, kind):
     # Column 0 is in every document of class 0; column 1 only in class 1; column 3 nowhere.
     X = [[1, 0, 2, 0], [1, 0, 0, 0], [0, 1, 1, 0], [1, 1, 0, 0], [0, 1, 0, 0]]
     y = [0, 0, 1, 1, 1]
@@ -246,16 +243,16 @@ def test_maximum_likelihood_is_a_product_of_fractions_zeros_included(Model, kind
         assert model.predict(kind([document]))[0] == np.argmax(posterior)
 
 
-def test_maximum_likelihood_complement_rules_out_all_but_the_owner_of_a_token():
+def test_without_smoothing_complement_allows_only_the_one_class_that_has_a_token():
     model = ComplementNB(alpha=0).fit(THREE, [0, 1, 2])
 
-    # Only class 0 has column 0: its complement never has it.
+    # Only class 0 has column 0, so its complement does not.
     assert model.predict_joint_log_proba([[1, 0, 0]])[0].tolist() == [np.log(1 / 3), -INF, -INF]
     assert model.feature_log_prob_[0, 0] == INF
 
 
 @pytest.mark.parametrize("Model", [BernoulliNB, MultinomialNB])
-def test_a_class_without_documents_is_uniform_without_smoothing(Model):
+def test_without_smoothing_a_class_without_documents_is_uniform(Model):
     model = Model(alpha=0, class_prior="uniform")
     model.partial_fit([[1, 0], [1, 1]], [0, 0], classes=[0, 1])
 
@@ -263,7 +260,7 @@ def test_a_class_without_documents_is_uniform_without_smoothing(Model):
 
 
 @pytest.mark.parametrize("Model", MODELS)
-def test_contributions_are_never_nan_without_smoothing(Model):
+def test_without_smoothing_contributions_are_never_nan(Model):
     X = np.array([[1, 0, 1, 0], [1, 1, 0, 0]])
     model = Model(alpha=0).fit(X, [0, 1])
 
@@ -282,7 +279,7 @@ def test_normed_complement_refuses_infinite_weights():
 
 
 def left_out(Model, counts, totals, outcomes, alpha):
-    """Return the log-likelihood of every event by the counts of the others, one by one."""
+    """Return the log-likelihood of every event given the counts of all others, by brute force."""
     log_likelihood = 0.0
     for row, total in zip(counts, totals, strict=True):
         for outcome in range(outcomes):
@@ -296,7 +293,7 @@ def left_out(Model, counts, totals, outcomes, alpha):
 
 
 def distributions(Model, model):
-    """Return the counts, (n distributions, n outcomes), that the model smooths."""
+    """Return the counts that the model smooths, (n_distributions, n_outcomes)."""
     n = model.feature_count_
     if Model is BernoulliNB:
         return np.stack([n, model.class_count_[:, None] - n], axis=-1).reshape(-1, 2)
@@ -305,7 +302,7 @@ def distributions(Model, model):
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("Model", MODELS)
-def test_chosen_alpha_is_best_when_every_event_is_left_out_in_turn(Model, seed):
+def test_alpha_auto_maximises_the_leave_one_out_likelihood(Model, seed):
     X, y, _ = corpus(2, seed, n_docs=8, n_features=6)
     model = Model(alpha="auto").fit(X, y)
     counts = distributions(Model, model)
@@ -316,7 +313,7 @@ def test_chosen_alpha_is_best_when_every_event_is_left_out_in_turn(Model, seed):
 
     fast = smoothing.leave_one_out(counts, totals, outcomes)
     assert fast(0.37) == pytest.approx(brute(0.37), rel=1e-12)
-    assert smoothing.LOWEST * 2 < model.alpha_ < smoothing.HIGHEST / 2  # a peak, not an end
+    assert smoothing.LOWEST * 2 < model.alpha_ < smoothing.HIGHEST / 2  # inside
     chosen = brute(model.alpha_)
     others = np.geomspace(smoothing.LOWEST, smoothing.HIGHEST, 25)
     assert all(chosen >= brute(alpha) - 1e-6 for alpha in others)
@@ -324,7 +321,7 @@ def test_chosen_alpha_is_best_when_every_event_is_left_out_in_turn(Model, seed):
 
 
 @pytest.mark.parametrize("Model", MODELS)
-def test_chosen_alpha_copes_with_fractions_and_with_nothing(Model):
+def test_alpha_auto_works_for_fractions_and_without_any_counts(Model):
     X, y, weight = corpus(2)
     length = np.sqrt((X**2).sum(axis=1, keepdims=True))
     model = Model(alpha="auto").fit(X / np.maximum(length, 1), y, weight)
@@ -335,7 +332,7 @@ def test_chosen_alpha_copes_with_fractions_and_with_nothing(Model):
     assert nothing.alpha_ == smoothing.NO_EVIDENCE
 
 
-def test_chosen_alpha_shrinks_as_tokens_repeat():
+def test_alpha_auto_is_lower_when_tokens_repeat():
     often = MultinomialNB.from_counts([9], [[500, 400, 0, 0]], ["a"], alpha="auto")
     rarely = MultinomialNB.from_counts([9], [[1, 1, 1, 0]], ["a"], alpha="auto")
 
@@ -346,7 +343,7 @@ def test_chosen_alpha_shrinks_as_tokens_repeat():
 
 
 @pytest.mark.parametrize("Model", MODELS)
-def test_counts_read_from_a_read_only_file_make_the_same_model(Model, tmp_path):
+def test_counts_mapped_from_a_read_only_file_give_the_same_model(Model, tmp_path):
     X, y, _ = corpus(3)
     model = Model(alpha=0.1).fit(X, y)
     np.save(tmp_path / "counts.npy", model.feature_count_.T.astype(np.uint32))
@@ -359,7 +356,7 @@ def test_counts_read_from_a_read_only_file_make_the_same_model(Model, tmp_path):
 
 
 @pytest.mark.parametrize("Model", MODELS)
-def test_tables_classify_by_look_up(Model):
+def test_sums_of_looked_up_weights_are_the_joint_log_probabilities(Model):
     X, y, _ = corpus(3)
     X = (X > 0).astype(float)
     model = Model(alpha=0.1).fit(X, y)
@@ -373,7 +370,7 @@ def test_tables_classify_by_look_up(Model):
 
 
 @pytest.mark.parametrize("Model", MODELS)
-def test_tables_are_kept_until_counts_or_parameters_change(Model):
+def test_tables_are_cached_until_counts_or_parameters_change(Model):
     X, y, _ = corpus(2)
     model = Model().fit(X, y)
     first = model.tables()
@@ -388,7 +385,7 @@ def test_tables_are_kept_until_counts_or_parameters_change(Model):
 
 
 @pytest.mark.parametrize("Model", MODELS)
-def test_a_pickle_holds_counts_and_no_tables(Model):
+def test_a_pickle_holds_counts_but_no_tables(Model):
     X, y, _ = corpus(2, n_features=500)
     model = Model().fit(X, y)
     bare = len(pickle.dumps(model))
@@ -399,7 +396,7 @@ def test_a_pickle_holds_counts_and_no_tables(Model):
     assert (again.predict_joint_log_proba(X) == model.predict_joint_log_proba(X)).all()
 
 
-def test_bernoulli_counts_a_place_once_however_many_entries_it_has():
+def test_bernoulli_counts_duplicate_entries_of_a_sparse_matrix_once():
     twice = sparse.csr_array(
         (np.array([1.0, 1.0, 0.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), (2, 2)
     )
@@ -409,7 +406,7 @@ def test_bernoulli_counts_a_place_once_however_many_entries_it_has():
     assert twice.nnz == 3
 
 
-def test_fractions_unlearnt_in_another_order_leave_nothing_below_zero():
+def test_unlearning_fractions_in_another_order_leaves_nothing_below_zero():
     model = MultinomialNB(alpha=0)
     for weight in (0.3, 0.2, 0.1):
         model.partial_fit([[1, 1]], [0], sample_weight=[weight])
@@ -420,7 +417,7 @@ def test_fractions_unlearnt_in_another_order_leave_nothing_below_zero():
     assert model.predict_proba([[1, 0]]).tolist() == [[1]]
 
 
-def test_a_new_class_may_turn_up_later():
+def test_partial_fit_may_add_a_class():
     model = MultinomialNB().fit([[1, 0]], ["ham"]).partial_fit([[0, 2]], ["a long name"])
 
     assert model.classes_.tolist() == ["a long name", "ham"]
@@ -433,7 +430,7 @@ def test_logsumexp_neither_overflows_nor_underflows():
     assert logsumexp(log)[:, 0] == pytest.approx([1000 + math.log(2), -1000, -INF])
 
 
-def test_a_document_of_ten_thousand_tokens_scores_finite():
+def test_the_score_of_ten_thousand_tokens_is_finite():
     X, y, _ = corpus(2)
     for Model in MODELS:
         model = Model(alpha=1e-10).fit(X, y)
@@ -442,7 +439,7 @@ def test_a_document_of_ten_thousand_tokens_scores_finite():
         assert model.predict_proba(long).sum() == pytest.approx(1, abs=1e-12)
 
 
-def test_infinite_tables_demand_and_forbid():
+def test_infinite_weights_require_or_forbid_a_token():
     tables = Tables(np.array([0.0, -1.0]), np.array([[INF, 1.0], [-INF, 2.0], [0.5, 3.0]]))
     X = np.array([[1, 0, 1], [0, 0, 1], [1, 1, 0], [0, 0, 0]])
 
@@ -451,13 +448,11 @@ def test_infinite_tables_demand_and_forbid():
     assert tables.joint_log_proba(sparse.csr_array(X)).tolist() == expected
 
 
-def test_importing_and_using_a_model_needs_neither_scipy_nor_scikit_learn():
+def test_models_of_tokens_need_neither_scipy_nor_scikit_learn():
     code = """
 import sys
 sys.modules["scipy"] = sys.modules["sklearn"] = None  # importing either now fails
-from nbspam.models.bernoulli import BernoulliNB
-from nbspam.models.complement import ComplementNB
-from nbspam.models.multinomial import MultinomialNB
+from nbspam.models import BernoulliNB, ComplementNB, MultinomialNB
 for Model in BernoulliNB, ComplementNB, MultinomialNB:
     model = Model(alpha="auto").fit([[1, 0], [0, 1]], ["a", "b"])
     assert model.predict([[0, 1]]).tolist() == ["b"]
@@ -485,7 +480,7 @@ WRONG_INPUT = {
 
 @pytest.mark.parametrize("Model", MODELS)
 @pytest.mark.parametrize("message", WRONG_INPUT)
-def test_wrong_input_is_refused_with_what_is_wrong(Model, message):
+def test_the_error_says_what_is_wrong_with_the_input(Model, message):
     X, y = WRONG_INPUT[message]
     with pytest.raises(UsageError, match=message) as error:
         Model().fit(X, y)
@@ -504,7 +499,7 @@ def test_wrong_weights_are_refused(weight):
         MultinomialNB().fit(GOOD, [0, 1], sample_weight=weight)
 
 
-def test_weights_of_zero_alone_leave_nothing_to_fit():
+def test_fitting_with_all_weights_zero_is_refused():
     with pytest.raises(UsageError, match="every sample_weight is zero"):
         MultinomialNB().fit(GOOD, [0, 1], sample_weight=[0, 0])
 
@@ -516,7 +511,7 @@ def test_wrong_alpha_is_refused_on_fit(alpha):
 
 
 @pytest.mark.parametrize("prior", ["guess", [1.0], [0.7, 0.7], [1.5, -0.5], [np.nan, 1.0]])
-def test_wrong_prior_is_refused_on_fit_and_leaves_the_model_as_it_was(prior):
+def test_a_wrong_prior_is_refused_and_leaves_the_model_unchanged(prior):
     model = MultinomialNB().fit(GOOD, [0, 1])
     model.class_prior = prior
     with pytest.raises(UsageError, match="class_prior"):
@@ -525,7 +520,7 @@ def test_wrong_prior_is_refused_on_fit_and_leaves_the_model_as_it_was(prior):
 
 
 @pytest.mark.parametrize("Model", MODELS)
-def test_an_untrained_model_says_so(Model):
+def test_using_an_untrained_model_raises_not_trained(Model):
     model = Model()
     for ask in (
         lambda: model.predict(GOOD),
@@ -541,7 +536,7 @@ def test_an_untrained_model_says_so(Model):
     assert not hasattr(model, "feature_log_prob_")
 
 
-def test_other_misuse_is_refused():
+def test_other_misuse_is_refused_with_a_reason():
     model = MultinomialNB().fit(GOOD, [0, 1])
     three = MultinomialNB().fit([*GOOD, [1, 1]], [0, 1, 2])
     for message, misuse in {

@@ -1,0 +1,118 @@
+"""The registry names every estimator once, and the package exports each lazily."""
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import nbspam.models
+from nbspam import settings
+from nbspam.errors import UsageError
+from nbspam.models.base import Model
+from nbspam.models.columns.levels import ColumnModel
+from nbspam.models.columns.pairs import PairModel
+from nbspam.models.linear import LinearModel
+from nbspam.models.registry import (
+    COLUMN_MODELS,
+    EM_MODELS,
+    ESTIMATORS,
+    FEATURES,
+    NUMERIC_MODELS,
+    TOKEN_MODELS,
+    estimator_class,
+    new_model,
+    restored,
+)
+
+ABSTRACT = {Model, LinearModel, ColumnModel, PairModel}
+
+
+def estimators_found():
+    """Return every concrete estimator class in any module of the package."""
+    found = set()
+    for info in pkgutil.walk_packages(nbspam.models.__path__, "nbspam.models."):
+        for value in vars(importlib.import_module(info.name)).values():
+            if isinstance(value, type) and issubclass(value, Model):
+                found.add(value)
+    return found - ABSTRACT
+
+
+def test_every_estimator_is_registered_once():
+    registered = [estimator_class(name) for name in ESTIMATORS]
+
+    assert set(registered) == estimators_found()
+    assert len(registered) == len(set(registered))
+
+
+def test_names_of_kinds_of_models():
+    assert TOKEN_MODELS == ("bernoulli", "multinomial", "complement")
+    assert NUMERIC_MODELS == ("gaussian", "mixed")
+    assert EM_MODELS == ("bernoulli", "multinomial")
+    assert FEATURES == {"spode": 1000, "tan": 1000, "aode": 1000, "a2de": 50, "network": 100}
+    assert {*TOKEN_MODELS, *COLUMN_MODELS} == set(ESTIMATORS)
+    assert not {*TOKEN_MODELS} & {*COLUMN_MODELS}
+    assert {*NUMERIC_MODELS, *FEATURES} <= {*COLUMN_MODELS}
+    assert (*TOKEN_MODELS, *FEATURES) == settings.MODELS
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_models_of_tokens_are_the_linear_ones(name):
+    assert issubclass(estimator_class(name), LinearModel) == (name in TOKEN_MODELS)
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_models_of_chosen_tokens_take_their_presence_without_levels(name):
+    model = new_model(name, {}).fit([[3, 0], [0, 1], [1, 1]], ["spam", "ham", "ham"])
+
+    assert model.levels_.tolist() == [2, 2]
+
+
+def test_the_package_exports_every_estimator_by_its_class_name():
+    assert set(nbspam.models.__all__) == {e.class_name for e in ESTIMATORS.values()}
+    assert set(nbspam.models.__all__) <= set(dir(nbspam.models))
+    for name, estimator in ESTIMATORS.items():
+        assert getattr(nbspam.models, estimator.class_name) is estimator_class(name)
+    with pytest.raises(AttributeError, match="no attribute 'PerceptronNB'"):
+        nbspam.models.PerceptronNB  # noqa: B018
+
+
+def test_type_checkers_see_the_same_names():
+    tree = ast.parse(Path(nbspam.models.__file__).read_text())
+    (block,) = (node for node in tree.body if isinstance(node, ast.If))
+    shown = {
+        (f"nbspam.models.{module}", class_name, class_name)
+        for module, class_name, *_ in ESTIMATORS.values()
+    }
+
+    assert ast.unparse(block.test) == "TYPE_CHECKING"
+    assert shown == {
+        (node.module, alias.name, alias.asname) for node in block.body for alias in node.names
+    }
+
+
+def test_names_cost_no_import_of_numpy():
+    code = """
+import sys
+import nbspam.models.registry
+from nbspam import models
+assert "AODE" in dir(models)
+assert "numpy" not in sys.modules and "dataclasses" not in sys.modules
+models.AODE
+assert "numpy" in sys.modules and "scipy" not in sys.modules
+assert "nbspam.models.network.estimator" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
+
+
+def test_unknown_parameters_are_refused_by_the_name_of_their_option():
+    with pytest.raises(UsageError, match="--min-support: --model tan has no such setting"):
+        new_model("tan", {"min_support": 2})
+
+
+def test_only_models_of_columns_are_restored():
+    with pytest.raises(ValueError, match="no model of columns, but 'bernoulli'"):
+        restored("bernoulli", {"parameters": {}, "learnt": {}}, ["a"], [[0]])
