@@ -1,11 +1,12 @@
-"""Kill -9 at random moments: four writers and two readers of one model, none too many.
+"""Kill -9 at random moments: four writers and two readers of one model lose nothing.
 
     python benchmarks/kills.py [--kills 500] [--seed 1] [--folder DIR]
 
-Every writer learns messages of its own, moves some, un-learns some, and writes down what
-it is about to do and, once the library has returned, that it was done.  Readers load the
-model all the time.  Each message has words of its own, so that half a message would show.
-Exits 1 unless every acknowledged change is there and nobody ever saw a torn state.
+Every writer learns messages of its own, moves some, un-learns some.  It logs what it is about
+to do and, once the library has returned, that it was done.  Readers load the model all the
+time.  Each message has words of its own, so that half a message would show.  The model is
+small, so that a new file is written at every few changes.  Exits 1 unless every acknowledged
+change is there and nobody ever saw a torn state.
 """
 
 import argparse
@@ -21,20 +22,23 @@ from pathlib import Path
 import numpy as np
 
 from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.training import count_items, train
+from nbspam.classifier.training import train
+from nbspam.counts.counting import count_items
 from nbspam.errors import NbspamError
 from nbspam.mail.message import Field, Message
 from nbspam.settings import PRESETS, TokenSettings
 from nbspam.sources.items import Item
-from nbspam.store import model as living
 from nbspam.store.check import GOOD, findings
+from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
+from nbspam.store.open import save
 from nbspam.tokens.tokenizer import tokenize
 
 WRITERS, READERS = 4, 2
 CLASSES = ("ham", "spam")
 OWN_WORDS = 5  # of every message
-PAUSE = (0.002, 0.08)  # seconds between kills
+N_START = 160  # messages that the model knows first: eight changes of a class make a new file
+PAUSE = (0.002, 0.16)  # seconds between kills
 
 
 def words_of(name: str) -> list[bytes]:
@@ -66,13 +70,13 @@ def state_of(classifier: Classifier, name: str) -> str:
 
 
 def writer(path: str, log: str, number: int, seed: int) -> None:
-    """Change the model for ever, telling the log before and after each change."""
+    """Change the model until killed; log each change before and after it."""
     rng = random.Random(seed)
     descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     mine = [name for name, (done, _) in read_log(log).items() if done != "none"]
     count = seed * 100_000
     # Half of them hold the model as a server would, half open it for each message.
-    held = living.StoredModel(path) if number % 2 else None
+    held = StoredModel(path) if number % 2 else None
     while True:
         name = f"{number}x{count}"
         action = rng.random()
@@ -86,7 +90,7 @@ def writer(path: str, log: str, number: int, seed: int) -> None:
         else:
             mine.append(name)
         os.write(descriptor, f"? {name} {to}\n".encode())
-        model = held or living.StoredModel(path)
+        model = held or StoredModel(path)
         if to == "none":
             model.unlearn([Item(name, None, message(name))], day=1)
         else:
@@ -119,7 +123,7 @@ def wrong(classifier: Classifier, states: dict[str, tuple[str, set[str]]]) -> li
 
 
 def reader(path: str, logs: list[str], report: str, seed: int) -> None:
-    """Load the model for ever; write down what is torn, or older than what was told."""
+    """Load the model until killed; report what is torn, or older than what was acknowledged."""
     rng = random.Random(seed)
     descriptor = os.open(report, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     while True:
@@ -165,8 +169,8 @@ def spawn(work, *arguments) -> int:
 def run(kills: int, seed: int, folder: Path) -> Result:
     path = str(folder / "m.nbspam")
     settings = PRESETS["mail"]
-    start = [Item(f"s{n}", CLASSES[n % 2], message(f"s{n}")) for n in range(20)]
-    train(count_items(start, settings), settings, day=1).save(path)
+    start = [Item(f"s{n}", CLASSES[n % 2], message(f"s{n}")) for n in range(N_START)]
+    save(path, train(count_items(start, settings), settings, day=1))
     logs = [str(folder / f"log{n}") for n in range(WRITERS)]
     reports = [str(folder / f"report{n}") for n in range(READERS)]
     rng = random.Random(seed)
@@ -200,7 +204,7 @@ def run(kills: int, seed: int, folder: Path) -> Result:
 def judge(result: Result, path: str, logs: list[str], reports: list[str]) -> None:
     """Compare what is there now with what was acknowledged, and read the readers' reports."""
     classifier = load(path)
-    whole = living.StoredModel(path).whole()
+    whole = StoredModel(path).whole()
     for log in logs:
         with open(log) as file:
             result.acknowledged += sum(line.startswith("!") for line in file)
@@ -221,7 +225,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--folder", help="where to do it  [default: a temporary folder]")
     options = parser.parse_args()
-    living.MIN_JOURNAL = 8 << 10  # so that the model's file is written anew often
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         result = run(options.kills, options.seed, Path(folder))
     print(

@@ -48,11 +48,11 @@ def columns(line):
     return len(line) - marks + sum(unicodedata.east_asian_width(c) in ("W", "F") for c in line)
 
 
-def write_mails(folder):
-    """Write two messages of each class into a new folder."""
+def write_mails(folder, n_docs=2):
+    """Write some messages of each class into a new folder."""
     for name, data in (("ham", HAM), ("spam", SPAM)):
         (folder / name).mkdir(parents=True)
-        for n in (1, 2):
+        for n in range(1, n_docs + 1):
             (folder / name / f"{n}.eml").write_bytes(data + b"%d\n" % n)
     return folder
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.explanation import explain
 from nbspam.classifier.summing import assumed_prior
 from nbspam.classifier.training import count_items, train
 from nbspam.decision import (
@@ -283,7 +282,7 @@ def test_posterior_score_and_explanation_follow_the_prior(items, model):
     old = assumed_prior(classifier.table.class_count, settings)
     for item in items[1::40]:
         message = parse_message(item.read())
-        before, after = explain(classifier, message, ""), explain(moved, message, "")
+        before, after = classifier.explain_message(message, ""), moved.explain_message(message, "")
         joint = joint_of(classifier, message)
         expected = update_prior(posterior(joint), old, NEW)[0]
         assert list(after.verdict.posterior.values()) == pytest.approx(expected, abs=1e-12)
@@ -304,7 +303,7 @@ def test_a_blend_follows_the_prior_by_bayes_rule_too(items):
     old = assumed_prior(classifier.table.class_count, settings)
     for item in items[1::40]:
         message = parse_message(item.read())
-        after = explain(moved, message, "")
+        after = moved.explain_message(message, "")
         expected = update_prior(posterior(joint_of(classifier, message)), old, new)[0]
         assert list(after.verdict.posterior.values()) == pytest.approx(expected, abs=1e-12)
         total = after.constant + sum(row.contribution for row in after.evidence)

@@ -19,11 +19,12 @@ from nbspam.decision import Cutoffs, Rule, cutoffs_from_dict, default_rule
 from nbspam.mail.message import Message
 from nbspam.settings import Settings, settings_from_dict
 from nbspam.sources.items import Item
+from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.documents import Documents
 from nbspam.tokens.reading import chunks_of, read, read_message
 from nbspam.tokens.tokenizer import batches, tokenize
 from nbspam.tokens.vocabulary import Vocabulary
-from nbspam.verdicts import Explanation
+from nbspam.verdicts import Evidence, Explanation
 
 if TYPE_CHECKING:
     from nbspam.classifier.blending import Blend
@@ -116,9 +117,40 @@ class Classifier(AnyClassifier):
 
     def explain(self, given: Item, rule: Rule | None = None) -> Explanation:
         """Return the explanation of an item's verdict; raises InputError if it is unreadable."""
-        from nbspam.classifier.explanation import explain
+        return self.explain_message(read_message(given, self.settings), given.name, rule)
 
-        return explain(self, read_message(given, self.settings), given.name, rule)
+    def explain_message(
+        self, message: Message, name: str, rule: Rule | None = None
+    ) -> Explanation:
+        """Return the explanation of one message's score.
+
+        All models here are linear in their tokens, so that the shares of a message's tokens and
+        one constant add up to its score.  If evidence is combined, the score is the log-odds of
+        the last of two classes; otherwise of the most probable class against the next.
+        """
+        (document,) = self.documents([message])
+        joint = self.joint_of(document)[0]
+        towards, against = 1, 0
+        if not isinstance(self.fit, Combination):
+            towards, against = np.argsort(-joint, kind="stable")[:2].tolist()
+        weighting = self.settings.weighting
+        shares, constant = self.fit.shares(self.table, document, weighting, towards, against)
+        shift = np.broadcast_to(self.shift, joint.shape)
+        order = np.argsort(-np.abs(shares), kind="stable")
+        columns = document.tokens[document.columns[order]]
+        return Explanation(
+            self.verdict(name, joint, rule),
+            self.classes[towards],
+            self.classes[against],
+            float(joint[towards] - joint[against]),
+            constant + float(shift[towards] - shift[against]),
+            tuple(map(self._evidence, columns.tolist(), shares[order].tolist())),
+        )
+
+    def _evidence(self, column: int, share: float) -> Evidence:
+        vocabulary, counts = self.table.vocabulary, self.table.feature_count[column]
+        group = GROUPS[vocabulary.groups[column]]
+        return Evidence(vocabulary.text(column), share, group, tuple(counts.tolist()))
 
     def to_state(self) -> dict[str, Any]:
         """Return the classifier as plain values for the model file."""

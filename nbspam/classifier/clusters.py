@@ -12,7 +12,7 @@ import numpy as np
 
 from nbspam.arrays import Floats, Integers
 from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.explanation import token_weights
+from nbspam.classifier.inspection import token_weights
 from nbspam.classifier.summing import log_tables
 from nbspam.classifier.unlabelled import (
     chosen,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # A fit is due when a class has changed by this share of its size at the last fit, or after this
 # many changes: E-016.
 SHARE = 0.1
-MAX_CHANGES = 1_000
+MAX_CHANGES = 2_000
 
 
 class Growth:
@@ -181,7 +181,7 @@ def with_steps(classifier: Classifier, changes: Sequence[Change]) -> list[Change
 
     No fit may be due among the changes.
     """
-    if not isinstance(classifier.fit, Combination):
+    if not changes or not isinstance(classifier.fit, Combination):
         return list(changes)
     table = classifier.table
     unknown = [

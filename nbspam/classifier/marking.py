@@ -25,8 +25,5 @@ def mark(
     verdict = next(classifier.verdicts([Answer(_NAME, None, joint)], rule))
     explanation = None
     if wanted.explain:
-        # Imported only when needed: a filter starts once for every message.
-        from nbspam.classifier.explanation import explain
-
-        explanation = explain(classifier, message, _NAME, rule)
+        explanation = classifier.explain_message(message, _NAME, rule)
     return verdict, with_verdict(data, verdict, rule, wanted, explanation, whole)

@@ -15,7 +15,7 @@ from nbspam.errors import InputError
 if TYPE_CHECKING:
     from nbspam.answering import AnyClassifier
     from nbspam.decision import Cutoffs
-    from nbspam.store.model import Outcome
+    from nbspam.store.learning import Outcome
     from nbspam.tables.schema import Schema
     from nbspam.verdicts import Skipped, Verdict
 

@@ -32,6 +32,22 @@ class Change(NamedTuple):
     step: float = 0.0  # how far it corrected the model (see `classifier.learner`)
 
 
+def respelt(changes: Sequence[Change], before: Vocabulary, known: Vocabulary) -> list[Change]:
+    """Return changes that spell out exactly the tokens that another vocabulary does not know.
+
+    before: knows the tokens that the changes do not spell out now.
+    """
+    return [change._replace(new=_spelling(change, before, known).packed()) for change in changes]
+
+
+def _spelling(change: Change, before: Vocabulary, known: Vocabulary) -> Vocabulary:
+    keys = change.document.tokens
+    unknown = keys[known.columns(keys) < 0]
+    column = before.columns(unknown)
+    spelt, _ = join([before.take(column[column >= 0]), change.new])
+    return spelt.take(np.flatnonzero(np.isin(spelt.keys, unknown)))
+
+
 def signed_table(changes: Sequence[Change], known: Vocabulary, weighting: str) -> CountTable:
     """Return the sum of changes; its numbers can be negative.
 

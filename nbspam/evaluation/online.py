@@ -115,8 +115,13 @@ class _Life:
         if self._learner is not None and answer is not None and is_same:
             leaves = None if before is None else self._classes.index(names[before])
             gets = self._classes.index(names[truth])
-            self._learner.learn(self._data.documents.one(row), leaves, gets, answer)
-        if is_due and len(self._growth.classes) > 1:
+            if before is not None:  # the copy that was learned first counts, and corrects
+                document = self._data.documents.one(row)
+                answer = self._learner.answer(document)
+            self._learner.learn(document, leaves, gets, answer)
+        if len(self._growth.classes) < 2:  # of one class nothing is known
+            self._learner, self._classes = None, ()
+        elif is_due:
             self._fit()
 
     def _fit(self) -> None:

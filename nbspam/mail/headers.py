@@ -8,6 +8,7 @@ from binascii import Error, a2b_base64, a2b_qp
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import groupby
+from typing import NamedTuple
 
 from nbspam.mail.charsets import is_utf8, to_utf8
 
@@ -39,6 +40,20 @@ _NOT_BASE64 = bytes(
     set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 )
 _MAX_PADS = 100  # runs of base64 text, each ended by padding, that are decoded
+
+
+class Limits(NamedTuple):
+    """How much of a message is read: far more than honest mail has, and never slow."""
+
+    data: int = MAX_BYTES  # bytes of the message
+    text: int = 512 << 10  # bytes of decoded text
+    headers: int = 64 << 10  # bytes of one head
+    parts: int = 500
+    depth: int = 20  # of nested parts
+    urls: int = 1000
+
+
+LIMITS = Limits()
 
 
 def after_envelope(data: bytes) -> int:

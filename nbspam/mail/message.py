@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from nbspam.mail.charsets import to_utf8
 from nbspam.mail.headers import (
-    MAX_BYTES,
+    LIMITS,
+    Limits,
     after_envelope,
     content_value,
     decode_base64,
@@ -46,20 +47,6 @@ _META_CHARSET = re.compile(rb"<meta[^<>]{1,200}?charset=[\"']?([\w-]{1,40})", re
 _META_REACH = 1024  # bytes in which HTML must declare its charset
 # These types are read even as attachments; other text (tables, calendars, cards) only inline.
 _READ_IF_ATTACHED = (b"text/plain", b"text/html", b"text/enriched", b"text/richtext")
-
-
-class Limits(NamedTuple):
-    """How much of a message is read: far more than honest mail has, and never slow."""
-
-    data: int = MAX_BYTES  # bytes of the message
-    text: int = 512 << 10  # bytes of decoded text
-    headers: int = 64 << 10  # bytes of one head
-    parts: int = 500
-    depth: int = 20  # of nested parts
-    urls: int = 1000
-
-
-LIMITS = Limits()
 
 
 class Field(NamedTuple):

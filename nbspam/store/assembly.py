@@ -16,7 +16,7 @@ from nbspam.arrays import Booleans, Days, Keys, Strings
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.learner import Growth, overlay
 from nbspam.classifier.training import derive
-from nbspam.counts.changes import Change, added, messages_of_changes, signed_table
+from nbspam.counts.changes import Change, added, messages_of_changes, respelt, signed_table
 from nbspam.counts.ledger import Memory, ledger_of
 from nbspam.counts.sample import Messages, Sampling, keep, messages_of
 from nbspam.counts.table import CountTable
@@ -116,7 +116,11 @@ def with_changes(base: Classifier, changes: Sequence[Change]) -> Classifier:
     """
     counts = base.table.class_count.tolist()
     due = Growth(dict(zip(base.classes, counts, strict=True))).last_due(changes)
-    return overlay(compacted(base, changes[:due]), changes[due:])
+    if not due:
+        return overlay(base, changes)
+    fitted = compacted(base, changes[:due])
+    rest = respelt(changes[due:], base.table.vocabulary, fitted.table.vocabulary)
+    return overlay(fitted, rest)
 
 
 def reassembled(base: Classifier, table: CountTable, parts: Sequence[Part]) -> Classifier:

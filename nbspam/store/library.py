@@ -13,7 +13,8 @@ from nbspam.classifier.classifier import Classifier
 from nbspam.errors import InputError, UsageError
 from nbspam.settings import Choices, TableChoices, fitting, is_for_table
 from nbspam.sources.given import item_of, items_of, only_paths
-from nbspam.store.model import LivingModel, Outcome, StoredModel
+from nbspam.store.learning import LivingModel, Outcome
+from nbspam.store.model import StoredModel
 from nbspam.store.open import load as load_classifier
 from nbspam.store.open import save as save_classifier
 from nbspam.tables.classifier import TableClassifier

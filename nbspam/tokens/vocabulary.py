@@ -29,7 +29,7 @@ class Vocabulary:
     blob: Octets  # UTF-8 texts, concatenated
     offsets: Integers  # (n_texts + 1,)
     groups: Octets  # (n_features,) index into `definition.GROUPS`
-    n_added: int = 0  # how many tokens at the end are not sorted in, but among themselves
+    runs: tuple[int, ...] = ()  # lengths of runs of tokens at the end; each run is sorted
     spelt: Integers | None = None  # (n_features,) index of each text; None: text j is column j's
 
     def __len__(self) -> int:
@@ -41,11 +41,12 @@ class Vocabulary:
 
     def columns(self, keys: Keys) -> Integers:
         """Return the column of every key, -1 for unknown keys; same shape as keys."""
-        n_sorted = len(self.keys) - self.n_added
-        column = _find(self.keys[:n_sorted], keys)
-        if self.n_added:
-            added = _find(self.keys[n_sorted:], keys)
-            column[added >= 0] = added[added >= 0] + n_sorted
+        start = len(self.keys) - sum(self.runs)
+        column = _find(self.keys[:start], keys)
+        for length in self.runs:
+            added = _find(self.keys[start : start + length], keys)
+            column[added >= 0] = added[added >= 0] + start
+            start += length
         return column
 
     def with_riders(self, rider: int) -> "Vocabulary":
@@ -119,7 +120,7 @@ def with_added(vocabulary: Vocabulary, more: Vocabulary) -> Vocabulary:
 
     Unlike `join`, this needs no sort and does not change the columns of its own tokens.
     """
-    return replace(concatenated([vocabulary, more]), n_added=len(more))
+    return replace(concatenated([vocabulary, more]), runs=(*vocabulary.runs, len(more)))
 
 
 def concatenated(parts: Sequence[Vocabulary]) -> Vocabulary:

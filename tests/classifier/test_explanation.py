@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.explanation import explain
 from nbspam.classifier.summing import log_tables
 from nbspam.classifier.training import count_items, train
 from nbspam.mail.message import parse_message
@@ -49,7 +48,7 @@ def total(explanation: Explanation) -> float:
 def test_contributions_and_the_constant_are_the_score(name, path, size):
     model = classifier(name)
     given = parse_message(path.read_bytes()[:size])
-    explanation = explain(model, given, path.name)
+    explanation = model.explain_message(given, path.name)
 
     (document,) = model.documents([given])
     joint = model.joint_of(document)[0]
@@ -61,7 +60,7 @@ def test_contributions_and_the_constant_are_the_score(name, path, size):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_evidence_comes_strongest_first_with_its_counts(name):
     model = classifier(name)
-    evidence = explain(model, parse_message(MAILS[-1].read_bytes()), "").evidence
+    evidence = model.explain_message(parse_message(MAILS[-1].read_bytes()), "").evidence
 
     strength = [abs(row.contribution) for row in evidence]
     assert strength == sorted(strength, reverse=True)
@@ -72,7 +71,7 @@ def test_evidence_comes_strongest_first_with_its_counts(name):
 
 def test_a_score_of_combined_evidence_is_that_of_the_last_class():
     for path in (MAILS[0], MAILS[-1]):
-        explanation = explain(classifier("combined"), parse_message(path.read_bytes()), "")
+        explanation = classifier("combined").explain_message(parse_message(path.read_bytes()), "")
         assert (explanation.towards, explanation.against) == ("spam", "ham")
         assert (explanation.score > 0) == (path.parent.name == "spam")
         assert explanation.verdict.score == explanation.score
@@ -87,7 +86,7 @@ def three_classes():
 
 
 def test_of_many_classes_the_two_most_probable_are_compared():
-    explanation = explain(three_classes(), message(body="x y"), "")
+    explanation = three_classes().explain_message(message(body="x y"), "")
 
     assert explanation.verdict.label == explanation.towards == "a"
     assert explanation.score == math.inf  # b has no y, and c neither
@@ -96,7 +95,7 @@ def test_of_many_classes_the_two_most_probable_are_compared():
 
 def test_tokens_that_are_impossible_in_every_class_say_nothing():
     model = three_classes()
-    explanation = explain(model, message(body="x y z w"), "")
+    explanation = model.explain_message(message(body="x y z w"), "")
 
     assert explanation.score == 0
     assert all(not math.isnan(row.contribution) for row in explanation.evidence)
@@ -104,7 +103,7 @@ def test_tokens_that_are_impossible_in_every_class_say_nothing():
 
 def test_a_message_without_known_tokens_is_the_constant():
     for name in SETTINGS:
-        explanation = explain(classifier(name), message(), "")
+        explanation = classifier(name).explain_message(message(), "")
         assert explanation.evidence == ()
         assert explanation.score == pytest.approx(explanation.constant, abs=1e-12)
 

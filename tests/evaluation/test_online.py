@@ -1,3 +1,5 @@
+"""Laws of online evaluation; that it answers as `update` does is in store/test_learning_on.py."""
+
 from dataclasses import replace
 
 import numpy as np
@@ -5,17 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nbspam.classifier.training import train
 from nbspam.counts.corpus import read_corpus
+from nbspam.decision import POLICIES
 from nbspam.errors import UsageError
 from nbspam.evaluation.judging import judge_online
 from nbspam.evaluation.online import progress
 from nbspam.evaluation.order import date_of
-from nbspam.settings import PRESETS
+from nbspam.settings import MANY, PRESETS
 from nbspam.sources.items import Item
 from support import examples
 
 MAIL = PRESETS["mail"]
-POLICIES = ("everything", "errors", "near")
+
 WORDS = ["lunch", "pills", "meeting", "cheap", "friday", "offer"]
 MESSAGES = st.lists(
     st.tuples(st.lists(st.sampled_from(WORDS), max_size=4), st.sampled_from(["ham", "spam"])),
@@ -34,6 +38,11 @@ def items_of(messages):
 def progress_of(messages, policy="everything", chosen=MAIL):
     data, _ = read_corpus(items_of(messages), chosen)
     return data, progress(data, chosen, policy)
+
+
+def score_of(learned):
+    """Return the log-odds of spam, nats, shape (n_docs,)."""
+    return learned.joint[:, 1] - learned.joint[:, 0]
 
 
 def stream(n, seed=0):
@@ -57,7 +66,7 @@ def test_no_answer_depends_on_the_future(past, future, policy):
     _, alone = progress_of(past, policy)
     _, followed = progress_of(past + future, policy)
 
-    assert followed.score[: len(past)].tolist() == alone.score.tolist()
+    assert followed.joint[: len(past)].tolist() == alone.joint.tolist()
     assert followed.learned[: len(past)].tolist() == alone.learned.tolist()
 
 
@@ -67,47 +76,65 @@ def test_an_answer_comes_before_its_truth(policy):
     words, label = messages[-1]
     other = [*messages[:-1], (words, "ham" if label == "spam" else "spam")]
 
-    scores = [progress_of(each, policy)[1].score for each in (messages, other)]
-    assert scores[0].tolist() == scores[1].tolist()
-
-
-@examples(50)
-@given(MESSAGES)
-def test_everything_learned_is_the_batch_count_table(messages):
-    data, learned = progress_of(BOTH + messages)
-    table = data.table(np.arange(len(data.y)), MAIL.weighting)
-
-    assert learned.learned.all()
-    assert learned.feature_count.tolist() == table.feature_count.tolist()
-    assert learned.class_count.tolist() == table.class_count.tolist()
+    joints = [progress_of(each, policy)[1].joint for each in (messages, other)]
+    assert joints[0].tolist() == joints[1].tolist()
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("first", ["ham", "spam"])
 def test_nothing_is_known_until_both_classes_were_learned(policy, first):
     second = "spam" if first == "ham" else "ham"
-    _, learned = progress_of([(["lunch"], first)] * 3 + [(["pills"], second)] * 2, policy)
+    others = [(["lunch", f"w{n}"], first) for n in range(3)]
+    _, learned = progress_of([*others, *[(["pills"], second)] * 2], policy)
 
-    assert learned.score[:4].tolist() == [0] * 4
+    assert learned.joint[:4].tolist() == [[0, 0]] * 4
     assert learned.learned[:4].all()
-    assert learned.score[4] != 0
+    assert score_of(learned)[4] != 0
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_counts_are_those_of_the_learned_messages(policy):
-    data, learned = progress_of(stream(150), policy)
-    table = data.table(np.flatnonzero(learned.learned), MAIL.weighting)
+@pytest.mark.parametrize("chosen", [MAIL, MANY["mail"]], ids=["combined", "blended"])
+def test_an_answer_is_that_of_a_model_that_learned_the_same_messages(policy, chosen):
+    """All that was not learned leaves no trace, and the truth of the last is not yet known."""
+    messages = stream(150)
+    data, learned = progress_of(messages, policy, chosen)
+    before = np.flatnonzero(learned.learned[:-1])
+    rest = np.append(before, len(messages) - 1)
+    alone = progress(data.take(rest), chosen)
 
-    assert learned.feature_count.tolist() == table.feature_count.tolist()
-    assert learned.class_count.tolist() == table.class_count.tolist()
+    assert alone.learned.all()
+    np.testing.assert_allclose(learned.joint[rest], alone.joint, rtol=0, atol=1e-9)
+
+
+def test_where_a_fit_was_just_due_the_answer_is_that_of_training_at_once():
+    """A class that grows from nine to ten messages is fitted again."""
+    messages = [([WORDS[n % 6], WORDS[n % 5]], ("ham", "spam")[n % 2]) for n in range(19)]
+    data, learned = progress_of([*messages, (["lunch"], "spam"), (["lunch", "pills"], "ham")])
+    classifier = train(data.training(np.arange(20), MAIL.weighting), MAIL)
+    joint = classifier.joint_of(classifier.table.known(data.over_keys(np.array([20]))))
+
+    np.testing.assert_allclose(learned.joint[20:], joint, rtol=0, atol=1e-12)
+
+
+def test_a_class_that_was_not_heard_of_is_the_least_likely():
+    messages = [*stream(30), (["zebra"], "zoo"), (["zebra", "lunch"], "zoo")]
+    data, learned = progress_of(messages, chosen=MANY["mail"])
+
+    zoo = data.classes.index("zoo")
+    heard = [k for k in range(3) if k != zoo]
+    known = learned.joint[:31].any(axis=1)
+    assert known.sum() >= 25
+    joint = learned.joint[:31][known]
+    assert (joint[:, zoo] < joint[:, heard].min(axis=1) - 49).all()
+    assert learned.joint[31].argmax() == zoo
 
 
 def test_policies_learn_errors_then_near_misses_then_everything():
-    data, errors = progress_of(stream(150), "errors")
+    data, errors = progress_of(stream(150), "error")
     _, near = progress_of(stream(150), "near")
 
-    known = np.abs(errors.score) > 0
-    wrong = (errors.score > 0) != (data.y == 1)
+    known = errors.joint.any(axis=1)
+    wrong = (score_of(errors) > 0) != (data.y == 1)
     assert (errors.learned == (wrong | ~known)).all()
     assert errors.learned.sum() < near.learned.sum() < len(data.y)
 
@@ -116,7 +143,7 @@ def test_policies_learn_errors_then_near_misses_then_everything():
 def test_the_answers_become_right(policy):
     data, learned = progress_of(stream(300), policy)
 
-    right = (learned.score > 0) == (data.y == 1)
+    right = (score_of(learned) > 0) == (data.y == 1)
     assert right[200:].mean() > 0.9
 
 
@@ -124,8 +151,7 @@ def test_pairs_count_online_too():
     pairs = replace(MAIL, tokens=MAIL.tokens._replace(pairs=True))
     without, with_pairs = (progress_of(stream(60), chosen=each)[1] for each in (MAIL, pairs))
 
-    assert len(with_pairs.feature_count) > len(without.feature_count)
-    assert with_pairs.score.tolist() != without.score.tolist()
+    assert with_pairs.joint.tolist() != without.joint.tolist()
 
 
 def test_by_date_is_as_sorted_by_hand():
@@ -155,9 +181,8 @@ def test_what_cannot_be_read_is_skipped_in_every_order(tmp_path):
 @pytest.mark.parametrize(
     ("messages", "chosen", "said"),
     [
-        ([(["a"], "x"), (["b"], "y"), (["c"], "z")], MAIL, "3 classes (x, y, z)"),
-        ([(["a"], "x")], MAIL, "1 classes (x)"),
-        ([], MAIL, "0 classes (no labelled mail)"),
+        ([(["a"], "x")], MAIL, "only one class (x)"),
+        ([], MAIL, "no labelled mail"),
         (BOTH, replace(MAIL, combine=False), "--preset mail"),
         (BOTH, replace(MAIL, min_df=2), "--min-df"),
         (BOTH, replace(MAIL, max_features=9), "--max-features"),

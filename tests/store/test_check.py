@@ -4,10 +4,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nbspam.classifier.classifier import write
 from nbspam.store.check import BAD, GOOD, NOTE, findings
 from nbspam.store.model import StoredModel
-from support import ROOT, SPAM
+from nbspam.store.open import save
+from support import ROOT, SPAM, write_mails
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
@@ -16,9 +16,16 @@ def states(path):
     return {finding.what: finding.state for finding in findings(str(path))}
 
 
-def test_of_a_whole_model_everything_is_good(nbspam, trained):
+@pytest.fixture
+def trained_on_more(nbspam, model, tmp_path):
+    """Where a model is of so many messages that one more goes into its journal."""
+    nbspam("train", write_mails(tmp_path / "more", 12))
+    return model
+
+
+def test_of_a_whole_model_everything_is_good(nbspam, trained_on_more):
     nbspam("update", "--spam", "-", stdin=SPAM)
-    status, out, err = nbspam("doctor", trained)
+    status, out, err = nbspam("doctor", trained_on_more)
 
     assert (status, err) == (0, "")
     assert {line.split("\t")[0] for line in out.splitlines()} == {GOOD}
@@ -65,8 +72,9 @@ def damaged(classifier, what):
         labels = np.full(len(memory.ledger.digests), 7, np.uint16)
         ledger = memory.ledger._replace(labels=labels)
         return replace(classifier, memory=memory._replace(ledger=ledger))
-    columns = memory.sample.columns + np.uint32(1_000_000)
-    sample = memory.sample._replace(columns=columns)
+    documents = memory.sample.documents
+    columns = documents.columns + np.uint32(1_000_000)
+    sample = memory.sample._replace(documents=documents._replace(columns=columns))
     return replace(classifier, memory=memory._replace(sample=sample))
 
 
@@ -81,7 +89,7 @@ def damaged(classifier, what):
     ],
 )
 def test_tables_that_do_not_fit_together_are_bad(trained, what, where):
-    write(str(trained), damaged(StoredModel(str(trained)).whole(), what))
+    save(str(trained), damaged(StoredModel(str(trained)).whole(), what))
 
     assert states(trained)[where] == BAD
 
@@ -89,13 +97,14 @@ def test_tables_that_do_not_fit_together_are_bad(trained, what, where):
 def test_counts_that_the_ledger_does_not_tell_of_are_a_note(nbspam, trained):
     classifier = StoredModel(str(trained)).whole()
     table = classifier.table._replace(class_count=classifier.table.class_count * 10)
-    write(str(trained), replace(classifier, table=table))
+    save(str(trained), replace(classifier, table=table))
 
     assert states(trained)["ledger"] == NOTE
     assert nbspam("doctor")[0] == 0
 
 
-def test_a_torn_record_is_a_note(nbspam, trained):
+def test_a_torn_record_is_a_note(nbspam, trained_on_more):
+    trained = trained_on_more
     nbspam("update", "--spam", "-", stdin=SPAM)
     with open(f"{trained}.journal", "ab") as file:
         file.write(b"half")

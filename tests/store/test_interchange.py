@@ -7,13 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.training import count_items, train
+from nbspam.classifier.training import train
+from nbspam.counts.counting import count_items
 from nbspam.errors import InputError, NbspamError
 from nbspam.settings import MANY, PRESETS
 from nbspam.sources.items import Item
 from nbspam.store.interchange import dump_lines, load_lines
 from nbspam.store.model import StoredModel
 from nbspam.store.open import read_text_model as load_file
+from nbspam.store.open import save
 from support import HAM, SPAM, examples
 
 WORDS = st.sampled_from(["pills", "lunch", "größe", "漢字", "v1agra", "a", "http://x.example/y"])
@@ -27,7 +29,7 @@ def lines_of(path):
 
 def check_round_trip(model, scratch):
     copy = scratch / "copy.nbspam"
-    load_lines(lines_of(model), "x").save(str(copy))
+    save(str(copy), load_lines(lines_of(model), "x"))
     assert copy.read_bytes() == model.read_bytes()
 
 
@@ -50,7 +52,7 @@ def test_so_is_one_that_learned_on(nbspam, trained, tmp_path):
     # The journal is part of the model: what is dumped is what its file would hold.
     assert nbspam("update", "--ham", "-", stdin=SPAM)[0] == 0
     once = lines_of(trained)
-    load_lines(once, "x").save(str(trained))
+    save(str(trained), load_lines(once, "x"))
 
     assert lines_of(trained) == once
     assert nbspam("update", "--ham", "-", stdin=SPAM)[1] == "already known 1\n"
@@ -78,8 +80,8 @@ def test_the_round_trip_is_the_identity(tmp_path_factory, corpus, chosen):
     lines = list(dump_lines(classifier))
     scratch = tmp_path_factory.mktemp("models")
     names = [str(scratch / name) for name in "ab"]
-    classifier.save(names[0])
-    load_lines(lines, "x").save(names[1])
+    save(names[0], classifier)
+    save(names[1], load_lines(lines, "x"))
     assert (scratch / "a").read_bytes() == (scratch / "b").read_bytes()
 
 

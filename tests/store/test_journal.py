@@ -164,6 +164,15 @@ def test_a_file_that_is_not_a_journal_is_renamed(model):
     assert Path(note.split(": the journal")[0]).read_bytes() == notes
 
 
+def test_a_file_that_is_not_a_journal_is_not_lost_when_the_model_is_written_anew(model):
+    notes = b"notes of mine, longer than the head of a journal"
+    Path(journal_path(model)).write_bytes(notes)
+    (note,) = learn(model, [item(n) for n in range(10)], day=1).notes
+
+    assert not os.path.exists(journal_path(model))
+    assert Path(note.split(": the journal")[0]).read_bytes() == notes
+
+
 def test_a_crash_before_the_old_journal_is_removed_counts_nothing_twice(model, monkeypatch):
     learn(model, [item(1), item(2)], day=1)
     old = Path(journal_path(model)).read_bytes()
@@ -244,14 +253,14 @@ def test_messages_read_for_another_model_are_not_learned(model):
 
 
 def test_a_journal_is_merged_when_a_class_has_grown(model):
-    sizes = []
-    for n in range(12):
+    has_journal = []
+    for n in range(21):
         learn(model, [item(n)], day=1)
-        sizes.append(os.path.exists(journal_path(model)))
+        has_journal.append(os.path.exists(journal_path(model)))
 
-    assert True in sizes
-    assert False in sizes
-    assert load(model).table.n_docs == N_DOCS + 12
+    # A tenth of a hundred, and then eleven of 110.
+    assert has_journal == [*([True] * 9), False, *([True] * 10), False]
+    assert load(model).table.n_docs == N_DOCS + 21
 
 
 def test_a_model_that_cannot_be_rewritten_loses_nothing(model, monkeypatch):

@@ -10,7 +10,7 @@ from nbspam.errors import ModelFileError
 from nbspam.store.format.journal import journal_path
 from nbspam.store.format.modelfile import load_state, save_state
 from nbspam.store.open import load, save
-from support import HAM, ROOT, SPAM, complains
+from support import HAM, ROOT, SPAM, complains, write_mails
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
@@ -72,8 +72,10 @@ def test_doctor_and_info_know_every_kind(nbspam, make, model, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_model_takes_the_place_of_another_and_of_its_journal(nbspam, make, folder, model, kind):
-    make("tokens")
+def test_a_model_takes_the_place_of_another_and_of_its_journal(
+    nbspam, make, folder, model, tmp_path, kind
+):
+    assert nbspam("train", write_mails(tmp_path / "twelve", 12))[0] == 0
     (folder / "more.eml").write_bytes(SPAM + b"more")
     assert nbspam("update", "--spam", folder / "more.eml")[0] == 0
     (folder / "more.eml").unlink()
@@ -91,15 +93,13 @@ def test_a_model_opened_and_saved_is_the_same_to_the_byte(make, model, tmp_path,
     assert copy.read_bytes() == model.read_bytes()
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"), [("table", "not a table's model"), ("features", "not a model of features")]
-)
-def test_a_damaged_state_is_an_error_that_names_the_file(make, model, kind, words):
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_damaged_state_is_an_error_that_names_the_file(make, model, kind):
     make(kind)
     save_state(str(model), {**load_state(str(model)), "learnt": {}})
     with pytest.raises(ModelFileError) as error:
         load(str(model))
-    assert str(error.value).startswith(f"{model}: {words} (")
+    assert str(error.value).startswith(f"{model}: its contents do not fit (")
     assert str(error.value).endswith("; train it anew")
 
 

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 from nbspam.classifier import training
-from nbspam.classifier.training import count_items, train
+from nbspam.classifier.training import train
+from nbspam.counts.counting import count_items
 from nbspam.counts.table import without_empty
 from nbspam.errors import ModelFileError, NotTrainedError, UsageError
 from nbspam.settings import PRESENCE, PRESETS
 from nbspam.sources.items import Item
-from nbspam.store.model import StoredModel, learn, unlearn
+from nbspam.store.model import StoredModel
+from nbspam.store.open import save
 from nbspam.store.prune import DEFAULT, Rule, faded, prune
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
@@ -26,9 +28,9 @@ def aged(tmp_path):
     path = str(tmp_path / "m.nbspam")
     items = [item(n, "ham" if n % 2 else "spam", b"common old%d" % n) for n in range(6)]
     settings = PRESETS["mail"]
-    train(count_items(items, settings), settings, OLD).save(path)
+    save(path, train(count_items(items, settings), settings, OLD))
     more = [item(n, "ham" if n % 2 else "spam", b"common new%d" % n) for n in range(6, 10)]
-    learn(path, more, day=NEW)
+    StoredModel(path).learn(more, day=NEW)
     return path
 
 
@@ -85,14 +87,14 @@ def test_nothing_fades_in_no_time(aged):
 
 def test_messages_that_have_faded_can_be_unlearned_without_harm(aged):
     prune(aged, Rule(min_df=2, half_life=500), NEW)
-    unlearn(aged, [item(n, None, b"common old%d" % n) for n in (0, 1)], day=NEW)
+    StoredModel(aged).unlearn([item(n, None, b"common old%d" % n) for n in (0, 1)], day=NEW)
     table = StoredModel(aged).whole().table
 
     assert table.class_count.tolist() == [1, 1]
     assert (table.feature_count >= 0).all()
     assert (table.document_frequency > 0).all()
     with pytest.raises(NotTrainedError):
-        unlearn(aged, [item(n, None, b"common old%d" % n) for n in (2, 4)], day=NEW)
+        StoredModel(aged).unlearn([item(n, None, b"common old%d" % n) for n in (2, 4)], day=NEW)
 
 
 @pytest.mark.parametrize("values", [{"min_df": 0}, {"older_than": -1}, {"half_life": 0.0}])
@@ -113,17 +115,16 @@ def test_of_too_many_tokens_the_rarest_and_oldest_go(aged, monkeypatch):
     n_tokens = len(whole.table.vocabulary)
     room = training._TOKEN_BYTES + 2 * training._CLASS_BYTES
     monkeypatch.setattr(training, "MAX_BYTES", (n_tokens - 5) * room)
-    learn(aged, [item(30, "ham", b"common")], day=NEW)
+    StoredModel(aged).learn([item(30, "ham", b"common")], day=NEW)
     kept = StoredModel(aged).whole()
 
     assert len(kept.table.vocabulary) == n_tokens - 5
     assert words(aged) >= {"common", "new6", "new7", "new8", "new9"}
     assert len(kept.memory.last_seen) == n_tokens - 5
-    columns = kept.memory.sample.columns
-    assert columns.max() < n_tokens - 5
+    sample = kept.memory.sample.documents
+    assert sample.columns.max() < n_tokens - 5
     texts = np.array([kept.table.vocabulary.text(j) for j in range(n_tokens - 5)])
-    start, end = kept.memory.sample.offsets[:2].tolist()
-    assert "common" in texts[columns[start:end]]
+    assert "common" in texts[sample.one(0).tokens]
 
 
 def test_prune_says_what_it_did(nbspam, trained):

@@ -256,7 +256,7 @@ def test_a_crash_at_any_step_loses_no_mail_and_teaches_nothing_wrong(maildir, mo
         return call
 
     with monkeypatch.context() as patch:
-        for name in ("move", "write_note", "load"):
+        for name in ("move", "write_note", "load_tokens"):
             patch.setattr(sorting, name, crashing(getattr(sorting, name)))
         try:
             maildir.sort()
@@ -279,7 +279,7 @@ def test_mail_that_comes_or_goes_meanwhile_is_no_error(maildir, monkeypatch):
         return load(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(sorting, "load", load_late)
+        patch.setattr(sorting, "load_tokens", load_late)
         report = maildir.sort()
 
     assert (report.skipped, [one.name for one in report.judged]) == ([], ["new/2.h"])

@@ -32,7 +32,7 @@ def command(
     nbspam tokens message.eml
     nbspam tokens --pairs - < message.eml
     """
-    from nbspam.classifier.explanation import token_counts
+    from nbspam.classifier.inspection import token_counts
 
     choices = Choices(preset=preset, pairs=pairs)
     settings, items = items_for_tokens(sources, reading, choices)

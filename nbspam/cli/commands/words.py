@@ -26,7 +26,7 @@ def command(model_path: str, number: int, as_json: bool) -> None:
     \b
     nbspam words -n 10
     """
-    from nbspam.classifier.explanation import strongest_tokens
+    from nbspam.classifier.inspection import strongest_tokens
 
     classifier = loaded(model_path)
     if schema_of(classifier) is not None:

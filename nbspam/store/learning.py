@@ -1,0 +1,286 @@
+"""A model that learns on: it learns more messages, un-learns them, and moves them.
+
+A change is decided by the ledger, and counted at once.  When evidence is to be fitted again (see
+`classifier.learner`), the model is fitted anew: it is then the model that training on the same
+messages at once would have made.
+
+Secret: what a change is, and which changes a lesson makes.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from functools import partial
+
+import numpy as np
+
+from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.learner import Growth, with_steps
+from nbspam.counts.changes import Change, respelt
+from nbspam.counts.counting import Lesson, read_lessons
+from nbspam.decision import is_worth_learning
+from nbspam.errors import ModelFileError, NbspamError, NotTrainedError
+from nbspam.mail.digest import Copies
+from nbspam.settings import PRESENCE, Settings
+from nbspam.sources.items import Item
+from nbspam.store.assembly import compacted, memory_of, message_at_hand, with_changes
+from nbspam.tokens.documents import Documents
+from nbspam.tokens.reading import chunk_by_chunk
+from nbspam.verdicts import Skipped, posterior
+
+# One call gathers lessons with this many entries (about 50 MB) before it decides on them, so that
+# a large update makes a few fits instead of one for each tenth by which a class grows.
+MAX_ENTRIES = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was done with the messages: how many were learned, moved, and so on."""
+
+    learned: int = 0
+    already_known: int = 0  # learned before, in the same class: nothing changed
+    moved: int = 0  # learned before, in another class
+    unlearned: int = 0
+    unknown: int = 0  # to be un-learned, but never learned
+    passed: int = 0  # not learned, because the policy did not need them
+    skipped: tuple[Skipped, ...] = ()  # unreadable or without a label
+    notes: tuple[str, ...] = ()  # for the model's owner
+
+    def __add__(self, other: "Outcome") -> "Outcome":
+        names = [field.name for field in fields(self)]
+        return Outcome(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+
+class LivingModel:
+    """A model in memory that learns on.  Not safe for several threads at once.
+
+    `StoredModel` overrides the methods at the end, which keep the changes.
+    """
+
+    _current: Classifier | None
+
+    def __init__(self, classifier: Classifier) -> None:
+        self._begin(classifier)
+
+    def _begin(self, base: Classifier) -> None:
+        """Start from a classifier that has all messages and was fitted with them."""
+        self._base = base
+        self._changes: list[Change] = []
+        self._known: dict[int, Change] = {}
+        counts = base.table.class_count.tolist()
+        self._growth = Growth(dict(zip(base.classes, counts, strict=True)))
+        self._current = None
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that the model was trained with."""
+        return self._base.settings
+
+    def classifier(self) -> Classifier:
+        """Return the classifier with everything that was learned so far."""
+        self._refresh()
+        if self._current is None:
+            self._current = with_changes(self._base, self._changes)
+        return self._current
+
+    def whole(self) -> Classifier:
+        """Return the classifier that a model file written now would hold, fitted again."""
+        self._refresh()
+        return compacted(self._base, self._changes)
+
+    def learn(
+        self, items: Iterable[Item], *, day: int, policy: str = "everything", jobs: int = 1
+    ) -> Outcome:
+        """Learn labelled items; raises NbspamError.
+
+        day: today, in days since 1970-01-01.  policy: which messages to learn, one of
+        decision.POLICIES.
+        """
+        if policy == "everything":
+            return self._change(items, day, jobs, Copies())
+        outcome, copies = Outcome(), Copies()
+        for item in items:
+            needed = item.label is None or self._needs(item, policy)
+            outcome += self._change([item], day, 1, copies) if needed else Outcome(passed=1)
+        return outcome
+
+    def relabel(self, items: Iterable[Item], to: str, *, day: int, jobs: int = 1) -> Outcome:
+        """Move messages to a class; messages that were never learned are learned in it."""
+        return self.learn((item._replace(label=to) for item in items), day=day, jobs=jobs)
+
+    def unlearn(self, items: Iterable[Item], *, day: int, jobs: int = 1) -> Outcome:
+        """Un-learn messages, whichever class they were learned in."""
+        items = (item._replace(label="") for item in items)
+        return self._change(items, day, jobs, Copies(), to_none=True)
+
+    # ---- deciding ----
+
+    def _needs(self, item: Item, policy: str) -> bool:
+        """Return whether the policy requires a message to be learned, by the model's answer."""
+        classifier = self.classifier()
+        (answer,) = classifier.answers([item])
+        if isinstance(answer, Skipped):
+            return True  # learning will report why it is unreadable
+        if item.label not in classifier.classes:
+            return True
+        truth = classifier.classes.index(item.label)
+        return is_worth_learning(policy, posterior(answer.joint[None])[0], truth)
+
+    def _change(
+        self, items: Iterable[Item], day: int, jobs: int, copies: Copies, to_none: bool = False
+    ) -> Outcome:
+        outcome, settings = Outcome(), self.settings
+        gathered: list[Lesson] = []
+        n_entries = 0
+        for lessons, skipped in chunk_by_chunk(partial(read_lessons, settings), items, jobs):
+            outcome += Outcome(skipped=tuple(skipped))
+            gathered += lessons
+            n_entries += sum(len(lesson.messages.documents.columns) for lesson in lessons)
+            if n_entries > MAX_ENTRIES:
+                outcome += self._commit(gathered, settings, copies, day, to_none)
+                gathered, n_entries = [], 0
+        return outcome + self._commit(gathered, settings, copies, day, to_none)
+
+    def _commit(
+        self,
+        lessons: Sequence[Lesson],
+        settings: Settings,
+        copies: Copies,
+        day: int,
+        to_none: bool,
+    ) -> Outcome:
+        """Decide on lessons, and keep the changes that they make.
+
+        settings: those with which the messages were read.
+        """
+        if not lessons:
+            return Outcome()
+        with self._alone():
+            if self.settings != settings:
+                raise ModelFileError(
+                    f"{self.name}: trained anew with other settings just now; run this again"
+                )
+            changes, outcome = self._decide(lessons, copies, day, to_none)
+            if changes:
+                outcome += self._check_classes(changes) + self._keep(changes)
+        return outcome
+
+    def _decide(
+        self, lessons: Sequence[Lesson], copies: Copies, day: int, to_none: bool
+    ) -> tuple[list[Change], Outcome]:
+        """Return the changes that lessons make, and the outcome for each message."""
+        changes: list[Change] = []
+        outcome = Outcome()
+        now: dict[int, Change] = {}
+        for lesson in lessons:
+            labels, documents = lesson.messages.labels.tolist(), lesson.messages.documents
+            for row, digest in enumerate(map(copies.numbered, lesson.messages.digests.tolist())):
+                before = now[digest].after if digest in now else self._label(digest)
+                after = None if to_none else labels[row]
+                if before == after:
+                    outcome += Outcome(unknown=1) if to_none else Outcome(already_known=1)
+                    continue
+                change = None
+                if before is not None:
+                    change = now.get(digest) or self._learned(digest)
+                if change is None:
+                    change = self._first_change(digest, documents.one(row), lesson)
+                now[digest] = change._replace(before=before, after=after, day=day, step=0.0)
+                changes.append(now[digest])
+                if to_none:
+                    outcome += Outcome(unlearned=1)
+                else:
+                    outcome += Outcome(learned=1) if before is None else Outcome(moved=1)
+        return changes, outcome
+
+    def _first_change(self, digest: int, document: Documents, lesson: Lesson) -> Change:
+        """Return a message to learn; only tokens that the base does not know have texts."""
+        if self.settings.weighting == PRESENCE:
+            document = document._replace(counts=None)
+        is_new = self._base.table.vocabulary.columns(document.tokens) < 0
+        column = np.searchsorted(lesson.vocabulary.keys, document.tokens[is_new])
+        return Change(digest, None, None, 0, document, lesson.vocabulary.take(column).packed())
+
+    def _learned(self, digest: int) -> Change | None:
+        """Return a message as it was learned, or None if its tokens are not stored.
+
+        They may differ from those of the copy that is to be moved or un-learned, because each
+        delivery adds its own headers.
+        """
+        return self._known.get(digest) or message_at_hand(self._base, digest)
+
+    def _label(self, digest: int) -> str | None:
+        """Return the class that a message was learned in, or None."""
+        if digest in self._known:
+            return self._known[digest].after
+        ledger = memory_of(self._base).ledger
+        (place,) = ledger.find(np.array([digest], np.uint64)).tolist()
+        return None if place < 0 else self._base.classes[int(ledger.labels[place])]
+
+    def _check_classes(self, changes: Sequence[Change]) -> Outcome:
+        """Report new classes; raise NotTrainedError if fewer than two classes would be left."""
+        before = self._growth.classes
+        growth = Growth(self._growth.class_count)
+        growth.last_due(changes)
+        left = growth.classes
+        if len(left) < 2:
+            raise NotTrainedError(
+                f"{self.name}: only the class {', '.join(left) or 'none'} would be left, and a"
+                " classifier needs two; train a new model instead"
+            )
+        new = [name for name in left if name not in before]
+        had = f"a new class; the model had {', '.join(before)}"
+        return Outcome(notes=tuple(f"{name}: {had}" for name in new))
+
+    # ---- keeping ----
+
+    def _keep(self, changes: list[Change]) -> Outcome:
+        """Keep changes: up to the last due fit in a new base, the others as changes."""
+        due = self._growth.copy().last_due(changes)
+        outcome = self._make_way()
+        if not due:
+            self._append(with_steps(self.classifier(), changes))
+            return outcome
+        before = self._base.table.vocabulary
+        fitted = compacted(self._base, [*self._changes, *changes[:due]])
+        # Another base knows other tokens, and what it does not know has to be spelt out.
+        rest = with_steps(fitted, respelt(changes[due:], before, fitted.table.vocabulary))
+        try:
+            self._take_base(fitted)
+        except NbspamError as error:
+            outcome += Outcome(notes=(f"the journal is kept as it is: {error}",))
+            rest = [*changes[:due], *respelt(rest, fitted.table.vocabulary, before)]
+        else:
+            self._refresh()
+        if rest:
+            self._append(rest)
+        return outcome
+
+    def _note(self, changes: Sequence[Change]) -> None:
+        """Add changes that were kept to what this object knows."""
+        if changes:
+            self._growth.last_due(changes)
+            self._changes += changes
+            self._known.update((change.digest, change) for change in changes)
+            self._current = None
+
+    # ---- where changes are kept: here in memory, in StoredModel on disk ----
+
+    name = "model"
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        yield
+
+    def _refresh(self) -> None:
+        """Take in what other processes have learned meanwhile; in memory there are none."""
+
+    def _make_way(self) -> Outcome:
+        """Take away what others have left where changes are kept: nothing."""
+        return Outcome()
+
+    def _take_base(self, whole: Classifier) -> None:
+        self._begin(whole)
+
+    def _append(self, changes: list[Change]) -> None:
+        self._note(changes)

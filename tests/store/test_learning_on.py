@@ -1,0 +1,364 @@
+"""Laws of learning on: how messages are cut into calls, readers, failures, evaluation."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from nbspam.classifier.training import train
+from nbspam.counts.corpus import read_corpus
+from nbspam.counts.counting import count_items
+from nbspam.decision import Cutoffs
+from nbspam.errors import ModelFileError
+from nbspam.evaluation.online import progress
+from nbspam.settings import MANY, PLAIN, PRESETS
+from nbspam.sources.items import Item
+from nbspam.store import model as store_model
+from nbspam.store.check import GOOD, findings
+from nbspam.store.format import journal as journal_format
+from nbspam.store.format.journal import journal_path, read_journal
+from nbspam.store.learning import LivingModel
+from nbspam.store.model import StoredModel, keep_cutoffs
+from nbspam.store.open import load, save
+from support import examples, write_mails
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+DAY = 20_000
+SETTINGS = {"mail": PRESETS["mail"], "plain": PLAIN["mail"], "many": MANY["mail"]}
+NAMES = {"mail": ["ham", "spam"], "plain": ["ham", "spam"], "many": ["ham", "spam", "work"]}
+COMMON = b"the and of to in is it that on with".split()
+OWN = {
+    "ham": b"lunch friday meeting garden report aunt".split(),
+    "spam": b"pills cheap offer casino winner loan".split(),
+    "work": b"invoice deadline server release budget minutes".split(),
+    "zoo": b"giraffe zebra lion cage keeper ticket".split(),
+}
+few = hypothesis_settings(
+    examples(12),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    phases=set(Phase) - {Phase.shrink, Phase.explain},
+)
+
+
+def item(n, label, topic=None, delivery=0, astray=0.1):
+    """Return message n: words of its topic, its class's, some of another, and one of its own.
+
+    Its copy by another delivery has another subject, and is the same message.  The first fifty
+    share words that no other message has.
+    """
+    rng = np.random.default_rng(n)
+    names = list(OWN)
+    pool = [
+        OWN[names[rng.integers(4)] if rng.random() < astray else topic or label][rng.integers(6)]
+        for _ in range(5)
+    ]
+    words = b" ".join([*pool, *(COMMON[k] for k in rng.integers(10, size=6)), b"own%d" % n])
+    words += b" new%d" % (n % 4) if n < 50 else b""
+    subject = b" ".join(OWN[names[delivery % 4]][:4]) if delivery else pool[0]
+    head = b"Received: by host%d\nMessage-ID: <%d@x>\nSubject: %s" % (delivery, n, subject)
+    return Item(f"m{n}", label, head + b"\n\n" + words + b"\n")
+
+
+def items_of(names, numbers):
+    return [item(n, names[n % len(names)]) for n in numbers]
+
+
+def train_on(items, path, kind="mail"):
+    settings = SETTINGS[kind]
+    save(str(path), train(count_items(items, settings), settings, DAY))
+
+
+def joint_of(classifier, items):
+    return np.array([answer.joint for answer in classifier.answers(items)])
+
+
+def on_disk(path):
+    """Return the bytes of a model's file, and of its journal if there is one."""
+    journal = Path(journal_path(str(path)))
+    return Path(path).read_bytes(), journal.read_bytes() if journal.exists() else b""
+
+
+# ---- calls ----
+
+DO = st.sampled_from(["learn", "learn", "learn", "relabel", "unlearn"])
+STEPS = st.lists(st.tuples(DO, st.integers(0, 30), st.integers(0, 2)), min_size=1, max_size=12)
+
+
+def runs_of(steps, cuts):
+    """Return the calls that steps make, one for each run of the same kind, cut further."""
+    runs = []
+    for number, (do, n, k) in enumerate(steps):
+        if not runs or runs[-1][0] != do or number in cuts:
+            runs.append((do, []))
+        runs[-1][1].append((n, k))
+    return runs
+
+
+def call(model, do, run, names, jobs=1):
+    """Call a model's method for one run of steps; a relabelling run needs one class."""
+    if do == "unlearn":
+        items = [item(n, None, names[n % len(names)]) for n, _ in run]
+        return model.unlearn(items, day=DAY, jobs=jobs)
+    items = [item(n, names[k % len(names)], names[n % len(names)], delivery=k) for n, k in run]
+    if do == "relabel":
+        return model.relabel(items, names[0], day=DAY, jobs=jobs)
+    return model.learn(items, day=DAY, jobs=jobs)
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+@given(steps=STEPS, cuts=st.sets(st.integers(1, 12)), start=st.sampled_from([12, 60]))
+@few
+def test_however_changes_are_cut_into_calls_the_disk_holds_the_same(
+    tmp_path, kind, steps, cuts, start
+):
+    """Messages 0 to 30 are changed, of which the model knows every third before."""
+    names = NAMES[kind]
+    paths = [tmp_path / name for name in ("all", "cut", "single")]
+    known = [*items_of(names, range(0, 30, 3)), *items_of(names, range(100, 100 + start))]
+    for path, where in zip(paths, (set(), cuts, set(range(99))), strict=True):
+        train_on(known, path, kind)
+        for do, run in runs_of(steps, where):
+            call(StoredModel(str(path)), do, run, names)
+
+    assert on_disk(paths[0]) == on_disk(paths[1]) == on_disk(paths[2])
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_a_hundred_messages_in_one_call_are_a_hundred_calls(tmp_path, kind):
+    """Fits are due among them, and what is learned behind the last one stands in the journal."""
+    names = NAMES[kind]
+    items = [item(n, names[n % len(names)], astray=0.3) for n in range(101)]
+    paths = [tmp_path / name for name in ("all", "parallel", "tens", "single")]
+    for path in paths:
+        train_on(items_of(names, range(200, 300)), path, kind)
+    StoredModel(str(paths[0])).learn(items, day=DAY)
+    StoredModel(str(paths[1])).learn(iter(items), day=DAY, jobs=2)
+    for start in range(0, 101, 10):
+        StoredModel(str(paths[2])).learn(items[start : start + 10], day=DAY)
+    held = StoredModel(str(paths[3]))
+    for each in items:
+        held.learn([each], day=DAY)
+
+    changes = read_journal(str(paths[0])).changes
+    assert changes
+    assert kind != "mail" or any(change.step for change in changes)
+    assert len({on_disk(path) for path in paths}) == 1
+
+
+# ---- readers ----
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+@given(steps=STEPS, start=st.sampled_from([12, 60, 120]))
+@few
+def test_a_reader_answers_exactly_as_the_model_in_memory(tmp_path, kind, steps, start):
+    names, path = NAMES[kind], tmp_path / "m.nbspam"
+    known = [*items_of(names, range(0, 30, 3)), *items_of(names, range(100, 100 + start))]
+    train_on(known, path, kind)
+    in_memory, held = LivingModel(load(str(path))), StoredModel(str(path))
+    probe = items_of(names, range(40))
+    for do, run in runs_of(steps, {3, 6}):
+        call(in_memory, do, run, names)
+        call(held, do, run, names)
+        expected = joint_of(in_memory.classifier(), probe)
+        assert (joint_of(load(str(path)), probe) == expected).all()
+        assert (joint_of(held.classifier(), probe) == expected).all()
+        assert (joint_of(StoredModel(str(path)).classifier(), probe) == expected).all()
+
+
+def test_a_token_that_vanishes_and_comes_back_keeps_its_text(tmp_path, monkeypatch):
+    """The model's file knows it, so that the journal does not spell it out."""
+    path = tmp_path / "m.nbspam"
+    first = [item(1, "ham"), *items_of(["ham", "spam"], range(100, 110))]
+    train_on(first, path)
+    monkeypatch.setattr(store_model, "write", full_disk)
+    StoredModel(str(path)).unlearn([item(1, "ham")], day=DAY)
+    for n in range(150, 160):
+        StoredModel(str(path)).learn([item(n, "spam")], day=DAY)
+    again = item(9, "spam")  # has new1, as item 1 has
+    StoredModel(str(path)).learn([again._replace(data=again.data + b" own1")], day=DAY)
+
+    vocabulary = load(str(path)).table.vocabulary
+    texts = [vocabulary.text(column) for column in range(len(vocabulary))]
+    assert texts.count("own1") == texts.count("new1") == 1
+    assert "" not in texts
+
+
+# ---- learning on and training at once ----
+
+
+def test_three_of_each_and_a_hundred_more_answer_as_all_trained_at_once(tmp_path):
+    paths = tmp_path / "on.nbspam", tmp_path / "once.nbspam"
+    few_of_each = items_of(["ham", "spam"], range(6))
+    more = [item(n, "spam") for n in range(1000, 1100)]
+    train_on(few_of_each, paths[0])
+    held = StoredModel(str(paths[0]))
+    for each in more:
+        held.learn([each], day=DAY)
+    train_on([*few_of_each, *more], paths[1])
+    probe = items_of(["ham", "spam"], range(2000, 2600))
+    on, once = ([v.label for v in load(str(path)).classify(probe)] for path in paths)
+
+    assert os.path.exists(journal_path(str(paths[0])))
+    assert sum(a != b for a, b in zip(on, once, strict=True)) <= 6
+
+
+def stream_of(kind, n, seed):
+    """Return messages of one class at first, then of all; some come again as another class."""
+    rng = np.random.default_rng(seed)
+    names, topics, items = NAMES[kind], [], []
+    for number in range(n):
+        again = number > 20 and rng.random() < 0.2
+        which = int(rng.integers(number)) if again else number
+        label = names[0] if number < 3 else names[rng.integers(len(names))]
+        if kind == "many" and number < n // 2 and label == names[2]:
+            label = names[1]
+        topics.append(topics[which] if again else label)
+        delivery = 1 + number % 2 if again else 0
+        items.append(item(which, label, topics[which], delivery, astray=0.3))
+    return items
+
+
+@pytest.mark.parametrize("kind", ["mail", "many"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_online_evaluation_answers_as_a_stored_model_does(tmp_path, kind, seed):
+    """Of the second kind a third class appears on the way."""
+    path = tmp_path / "m.nbspam"
+    items = stream_of(kind, 150, seed)
+    data, _ = read_corpus(items, SETTINGS[kind])
+    judged = progress(data, SETTINGS[kind])
+    n_first = next(n for n, each in enumerate(items, 1) if each.label != items[0].label)
+    assert (judged.joint[:n_first] == 0).all()
+    train_on(items[:n_first], path, kind)
+    held = StoredModel(str(path))
+    for number, each in enumerate(items[n_first:], n_first):
+        classifier = held.classifier()
+        places = [data.classes.index(name) for name in classifier.classes]
+        ours, theirs = judged.joint[number, places], joint_of(classifier, [each])[0]
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9, err_msg=str(number))
+        held.learn([each], day=DAY)
+    assert os.path.exists(journal_path(str(path)))
+
+
+def test_a_stream_whose_only_ham_becomes_spam_starts_from_nothing():
+    labels = ["ham", "spam", "spam", "ham", "spam"]
+    items = [item(n, label, "ham") for n, label in zip([0, 1, 0, 2, 3], labels, strict=True)]
+    data, _ = read_corpus(items, SETTINGS["mail"])
+    fresh, _ = read_corpus([items[2], items[1], *items[3:]], SETTINGS["mail"])
+    joint = progress(data, SETTINGS["mail"]).joint
+
+    assert (joint[3] == 0).all()
+    assert (joint[4] == progress(fresh, SETTINGS["mail"]).joint[3]).all()
+
+
+# ---- failures ----
+
+
+def full_disk(path, classifier):
+    raise ModelFileError(f"{path}: cannot write the model: No space left on device")
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+@pytest.mark.parametrize("new_class", [False, True])
+def test_a_disk_that_takes_no_model_loses_nothing_and_readers_fit_where_it_was_due(
+    tmp_path, monkeypatch, kind, new_class
+):
+    names = [*NAMES[kind], "zoo"] if new_class else NAMES[kind]
+    paths = [str(tmp_path / "full"), str(tmp_path / "free")]
+    for path in paths:
+        train_on(items_of(NAMES[kind], range(100, 190)), path, kind)
+    before = Path(paths[0]).read_bytes()
+    calls = [items_of(names, some) for some in (range(5), range(5, 33), range(33, 35))]
+    notes = []
+    for path in paths:
+        with monkeypatch.context() as patched:
+            if path == paths[0]:
+                patched.setattr(store_model, "write", full_disk)
+            for items in calls:
+                outcome = StoredModel(path).learn(items, day=DAY)
+                assert outcome.learned == len(items)
+                notes.append(outcome.notes)
+
+    assert any("the journal is kept as it is" in note for each in notes[:3] for note in each)
+    assert Path(paths[0]).read_bytes() == before
+    assert len(read_journal(paths[0]).changes) == 35
+    probe = items_of(names, range(60))
+    full, free = (joint_of(load(path), probe) for path in paths)
+    assert (full == free).all()
+
+    for path in paths:
+        StoredModel(path).learn(items_of(names, range(35, 60)), day=DAY)
+    assert on_disk(paths[0]) == on_disk(paths[1])
+
+
+def test_a_kill_between_the_new_file_and_the_end_of_the_old_journal_loses_nothing(
+    tmp_path, monkeypatch
+):
+    """Nor does it before the rest of that call stands in the new journal."""
+    path, names = str(tmp_path / "m.nbspam"), ["ham", "spam"]
+    train_on(items_of(names, range(100, 190)), path)
+    StoredModel(path).learn(items_of(names, range(5)), day=DAY)
+    assert os.path.exists(journal_path(path))
+
+    def die(path):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(journal_format, "remove_journal", die)
+        with pytest.raises(KeyboardInterrupt):
+            StoredModel(path).learn(items_of(names, range(5, 12)), day=DAY)
+
+    assert os.path.exists(journal_path(path))
+    reported = items_of(names, range(5))
+    assert load(path).table.n_docs == 90 + 9  # the fifth change of a class was due
+    assert StoredModel(path).learn(reported, day=DAY).already_known == 5
+    outcome = StoredModel(path).learn(items_of(names, range(5, 12)), day=DAY)
+    assert (outcome.learned, outcome.already_known, outcome.notes) == (3, 4, ())
+    assert load(path).table.n_docs == 90 + 12
+    assert {finding.state for finding in findings(path)} == {GOOD}
+
+
+# ---- cutoffs ----
+
+CUTOFFS = Cutoffs(0.9, 0.1, 9.0, 0.2)
+
+
+def test_keeping_cutoffs_keeps_what_was_learned_and_that_more_can_be(tmp_path):
+    path, names = tmp_path / "m.nbspam", ["ham", "spam"]
+    train_on(items_of(names, range(100, 190)), path)
+    StoredModel(str(path)).learn(items_of(names, range(5)), day=DAY)
+    whole = StoredModel(str(path)).whole()
+    keep_cutoffs(str(path), CUTOFFS)
+
+    assert not os.path.exists(journal_path(str(path)))
+    kept = load(str(path))
+    save(str(tmp_path / "expected"), replace(whole, cutoffs=CUTOFFS))
+    assert path.read_bytes() == (tmp_path / "expected").read_bytes()
+    assert kept.rule == CUTOFFS
+    held = StoredModel(str(path))
+    assert held.learn(items_of(names, range(5)), day=DAY).already_known == 5
+    assert held.learn(items_of(names, range(5, 40)), day=DAY).learned == 35
+    assert load(str(path)).rule == CUTOFFS
+
+
+def test_tune_saves_cutoffs_into_a_model_that_has_a_journal(nbspam, tmp_path, monkeypatch):
+    path, names = tmp_path / "m.nbspam", ["ham", "spam"]
+    monkeypatch.setenv("NBSPAM_MODEL", str(path))
+    train_on(items_of(names, range(100, 190)), path)
+    mails = write_mails(tmp_path / "mails")
+    (tmp_path / "one.eml").write_bytes(item(1, "spam").data)
+    assert nbspam("update", "--spam", tmp_path / "one.eml")[0] == 0
+    assert os.path.exists(journal_path(str(path)))
+    assert nbspam("tune", mails, "--cv", "2", "--fp-cost", "9", "--save")[0] == 0
+
+    assert load(str(path)).rule.fp_cost == 9
+    assert load(str(path)).table.n_docs == 91
+    assert StoredModel(str(path)).learn([item(1, "spam")], day=DAY).already_known == 1
+    assert nbspam("unlearn", tmp_path / "one.eml")[0] == 0
+    assert load(str(path)).table.n_docs == 90
+    assert load(str(path)).rule.fp_cost == 9
