@@ -1,4 +1,4 @@
-"""The recipes of docs/mail.md, run by the programs that they are for."""
+"""The recipes of docs/howto/mail.md, run by the programs that they are for."""
 
 import re
 import shutil
@@ -10,7 +10,7 @@ import pytest
 from nbspam.mail.head import without_headers
 from support import HAM, ROOT, SPAM
 
-DOCUMENT = (ROOT / "docs" / "mail.md").read_text()
+DOCUMENT = (ROOT / "docs" / "howto" / "mail.md").read_text()
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
