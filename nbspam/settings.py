@@ -1,17 +1,23 @@
-"""What a model is trained with: a frozen value, stored in the model file.
+"""The settings a model is trained with, and which ones a corpus gets by default.
 
-Secret: the presets, that is, which decisions a user never has to take.
+`Settings` is stored in the model file.  `Choices` are what a user decided; `chosen` fills in
+the rest.  `nbspam train` and the library take the same path, so both train the same model.
+
+Secret: the presets, that is, the decisions a user never has to make.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
-from nbspam.errors import UsageError
+from nbspam.errors import InputError, UsageError
+from nbspam.models.registry import COLUMN_MODELS, TOKEN_MODELS
 from nbspam.models.registry import FEATURES as FEATURES
-from nbspam.models.registry import TOKEN_MODELS
+from nbspam.sources.items import Item
 
 MODELS = (*TOKEN_MODELS, *FEATURES)  # of messages, by name
+TABLE_MODELS = tuple(name for name in COLUMN_MODELS if name not in FEATURES)  # of tables only
 READINGS = ("mail", "text", "latin1")
 STRIPPABLE = ("headers", "footers", "quotes")  # parts of a text, in the order they are cut off
 PRESENCE, COUNTS, UNIT_LENGTH, TF_IDF = "presence", "counts", "unit-length", "tf-idf"
@@ -20,14 +26,14 @@ WEIGHTINGS = (PRESENCE, COUNTS, UNIT_LENGTH, LOG_LENGTH, TF_IDF)
 
 
 class TokenSettings(NamedTuple):
-    """What a token is: stored in the model, so that it always means the same."""
+    """How text is cut into tokens; the model file keeps it, so that new mail is cut alike."""
 
-    punctuation: str = "$'-_!"  # ASCII characters, beside letters and digits, that words hold
+    punctuation: str = "$'-_!"  # ASCII characters allowed in words beside letters and digits
     min_length: int = 1  # characters
     max_length: int = 40  # bytes
-    pairs: bool = False  # also every two neighbouring words of a field
-    raw: bool = False  # the text is cut as it is, without normalisation
-    characters: bool = False  # also runs of characters of what is written
+    pairs: bool = False  # add every pair of neighbouring words of a field
+    raw: bool = False  # cut the text as it is, without normalisation
+    characters: bool = False  # add runs of characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,23 +41,25 @@ class Settings:
     """How items become tokens, tokens counts, and counts probabilities."""
 
     tokens: TokenSettings = field(default_factory=TokenSettings)
-    reading: str = "mail"  # mail; text; latin1 (the whole file, byte by byte a letter)
+    reading: str = "mail"  # one of READINGS; latin1 takes every byte of the file for a letter
     weighting: str = PRESENCE
     model: str = "multinomial"
     alpha: float | str = 0.01  # Lidstone's addend, or "auto": chosen from the counts
     class_prior: str | tuple[float, ...] = "estimated"  # or "uniform", or given
     min_df: int = 1
     max_features: int | None = None
-    # Groups of evidence weighed, not summed: of two classes combined (combining.py), of
-    # more blended (blending.py).
+    # Weigh groups of evidence instead of summing it: two classes are combined
+    # (combining.py), more are blended (blending.py).
     combine: bool = False
-    strip: tuple[str, ...] = ()  # parts of a text that are cut off before it is read
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # more, of a model of FEATURES
+    strip: tuple[str, ...] = ()  # parts of a text that are removed before it is read
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of a model in FEATURES
 
     def __post_init__(self) -> None:
         for part in self.strip:
             if part not in STRIPPABLE:
-                raise UsageError(f"--strip {part}: none of {', '.join(STRIPPABLE)}; name those")
+                raise UsageError(
+                    f"--strip {part}: not a part of a text; choose from {', '.join(STRIPPABLE)}"
+                )
         for value, allowed, what in (
             (self.reading, READINGS, "reading"),
             (self.weighting, WEIGHTINGS, "weighting"),
@@ -61,8 +69,8 @@ class Settings:
                 raise UsageError(f"{what}: {value!r} is none of {', '.join(allowed)}")
         if self.weighting == TF_IDF and self.model == "bernoulli":
             raise UsageError(
-                "weighting: tf-idf is for models that count, Bernoulli sees presence only;"
-                " give another model, or --weighting presence"
+                "weighting: tf-idf is for models that count, and Bernoulli sees presence only;"
+                " choose another model, or --weighting presence"
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,7 +82,10 @@ class Settings:
 
     @property
     def is_mail_combined(self) -> bool:
-        """Whether probabilities are honest and mail is lost by mistakes, which so cost."""
+        """Whether the model combines the evidence of mail, so that costs decide by default.
+
+        Its probabilities are calibrated, and a false positive loses mail.
+        """
         return self.combine and self.reading == "mail"
 
 
@@ -91,8 +102,8 @@ def settings_from_dict(values: dict[str, Any]) -> Settings:
     )
 
 
-# The tutorial of scikit-learn's 20 newsgroups example: every file as Latin-1 text, words
-# of two or more word characters, counts scaled to unit length, Laplace's alpha.
+# As in scikit-learn's tutorial on 20 newsgroups: every file is Latin-1 text, words have two
+# or more word characters, counts are scaled to unit length, and alpha is Laplace's.
 _TUTORIAL = Settings(
     TokenSettings(punctuation="_", min_length=2, max_length=4096, raw=True),
     reading="latin1",
@@ -100,19 +111,170 @@ _TUTORIAL = Settings(
     alpha=1.0,
 )
 _WRITTEN = TokenSettings(punctuation="_", pairs=True)
-# For two classes, whose evidence is combined from presence.  E-002, E-020.
+# For two classes, whose evidence is combined and comes from presence.  E-002, E-020.
 PRESETS = {
     "mail": Settings(model="complement", alpha=0.1, combine=True),
     "text": Settings(_WRITTEN._replace(characters=True), reading="text", alpha=0.1, combine=True),
     "tutorial": _TUTORIAL,
 }
-# For more: long messages would outweigh short ones, were they not scaled.  E-024.
+# For more classes: unless documents are scaled, long ones outweigh short ones.  E-024.
 MANY = {
     "mail": Settings(weighting=LOG_LENGTH, combine=True),
     "text": Settings(_WRITTEN, reading="text", weighting=LOG_LENGTH, combine=True),
 }
-# For a model that is asked for by name, and sums its evidence.  E-004.
+# For a model that was chosen by name: it sums its evidence.  E-004.
 PLAIN = {
     "mail": Settings(model="complement", alpha=0.1),
     "text": Settings(reading="text", weighting=COUNTS, alpha=0.1),
 }
+
+
+# --- from choices to settings ----------------------------------------------------------------
+
+# Every start of the command line makes these two classes: as a NamedTuple each takes 0.3 ms,
+# as a dataclass 2 to 3 ms.
+
+
+class Choices(NamedTuple):
+    """The settings that a user decided on; None leaves a decision to `chosen`."""
+
+    preset: str | None = None  # one of PRESETS
+    model: str | None = None  # one of MODELS; for a table one of TABLE_MODELS, too
+    alpha: float | str | None = None  # from 0, or "auto"
+    class_prior: str | tuple[float, ...] | None = None  # "smoothed" is for tables only
+    weighting: str | None = None  # one of WEIGHTINGS
+    pairs: bool | None = None
+    characters: bool | None = None
+    strip: tuple[str, ...] | None = None  # of STRIPPABLE
+    min_df: int | None = None
+    max_features: int | None = None
+    # Parameters of models in FEATURES, and of tables.
+    estimate: str | None = None
+    min_support: float | None = None
+    criterion: str | None = None
+    start: str | None = None
+    climb: bool | None = None
+    max_parents: int | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The decisions that were made, by name."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+class TableChoices(NamedTuple):
+    """What a user decided about the columns of a table; only `target` is not optional."""
+
+    target: str | None = None  # the column that holds the class; None: not a table
+    categorical: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    discretise: str | None = None
+    bins: int | None = None
+    parent: str | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The decisions that were made, by name."""
+        values = self._asdict().items()
+        return {name: value for name, value in values if value not in (None, ())}
+
+
+PARAMETERS = ("estimate", "min_support", "criterion", "start", "climb", "max_parents")
+# A user who decides any of these wants one model as textbooks have it, and no combination.
+_PLAIN = {"model", "alpha", "class_prior", "weighting"}
+# How far ahead `look` searches for a third class.
+MAX_ITEMS, MAX_BYTES = 50_000, 1 << 26
+
+
+def option_name(name: str) -> str:
+    """Return the option of the command line that fills a field: --min-df for min_df."""
+    return "--" + name.replace("_", "-")
+
+
+def is_for_table(choices: Choices, columns: TableChoices) -> bool:
+    """Return whether the choices describe a table of columns; raises UsageError."""
+    if columns.target is not None:
+        return True
+    wrong = [option_name(name) for name in columns.given]
+    if choices.model in TABLE_MODELS:
+        wrong.append(f"--model {choices.model}")
+    if wrong:
+        raise UsageError(f"{wrong[0]}: for the columns of a table; say --target COLUMN too")
+    return False
+
+
+def chosen(choices: Choices, is_text: bool, many: bool = False) -> Settings:
+    """Return the preset that fits a corpus, changed by the user's choices.
+
+    is_text: its items are texts and not mail.  many: it has more than two classes.
+    Raises UsageError for choices that contradict each other.
+    """
+    given = choices.given
+    name = given.pop("preset", "text" if is_text or "strip" in given else "mail")
+    if name not in PRESETS:
+        raise UsageError(f"--preset {name}: unknown; choose from {', '.join(PRESETS)}")
+    settings = MANY.get(name, PRESETS[name]) if many else PRESETS[name]
+    if given.keys() & _PLAIN:
+        settings = PLAIN.get(name, settings)
+    if given.get("class_prior") == "smoothed":
+        raise UsageError("--class-prior smoothed: for tables only; say estimated or uniform")
+    parameters = {name: given.pop(name) for name in PARAMETERS if name in given}
+    if choices.model in FEATURES:
+        settings = replace(
+            settings,
+            weighting=PRESENCE,
+            alpha=1.0,
+            max_features=FEATURES[choices.model],
+            parameters=parameters,
+        )
+    elif parameters:
+        raise UsageError(
+            f"{option_name(next(iter(parameters)))}: for tables and"
+            f" --model {', '.join(FEATURES)}; leave it out"
+        )
+    tokens = {name: given.pop(name) for name in ("pairs", "characters") if name in given}
+    return replace(settings, tokens=settings.tokens._replace(**tokens), **given)
+
+
+def first_is_text(items: Iterable[Item]) -> tuple[bool, Iterator[Item]]:
+    """Return whether the first item is text and not mail, and all the items.
+
+    Raises InputError if there are none.
+    """
+    rest = iter(items)
+    first = next(rest, None)
+    if first is None:
+        raise InputError("sources: nothing to read; name a folder, a file or a table of mail")
+    return first.is_text, chain([first], rest)
+
+
+def look(
+    items: Iterable[Item], max_items: int = MAX_ITEMS, max_bytes: int = MAX_BYTES
+) -> tuple[bool, bool, Iterator[Item]]:
+    """Return whether items are text, whether they have more than two classes, and all of them.
+
+    The search for a third class ends after max_items items or max_bytes bytes of texts;
+    a corpus that shows it later counts as one of two classes.  Raises InputError if there
+    are no items.
+    """
+    is_text, items = first_is_text(items)
+    labels: set[str] = set()
+    seen: list[Item] = []
+    size = 0
+    for item in items:
+        seen.append(item)
+        size += len(item.data or b"")
+        if item.label is not None:
+            labels.add(item.label)
+        # Classes called ham or spam are those of a mail filter, which need not wait.
+        if len(labels) > 2 or labels & {"ham", "spam"}:
+            break
+        if len(seen) >= max_items or size >= max_bytes:
+            break
+    return is_text, len(labels) > 2, chain(seen, items)
+
+
+def fitting(items: Iterable[Item], choices: Choices) -> tuple[Settings, Iterator[Item]]:
+    """Return the settings that `nbspam train` uses for labelled items, and all the items."""
+    is_text, many, items = look(items)
+    return chosen(choices, is_text, many), items

@@ -125,8 +125,8 @@ def test_ham_called_spam_costs_two_misses_unless_told_otherwise():
     assert default_rule(("a", "b"), calibrated=True).labels(p) == ["b"]
 
 
-def test_the_loss_matrix_of_the_readme_decides():
-    (block,) = re.findall(r"```json\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+def test_the_loss_matrix_of_the_documents_decides():
+    (block,) = re.findall(r"```json\n(.*?)```", (ROOT / "docs/explanation/decisions.md").read_text(), re.DOTALL)
     rule = loss_matrix(json.loads(block), ("ham", "spam"))
 
     assert isinstance(rule, LossMatrix)

@@ -25,7 +25,8 @@ from nbspam.counts.table import CountTable, inverse_document_frequency
 from nbspam.errors import InputError, NotTrainedError, UsageError
 from nbspam.models.em import Fit, Stopping, expectation_maximization
 from nbspam.models.registry import EM_MODELS, estimator_class
-from nbspam.settings import PRESENCE, TF_IDF, Settings
+from nbspam.settings import PRESENCE, TF_IDF, Choices, Settings
+from nbspam.settings import chosen as chosen_settings
 from nbspam.sources.items import Item
 from nbspam.tokens.documents import Documents
 from nbspam.tokens.vocabulary import Vocabulary, join
@@ -74,7 +75,7 @@ def em_settings(settings: Settings, choices: dict[str, Any]) -> Settings:
     model = choices.get("model") or "multinomial"
     if model not in EM_MODELS:
         raise UsageError(f"--model {model}: EM has no such model; give {' or '.join(EM_MODELS)}")
-    if choices.get("alpha") in ("auto", "0"):
+    if choices.get("alpha") in ("auto", "0", 0):
         raise UsageError(f"--alpha {choices['alpha']}: not for EM; give a number above 0")
     return replace(
         settings,
@@ -85,6 +86,16 @@ def em_settings(settings: Settings, choices: dict[str, Any]) -> Settings:
         # A token of one document alone cannot carry a label to another.
         min_df=choices.get("min_df") or 2,
     )
+
+
+def em_chosen(choices: Choices, is_text: bool) -> Settings:
+    """Return the settings for EM that a user's choices lead to; raises UsageError.
+
+    is_text: the items are texts and not mail.
+    """
+    # The tokens are those of a plain model, which a model chosen by name is.
+    plain = choices._replace(model=choices.model or "multinomial")
+    return em_settings(chosen_settings(plain, is_text), choices.given)
 
 
 def train_with_unlabelled(

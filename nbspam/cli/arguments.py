@@ -1,184 +1,271 @@
-"""What the command line's words mean: sources, settings, classifiers, rules.
+"""From the words of a command line to the library's values: items, settings, models, rules.
 
-Secret: how the command line's words become the library's values.
+Secret: which functions of the library read what the options name.
 """
 
+import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
-from nbspam.errors import InputError, UsageError
+from nbspam.cli.options import Decision, Labels
+from nbspam.cli.output import report_skipped, warn
+from nbspam.cli.values import ESTIMATED, Shares
+from nbspam.errors import UsageError
+from nbspam.settings import Choices, Settings, TableChoices, chosen, first_is_text, option_name
+from nbspam.sources.items import Item, SourceOptions, read_items
 
-ESTIMATED = ("estimated",)  # what --prior says where the mail itself is to tell
+if TYPE_CHECKING:
+    from nbspam.answering import AnyClassifier
+    from nbspam.classifier.classifier import Classifier
+    from nbspam.classifier.clusters import Start
+    from nbspam.decision import Rule
+    from nbspam.evaluation.trial import Trial
+    from nbspam.models.network.questions import NamedNetwork
+    from nbspam.sources.records import Record
+    from nbspam.tables.schema import Schema
+    from nbspam.tables.training import TableData, TableSettings
+
+_NO_LABELS = Labels()
 _MAX_LOSS_BYTES = 1 << 20
-_FEATURE_PARAMETERS = (
-    *("estimate", "min_support"),
-    *("criterion", "start", "climb", "max_parents"),
-)
-_SOURCE_OPTIONS = ("format_", "text_column", "label_column")
-
-
-def cores(jobs: int | None) -> int:
-    """Return the number of processes asked for, or one a core."""
-    from nbspam.parallel import available_cores
-
-    return jobs or available_cores()
+_MAX_UNSEEN = 5  # categories that are named on standard error
 
 
 def today() -> int:
-    """Return the day it is, counted from 1970-01-01."""
-    import time
-
+    """Return the number of today, counted in days from 1970-01-01."""
     return int(time.time() // 86_400)
 
 
-def read_sources(sources: Iterable[str], options: dict[str, Any]) -> Iterable[Any]:
-    """Yield the Items of all sources, labelled by the options or by themselves.
+# --- mail and text ---------------------------------------------------------------------------
 
-    Takes out of `options` what says how to read: formats, columns and classes.
+
+def items_of(
+    sources: Iterable[str], reading: SourceOptions, labels: Labels = _NO_LABELS
+) -> Iterator[Item]:
+    """Return the items of all sources, then those whose class the options state.
+
+    Without any path they come from standard input.  Raises InputError.
     """
-    from nbspam.sources.items import SourceOptions, read_items
-
-    how = SourceOptions(*(options.pop(name) for name in _SOURCE_OPTIONS))
-    named = [(name, path) for name in ("spam", "ham") for path in options.pop(name, ())]
-    for pair in options.pop("label", ()):
-        name, equals, path = pair.partition("=")
-        if not (name and equals and path):
-            raise UsageError(f"--label {pair}: not NAME=PATH; write it as --label work=mail/work")
-        named.append((name, path))
-    parts = [read_items([path], label=name, options=how) for name, path in named]
-    if sources or not named:
-        parts.insert(0, read_items(sources or ["-"], options=how))
+    parts = [read_items([path], label=name, options=reading) for name, path in labels.paths]
+    if sources or not parts:
+        parts.insert(0, read_items(sources or ["-"], options=reading))
     return chain.from_iterable(parts)
 
 
-def settings_for(first_is_text: bool, choices: dict[str, Any], many: bool = False) -> Any:
-    """Return the preset that fits, with the choices made on the command line.
+def items_for_tokens(
+    sources: Iterable[str], reading: SourceOptions, choices: Choices
+) -> tuple[Settings, Iterator[Item]]:
+    """Return the settings by which items are cut into tokens, and the items."""
+    is_text, items = first_is_text(items_of(sources, reading))
+    return chosen(choices, is_text), items
 
-    many: there are more than two classes.
-    """
-    from dataclasses import replace
 
-    from nbspam.settings import FEATURES, MANY, PLAIN, PRESETS
+def items_for_em(
+    sources: Iterable[str],
+    reading: SourceOptions,
+    choices: Choices,
+    labels: Labels = _NO_LABELS,
+) -> tuple[Settings, Iterator[Item]]:
+    """Return the settings of a model trained by EM, and the items."""
+    from nbspam.classifier.unlabelled import em_chosen
 
-    given = {name: value for name, value in choices.items() if value is not None}
-    is_text = first_is_text or "strip" in given
-    name = given.pop("preset", "text" if is_text else "mail")
-    settings = MANY.get(name, PRESETS[name]) if many else PRESETS[name]
-    # Whoever chooses a model or its parameters wants that model, not a combination.
-    if given.keys() & {"model", "alpha", "class_prior", "weighting"}:
-        settings = PLAIN.get(name, settings)
-    parameters: dict[str, Any] = {
-        name: given.pop(name) for name in _FEATURE_PARAMETERS if name in given
+    is_text, items = first_is_text(items_of(sources, reading, labels))
+    return em_chosen(choices, is_text), items
+
+
+def starts_of(path: str | None) -> "list[Start]":
+    """Return the components in the file of --start, if there is one."""
+    from nbspam.classifier.clusters import read_starts
+    from nbspam.sources.jsonfile import read_json
+
+    return [] if path is None else read_starts(read_json(path), f"--start {path}")
+
+
+# --- tables ----------------------------------------------------------------------------------
+
+
+def table_settings_of(training: Choices, columns: TableChoices) -> "TableSettings":
+    """Return the settings of a table's model; raises UsageError."""
+    from nbspam.tables.choices import table_settings
+
+    return table_settings(training, columns)
+
+
+def table_of(
+    sources: Iterable[str],
+    reading: SourceOptions,
+    labels: Labels,
+    settings: "TableSettings",
+    strict: bool = False,
+    is_quiet: bool = False,
+) -> "TableData":
+    """Return the labelled rows of tables; say on standard error what is wrong with them."""
+    from nbspam.tables.training import read_table
+
+    data = read_table(records_of(sources, reading, labels), settings)
+    if is_quiet:
+        return data
+    for note in data.notes:
+        warn(note)
+    report_skipped(data.skipped, strict)
+    return data
+
+
+def records_of(
+    sources: Iterable[str],
+    reading: SourceOptions,
+    labels: Labels = _NO_LABELS,
+    schema: "Schema | None" = None,
+) -> "Iterator[Record]":
+    """Yield the rows of tables; with a schema, warn of categories that it does not have."""
+    from nbspam.sources.records import read_records
+
+    options = {
+        "text_column": reading.text_column,
+        "label_column": reading.label_column,
+        "spam": labels.spam,
+        "ham": labels.ham,
+        "label": labels.named,
     }
-    if given.get("model") in FEATURES:
-        features = FEATURES[given["model"]]
-        how = replace(settings, weighting="presence", alpha=1.0, max_features=features)
-        settings = replace(how, parameters=parameters)
-    elif parameters:
-        name = next(iter(parameters)).replace("_", "-")
-        raise UsageError(f"--{name}: for tables and --model {', '.join(FEATURES)}; leave it out")
-    if "strip" in given:
-        given["strip"] = tuple(given["strip"].split(","))
-    chosen = {part: given.pop(part) for part in ("pairs", "characters") if part in given}
-    settings = replace(settings, tokens=settings.tokens._replace(**chosen))
-    if "alpha" in given:
-        given["alpha"] = alpha_of(given["alpha"])
-    if "class_prior" in given:
-        given["class_prior"] = prior_of(given["class_prior"])
-    return replace(settings, **given)
+    for name, value in options.items():
+        if value:
+            raise UsageError(
+                f"{option_name(name)}: for mail and text; the class of a table is its --target"
+            )
+    if schema is None:
+        return read_records(sources or ["-"], reading.format)
+    return _warning(read_records(sources or ["-"], reading.format, schema.names), schema)
 
 
-def alpha_of(text: str, choosing: bool = True) -> float | str:
-    """Return the --alpha that a text says; choosing: it may be auto.  Raises UsageError."""
-    if text == "auto" and choosing:
-        return text
-    try:
-        alpha = float(text)
-    except ValueError:
-        alpha = -1.0
-    if not 0 <= alpha < float("inf"):
-        other = ", or auto" if choosing else ""
-        raise UsageError(f"--alpha {text}: not a number from 0 up; give one{other}")
-    return alpha
+def _warning(records: "Iterator[Record]", schema: "Schema") -> "Iterator[Record]":
+    """Yield the records; say on standard error which categories training has not seen."""
+    from nbspam.tables.schema import categories, unseen_cells
+
+    n_unseen, known = 0, categories(schema)
+    for record in records:
+        for cell in unseen_cells(record, known):
+            n_unseen += 1
+            if n_unseen <= _MAX_UNSEEN:
+                warn(
+                    f"{cell.name}: {cell.column} is {cell.cell[:40]!r}, which training has not"
+                    " seen; taken for missing"
+                )
+        yield record
+    if n_unseen > _MAX_UNSEEN:
+        warn(f"{n_unseen - _MAX_UNSEEN} more categories that training has not seen")
 
 
-def prior_of(text: str, smoothed: bool = False) -> str | tuple[float, ...]:
-    """Return the --class-prior that a text says; smoothed: that is one too.  Raises UsageError."""
-    if text in ("estimated", "uniform") or (smoothed and text == "smoothed"):
-        return text
-    try:
-        prior = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        prior = ()
-    if not prior or min(prior) <= 0 or abs(sum(prior) - 1) > 1e-9:
-        raise UsageError(
-            f"--class-prior {text}: not probabilities that sum to 1; write them as 0.3,0.7"
-        )
-    return prior
+def schema_of(classifier: "AnyClassifier") -> "Schema | None":
+    """Return the columns that a model of a table knows; None for models of mail and text."""
+    schema: Schema | None = getattr(classifier, "schema", None)
+    return schema
 
 
-def prior_for(stated: Iterable[str], classes: tuple[str, ...], old: Any) -> Any:
-    """Return the shares of the classes that --prior states; raises UsageError."""
-    from nbspam.decision import stated_prior
-
-    shares = {}
-    for pair in stated:
-        name, _, text = pair.rpartition("=")
-        try:
-            shares[name] = float(text)
-        except ValueError:
-            raise UsageError(f"--prior {pair}: not NAME=P; write it as --prior spam=0.8") from None
-    return stated_prior(shares, classes, old)
+# --- models ----------------------------------------------------------------------------------
 
 
-def load_classifier(model_path: str, stated: Iterable[str]) -> Any:
-    """Return the classifier in a model file, under the shares of classes that --prior states."""
+def loaded(model_path: str) -> "AnyClassifier":
+    """Return the classifier in a model file, whatever its kind; raises ModelFileError."""
     from nbspam.store.open import load
 
-    classifier: Any = load(model_path)
-    if not stated:
-        return classifier
-    from nbspam.decision import with_prior
-
-    return with_prior(classifier, prior_for(stated, classifier.classes, classifier.prior))
+    return load(model_path)
 
 
-def decision_rule(model: Any, options: dict[str, Any]) -> Any:
-    """Return the rule that the decision options ask for, or the model's (or trial's) own.
+def loaded_tokens(model_path: str) -> "Classifier":
+    """Return the classifier in a model file of mail or text; raises ModelFileError, UsageError."""
+    from nbspam.store.open import load_tokens
 
-    Takes those options out of `options`.
-    """
+    return load_tokens(model_path)
+
+
+def network_of(path: str) -> "NamedNetwork":
+    """Return the Bayesian network in a model file or in a JSON file."""
+    from nbspam.store.open import load_network
+
+    return load_network(path)
+
+
+class Asked(NamedTuple):
+    """A classifier, how its probabilities become labels, and what it is asked about."""
+
+    classifier: "AnyClassifier"
+    rule: "Rule"
+    inputs: "Iterable[Item | Record]"
+
+
+def asked(
+    model_path: str,
+    sources: Iterable[str],
+    reading: SourceOptions,
+    decision: Decision,
+    prior: Shares | str | None = None,
+    jobs: int = 1,
+) -> Asked:
+    """Return what a model is to be asked, under the prior and the costs that are stated."""
+    question = asked_of(loaded(model_path), sources, reading, decision)
+    if prior is None:
+        return question
+    from nbspam.decision import stated_prior, with_estimated_prior, with_prior
+
+    classifier = question.classifier
+    if isinstance(prior, str):
+        assert prior == ESTIMATED
+        inputs = list(question.inputs)  # which are read twice
+        estimated = with_estimated_prior(classifier, inputs, jobs)
+        return question._replace(classifier=estimated, inputs=inputs)
+    shares = stated_prior(prior, classifier.classes, classifier.prior)
+    return question._replace(classifier=with_prior(classifier, shares))
+
+
+def asked_of(
+    classifier: "AnyClassifier",
+    sources: Iterable[str],
+    reading: SourceOptions,
+    decision: Decision,
+) -> Asked:
+    """Return what a classifier is to be asked, under the costs that are stated."""
+    rule = rule_of(decision, classifier)
+    return Asked(classifier, rule, inputs_of(classifier, sources, reading))
+
+
+def inputs_of(
+    classifier: "AnyClassifier",
+    sources: Iterable[str],
+    reading: SourceOptions,
+    labels: Labels = _NO_LABELS,
+) -> "Iterator[Item | Record]":
+    """Return what a classifier can judge: rows for the model of a table, else items."""
+    schema = schema_of(classifier)
+    if schema is None:
+        return items_of(sources, reading, labels)
+    return records_of(sources, reading, labels, schema)
+
+
+# --- decisions -------------------------------------------------------------------------------
+
+
+def rule_of(decision: Decision, deciding: "AnyClassifier | Trial") -> "Rule":
+    """Return the rule that follows from the stated costs, or else the default; UsageError."""
     from nbspam.decision import FP_COST, HAM_AND_SPAM, cutoffs
 
-    names = ("fp_cost", "unsure_cost", "loss_path")
-    fp_cost, unsure_cost, loss_path = (options.pop(name) for name in names)
-    if loss_path is not None:
+    fp_cost, unsure_cost = decision.fp_cost, decision.unsure_cost
+    if decision.loss is not None:
         if fp_cost is not None or unsure_cost is not None:
             raise UsageError("--loss: it has all costs; leave out --fp-cost and --unsure-cost")
-        return _read_loss(loss_path, model.classes)
+        return _read_loss(decision.loss, deciding.classes)
     if fp_cost is None and unsure_cost is None:
-        return model.rule
-    if model.classes != HAM_AND_SPAM:
+        return deciding.rule
+    if deciding.classes != HAM_AND_SPAM:
         option = "--unsure-cost" if fp_cost is None else "--fp-cost"
         raise UsageError(
-            f"{option}: the model's classes are {', '.join(model.classes)};"
+            f"{option}: the model's classes are {', '.join(deciding.classes)};"
             " it is for a model of ham and spam, give --loss FILE"
         )
-    return cutoffs(
-        FP_COST if fp_cost is None else _cost("--fp-cost", fp_cost),
-        None if unsure_cost is None else _cost("--unsure-cost", unsure_cost),
-    )
+    return cutoffs(FP_COST if fp_cost is None else fp_cost, unsure_cost)
 
 
-def _cost(option: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise UsageError(f"{option} {text}: not a number above 0; a miss costs 1") from None
-
-
-def _read_loss(path: str, classes: tuple[str, ...]) -> Any:
+def _read_loss(path: str, classes: tuple[str, ...]) -> "Rule":
     """Return the loss matrix in a JSON file; raises UsageError."""
     import json
 
@@ -201,32 +288,13 @@ def _read_loss(path: str, classes: tuple[str, ...]) -> Any:
     )
 
 
-def peek(items: Iterable[Any]) -> tuple[bool, Iterator[Any]]:
-    """Return whether the first item is a table's text, and the items again."""
-    items = iter(items)
-    first = next(items, None)
-    if first is None:
-        raise InputError("sources: nothing to read; name a folder, a file or a table of mail")
-    return first.is_text, chain([first], items)
+def trial_under(trial: "Trial", prior: Shares | str | None, decision: Decision) -> "Trial":
+    """Return a trial under the prior and the costs that are stated."""
+    from nbspam.decision import estimate_prior, stated_prior
+    from nbspam.evaluation.trial import under_prior
 
-
-# How far ahead the classes are looked for; whoever names more of them later than that is
-# read as if there were two.
-_AHEAD_ITEMS, _AHEAD_BYTES = 50_000, 1 << 26
-
-
-def are_many(items: Iterator[Any]) -> tuple[bool, Iterator[Any]]:
-    """Return whether the items have more than two classes, and the items again."""
-    labels: set[str] = set()
-    seen = []
-    size = 0
-    for item in items:
-        seen.append(item)
-        size += len(item.data or b"")
-        labels |= {item.label} - {None}
-        # A filter is not kept waiting: what is called ham or spam is a mail filter's.
-        if len(labels) > 2 or labels & {"ham", "spam"}:
-            break
-        if len(seen) >= _AHEAD_ITEMS or size >= _AHEAD_BYTES:
-            break
-    return len(labels) > 2, chain(seen, items)
+    if isinstance(prior, str):
+        trial = under_prior(trial, estimate_prior(trial.probability, trial.prior))
+    elif prior is not None:
+        trial = under_prior(trial, stated_prior(prior, trial.classes, trial.prior))
+    return replace(trial, rule=rule_of(decision, trial))

@@ -1,49 +1,44 @@
-"""From labelled mail and text to a classifier: what `train` writes and `lazy` asks.
+"""Training on labelled mail and text, for `train` and `lazy`.
 
-Secret: how the command line's words become items and settings, and who watches the count.
+Secret: that mail is listed while numpy is imported.
 """
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from importlib import import_module
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING
 
-from nbspam.cli.arguments import are_many, peek, read_sources, settings_for, today
-from nbspam.cli.output import report_skipped
+from nbspam.cli.arguments import items_of, today
+from nbspam.cli.options import Labels
+from nbspam.cli.output import progress, report_skipped
+from nbspam.settings import Choices, fitting
+from nbspam.sources.items import SourceOptions, chunks
+
+if TYPE_CHECKING:
+    from nbspam.classifier.training import Learned
 
 
 def learn(
-    sources: tuple[str, ...], options: dict[str, Any], jobs: int, strict: bool = False
-) -> Any:
-    """Return what was learned of labelled sources, having said what was skipped."""
+    sources: Iterable[str],
+    reading: SourceOptions,
+    labels: Labels,
+    training: Choices,
+    jobs: int,
+    strict: bool = False,
+) -> "Learned":
+    """Return the classifier of labelled sources; say on standard error what was skipped."""
     from nbspam.parallel import drawn_ahead
-    from nbspam.sources.items import chunks
 
-    # Mail is looked for while numpy is imported, which takes longer.
-    with drawn_ahead(chunks(read_sources(sources, options)), jobs) as drawn:
-        # By itself first: Python 3.11 asks for stack space piece by piece, and from as deep as
-        # our own imports nest it asks and gives back at a thousand calls of numpy's (E-015).
+    # Importing numpy takes longer than listing the mail, so another process lists it meanwhile.
+    with drawn_ahead(chunks(items_of(sources, reading, labels)), jobs) as drawn:
+        # Import numpy from here and not from deep inside our own imports: Python 3.11 extends
+        # its stack chunk by chunk, and at that depth a thousand calls of numpy's each allocate
+        # and free a chunk (E-015).
         import_module("numpy")
-        from nbspam.classifier import training as learning
+        from nbspam.classifier import training as library
 
-        is_text, items = peek(chain.from_iterable(drawn))
-        many, items = are_many(items)
-        settings = settings_for(is_text, options, many)
-        with _progress() as progress:
-            learned = learning.learn(items, settings, jobs, progress, today())
+        settings, items = fitting(chain.from_iterable(drawn), training)
+        with progress() as show:
+            learned = library.learn(items, settings, jobs, show, today())
     report_skipped(learned.skipped, strict)
     return learned
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int], None] | None]:
-    """Yield a function that shows a running count, if somebody is there to see it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("reading") as status:
-        yield lambda n: status.update(f"{n:,} messages read")

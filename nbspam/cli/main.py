@@ -1,7 +1,8 @@
-"""The command line: one group of commands, loaded one at a time.
+"""The command line: a group of commands whose modules are imported when they are called.
 
-Every command parses, calls the library once and reports.  Errors made on purpose are
-shown here, in one line, and nowhere else; anything else is a bug and keeps its traceback.
+Every command parses its options, calls the library once and prints the result.  Errors that
+the program foresees are shown here, in one line each; any other exception is a bug and keeps
+its traceback.
 
 Secret: exit statuses, and how little is imported before the command is known.
 """
@@ -13,14 +14,16 @@ from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
-# numpy's linear algebra would start a thread a core on import; nothing here uses it.
+# On import numpy's linear algebra starts a thread for every core; nothing here uses them.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# Huge pages pay off where arrays live long; here gathering them takes longer: E-010.
+# Huge pages pay off where arrays live long; here assembling them costs more than they save:
+# E-010.
 os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
 
 import click
 
 from nbspam import __version__
+from nbspam.cli.values import complaint
 from nbspam.errors import NbspamError, UsageError
 
 COMMANDS = (
@@ -40,39 +43,41 @@ COMMANDS = (
     "tokens",
     "words",
     "info",
-    "dump",
-    "load",
+    "export",
+    "import",
     "filter",
     "sort",
     "cluster",
     "lazy",
     "query",
 )
-# What these options say when anything at all goes wrong: bogofilter's contract, and the
-# EX_TEMPFAIL of those who deliver mail, who then try again later.
+# The exit status for every failure, with these options: bogofilter's status, and EX_TEMPFAIL,
+# upon which mail systems deliver again later.
 FAILURES = {"--exit-code": 3, "--tempfail": 75}
-_INTERRUPTED = 130  # 128 + SIGINT, as shells say it
+_INTERRUPTED = 130  # 128 + SIGINT, as in shells
+_MODULES = {"import": "import_"}  # where a command's name is a keyword of Python
 
 
 class CommandGroup(click.Group):
-    """A group whose commands live in one module each, imported when they are called."""
+    """A group with one module for each command, imported when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands, in the order help shows them."""
+        """Return the names of the commands, in the order of help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of this name, importing its module."""
         if cmd_name not in COMMANDS:
             return None
-        command = import_module(f"nbspam.cli.commands.{cmd_name}").command
+        module = _MODULES.get(cmd_name, cmd_name)
+        command = import_module(f"nbspam.cli.commands.{module}").command
         assert isinstance(command, click.Command)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command asked for, or fail with the nearest name there is."""
+        """Return the command of a command line, or fail and name the most similar command."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
             from difflib import get_close_matches
@@ -98,21 +103,21 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run the command line and exit with its status."""
-    # Importing makes thousands of objects that stay: to look for garbage among them, again
-    # and again, takes a tenth of the start.
+    # Imports create thousands of objects that live to the end.  By default the garbage
+    # collector would scan them repeatedly, which takes a tenth of the start-up time.
     gc.set_threshold(50_000)
     status = exit_status(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, AttributeError):  # closed or full: reported already; or none
+        with suppress(OSError, AttributeError):  # full or closed, which is reported; or None
             stream.flush()
-    # All files are closed.  To give memory back piece by piece takes longer than a verdict.
+    # All files are closed.  Freeing memory object by object takes longer than a verdict.
     os._exit(status)
 
 
 def exit_status(arguments: list[str]) -> int:
-    """Run a command line and return 0 done, 1 error, 2 wrong usage, or what it asked for."""
+    """Run a command line; return 0 (success), 1 (error), 2 (usage) or the command's status."""
     try:
-        # Not cli.main: that one would turn a broken pipe into an error.
+        # Not cli.main, which turns a broken pipe into an error.
         with cli.make_context("nbspam", list(arguments)) as context:
             status = cli.invoke(context)
         sys.stdout.flush()
@@ -130,14 +135,13 @@ def exit_status(arguments: list[str]) -> int:
 
 
 def _report(error: click.ClickException | NbspamError | OSError) -> int:
-    """Print one line on what went wrong; return the status that says so."""
-    if isinstance(error, click.ClickException):
-        error.show()
-        return error.exit_code
+    """Print one line on an error; return its exit status."""
     from nbspam.printing import printable
 
     text = str(error)
-    if isinstance(error, OSError):  # none that the library foresees: standard output's
+    if isinstance(error, click.ClickException):
+        text = complaint(error)
+    elif isinstance(error, OSError):  # the library turns its own into NbspamError
         text = f"standard output: {error.strerror or error}; free some space or send it elsewhere"
     click.echo(f"nbspam: {printable(text)}", err=True)
-    return 2 if isinstance(error, UsageError) else 1
+    return 2 if isinstance(error, UsageError | click.UsageError) else 1

@@ -1,45 +1,50 @@
-"""What commands print: rows, JSON, diagnoses, and what became of the items.
+"""What commands print: rows, JSON, verdicts, diagnoses; and the model files they write.
 
-Secret: that strangers' text reaches the terminal only when it is safe to print.
+Secret: text from strangers is escaped before it reaches the terminal.
 """
 
 import sys
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from nbspam.errors import InputError
 
+if TYPE_CHECKING:
+    from nbspam.answering import AnyClassifier
+    from nbspam.decision import Cutoffs
+    from nbspam.store.model import Outcome
+    from nbspam.tables.schema import Schema
+    from nbspam.verdicts import Skipped, Verdict
+
+_MAX_SKIPPED = 5  # items that are named on standard error
+T = TypeVar("T")
+
+
+# --- lines -----------------------------------------------------------------------------------
+
 
 def echo_rows(rows: Iterable[Iterable[str]]) -> None:
-    """Print rows of fields with tabs between; strangers' control characters spelt out."""
+    """Print rows of fields, separated by tabs, with control characters escaped."""
     from nbspam.printing import printable, write_lines
 
     write_lines(("\t".join(map(printable, row)) for row in rows), sys.stdout)
 
 
-def echo_json(values: Any, indent: int | None = None) -> None:
+def echo_json(values: object, indent: int | None = None) -> None:
     """Print one JSON document."""
     import json
 
     click.echo(json.dumps(values, indent=indent))
 
 
-def json_line(value: Any) -> str:
+def json_line(value: object) -> str:
     """Return a value as JSON on one line."""
     import json
 
     return json.dumps(value)
-
-
-def verdict_json(verdict: Any) -> dict[str, Any]:
-    """Return a verdict's values for JSON."""
-    values = {"name": verdict.name, "label": verdict.label, "posterior": verdict.posterior}
-    if verdict.score is not None:
-        last = list(verdict.posterior.values())[-1]
-        values |= {"probability": last, "score": verdict.score}
-    return values
 
 
 def warn(line: str) -> None:
@@ -49,23 +54,124 @@ def warn(line: str) -> None:
     click.echo(f"nbspam: {printable(line)}", err=True)
 
 
-def report_skipped(skipped: Iterable[Any], strict: bool = False, most: int = 5) -> None:
-    """Say on standard error what was not read, the first few by name."""
+@contextmanager
+def progress() -> Iterator[Callable[[int], None] | None]:
+    """Yield a function that shows a running count, or None if standard error is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("reading") as status:
+        yield lambda n: status.update(f"{n:,} messages read")
+
+
+# --- verdicts --------------------------------------------------------------------------------
+
+
+def verdict_json(verdict: "Verdict") -> dict[str, object]:
+    """Return the values of a verdict for JSON."""
+    values: dict[str, object] = {
+        "name": verdict.name,
+        "label": verdict.label,
+        "posterior": verdict.posterior,
+    }
+    if verdict.score is not None:
+        last = list(verdict.posterior.values())[-1]
+        values |= {"probability": last, "score": verdict.score}
+    return values
+
+
+def verdict_row(verdict: "Verdict", as_json: bool) -> tuple[str, ...]:
+    """Return the fields of a verdict: label, probability and name, or one of JSON."""
+    if as_json:
+        return (json_line(verdict_json(verdict)),)
+    return verdict.label, f"{verdict.probability:.6f}", verdict.name
+
+
+# --- items that could not be read ------------------------------------------------------------
+
+
+def report_skipped(skipped: "Iterable[Skipped]", strict: bool = False) -> None:
+    """Say on standard error which items were not read; with --strict raise InputError."""
     failures = list(skipped)
     if failures and strict:
         raise InputError(f"{failures[0].name}: {_reason(failures[0])} (--strict)")
-    for failure in failures[:most]:
+    for failure in failures[:_MAX_SKIPPED]:
         warn(f"skipped {failure.name}: {_reason(failure)}")
-    if len(failures) > most:
-        warn(f"skipped {len(failures) - most} more")
+    if len(failures) > _MAX_SKIPPED:
+        warn(f"skipped {len(failures) - _MAX_SKIPPED} more")
 
 
-def _reason(failure: Any) -> str:
-    return str(failure.reason).removeprefix(f"{failure.name}: ")
+def _reason(failure: "Skipped") -> str:
+    return failure.reason.removeprefix(f"{failure.name}: ")
 
 
-def report_outcome(outcome: Any, model_path: str, as_json: bool) -> int:
-    """Print what became of messages that were to be learned; return the exit status."""
+def skipped_json(skipped: "Iterable[Skipped]") -> list[dict[str, str]]:
+    """Return the items that were not read, for JSON."""
+    return [{"name": each.name, "reason": each.reason} for each in skipped]
+
+
+class Successes:
+    """Lets results pass; what was skipped is reported on standard error and counted."""
+
+    def __init__(self, strict: bool = False) -> None:
+        self._strict = strict
+        self.n_skipped = 0
+
+    def of(self, results: "Iterable[T | Skipped]") -> Iterator[T]:
+        """Yield the results of what could be read."""
+        from nbspam.verdicts import Skipped
+
+        for result in results:
+            if isinstance(result, Skipped):
+                self.n_skipped += 1
+                report_skipped([result], self._strict)
+            else:
+                yield result
+
+    @property
+    def status(self) -> int:
+        """The exit status: 1 if anything was skipped."""
+        return int(self.n_skipped > 0)
+
+
+# --- models ----------------------------------------------------------------------------------
+
+
+def save(classifier: "AnyClassifier", model_path: str) -> None:
+    """Write a model file; raises ModelFileError."""
+    from nbspam.store.open import save
+
+    save(model_path, classifier)
+
+
+def save_cutoffs(cutoffs: "Cutoffs", model_path: str) -> None:
+    """Keep cutoffs in a model file; raises ModelFileError."""
+    from nbspam.store.model import keep_cutoffs
+
+    keep_cutoffs(model_path, cutoffs)
+
+
+def counts_text(n_docs: dict[str, int]) -> str:
+    """Return how many documents each class has, as in `2 ham, 3 spam`."""
+    return ", ".join(f"{n:,} {name}" for name, n in n_docs.items())
+
+
+def counts_of(classes: Sequence[str], class_count: Iterable[float]) -> dict[str, int]:
+    """Return how many documents or rows of each class a model has learned."""
+    return {name: int(n) for name, n in zip(classes, class_count, strict=True)}
+
+
+def columns_json(schema: "Schema") -> object:
+    """Return what the columns of a table hold, for JSON."""
+    from nbspam.tables.schema import schema_to_dict
+
+    return schema_to_dict(schema)["columns"]
+
+
+def report_outcome(outcome: "Outcome", model_path: str, as_json: bool) -> int:
+    """Print what an update did with each message; return the exit status."""
     report_skipped(outcome.skipped)
     for note in outcome.notes:
         warn(note)
@@ -79,8 +185,8 @@ def report_outcome(outcome: Any, model_path: str, as_json: bool) -> int:
         "skipped": len(outcome.skipped),
     }
     if as_json:
-        skipped = [{"name": s.name, "reason": s.reason} for s in outcome.skipped]
         names = {name.replace(" ", "_").replace("-", ""): n for name, n in counts.items()}
+        skipped = skipped_json(outcome.skipped)
         echo_json({"model": model_path, **names, "skipped": skipped, "notes": outcome.notes})
     else:
         said = ", ".join(f"{name} {n:,}" for name, n in counts.items() if n)

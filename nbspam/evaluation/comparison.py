@@ -6,8 +6,8 @@ also compared fold by fold (won, tied, lost), and errors are compared document b
 Secret: which measures are compared, and when a difference is more than chance.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import comb
 from typing import Any, NamedTuple
 
@@ -15,9 +15,16 @@ import numpy as np
 
 from nbspam.arrays import Floats, Integers
 from nbspam.counts.folds import compare_folds
+from nbspam.decision import Rule
 from nbspam.errors import UsageError
+from nbspam.evaluation.judging import judge_several, table_trial
 from nbspam.evaluation.metrics import auc, brier_losses, log_losses
 from nbspam.evaluation.trial import Trial
+from nbspam.settings import Choices, chosen, look
+from nbspam.sources.items import Item
+from nbspam.tables.schema import Table
+from nbspam.tables.training import TableSettings
+from nbspam.verdicts import Skipped
 
 
 class Difference(NamedTuple):
@@ -60,6 +67,48 @@ def compare(first: Trial, second: Trial) -> Comparison:
         only_second,
         sign_test(only_first, only_second),
     )
+
+
+class Compared(NamedTuple):
+    """Several ways of training against the first one."""
+
+    comparisons: tuple[Comparison, ...]
+    skipped: tuple[Skipped, ...]  # items that could not be read
+
+
+def compare_items(
+    items: Iterable[Item],
+    several: Sequence[Choices],
+    k: int | None,
+    seed: int,
+    rule_of: Callable[[Trial], Rule],
+    jobs: int = 1,
+) -> Compared:
+    """Return how models of several choices differ from the first, on labelled items.
+
+    They are judged in the same k folds, or online without k.  rule_of: gives the rule by
+    which all of them decide.  Raises UsageError.
+    """
+    is_text, many, items = look(items)
+    settings = [chosen(choices, is_text, many) for choices in several]
+    return _against_first(judge_several(items, settings, k, seed, jobs), rule_of)
+
+
+def compare_tables(
+    several: Sequence[tuple[Table, TableSettings]],
+    k: int,
+    seed: int,
+    rule_of: Callable[[Trial], Rule],
+) -> Compared:
+    """Return how models of several settings differ from the first, on the same rows."""
+    trials = [table_trial(table, settings, k, seed) for table, settings in several]
+    return _against_first(trials, rule_of)
+
+
+def _against_first(trials: Sequence[Trial], rule_of: Callable[[Trial], Rule]) -> Compared:
+    rule = rule_of(trials[0])  # the same costs for all
+    first, *others = (replace(trial, rule=rule) for trial in trials)
+    return Compared(tuple(compare(first, other) for other in others), first.skipped)
 
 
 def _differences(first: Trial, second: Trial, folds: list[Integers]) -> Iterator[Difference]:

@@ -26,7 +26,8 @@ from nbspam.evaluation.order import arrival, date_of
 from nbspam.evaluation.trial import Smaller, Trial
 from nbspam.settings import FEATURES, Settings
 from nbspam.sources.items import Item
-from nbspam.tables.schema import Table
+from nbspam.sources.records import Record
+from nbspam.tables.schema import Schema, Table
 from nbspam.tables.training import TableSettings, train_table
 from nbspam.tables.training import held_out as rows_held_out
 from nbspam.verdicts import Skipped
@@ -176,6 +177,17 @@ def table_trial(
         classifier.classes, table.y, np.empty((0, 0)), classifier.rule, fold, classifier.prior
     )
     return _answered(blank, held_out, with_smaller)
+
+
+def judge_table_split(
+    table: Table, settings: TableSettings, test_records: Callable[[Schema], Iterable[Record]]
+) -> Trial:
+    """Return what a model trained on a table answers to the rows of another.
+
+    test_records: gives those rows for a schema, which says how cells are read.
+    """
+    classifier = train_table(table, settings)
+    return judge_classifier(classifier, test_records(classifier.schema))
 
 
 def _answered(trial: Trial, held_out: HeldOut, with_smaller: bool) -> Trial:

@@ -11,9 +11,12 @@ from collections.abc import Callable
 from math import isfinite
 from typing import Any, NamedTuple
 
-from nbspam.decision import Shares
+import numpy as np
+
+from nbspam.decision import Shares, shares_of
 from nbspam.evaluation.evaluation import Evaluation
 from nbspam.evaluation.metrics import HM, Report, Scores
+from nbspam.evaluation.trial import Trial, evaluation_of
 from nbspam.printing import printable
 
 WIDTH = 80
@@ -144,6 +147,24 @@ def shares_json(shares: Shares, classes: tuple[str, ...]) -> dict[str, dict[str,
     return {
         key: dict(zip(classes, values.tolist(), strict=True)) for key, values in columns.items()
     }
+
+
+def trial_text(trial: Trial, seed: int | None = None) -> str:
+    """Return all numbers of a trial as text, and how common its classes are.
+
+    seed: of the bootstrap intervals; None leaves them out.
+    """
+    evaluation = evaluation_of(trial, None if seed is None else np.random.default_rng(seed))
+    shares = shares_of(trial.probability, trial.y, trial.prior)
+    blocks = [evaluation_text(evaluation), shares_text(shares, trial.classes)]
+    return "\n".join(block for block in blocks if block)
+
+
+def trial_json(trial: Trial, seed: int | None = None) -> dict[str, Any]:
+    """Return all numbers of a trial as JSON values; seed: see `trial_text`."""
+    evaluation = evaluation_of(trial, None if seed is None else np.random.default_rng(seed))
+    shares = shares_of(trial.probability, trial.y, trial.prior)
+    return {**evaluation_json(evaluation), "shares": shares_json(shares, trial.classes)}
 
 
 def _report_json(report: Report) -> dict[str, Any]:

@@ -6,16 +6,21 @@ used only if they are cheaper on held-out mail.
 Secret: which cutoffs are tried, and when they are trusted.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbspam.arrays import Floats, Integers
+from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.combining import probability as probability_of
-from nbspam.decision import HAM_AND_SPAM, Cutoffs
+from nbspam.decision import FP_COST, HAM_AND_SPAM, Cutoffs, cutoffs
 from nbspam.errors import UsageError
+from nbspam.evaluation.judging import judge_folds
 from nbspam.evaluation.trial import Trial
+from nbspam.sources.items import Item
+from nbspam.verdicts import Skipped
 
 # Log-odds of the cutoffs tried: fine enough for any costs, coarse enough not to separate
 # single messages.
@@ -48,6 +53,33 @@ class Tuning:
     def chosen(self) -> TradeOff:
         """The cutoffs to use: the tuned ones if tuning was cheaper on held-out mail."""
         return self.found if self.held_out_cost < self.derived.cost else self.derived
+
+
+class Tuned(NamedTuple):
+    """A tuning, and the items that could not be read for it."""
+
+    tuning: Tuning
+    skipped: tuple[Skipped, ...]
+
+
+def tune_classifier(
+    classifier: Classifier,
+    items: Iterable[Item],
+    fp_cost: float | None = None,
+    unsure_cost: float | None = None,
+    k: int = 10,
+    seed: int = 0,
+    jobs: int = 1,
+) -> Tuned:
+    """Return the best cutoffs of a classifier for some costs on labelled items.
+
+    The items are judged by cross-validation in k folds, with the classifier's settings.
+    fp_cost, unsure_cost: see `cutoffs`.  Raises UsageError.
+    """
+    derived = cutoffs(FP_COST if fp_cost is None else fp_cost, unsure_cost)
+    trial = judge_folds(items, classifier.settings, k, seed, jobs)
+    tuning = tune(trial, derived)
+    return Tuned(tuning, trial.skipped)
 
 
 def tune(trial: Trial, derived: Cutoffs) -> Tuning:

@@ -24,9 +24,21 @@ class Factors:
     """A verdict, and the factors whose product is the joint probability of row and class."""
 
     verdict: Verdict
+    target: str  # the column of the class
     values: tuple[str, ...]  # "column=value" of every known cell
     log_prior: Floats  # (n_classes,), nats
     log_factors: Floats  # (n_values, n_classes), nats; NaN after a factor of zero
+
+    @property
+    def factor(self) -> Floats:
+        """The prior and the factor of each value, shape (n_values + 1, n_classes)."""
+        return np.asarray(np.exp(np.concatenate([self.log_prior[None], self.log_factors])))
+
+    @property
+    def product(self) -> Floats:
+        """The product of the factors up to each row of `factor`; after a zero it is zero."""
+        factor = self.factor
+        return np.asarray(np.where(np.isnan(factor), 1.0, factor).cumprod(axis=0))
 
 
 def factors(
@@ -43,4 +55,5 @@ def factors(
         with np.errstate(invalid="ignore"):
             steps = np.diff(joint, axis=0)
         verdict = classifier.verdict(record.name, classifier.joint_of(X), rule)
-        yield Factors(verdict, classifier.values(X), joint[0], steps)
+        target = classifier.schema.target
+        yield Factors(verdict, target, classifier.values(X), joint[0], steps)

@@ -1,4 +1,4 @@
-"""The command `eval`: every number in every way of judging, and what decides them."""
+"""`nbspam eval` reports every number in every way of judging, under the stated costs."""
 
 import json
 
@@ -35,7 +35,9 @@ def judged(nbspam, some):
 
 
 @pytest.mark.parametrize("how", ["--cv", "--online", "--test", "model"])
-def test_every_number_is_there_with_its_interval(nbspam, judged, some, model, few_resamples, how):
+def test_eval_reports_every_number_and_its_interval(
+    nbspam, judged, some, model, few_resamples, how
+):
     if how == "model":
         assert nbspam("train", some)[0] == 0
     ways = {"--cv": ("--cv", 3), "--online": ("--online",), "--test": ("--test", some)}
@@ -47,7 +49,7 @@ def test_every_number_is_there_with_its_interval(nbspam, judged, some, model, fe
     assert set(answer["shares"]) == {"assumed", "observed", "estimated"}
 
 
-def test_many_classes_have_every_number_but_those_of_two(nbspam, tmp_path, few_resamples):
+def test_many_classes_lack_only_the_numbers_of_two_classes(nbspam, tmp_path, few_resamples):
     table = tmp_path / "t.csv"
     rows = [f"{label},word{label} {n % 3} common" for n in range(9) for label in "abc"]
     table.write_text("label,text\n" + "\n".join(rows))
@@ -71,7 +73,7 @@ def test_costs_decide_and_are_counted(judged):
     assert unsure["undecided"] == sum(row[2] for row in unsure["confusion"]) > 0
 
 
-def test_a_loss_matrix_costs_whatever_it_calls_its_answers(judged, tmp_path):
+def test_costs_of_a_loss_matrix_do_not_depend_on_names_of_answers(judged, tmp_path):
     (tmp_path / "loss.json").write_text(LOSS)
     house = judged("--cv", 3, "--loss", tmp_path / "loss.json")
     priced = judged("--cv", 3, "--fp-cost", 20)

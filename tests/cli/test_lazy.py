@@ -1,4 +1,4 @@
-"""Three ways of use, table look-up, lazy and incremental: the same answers, to the bit."""
+"""Table look-up, lazy learning and incremental learning give the same answers, bit by bit."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_look_up_lazy_and_incremental_answer_alike(like, seed, as_csr):
     assert (made.predict_joint_log_proba(ask) == lazy.predict_joint_log_proba(ask)).all()
 
 
-def test_a_lazy_model_without_documents_says_so():
+def test_a_lazy_model_without_documents_is_refused():
     with pytest.raises(NotTrainedError, match="no documents are kept"):
         Lazy(BernoulliNB()).predict([[1]])
     with pytest.raises(UsageError, match="no batch 0; 0 are kept"):

@@ -1,4 +1,4 @@
-"""The recipes of docs/howto/mail.md, run by the programs that they are for."""
+"""The recipes of docs/howto/mail.md, run by procmail and maildrop themselves."""
 
 import re
 import shutil
@@ -27,7 +27,7 @@ def program(name):
 
 
 PROGRAMS = [program("procmail"), program("maildrop")]
-# What may become of the filter, as a shell script; None: it is not there.
+# How the filter may fail, as a shell script; None: it is missing.
 BROKEN = {
     "missing": None,
     "without a model": 'exec "$PYTHON" -m nbspam "$@" -m /nonexistent/m.nbspam',
@@ -38,7 +38,7 @@ BROKEN = {
 
 
 class Home:
-    """A user's home with a Maildir, and the programs in a path of its own."""
+    """A home folder with a Maildir, and a folder of programs in its search path."""
 
     def __init__(self, path, model):
         self.path, self.bin = path, path / "bin"
@@ -63,12 +63,12 @@ class Home:
             (self.bin / "nbspam").chmod(0o755)
 
     def deliver(self, name, text, message):
-        # Both programs set what they start with anew, HOME above all.
+        # Both programs reset their environment, HOME above all.
         start = [f'{key}="{value}"\n' for key, value in self.environment.items()]
         rules = self.path / f"{name}.rules"
         rules.write_text("".join(start) + text)
         rules.chmod(0o600)
-        # As a filter of mail, procmail leaves the system's mailbox alone.
+        # With -m procmail does not touch the mailbox of the system.
         command = [name, "-m", str(rules)] if name == "procmail" else [name, str(rules)]
         return subprocess.run(
             command,
@@ -98,7 +98,7 @@ def test_spam_and_ham_go_where_they_belong(home, name):
     (ham,), (spam,) = home.mail(), home.mail(".Spam")
     assert b"X-Nbspam: ham, probability=0." in ham
     assert b"X-Nbspam: spam, probability=0." in spam
-    # procmail ends what a filter returns with an empty line.
+    # procmail adds an empty line to the output of a filter.
     assert without_headers(ham, ["X-Nbspam"]).removesuffix(b"\n") in (HAM, HAM[:-1])
     assert without_headers(spam, ["X-Nbspam"]).removesuffix(b"\n") in (SPAM, SPAM[:-1])
 
@@ -163,7 +163,7 @@ def test_every_command_of_the_document_is_one():
     from nbspam.cli.main import COMMANDS
 
     found = set(re.findall(r"nbspam ([a-z]+)", DOCUMENT)) - {"to", "in", "itself", "does"}
-    assert {"filter", "update", "sort", "load", "train"} <= found
+    assert {"filter", "update", "sort", "import", "train"} <= found
     assert found <= set(COMMANDS), found - set(COMMANDS)
 
 

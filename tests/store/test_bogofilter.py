@@ -85,13 +85,13 @@ def test_what_was_dumped_and_loaded_is_dumped_the_same(nbspam, model, mails, tmp
 
 
 def test_a_loaded_model_classifies_and_learns_on(nbspam, trained, tmp_path):
-    (tmp_path / "list").write_text(nbspam("dump", "--format", "bogoutil")[1])
-    assert nbspam("load", tmp_path / "list")[0] == 0
+    (tmp_path / "list").write_text(nbspam("export", "--format", "bogoutil")[1])
+    assert nbspam("import", tmp_path / "list")[0] == 0
 
     assert nbspam("classify", stdin=SPAM)[1].startswith("spam")
     assert nbspam("classify", stdin=HAM)[1].startswith("ham")
     assert nbspam("update", "--ham", "-", stdin=b"Subject: x\n\nnew\n")[1] == "learned 1\n"
-    assert ".MSG_COUNT 2 3 " in nbspam("dump", "--format", "bogoutil")[1]
+    assert ".MSG_COUNT 2 3 " in nbspam("export", "--format", "bogoutil")[1]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_bytes_that_are_no_text_are_no_obstacle():
 
 def test_only_ham_and_spam_in_whole_numbers_can_be_dumped(nbspam, tmp_path, folder, model):
     nbspam("train", folder, "--weighting", "unit-length")
-    status, _, err = nbspam("dump", "--format", "bogoutil")
+    status, _, err = nbspam("export", "--format", "bogoutil")
     assert (status, "counts are weights" in err) == (2, True)
 
     (folder / "ham").rename(folder / "work")

@@ -60,7 +60,7 @@ def test_so_is_one_that_learned_on(nbspam, trained, tmp_path):
 def test_so_is_one_that_forgot(nbspam, trained, tmp_path, monkeypatch):
     monkeypatch.setattr("nbspam.cli.commands.prune.today", lambda: 30_000)
     assert nbspam("prune", "--min-df", "2", "--half-life", "5000")[0] == 0
-    assert nbspam("dump")[1].splitlines()[0].endswith('"decayed": "2052-02-20"}')
+    assert nbspam("export")[1].splitlines()[0].endswith('"decayed": "2052-02-20"}')
 
     check_round_trip(trained, tmp_path)
 
@@ -227,20 +227,20 @@ def test_damaged_lines_never_raise_anything_else(seed, values):
 
 def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path):
     for path in (tmp_path / "none", tmp_path):
-        with pytest.raises(InputError, match="give a file that nbspam dump wrote"):
+        with pytest.raises(InputError, match="give a file that nbspam export wrote"):
             load_file(str(path))
 
 
-def test_dump_and_load_are_commands(nbspam, trained, tmp_path):
-    status, out, err = nbspam("dump")
+def test_export_and_import_are_commands(nbspam, trained, tmp_path):
+    status, out, err = nbspam("export")
     assert (status, err) == (0, "")
-    assert nbspam("dump", trained)[1] == out
+    assert nbspam("export", trained)[1] == out
 
     copy = tmp_path / "copy.nbspam"
-    status, said, _ = nbspam("load", "-", "-m", copy, stdin=out.encode())
-    assert (status, said.startswith("loaded ")) == (0, True)
+    status, said, _ = nbspam("import", "-", "-m", copy, stdin=out.encode())
+    assert (status, said.startswith("imported ")) == (0, True)
     assert copy.read_bytes() == trained.read_bytes()
 
     (tmp_path / "d.jsonl").write_text(out)
-    _, said, _ = nbspam("load", "--json", tmp_path / "d.jsonl", "-m", copy)
+    _, said, _ = nbspam("import", "--json", tmp_path / "d.jsonl", "-m", copy)
     assert json.loads(said)["read"] == {"ham": 2, "spam": 2}

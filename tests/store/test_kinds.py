@@ -38,7 +38,7 @@ def make(nbspam, folder, model):
 @pytest.mark.parametrize(
     "command",
     [
-        *("update SOURCE", "unlearn SOURCE", "relabel --to ham SOURCE", "prune", "dump"),
+        *("update SOURCE", "unlearn SOURCE", "relabel --to ham SOURCE", "prune", "export"),
         *("merge MODEL MODEL -o other", "tune SOURCE", "filter", "sort MAILDIR"),
     ],
 )

@@ -45,7 +45,9 @@ def test_a_part_that_is_none_is_refused(nbspam, folder):
         Settings(strip=("feet",))
     status, _, err = nbspam("eval", folder, "--cv", "2", "--strip", "headers,feet")
     assert status == 2
-    assert err == "nbspam: --strip feet: none of headers, footers, quotes; name those\n"
+    assert err == (
+        "nbspam: --strip feet: not a part of a text; choose from headers, footers, quotes\n"
+    )
 
 
 def test_what_is_stripped_is_read_as_text_by_the_model_too(nbspam, folder, model):

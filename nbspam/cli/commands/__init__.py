@@ -1,1 +1,1 @@
-"""One module for each command."""
+"""One module for each command: its options, one call of the library, its output."""

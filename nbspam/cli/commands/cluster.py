@@ -1,75 +1,100 @@
-"""nbspam cluster: documents without labels, sorted into kinds."""
+"""nbspam cluster: documents without labels into clusters."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from nbspam.cli.arguments import cores, peek, read_sources, settings_for
+from nbspam.cli.arguments import items_for_em, starts_of
 from nbspam.cli.options import (
-    format_options,
+    filling,
     jobs_option,
     json_option,
+    number_option,
+    reading_options,
+    seed_option,
     sources_argument,
     strict_option,
 )
 from nbspam.cli.output import echo_json, echo_rows, report_skipped
+from nbspam.cli.values import ALPHA
 from nbspam.models.registry import EM_MODELS
+from nbspam.settings import Choices
+from nbspam.sources.items import SourceOptions
+
+if TYPE_CHECKING:
+    from nbspam.classifier.clusters import Clusters, Typical
+
+
+def _mixture(
+    model: str | None, alpha: float | str | None, weighting: str | None, min_df: int | None
+) -> Choices:
+    """Return the choices that a mixture has."""
+    return Choices(model=model, alpha=alpha, weighting=weighting, min_df=min_df)
+
+
+mixture_options = filling(
+    _mixture,
+    "mixture",
+    click.option(
+        "--model",
+        type=click.Choice(EM_MODELS),
+        help="Distribution of the tokens of a cluster.  [default: multinomial]",
+    ),
+    click.option(
+        "--alpha",
+        type=ALPHA,
+        metavar="NUMBER",
+        help="Smoothing; 1 adds a tenth of what is counted.  [default: 1]",
+    ),
+    click.option(
+        "--weighting",
+        type=click.Choice(["presence", "counts", "unit-length", "tf-idf"]),
+        help="Weight of a token that occurs several times in a document.",
+    ),
+    click.option(
+        "--min-df",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Drop tokens that occur in fewer than N documents.  [default: 2]",
+    ),
+)
 
 
 @click.command("cluster")
 @sources_argument
 @click.option(
-    "-k", required=True, type=click.IntRange(min=2), metavar="K", help="How many clusters."
+    "-k", required=True, type=click.IntRange(min=2), metavar="K", help="Number of clusters."
 )
-@click.option("--model", type=click.Choice(EM_MODELS), help="Of what the mixture is.")
-@click.option("--alpha", metavar="NUMBER", help="Smoothing; 1 is a tenth of what is counted.")
-@click.option(
-    "--weighting",
-    type=click.Choice(["presence", "counts", "unit-length", "tf-idf"]),
-    help="What a repeated token counts.",
-)
-@click.option(
-    "--min-df",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Drop rarer tokens.  [default: 2]",
-)
+@mixture_options
 @click.option(
     "--restarts",
     type=click.IntRange(min=1),
     metavar="N",
     default=5,
     show_default=True,
-    help="Random starts.",
+    help="Number of random starts, of which the most likely result is kept.",
 )
 @click.option(
     "--rounds",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Of EM, at most.  [default: as needed]",
-)
-@click.option("--start", metavar="FILE", help="Components to start from, as JSON; no restarts.")
-@click.option("--hard", is_flag=True, help="Each document belongs to one cluster whole.")
-@click.option(
-    "--seed", type=int, metavar="N", default=0, show_default=True, help="Of the random starts."
+    help="Most rounds of EM.  [default: until it converges]",
 )
 @click.option(
-    "-n",
-    "--number",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=10,
-    show_default=True,
-    help="Tokens each.",
+    "--start", metavar="FILE", help="JSON file of components to start from, without restarts."
 )
+@click.option("--hard", is_flag=True, help="Assign every document to one cluster entirely.")
+@seed_option("the starts")
+@number_option(10, "cluster")
 @click.option("--assignments", is_flag=True, help="Print the cluster of every item instead.")
-@format_options
+@reading_options
 @jobs_option
 @strict_option
 @json_option
 def command(
     sources: tuple[str, ...],
     k: int,
+    mixture: Choices,
     restarts: int,
     rounds: int | None,
     start: str | None,
@@ -77,30 +102,24 @@ def command(
     seed: int,
     number: int,
     assignments: bool,
-    jobs: int | None,
+    reading: SourceOptions,
+    jobs: int,
     strict: bool,
     as_json: bool,
-    **options: Any,
 ) -> None:
-    """Sort documents into K clusters, without labels, and name what is typical of each.
+    """Sort documents without labels into K clusters, and print the typical tokens of each.
 
-    Beside each token stands its probability in the cluster.
+    The number after a token is its probability in the cluster.
 
     \b
     nbspam cluster ~/Maildir -k 5
     nbspam cluster tickets.csv -k 8 --assignments
     """
-    from nbspam.classifier.clusters import cluster, read_starts, typical_tokens
-    from nbspam.classifier.unlabelled import em_settings
-    from nbspam.sources.jsonfile import read_json
+    from nbspam.classifier.clusters import cluster, typical_tokens
 
-    is_text, items = peek(read_sources(sources, options))
-    given = {name: value for name, value in options.items() if value is not None}
-    # A model that is named is a plain one, of the tokens that plain models have.
-    plain = {**options, "model": options["model"] or "multinomial"}
-    settings = em_settings(settings_for(is_text, plain), given)
-    starts = () if start is None else read_starts(read_json(start), f"--start {start}")
-    found = cluster(items, settings, k, restarts, hard, cores(jobs), seed, starts, rounds)
+    settings, items = items_for_em(sources, reading, mixture)
+    starts = starts_of(start)
+    found = cluster(items, settings, k, restarts, hard, jobs, seed, starts, rounds)
     report_skipped(found.skipped, strict)
     if assignments:
         _show_assignments(found, as_json)
@@ -108,8 +127,8 @@ def command(
         _show_clusters(found, typical_tokens(found, number), as_json)
 
 
-def _show_assignments(found: Any, as_json: bool) -> None:
-    """Print each item's most probable cluster, and how probable it is."""
+def _show_assignments(found: "Clusters", as_json: bool) -> None:
+    """Print the most probable cluster of each item, and its probability."""
     classes = [found.classifier.classes[c] for c in found.share.argmax(axis=1).tolist()]
     rows = zip(classes, found.share.max(axis=1).tolist(), found.names, strict=True)
     if as_json:
@@ -118,8 +137,8 @@ def _show_assignments(found: Any, as_json: bool) -> None:
         echo_rows((c, f"{share:.4f}", name) for c, share, name in rows)
 
 
-def _show_clusters(found: Any, tokens: dict[str, Any], as_json: bool) -> None:
-    """Print how many documents each cluster has, and what is typical of it."""
+def _show_clusters(found: "Clusters", tokens: "dict[str, list[Typical]]", as_json: bool) -> None:
+    """Print the size of each cluster and its typical tokens."""
     size = dict(zip(found.classifier.classes, found.share.sum(axis=0).tolist(), strict=True))
     if not as_json:
         echo_rows([("cluster", "documents", "typical tokens")])

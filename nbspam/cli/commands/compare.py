@@ -1,31 +1,36 @@
-"""nbspam compare: two ways of training, fold by fold on the same folds."""
+"""nbspam compare: several ways of training, judged on the same folds."""
 
 import shlex
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
-from nbspam.cli import tables
-from nbspam.cli.arguments import (
-    are_many,
-    cores,
-    decision_rule,
-    peek,
-    read_sources,
-    settings_for,
-)
+from nbspam.cli.arguments import items_of, rule_of, table_of, table_settings_of
 from nbspam.cli.options import (
+    Decision,
+    Labels,
     decision_options,
-    format_options,
+    folds_option,
     jobs_option,
     json_option,
     label_options,
+    reading_options,
+    seed_option,
     sources_argument,
     strict_option,
+    table_options,
     training_options,
 )
 from nbspam.cli.output import echo_json, report_skipped
+from nbspam.cli.values import reason
 from nbspam.errors import UsageError
+from nbspam.settings import Choices, TableChoices, is_for_table
+from nbspam.sources.items import SourceOptions
+
+if TYPE_CHECKING:
+    from nbspam.evaluation.comparison import Comparison
 
 
 @click.command("compare")
@@ -38,21 +43,16 @@ from nbspam.errors import UsageError
     metavar="'OPTIONS'",
     help="Other options of `nbspam train`, in quotes; may be given several times.",
 )
-@click.option("--cv", type=int, default=10, show_default=True, metavar="K", help="In K folds.")
-@click.option("--online", is_flag=True, help="As `nbspam eval --online`, in ten stretches.")
+@folds_option
 @click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=0,
-    show_default=True,
-    help="Of folds.",
+    "--online", is_flag=True, help="Judge as `nbspam eval --online`, in ten parts of the stream."
 )
+@seed_option("the folds")
 @decision_options
 @label_options
-@format_options
+@reading_options
 @training_options
-@tables.table_options
+@table_options
 @jobs_option
 @strict_option
 @json_option
@@ -62,17 +62,21 @@ def command(
     cv: int,
     online: bool,
     seed: int,
-    jobs: int | None,
+    decision: Decision,
+    labels: Labels,
+    reading: SourceOptions,
+    training: Choices,
+    columns: TableChoices,
+    jobs: int,
     strict: bool,
     as_json: bool,
-    **options: Any,
 ) -> None:
-    """Compare ways of training on labelled mail: won, tied and lost, fold by fold.
+    """Compare ways of training on labelled mail: folds won, tied and lost.
 
-    A is what the options of `nbspam train` given here mean, the defaults without any;
-    B is the same for those in --against.  Both judge the same documents in the same
-    folds, and less is better in every line.  p is how likely chance alone would part
-    as unevenly the documents that only one of them gets right.
+    A is trained by the options of `nbspam train` that are given here, and B by those in
+    --against.  Both judge the same documents in the same folds, and in every line less is
+    better.  p is the probability that chance alone splits as unevenly the documents that
+    only one of them gets right.
 
     \b
     nbspam compare mails/ --against '--pairs'
@@ -80,83 +84,85 @@ def command(
     nbspam compare texts.csv --model complement --against '--alpha 1' --cv 5
     nbspam compare iris.csv --target species --against '--model aode'
     """
-    from dataclasses import replace
+    from nbspam.evaluation.comparison import compare_items, compare_tables
 
-    from nbspam.evaluation.comparison import compare
-
-    costs = {name: options.pop(name) for name in ("fp_cost", "unsure_cost", "loss_path")}
-    first_options = _spelt(options)
-    chosen = [options, *map(_choices, others)]
-    if not tables.is_table(options):
-        trials = _trials(sources, chosen, None if online else cv, seed, cores(jobs))
+    several = [(training, columns), *map(_parsed, others)]
+    rule = partial(rule_of, decision)
+    if columns.target is None:
+        for each in several:
+            is_for_table(*each)  # refuses options of tables
+        items = items_of(sources, reading, labels)
+        choices = [choices for choices, _ in several]
+        compared = compare_items(items, choices, None if online else cv, seed, rule, jobs)
     elif online:
         raise UsageError("--online: for mail and text; compare on a table by --cv K")
     else:
-        trials = tables.trials(sources, chosen, strict, cv, seed)
-    report_skipped(trials[0].skipped, strict)
-    rule = decision_rule(trials[0], costs)  # the same prices for all
-    first, *rest = (replace(each, rule=rule) for each in trials)
-    comparisons = [compare(first, each) for each in rest]
+        tables = []
+        for number, (each_training, each_columns) in enumerate(several):
+            each_columns = each_columns._replace(target=columns.target)
+            settings = table_settings_of(each_training, each_columns)
+            is_quiet = number > 0  # what is wrong with the rows is said once
+            data = table_of(sources, reading, labels, settings, strict, is_quiet)
+            tables.append((data.table, settings))
+        compared = compare_tables(tables, cv, seed, rule)
+    report_skipped(compared.skipped, strict)
     if as_json:
-        echo_json([_values(*pair) for pair in zip(others, comparisons, strict=True)], indent=2)
-    else:
-        for other, comparison in zip(others, comparisons, strict=True):
-            pieces = "stretches" if online else "folds"
-            click.echo(_text(first_options or "the defaults", other, comparison, pieces))
-
-
-def _trials(
-    sources: tuple[str, ...], chosen: list[dict[str, Any]], cv: int | None, seed: int, jobs: int
-) -> Any:
-    """Return the answers to the same mail or text of several ways of training."""
-    from nbspam.evaluation.judging import judge_several
-
-    is_text, items = peek(read_sources(sources, chosen[0]))
-    many, items = are_many(items)
-    settings = []
-    for choices in chosen:
-        if tables.is_table(choices):
-            raise UsageError("--against: --target is for all alike; give it outside the quotes")
-        tables.without_table_options(choices)
-        settings.append(settings_for(is_text, choices, many))
-    return judge_several(items, settings, cv, seed, jobs)
-
-
-def _spelt(options: dict[str, Any]) -> str:
-    """Return those of training's options that are given, as one would write them."""
-    words = []
-    for parameter in _training.params:
-        name, value = str(parameter.name), options[str(parameter.name)]
-        option = name.replace("_", "-")
-        if isinstance(value, bool):
-            words.append(f"--{'' if value else 'no-'}{option}")
-        elif value is not None:
-            values = value if isinstance(value, tuple) else (value,)
-            words += [f"--{option} {each}" for each in values]
-    return " ".join(words)
-
-
-def _choices(text: str) -> dict[str, Any]:
-    """Return the training options that a string of options holds; raises UsageError."""
-    try:
-        words = shlex.split(text)
-        return _training.make_context("--against", words).params
-    except (ValueError, click.UsageError) as error:
-        reason = error.format_message() if isinstance(error, click.UsageError) else str(error)
-        raise UsageError(
-            f"--against '{text}': {reason.rstrip('.')}; give options of `nbspam train`, in quotes"
-        ) from None
+        pairs = zip(others, compared.comparisons, strict=True)
+        echo_json([_values(*pair) for pair in pairs], indent=2)
+        return
+    first = _spelt(training, columns) or "the defaults"
+    for other, comparison in zip(others, compared.comparisons, strict=True):
+        click.echo(_text(first, other, comparison, "stretches" if online else "folds"))
 
 
 @click.command("training", add_help_option=False)
 @training_options
-@tables.table_options
-def _training(**_: Any) -> None:
-    """Hold the training options; never run."""
+@table_options
+def _training(training: Choices, columns: TableChoices) -> tuple[Choices, TableChoices]:
+    """Return the options of training; only `_parsed` runs this command."""
+    return training, columns
 
 
-def _text(first: str, second: str, comparison: Any, pieces: str) -> str:
-    """Return a comparison for people."""
+def _parsed(text: str) -> tuple[Choices, TableChoices]:
+    """Return the choices that a string of options states; raises UsageError."""
+    try:
+        context = _training.make_context("--against", shlex.split(text))
+    except (ValueError, click.UsageError) as error:
+        wrong = reason(error) if isinstance(error, click.UsageError) else str(error)
+        raise UsageError(
+            f"--against '{text}': {wrong.rstrip('.')}; give options of `nbspam train`, in quotes"
+        ) from None
+    training, columns = _training.invoke(context)
+    if columns.target is not None:
+        raise UsageError("--against: --target is for all alike; give it outside the quotes")
+    return training, columns
+
+
+def _spelt(training: Choices, columns: TableChoices) -> str:
+    """Return the options of training that are given, as on a command line."""
+    given = {**training.given, **columns.given}
+    words: list[str] = []
+    for parameter in _training.params:
+        if parameter.name in given:
+            words += _words(parameter, given[parameter.name])
+    return " ".join(words)
+
+
+def _words(parameter: click.Parameter, value: object) -> Iterator[str]:
+    if isinstance(value, bool):
+        yield parameter.opts[0] if value else parameter.secondary_opts[0]
+        return
+    values: Sequence[object] = (
+        value if parameter.multiple and isinstance(value, tuple) else [value]
+    )
+    for each in values:
+        parts = each if isinstance(each, tuple) else (each,)
+        text = ",".join(f"{p:g}" if isinstance(p, float) else str(p) for p in parts)
+        yield f"{parameter.opts[0]} {text}"
+
+
+def _text(first: str, second: str, comparison: "Comparison", pieces: str) -> str:
+    """Return a comparison as text."""
     lines = [
         f"A  {first}",
         f"B  {second}",
@@ -180,7 +186,8 @@ def _short(value: float, sign: str = "") -> str:
     return f"{value:{sign},.0f}" if float(value).is_integer() else f"{value:{sign}.5f}"
 
 
-def _values(other: str, comparison: Any) -> dict[str, Any]:
+def _values(other: str, comparison: "Comparison") -> dict[str, object]:
+    """Return a comparison for JSON."""
     return {
         "against": other,
         "n_docs": comparison.n_docs,

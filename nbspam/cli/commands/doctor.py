@@ -1,4 +1,4 @@
-"""nbspam doctor: whether a model is whole."""
+"""nbspam doctor: verify a model file and its journal."""
 
 import click
 
@@ -10,10 +10,10 @@ from nbspam.cli.output import echo_json, echo_rows
 @click.argument("model_path", envvar="NBSPAM_MODEL", default=default_model_path, metavar="[MODEL]")
 @json_option
 def command(model_path: str, as_json: bool) -> int:
-    """Verify a model and its journal, and say what was found.
+    """Verify a model and its journal, and print the findings.
 
-    Exits 0 if all is well, 1 if something is bad.  A note is worth knowing; nothing is
-    lost.  Nothing is changed.
+    The exit status is 0 if all is well, and 1 if something is bad.  A finding that is only
+    a note costs no data.  Nothing is changed.
 
     \b
     nbspam doctor

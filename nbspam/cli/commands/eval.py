@@ -1,95 +1,137 @@
-"""nbspam eval: how good a model, or a kind of model, is on labelled mail."""
+"""nbspam eval: the quality of a model, or of a way of training, on labelled mail."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from nbspam.cli import tables
 from nbspam.cli.arguments import (
-    ESTIMATED,
-    are_many,
-    cores,
-    decision_rule,
-    peek,
-    prior_for,
-    read_sources,
-    settings_for,
+    inputs_of,
+    items_of,
+    loaded,
+    records_of,
+    table_of,
+    table_settings_of,
+    trial_under,
 )
 from nbspam.cli.options import (
+    Decision,
+    Labels,
     decision_options,
-    format_options,
+    filling,
     jobs_option,
     json_option,
     label_options,
     model_option,
-    prior_option,
+    prior_or_estimated_option,
+    reading_options,
+    seed_option,
     sources_argument,
     strict_option,
+    table_options,
     training_options,
 )
 from nbspam.cli.output import echo_json, report_skipped
+from nbspam.cli.values import Shares
 from nbspam.errors import UsageError
+from nbspam.settings import Choices, TableChoices, fitting, is_for_table, option_name
+from nbspam.sources.items import SourceOptions
+
+if TYPE_CHECKING:
+    from nbspam.evaluation.trial import Trial
+    from nbspam.sources.records import Record
+    from nbspam.tables.schema import Schema
+    from nbspam.tables.training import TableSettings
+
+
+class Way(NamedTuple):
+    """How a new model is trained and judged; without any of it a model file is judged."""
+
+    cv: int | None = None
+    test: str | None = None
+    online: bool = False
+    policy: str | None = None
+    order: str | None = None
+
+
+class Corpus(NamedTuple):
+    """Labelled sources, and how they are read."""
+
+    sources: tuple[str, ...]
+    labels: Labels
+    reading: SourceOptions
+
+
+way_options = filling(
+    Way,
+    "way",
+    click.option(
+        "--cv", type=int, metavar="K", help="Cross-validate a new model in K stratified folds."
+    ),
+    click.option("--test", metavar="SOURCE", help="Train on the first SOURCE, test on this one."),
+    click.option(
+        "--online",
+        is_flag=True,
+        help="Start with a model that knows nothing; classify each message, then learn it.",
+    ),
+    click.option(
+        "--policy",
+        type=click.Choice(["everything", "error", "near"]),
+        help="With --online: learn every message, those that were classified wrongly, or those"
+        " and the near misses.  [default: everything]",
+    ),
+    click.option(
+        "--order",
+        type=click.Choice(["given", "name", "date"]),
+        help="With --online: the order of messages.  [default: given, or by the number in the"
+        " file name if one class comes after the other]",
+    ),
+)
 
 
 @click.command("eval")
 @sources_argument
 @model_option
-@click.option("--cv", type=int, metavar="K", help="Cross-validate in K stratified folds.")
-@click.option("--test", "test_source", metavar="SOURCE", help="Train on SOURCE, test on this one.")
-@click.option("--online", is_flag=True, help="Classify each message, then learn from it.")
-@click.option(
-    "--policy",
-    type=click.Choice(["everything", "error", "near"]),
-    help="Online: what is learned; near: errors and near misses.  [default: everything]",
-)
-@click.option(
-    "--order",
-    type=click.Choice(["given", "name", "date"]),
-    help="Online: the order of messages.  [default: given; by the number in the file's"
-    " name where one class stands behind the other]",
-)
-@click.option("--intervals", is_flag=True, help="Bootstrap 95 % intervals of the numbers.")
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=0,
-    show_default=True,
-    help="Of folds and intervals.",
-)
+@way_options
+@click.option("--intervals", is_flag=True, help="Add 95 % bootstrap intervals of all numbers.")
+@seed_option("folds and intervals")
 @click.option(
     "--plot",
     metavar="FILE",
-    help="Draw errors, calibration, scores and learning: .png or .svg; - for this terminal.",
+    help="Draw curves of errors, calibration, scores and learning into a .png or .svg file,"
+    " or with - on this terminal.",
 )
 @decision_options
-@prior_option
+@prior_or_estimated_option
 @label_options
-@format_options
+@reading_options
 @training_options
-@tables.table_options
+@table_options
 @jobs_option
 @strict_option
 @json_option
 def command(
     sources: tuple[str, ...],
     model_path: str,
+    way: Way,
     intervals: bool,
     seed: int,
     plot: str | None,
-    stated: tuple[str, ...],
-    jobs: int | None,
+    decision: Decision,
+    prior: Shares | str | None,
+    labels: Labels,
+    reading: SourceOptions,
+    training: Choices,
+    columns: TableChoices,
+    jobs: int,
     strict: bool,
     as_json: bool,
-    **options: Any,
 ) -> None:
-    """Measure accuracy, with a classification report, on labelled mail.
+    """Measure the accuracy of a model on labelled mail, and print a classification report.
 
-    Without --cv, --test or --online the model file is judged.  With one of them a new
-    model is trained, no model file is read or written, and the options of `nbspam
-    train` apply.  Mail is decided on as by `nbspam classify`; its options of
-    costs and --prior mean the same.
+    Without --cv, --test or --online, the model file is judged.  With one of them a new model
+    is trained by the options of `nbspam train`, and no model file is read or written.  The
+    options of costs and --prior mean the same as for `nbspam classify`.
 
     \b
     nbspam eval mails/
@@ -98,88 +140,97 @@ def command(
     nbspam eval trec/index --online --plot -
     nbspam eval iris.csv --target species --cv 10
     """
-    from dataclasses import replace
-
-    import numpy as np
-
-    from nbspam.decision import estimate_prior, shares_of
-    from nbspam.evaluation.report import evaluation_json, evaluation_text, shares_json, shares_text
-    from nbspam.evaluation.trial import evaluation_of, under_prior
+    from nbspam.evaluation.report import trial_json, trial_text
 
     if plot == "-" and as_json:
         raise UsageError("--plot -: not beside --json; give a file's name")
-    drawing = None if plot is None else _drawing(plot)
-    costs = {name: options.pop(name) for name in ("fp_cost", "unsure_cost", "loss_path")}
-    trial = _trial(sources, model_path, options, seed, cores(jobs), strict, plot is not None)
-    if stated == ESTIMATED:
-        trial = under_prior(trial, estimate_prior(trial.probability, trial.prior))
-    elif stated:
-        trial = under_prior(trial, prior_for(stated, trial.classes, trial.prior))
-    trial = replace(trial, rule=decision_rule(trial, costs))
-    report_skipped(trial.skipped, strict)
-    evaluation = evaluation_of(trial, np.random.default_rng(seed) if intervals else None)
-    shares = shares_of(trial.probability, trial.y, trial.prior)
-    if as_json:
-        values = evaluation_json(evaluation)
-        echo_json({**values, "shares": shares_json(shares, trial.classes)}, indent=2)
+    draw = None if plot is None else _drawing(plot)
+    corpus = Corpus(sources, labels, reading)
+    if not _is_new(way):
+        _refuse(training, columns)
+        trial = _trial_of_model(model_path, corpus, jobs)
+    elif is_for_table(training, columns):
+        settings = table_settings_of(training, columns)
+        trial = _trial_of_table(corpus, settings, way, seed, plot is not None, strict)
     else:
-        click.echo(evaluation_text(evaluation))
-        # Each text ends with a blank line, before a sketch or not.
-        if text := shares_text(shares, trial.classes):
-            click.echo(text)
-    if drawing is not None:
-        drawing(trial)
+        trial = _trial_of_items(corpus, training, way, seed, plot is not None, jobs)
+    trial = trial_under(trial, prior, decision)
+    report_skipped(trial.skipped, strict)
+    interval_seed = seed if intervals else None
+    if as_json:
+        echo_json(trial_json(trial, interval_seed), indent=2)
+    else:
+        click.echo(trial_text(trial, interval_seed))
+    if draw is not None:
+        draw(trial)
 
 
-def _trial(
-    sources: tuple[str, ...],
-    model_path: str,
-    options: dict[str, Any],
+def _is_new(way: Way) -> bool:
+    """Return whether a new model is judged, in one of three ways; raises UsageError."""
+    ways = {"--cv": way.cv is not None, "--test": way.test is not None, "--online": way.online}
+    given = [name for name, is_given in ways.items() if is_given]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)}: one judges without the other; give one of them")
+    if not way.online and (way.policy or way.order):
+        raise UsageError(f"{'--policy' if way.policy else '--order'}: only online; add --online")
+    return bool(given)
+
+
+def _refuse(training: Choices, columns: TableChoices) -> None:
+    """Raise UsageError for options of training, where a model file is judged."""
+    given = ", ".join(map(option_name, [*training.given, *columns.given]))
+    if given:
+        raise UsageError(f"{given}: only for training; add --cv K, --test SOURCE or --online")
+
+
+def _trial_of_model(model_path: str, corpus: Corpus, jobs: int) -> "Trial":
+    from nbspam.evaluation.judging import judge_classifier
+
+    classifier = loaded(model_path)
+    inputs = inputs_of(classifier, corpus.sources, corpus.reading, corpus.labels)
+    return judge_classifier(classifier, inputs, jobs)
+
+
+def _trial_of_items(
+    corpus: Corpus, training: Choices, way: Way, seed: int, with_curve: bool, jobs: int
+) -> "Trial":
+    from nbspam.evaluation import judging
+
+    items = items_of(corpus.sources, corpus.reading, corpus.labels)
+    settings, items = fitting(items, training)
+    if way.online:
+        policy = way.policy or "everything"
+        return judging.judge_online(items, settings, policy, way.order, jobs)
+    if way.cv is not None:
+        return judging.judge_folds(items, settings, way.cv, seed, jobs, with_curve)
+    test_items = items_of([str(way.test)], corpus.reading)
+    return judging.judge_split(items, test_items, settings, jobs)
+
+
+def _trial_of_table(
+    corpus: Corpus,
+    settings: "TableSettings",
+    way: Way,
     seed: int,
-    jobs: int,
+    with_curve: bool,
     strict: bool,
-    with_smaller: bool,
-) -> Any:
-    """Return the answers that are to be judged; takes out of `options` what says which."""
-    from nbspam.evaluation import judging as validation
-    from nbspam.store.open import load
+) -> "Trial":
+    from nbspam.evaluation import judging
 
-    cv, test_source, online, policy, order = (
-        options.pop(name) for name in ("cv", "test_source", "online", "policy", "order")
-    )
-    trained = _is_trained(cv, test_source, online)
-    if not online and (policy or order):
-        raise UsageError(f"{'--policy' if policy else '--order'}: only online; add --online")
-    form = {name: options[name] for name in ("format_", "text_column", "label_column")}
-    if not trained:
-        classifier = load(model_path)
-        questions = tables.read_questions(classifier, sources, options)
-        given = ", ".join(
-            f"--{name.replace('_', '-')}"
-            for name, value in options.items()
-            if value not in (None, ())
-        )
-        if given:
-            raise UsageError(f"{given}: only for training; add --cv K, --test SOURCE or --online")
-        return validation.judge_classifier(classifier, questions, jobs)
-    if tables.is_table(options):
-        if online:
-            raise UsageError("--online: for mail and text; judge a table by --cv K")
-        return tables.trial(sources, options, strict, cv, test_source, seed, with_smaller)
-    tables.without_table_options(options)
-    is_text, items = peek(read_sources(sources, options))
-    many, items = are_many(items)
-    settings = settings_for(is_text, options, many)
-    if online:
-        return validation.judge_online(items, settings, policy or "everything", order, jobs)
-    if cv is not None:
-        return validation.judge_folds(items, settings, cv, seed, jobs, with_smaller)
-    test_items = read_sources([str(test_source)], form)
-    return validation.judge_split(items, test_items, settings, jobs)
+    if way.online:
+        raise UsageError("--online: for mail and text; judge a table by --cv K")
+    data = table_of(corpus.sources, corpus.reading, corpus.labels, settings, strict)
+    if way.cv is not None:
+        return judging.table_trial(data.table, settings, way.cv, seed, with_curve)
+
+    def test_records(schema: "Schema") -> "Iterator[Record]":
+        return records_of([str(way.test)], corpus.reading, schema=schema)
+
+    return judging.judge_table_split(data.table, settings, test_records)
 
 
-def _drawing(path: str) -> Callable[[Any], None]:
-    """Return what draws a trial where it is wanted; raises UsageError before any work."""
+def _drawing(path: str) -> "Callable[[Trial], None]":
+    """Return a function that draws a trial; raises UsageError before any work is done."""
     from nbspam.evaluation.pictures.curves import views_of
 
     if path == "-":
@@ -190,12 +241,3 @@ def _drawing(path: str) -> Callable[[Any], None]:
 
     check(path)
     return lambda trial: draw(views_of(trial), path)
-
-
-def _is_trained(cv: int | None, test_source: str | None, online: bool) -> bool:
-    """Return whether a new model is judged, in one of three ways; raises UsageError."""
-    ways = {"--cv": cv is not None, "--test": test_source is not None, "--online": online}
-    chosen = [name for name, is_given in ways.items() if is_given]
-    if len(chosen) > 1:
-        raise UsageError(f"{' and '.join(chosen)}: one judges without the other; give one of them")
-    return bool(chosen)

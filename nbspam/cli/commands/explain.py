@@ -1,49 +1,53 @@
-"""nbspam explain: which tokens made a verdict."""
+"""nbspam explain: the tokens behind a verdict."""
 
-from collections.abc import Iterator
-from math import isfinite
-from typing import Any
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from math import isfinite, isnan
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from nbspam.cli import tables
-from nbspam.cli.arguments import decision_rule, load_classifier
+from nbspam.cli.arguments import asked, schema_of
 from nbspam.cli.options import (
+    Decision,
     decision_options,
-    format_options,
     json_option,
     model_option,
+    number_option,
     prior_option,
+    reading_options,
     sources_argument,
     strict_option,
 )
-from nbspam.cli.output import json_line, report_skipped, verdict_json
+from nbspam.cli.output import Successes, json_line, verdict_json
+from nbspam.cli.values import Shares
 from nbspam.errors import UsageError
+from nbspam.sources.items import SourceOptions
 
-WIDTH = 80
+if TYPE_CHECKING:
+    from nbspam.answering import AnyClassifier
+    from nbspam.tables.classifier import TableClassifier
+    from nbspam.tables.factors import Factors
+    from nbspam.verdicts import Explanation
+
+WIDTH = 80  # columns of the terminal
 
 
 @click.command("explain")
 @sources_argument
 @model_option
-@click.option(
-    "-n",
-    "--number",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=20,
-    show_default=True,
-    help="How many.",
-)
-@click.option("--brief", is_flag=True, help="One short line a message.")
+@number_option(20, "message")
+@click.option("--brief", is_flag=True, help="Print one short line per message.")
 @click.option(
     "--factors",
     is_flag=True,
-    help="Of a table's row: all factors of its probability, and their product.",
+    help="For the model of a table: print every factor of a row's probability, and the"
+    " product so far.",
 )
 @decision_options
 @prior_option
-@format_options
+@reading_options
 @strict_option
 @json_option
 def command(
@@ -51,105 +55,89 @@ def command(
     model_path: str,
     number: int,
     brief: bool,
-    stated: tuple[str, ...],
     factors: bool,
+    decision: Decision,
+    prior: Shares | None,
+    reading: SourceOptions,
     strict: bool,
     as_json: bool,
-    **options: Any,
 ) -> int:
-    """Show what each token adds to the score of a message, strongest first.
+    """Show how much each token adds to the score of a message, strongest first.
 
-    Columns: nats added (above 0 for the class that the score is for), how many messages
-    of either class have the token, its kind, the token.  The sum of all, with the
-    constant, is the score: the log-odds of that class.
+    The columns are the nats it adds (above 0 for the class that the score is for), the
+    number of messages of each class that have the token, its kind, and the token.  All of
+    them and the constant add up to the score, which is the log-odds of that class.
 
     \b
     nbspam explain message.eml
     nbspam explain --brief < message.eml
     nbspam explain --factors rows.csv
     """
-    import sys
-
     from nbspam.printing import write_lines
-    from nbspam.verdicts import Skipped
 
-    classifier = load_classifier(model_path, stated)
-    rule = decision_rule(classifier, options)
+    question = asked(model_path, sources, reading, decision, prior)
+    classifier = question.classifier
     explain = _explainer(classifier, factors)
-    n_skipped = 0
-
-    def shown() -> Iterator[Any]:
-        nonlocal n_skipped
-        questions = tables.read_questions(classifier, sources, options)
-        for explanation in explain(questions, rule):
-            if isinstance(explanation, Skipped):
-                n_skipped += 1
-                report_skipped([explanation], strict)
-            else:
-                yield explanation
+    successes = Successes(strict)
 
     def lines() -> Iterator[str]:
-        for place, explanation in enumerate(shown()):
-            if factors:
-                yield from [""] * (place > 0 and not as_json)
-                yield from tables.factor_lines(classifier, explanation, as_json)
-            elif as_json:
-                yield json_line(_values(explanation, number))
-            elif brief:
-                yield explanation.brief(number)
-            else:
-                yield from [""] * (place > 0)
-                yield from table(explanation, number, classifier.classes)
+        explained = successes.of(explain(question.inputs, question.rule))
+        for place, each in enumerate(explained):
+            if as_json:
+                yield json_line(_factors_json(each) if factors else _json(each, number))
+                continue
+            if brief and not factors:
+                yield each.brief(number)
+                continue
+            yield from [""] * (place > 0)
+            yield from _factor_lines(each) if factors else _lines(each, number, classifier)
 
     write_lines(lines(), sys.stdout)
-    return 1 if n_skipped else 0
+    return successes.status
 
 
-def _explainer(classifier: Any, factors: bool) -> Any:
-    """Return what explains the answers of a classifier of this kind; raises UsageError."""
-    from functools import partial
+def _explainer(classifier: "AnyClassifier", factors: bool) -> Callable[..., Iterable[Any]]:
+    """Return the function that explains a classifier's answers; raises UsageError."""
+    if not factors:
+        return classifier.explanations
+    if schema_of(classifier) is None:
+        raise UsageError("--factors: for the model of a table; leave it out")
+    from nbspam.tables.factors import factors as factors_of
 
-    if factors:
-        if not hasattr(classifier, "schema"):
-            raise UsageError("--factors: for the model of a table; leave it out")
-        from nbspam.tables import factors as tablefactors
-
-        return partial(tablefactors.factors, classifier)
-    return classifier.explanations
+    return partial(factors_of, cast("TableClassifier", classifier))
 
 
-def table(explanation: Any, number: int, classes: tuple[str, ...]) -> Iterator[str]:
+def _lines(explanation: "Explanation", number: int, classifier: "AnyClassifier") -> Iterator[str]:
     """Yield the lines of an explanation, laid out for 80 columns."""
     from nbspam.printing import printable
     from nbspam.verdicts import cut
 
-    verdict = explanation.verdict
+    verdict, classes = explanation.verdict, classifier.classes
     yield printable(
         f"{verdict.label}  probability {verdict.probability:.4f}"
         f"  score {explanation.score:+.2f} for {explanation.towards}  {verdict.name}"
     )
     pair = sorted(map(classes.index, (explanation.towards, explanation.against)))
-    heads = [printable(classes[k])[:12] for k in pair]
-    rows = [("nats", *heads, "kind", "token")]
+    rows = [("nats", *(printable(classes[k])[:12] for k in pair), "kind", "token")]
     strongest = explanation.strongest(number)
     for token, nats, group, counts in strongest:
         rows.append((f"{nats:+.3f}", *(f"{counts[k]:g}" for k in pair), group, printable(token)))
-    # The rest has a line too, so that the rows add up to the score.
-    rest = sum(row.contribution for row in explanation.evidence[len(strongest) :])
-    n_rest = len(explanation.evidence) - len(strongest)
-    if n_rest:
-        rows.append((f"{rest:+.3f}", "", "", "", f"({n_rest} more)"))
+    # The other tokens share a line, so that the rows add up to the score.
+    others = explanation.evidence[len(strongest) :]
+    if others:
+        rest = sum(row.contribution for row in others)
+        rows.append((f"{rest:+.3f}", "", "", "", f"({len(others)} more)"))
     rows.append((f"{explanation.constant:+.3f}", "", "", "", "(constant)"))
     width = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for nats, first, second, kind, token in rows:
+    for shown, first, second, kind, token in rows:
         start = (
-            f"{nats:>{width[0]}}  {first:>{width[1]}}  {second:>{width[2]}}  {kind:<{width[3]}}  "
+            f"{shown:>{width[0]}}  {first:>{width[1]}}  {second:>{width[2]}}  {kind:<{width[3]}}  "
         )
         yield start + cut(token, WIDTH - len(start))
 
 
-def _values(explanation: Any, number: int) -> dict[str, Any]:
-    """Return an explanation for JSON, which has no infinity: null there."""
+def _json(explanation: "Explanation", number: int) -> dict[str, object]:
+    """Return an explanation for JSON, which has no infinity: null replaces it."""
     tokens = [
         {**row._asdict(), "contribution": _finite(row.contribution)}
         for row in explanation.strongest(number)
@@ -166,3 +154,49 @@ def _values(explanation: Any, number: int) -> dict[str, Any]:
 
 def _finite(value: float) -> float | None:
     return value if isfinite(value) else None
+
+
+def _factor_lines(row: "Factors") -> Iterator[str]:
+    """Yield the factors of one row, and the product after each of them, class by class."""
+    from nbspam.printing import printable
+
+    verdict = row.verdict
+    yield printable(f"{verdict.label}  probability {verdict.probability:.4f}  {verdict.name}")
+    classes = list(verdict.posterior)
+    heads = [f"{what} {name}" for what in ("factor", "product") for name in classes]
+    lines = [(*map(printable, heads), "value")]
+    for name, factor, product in _steps(row):
+        lines.append((*map(_shown, (*factor, *product)), printable(name)))
+    width = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = [f"{cell:>{w}}" for cell, w in zip(line[:-1], width[:-1], strict=True)]
+        yield "  ".join([*cells, line[-1]])
+
+
+def _factors_json(row: "Factors") -> dict[str, object]:
+    """Return the factors of one row for JSON; null replaces the undefined ones."""
+    classes = list(row.verdict.posterior)
+    factors = [
+        {
+            "value": name,
+            "factor": dict(zip(classes, map(_defined, factor), strict=True)),
+            "product": dict(zip(classes, product, strict=True)),
+        }
+        for name, factor, product in _steps(row)
+    ]
+    return {**verdict_json(row.verdict), "factors": factors}
+
+
+def _steps(row: "Factors") -> Iterator[tuple[str, list[float], list[float]]]:
+    """Yield the prior and then each value: its name, its factors, and the products so far."""
+    names = [f"({row.target})", *row.values]
+    yield from zip(names, row.factor.tolist(), row.product.tolist(), strict=True)
+
+
+def _defined(value: float) -> float | None:
+    return None if isnan(value) else value
+
+
+def _shown(value: float) -> str:
+    """Return a probability or density; factors after a zero are undefined."""
+    return "-" if isnan(value) else f"{value:.6g}"

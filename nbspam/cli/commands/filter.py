@@ -1,28 +1,29 @@
-"""nbspam filter: a message through, with a verdict in its head."""
+"""nbspam filter: one message from standard input to standard output, with a verdict added."""
 
 import sys
-from collections.abc import Iterable
-from typing import Any
+from functools import partial
+from typing import Any, BinaryIO
 
 import click
 
-from nbspam.cli.arguments import decision_rule, today
-from nbspam.cli.options import decision_options, model_option
+from nbspam.cli.arguments import rule_of, today
+from nbspam.cli.options import Decision, decision_options, filling, model_option
 from nbspam.cli.output import warn
-from nbspam.errors import InputError, NbspamError
+from nbspam.errors import InputError
+from nbspam.store.filtering import Additions
 
 
-def _streams() -> tuple[Any, Any]:
+def _streams() -> tuple[BinaryIO, BinaryIO]:
     if sys.stdin is None or sys.stdout is None:
         raise InputError("-: standard input or output is closed; pipe a message through")
     return sys.stdin.buffer, sys.stdout.buffer
 
 
 class PassThrough(click.Command):
-    """A command that lets the message through even if nobody understands its options."""
+    """A command that copies the message unchanged if its options are wrong."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Return the context of a call, or let the message through and fail."""
+        """Return the context of a call, or copy the message and fail."""
         try:
             return super().make_context(*args, **kwargs)
         except click.ClickException:
@@ -32,19 +33,34 @@ class PassThrough(click.Command):
             raise
 
 
+addition_options = filling(
+    Additions,
+    "additions",
+    click.option("--bogosity", is_flag=True, help="Add the header of bogofilter, X-Bogosity."),
+    click.option(
+        "--spam-status",
+        is_flag=True,
+        help="Add the headers of SpamAssassin, X-Spam-Status and X-Spam-Flag.",
+    ),
+    click.option("--subject-tag", metavar="TEXT", help="Put TEXT before the subject of spam."),
+    click.option(
+        "--explain",
+        is_flag=True,
+        help="Add the header X-Nbspam-Explanation with the strongest tokens.",
+    ),
+)
+
+
 @click.command("filter", cls=PassThrough)
 @model_option
 @decision_options
-@click.option("--bogosity", is_flag=True, help="Add bogofilter's header, X-Bogosity.")
-@click.option("--spam-status", is_flag=True, help="Add SpamAssassin's, X-Spam-Status and -Flag.")
-@click.option("--subject-tag", metavar="TEXT", help="Begin the subject of spam with this.")
-@click.option("--explain", is_flag=True, help="Add X-Nbspam-Explanation: the strongest tokens.")
+@addition_options
 @click.option(
     "--learn",
     type=click.Choice(["none", "confident"]),
     default="none",
     show_default=True,
-    help="Learn nothing, or what is surer than --sure.",
+    help="Learn nothing, or the messages that the model is confident about.",
 )
 @click.option(
     "--sure",
@@ -52,53 +68,37 @@ class PassThrough(click.Command):
     default=0.99,
     show_default=True,
     metavar="P",
-    help="The probability that --learn confident asks for.",
+    help="Least probability of a message that --learn confident learns.",
 )
-@click.option("--tempfail", is_flag=True, help="Exit 75 on failure: try again later.")
-def command(model_path: str, learn: str, sure: float, **options: Any) -> None:
-    """Copy one message from standard input to standard output, a verdict added.
+@click.option(
+    "--tempfail", is_flag=True, help="Exit 75 on failure, so that mail systems try again later."
+)
+def command(
+    model_path: str,
+    decision: Decision,
+    additions: Additions,
+    learn: str,
+    sure: float,
+    tempfail: bool,  # which `main` heeds
+) -> None:
+    """Copy one message from standard input to standard output, and add a verdict.
 
-    The head gets X-Nbspam: label, probability=0 to 1 (of the label; of spam, if it is
-    unsure), version=...; headers of that name that came with the message are taken
-    out, and no other byte changes.  Exits 0, whatever the verdict.
+    The head gets the header X-Nbspam: label, probability (of the label, or of spam if the
+    label is unsure) and version.  Headers of that name which came with the message are
+    removed; no other byte changes.  The exit status is 0, whatever the verdict.
 
-    If anything fails the message passes unchanged, standard error says why, and the
-    exit status is 1 (2 for wrong usage), or 75 with --tempfail.  Learning comes last:
-    if that fails, standard error says so, and that is all.
+    If anything fails, the message passes unchanged, standard error says why, and the exit
+    status is 1 (2 for wrong options), or 75 with --tempfail.  Learning comes last: if only
+    that fails, standard error says so and the exit status is 0.
 
     \b
     nbspam filter < message.eml
     nbspam filter --bogosity --subject-tag '***SPAM*** ' < message.eml
     """
-    from nbspam.mail.head import copy_message
+    from nbspam.store.filtering import filter_message
 
-    del options["tempfail"]  # the command line's to see to
-    lessons: list[tuple[str, bytes]] = []
-
-    def rewrite(data: bytes, whole: bool) -> Iterable[bytes]:
-        from nbspam.mail.verdict_headers import Wanted, judged, sure_label
-        from nbspam.store.open import load_tokens as load
-
-        classifier = load(model_path)
-        rule = decision_rule(classifier, options)
-        learns = learn == "confident" and whole
-        wanted = Wanted(**options, sure=sure if learns else None)
-        verdict, pieces = judged(classifier, rule, wanted, data, whole)
-        if learns and (label := sure_label(verdict, sure)):
-            lessons.append((label, data))
-        return pieces
-
-    copy_message(*_streams(), rewrite)
-    for label, data in lessons:
-        _learn(model_path, label, data)
-
-
-def _learn(model_path: str, label: str, data: bytes) -> None:
-    """Learn a message that is through already: no failure may take it back."""
-    from nbspam.sources.items import Item
-    from nbspam.store.model import StoredModel
-
-    try:
-        StoredModel(model_path).learn([Item("-", label, data)], day=today())
-    except (NbspamError, OSError) as error:
-        warn(f"the message is through, and was not learned: {error}")
+    confidence = sure if learn == "confident" else None
+    rule = partial(rule_of, decision)
+    failure = filter_message(*_streams(), model_path, rule, additions, confidence, today())
+    if failure is not None:
+        warn(f"the message is through, and was not learned: {failure}")

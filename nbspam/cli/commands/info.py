@@ -1,62 +1,94 @@
-"""nbspam info: what is in a model file."""
+"""nbspam info: the contents of a model file."""
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from nbspam.cli import tables
+from nbspam.cli.arguments import loaded, schema_of
 from nbspam.cli.options import json_option, model_option
-from nbspam.cli.output import echo_json, echo_rows
+from nbspam.cli.output import columns_json, counts_of, counts_text, echo_json, echo_rows
+
+if TYPE_CHECKING:
+    from nbspam.classifier.classifier import Classifier
+    from nbspam.tables.classifier import TableClassifier
 
 
 @click.command("info")
 @model_option
 @json_option
 def command(model_path: str, as_json: bool) -> None:
-    """Show what a model was trained on and with, having verified the file.
+    """Verify a model file, and show its training data and settings.
 
     \b
     nbspam info
     nbspam info -m mail.nbspam --json
     """
-    from nbspam.store.open import load
-    from nbspam.tables.classifier import TableClassifier
+    classifier = loaded(model_path)
+    n_bytes = os.path.getsize(model_path)
+    if schema_of(classifier) is not None:
+        _show_table(cast("TableClassifier", classifier), model_path, n_bytes, as_json)
+    else:
+        _show(cast("Classifier", classifier), model_path, n_bytes, as_json)
 
-    classifier: Any = load(model_path)
-    if isinstance(classifier, TableClassifier):
-        tables.info(classifier, model_path, os.path.getsize(model_path), as_json)
-        return
-    table = classifier.table
-    settings = classifier.settings.to_dict()
-    n_docs = {c: int(n) for c, n in zip(table.classes, table.class_count, strict=True)}
-    facts = {
-        "model": model_path,
-        "bytes": os.path.getsize(model_path),
-        "read": n_docs,
-        "tokens": len(table.vocabulary),
-        "settings": settings,
-    }
+
+def _show(classifier: "Classifier", model_path: str, n_bytes: int, as_json: bool) -> None:
+    """Print what a model of mail or text was trained on and with."""
+    table, settings = classifier.table, classifier.settings.to_dict()
+    n_docs, n_tokens = counts_of(table.classes, table.class_count), len(table.vocabulary)
     if as_json:
+        facts = {"model": model_path, "bytes": n_bytes, "read": n_docs, "tokens": n_tokens}
         cutoffs = getattr(classifier, "cutoffs", None)
-        echo_json({**facts, "cutoffs": cutoffs and cutoffs._asdict()}, indent=2)
+        echo_json(
+            {**facts, "settings": settings, "cutoffs": cutoffs and cutoffs._asdict()}, indent=2
+        )
         return
-    counts = ", ".join(f"{n:,} {name}" for name, n in n_docs.items())
     settings |= settings.pop("parameters", {})
     settings |= settings.pop("tokens")
     echo_rows(
         [
-            ("file", f"{model_path} ({facts['bytes']:,} bytes, verified)"),
-            ("trained", f"{table.n_docs:,} messages ({counts})"),
-            ("tokens", f"{facts['tokens']:,}"),
+            ("file", f"{model_path} ({n_bytes:,} bytes, verified)"),
+            ("trained", f"{table.n_docs:,} messages ({counts_text(n_docs)})"),
+            ("tokens", f"{n_tokens:,}"),
             ("decision", _decision(classifier)),
             *((name, _shown(value)) for name, value in settings.items()),
         ]
     )
 
 
-def _shown(value: Any) -> str:
-    """Return a setting as people read it."""
+def _show_table(
+    classifier: "TableClassifier", model_path: str, n_bytes: int, as_json: bool
+) -> None:
+    """Print what the model of a table was trained on and with."""
+    schema, model = classifier.schema, classifier.model
+    n_rows = counts_of(schema.classes, model.class_count_)
+    parameters = {
+        name: value
+        for name, value in model.get_params().items()
+        if name != "levels" and value is not None
+    }
+    if as_json:
+        facts = {"model": model_path, "bytes": n_bytes, "kind": classifier.name, "read": n_rows}
+        columns = columns_json(schema)
+        echo_json(
+            {**facts, "target": schema.target, "columns": columns, "settings": parameters},
+            indent=2,
+        )
+        return
+    settings = [classifier.name, *(f"{name} {value}" for name, value in parameters.items())]
+    echo_rows(
+        [
+            ("model", f"{model_path} ({n_bytes:,} bytes, verified)"),
+            ("trained", f"{sum(n_rows.values()):,} rows ({counts_text(n_rows)})"),
+            ("target", schema.target),
+            *(("column", str(column)) for column in schema.columns),
+            ("settings", ", ".join(settings)),
+        ]
+    )
+
+
+def _shown(value: object) -> str:
+    """Return a setting in words."""
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value)) or "no"
     if value is None or isinstance(value, bool):
@@ -64,13 +96,14 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
-def _decision(classifier: Any) -> str:
-    """Return how the model decides unless told otherwise."""
+def _decision(classifier: "Classifier") -> str:
+    """Return how the model decides by default."""
+    from nbspam.decision import Cutoffs
+
     rule = classifier.rule
-    if not hasattr(rule, "spam"):
+    if not isinstance(rule, Cutoffs):
         return "the most probable class"
-    whence = (
-        "by the costs" if getattr(classifier, "cutoffs", None) is None else "kept by `nbspam tune`"
-    )
+    is_tuned = getattr(classifier, "cutoffs", None) is not None
+    origin = "kept by `nbspam tune`" if is_tuned else "by the costs"
     unsure = "" if rule.unsure_cost is None else f", ham up to {rule.ham:.4f}, unsure between"
-    return f"spam from {rule.spam:.4f}{unsure}; {whence}"
+    return f"spam from {rule.spam:.4f}{unsure}; {origin}"

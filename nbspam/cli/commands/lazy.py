@@ -1,70 +1,75 @@
-"""nbspam lazy: answers from a labelled corpus, counted when the question comes."""
+"""nbspam lazy: classify by a labelled corpus that is counted when the question comes."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from nbspam.cli import tables
-from nbspam.cli.arguments import cores, decision_rule
+from nbspam.cli.arguments import asked_of, table_of, table_settings_of
 from nbspam.cli.learning import learn
 from nbspam.cli.options import (
+    Decision,
+    Labels,
     decision_options,
-    format_options,
     jobs_option,
     json_option,
+    reading_options,
+    sources_argument,
+    table_options,
     training_options,
 )
-from nbspam.cli.output import echo_rows, json_line, report_skipped, verdict_json
+from nbspam.cli.output import Successes, echo_rows, verdict_row
+from nbspam.settings import Choices, TableChoices, is_for_table
+from nbspam.sources.items import SourceOptions
+
+if TYPE_CHECKING:
+    from nbspam.answering import AnyClassifier
 
 
 @click.command("lazy")
 @click.argument("corpus")
-@click.argument("sources", nargs=-1, metavar="[SOURCE]...")
+@sources_argument
 @decision_options
-@format_options
+@reading_options
 @training_options
-@tables.table_options
+@table_options
 @jobs_option
 @json_option
 def command(
-    corpus: str, sources: tuple[str, ...], jobs: int | None, as_json: bool, **options: Any
+    corpus: str,
+    sources: tuple[str, ...],
+    decision: Decision,
+    reading: SourceOptions,
+    training: Choices,
+    columns: TableChoices,
+    jobs: int,
+    as_json: bool,
 ) -> int:
     """Classify by a labelled CORPUS, without a model file.
 
-    Lazy learning: the corpus is counted anew when the question comes, so that what was
-    added or taken away since needs no training.  The answers are, to the bit, those of
-    `nbspam train CORPUS` and `nbspam classify`.
+    This is lazy learning: every call counts the corpus anew, so messages that were added or
+    removed since need no training.  The answers are, bit by bit, those of `nbspam train
+    CORPUS` and `nbspam classify`.
 
     \b
     nbspam lazy mails/ message.eml
     nbspam lazy iris.csv new.csv --target species
     """
-    from nbspam.verdicts import Skipped
-
-    reading = {name: options[name] for name in ("format_", "text_column", "label_column")}
-    decisions = {name: options.pop(name) for name in ("fp_cost", "unsure_cost", "loss_path")}
-    classifier = _counted(corpus, options, cores(jobs))
-    rule = decision_rule(classifier, decisions)
-    n_skipped = 0
-    for verdict in classifier.classify(
-        tables.read_questions(classifier, sources, reading), cores(jobs), rule
-    ):
-        if isinstance(verdict, Skipped):
-            n_skipped += 1
-            report_skipped([verdict])
-        elif as_json:
-            click.echo(json_line(verdict_json(verdict)))
-        else:
-            echo_rows([(verdict.label, f"{verdict.probability:.6f}", verdict.name)])
-    return 1 if n_skipped else 0
+    classifier = _trained(corpus, reading, training, columns, jobs)
+    question = asked_of(classifier, sources, reading, decision)
+    successes = Successes()
+    verdicts = classifier.classify(question.inputs, jobs, question.rule)
+    echo_rows(verdict_row(verdict, as_json) for verdict in successes.of(verdicts))
+    return successes.status
 
 
-def _counted(corpus: str, options: dict[str, Any], jobs: int) -> Any:
-    """Return the classifier of a corpus, as `nbspam train` makes it."""
-    if tables.is_table(options):
+def _trained(
+    corpus: str, reading: SourceOptions, training: Choices, columns: TableChoices, jobs: int
+) -> "AnyClassifier":
+    """Return the classifier that `nbspam train` makes of a corpus."""
+    if is_for_table(training, columns):
         from nbspam.tables.training import train_table
 
-        data, settings = tables.read_training((corpus,), options, strict=False)
-        return train_table(data.table, settings)
-    tables.without_table_options(options)
-    return learn((corpus,), options, jobs).classifier
+        settings = table_settings_of(training, columns)
+        table = table_of([corpus], reading, Labels(), settings).table
+        return train_table(table, settings)
+    return learn([corpus], reading, Labels(), training, jobs).classifier

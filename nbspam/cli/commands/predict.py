@@ -1,23 +1,24 @@
-"""nbspam predict: labels only, for pipes."""
+"""nbspam predict: the labels alone, for pipes."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
-from nbspam.cli.arguments import cores, decision_rule, load_classifier
+from nbspam.cli.arguments import asked
 from nbspam.cli.options import (
+    Decision,
     decision_options,
-    format_options,
     jobs_option,
     json_option,
     model_option,
     prior_option,
+    reading_options,
     sources_argument,
 )
 from nbspam.cli.output import echo_rows, json_line
-from nbspam.cli.tables import read_questions
+from nbspam.cli.values import Shares
 from nbspam.errors import InputError
+from nbspam.sources.items import SourceOptions
 
 
 @click.command("predict")
@@ -25,21 +26,22 @@ from nbspam.errors import InputError
 @model_option
 @decision_options
 @prior_option
-@format_options
+@reading_options
 @jobs_option
 @json_option
 def command(
     sources: tuple[str, ...],
     model_path: str,
-    stated: tuple[str, ...],
-    jobs: int | None,
+    decision: Decision,
+    prior: Shares | None,
+    reading: SourceOptions,
+    jobs: int,
     as_json: bool,
-    **options: Any,
 ) -> None:
-    """Print the label of every message, one a line, nothing else.
+    """Print the label of every message, one per line, and nothing else.
 
-    Labels are those of `nbspam classify`.  A message that cannot be read ends the
-    command, so that line N is message N.
+    The labels are those of `nbspam classify`.  If a message cannot be read the command
+    fails there, so that line N is always the label of message N.
 
     \b
     nbspam predict message.eml
@@ -47,12 +49,10 @@ def command(
     """
     from nbspam.verdicts import Skipped
 
-    classifier = load_classifier(model_path, stated)
-    rule = decision_rule(classifier, options)
+    question = asked(model_path, sources, reading, decision, prior)
 
     def rows() -> Iterator[tuple[str]]:
-        questions = read_questions(classifier, sources, options)
-        for verdict in classifier.classify(questions, cores(jobs), rule):
+        for verdict in question.classifier.classify(question.inputs, jobs, question.rule):
             if isinstance(verdict, Skipped):
                 raise InputError(verdict.reason)
             yield (json_line(verdict.label) if as_json else verdict.label,)

@@ -1,4 +1,4 @@
-"""nbspam prune: a model forgets what is rare and old."""
+"""nbspam prune: drop tokens that are rare and old, and let counts fade."""
 
 import click
 
@@ -10,19 +10,22 @@ from nbspam.cli.output import echo_json, echo_rows
 @click.command("prune")
 @model_option
 @click.option(
-    "--min-df", type=click.IntRange(min=1), metavar="N", help="Tokens in fewer than N messages ..."
+    "--min-df",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Drop tokens that occur in fewer than N messages.",
 )
 @click.option(
     "--older-than",
     type=click.IntRange(min=0),
     metavar="DAYS",
-    help="... that were learned last more than DAYS days ago.",
+    help="Drop tokens that were last learned more than DAYS days ago.",
 )
 @click.option(
     "--half-life",
     type=click.FloatRange(min=0, min_open=True),
     metavar="DAYS",
-    help="Make counts fade: by half every DAYS days.",
+    help="Let counts fade: halve them every DAYS days.",
 )
 @json_option
 def command(
@@ -32,14 +35,14 @@ def command(
     half_life: float | None,
     as_json: bool,
 ) -> None:
-    """Drop tokens that are rare and old; make counts fade.
+    """Drop tokens that are rare and old, and let counts fade.
 
-    With both --min-df and --older-than, tokens go that are rare and old; with one of
-    them, all that are.  Without any option, tokens of a single message a year ago.
-    Counts fade from the day they did so last, or else from the model's first day.
+    With both --min-df and --older-than, a token must be rare and old to be dropped.  Without
+    any option, tokens of a single message are dropped that were last learned over a year
+    ago.  Counts fade from the day they last faded, or else from the first day of the model.
 
-    Messages learned before can be un-learned afterwards only as far as the model still
-    knows their tokens.
+    Afterwards, un-learning an earlier message takes out only those of its tokens that the
+    model still knows.
 
     \b
     nbspam prune

@@ -1,31 +1,50 @@
-"""nbspam query: what a Bayesian network believes, and its structure."""
+"""nbspam query: the beliefs and the structure of a Bayesian network."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from nbspam.cli.options import json_option
+from nbspam.cli.arguments import network_of
+from nbspam.cli.options import json_option, seed_option
 from nbspam.cli.output import echo_json, echo_rows
 from nbspam.errors import UsageError
+
+if TYPE_CHECKING:
+    from nbspam.models.network.network import Network
+    from nbspam.models.network.questions import Belief
 
 
 @click.command("query")
 @click.argument("model")
 @click.argument("more", nargs=-1, metavar="[NAME=VALUE]...")
-@click.option("--evidence", multiple=True, metavar="NAME=VALUE", help="What is known.")
-@click.option("--target", multiple=True, metavar="NAME", help="What is asked; jointly, if more.")
-@click.option("--gibbs", type=int, metavar="N", help="Sample N times instead of calculating.")
 @click.option(
-    "--seed", type=int, metavar="N", default=0, show_default=True, help="Of the samples."
+    "--evidence",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A known value; more NAME=VALUE may follow.",
 )
+@click.option(
+    "--target",
+    multiple=True,
+    metavar="NAME",
+    help="A variable whose probabilities are asked for; of several, the joint ones.",
+)
+@click.option(
+    "--gibbs", type=int, metavar="N", help="Estimate from N samples, instead of calculating."
+)
+@seed_option("the samples")
 @click.option(
     "--independent",
     nargs=2,
     metavar="NAME NAME",
-    help="Whether the graph says so, given the evidence.",
+    help="Say whether the graph makes two variables independent, given the evidence.",
 )
-@click.option("--dot", is_flag=True, help="Print the graph in Graphviz's language.")
-@click.option("--moral", is_flag=True, help="Of the moral graph: parents married, no arrows.")
+@click.option("--dot", is_flag=True, help="Print the graph in the language of Graphviz.")
+@click.option(
+    "--moral",
+    is_flag=True,
+    help="Print the moral graph: parents of a variable are joined, and edges have no direction.",
+)
 @json_option
 def command(
     model: str,
@@ -41,9 +60,9 @@ def command(
 ) -> None:
     """Ask a Bayesian network, or print its structure.
 
-    MODEL is what `nbspam train --model network` wrote, or a network in JSON as this
-    command prints it.  More evidence may follow the first.  Of models of mail, tokens
-    are absent or present, and the class is called class.
+    MODEL is a model file of `nbspam train --model network`, or a JSON file as this command
+    prints it.  In models of mail the variables are tokens, which are absent or present, and
+    the class, which is called class.
 
     \b
     nbspam query m.nbspam
@@ -51,14 +70,10 @@ def command(
     nbspam query m.nbspam --target ripe --gibbs 10000
     nbspam query m.nbspam --independent colour sound --evidence ripe
     """
-    from nbspam.models.network.graphs import moral_graph, to_dot
-    from nbspam.models.network.network import to_json
     from nbspam.models.network.questions import believe
     from nbspam.models.network.questions import independent as are_independent
-    from nbspam.store.open import load_network
 
-    named = load_network(model)
-    network, words = named.network, (*evidence, *more)
+    named, words = network_of(model), (*evidence, *more)
     if independent:
         holds = are_independent(named, *independent, words)
         text = "independent" if holds else "dependent"
@@ -67,7 +82,16 @@ def command(
         _show_belief(believe(named, target, words, gibbs, seed), as_json)
     elif words or gibbs is not None:
         raise UsageError("--evidence, --gibbs: for a question; say --target NAME too")
-    elif dot:
+    else:
+        _show_graph(named.network, dot, moral, as_json)
+
+
+def _show_graph(network: "Network", dot: bool, moral: bool, as_json: bool) -> None:
+    """Print the graph of a network: for Graphviz, as JSON with all tables, or as rows."""
+    from nbspam.models.network.graphs import moral_graph, to_dot
+    from nbspam.models.network.network import to_json
+
+    if dot:
         click.echo(to_dot(network.parents, network.names, moral))
     elif as_json:
         echo_json(to_json(network), indent=1)
@@ -79,23 +103,13 @@ def command(
             echo_rows([(name, *(("<-", ", ".join(network.names[p] for p in of)) if of else ()))])
 
 
-def _show_belief(believed: Any, as_json: bool) -> None:
+def _show_belief(believed: "Belief", as_json: bool) -> None:
+    """Print the probability of every combination of values."""
     probability = believed.probability.ravel().tolist()
     sampled = believed.sampled
     errors = None if sampled is None else sampled.standard_error.ravel().tolist()
     if as_json:
-        values = [dict(zip(believed.targets, value, strict=True)) for value in believed.values]
-        rows = [{**v, "probability": p} for v, p in zip(values, probability, strict=True)]
-        facts: dict[str, Any] = {"rows": rows}
-        if sampled is None or errors is None:
-            facts["log_evidence"] = believed.log_evidence
-        else:
-            for row, error in zip(rows, errors, strict=True):
-                row["standard_error"] = error
-            # JSON has no infinity: walks that never left their start have no figure.
-            r_hat = sampled.r_hat if sampled.r_hat < float("inf") else None
-            facts |= {"r_hat": r_hat, "samples": sampled.n_samples, "burn_in": sampled.burn_in}
-        echo_json(facts)
+        echo_json(_belief_json(believed, probability, errors))
         return
     shown = [f"{p:.6f}" for p in probability]
     if sampled is None or errors is None:
@@ -108,3 +122,25 @@ def _show_belief(believed: Any, as_json: bool) -> None:
         for value, p, error in zip(believed.values, shown, errors, strict=True)
     )
     echo_rows([(f"R-hat {sampled.r_hat:.4f}, {sampled.n_samples:,} samples",)])
+
+
+def _belief_json(
+    believed: "Belief", probability: list[float], errors: list[float] | None
+) -> dict[str, object]:
+    rows: list[dict[str, Any]] = [
+        {**dict(zip(believed.targets, value, strict=True)), "probability": p}
+        for value, p in zip(believed.values, probability, strict=True)
+    ]
+    sampled = believed.sampled
+    if sampled is None or errors is None:
+        return {"rows": rows, "log_evidence": believed.log_evidence}
+    for row, error in zip(rows, errors, strict=True):
+        row["standard_error"] = error
+    # JSON has no infinity, which is the R-hat of chains that never left their start.
+    r_hat = sampled.r_hat if sampled.r_hat < float("inf") else None
+    return {
+        "rows": rows,
+        "r_hat": r_hat,
+        "samples": sampled.n_samples,
+        "burn_in": sampled.burn_in,
+    }

@@ -1,39 +1,38 @@
 """nbspam relabel: move messages that were learned as the wrong class."""
 
-from typing import Any
-
 import click
 
-from nbspam.cli.arguments import cores, read_sources, today
+from nbspam.cli.arguments import items_of, today
 from nbspam.cli.options import (
-    format_options,
     jobs_option,
     json_option,
     model_option,
+    reading_options,
     sources_argument,
 )
 from nbspam.cli.output import report_outcome
+from nbspam.sources.items import SourceOptions
 
 
 @click.command("relabel")
 @sources_argument
 @model_option
-@click.option("--to", required=True, metavar="CLASS", help="What they are.")
-@format_options
+@click.option("--to", required=True, metavar="CLASS", help="The class they belong to.")
+@reading_options
 @jobs_option
 @json_option
 def command(
     sources: tuple[str, ...],
     model_path: str,
     to: str,
-    jobs: int | None,
+    reading: SourceOptions,
+    jobs: int,
     as_json: bool,
-    **options: Any,
 ) -> int:
     """Move messages to the class they belong to.
 
-    Works for a message and for whole folders; what was never learned is learned as that
-    class.
+    SOURCE is a message or a whole folder.  Messages that the model never learned are learned
+    as that class.
 
     \b
     nbspam relabel --to ham message.eml
@@ -41,6 +40,6 @@ def command(
     """
     from nbspam.store.model import StoredModel
 
-    items = read_sources(sources, options)
-    outcome = StoredModel(model_path).relabel(items, to, day=today(), jobs=cores(jobs))
+    items = items_of(sources, reading)
+    outcome = StoredModel(model_path).relabel(items, to, day=today(), jobs=jobs)
     return report_outcome(outcome, model_path, as_json)

@@ -1,25 +1,37 @@
-"""nbspam tokens: what the tokenizer made of a message."""
-
-from typing import Any
+"""nbspam tokens: the tokens that messages are cut into."""
 
 import click
 
-from nbspam.cli.arguments import peek, read_sources, settings_for
-from nbspam.cli.options import format_options, json_option, sources_argument
+from nbspam.cli.arguments import items_for_tokens
+from nbspam.cli.options import (
+    json_option,
+    pairs_option,
+    preset_option,
+    reading_options,
+    sources_argument,
+)
 from nbspam.cli.output import echo_rows, json_line
+from nbspam.settings import Choices
+from nbspam.sources.items import SourceOptions
 
 
 @click.command("tokens")
 @sources_argument
-@format_options
-@click.option("--preset", type=click.Choice(["mail", "text", "tutorial"]), help="Whose tokens.")
-@click.option("--pairs/--no-pairs", default=None, help="Pairs of neighbouring words too.")
+@reading_options
+@preset_option
+@pairs_option
 @json_option
-def command(sources: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Print the tokens of messages and how often each stands there.
+def command(
+    sources: tuple[str, ...],
+    reading: SourceOptions,
+    preset: str | None,
+    pairs: bool | None,
+    as_json: bool,
+) -> None:
+    """Print the tokens of messages, and how often each occurs in its message.
 
-    A token is tagged by where it comes from: subject:free, url:example.org; words of
-    the body are not.
+    A token has its origin before it, as in subject:free or url:example.org, unless it is a
+    word of the body.
 
     \b
     nbspam tokens message.eml
@@ -27,10 +39,10 @@ def command(sources: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """
     from nbspam.classifier.explanation import token_counts
 
-    is_text, items = peek(read_sources(sources, options))
-    settings = settings_for(is_text, options)
-    pairs = token_counts(items, settings)
+    choices = Choices(preset=preset, pairs=pairs)
+    settings, items = items_for_tokens(sources, reading, choices)
+    counts = token_counts(items, settings)
     if as_json:
-        echo_rows((json_line({"token": token, "count": count}),) for token, count in pairs)
+        echo_rows((json_line({"token": token, "count": count}),) for token, count in counts)
     else:
-        echo_rows((str(count), token) for token, count in pairs)
+        echo_rows((str(count), token) for token, count in counts)

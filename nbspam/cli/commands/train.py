@@ -1,51 +1,75 @@
 """nbspam train: labelled mail to a model file."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from nbspam.cli import tables
-from nbspam.cli.arguments import cores
+from nbspam.cli.arguments import items_for_em, items_of, table_of, table_settings_of
 from nbspam.cli.learning import learn
 from nbspam.cli.options import (
-    format_options,
+    Labels,
+    Unlabelled,
     jobs_option,
     json_option,
     label_options,
     model_option,
+    reading_options,
     sources_argument,
     strict_option,
+    table_options,
     training_options,
+    unlabelled_options,
 )
-from nbspam.cli.output import echo_json, echo_rows, report_skipped
-from nbspam.cli.unlabelled import show_report, train_unlabelled, unlabelled_options
+from nbspam.cli.output import (
+    columns_json,
+    counts_of,
+    counts_text,
+    echo_json,
+    echo_rows,
+    report_skipped,
+    save,
+    skipped_json,
+)
+from nbspam.errors import UsageError
+from nbspam.settings import Choices, TableChoices, is_for_table
+from nbspam.sources.items import SourceOptions
+
+if TYPE_CHECKING:
+    from nbspam.classifier.training import Learned
+    from nbspam.classifier.unlabelled import Report
+    from nbspam.tables.classifier import TableClassifier
+    from nbspam.verdicts import Skipped
 
 
 @click.command("train")
 @sources_argument
 @model_option
 @label_options
-@format_options
+@reading_options
 @training_options
 @unlabelled_options
-@tables.table_options
+@table_options
 @jobs_option
 @strict_option
 @json_option
 def command(
     sources: tuple[str, ...],
     model_path: str,
-    jobs: int | None,
+    labels: Labels,
+    reading: SourceOptions,
+    training: Choices,
+    unlabelled: Unlabelled,
+    columns: TableChoices,
+    jobs: int,
     strict: bool,
     as_json: bool,
-    **options: Any,
 ) -> None:
     """Learn from labelled mail and write a new model.
 
-    SOURCE is a folder with one sub-folder a class, a Maildir, mbox, MH folder, TREC
-    index, CSV, TSV or JSONL table; --spam, --ham and --label say the class where it
-    does not.  With --target it is a table of columns, whose kinds are told from their
-    cells and shown.
+    SOURCE is a folder with one sub-folder for each class, a Maildir, an mbox, an MH folder,
+    a TREC index, or a table of texts in CSV, TSV or JSON lines.  Where SOURCE does not name
+    the classes, --spam, --ham and --label do.  With --target, SOURCE is a table of columns;
+    nbspam tells from the cells whether a column holds categories or numbers, and prints it.
 
     \b
     nbspam train mails/
@@ -54,36 +78,105 @@ def command(
     nbspam train few/ --unlabelled ~/Maildir
     nbspam train iris.csv --target species
     """
-    from nbspam.store.open import save
+    if is_for_table(training, columns):
+        if unlabelled != Unlabelled():
+            raise UsageError("--unlabelled: for mail and text; leave it out with --target")
+        from nbspam.tables.training import train_table
 
-    if tables.is_table(options):
-        tables.train(sources, model_path, options, strict, as_json)
-        return
-    tables.without_table_options(options)
-    report = train_unlabelled(sources, options, cores(jobs))
-    if report is not None:
+        settings = table_settings_of(training, columns)
+        data = table_of(sources, reading, labels, settings, strict)
+        classifier = train_table(data.table, settings)
+        save(classifier, model_path)
+        _show_table(classifier, data.skipped, model_path, as_json)
+    elif unlabelled.paths:
+        from nbspam.classifier.unlabelled import train_with_unlabelled
+
+        em_settings, items = items_for_em(sources, reading, training, labels)
+        others = items_of(unlabelled.paths, reading)
+        weight = unlabelled.weight if isinstance(unlabelled.weight, float) else None
+        report = train_with_unlabelled(items, others, em_settings, weight, unlabelled.hard, jobs)
         report_skipped(report.skipped, strict)
-        save(model_path, report.classifier)
-        show_report(report, model_path, as_json)
-        return
-    from nbspam.store.open import save
+        save(report.classifier, model_path)
+        _show_rounds(report, model_path, as_json)
+    elif unlabelled != Unlabelled():
+        raise UsageError("--unlabelled-weight, --hard: for --unlabelled PATH; give it too")
+    else:
+        learned = learn(sources, reading, labels, training, jobs, strict)
+        save(learned.classifier, model_path)
+        _show(learned, model_path, as_json)
 
-    learned = learn(sources, options, cores(jobs), strict)
-    save(model_path, learned.classifier)
+
+def _show(learned: "Learned", model_path: str, as_json: bool) -> None:
+    """Print how many messages were read and how many tokens were learned."""
     table = learned.classifier.table
-    n_docs = {c: int(n) for c, n in zip(table.classes, table.class_count, strict=True)}
+    n_docs = counts_of(table.classes, table.class_count)
     if as_json:
-        skipped = [{"name": s.name, "reason": s.reason} for s in learned.skipped]
-        tokens = len(table.vocabulary)
-        facts = {"model": model_path, "read": n_docs, "tokens": tokens, "skipped": skipped}
-        echo_json({**facts, "repeated": learned.repeated})
+        facts = {"model": model_path, "read": n_docs, "tokens": len(table.vocabulary)}
+        skipped = skipped_json(learned.skipped)
+        echo_json({**facts, "skipped": skipped, "repeated": learned.repeated})
         return
-    counts = ", ".join(f"{n:,} {name}" for name, n in n_docs.items())
     again = f", {learned.repeated:,} more than once" if learned.repeated else ""
     failed = f", skipped {len(learned.skipped):,}" if learned.skipped else ""
     echo_rows(
         [
-            (f"read {table.n_docs:,} messages ({counts}){again}{failed}",),
+            (f"read {table.n_docs:,} messages ({counts_text(n_docs)}){again}{failed}",),
             (f"learned {len(table.vocabulary):,} tokens; model in {model_path}",),
+        ]
+    )
+
+
+def _show_table(
+    classifier: "TableClassifier", skipped: "tuple[Skipped, ...]", model_path: str, as_json: bool
+) -> None:
+    """Print how many rows were read and what the columns hold."""
+    schema = classifier.schema
+    n_rows = counts_of(schema.classes, classifier.model.class_count_)
+    if as_json:
+        facts = {"model": model_path, "kind": classifier.name, "read": n_rows}
+        columns = columns_json(schema)
+        echo_json({**facts, "columns": columns, "skipped": skipped_json(skipped)})
+        return
+    failed = f", skipped {len(skipped):,}" if skipped else ""
+    echo_rows(
+        [
+            (f"read {sum(n_rows.values()):,} rows ({counts_text(n_rows)}){failed}",),
+            *((f"  {column}",) for column in schema.columns),
+            (f"learned {schema.target} by {classifier.name}; model in {model_path}",),
+        ]
+    )
+
+
+def _show_rounds(report: "Report", model_path: str, as_json: bool) -> None:
+    """Print what was read, how the weight was chosen, and each round of EM."""
+    n_tokens, steps = len(report.classifier.table.vocabulary), report.fit.steps
+    if as_json:
+        echo_json(
+            {
+                "model": model_path,
+                "labelled": report.n_labelled,
+                "unlabelled": report.n_unlabelled,
+                "weight": report.weight,
+                "held_out_accuracy": {f"{w:g}": a for w, a in report.accuracy.items()},
+                "rounds": [
+                    {"log_likelihood": s.log_likelihood, "gain": s.gain, "change": s.change}
+                    for s in steps
+                ],
+                "tokens": n_tokens,
+                "skipped": skipped_json(report.skipped),
+            }
+        )
+        return
+    tried = ", ".join(f"{w:g}: {a:.1%}" for w, a in report.accuracy.items())
+    chosen = f" (held-out accuracy by weight {tried})" if tried else ""
+    echo_rows([("round", "log-likelihood", "gain of Q", "largest change")])
+    echo_rows(
+        (str(n), f"{s.log_likelihood:.1f}", f"{s.gain:.1f}", f"{s.change:.6f}")
+        for n, s in enumerate(steps)
+    )
+    echo_rows(
+        [
+            (f"read {report.n_labelled:,} labelled, {report.n_unlabelled:,} unlabelled",),
+            (f"an unlabelled document counts {report.weight:g}{chosen}",),
+            (f"learned {n_tokens:,} tokens; model in {model_path}",),
         ]
     )

@@ -1,49 +1,46 @@
-"""nbspam tune: cutoffs for the costs of mistakes, on the user's own mail."""
+"""nbspam tune: cutoffs for the costs of mistakes, found on the user's own mail."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
-from nbspam.cli.arguments import cores, read_sources
+from nbspam.cli.arguments import items_of, loaded_tokens
 from nbspam.cli.options import (
-    format_options,
+    Labels,
+    folds_option,
+    fp_cost_option,
     jobs_option,
     json_option,
     label_options,
     model_option,
+    reading_options,
+    seed_option,
     sources_argument,
     strict_option,
+    unsure_cost_option,
 )
-from nbspam.cli.output import echo_json, report_skipped
+from nbspam.cli.output import echo_json, report_skipped, save_cutoffs
+from nbspam.sources.items import SourceOptions
+
+if TYPE_CHECKING:
+    from nbspam.evaluation.tuning import TradeOff, Tuning
 
 
 @click.command("tune")
 @sources_argument
 @model_option
+@fp_cost_option
+@unsure_cost_option
+@folds_option
+@seed_option("the folds")
 @click.option(
-    "--fp-cost",
-    type=float,
-    metavar="NUMBER",
-    help="Of ham called spam; a miss costs 1.  [default: 2]",
+    "--save",
+    "is_kept",
+    is_flag=True,
+    help="Keep the cutoffs in the model file, for `nbspam classify`.",
 )
-@click.option(
-    "--unsure-cost",
-    type=float,
-    metavar="NUMBER",
-    help="Of the answer unsure, then given too.",
-)
-@click.option("--cv", type=int, default=10, show_default=True, metavar="K", help="In K folds.")
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=0,
-    show_default=True,
-    help="Of folds.",
-)
-@click.option("--save", is_flag=True, help="Keep the cutoffs in the model, for `classify`.")
 @label_options
-@format_options
+@reading_options
 @jobs_option
 @strict_option
 @json_option
@@ -54,45 +51,41 @@ def command(
     unsure_cost: float | None,
     cv: int,
     seed: int,
-    save: bool,
-    jobs: int | None,
+    is_kept: bool,
+    labels: Labels,
+    reading: SourceOptions,
+    jobs: int,
     strict: bool,
     as_json: bool,
-    **options: Any,
 ) -> None:
-    """Find the cutoffs that cost least on labelled mail, and show the trade-off.
+    """Find the cutoffs with the least cost on labelled mail, and show the trade-off.
 
-    The mail, say that the model was trained on, is judged by cross-validation with the
-    model's settings.  The costs mean cutoffs by themselves; others are chosen if such
-    ones, found on the rest, cost less on every fold together.  With --save the model
-    keeps the chosen ones, with their costs, until it is tuned again.
+    The mail may be what the model was trained on: it is judged by cross-validation with the
+    settings of the model.  The cutoffs that follow from the costs are chosen, unless others
+    are cheaper on held-out mail: those found on all folds but one, applied to that fold.
+    With --save the model keeps the chosen cutoffs and their costs until it is tuned again.
 
     \b
     nbspam tune mails/ --fp-cost 20
     nbspam tune mails/ --fp-cost 20 --unsure-cost 0.2 --save
     """
-    from nbspam.decision import FP_COST, cutoffs
-    from nbspam.evaluation.judging import judge_folds
-    from nbspam.evaluation.tuning import tune
-    from nbspam.store.model import keep_cutoffs
-    from nbspam.store.open import load_tokens as load
+    from nbspam.evaluation.tuning import tune_classifier
 
-    derived = cutoffs(FP_COST if fp_cost is None else fp_cost, unsure_cost)
-    classifier = load(model_path)
-    trial = judge_folds(read_sources(sources, options), classifier.settings, cv, seed, cores(jobs))
-    report_skipped(trial.skipped, strict)
-    tuning = tune(trial, derived)
-    if save:
-        keep_cutoffs(model_path, tuning.chosen.cutoffs)
+    classifier = loaded_tokens(model_path)
+    items = items_of(sources, reading, labels)
+    tuned = tune_classifier(classifier, items, fp_cost, unsure_cost, cv, seed, jobs)
+    report_skipped(tuned.skipped, strict)
+    if is_kept:
+        save_cutoffs(tuned.tuning.chosen.cutoffs, model_path)
     if as_json:
-        echo_json(_values(tuning), indent=2)
+        echo_json(_values(tuned.tuning), indent=2)
         return
-    click.echo(_text(tuning))
-    click.echo(f"kept in {model_path}" if save else "--save keeps them in the model")
+    click.echo(_text(tuned.tuning))
+    click.echo(f"kept in {model_path}" if is_kept else "--save keeps them in the model")
 
 
-def _text(tuning: Any) -> str:
-    """Return a tuning for people."""
+def _text(tuning: "Tuning") -> str:
+    """Return a tuning as text."""
     costs = tuning.derived.cutoffs
     priced = "" if costs.unsure_cost is None else f", unsure {costs.unsure_cost:g}"
     lines = [
@@ -111,7 +104,7 @@ def _text(tuning: Any) -> str:
     return "\n".join(lines)
 
 
-def _row(row: Any) -> str:
+def _row(row: "TradeOff") -> str:
     cutoffs, false_positives, false_negatives, unsure, cost = row
     return (
         f"{cutoffs.spam:>10.4f}{cutoffs.ham:>11.4f}{false_positives:>8,}{false_negatives:>8,}"
@@ -119,20 +112,22 @@ def _row(row: Any) -> str:
     )
 
 
-def _mark(row: Any, tuning: Any) -> str:
-    """Return what is to be said of a row: whose spam cutoff it has."""
+def _mark(row: "TradeOff", tuning: "Tuning") -> str:
+    """Return a remark if a row has the spam cutoff of the costs, or the one found."""
     names = {"by the costs": tuning.derived, "found": tuning.found}
     marks = [name for name, each in names.items() if each.cutoffs.spam == row.cutoffs.spam]
     return "  " + ", ".join(marks) if marks else ""
 
 
-def _cutoffs(row: Any) -> str:
+def _cutoffs(row: "TradeOff") -> str:
     spam, ham = row.cutoffs.spam, row.cutoffs.ham
     return f"spam from {spam:.4f}" + (f", ham up to {ham:.4f}" if ham < spam else "")
 
 
-def _values(tuning: Any) -> dict[str, Any]:
-    def values(row: Any) -> dict[str, Any]:
+def _values(tuning: "Tuning") -> dict[str, object]:
+    """Return a tuning for JSON."""
+
+    def values(row: "TradeOff") -> dict[str, object]:
         return {**row._asdict(), "cutoffs": row.cutoffs._asdict()}
 
     return {

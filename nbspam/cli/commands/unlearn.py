@@ -1,33 +1,32 @@
 """nbspam unlearn: take messages out of a model."""
 
-from typing import Any
-
 import click
 
-from nbspam.cli.arguments import cores, read_sources, today
+from nbspam.cli.arguments import items_of, today
 from nbspam.cli.options import (
-    format_options,
     jobs_option,
     json_option,
     model_option,
+    reading_options,
     sources_argument,
 )
 from nbspam.cli.output import report_outcome
+from nbspam.sources.items import SourceOptions
 
 
 @click.command("unlearn")
 @sources_argument
 @model_option
-@format_options
+@reading_options
 @jobs_option
 @json_option
 def command(
-    sources: tuple[str, ...], model_path: str, jobs: int | None, as_json: bool, **options: Any
+    sources: tuple[str, ...], model_path: str, reading: SourceOptions, jobs: int, as_json: bool
 ) -> int:
-    """Take messages out of the model, as if they had never been learned.
+    """Take messages out of the model, as if it had never learned them.
 
-    The model knows as what they were learned.  A message that it never learned changes
-    nothing.
+    The model remembers the class that each message was learned as.  Messages that it never
+    learned change nothing.
 
     \b
     nbspam unlearn message.eml
@@ -35,6 +34,6 @@ def command(
     """
     from nbspam.store.model import StoredModel
 
-    items = read_sources(sources, options)
-    outcome = StoredModel(model_path).unlearn(items, day=today(), jobs=cores(jobs))
+    items = items_of(sources, reading)
+    outcome = StoredModel(model_path).unlearn(items, day=today(), jobs=jobs)
     return report_outcome(outcome, model_path, as_json)

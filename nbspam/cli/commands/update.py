@@ -1,57 +1,57 @@
-"""nbspam update: more labelled mail for a model that is there."""
-
-from typing import Any
+"""nbspam update: more labelled mail for a model."""
 
 import click
 
-from nbspam.cli.arguments import cores, read_sources, today
+from nbspam.cli.arguments import items_of, today
 from nbspam.cli.options import (
-    format_options,
+    Labels,
     jobs_option,
     json_option,
     label_options,
     model_option,
+    reading_options,
     sources_argument,
 )
 from nbspam.cli.output import report_outcome
+from nbspam.sources.items import SourceOptions
 
 
 @click.command("update")
 @sources_argument
 @model_option
 @label_options
-@format_options
+@reading_options
 @click.option(
     "--policy",
     type=click.Choice(["everything", "error", "near"]),
     default="everything",
     show_default=True,
-    help="What to learn: all, what the model gets wrong, or that and near misses.",
+    help="Learn every message, those the model gets wrong, or those and the near misses.",
 )
 @jobs_option
 @json_option
 def command(
     sources: tuple[str, ...],
     model_path: str,
+    labels: Labels,
+    reading: SourceOptions,
     policy: str,
-    jobs: int | None,
+    jobs: int,
     as_json: bool,
-    **options: Any,
 ) -> int:
     """Learn more labelled mail.
 
-    SOURCE, --spam, --ham and --label are as for `nbspam train`; a label that is new
-    makes a new class.  A message that is known already is not counted again; known as
-    another class, it moves.  What is reported is on disk, in a journal beside the model
-    that is taken into its file now and then.
+    SOURCE, --spam, --ham and --label are as for `nbspam train`; a new label makes a new
+    class.  A message that the model knows is not counted again; if it was learned as
+    another class, it moves to the new one.  When the command ends, the messages are on
+    disk, in a journal beside the model file.  From time to time the journal is merged into
+    that file.
 
-    Once it is taken in, the model is the one that training on all of its messages
-    together would have made, to the last bit (but for the days on which tokens were
-    seen, and while at most 8,000 messages are known, or 32,000 of two classes and of
-    usual length: of more, a sample teaches how evidence combines, and counts alone are
-    the same).
-    With --policy error or near, which messages are learned depends on their order; what
-    is learned of them does not.
+    The merged model is the one that training on all of its messages at once makes, bit by
+    bit, except for the days on which tokens were seen.  This holds while the model knows at
+    most 8,000 messages, or 32,000 of two classes and of usual length: with more, a sample of
+    them decides how evidence combines, and the counts alone are the same.  With --policy
+    error or near, the order of the messages decides which of them are learned.
 
     \b
     nbspam update --spam ~/Maildir/.Junk
@@ -60,6 +60,6 @@ def command(
     """
     from nbspam.store.model import StoredModel
 
-    items = read_sources(sources, options)
-    outcome = StoredModel(model_path).learn(items, day=today(), policy=policy, jobs=cores(jobs))
+    items = items_of(sources, reading, labels)
+    outcome = StoredModel(model_path).learn(items, day=today(), policy=policy, jobs=jobs)
     return report_outcome(outcome, model_path, as_json)

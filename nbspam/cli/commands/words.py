@@ -1,42 +1,37 @@
-"""nbspam words: the strongest tokens of each class in a model."""
+"""nbspam words: the strongest tokens of each class of a model."""
 
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from nbspam.cli.options import json_option, model_option
+from nbspam.cli.arguments import loaded, schema_of
+from nbspam.cli.options import json_option, model_option, number_option
 from nbspam.cli.output import echo_json, echo_rows
 from nbspam.errors import UsageError
+
+if TYPE_CHECKING:
+    from nbspam.classifier.classifier import Classifier
 
 
 @click.command("words")
 @model_option
-@click.option(
-    "-n",
-    "--number",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=20,
-    show_default=True,
-    help="How many.",
-)
+@number_option(20, "class")
 @json_option
 def command(model_path: str, number: int, as_json: bool) -> None:
-    """Print the tokens that speak most for each class, strongest first.
+    """Print the tokens that speak most strongly for each class.
 
-    Columns: weight (log-odds against the other classes, in nats), how often each class
-    has the token, the token.
+    The columns are the weight of the token (its log-odds against the other classes, in
+    nats), its count in each class, and the token.
 
     \b
     nbspam words -n 10
     """
     from nbspam.classifier.explanation import strongest_tokens
-    from nbspam.store.open import load
 
-    classifier: Any = load(model_path)
-    if not hasattr(classifier, "table"):
-        raise UsageError(f"{model_path}: a table's model has no tokens; see nbspam info")
-    strongest = strongest_tokens(classifier, number)
+    classifier = loaded(model_path)
+    if schema_of(classifier) is not None:
+        raise UsageError(f"{model_path}: the model of a table has no tokens; see nbspam info")
+    strongest = strongest_tokens(cast("Classifier", classifier), number)
     if as_json:
         echo_json({name: [row._asdict() for row in rows] for name, rows in strongest.items()})
         return

@@ -1,4 +1,4 @@
-"""Tables from the command line: the textbooks' numbers, and everything that goes wrong."""
+"""Tables on the command line: numbers from textbooks, and errors."""
 
 import json
 
@@ -55,7 +55,7 @@ def test_the_watermelons(nbspam, model):
 
 
 @pytest.mark.parametrize("name", COLUMN_MODELS)
-def test_every_model_goes_the_whole_way(nbspam, model, tmp_path, name):
+def test_every_model_trains_classifies_explains_and_is_judged(nbspam, model, tmp_path, name):
     table = tmp_path / "t.csv"
     table.write_text(NUMBERS if name == "gaussian" else MELONS.read_text("utf-8"))
     target = "y" if name == "gaussian" else "好瓜"
@@ -71,7 +71,7 @@ def test_every_model_goes_the_whole_way(nbspam, model, tmp_path, name):
     assert out.splitlines()[0].split("\t")[2] == f"{table}#1"
     labels = [line.split("\t")[0] for line in out.splitlines()]
     assert nbspam("predict", table)[1].splitlines() == labels
-    # One row by itself, with names and without, gets what it gets in the table.
+    # A row alone, with and without column names, gets the same verdict as in the table.
     for stdin in (rows[0] + "\n" + rows[1], rows[1], rows[1].rpartition(",")[0]):
         status, alone, _ = nbspam("classify", "--json", stdin=stdin.encode())
         assert json.loads(alone)["label"] == labels[0]
@@ -120,19 +120,19 @@ def test_discretisation_is_chosen_and_shown(nbspam, model, tmp_path):
         "train", tmp_path / "t.csv", "--target", "y", "--discretise", "frequency", "--bins", 2
     )[1]
     assert "x numeric, cut at 9.5" in out
-    # Models of categories cut by themselves.
+    # Models of categories cut numbers into intervals by default.
     out = nbspam("train", tmp_path / "t.csv", "--target", "y", "--model", "tan")[1]
     assert "cut at 10" in out
 
 
-def test_kinds_said_are_kinds_taken(nbspam, model):
+def test_stated_kinds_of_columns_are_used(nbspam, model):
     out = nbspam("train", LIHANG, "--target", "Y", "--numeric", "X1", "--json")[1]
     facts = json.loads(out)
     assert facts["kind"] == "mixed"
     assert [column["levels"] for column in facts["columns"]] == [None, ["L", "M", "S"]]
 
 
-def test_options_are_the_models(nbspam, model):
+def test_options_reach_the_model(nbspam, model):
     nbspam("train", LIHANG, "--target", "Y", "--estimate", "map", "--alpha", 2)
     smoothed = model.read_bytes()
     mode = factors(nbspam, "2,S\n")
@@ -163,7 +163,7 @@ def test_missing_cells_are_left_out_of_the_product(nbspam, model):
     assert [row["value"] for row in rows] == ["(Y)", "X1=2"]
 
 
-def test_a_category_never_seen_is_one_line_and_missing(nbspam, model):
+def test_an_unseen_category_counts_as_missing_with_a_warning(nbspam, model):
     nbspam("train", LIHANG, "--target", "Y")
     status, out, err = nbspam("classify", stdin=b"X1,X2\n2,XXL\n")
 
@@ -224,28 +224,30 @@ def test_a_cell_that_is_no_number_skips_its_row(nbspam, model, tmp_path):
         ("text,label\na b,x\nc,y\n", ["--estimate", "mle"], 2, ["--estimate", "aode"]),
     ],
 )
-def test_training_that_makes_no_sense(nbspam, model, tmp_path, text, options, status, words):
+def test_training_options_that_contradict_the_table_are_refused(
+    nbspam, model, tmp_path, text, options, status, words
+):
     (tmp_path / "t.csv").write_text(text)
 
     assert complains(nbspam("train", tmp_path / "t.csv", *options), status, *words)
     assert not model.exists()
 
 
-def test_an_empty_column_is_left_out_with_a_line(nbspam, model, tmp_path):
+def test_an_empty_column_is_left_out_with_a_warning(nbspam, model, tmp_path):
     (tmp_path / "t.csv").write_text("x,e,y\n1,,a\n2,,b\n")
 
     assert complains(nbspam("train", tmp_path / "t.csv", "--target", "y"), 0, "'e' is empty")
     assert nbspam("classify", tmp_path / "t.csv")[0] == 0
 
 
-def test_variance_zero_is_a_line_and_no_infinity(nbspam, model, tmp_path):
+def test_zero_variance_is_a_warning_and_gives_no_infinity(nbspam, model, tmp_path):
     (tmp_path / "t.csv").write_text("x,z,y\n1.5,1.5,a\n1.5,2.5,a\n2.5,2,b\n3.5,2,b\n")
     result = nbspam("train", tmp_path / "t.csv", "--target", "y", "--numeric", "z")
 
     assert result[0] == 0
     assert "column 'x' is 1.5 in all rows of class 'a': variance zero" in result[2]
     status, out, _ = nbspam("classify", "--json", stdin=b"x,z\n1.5,2\n9,9\n")
-    # Intervals have no variance.
+    # Intervals need no variance.
     assert nbspam("train", tmp_path / "t.csv", "--target", "y", "--model", "tan")[2] == ""
     assert status == 0
     assert all(
@@ -254,7 +256,7 @@ def test_variance_zero_is_a_line_and_no_infinity(nbspam, model, tmp_path):
     )
 
 
-def test_more_values_than_memory_allows_are_refused_with_the_size(nbspam, model, tmp_path):
+def test_tables_too_large_for_memory_are_refused_with_their_size(nbspam, model, tmp_path):
     rows = "".join(f"a{i},b{i},{i % 2}\n" for i in range(4500))
     (tmp_path / "t.csv").write_text("v,w,y\n" + rows)
     result = nbspam("train", tmp_path / "t.csv", "--target", "y", "--model", "aode")
@@ -262,7 +264,7 @@ def test_more_values_than_memory_allows_are_refused_with_the_size(nbspam, model,
     assert complains(result, 2, "9,000 values", "1.2 GiB", "fewer")
 
 
-def test_a_table_without_the_models_columns(nbspam, model):
+def test_a_table_without_the_columns_of_the_model_is_refused(nbspam, model):
     nbspam("train", LIHANG, "--target", "Y")
 
     assert complains(nbspam("classify", stdin=b"a,b,c,d\n1,2,3,4\n"), 1, "4 cells", "X1, X2")

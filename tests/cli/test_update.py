@@ -1,4 +1,4 @@
-"""update, unlearn, relabel and merge as people run them, and what goes wrong."""
+"""The commands update, unlearn, relabel and merge, and their errors."""
 
 import errno
 import json
@@ -10,18 +10,9 @@ import pytest
 
 from nbspam.counts import sample
 from nbspam.store.open import load_tokens as load
-from support import HAM, ROOT, SPAM
+from support import HAM, ROOT, SPAM, complains
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
-
-
-def complains(result, status, *words):
-    code, _, err = result
-    assert code == status
-    assert err.count("\n") == 1, err
-    for word in words:
-        assert word in err, err
-    return True
 
 
 def test_commands_say_what_happened(nbspam, trained, folder):
@@ -46,7 +37,7 @@ def test_json_says_the_same(nbspam, trained):
     assert answer["model"] == str(trained)
 
 
-def test_what_cannot_be_read_is_skipped_and_said(nbspam, trained, folder):
+def test_unreadable_messages_are_skipped_and_reported(nbspam, trained, folder):
     (folder / "ham" / "9.eml").symlink_to("nowhere")
     (folder / "spam" / "9.eml").write_bytes(SPAM)
     status, out, err = nbspam("update", folder)
@@ -115,7 +106,7 @@ def test_a_message_of_a_hundred_megabytes_is_learned(nbspam, trained):
     assert load(str(trained)).table.n_docs == 5
 
 
-def test_a_lock_that_a_dead_process_left_stops_nobody(nbspam, trained):
+def test_a_lock_file_of_a_dead_process_blocks_nobody(nbspam, trained):
     script = (
         "import os, sys; from nbspam.store.format.modelfile import locked\n"
         "with locked(sys.argv[1]): os.kill(os.getpid(), 9)"
@@ -127,7 +118,7 @@ def test_a_lock_that_a_dead_process_left_stops_nobody(nbspam, trained):
 
 
 def test_a_folder_that_cannot_be_written(nbspam, trained, monkeypatch):
-    """As root one may write anywhere, so the system's answer is made up."""
+    """The system's refusal is simulated, as root may write anywhere."""
     real = os.open
 
     def refuse(path, flags, *mode, **how):
@@ -141,7 +132,7 @@ def test_a_folder_that_cannot_be_written(nbspam, trained, monkeypatch):
     assert nbspam("classify", stdin=SPAM)[0] == 0
 
 
-def test_training_anew_takes_the_old_journal_away(nbspam, trained, folder):
+def test_training_again_removes_the_old_journal(nbspam, trained, folder):
     nbspam("update", "--spam", "-", stdin=SPAM)
     assert os.path.exists(f"{trained}.journal")
     nbspam("train", folder)
@@ -150,7 +141,7 @@ def test_training_anew_takes_the_old_journal_away(nbspam, trained, folder):
     assert load(str(trained)).table.n_docs == 4
 
 
-def test_policy_learns_only_what_is_needed(nbspam, trained):
+def test_policy_error_does_not_learn_what_is_classified_rightly(nbspam, trained):
     out = nbspam("update", "--policy", "error", "--ham", "-", stdin=HAM + b"again\n")[1]
 
     assert out == "right already 1\n"
@@ -182,7 +173,7 @@ def test_one_model_is_not_merged(nbspam, trained, tmp_path):
     assert complains(nbspam("merge", trained, "-o", tmp_path / "x"), 2, "name two or more")
 
 
-def test_a_message_in_both_that_is_no_longer_at_hand_is_said_and_not_counted_twice(
+def test_a_shared_message_outside_the_samples_is_refused_and_not_counted_twice(
     nbspam, folder, model, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(sample, "MAX_SAMPLE", 1)

@@ -71,7 +71,7 @@ def test_a_damaged_model_lets_mail_pass(trained):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of address space are Linux's")
 @pytest.mark.parametrize("megabytes", [130, 150])
-def test_a_lack_of_memory_never_passes_for_success(trained, megabytes):
+def test_lack_of_memory_is_never_reported_as_success(trained, megabytes):
     import resource
 
     def limit():
@@ -80,7 +80,7 @@ def test_a_lack_of_memory_never_passes_for_success(trained, megabytes):
     data = SPAM + b"word another \n" * 1_000_000
     done = run("--tempfail", stdin=data, preexec_fn=limit)
 
-    # Where numpy's own libraries give up they end the process, before a byte is written.
+    # If a library inside numpy runs out of memory it ends the process, before any output.
     assert done.stdout.endswith(data) if done.returncode == 0 else done.stdout in (data, b"")
 
 
@@ -119,7 +119,7 @@ def test_closed_streams_are_a_failure_in_one_line(trained):
     )
 
 
-def test_what_is_sure_enough_may_be_learned(nbspam, trained):
+def test_confident_verdicts_are_learned(nbspam, trained):
     message = SPAM + b"more\n"
     learn = ("filter", "--learn", "confident", "--spam-status", "--subject-tag", "[SPAM] ")
 
@@ -131,18 +131,18 @@ def test_what_is_sure_enough_may_be_learned(nbspam, trained):
     status, out, err = nbspam(*learn, "--sure", ".6", stdin=message)
     assert (status, err) == (0, "")
     assert "autolearn=spam" in out
-    # As it was delivered, header and tag included, it is still the same message.
+    # The delivered message, with header and tag, counts as the same message.
     assert nbspam("update", "--spam", "-", stdin=out.encode())[1] == "already known 1\n"
 
 
-def test_failing_to_learn_takes_nothing_back(nbspam, trained, monkeypatch):
+def test_a_failure_to_learn_does_not_undo_the_delivery(nbspam, trained, monkeypatch):
     from nbspam.errors import ModelFileError
     from nbspam.store import model as living
 
     def refuse(*arguments, **options):
         raise ModelFileError("m: full")
 
-    monkeypatch.setattr(living, "learn", refuse)
+    monkeypatch.setattr(living.StoredModel, "learn", refuse)
     status, out, err = nbspam("filter", "--learn", "confident", "--sure", ".6", stdin=SPAM)
 
     assert (status, err) == (0, "nbspam: the message is through, and was not learned: m: full\n")

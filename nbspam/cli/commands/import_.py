@@ -1,0 +1,36 @@
+"""nbspam import: a model from text."""
+
+import click
+
+from nbspam.cli.options import json_option, model_option
+from nbspam.cli.output import counts_of, counts_text, echo_json, echo_rows, save
+
+
+@click.command("import")
+@click.argument("file")
+@model_option
+@json_option
+def command(file: str, model_path: str, as_json: bool) -> None:
+    """Make a model from the output of `nbspam export` or `bogoutil -d`.
+
+    FILE may be -, for standard input.  An existing model file is replaced.  The tags of
+    bogofilter are translated (subj to subject:, rtrn to return-path:, rcvd to received: and
+    so on).  A model from bogofilter has counts but no messages, so a message that
+    bogofilter had learned is counted again if it is learned again.  Teach such a model ham
+    and spam alike: it knows the tokens that bogofilter does not have from new messages only.
+
+    \b
+    nbspam import model.jsonl -m mail.nbspam
+    bogoutil -d ~/.bogofilter/wordlist.db | nbspam import -
+    """
+    from nbspam.store.open import read_text_model
+
+    classifier = read_text_model(file)
+    save(classifier, model_path)
+    table = classifier.table
+    n_docs, n_tokens = counts_of(table.classes, table.class_count), len(table.vocabulary)
+    if as_json:
+        echo_json({"model": model_path, "read": n_docs, "tokens": n_tokens})
+        return
+    learned = f"imported {n_tokens:,} tokens of {table.n_docs:,} messages ({counts_text(n_docs)})"
+    echo_rows([(f"{learned}; model in {model_path}",)])

@@ -1,0 +1,70 @@
+"""The filter: a message passes through and gets a verdict; confident ones are learned.
+
+Secret: the order of work.  Mail passes whatever fails, so the classifier is imported only
+when the message has been read, and nothing is learned before the message is through.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from nbspam.errors import NbspamError
+from nbspam.mail.head import copy_message
+
+if TYPE_CHECKING:
+    from nbspam.classifier.classifier import Classifier
+    from nbspam.decision import Rule
+
+
+class Additions(NamedTuple):
+    """What a message gets beside the header X-Nbspam."""
+
+    bogosity: bool = False
+    spam_status: bool = False
+    subject_tag: str | None = None
+    explain: bool = False
+
+
+def filter_message(
+    source: BinaryIO,
+    sink: BinaryIO,
+    model_path: str,
+    rule_of: "Callable[[Classifier], Rule]",
+    additions: Additions,
+    sure: float | None,
+    day: int,
+) -> str | None:
+    """Copy one message with a verdict in its head; raises NbspamError after the message.
+
+    rule_of: gives the rule for a classifier.  sure: learn the message if its class is as
+    probable as this; None learns nothing.  day: today, counted from 1970-01-01.  Returns
+    why the message was not learned, if that failed.
+    """
+    lesson: tuple[str, bytes] | None = None
+
+    def rewrite(data: bytes, whole: bool) -> Iterable[bytes]:
+        nonlocal lesson
+        from nbspam.mail.verdict_headers import Wanted, judged, sure_label
+        from nbspam.store.open import load_tokens
+
+        classifier = load_tokens(model_path)
+        least = sure if whole else None
+        wanted = Wanted(**additions._asdict(), sure=least)
+        verdict, pieces = judged(classifier, rule_of(classifier), wanted, data, whole)
+        if least is not None and (label := sure_label(verdict, least)):
+            lesson = label, data
+        return pieces
+
+    copy_message(source, sink, rewrite)
+    return None if lesson is None else _learn(model_path, *lesson, day)
+
+
+def _learn(model_path: str, label: str, data: bytes, day: int) -> str | None:
+    """Learn a message that is through already; return what failed, if anything did."""
+    from nbspam.sources.items import Item
+    from nbspam.store.model import StoredModel
+
+    try:
+        StoredModel(model_path).learn([Item("-", label, data)], day=day)
+    except (NbspamError, OSError) as error:
+        return str(error)
+    return None

@@ -1,0 +1,37 @@
+"""From a user's choices to the settings of a table's model."""
+
+from nbspam.errors import UsageError
+from nbspam.settings import PARAMETERS, Choices, TableChoices, option_name
+from nbspam.tables.intervals import BINS
+from nbspam.tables.training import TableSettings
+
+_OF_TABLES = ("model", "alpha", "class_prior", *PARAMETERS)
+
+
+def table_settings(choices: Choices, columns: TableChoices) -> TableSettings:
+    """Return the settings of the model of a table; raises UsageError.
+
+    columns: with a target.  Of `choices`, those about tokens are refused.
+    """
+    assert columns.target is not None
+    unused = [name for name in choices.given if name not in _OF_TABLES]
+    if unused:
+        raise UsageError(
+            f"{option_name(unused[0])}: for mail and text; leave it out with --target"
+        )
+    if choices.alpha == "auto":
+        raise UsageError("--alpha auto: not a number from 0 up; give one for a table")
+    if columns.bins is not None and columns.discretise not in ("width", "frequency"):
+        raise UsageError("--bins: mdl finds how many; leave it out, or say --discretise width")
+    parameters = {name: value for name, value in choices.given.items() if name != "model"}
+    if columns.parent is not None:
+        parameters["parent"] = columns.parent
+    return TableSettings(
+        columns.target,
+        choices.model,
+        columns.categorical,
+        columns.numeric,
+        columns.discretise,
+        BINS if columns.bins is None else columns.bins,
+        parameters,
+    )

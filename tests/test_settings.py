@@ -1,0 +1,278 @@
+"""From choices to settings: the defaults, what changes them, and what is refused."""
+
+import pytest
+
+from nbspam.classifier.training import learn
+from nbspam.classifier.unlabelled import em_chosen, train_with_unlabelled
+from nbspam.cli.options import training_options
+from nbspam.errors import InputError, UsageError
+from nbspam.settings import (
+    FEATURES,
+    MANY,
+    PLAIN,
+    PRESETS,
+    Choices,
+    TableChoices,
+    chosen,
+    fitting,
+    is_for_table,
+    look,
+    settings_from_dict,
+)
+from nbspam.sources.items import Item, read_items
+from nbspam.sources.records import read_records
+from nbspam.store.open import load, save
+from nbspam.tables.choices import table_settings
+from nbspam.tables.training import read_table, train_table
+from support import ROOT
+
+LIHANG = ROOT / "corpora" / "lihang-4.1.csv"
+
+
+def items(labels, is_text=False):
+    return [Item(str(n), label, b"some text", is_text) for n, label in enumerate(labels)]
+
+
+# --- what `nbspam train` uses, a user of the library gets ------------------------------------
+
+
+def write_texts(path, labels):
+    path.write_text("".join(f"{label}\tsome text of {label}, {n}\n" for n, label in labels))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("corpus", "options", "choices"),
+    [
+        ("mail", [], Choices()),
+        ("two", [], Choices()),
+        ("many", [], Choices()),
+        ("mail", ["--pairs", "--min-df", "2"], Choices(pairs=True, min_df=2)),
+        ("mail", ["--model", "bernoulli"], Choices(model="bernoulli")),
+        ("two", ["--alpha", "auto"], Choices(alpha="auto")),
+        ("two", ["--class-prior", "0.3,0.7"], Choices(class_prior=(0.3, 0.7))),
+        ("mail", ["--preset", "tutorial"], Choices(preset="tutorial")),
+        ("many", ["--strip", "quotes"], Choices(strip=("quotes",))),
+        ("two", ["--model", "tan", "--features", "3"], Choices(model="tan", max_features=3)),
+    ],
+)
+def test_the_command_and_the_library_train_the_same_model(
+    nbspam, folder, model, tmp_path, corpus, options, choices
+):
+    classes = {"two": "ab", "many": "abc"}.get(corpus)
+    source = write_texts(tmp_path / "t.tsv", enumerate(classes * 5)) if classes else folder
+    status, _, err = nbspam("train", source, *options, "-j", 1)
+    assert (status, err) == (0, "")
+    by_command = load(str(model))
+
+    settings, found = fitting(read_items([str(source)]), choices)
+    by_library = learn(found, settings, day=by_command_day(by_command)).classifier
+
+    assert by_library.settings == by_command.settings
+    save(str(tmp_path / "library.nbspam"), by_library)
+    assert (tmp_path / "library.nbspam").read_bytes() == model.read_bytes()
+
+
+def by_command_day(classifier):
+    """Return the day on which a model was trained, where it keeps that."""
+    memory = getattr(classifier, "memory", None)
+    return 0 if memory is None else int(memory.last_seen.max())
+
+
+def test_the_same_holds_of_tables(nbspam, model, tmp_path):
+    options = ("--target", "Y", "--alpha", "2", "--estimate", "map", "--categorical", "X1")
+    assert nbspam("train", LIHANG, *options)[0] == 0
+
+    choices = Choices(alpha=2.0, estimate="map")
+    settings = table_settings(choices, TableChoices("Y", categorical=("X1",)))
+    data = read_table(read_records([str(LIHANG)]), settings)
+    save(str(tmp_path / "library.nbspam"), train_table(data.table, settings))
+    assert (tmp_path / "library.nbspam").read_bytes() == model.read_bytes()
+
+
+def test_the_same_holds_of_em(nbspam, model, folder, tmp_path):
+    others = folder / "ham"
+    assert nbspam("train", folder, "--unlabelled", others, "--min-df", "1", "-j", 1)[0] == 0
+
+    report = train_with_unlabelled(
+        read_items([str(folder)]), read_items([str(others)]), em_chosen(Choices(min_df=1), False)
+    )
+    save(str(tmp_path / "library.nbspam"), report.classifier)
+    assert (tmp_path / "library.nbspam").read_bytes() == model.read_bytes()
+
+
+def test_every_choice_is_an_option_of_train():
+    import click
+
+    command = click.command("x")(training_options(lambda training: training))
+    assert {parameter.name for parameter in command.params} == set(Choices._fields)
+
+
+# --- what the defaults are -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_text", [False, True])
+@pytest.mark.parametrize("many", [False, True])
+def test_without_choices_a_corpus_gets_its_preset(is_text, many):
+    presets = MANY if many else PRESETS
+
+    assert chosen(Choices(), is_text, many) == presets["text" if is_text else "mail"]
+    assert chosen(Choices(preset="tutorial"), is_text, many) == PRESETS["tutorial"]
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        Choices(model="complement"),
+        Choices(alpha=0.1),
+        Choices(class_prior="estimated"),
+        Choices(weighting="counts"),
+    ],
+)
+@pytest.mark.parametrize("many", [False, True])
+def test_choosing_part_of_a_model_gives_one_that_sums_its_evidence(choices, many):
+    settings = chosen(choices, True, many)
+
+    assert not settings.combine
+    assert settings.tokens == PLAIN["text"].tokens
+    for name, value in choices.given.items():
+        assert getattr(settings, name) == value
+
+
+def test_choosing_tokens_keeps_the_preset():
+    settings = chosen(Choices(pairs=True, characters=False, min_df=3), is_text=True)
+
+    assert settings.combine
+    assert (settings.tokens.pairs, settings.tokens.characters) == (True, False)
+    assert settings.min_df == 3
+
+
+def test_stripping_reads_mail_as_text():
+    assert chosen(Choices(strip=("quotes",)), is_text=False).reading == "text"
+
+
+@pytest.mark.parametrize("model", FEATURES)
+def test_models_of_dependent_tokens_use_few_tokens(model):
+    settings = chosen(Choices(model=model, estimate="map"), is_text=False)
+
+    assert settings.max_features == FEATURES[model]
+    assert (settings.weighting, settings.alpha) == ("presence", 1.0)
+    assert settings.parameters == {"estimate": "map"}
+    assert chosen(Choices(model=model, max_features=7), is_text=False).max_features == 7
+
+
+@pytest.mark.parametrize(
+    ("choices", "words"),
+    [
+        (Choices(estimate="map"), "--estimate: for tables and --model spode"),
+        (Choices(model="bernoulli", min_support=2.0), "--min-support: for tables"),
+        (Choices(preset="letters"), "--preset letters: unknown; choose from mail, text"),
+        (Choices(model="oracle"), "model: 'oracle' is none of bernoulli"),
+        (Choices(weighting="gold"), "weighting: 'gold' is none of presence"),
+        (Choices(strip=("feet",)), "--strip feet: not a part of a text; choose from headers"),
+        (Choices(class_prior="smoothed"), "--class-prior smoothed: for tables only"),
+        (Choices(model="bernoulli", weighting="tf-idf"), "tf-idf is for models that count"),
+    ],
+)
+def test_choices_that_contradict_each_other_are_refused(choices, words):
+    with pytest.raises(UsageError) as refused:
+        chosen(choices, is_text=False)
+    assert words in str(refused.value)
+
+
+# --- what a corpus is ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("labels", "many"),
+    [
+        ("abab", False),
+        ("abac", True),
+        (["spam", "a", "b", "c"], False),  # classes of a mail filter are believed at once
+        ([None, None], False),
+    ],
+)
+@pytest.mark.parametrize("is_text", [False, True])
+def test_a_look_tells_text_and_many_classes_and_loses_no_item(labels, many, is_text):
+    given = items(labels, is_text)
+    found = look(iter(given))
+
+    assert found[:2] == (is_text, many)
+    assert list(found[2]) == given
+
+
+def test_the_search_for_a_third_class_ends():
+    given = items("ababc")
+
+    assert look(given, max_items=4)[1] is False
+    assert look(given, max_items=5)[1] is True
+    assert look(given, max_bytes=4 * len(b"some text"))[1] is False
+
+
+def test_a_look_draws_no_more_mail_than_it_needs():
+    drawn = []
+
+    def stream():
+        for item in items(["ham", "spam", "ham"]):
+            drawn.append(item)
+            yield item
+
+    look(stream())
+    assert len(drawn) == 1
+
+
+def test_without_items_there_is_nothing_to_look_at():
+    with pytest.raises(InputError, match="nothing to read"):
+        look([])
+
+
+# --- tables ----------------------------------------------------------------------------------
+
+
+def test_a_target_makes_a_table():
+    assert is_for_table(Choices(model="mixed"), TableChoices(target="y"))
+    assert not is_for_table(Choices(model="tan"), TableChoices())
+
+
+@pytest.mark.parametrize(
+    ("choices", "columns", "words"),
+    [
+        (Choices(), TableChoices(numeric=("x",)), "--numeric: for the columns of a table"),
+        (Choices(), TableChoices(parent="x"), "--parent: for the columns of a table"),
+        (Choices(model="mixed"), TableChoices(), "--model mixed: for the columns of a table"),
+    ],
+)
+def test_choices_for_tables_need_a_target(choices, columns, words):
+    with pytest.raises(UsageError, match=words):
+        is_for_table(choices, columns)
+
+
+def test_table_settings_keep_what_was_chosen_and_default_the_rest():
+    settings = table_settings(
+        Choices(model="spode", alpha=2.0), TableChoices("y", discretise="width", parent="x")
+    )
+
+    assert (settings.target, settings.model, settings.discretise) == ("y", "spode", "width")
+    assert settings.parameters == {"alpha": 2.0, "parent": "x"}
+    assert table_settings(Choices(), TableChoices("y")).model is None
+
+
+@pytest.mark.parametrize(
+    ("choices", "columns", "words"),
+    [
+        (Choices(pairs=True), TableChoices("y"), "--pairs: for mail and text"),
+        (Choices(alpha="auto"), TableChoices("y"), "--alpha auto: not a number"),
+        (Choices(), TableChoices("y", bins=3), "--bins: mdl finds how many"),
+    ],
+)
+def test_choices_about_tokens_are_refused_for_tables(choices, columns, words):
+    with pytest.raises(UsageError, match=words):
+        table_settings(choices, columns)
+
+
+# --- the model file --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [*PRESETS.values(), *MANY.values(), *PLAIN.values()])
+def test_settings_come_back_from_plain_values(settings):
+    assert settings_from_dict(settings.to_dict()) == settings
