@@ -24,7 +24,7 @@ from nbspam.counts.corpus import read_corpus
 from nbspam.counts.folds import stratified_folds
 from nbspam.evaluation.evaluation import evaluate
 from nbspam.evaluation.judging import fold_trial, online_trial
-from nbspam.evaluation.online import arrival
+from nbspam.evaluation.order import arrival
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item, read_items
 

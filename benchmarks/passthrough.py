@@ -10,8 +10,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from nbspam.classifier.marking import mark
 from nbspam.mail.head import without_headers
-from nbspam.mail.verdict_headers import Wanted, judged
+from nbspam.mail.verdict_headers import Wanted
 from nbspam.store.open import load_tokens as load
 
 MAILS = Path(__file__).parent.parent / "corpora" / "mail"
@@ -38,7 +39,7 @@ def main(folders: list[str]) -> int:
             equal = bare = 0
             for path in paths:
                 data = path.read_bytes()
-                _, pieces = judged(classifier, classifier.rule, wanted, data)
+                _, pieces = mark(classifier, classifier.rule, wanted, data)
                 left = without_headers(b"".join(pieces), wanted.names)
                 equal += left == data
                 # Mail that had such headers loses them: what is left is the rest of it.

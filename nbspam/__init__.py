@@ -1,3 +1,51 @@
-"""nbspam: spam and text classification with naive Bayes and its family."""
+"""nbspam: spam and text classification with naive Bayes and its family.
+
+    import nbspam
+
+    model = nbspam.train(Path("mails"))
+    verdict = model.classify(b"Subject: ...")
+
+The names below are the library's face; `nbspam.models` has the estimators alone.  Each is
+imported when it is first used, so that `import nbspam` takes no time.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nbspam.classifier.text import TextClassifier as TextClassifier
+    from nbspam.errors import NbspamError as NbspamError
+    from nbspam.evaluation.judging import cross_validate as cross_validate
+    from nbspam.sources.items import Item as Item
+    from nbspam.store.library import Model as Model
+    from nbspam.store.library import load as load
+    from nbspam.store.library import train as train
+    from nbspam.verdicts import Explanation as Explanation
+    from nbspam.verdicts import Skipped as Skipped
+    from nbspam.verdicts import Verdict as Verdict
 
 __version__ = "0.1.0"
+
+_HOME = {
+    "train": "nbspam.store.library",
+    "load": "nbspam.store.library",
+    "Model": "nbspam.store.library",
+    "cross_validate": "nbspam.evaluation.judging",
+    "TextClassifier": "nbspam.classifier.text",
+    "Item": "nbspam.sources.items",
+    "Verdict": "nbspam.verdicts",
+    "Explanation": "nbspam.verdicts",
+    "Skipped": "nbspam.verdicts",
+    "NbspamError": "nbspam.errors",
+}
+__all__ = [*_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'nbspam' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

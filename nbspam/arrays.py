@@ -1,7 +1,7 @@
-"""The kinds of arrays, by what they hold.
+"""Names for the types of numpy arrays, by what the arrays hold.
 
-Secret: that importing numpy.typing takes longer than classifying a message, so that
-only type checkers do it.
+Only type checkers import numpy.typing, because the import takes longer than classifying
+a message.  At run time every name here is `Any`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Floats32 = NDArray[np.float32]
     Booleans = NDArray[np.bool_]
     Days = NDArray[np.uint16]  # since 1970-01-01
-    Octets = NDArray[np.uint8]  # text, or small numbers
+    Octets = NDArray[np.uint8]  # text as UTF-8, or small numbers
     Strings = NDArray[np.str_]
 else:
     ArrayLike = Keys = Integers = Integers32 = Indices = Any

@@ -1,9 +1,10 @@
-"""Deciding: from probabilities and what mistakes cost to the label that is given.
+"""Decision theory: from probabilities and the costs of mistakes to labels.
 
-Bayes' decision rule: of all actions take the one whose expected loss is least.  For ham and
-spam the rule is two cutoffs on the probability of spam; for anything else, a loss matrix.
+Bayes' decision rule takes the action of least expected loss.  For ham and spam the rule is
+two cutoffs on the probability of spam; otherwise it is a loss matrix.  The class priors, which
+the probabilities depend on, can be replaced by stated or estimated ones.
 
-Secret: how costs become labels; no model knows of costs, and no cost of models.
+Secret: how costs become labels; models know nothing of costs, and costs nothing of models.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,39 +19,36 @@ from nbspam.verdicts import Answer, Skipped, posterior
 
 UNSURE = "unsure"
 HAM_AND_SPAM = ("ham", "spam")
-# What calling ham spam costs where a miss costs 1; spam is what has probability 2/3.  Ten
-# folds of SpamAssassin's public mail: 7 false positives for 10, and 13 misses for 10.
+# The cost of calling ham spam, where missing a spam costs 1: spam needs a probability of 2/3.
+# Against cost 1, on ten folds of SpamAssassin's public mail: 7 false positives instead of 10,
+# and 13 misses instead of 10.
 FP_COST = 2.0
-
 
 POLICIES = ("everything", "error", "near")
 _NEAR_MISS = 0.99  # probability of the truth below which policy near learns a message
 
 
 class Cutoffs(NamedTuple):
-    """The decision between ham and spam: from `spam` up it is spam, up to `ham` ham.
+    """The rule for ham and spam, and the costs from which it follows; a miss costs 1."""
 
-    With the costs for which it was made; a miss costs 1.
-    """
-
-    spam: float  # probability of spam, 0 to 1
-    ham: float  # the same, not above the other; between the two lies unsure
+    spam: float  # spam from this probability of spam on, 0 to 1
+    ham: float  # ham up to this probability of spam, at most `spam`; between them unsure
     fp_cost: float = FP_COST  # of ham called spam
-    unsure_cost: float | None = None  # of no answer, where none may be given
+    unsure_cost: float | None = None  # of the answer unsure; None: unsure is no answer
 
     @property
     def actions(self) -> tuple[str, ...]:
-        """The labels that can be given."""
+        """The labels that the rule can give."""
         return HAM_AND_SPAM if self.unsure_cost is None else (*HAM_AND_SPAM, UNSURE)
 
     @property
     def loss(self) -> Floats:
-        """What each action costs when each class is the truth, shape (2, n_actions)."""
+        """The cost of each action for each true class, shape (2, n_actions)."""
         unsure = [] if self.unsure_cost is None else [self.unsure_cost]
         return np.array([[0.0, self.fp_cost, *unsure], [1.0, 0.0, *unsure]])
 
     def labels(self, probability: Floats) -> list[str]:
-        """Return the label of every row of probabilities of ham and spam."""
+        """Return the label of every row of probabilities of ham and spam, (n_docs, 2)."""
         spam = probability[:, 1]
         label = np.where(spam >= self.spam, "spam", np.where(spam <= self.ham, "ham", UNSURE))
         names: list[str] = label.tolist()
@@ -58,10 +56,10 @@ class Cutoffs(NamedTuple):
 
 
 class LossMatrix(NamedTuple):
-    """The decision between any actions: what each costs when each class is the truth."""
+    """The rule for any classes and actions: the action of least expected loss."""
 
     actions: tuple[str, ...]
-    loss: Floats  # (n_classes, n_actions)
+    loss: Floats  # (n_classes, n_actions) cost of each action for each true class
 
     def labels(self, probability: Floats) -> list[str]:
         """Return the label of every row of probabilities (n_docs, n_classes)."""
@@ -80,7 +78,7 @@ def conditional_risk(probability: ArrayLike, loss: ArrayLike) -> Floats:
 
 
 def bayes_actions(probability: ArrayLike, loss: ArrayLike) -> Integers:
-    """Return the action of least expected loss, shape (n_docs,); the first of equals.
+    """Return the action of least expected loss, shape (n_docs,); on a tie the first.
 
     >>> bayes_actions([[0.4, 0.6], [0.3, 0.7]], [[0, 2], [1, 0]])
     array([0, 1])
@@ -89,14 +87,14 @@ def bayes_actions(probability: ArrayLike, loss: ArrayLike) -> Integers:
 
 
 def zero_one_loss(n_classes: int) -> Floats:
-    """Return the loss that counts mistakes; its best action is the most probable class."""
+    """Return the loss matrix that counts mistakes: the best action is the likeliest class."""
     return 1.0 - np.eye(n_classes)
 
 
 def cutoffs(fp_cost: float = FP_COST, unsure_cost: float | None = None) -> Cutoffs:
-    """Return the cutoffs that costs mean, a miss costing 1; raises UsageError.
+    """Return the cutoffs that follow from costs, where a miss costs 1; raises UsageError.
 
-    fp_cost: of ham called spam.  unsure_cost: of giving no answer, if none may be given.
+    fp_cost: of ham called spam.  unsure_cost: of the answer unsure; None: unsure is no answer.
 
     >>> cutoffs(9)
     Cutoffs(spam=0.9, ham=0.9, fp_cost=9, unsure_cost=None)
@@ -110,30 +108,30 @@ def cutoffs(fp_cost: float = FP_COST, unsure_cost: float | None = None) -> Cutof
     _check_cost("--unsure-cost", unsure_cost)
     if unsure_cost >= even:
         raise UsageError(
-            f"--unsure-cost {unsure_cost:g}: an answer is always cheaper;"
+            f"--unsure-cost {unsure_cost:g}: too high, any answer would be cheaper;"
             f" with --fp-cost {fp_cost:g} give less than {even:.3g}"
         )
     return Cutoffs(1 - unsure_cost / fp_cost, unsure_cost, fp_cost, unsure_cost)
 
 
 def cutoffs_from_dict(values: dict[str, Any]) -> Cutoffs:
-    """Return the cutoffs that a model file holds; raises ValueError or TypeError."""
+    """Return the cutoffs in a model file; raises ValueError or TypeError."""
     found = Cutoffs(**values)
     unsure_cost = 0.0 if found.unsure_cost is None else found.unsure_cost
     if not 0 <= found.ham <= found.spam <= 1 or not (found.fp_cost > 0 <= unsure_cost):
-        raise ValueError("its cutoffs are none")
+        raise ValueError("its cutoffs or costs are out of range")
     return found
 
 
 def _check_cost(option: str, cost: float) -> None:
     if not 0 < cost < float("inf"):
-        raise UsageError(f"{option} {cost:g}: not a number above 0; a miss costs 1")
+        raise UsageError(f"{option} {cost:g}: not a number above 0; give a cost, a miss costs 1")
 
 
 def default_rule(classes: Sequence[str], calibrated: bool) -> Rule:
-    """Return the rule of a model: costs where it can tell, else the most probable class.
+    """Return the default rule: cutoffs by cost for ham and spam, else the likeliest class.
 
-    calibrated: the model's probabilities are honest, so that costs mean something.
+    calibrated: the model's probabilities are calibrated, so that costs can be applied.
     """
     if calibrated and tuple(classes) == HAM_AND_SPAM:
         return cutoffs()
@@ -141,12 +139,12 @@ def default_rule(classes: Sequence[str], calibrated: bool) -> Rule:
 
 
 def loss_matrix(values: Any, classes: Sequence[str]) -> LossMatrix:
-    """Return the loss matrix that a decoded JSON document holds; raises UsageError.
+    """Return the loss matrix in a decoded JSON document; raises UsageError.
 
     values: {"actions": [name, …], "loss": {class: [cost of each action, …], …}}.
     """
     if not (isinstance(values, dict) and set(values) == {"actions", "loss"}):
-        raise UsageError('not an object of "actions" and "loss"')
+        raise UsageError('not an object with "actions" and "loss"')
     actions, loss = values["actions"], values["loss"]
     if not (
         isinstance(actions, list)
@@ -165,30 +163,32 @@ def loss_matrix(values: Any, classes: Sequence[str]) -> LossMatrix:
 
 
 def _is_cost(value: Any) -> bool:
-    # Larger ones could overflow when they are added; no one means them.
+    # Larger numbers could overflow when they are added.
     return type(value) in (int, float) and -1e100 <= value <= 1e100
 
 
 def is_worth_learning(policy: str, probability: Floats, truth: int) -> bool:
-    """Return whether a message is learned whose probabilities were these, (n_classes,).
+    """Return whether a policy learns a message.
 
     policy: one of POLICIES: every message; errors; errors and near misses.
+    probability: (n_classes,) what the model said of the message.  truth: its class.
     """
     if policy == "everything" or probability.argmax() != truth:
         return True
     return policy == "near" and bool(probability[truth] < _NEAR_MISS)
 
 
-# --- Bayes' rule itself ------------------------------------------------------------------
+# --- Bayes' rule -------------------------------------------------------------------------
 
 
 def posterior_after(prior: ArrayLike, likelihoods: ArrayLike) -> Floats:
     """Return the posterior after independent observations, shape (n_classes,).
 
-    prior: (n_classes,).  likelihoods: (n_observations, n_classes), of what was observed.
+    prior: (n_classes,).  likelihoods: (n_observations, n_classes), P(observation given class).
 
-    A test for a drug that 0.5 % take is right 99 times of 100, on users and others alike.
-    Who is positive once probably takes none; whoever is again and again, does:
+    0.5 % of people take a drug, and a test for it is right 99 times of 100, for users and
+    others alike.  After one positive test a person is probably not a user; after two or
+    three the person probably is:
 
     >>> positive = [0.99, 0.01]
     >>> [round(float(posterior_after([0.005, 0.995], [positive] * n)[0]), 6) for n in (1, 2, 3)]
@@ -202,10 +202,10 @@ def posterior_after(prior: ArrayLike, likelihoods: ArrayLike) -> Floats:
 
 
 def update_prior(probability: ArrayLike, old: ArrayLike, new: ArrayLike) -> Floats:
-    """Return posteriors (n_docs, n_classes) under a new prior instead of the old.
+    """Return posteriors under a new prior, from posteriors under the old one.
 
-    old, new: (n_classes,).  Saerens, Latinne & Decaestecker (2002), eq. 4: what is known of
-    the documents stays, how common the classes are changes.
+    probability: (n_docs, n_classes), as is the result.  old, new: (n_classes,).
+    Saerens, Latinne & Decaestecker (2002), eq. 4.
 
     >>> update_prior([[0.5, 0.5]], old=[0.5, 0.5], new=[0.9, 0.1])
     array([[0.9, 0.1]])
@@ -216,31 +216,31 @@ def update_prior(probability: ArrayLike, old: ArrayLike, new: ArrayLike) -> Floa
 
 
 def prior_shift(old: ArrayLike, new: ArrayLike) -> Floats:
-    """Return what joint log-probabilities gain under a new prior, (n_classes,), nats.
+    """Return what to add to joint log-probabilities for a new prior, (n_classes,), nats.
 
-    The same as `update_prior`, where probabilities have long become 0 and 1.  A class that
-    was never met gains nothing.
+    The same as `update_prior`, but exact where probabilities have been rounded to 0 and 1.
+    For a class whose old prior is 0 it is 0.
     """
     before, after = np.asarray(old, np.float64), np.asarray(new, np.float64)
     return np.asarray(np.log(np.divide(after, before, where=before > 0, out=before * 0 + 1)))
 
 
-# --- how common the classes are, where that is not as it was in training --------------------
+# --- class priors that differ from those of training ---------------------------------------
 
 _MAX_STEPS = 1000
-_CHANGE = 1e-8  # of a share, at which the estimate stands still
-_LEAST = 1e-9  # share of a class that nothing speaks for
+_CHANGE = 1e-8  # of a prior: a smaller step ends the estimation
+_LEAST = 1e-9  # the least prior of a class
 
 
 class HasPrior(Protocol):
-    """A classifier of any kind, as far as its prior goes."""
+    """The part of a classifier that the functions below use."""
 
     @property
     def prior(self) -> Floats:
-        """The shares of the classes that training found or was told, shape (n_classes,)."""
+        """The class priors that the classifier uses, shape (n_classes,)."""
 
     def shifted(self, shift: Floats) -> Self:
-        """Return the classifier that says so much more for each class, nats."""
+        """Return the classifier that adds (n_classes,) nats to joint log-probabilities."""
 
     def answers(self, items: Any, jobs: int = 1) -> Iterator[Answer | Skipped]:
         """Yield an answer for every item in order."""
@@ -251,17 +251,17 @@ _AnyClassifier = TypeVar("_AnyClassifier", bound=HasPrior)
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How common each class is, shape (n_classes,) each."""
+    """The share of each class, shape (n_classes,) each."""
 
-    assumed: Floats  # by the model
-    observed: Floats  # in the documents judged
-    estimated: Floats  # in the same, without looking at their labels
+    assumed: Floats  # the model's prior
+    observed: Floats  # in the evaluated documents
+    estimated: Floats  # in the same documents, without using their labels
 
 
 def stated_prior(stated: Mapping[str, float], classes: tuple[str, ...], old: Floats) -> Floats:
-    """Return the shares of all classes when some are stated; raises UsageError.
+    """Return the priors of all classes, shape (n_classes,), if some are stated.
 
-    The other classes share what is left, in proportion to their old shares.
+    The other classes share the rest, in proportion to their old priors.  Raises UsageError.
 
     >>> stated_prior({"spam": 0.8}, ("friends", "spam", "work"), np.array([0.1, 0.5, 0.4]))
     array([0.04, 0.8 , 0.16])
@@ -276,8 +276,8 @@ def stated_prior(stated: Mapping[str, float], classes: tuple[str, ...], old: Flo
     is_whole = abs(left) < 1e-9 if not others.any() else left > 0
     if min(stated.values()) <= 0 or not is_whole or not old.all():
         raise UsageError(
-            "--prior: not shares between 0 and 1 of classes the model has seen, which sum to 1"
-            " or leave something to the others; write one as --prior spam=0.8"
+            "--prior: not shares between 0 and 1, of classes the model has seen, that sum to 1"
+            " or leave a rest for the other classes; write, for example, --prior spam=0.8"
         )
     new = np.array([stated.get(name, 0.0) for name in classes])
     new[others] = left * old[others] / old[others].sum() if others.any() else 0.0
@@ -285,9 +285,9 @@ def stated_prior(stated: Mapping[str, float], classes: tuple[str, ...], old: Flo
 
 
 def with_prior(classifier: _AnyClassifier, new: Floats) -> _AnyClassifier:
-    """Return the classifier under other shares of the classes than it was trained with.
+    """Return the classifier with new class priors, shape (n_classes,).
 
-    All it says follows: posterior, score, decision, and the constant of an explanation.
+    Posterior, score, label and the constant of an explanation all change accordingly.
     """
     return classifier.shifted(prior_shift(classifier.prior, new))
 
@@ -295,7 +295,7 @@ def with_prior(classifier: _AnyClassifier, new: Floats) -> _AnyClassifier:
 def with_estimated_prior(
     classifier: _AnyClassifier, items: Sequence[Any], jobs: int = 1
 ) -> _AnyClassifier:
-    """Return the classifier under the shares of classes that EM finds in these items."""
+    """Return the classifier with the class priors that EM estimates from unlabelled items."""
     answers = classifier.answers(items, jobs)
     joint = [answer.joint for answer in answers if isinstance(answer, Answer)]
     if not joint:
@@ -304,10 +304,10 @@ def with_estimated_prior(
 
 
 def estimate_prior(probability: ArrayLike, old: Floats) -> Floats:
-    """Return the shares of classes that make unlabelled documents likeliest, (n_classes,).
+    """Return the class priors that make unlabelled documents likeliest, (n_classes,).
 
-    probability: (n_docs, n_classes) under the old shares.  EM of Saerens, Latinne &
-    Decaestecker (2002), eqs. 2.8 and 2.9: posteriors by the shares, shares by the posteriors.
+    probability: (n_docs, n_classes) under the old priors.  EM of Saerens, Latinne &
+    Decaestecker (2002), eqs. 2.8 and 2.9.
     """
     new = np.maximum(old, _LEAST)
     for _ in range(_MAX_STEPS):
@@ -319,6 +319,9 @@ def estimate_prior(probability: ArrayLike, old: Floats) -> Floats:
 
 
 def shares_of(probability: Floats, y: Integers, assumed: Floats) -> Shares:
-    """Return how common the classes are among documents judged: (n_docs, n_classes), (n_docs,)."""
+    """Return the shares of the classes in evaluated documents.
+
+    probability: (n_docs, n_classes).  y: (n_docs,) true class.  assumed: (n_classes,).
+    """
     observed = np.bincount(y, minlength=len(assumed)) / max(len(y), 1)
     return Shares(assumed, observed, estimate_prior(probability, assumed))

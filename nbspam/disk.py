@@ -1,6 +1,7 @@
-"""Files of ours on disk: locked, replaced whole, owned as the model is.
+"""Locking files, replacing them atomically, and giving them their owner.
 
-Secret: what it takes for a file to be there whole or not at all, whatever happens meanwhile.
+Secret: the order of system calls that leaves either the old file or the new one, whole,
+whenever the process or the machine stops.
 """
 
 import contextlib
@@ -12,12 +13,12 @@ from typing import BinaryIO
 
 from nbspam.errors import ModelFileError
 
-# Device, number, bytes and time of a file: another file under the same name has another.
+# Device, inode, size and modification time: tells whether a path still leads to the same file.
 Stamp = tuple[int, int, int, int]
 
 
 def stamp_of(path: str) -> Stamp | None:
-    """Return which file a path leads to now, or None."""
+    """Return the stamp of the file that a path leads to now, or None if it cannot be read."""
     try:
         return stamp_of_status(os.stat(path))
     except OSError:
@@ -25,17 +26,17 @@ def stamp_of(path: str) -> Stamp | None:
 
 
 def stamp_of_status(status: os.stat_result) -> Stamp:
-    """Return which file a status is of."""
+    """Return the stamp of the file that a status describes."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @contextlib.contextmanager
 def locked(path: str) -> Iterator[None]:
-    """Make other writers of this model wait; readers never have to.
+    """Hold the write lock of a model; raises ModelFileError.  Readers need no lock.
 
-    The lock is on a file beside the model, as the model itself is replaced.  It ends
-    with its process, so none is ever stale, and its empty file stays: removing it would
-    let two writers hold two files of one name.
+    The lock is on the file PATH.lock, because the model itself is replaced.  It ends with
+    the process that holds it, so it never goes stale.  The empty lock file is left behind:
+    if it were removed, two writers could lock two different files of the same name.
     """
     target = os.path.realpath(path)
     try:
@@ -55,9 +56,10 @@ def locked(path: str) -> Iterator[None]:
 
 
 def replace_file(target: str, write: Callable[[BinaryIO], None]) -> None:
-    """Write a file beside the target, force it to disk, and put it in the target's place.
+    """Write a temporary file beside the target, sync it, and rename it to the target.
 
-    The target keeps its owner and mode.  On any failure the old file stays as it was.
+    The target keeps its owner and mode; a new one is readable by its owner only.  On any
+    failure the old file stays as it was.  Raises OSError, and what `write` raises.
     """
     folder = os.path.dirname(target)
     make_folder(folder)
@@ -70,7 +72,7 @@ def replace_file(target: str, write: Callable[[BinaryIO], None]) -> None:
             file.flush()
             os.fsync(descriptor)
         os.replace(temporary, target)
-    except BaseException:  # an interrupt too, which may come after the renaming
+    except BaseException:  # also an interrupt, which may come after the rename
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
@@ -78,7 +80,7 @@ def replace_file(target: str, write: Callable[[BinaryIO], None]) -> None:
 
 
 def make_folder(folder: str) -> None:
-    """Make a folder and those above it, for the owner alone."""
+    """Make a folder and its missing parents, accessible to the owner only."""
     if not os.path.exists(folder):
         make_folder(os.path.dirname(folder))
         with contextlib.suppress(FileExistsError):  # another process was faster
@@ -86,7 +88,7 @@ def make_folder(folder: str) -> None:
 
 
 def adopt(descriptor: int, target: str) -> None:
-    """Give a new file the owner and mode of the model, if there is one and we may."""
+    """Give an open file the owner and mode of the target, as far as the system allows it."""
     if sys.platform != "win32":
         with contextlib.suppress(FileNotFoundError, PermissionError):
             old = os.stat(target)
@@ -97,8 +99,8 @@ def adopt(descriptor: int, target: str) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    """Force a rename to disk, where folders can be opened and synchronised."""
-    # The model is whole by now, so a system that cannot do this is no reason to fail.
+    """Force renames within a folder to disk, on systems that can sync folders."""
+    # The file itself is complete by now, so a failure here is not reported.
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -108,11 +110,11 @@ def sync_folder(folder: str) -> None:
 
 
 def _lock(descriptor: int) -> None:
-    """Wait until this process alone holds the lock; closing the descriptor ends it."""
+    """Wait for an exclusive lock on an open file; closing the descriptor releases it."""
     if sys.platform == "win32":
         import msvcrt
 
-        while True:  # its own patience ends after ten seconds
+        while True:  # LK_LOCK gives up after ten seconds
             with contextlib.suppress(OSError):
                 msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
                 return
@@ -122,7 +124,7 @@ def _lock(descriptor: int) -> None:
 
 
 def unwritable(path: str, error: OSError) -> ModelFileError:
-    """Return the error for a model that the system does not let us write."""
+    """Return the error to raise for a model that the system does not let us write."""
     room = "free some space or " if error.errno in {errno.ENOSPC, errno.EDQUOT} else ""
     return ModelFileError(
         f"{path}: cannot write the model: {error.strerror or error}; "

@@ -1,17 +1,17 @@
-"""Every error this program raises on purpose.
+"""Every error that this program raises on purpose.
 
 NbspamError
-├── InputError       a message, folder or table cannot be read
-├── ModelFileError   a file is not a model we can read, or cannot be written
-├── NotTrainedError  a model was asked before it saw what it needs
-└── UsageError       options that contradict each other or the data
+├── InputError       a message, folder, table or stream cannot be read
+├── ModelFileError   a file is not a model that we can read, or a model cannot be written
+├── NotTrainedError  a model was used before it had learned enough
+└── UsageError       options contradict each other, or do not fit the data
 
-Secret: none; a message reads `where: what is wrong; what to do`.
+Every message reads `where: what is wrong; what to do`.
 """
 
 
 class NbspamError(Exception):
-    """The root: whatever is not one of these is a bug and keeps its traceback."""
+    """The base class.  Any other exception is a bug, and is shown with its traceback."""
 
 
 class InputError(NbspamError):
@@ -19,12 +19,12 @@ class InputError(NbspamError):
 
 
 class ModelFileError(NbspamError):
-    """A file is not a model this program can read, or a model cannot be written."""
+    """A file is not a model that this program can read, or a model cannot be written."""
 
 
 class NotTrainedError(NbspamError):
-    """A model was asked for an answer before it had learnt enough to give one."""
+    """A model was asked for an answer before it had learned enough to give one."""
 
 
 class UsageError(NbspamError):
-    """Options contradict each other, or do not fit the data they are for."""
+    """Options contradict each other, or do not fit the data."""

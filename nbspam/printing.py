@@ -1,17 +1,14 @@
-"""Lines that are safe to write: names and tokens come from strangers.
-
-Secret: how a string becomes something one can print, whatever is in it.
-"""
+"""Printing text from untrusted sources: file names and tokens of received mail."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, BinaryIO, TextIO
 
 
 def printable(text: str) -> str:
-    r"""Return text with all that could act on a terminal spelt out, as in \x1b or \u202e.
+    r"""Return text in which unprintable characters are escaped, for example \x1b or \u202e.
 
-    What `str.isprintable` says no to: control and format characters, bidirectional
-    overrides, lone surrogates, line separators, unassigned code points.
+    Unprintable is what `str.isprintable` says: control and format characters,
+    bidirectional overrides, lone surrogates, line separators, unassigned code points.
     """
     if text.isprintable():
         return text
@@ -21,10 +18,10 @@ def printable(text: str) -> str:
 
 
 def write_lines(lines: Iterable[str], stream: TextIO | BinaryIO) -> None:
-    r"""Write lines, spelling what the encoding lacks as \x, \u or \U escapes.
+    r"""Write lines; characters that the encoding lacks become \x, \u or \U escapes.
 
-    So names of files that are not text (lone surrogates) never raise.  A stream of
-    bytes gets UTF-8.  Control characters pass; `printable` is for those.
+    So file names that are not valid text (lone surrogates) never raise.  A binary stream
+    gets UTF-8.  Control characters are written as they are; see `printable`.
     """
     write: Callable[[Any], object] = stream.write
     binary = not hasattr(stream, "encoding")

@@ -1,7 +1,4 @@
-"""Answers and verdicts: what a model of any kind makes of an item, and what is decided of it.
-
-Secret: how joint log-probabilities become probabilities.
-"""
+"""Results: answers, verdicts, explanations and skipped items, for classifiers of every kind."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,64 +8,67 @@ import numpy as np
 from nbspam.arrays import Floats
 from nbspam.printing import printable
 
-_BRIEF_WIDTH = 200  # characters: short enough for a header of the message
+_BRIEF_WIDTH = 200  # characters; short enough for a mail header
 
 
 class Answer(NamedTuple):
-    """What the model makes of one item: joint log-probabilities, nats, by class."""
+    """The joint log-probabilities of one item."""
 
     name: str
     truth: str | None  # the item's own label, if it has one
-    joint: Floats  # (n_classes,)
+    joint: Floats  # (n_classes,) log P(class, item), nats
 
 
 class Verdict(NamedTuple):
-    """What the classifier says of one item."""
+    """The label of one item, and the probabilities behind it."""
 
     name: str
-    label: str  # what the rule decides: a class, or another action such as unsure
-    posterior: dict[str, float]  # 0 to 1, of every class
-    score: float | None = None  # log-odds of the last class, nats, where evidence is combined
+    label: str  # decided by the rule: a class, or another action such as unsure
+    posterior: dict[str, float]  # P(class given item) of every class, 0 to 1
+    score: float | None = None  # log-odds of the last class, nats; only of combined evidence
 
     @property
     def probability(self) -> float:
-        """How probable the label is; where it is no class, how probable the last one is."""
+        """The probability of the label; if the label is not a class, of the last class."""
         return self.posterior.get(self.label, list(self.posterior.values())[-1])
 
 
 class Skipped(NamedTuple):
-    """An item that was passed over, and why."""
+    """An item that was skipped, and why."""
 
     name: str
     reason: str
 
 
 class Evidence(NamedTuple):
-    """A token and what it adds."""
+    """A token and what it adds to the score."""
 
     token: str
-    contribution: float  # nats, to the score
-    group: str  # one of `tokens.GROUPS`
-    counts: tuple[float, ...]  # by class, in training
+    contribution: float  # nats
+    group: str  # one of `nbspam.tokens.definition.GROUPS`
+    counts: tuple[float, ...]  # in training, by class
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A verdict and all that makes its score: that is constant + the contributions."""
+    """A verdict and its reasons: the score is the constant plus all contributions."""
 
     verdict: Verdict
-    towards: str  # the class for which a positive score speaks
-    against: str  # and the one it is compared with
+    towards: str  # a positive score is evidence for this class ...
+    against: str  # ... and against this one
     score: float  # log-odds of the two classes, nats
-    constant: float  # what is said of every message, nats
-    evidence: tuple[Evidence, ...]  # of all known tokens, strongest first
+    constant: float  # the part of the score that is the same for every message, nats
+    evidence: tuple[Evidence, ...]  # all known tokens, strongest first
 
     def strongest(self, number: int) -> list[Evidence]:
-        """Return the first tokens that say anything."""
+        """Return those of the first `number` tokens that contribute anything."""
         return [row for row in self.evidence[:number] if row.contribution]
 
     def brief(self, number: int) -> str:
-        """Return label, probability and as many strong tokens as one short line holds."""
+        """Return one short line: label, probability and the strongest tokens that fit.
+
+        number: of tokens at most.
+        """
         verdict = self.verdict
         line = cut(f"{printable(verdict.label)} {verdict.probability:.4f}", _BRIEF_WIDTH)
         between = ": "
@@ -82,16 +82,19 @@ class Explanation:
 
 
 def cut(text: str, width: int) -> str:
-    """Return text of at most so many characters, its end left out if need be."""
+    """Return text shortened to at most `width` characters."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def joint_of_log_odds(score: Floats) -> Floats:
-    """Return log P(class given document), shape (n_docs, 2), whose difference is the score."""
+    """Return log P(class given document), shape (n_docs, 2), nats, from log-odds.
+
+    score: (n_docs,) log-odds of the second class.
+    """
     return np.stack([-np.logaddexp(0, score), -np.logaddexp(0, -score)], axis=1)
 
 
 def posterior(joint: Floats) -> Floats:
-    """Return P(class given document) from joint log-probabilities, row by row."""
+    """Return P(class given document) from joint log-probabilities, both (n_docs, n_classes)."""
     shifted = np.exp(joint - joint.max(axis=1, keepdims=True))
     return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))

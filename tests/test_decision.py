@@ -1,11 +1,15 @@
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nbspam.classifier.explanation import explain
+from nbspam.classifier.summing import assumed_prior
+from nbspam.classifier.training import count_items, train
 from nbspam.decision import (
     UNSURE,
     Cutoffs,
@@ -15,13 +19,21 @@ from nbspam.decision import (
     cutoffs,
     cutoffs_from_dict,
     default_rule,
+    estimate_prior,
     loss_matrix,
     posterior_after,
     prior_shift,
+    shares_of,
+    stated_prior,
     update_prior,
+    with_prior,
     zero_one_loss,
 )
 from nbspam.errors import UsageError
+from nbspam.mail.message import parse_message
+from nbspam.settings import MANY, PLAIN, PRESETS
+from nbspam.sources.items import read_items
+from nbspam.verdicts import posterior
 from support import ROOT
 
 COST = st.integers(-8, 8).map(lambda n: n / 4)
@@ -30,7 +42,7 @@ WEIGHT = st.integers(1, 64)
 
 @st.composite
 def problems(draw, n_classes=None, n_actions=None):
-    """Probabilities (n_docs, K) and a loss matrix (K, A)."""
+    """Draw probabilities (n_docs, K) and a loss matrix (K, A)."""
     k = n_classes or draw(st.integers(1, 4))
     a = n_actions or draw(st.integers(1, 4))
     rows = draw(st.lists(st.lists(WEIGHT, min_size=k, max_size=k), min_size=1, max_size=4))
@@ -50,8 +62,8 @@ def test_no_other_action_has_a_smaller_expected_loss(problem):
 
 
 @given(problems(n_classes=2, n_actions=2), st.integers(0, 2**32 - 1))
-def test_no_other_rule_loses_less_on_drawn_documents(problem, seed):
-    # Over all documents and truths, weighed by their probability, whatever the rule.
+def test_no_other_rule_has_a_smaller_loss(problem, seed):
+    # The expected loss is over all documents and true classes, weighted by probability.
     probability, loss = problem
     n = len(probability)
     other = np.random.default_rng(seed).integers(0, 2, n)
@@ -111,13 +123,13 @@ def test_cutoffs_in_numbers():
     assert cutoffs(1).labels(np.array([[0.5, 0.5], [0.51, 0.49]])) == ["spam", "ham"]
 
 
-def test_costs_that_make_no_sense_are_refused():
+def test_impossible_costs_are_refused():
     for arguments in ((0,), (-1,), (float("nan"),), (float("inf"),), (2, 0), (2, 2 / 3), (2, 9)):
         with pytest.raises(UsageError):
             cutoffs(*arguments)
 
 
-def test_ham_called_spam_costs_two_misses_unless_told_otherwise():
+def test_a_false_positive_costs_two_misses_by_default():
     assert default_rule(("ham", "spam"), calibrated=True) == Cutoffs(2 / 3, 2 / 3)
     p = np.array([[0.4, 0.6]])
     assert default_rule(("ham", "spam"), calibrated=True).labels(p) == ["ham"]
@@ -160,16 +172,16 @@ ROWS = {"ham": [0, 1], "spam": [1, 0]}
         ({"actions": ["a", "b"], "loss": {**ROWS, "spam": [0, 10**400]}}, "of spam is not"),
     ],
 )
-def test_loss_matrices_that_make_no_sense_are_refused(values, complaint):
+def test_malformed_loss_matrices_are_refused(values, complaint):
     with pytest.raises(UsageError, match=re.escape(complaint)):
         loss_matrix(values, ("ham", "spam"))
 
 
-def test_the_textbook_test_that_is_repeated():
+def test_repeated_positive_tests_convince():
     positive = [0.99, 0.01]
-    posterior = [posterior_after([0.005, 0.995], [positive] * n)[0] for n in (1, 2, 3)]
+    found = [posterior_after([0.005, 0.995], [positive] * n)[0] for n in (1, 2, 3)]
 
-    assert posterior == pytest.approx([0.332215, 0.9801, 0.99979], abs=5e-6)
+    assert found == pytest.approx([0.332215, 0.9801, 0.99979], abs=5e-6)
     assert posterior_after([0.005, 0.995], []).tolist() == [0.005, 0.995]
 
 
@@ -183,7 +195,7 @@ def test_the_order_of_observations_does_not_matter(weights, random):
 
 
 @given(st.tuples(WEIGHT, WEIGHT, WEIGHT), st.tuples(WEIGHT, WEIGHT, WEIGHT))
-def test_a_new_prior_is_as_if_it_had_been_there_from_the_start(first, second):
+def test_updating_the_prior_equals_starting_with_it(first, second):
     old, new = (np.array(prior) / sum(prior) for prior in (first, second))
     likelihood = [[0.2, 0.3, 0.9]]
 
@@ -195,7 +207,7 @@ def test_a_new_prior_is_as_if_it_had_been_there_from_the_start(first, second):
 
 
 @pytest.mark.parametrize("costs", [(2,), (10, 0.2)])
-def test_cutoffs_come_back_from_their_values(costs):
+def test_cutoffs_can_be_restored_from_their_values(costs):
     made = cutoffs(*costs)
     assert cutoffs_from_dict(made._asdict()) == made
 
@@ -214,7 +226,7 @@ def test_cutoffs_come_back_from_their_values(costs):
         {"spam": 0.5, "ham": 0.5, "fp_cost": [], "unsure_cost": 1},
     ],
 )
-def test_values_that_are_no_cutoffs_are_refused(values):
+def test_values_that_are_not_cutoffs_are_refused(values):
     with pytest.raises((TypeError, ValueError)):
         cutoffs_from_dict(values)
 
@@ -234,7 +246,7 @@ def test_cutoffs_decide_as_their_losses_do(fp_cost, share, p):
     assert risk[rule.actions.index(label)] <= risk.min() + 1e-9
 
 
-def test_a_class_never_met_gains_nothing():
+def test_a_class_never_seen_is_not_shifted():
     assert prior_shift([0.0, 1.0], [0.5, 0.5]).tolist() == [0.0, np.log(0.5)]
 
 
@@ -243,3 +255,194 @@ def test_a_prior_shift_is_the_update_of_the_prior_in_logarithms():
     p = np.random.default_rng(0).dirichlet([1, 1, 1], 20)
     moved = np.exp(np.log(p) + prior_shift(old, new))
     np.testing.assert_allclose(moved / moved.sum(axis=1, keepdims=True), update_prior(p, old, new))
+
+
+# --- other class priors ----------------------------------------------------------------
+
+NEW = np.array([0.1, 0.9])
+
+
+def joint_of(classifier, message):
+    """Return log P(class, message), nats, shape (1, n_classes)."""
+    (documents,) = classifier.documents([message])
+    return classifier.joint_of(documents)
+
+
+@pytest.fixture(scope="module")
+def items(mails):
+    return list(read_items([str(mails)]))
+
+
+@pytest.mark.parametrize("model", ["combined", "bernoulli", "multinomial", "complement"])
+def test_posterior_score_and_explanation_follow_the_prior(items, model):
+    settings = PRESETS["mail"]
+    if model != "combined":
+        settings = replace(settings, model=model, combine=False)
+    classifier = train(count_items(items[::2], settings), settings)
+    moved = with_prior(classifier, NEW)
+    old = assumed_prior(classifier.table.class_count, settings)
+    for item in items[1::40]:
+        message = parse_message(item.read())
+        before, after = explain(classifier, message, ""), explain(moved, message, "")
+        joint = joint_of(classifier, message)
+        expected = update_prior(posterior(joint), old, NEW)[0]
+        assert list(after.verdict.posterior.values()) == pytest.approx(expected, abs=1e-12)
+        total = after.constant + sum(row.contribution for row in after.evidence)
+        assert total == pytest.approx(after.score, abs=1e-9)
+        if model == "combined":
+            shift = prior_shift(old, NEW)
+            assert after.verdict.score == pytest.approx(after.score)
+            assert after.score - before.score == pytest.approx(shift[1] - shift[0])
+            assert after.evidence == before.evidence
+
+
+def test_a_blend_follows_the_prior_by_bayes_rule_too(items):
+    settings, new = MANY["mail"], np.array([0.7, 0.1, 0.15, 0.05])
+    four = [item._replace(label=f"{item.label}{n % 4 // 2}") for n, item in enumerate(items)]
+    classifier = train(count_items(four[::2], settings), settings)
+    moved = with_prior(classifier, new)
+    old = assumed_prior(classifier.table.class_count, settings)
+    for item in items[1::40]:
+        message = parse_message(item.read())
+        after = explain(moved, message, "")
+        expected = update_prior(posterior(joint_of(classifier, message)), old, new)[0]
+        assert list(after.verdict.posterior.values()) == pytest.approx(expected, abs=1e-12)
+        total = after.constant + sum(row.contribution for row in after.evidence)
+        assert total == pytest.approx(after.score, abs=1e-9)
+
+
+def test_the_old_prior_changes_nothing(items):
+    settings = PRESETS["mail"]
+    classifier = train(count_items(items[::4], settings), settings)
+    same = with_prior(classifier, assumed_prior(classifier.table.class_count, settings))
+    message = parse_message(items[1].read())
+    assert (joint_of(same, message) == joint_of(classifier, message)).all()
+
+
+def test_the_prior_of_a_model_is_what_its_settings_say():
+    count, plain = np.array([1.0, 3.0, 4.0]), PLAIN["text"]
+    assert assumed_prior(count, plain).tolist() == [1 / 8, 3 / 8, 1 / 2]
+    assert assumed_prior(count, replace(plain, class_prior="uniform")).tolist() == [1 / 3] * 3
+    stated = replace(plain, class_prior=(0.2, 0.3, 0.5))
+    assert assumed_prior(count, stated).tolist() == [0.2, 0.3, 0.5]
+    # Combined evidence knows only the shares of its own messages.
+    combined = replace(PRESETS["mail"], class_prior="uniform")
+    assert assumed_prior(count[:2], combined).tolist() == [1 / 4, 3 / 4]
+
+
+def test_em_estimates_the_priors_of_unlabelled_documents():
+    # Two normal classes 3 apart; equally frequent in training, 1 to 9 in these documents.
+    rng = np.random.default_rng(0)
+    y = (rng.random(4000) < 0.9).astype(int)
+    x = rng.normal(3.0 * y)
+    p_spam = 1 / (1 + np.exp(-(3 * x - 4.5)))  # the log ratio of the two densities
+    old = np.array([0.5, 0.5])
+    found = estimate_prior(np.column_stack([1 - p_spam, p_spam]), old)
+    assert found.sum() == pytest.approx(1)
+    assert found[1] == pytest.approx(y.mean(), abs=0.01)
+    shares = shares_of(np.column_stack([1 - p_spam, p_spam]), y, old)
+    assert shares.observed[1] == y.mean()
+    assert shares.estimated.tolist() == found.tolist()
+
+
+def test_em_is_a_fixed_point_of_its_own_step():
+    p = np.random.default_rng(1).dirichlet([0.3, 0.5, 0.4], 200)
+    old = np.array([0.2, 0.3, 0.5])
+    found = estimate_prior(p, old)
+    np.testing.assert_allclose(update_prior(p, old, found).mean(axis=0), found, atol=1e-6)
+
+
+def test_em_survives_certainty():
+    sure = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    np.testing.assert_allclose(estimate_prior(sure, np.array([0.5, 0.5])), [2 / 3, 1 / 3])
+    none = estimate_prior(sure[:2], np.array([1.0, 0.0]))
+    np.testing.assert_allclose(none, [1, 0], atol=1e-8)
+
+
+def test_classes_not_stated_share_the_rest():
+    old = np.array([0.1, 0.5, 0.4])
+    assert stated_prior({"a": 0.2, "b": 0.5, "c": 0.3}, tuple("abc"), old).tolist() == [
+        0.2,
+        0.5,
+        0.3,
+    ]
+    assert stated_prior({"b": 0.5}, tuple("abc"), old) == pytest.approx([0.1, 0.5, 0.4])
+
+
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ({"d": 0.5}, "--prior d: not a class of the model; there are a, b"),
+        ({"a": 0.0}, "--prior: not shares"),
+        ({"a": 1.0}, "--prior: not shares"),
+        ({"a": 0.5, "b": 0.6}, "--prior: not shares"),
+        ({"a": -0.5}, "--prior: not shares"),
+        ({"a": float("nan")}, "--prior: not shares"),
+    ],
+)
+def test_impossible_priors_are_refused(stated, said):
+    with pytest.raises(UsageError, match=said):
+        stated_prior(stated, ("a", "b"), np.array([0.5, 0.5]))
+
+
+def test_a_class_never_seen_in_training_can_be_given_no_prior():
+    with pytest.raises(UsageError, match="--prior: not shares"):
+        stated_prior({"a": 0.5}, ("a", "b"), np.array([1.0, 0.0]))
+
+
+# --- the commands -------------------------------------------------------------------------
+
+
+def test_classify_and_explain_follow_the_prior(nbspam, trained, folder):
+    path = folder / "spam" / "1.eml"
+
+    def said(command, *options):
+        return json.loads(nbspam(command, path, "--json", *options)[1])
+
+    file = trained.read_bytes()
+    plain, moved = said("classify"), said("classify", "--prior", "spam=0.01")
+    assert moved["score"] == pytest.approx(plain["score"] + np.log(1 / 99))
+    explained = said("explain", "--prior", "spam=0.01")
+    assert explained["posterior"] == moved["posterior"]
+    assert explained["score"] == pytest.approx(moved["score"])
+    assert said("classify") == plain
+    assert trained.read_bytes() == file
+
+
+def test_classify_estimates_the_prior_from_the_mail_itself(nbspam, mails, model, tmp_path):
+    assert nbspam("train", mails)[0] == 0
+    spam = mails / "spam"
+
+    def scores(*options):
+        lines = nbspam("classify", spam, "--json", *options)[1].splitlines()
+        return [json.loads(line)["score"] for line in lines]
+
+    plain, moved = scores(), scores("--prior", "estimated")
+    shifts = np.subtract(moved, plain)
+    assert shifts.min() == pytest.approx(shifts.max())
+    # All of it is spam, so the estimate is far above one half.
+    assert shifts[0] > 1
+    status, out, _ = nbspam("eval", mails, "--prior", "estimated", "--json")
+    assert status == 0
+    shares = json.loads(out)["shares"]
+    assert shares["estimated"]["spam"] == pytest.approx(shares["assumed"]["spam"], abs=1e-5)
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "gone" / "1.eml").symlink_to(tmp_path / "nowhere")
+    assert nbspam("classify", tmp_path / "gone", "--prior", "estimated")[:2] == (1, "")
+
+
+def test_eval_follows_the_prior_and_reports_the_shares(nbspam, trained, folder):
+    for how in ((), ("--cv", 2), ("--online",), ("--test", folder)):
+        status, out, _ = nbspam("eval", folder, "--json", "--prior", "spam=0.2", *how)
+        assert status == 0
+        assert json.loads(out)["shares"]["assumed"] == {"ham": 0.8, "spam": 0.2}
+        assert json.loads(out)["shares"]["observed"] == {"ham": 0.5, "spam": 0.5}
+
+
+@pytest.mark.parametrize("stated", ["spam", "spam=x", "estimated=1", "=0.3", "eggs=0.3", "spam=2"])
+def test_a_malformed_prior_is_an_error_of_one_line(nbspam, trained, folder, stated):
+    status, out, err = nbspam("classify", folder, "--prior", stated)
+
+    assert (status, out) == (2, "")
+    assert err.startswith("nbspam: --prior")
+    assert err.count("\n") == 1

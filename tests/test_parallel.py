@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nbspam.errors import InputError, NbspamError
-from nbspam.parallel import available_cores, drawn_ahead, ordered_map
+from nbspam.parallel import available_cores, ordered_map
 
 
 def test_results_come_in_order_whatever_the_number_of_jobs():
@@ -18,7 +18,7 @@ def test_results_come_in_order_whatever_the_number_of_jobs():
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 3])
-def test_every_process_has_a_last_word(jobs):
+def test_every_process_calls_last_once_after_its_chunks(jobs):
     sums = [0]
 
     def add(n):
@@ -31,7 +31,7 @@ def test_every_process_has_a_last_word(jobs):
     assert sum(results[20:]) == sum(range(20))
 
 
-def test_an_error_in_a_last_word_reaches_the_caller():
+def test_an_error_in_last_reaches_the_caller():
     def fail():
         raise InputError("x: broken")
 
@@ -88,6 +88,19 @@ def test_one_slow_chunk_does_not_let_the_others_run_away():
     results.close()
 
 
+def test_a_slow_first_chunk_ends_neither_the_stream_nor_the_order():
+    def slow_at_first(n):
+        time.sleep(0.3 * (n == 0))
+        return n
+
+    assert list(ordered_map(slow_at_first, range(100), 3)) == list(range(100))
+
+
+def test_a_result_that_cannot_be_sent_is_an_error_in_the_caller():
+    with pytest.raises(Exception, match="lambda"):
+        list(ordered_map(lambda _: lambda: 0, range(4), 2))
+
+
 def test_no_worker_outlives_the_work():
     pids = set(ordered_map(lambda _: os.getpid(), range(8), 2))
     for pid in pids:
@@ -121,7 +134,7 @@ def is_running(pid):
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except OSError:
         return False
-    return state != "Z"  # an orphan that nobody has buried yet
+    return state != "Z"  # ended, but not yet reaped
 
 
 @pytest.mark.parametrize("length", [1, 60_000, 300_000, 600_000, 3_000_000])
@@ -130,59 +143,11 @@ def test_chunks_of_any_length_go_to_workers_and_back(length):
     assert list(ordered_map(lambda data: data * 2, chunks, 2)) == [data * 2 for data in chunks]
 
 
-def test_pipes_need_not_be_wide(monkeypatch):
-    def deny(*arguments):
-        raise PermissionError
-
-    monkeypatch.setattr("fcntl.fcntl", deny)
-    chunks = [bytes([n]) * 100_000 for n in range(12)]
-    assert list(ordered_map(lambda data: data * 2, chunks, 2)) == [data * 2 for data in chunks]
-
-
 def test_arrays_large_and_small_arrive_whole():
     arrays = [np.arange(n) for n in (0, 5, 100_000)] + [np.zeros((300, 200))[:, ::2]]
     for got in ordered_map(lambda _: arrays, range(3), 2):
         assert all(map(np.array_equal, got, arrays))
         got[2][0] = 1  # they are the caller's own
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_what_is_drawn_ahead_comes_in_order(jobs):
-    with drawn_ahead(iter(range(20)), jobs) as drawn:
-        assert list(drawn) == list(range(20))
-
-
-def test_drawing_begins_at_once_in_another_process(tmp_path):
-    with drawn_ahead(((tmp_path / "begun").touch() or os.getpid() for _ in range(1)), 2) as drawn:
-        for _ in range(100):
-            if (tmp_path / "begun").exists():
-                break
-            time.sleep(0.1)
-        assert (tmp_path / "begun").exists()
-        assert next(drawn) != os.getpid()
-
-
-def test_what_nobody_asks_for_is_not_drawn_for_ever(tmp_path):
-    def megabytes():
-        for number in range(1000):
-            (tmp_path / str(number)).touch()
-            yield bytes(1 << 20)
-
-    with drawn_ahead(megabytes(), 2) as drawn:
-        next(drawn)
-        time.sleep(0.2)
-    assert len(list(tmp_path.iterdir())) < 10
-
-
-def test_an_error_in_drawing_comes_behind_what_was_drawn_before():
-    def fail():
-        yield 1
-        raise InputError("x: broken")
-
-    with drawn_ahead(fail(), 2) as drawn:
-        assert next(drawn) == 1
-        with pytest.raises(InputError, match="x: broken"):
-            next(drawn)
 
 
 def test_there_is_at_least_one_core():

@@ -1,4 +1,4 @@
-"""Nothing a stranger wrote acts on a terminal, and nothing fails to be written."""
+"""No text from strangers can control a terminal, and any text can be written."""
 
 import io
 import unicodedata
@@ -19,7 +19,7 @@ def test_printable_leaves_nothing_that_acts_on_a_terminal(text):
     shown.encode()
 
 
-def test_printable_spells_out_what_it_replaces_and_nothing_else():
+def test_printable_escapes_what_it_replaces_and_nothing_else():
     assert printable("a\tb\x1b[0m \u202egpj\udcff") == r"a\tb\x1b[0m \u202egpj\udcff"
     assert printable("Grüße, 好瓜 \\n 🙂") == "Grüße, 好瓜 \\n 🙂"
 
@@ -43,7 +43,7 @@ def test_any_line_can_be_written_to_any_stream(encoding, lines):
         assert written == utf8
 
 
-def test_names_that_are_not_text_are_written_as_escapes():
+def test_names_that_are_not_valid_text_are_escaped():
     raw = io.BytesIO()
     write_lines([b"caf\xe9 \xc3\xa9".decode("utf-8", "surrogateescape")], raw)
     assert raw.getvalue() == b"caf\\udce9 \xc3\xa9\n"

@@ -4,7 +4,7 @@ import pytest
 
 from nbspam.classifier.training import learn
 from nbspam.classifier.unlabelled import em_chosen, train_with_unlabelled
-from nbspam.cli.options import training_options
+from nbspam.cli.training_options import training_options
 from nbspam.errors import InputError, UsageError
 from nbspam.settings import (
     FEATURES,

@@ -220,7 +220,7 @@ def _together(one: Corpus, other: Corpus, settings: Settings) -> _Data:
     """Return both corpora over the tokens that stand in min_df documents, weighted."""
     vocabulary, column = join([one.vocabulary, other.vocabulary])
     parts = [
-        corpus.documents.on(own).over(len(vocabulary))
+        corpus.documents.on(own).over(np.arange(len(vocabulary)))
         for corpus, own in zip((one, other), np.split(column, [len(one.vocabulary)]), strict=True)
     ]
     together = [part.columns for part in parts]

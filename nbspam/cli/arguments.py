@@ -77,7 +77,7 @@ def items_for_em(
 def starts_of(path: str | None) -> "list[Start]":
     """Return the components in the file of --start, if there is one."""
     from nbspam.classifier.clusters import read_starts
-    from nbspam.sources.jsonfile import read_json
+    from nbspam.sources.files import read_json
 
     return [] if path is None else read_starts(read_json(path), f"--start {path}")
 

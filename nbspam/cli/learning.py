@@ -1,18 +1,14 @@
-"""Training on labelled mail and text, for `train` and `lazy`.
-
-Secret: that mail is listed while numpy is imported.
-"""
+"""Training on labelled mail and text, for `train` and `lazy`."""
 
 from collections.abc import Iterable
 from importlib import import_module
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from nbspam.cli.arguments import items_of, today
 from nbspam.cli.options import Labels
 from nbspam.cli.output import progress, report_skipped
 from nbspam.settings import Choices, fitting
-from nbspam.sources.items import SourceOptions, chunks
+from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
     from nbspam.classifier.training import Learned
@@ -27,18 +23,14 @@ def learn(
     strict: bool = False,
 ) -> "Learned":
     """Return the classifier of labelled sources; say on standard error what was skipped."""
-    from nbspam.parallel import drawn_ahead
+    # Import numpy from here and not from deep inside our own imports: Python 3.11 extends its
+    # stack chunk by chunk, and at that depth a thousand calls of numpy's each allocate and free
+    # a chunk (E-015).
+    import_module("numpy")
+    from nbspam.classifier import training as library
 
-    # Importing numpy takes longer than listing the mail, so another process lists it meanwhile.
-    with drawn_ahead(chunks(items_of(sources, reading, labels)), jobs) as drawn:
-        # Import numpy from here and not from deep inside our own imports: Python 3.11 extends
-        # its stack chunk by chunk, and at that depth a thousand calls of numpy's each allocate
-        # and free a chunk (E-015).
-        import_module("numpy")
-        from nbspam.classifier import training as library
-
-        settings, items = fitting(chain.from_iterable(drawn), training)
-        with progress() as show:
-            learned = library.learn(items, settings, jobs, show, today())
+    settings, items = fitting(items_of(sources, reading, labels), training)
+    with progress() as show:
+        learned = library.learn(items, settings, jobs, show, today())
     report_skipped(learned.skipped, strict)
     return learned

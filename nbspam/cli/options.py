@@ -17,22 +17,11 @@ from typing import Any, NamedTuple
 import click
 
 from nbspam.cli.values import (
-    ALPHA,
-    CLASS_PRIOR,
     COST,
     NAMED_PATH,
-    PARTS,
     SHARE,
     SHARE_OR_ESTIMATED,
-    WEIGHT,
     shares,
-)
-from nbspam.models.registry import ESTIMATORS
-from nbspam.settings import (
-    PRESETS,
-    WEIGHTINGS,
-    Choices,
-    TableChoices,
 )
 from nbspam.sources.items import SourceOptions
 
@@ -60,14 +49,6 @@ class Decision(NamedTuple):
     fp_cost: float | None = None
     unsure_cost: float | None = None
     loss: str | None = None  # the path of a file with all costs
-
-
-class Unlabelled(NamedTuple):
-    """Documents without labels to train on by EM."""
-
-    paths: tuple[str, ...] = ()
-    weight: float | str | None = None  # None and "auto": by cross-validation
-    hard: bool = False
 
 
 def default_model_path() -> str:
@@ -224,152 +205,4 @@ decision_options = filling(
     fp_cost_option,
     unsure_cost_option,
     click.option("--loss", metavar="FILE", help="JSON file of the answers and their costs."),
-)
-preset_option = click.option(
-    "--preset",
-    type=click.Choice(list(PRESETS)),
-    help="A set of defaults.  [default: mail, or text if SOURCE is a table]",
-)
-weighting_option = click.option(
-    "--weighting",
-    type=click.Choice(list(WEIGHTINGS)),
-    help="Weight of a token that occurs several times in a document.",
-)
-pairs_option = click.option(
-    "--pairs/--no-pairs", default=None, help="Make a token of every pair of neighbouring words."
-)
-training_options = filling(
-    Choices,
-    "training",
-    preset_option,
-    click.option(
-        "--model",
-        type=click.Choice(list(ESTIMATORS)),
-        metavar="NAME",
-        help="The model.  bernoulli, multinomial and complement sum the evidence of all tokens."
-        "  spode, tan, aode, a2de and network let a few tokens depend on each other.  These five,"
-        " categorical, gaussian and mixed are for tables with --target.",
-    ),
-    click.option(
-        "--alpha",
-        type=ALPHA,
-        metavar="NUMBER|auto",
-        help="Lidstone smoothing; 1 is Laplace's rule.",
-    ),
-    click.option(
-        "--class-prior",
-        type=CLASS_PRIOR,
-        metavar="estimated|uniform|smoothed|P,P,…",
-        help="Prior probabilities, in the order of the class names.",
-    ),
-    weighting_option,
-    pairs_option,
-    click.option(
-        "--characters/--no-characters",
-        default=None,
-        help="Make a token of every run of 1 to 5 characters.",
-    ),
-    click.option(
-        "--strip",
-        type=PARTS,
-        metavar="PART,PART,…",
-        help="Leave out these parts of a text: headers, footers, quotes.",
-    ),
-    click.option(
-        "--min-df",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Drop tokens that occur in fewer than N documents.",
-    ),
-    click.option(
-        "--max-features",
-        "--features",
-        "max_features",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Keep only the N tokens that tell most about the class.",
-    ),
-    click.option(
-        "--estimate",
-        type=click.Choice(["mle", "map", "mean"]),
-        help="For tables and spode to network: how counts become probabilities, where --alpha"
-        " sets the Dirichlet prior.  [default: mean]",
-    ),
-    click.option(
-        "--min-support",
-        type=click.FloatRange(min=0, min_open=True),
-        metavar="N",
-        help="For aode and a2de: only values found in N documents or more are parents."
-        "  [default: 1]",
-    ),
-    click.option(
-        "--criterion",
-        type=click.Choice(["bic", "aic", "mdl", "likelihood"]),
-        help="For network: the score that its graph is chosen by.  [default: bic]",
-    ),
-    click.option(
-        "--start",
-        type=click.Choice(["tree", "naive", "empty"]),
-        help="For network: the graph that the search starts from.  [default: tree]",
-    ),
-    click.option(
-        "--climb/--no-climb",
-        default=None,
-        help="For network: improve the first graph by hill climbing, or keep it.",
-    ),
-    click.option(
-        "--max-parents",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="For network: the most parents a variable may have.  [default: 3, where tables"
-        " stay small]",
-    ),
-)
-table_options = filling(
-    TableChoices,
-    "columns",
-    click.option(
-        "--target",
-        metavar="COLUMN",
-        help="Read SOURCE as a table of columns; COLUMN holds the class.",
-    ),
-    click.option(
-        "--categorical", multiple=True, metavar="COLUMN", help="Read COLUMN as categories."
-    ),
-    click.option("--numeric", multiple=True, metavar="COLUMN", help="Read COLUMN as numbers."),
-    click.option(
-        "--discretise",
-        type=click.Choice(["width", "frequency", "mdl"]),
-        help="Cut numbers into intervals of equal width, of equal frequency, or where the"
-        " classes change.",
-    ),
-    click.option(
-        "--bins",
-        type=click.IntRange(min=2),
-        metavar="K",
-        help="Cut numbers into at most K intervals.",
-    ),
-    click.option("--parent", metavar="COLUMN", help="For spode: the column all others depend on."),
-)
-unlabelled_options = filling(
-    Unlabelled,
-    "unlabelled",
-    click.option(
-        "--unlabelled",
-        "paths",
-        multiple=True,
-        metavar="PATH",
-        help="Learn from PATH too, by EM; labels found there are ignored.",
-    ),
-    click.option(
-        "--unlabelled-weight",
-        "weight",
-        type=WEIGHT,
-        metavar="NUMBER|auto",
-        help="Weight of an unlabelled document; a labelled one has 1.  [default: auto, by"
-        " cross-validation]",
-    ),
-    click.option(
-        "--hard", is_flag=True, help="Let EM assign every document to one class entirely."
-    ),
 )

@@ -59,7 +59,7 @@ class Memory(NamedTuple):
         """Return what is remembered of these columns (ascending) alone."""
         names = np.full(len(self.last_seen), -1)
         names[columns] = np.arange(len(columns))
-        documents = self.sample.documents.on(names).over(len(columns))
+        documents = self.sample.documents.on(names).over(np.arange(len(columns)))
         sample = self.sample._replace(documents=documents)
         return self._replace(sample=sample, last_seen=self.last_seen[columns])
 

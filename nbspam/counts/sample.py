@@ -100,15 +100,15 @@ def keep(
     parts: Sequence[Messages], bits: int, vocabulary: Vocabulary, with_counts: bool
 ) -> Sample:
     """Return what a model stores of these messages; unknown tokens are left out."""
-    n_columns = len(vocabulary)
+    columns = np.arange(len(vocabulary))
     digests = np.concatenate([np.empty(0, np.uint64), *(part.digests for part in parts)])
     if not len(digests):
-        return Sample(bits, digests, no_documents(np.arange(n_columns), with_counts))
+        return Sample(bits, digests, no_documents(columns, with_counts))
     # One look-up for all tokens: of many keys at once it takes a third of the time.
     found = vocabulary.columns(np.concatenate([part.documents.tokens for part in parts]))
     ends = np.cumsum([len(part.documents.tokens) for part in parts]).tolist()
     documents = [
-        part.documents.on(found[start:end]).over(n_columns)
+        part.documents.on(found[start:end]).over(columns)
         for part, (start, end) in zip(parts, pairwise([0, *ends]), strict=True)
     ]
     if with_counts:

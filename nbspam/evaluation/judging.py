@@ -21,10 +21,12 @@ from nbspam.counts.corpus import Corpus, read_corpus
 from nbspam.counts.folds import stratified_folds
 from nbspam.decision import default_rule
 from nbspam.errors import InputError, UsageError
+from nbspam.evaluation.evaluation import Evaluation
 from nbspam.evaluation.online import progress
 from nbspam.evaluation.order import arrival, date_of
-from nbspam.evaluation.trial import Smaller, Trial
-from nbspam.settings import FEATURES, Settings
+from nbspam.evaluation.trial import Smaller, Trial, evaluation_of
+from nbspam.settings import FEATURES, Choices, Settings, fitting
+from nbspam.sources.given import items_of
 from nbspam.sources.items import Item
 from nbspam.sources.records import Record
 from nbspam.tables.schema import Schema, Table
@@ -37,7 +39,7 @@ HeldOut = Callable[[Integers, Integers], Floats]  # (rows to learn, others) to a
 N_STRETCHES = 10  # into which a stream is cut where something is compared piece by piece
 
 
-def cross_validate(
+def answers_by_fold(
     held_out: HeldOut, y: Integers, n_classes: int, fold: Integers, share: float = 1.0
 ) -> Floats:
     """Return held-out joint log-probabilities, nats, shape (n_docs, n_classes).
@@ -88,6 +90,18 @@ def judge_split(
     learned = learn(items, settings, jobs)
     trial = judge_classifier(learned.classifier, test_items, jobs)
     return replace(trial, skipped=learned.skipped + trial.skipped)
+
+
+def cross_validate(
+    given: Any, cv: int = 10, *, seed: int = 0, jobs: int = 1, **choices: Any
+) -> Evaluation:
+    """Return how good the models are that labelled mail or texts make, in cv stratified folds.
+
+    given: a path, or an iterable of paths, (data, label) pairs or Items.  choices: the options
+    of `nbspam train` as keywords.  Raises NbspamError.
+    """
+    settings, items = fitting(items_of(given), Choices(**choices))
+    return evaluation_of(judge_folds(items, settings, cv, seed, jobs))
 
 
 def judge_folds(
@@ -193,10 +207,10 @@ def judge_table_split(
 def _answered(trial: Trial, held_out: HeldOut, with_smaller: bool) -> Trial:
     """Return the trial with answers, by models of the other folds and of shares of them."""
     y, fold, n_classes = trial.y, trial.fold, len(trial.classes)
-    joint = cross_validate(held_out, y, n_classes, fold)
+    joint = answers_by_fold(held_out, y, n_classes, fold)
     others = len(y) * fold.max() / (fold.max() + 1)
     smaller = [
-        Smaller(round(share * others), cross_validate(held_out, y, n_classes, fold, share))
+        Smaller(round(share * others), answers_by_fold(held_out, y, n_classes, fold, share))
         for share in SHARES
         if with_smaller
     ]

@@ -1,19 +1,19 @@
-"""Bytes in any charset, declared rightly, wrongly or not at all, to UTF-8.
+"""Converting text in any charset, declared rightly, wrongly or not at all, to UTF-8.
 
-Secret: which declared names are believed, and what is guessed where none is.
+Secret: which declarations are trusted, and how a charset is guessed without one.
 """
 
 import re
 from functools import lru_cache
 
-# Only these families are decoded.  Python knows more names, some of them dangerous here:
-# idna and punycode take quadratic time, unicode_escape is no charset, utf-7 hides text.
+# Only these families are decoded.  Python knows other names that are dangerous here: idna and
+# punycode take quadratic time, unicode_escape is not a charset, utf-7 hides text.
 _KNOWN = (
     r"(us-?)?ascii|utf-?(8|16|32)(-?[bl]e)?|(iso|8859)[-_a-z0-9]*|latin-?\d*|windows-?\d+|cp-?\d+"
     r"|koi8[-_](r|u|t)|gb[-_k0-9]+|big5[-_a-z0-9]*|euc[-_a-z]+|(x-)?s(hift)?_?jis[-_a-z0-9]*"
     r"|ks_?c[-_0-9]+|tis-?620|hz(-gb-2312)?|mac[-_a-z]+|johab"
 )
-# Supersets that software declares by the subset's name.
+# Declared subsets of charsets, and the supersets in which the text really is.
 _SUPERSET = {
     "gb2312": "gb18030",
     "gb_2312-80": "gb18030",
@@ -31,9 +31,9 @@ _SUPERSET = {
     "iso-8859-8-i": "iso-8859-8",
     "tis-620": "cp874",
 }
-# Charsets in which bytes below 128 do not always mean ASCII.
+# Charsets in which bytes below 128 are not always ASCII.
 _NOT_ASCII = ("utf-16", "utf16", "utf-32", "utf32", "iso-2022", "iso2022", "hz")
-# Byte order marks; the longer first.  A charset of single bytes may begin with these bytes.
+# Byte order marks, longer ones first.  Text in a single-byte charset may begin with them, too.
 _MARKS = {
     b"\xff\xfe\0\0": "utf-32",
     b"\0\0\xfe\xff": "utf-32",
@@ -41,23 +41,23 @@ _MARKS = {
     b"\xfe\xff": "utf-16",
 }
 _MARKED = tuple(_MARKS)
-_MAX_NAME = 40  # characters of a charset's
-_MOSTLY = 0.7  # of the characters beyond ASCII being common Han says: this is Chinese
-# A character of GBK; in its first level, the commonest, it is the group.
+_MAX_NAME = 40  # characters of a charset name
+_MOSTLY = 0.7  # share of common Han characters, among those beyond ASCII, in Chinese text
+# A character of GBK.  The group matches those of its first level, which are the common ones.
 _GBK_PAIR = re.compile(rb"([\xb0-\xd7][\xa1-\xfe])|[\x81-\xfe][\x40-\xfe]")
-_SAMPLE = 4096
-# A table, because a pattern takes much longer to find the bytes beyond ASCII.
+_SAMPLE = 4096  # bytes by which a charset is guessed
+# For bytes.translate, which finds bytes beyond ASCII much faster than a pattern does.
 _BLANK_ASCII = b" " * 128 + bytes(range(128, 256))
 _ASCII_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _UPPER, _LOWER = bytes(range(0xC0, 0xE0)), bytes(range(0xE0, 0x100))  # in cp1251
-_RUSSIAN_RUN = 3  # letters of a word, on the average
+_RUSSIAN_RUN = 3  # letters of a word, at least, on average
 
 
 def to_utf8(data: bytes, declared: str | None) -> tuple[bytes, str | None]:
-    """Return the text as UTF-8, and a defect if the declared charset did not serve."""
+    """Return the text as UTF-8, and a defect if the declared charset was not right."""
     name = (declared or "")[:_MAX_NAME].strip(" \"'").lower()
     may_be_utf8 = name in ("", "utf-8", "utf8")
-    # Most text: ASCII it is, whatever it is said to be.
+    # Most text is ASCII, whatever it is declared to be.
     if data.isascii() and not ((may_be_utf8 and b"\x1b" in data) or name.startswith(_NOT_ASCII)):
         return data, None if may_be_utf8 or _is_known(name) else "charset-unknown"
     if data.startswith(_MARKED) and (not name or name.startswith("utf")):
@@ -79,7 +79,7 @@ def to_utf8(data: bytes, declared: str | None) -> tuple[bytes, str | None]:
 
 @lru_cache(maxsize=256)
 def _is_known(name: str) -> bool:
-    """Tell whether a name is one of a charset that is decoded."""
+    """Return whether text in the charset of this name is decoded."""
     return re.fullmatch(_KNOWN, name) is not None
 
 
@@ -90,7 +90,7 @@ def _believe_utf8(data: bytes, declared: bool) -> tuple[bytes, str | None]:
 
 
 def _decode_most(data: bytes, name: str) -> bytes:
-    """Return what the declared charset makes of nearly right text, or a guess."""
+    """Return text that has a few errors in its declared charset; guess if it has many."""
     if is_utf8(data):
         return data
     text = data.decode(name, "replace")
@@ -98,7 +98,7 @@ def _decode_most(data: bytes, name: str) -> bytes:
 
 
 def _guess(data: bytes) -> bytes:
-    """Return UTF-8 of text whose charset nobody said, or said wrongly."""
+    """Return text as UTF-8 whose charset is not declared, or declared wrongly."""
     if b"\x1b$" in data:
         return _utf8(data.decode("iso2022_jp", "replace"))
     if is_utf8(data):
@@ -107,21 +107,21 @@ def _guess(data: bytes) -> bytes:
 
 
 def _likely_charset(sample: bytes) -> str:
-    """Return the charset that bytes look like: of Chinese, of Russian, or Western."""
+    """Return the likely charset of bytes: a Chinese, a Russian or a Western one."""
     runs = sample.translate(_BLANK_ASCII).split()
     if sum(len(run) % 2 for run in runs) * 4 <= len(runs) and _is_chinese(sample):
         return "gb18030"
     beyond = b"".join(runs)
-    # Whole words beyond ASCII, not letters here and there.
+    # In Russian whole words are beyond ASCII, in Western languages single letters.
     is_russian = len(beyond) >= _RUSSIAN_RUN * len(runs)
     if is_russian and len(beyond) > _count(_ASCII_LETTERS, sample):
-        # Small letters stand where the other has capitals.
+        # Lower-case letters of one charset are the upper-case letters of the other.
         return "cp1251" if _count(_LOWER, beyond) >= _count(_UPPER, beyond) else "koi8-r"
     return "cp1252"
 
 
 def _count(kinds: bytes, data: bytes) -> int:
-    """Return how many of the bytes are of these kinds."""
+    """Return how many bytes of the data are among `kinds`."""
     return len(data) - len(data.translate(None, kinds))
 
 
@@ -131,7 +131,7 @@ def _is_chinese(sample: bytes) -> bool:
 
 
 def is_utf8(data: bytes) -> bool:
-    """Tell whether bytes are UTF-8."""
+    """Return whether bytes are UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:

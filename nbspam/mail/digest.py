@@ -1,10 +1,10 @@
-"""A message's digest: the same wherever it is found again, another for every other.
+"""Digests of messages: equal for copies of one message, different for different ones.
 
-Mail is known by what its author wrote: its ID (or a few other headers), and the body.
-What delivery and filters add, fold anew or tag does not count; nor do line ends, blank
-lines at the end, or the way an mbox quotes "From ".
+The digest of mail depends on what its author wrote: the Message-ID (or a few other headers)
+and the body.  It does not depend on what delivery and filters add, re-fold or tag, on line
+ends, on blank lines at the end, or on the way an mbox quotes "From ".
 
-Secret: what makes two copies of a message the same message.
+Secret: which differences two copies of the same message may have.
 """
 
 import re
@@ -12,33 +12,34 @@ from hashlib import sha256
 
 from nbspam.mail.headers import after_envelope
 
-_TEXT = 1 << 63  # the bit that tells a text from mail
-_MAX_VALUE = 4096  # bytes of a header that are looked at
+_TEXT = 1 << 63  # this bit is set in digests of texts, and not in those of mail
+_MAX_VALUE = 4096  # bytes of a header value that count
 _MULTIPLY = 0x9E3779B97F4A7C15
 
-# A message is known by its ID; one without, by the other headers that authors write.  A
-# list of what counts, because nobody can list all that may be added on the way.
-_IDS = (b"\nMessage-ID:", b"\nMessage-Id:")  # as most write it: a plain search is quick
+# The headers that count: the Message-ID; without one, the others.  They are listed, because the
+# headers that may be added on the way cannot be.
+_IDS = (b"\nMessage-ID:", b"\nMessage-Id:")  # the usual spellings, found by a fast plain search
 _ANY_ID = re.compile(rb"\nMessage-ID[ \t]*+:", re.IGNORECASE)
 _DATE, _FROM, _SUBJECT = (
     re.compile(rb"\n%s[ \t]*+:" % name, re.IGNORECASE) for name in (b"Date", b"From", b"Subject")
 )
-# [SPAM], ***SPAM***, ???UNSURE???, {Spam?}, *****SPAM(7.5)*****: what filters put in front.
+# Tags that filters put before a subject: [SPAM], ***SPAM***, ???UNSURE???, {Spam?},
+# *****SPAM(7.5)*****.
 _TAGS = re.compile(
     rb"^(?:\s*+[\[({*?]{1,9}\s?(?:probably |possible |suspected )?"
     rb"(?:spam|junk|unsure|ham|bulk)\b[^\])}*?\n]{0,20}[\])}*?]{1,9})+\s*+",
     re.IGNORECASE,
 )
-# Where the processor helps, this is twice as fast as blake2b.
+# On processors with SHA instructions it is twice as fast as blake2b.
 _NOTHING = sha256()
 _FOLDS = b" \t"
-_BLANK_LINE = re.compile(rb"\n\n")  # quicker than `find` is with two bytes
+_BLANK_LINE = re.compile(rb"\n\n")  # faster than bytes.find is with two bytes
 _QUOTED_FROM = re.compile(rb"\n>+From ")
-_ANY_QUOTED_FROM = re.compile(rb"F(?<=>F)rom ")  # begins with the rarest byte: found quickly
+_ANY_QUOTED_FROM = re.compile(rb"F(?<=>F)rom ")  # begins with its rarest byte, for a fast search
 
 
 def digest_of(data: bytes, is_text: bool = False) -> int:
-    """Return the 64-bit digest of a message, or of a text that is no mail."""
+    """Return the 64-bit digest of a mail message, or of a text."""
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     values, body = ([], data.rstrip()) if is_text else _essence(data)
@@ -51,17 +52,17 @@ def digest_of(data: bytes, is_text: bool = False) -> int:
 
 
 class Copies:
-    """Counts how often each text comes, as rows of a table repeat and all of them count.
+    """Gives each copy of a text a digest of its own.
 
-    A message that comes again is the same message; "ok" twice is two texts.  The second
-    has a digest of its own, the same one whenever the table is read again.
+    A message that occurs twice is one message, but two equal rows of a table ("ok") are two
+    texts.  The second copy gets the same digest whenever the table is read again.
     """
 
     def __init__(self) -> None:
         self._times: dict[int, int] = {}
 
     def numbered(self, digest: int) -> int:
-        """Return the digest of this copy, counting it; of mail the digest itself."""
+        """Return the digest of the next copy of a text; the digest of mail is unchanged."""
         if not digest & _TEXT:
             return digest
         times = self._times[digest] = self._times.get(digest, -1) + 1
@@ -69,10 +70,10 @@ class Copies:
 
 
 def _essence(data: bytes) -> tuple[list[bytes], bytes]:
-    """Return what of a message counts: its author's headers, and the body."""
+    """Return the parts of a message that count: values of its author's headers, and the body."""
     start = after_envelope(data)
     blank = _BLANK_LINE.search(data, start)
-    # Without a body or without headers it is no mail as we know it: all of it counts.
+    # Without a body or without headers, all of the data count.
     if blank is None:
         return [], _unquoted(data[start:])
     head = b"\n" + data[start : blank.end()]
@@ -86,7 +87,7 @@ def _essence(data: bytes) -> tuple[list[bytes], bytes]:
 
 
 def _message_id(head: bytes) -> bytes:
-    """Return a message's ID, or nothing."""
+    """Return the value of the Message-ID; empty if there is none."""
     for name in _IDS:
         start = head.find(name)
         if start >= 0:
@@ -100,7 +101,7 @@ def _found(pattern: re.Pattern[bytes], head: bytes) -> bytes:
 
 
 def _value(head: bytes, start: int) -> bytes:
-    """Return the value of a header that begins at `start`, its blanks and folds made alike."""
+    """Return the header value that begins at `start`, with runs of blanks and folds as spaces."""
     stop = head.find(b"\n", start)
     while head[stop + 1] in _FOLDS and stop < start + _MAX_VALUE:
         stop = head.find(b"\n", stop + 1)
@@ -108,7 +109,7 @@ def _value(head: bytes, start: int) -> bytes:
 
 
 def _unquoted(body: bytes) -> bytes:
-    """Return a body without what an mbox does to it, and without blank lines around it."""
+    """Return a body without the quoting of an mbox and without blank lines around it."""
     body = body.strip()
     if _ANY_QUOTED_FROM.search(body):
         body = _QUOTED_FROM.sub(b"\nFrom ", b"\n" + body)[1:]

@@ -1,10 +1,10 @@
-"""A message as it came, with a verdict in its head: no other byte changes.
+"""Adding headers to a message and removing them; all other bytes stay as they are.
 
-Headers are added on top, where every reader finds them; what a stranger wrote into the
-same headers is taken out first.  Readers disagree on what ends a line (some say LF only,
-some CR too), so the head is read both ways and whatever either finds is taken out.
+Headers are added at the top, where every mail reader finds them.  Headers of the same names
+that the sender wrote are removed first.  Mail readers disagree on line ends (LF only, or CR
+too), so the head is parsed both ways, and a header found in either way is removed.
 
-Secret: where the head of a message begins and ends, and what passes for a header there.
+Secret: where the head of a message begins and ends, and what may be taken for a header in it.
 """
 
 import re
@@ -16,7 +16,7 @@ from nbspam.errors import NbspamError, UsageError
 from nbspam.mail.headers import MAX_BYTES, looks_like_header
 from nbspam.printing import printable
 
-# Says that the message had no head, so that the empty line behind this one is added too.
+# Marks a message that had no head: the empty line after this one was added, too.
 NO_HEAD = "X-Nbspam-Head"
 _NO_HEAD_LINE = b"X-Nbspam-Head: none; this line and the next are added"
 
@@ -24,7 +24,8 @@ Header = tuple[str, str]  # name and value
 
 _EOL = rb"(?:\r\n|\n|\r)"
 _ENVELOPE = re.compile(rb"(?:>?From [^\r\n]*+" + _EOL + rb"){0,100}")
-_LAST_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?=[\r\n])")  # its end, if CR ends lines too
+# The end of the last line of the head, if CR ends lines too, and if only LF does.
+_LAST_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?=[\r\n])")
 _LAST_LF_LINE = re.compile(rb"\n(?=\r?\n)")
 _SUBJECT = re.compile(rb"(?:\A|(?<=[\r\n]))subject[ \t]*+:[ \t]*+", re.IGNORECASE)
 _READ_BYTES = 1 << 16
@@ -35,29 +36,30 @@ def copy_message(
 ) -> None:
     """Copy a message with its beginning rewritten; unchanged if that fails.
 
-    rewrite: given the first MAX_BYTES or so, and whether they are all, returns what is
-    written instead.  Whatever it raises is raised here when the message is through.
+    rewrite: takes the first bytes, MAX_BYTES or a little more, and whether they are the whole
+    message; returns the pieces to write instead.  If it fails, the message is copied first,
+    and then NbspamErrors and OSErrors are raised again; others become NbspamErrors.
     """
     beginning: list[bytes] = []
     failure: Exception | None = None
     size = 0
     try:
-        # All of it before the first byte goes out: a caller may write first and read later.
+        # Read all of it before writing: the program at both ends may write before it reads.
         while size < MAX_BYTES and (chunk := source.read(_READ_BYTES)):
             beginning.append(chunk)
             size += len(chunk)
         written = list(rewrite(b"".join(beginning), size < MAX_BYTES))
-    except Exception as error:  # bugs and a lack of memory too: mail goes first
-        # Without its traceback, whose frames would hold the message a second time.
+    except Exception as error:  # even bugs and MemoryError must not keep mail from passing
+        # The frames of the traceback would keep a second copy of the message in memory.
         written, failure = beginning, error.with_traceback(None)
     try:
         sink.writelines(written)
         shutil.copyfileobj(source, sink)
         sink.flush()
     except BrokenPipeError:
-        raise NbspamError("-: nobody reads standard output; the message went nowhere") from None
+        raise NbspamError("-: nobody reads standard output; the message was not written") from None
     except MemoryError:
-        raise NbspamError("-: no memory left; the message went through in part") from None
+        raise NbspamError("-: no memory left; only part of the message was written") from None
     if isinstance(failure, NbspamError | OSError):
         raise failure
     if failure is not None:
@@ -71,16 +73,17 @@ def with_headers(
     tag: bytes = b"",
     whole: bool = True,
 ) -> list[bytes]:
-    """Return the pieces of a message with headers on top, and no others of these names.
+    """Return the pieces of a message with headers added on top.
 
-    tag: put before the subject, once.  whole: data is all of the message.
+    names: headers of these names in the message are removed.  tag: put before the subject,
+    unless it is there already.  whole: data is all of the message.
     """
     envelope, rest = _split_envelope(data)
     eol = _line_end(data)
     added = list(headers)
     has_head = _has_head(rest)
-    # What has no end within reach is not worth its head: behind an empty line of ours
-    # nobody takes any of it for a header.
+    # If no end of the head is in sight, an empty line is added before it: then no reader takes
+    # any line of it for a header.
     if has_head and (whole or _LAST_LF_LINE.search(rest)):
         rest = _cleaned(rest, names)
         has_head = _has_head(rest)
@@ -96,9 +99,9 @@ def with_headers(
 
 
 def without_headers(data: bytes, names: Iterable[str]) -> bytes:
-    """Return a message without headers of these names, or the head that was added for them.
+    """Return a message without headers of these names, and without a head that was added.
 
-    The inverse of `with_headers` for a message that came with none of them.
+    The inverse of `with_headers` for a message that had no headers of these names.
     """
     envelope, rest = _split_envelope(data)
     pattern = _pattern(names)
@@ -111,26 +114,26 @@ def without_headers(data: bytes, names: Iterable[str]) -> bytes:
 
 
 def checked_tag(text: str) -> bytes:
-    """Return a tag for subjects as bytes; raises UsageError if it cannot stand there."""
+    """Return a subject tag as bytes; raises UsageError unless it is printable ASCII."""
     if not (text.isascii() and text.isprintable() and text.strip()):
         raise UsageError(f"--subject-tag {text!r}: not printable ASCII; write it as '[SPAM] '")
     return text.encode("ascii")
 
 
 def _split_envelope(data: bytes) -> tuple[bytes, bytes]:
-    """Return the From_ lines in front of a message, and the message."""
+    """Return the From_ lines before a message, and the message."""
     match = _ENVELOPE.match(data)
     end = match.end() if match else 0
     return data[:end], data[end:]
 
 
 def _has_head(data: bytes) -> bool:
-    """Tell whether headers may stand on top: before a header, or before the empty line."""
+    """Return whether data begin with a header or with the empty line that ends the head."""
     return data.startswith((b"\n", b"\r\n")) or looks_like_header(data)
 
 
 def _line_end(data: bytes) -> bytes:
-    """Return what ends lines in a message; CR alone only where there is nothing else."""
+    """Return the line end of a message; CR only if there is no LF."""
     at = data.find(b"\n")
     if at < 0:
         return b"\r" if b"\r" in data else b"\n"
@@ -142,9 +145,10 @@ def _spelt(name: str, value: str) -> bytes:
 
 
 def _pattern(names: Iterable[str], only_lf: bool = False) -> re.Pattern[bytes]:
-    """Return the pattern of a header of these names with its folds; group 1 is its end.
+    """Return the pattern of a header of these names with its folds; group 1 is its line end.
 
-    only_lf: LF ends lines, and CR is a letter; such a pattern does not match at the start.
+    only_lf: only LF ends lines, and CR is an ordinary character; then the pattern does not
+    match at the start of the data.
     """
     any_of = "|".join(map(re.escape, sorted({*names, NO_HEAD}))).encode()
     before, eol, inside = rb"(?:\A|(?<=[\r\n]))", _EOL, rb"[^\r\n]*+"
@@ -156,7 +160,7 @@ def _pattern(names: Iterable[str], only_lf: bool = False) -> re.Pattern[bytes]:
 
 
 def _head_ends(data: bytes) -> tuple[int, int]:
-    """Return where the head ends if CR ends lines too, and if only LF does."""
+    """Return where the head ends if CR ends lines too, and where if only LF does."""
     if data.startswith((b"\r", b"\n")):
         return 0, 0
     ends = (pattern.search(data) for pattern in (_LAST_LINE, _LAST_LF_LINE))
@@ -165,19 +169,19 @@ def _head_ends(data: bytes) -> tuple[int, int]:
 
 
 def _cleaned(data: bytes, names: Iterable[str]) -> bytes:
-    """Return a message, From_ lines apart, without headers of these names."""
+    """Return a message (without From_ lines) without headers of these names."""
     if not looks_like_header(data):
         return data
     nearer, farther = _head_ends(data)
     names = list(names)
 
     def replacement(match: re.Match[bytes]) -> bytes:
-        # Without an LF of its own the line before must not join the one behind: that
-        # could make a header of it, or take an empty line away.
+        # If the line before ends in CR and this one in LF, the LF stays: joining the lines
+        # around could make a header of them, or remove an empty line.
         joins = data[match.start() - 1 : match.start()] == b"\r"
         return b"\n" if joins and match[1].endswith(b"\n") else b""
 
     head = _pattern(names).sub(replacement, data[:nearer])
-    # Here the head goes on only for those to whom CR is nothing special.
+    # Beyond `nearer`, the head goes on only for readers to whom CR is an ordinary character.
     more = _pattern(names, only_lf=True).sub(b"", data[nearer:farther])
     return head + more + data[farther:]

@@ -1,6 +1,6 @@
-"""Header lines to values: folding, RFC 2047 words, RFC 2231 parameters, 8-bit bytes.
+"""Parsing headers: folding, RFC 2047 words, RFC 2231 parameters, 8-bit bytes.
 
-Secret: how a value may be spelt.
+Secret: the many ways in which a header value can be written.
 """
 
 import re
@@ -11,22 +11,22 @@ from itertools import groupby
 
 from nbspam.mail.charsets import is_utf8, to_utf8
 
-# Of a message that are looked at, attachments included.  It stands here since filtering, which
-# needs it, must let mail pass even where numpy is broken.
+# Bytes of a message that are read, attachments included.  Defined here and not in `message`,
+# because `filter` needs it and must pass mail through even if numpy cannot be imported.
 MAX_BYTES = 16 << 20
 _LINE_FEED = re.compile(rb"\n(?![ \t])")
-# The first letter as it may be spelt: most lines are passed over by that alone.
+# The headers on content, and the subject.  The first letter alone rules out most lines.
 _TELLING = re.compile(
     rb"\n([CcSs](?i:ontent-(?:type|transfer-encoding|disposition)|ubject))[ \t]*+:"
     rb"(.*+(?:\n[ \t].*+)*+)"
 )
-# No repeated group here is possessive if it can match in part: Python before 3.11.5 does
-# not step back from that part.  Bounded, because a greedy group remembers every turn.
+# Groups that can match in part are not possessive: Python before 3.11.5 does not undo the partial
+# match.  They are bounded, because a greedy group takes memory for every repetition.
 _ENVELOPE = re.compile(rb"(?:>?From .*\n){0,100}\n*+")
 _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
 _LINES = re.compile(rb"(?:(?:[!-9;-~]{1,200}+[ \t]*+:|[ \t]).*+\n?+)*")
-_ENCODED = re.compile(rb"=\?")  # quicker than `in` is with two bytes
-# The text may hold question marks, though RFC 2047 forbids them.
+_ENCODED = re.compile(rb"=\?")  # faster than `in` is with two bytes
+# The text may contain question marks, though RFC 2047 forbids them.
 _WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?(.*?)\?=")
 _WORDS = re.compile(rb"(?:=\?[^?\s]{1,60}\?[bBqQ]\?.*?\?=)+")
 _BETWEEN_WORDS = re.compile(rb"\?=[ \t\n]++=\?")
@@ -38,39 +38,39 @@ _QUOTED_PAIR = re.compile(rb"\\(.)")
 _NOT_BASE64 = bytes(
     set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 )
-_MAX_PADS = 100  # in the midst of base64, each followed by more
+_MAX_PADS = 100  # runs of base64 text, each ended by padding, that are decoded
 
 
 def after_envelope(data: bytes) -> int:
-    """Return where a message begins: behind the From_ lines of an mbox, and blank lines."""
-    # A pattern that always matches, if only nothing.
+    """Return where a message begins, after the From_ lines of an mbox and blank lines."""
+    # The pattern always matches, because it matches nothing, too.
     return _ENVELOPE.match(data).end()  # type: ignore[union-attr]
 
 
 def looks_like_header(data: bytes, start: int = 0) -> bool:
-    """Tell whether a header line stands at `start`."""
+    """Return whether there is a header line at `start`."""
     return _FIRST_LINE.match(data, start) is not None
 
 
 def end_of_headers(data: bytes, start: int, most: int) -> int:
-    """Return where the lines of headers that begin at `start` end, in `most` bytes.
+    """Return where the header lines that begin at `start` end, within `most` bytes.
 
-    A line that is no header ends them, as it does for those who deliver mail.
+    A line that is not a header ends them, as it does for mail servers.
     """
-    # A pattern that always matches, if only nothing.
+    # The pattern always matches, because it matches nothing, too.
     return _LINES.match(data, start, start + most).end()  # type: ignore[union-attr]
 
 
 def header_lines(block: bytes) -> list[tuple[bytes, bytes]]:
-    """Return (name, value with its folds) of every line that has a colon."""
+    """Return (name, value) of every header with a colon; the values are still folded."""
     lines = (line.partition(b":") for line in _LINE_FEED.split(block)[1:])
     return [(name, value) for name, colon, value in lines if colon]
 
 
 def telling_headers(block: bytes) -> dict[bytes, bytes]:
-    """Return the values of a block's headers on content, and of its subject.
+    """Return the raw values of a block's headers on content and of its subject.
 
-    Values as they stand, names in lower case; the first of each.
+    The keys are lower-case names; of several headers of one name the first counts.
     """
     found: dict[bytes, bytes] = {}
     for name, value in _TELLING.findall(block):
@@ -81,7 +81,7 @@ def telling_headers(block: bytes) -> dict[bytes, bytes]:
 def decode_head(block: bytes, charset: str = "") -> bytes:
     """Return a block of headers as UTF-8, with encoded words decoded.
 
-    charset: that of the body, believed where bytes beyond ASCII stand as they are.
+    charset: that of the body, used for bytes beyond ASCII outside encoded words.
     """
     lines = [
         b"\n%b:%b" % (name, decode_value(unfold(value), charset).replace(b"\n", b" "))
@@ -91,33 +91,36 @@ def decode_head(block: bytes, charset: str = "") -> bytes:
 
 
 def unfold(value: bytes) -> bytes:
-    """Return a header's value on one line."""
+    """Return a header value as one line."""
     return value.replace(b"\n", b"").strip()
 
 
 def is_plain(value: bytes) -> bool:
-    """Tell whether a value, or a block of them, is what it says, with nothing to decode."""
+    """Return whether a value, or a block of headers, has nothing to decode."""
     return value.isascii() and b"\x1b" not in value and _ENCODED.search(value) is None
 
 
 def decode_value(value: bytes, charset: str = "") -> bytes:
-    """Return an unfolded value as UTF-8, with encoded words decoded."""
+    """Return an unfolded value as UTF-8, with encoded words decoded.
+
+    charset: see `decode_head`.
+    """
     if is_plain(value):
         return value
-    # UTF-8 is not by chance; another charset is the body's before it is anyone's guess.
+    # Valid UTF-8 is hardly ever anything else; other text is tried in the body's charset first.
     value = to_utf8(value, None if is_utf8(value) else charset)[0]
-    # Nothing behind the last end of a word is looked at: else every beginning of one
-    # that never ends would be followed to the end of the value.
+    # Search only up to the last "?=": otherwise every "=?" without an end would be followed to
+    # the end of the value, which takes quadratic time.
     words, end, rest = _BETWEEN_WORDS.sub(b"?==?", value).rpartition(b"?=")
     return _WORDS.sub(_decode_words, words + end) + rest
 
 
 def _decode_words(match: re.Match[bytes]) -> bytes:
-    """Return adjacent words decoded; a character may begin in one and end in the next."""
+    """Return adjacent words decoded together: a character may be split between two words."""
     decoded = []
     for charset, words in groupby(_WORD.findall(match.group()), lambda word: word[0].lower()):
         data = b"".join(_decode_word(encoding, text) for _, encoding, text in words)
-        # RFC 2231 allows a language behind the charset.
+        # RFC 2231 allows a language after the charset.
         decoded.append(to_utf8(data, charset.partition(b"*")[0].decode("latin-1"))[0])
     return b"".join(decoded)
 
@@ -127,10 +130,10 @@ def _decode_word(encoding: bytes, text: bytes) -> bytes:
 
 
 def decode_base64(text: bytes) -> bytes:
-    """Return what base64 encodes, however broken: strangers ignored, padding supplied."""
+    """Return decoded base64; ignores foreign characters and missing padding."""
     if b"=" not in text.rstrip(b"= \n"):
         return _decode_run(text)
-    # Padding ends the data for some readers and not for others: read on behind it.
+    # Some mail readers stop at padding and others do not, so what follows it is decoded, too.
     return b"".join(map(_decode_run, text.split(b"=", _MAX_PADS)))
 
 
@@ -143,11 +146,11 @@ def _decode_run(text: bytes) -> bytes:
         return a2b_base64(clean + b"=" * (-len(clean) % 4))
 
 
-@lru_cache(maxsize=128)  # most mail says one of a few things
+@lru_cache(maxsize=128)  # most mail has one of a few values
 def content_value(value: bytes) -> tuple[bytes, Mapping[str, bytes]]:
-    """Return the word, in lower case, that a value begins with, and its parameters.
+    """Return the first word, in lower case, and the parameters of a header on content.
 
-    Of a header on content, as it stands: the word is a media type, an encoding, ...
+    value: raw, that is, possibly folded.  The word is a media type, an encoding or the like.
     """
     value = unfold(value)
     words = value.partition(b";")[0].split(None, 1)
@@ -157,7 +160,7 @@ def content_value(value: bytes) -> tuple[bytes, Mapping[str, bytes]]:
 def parameters(value: bytes) -> dict[str, bytes]:
     """Return the parameters of an unfolded Content-Type or -Disposition, by lower-case name.
 
-    What RFC 2231 encodes comes as UTF-8, other values as they stand.
+    Values encoded by RFC 2231 are decoded to UTF-8; other values are unchanged.
     """
     found: dict[str, bytes] = {}
     if b"=" not in value:
@@ -176,7 +179,10 @@ def parameters(value: bytes) -> dict[str, bytes]:
 
 
 def _join_pieces(pieces: list[tuple[str, bytes]]) -> bytes:
-    """Return the value of name*=charset'language'%41, or of name*0*=…; name*1=… and so on."""
+    """Return the value of an RFC 2231 parameter: name*=charset'language'%41, name*0*=…; name*1=….
+
+    pieces: (index, text) of each piece; the index is what stands after the first asterisk.
+    """
     from urllib.parse import unquote_to_bytes
 
     charset = b""

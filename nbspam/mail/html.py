@@ -1,10 +1,10 @@
-"""HTML to what a reader sees, what is hidden from him, links and facts.
+"""Splitting HTML into visible text, hidden text, links and facts about its markup.
 
-Not a parser of HTML but a reader of tags: spammers' markup is not HTML either.  Every
-search moves forward only, so the time is linear whatever is left open.  The tags of many
-documents are found in a few passes over arrays, since most documents are small.
+It finds tags and does not parse HTML, because the markup of spam is not valid HTML either.
+Every search only moves forward, so the time is linear, whatever markup is left open.  Most
+documents are small, so the tags of many documents are found together by array operations.
 
-Secret: which markup hides text, breaks words or joins them.
+Secret: which markup hides text, separates words or joins them.
 """
 
 import re
@@ -19,38 +19,41 @@ from nbspam.arrays import Booleans, Integers, Keys, Octets
 
 
 class Html(NamedTuple):
-    """A document taken apart; all UTF-8 bytes."""
+    """The parts of a document; all text is UTF-8."""
 
     visible: bytes
     hidden: bytes
     alt: bytes  # alternative texts and titles
     urls: list[bytes]
-    facts: set[str]  # such as tag-img, comment-in-word
+    facts: set[str]  # about the markup, such as tag-img and comment-in-word
 
 
 _BREAKING = frozenset(
     b"br p div tr td th table li ul ol dl dt dd h1 h2 h3 h4 h5 h6 hr center blockquote pre form"
     b" option select title body html head input textarea section article".split()
 )
-# A number is looked for in bytes faster than bytes are.
+# Integers, because `in` finds an integer in bytes faster than it finds bytes.
 _EQUALS, _AMPERSAND = b"=&"
-# Most tags are passed over by one look at their first letter.
+# Comments, scripts and styles.  The first letter alone rules out most tags.
 _OPAQUE = re.compile(rb"<(?=[!sS])(?:!--|((?i:script|style))\b)")
 _OPAQUE_END = {name: re.compile(rb"</(?i:%b)" % name) for name in (b"script", b"style")}
 _COMMENT_END = re.compile(rb"--!?>")
-# Attributes are read in lower case, as their words will be, and with spaces alone between.
+# For bytes.translate: lower case, as tokens will be, and every blank a space.
 _PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)).lower())
 _ATTRIBUTE = re.compile(
     rb" (href|src|action|background|alt|title|on[a-z]++)"
     rb"\s*+=\s*+(?:\"([^\"]*+)|'([^']*+)|([^\s\"']++))"
 )
-# Python refuses numbers of thousands of digits; no character has more than seven.
+# Shortened before decoding, because Python refuses integers of thousands of digits.  The number
+# of a character has at most seven.
 _LONG_NUMBER = re.compile(rb"(&#[xX]?+)(?=[0-9a-fA-F]{8})0*+([0-9a-fA-F]{0,7})[0-9a-fA-F]*+")
-# Hexadecimal digits may follow a decimal number; the longest name has 31 letters.
+# A character reference.  Hexadecimal digits may follow a decimal number; the longest name has
+# 31 letters.
 _REFERENCE = re.compile(rb"&(?:#[xX]?+[0-9a-fA-F]++|[a-zA-Z][a-zA-Z0-9]{1,31}+);?+")
-_MAX_KNOWN = 4096  # references that one process remembers
+_MAX_KNOWN = 4096  # character references that are cached
 _LINKS = frozenset((b"href", b"src", b"action", b"background"))
-# Each begins with a literal, which is found much faster than one of several.
+# Several patterns, because each begins with a literal and is found much faster than one pattern
+# of alternatives.
 _HIDING = tuple(
     re.compile(pattern)
     for pattern in (
@@ -67,11 +70,11 @@ _WORTH_TELLING = frozenset(
     b"a img form input iframe object embed font table center marquee blink map area meta base"
     b" link button select textarea svg video h1 b i u strong em blockquote pre".split()
 )
-# Stands between documents: ends the tag that is left open, begins none.
+# Separates documents: it ends a tag that is left open and begins none.
 _BETWEEN = b"< "
-_FEW = 5  # words: with an image and fewer, the image is the message
+_FEW = 5  # words: if a document with an image has fewer, the image is the message
 
-# Names are known by their first eight letters, as one number: textarea, blockquo.
+# Names of tags are compared by their first eight letters, as one number: textarea, blockquo.
 _KEY_BYTES = 8
 
 
@@ -80,39 +83,39 @@ def _key(name: bytes) -> int:
     return int.from_bytes(name[:_KEY_BYTES], "little")
 
 
-# Known names in the order of their keys, and last one for all others.
+# Known names in the order of their keys; the last entry is for all other names.
 _NAMES = (*sorted(_BREAKING | _WORTH_TELLING, key=_key), b"")
 _KEYS = np.array([_key(name) for name in _NAMES[:-1]], np.uint64)
 _BREAKS = np.array([name in _BREAKING for name in _NAMES])
 _TELLS = np.array([name in _WORTH_TELLING for name in _NAMES])
 _FACTS = [f"tag-{name.decode()}" for name in _NAMES]
 _VOID_KEYS = frozenset(map(_key, _VOID))
-# What names are made of, in lower case; everything else is zero.
+# For bytes.translate: letters and digits of names, in lower case; all other bytes are zero.
 _OF_NAMES = bytes(c if bytes([c]).isalnum() else 0 for c in bytes(range(256)).lower())
 _ONES, _HIGHEST = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
-_SEEN, _UNSEEN, _VALUES = range(3)  # what letters are part of
+_SEEN, _UNSEEN, _VALUES = range(3)  # parts: visible text, invisible text, attributes
 
 
 class _Tags(NamedTuple):
-    """The tags of a text, all (n_tags,)."""
+    """The tags of a text; all arrays have shape (n_tags,)."""
 
-    start: Integers  # of the <
-    stop: Integers  # behind the >
-    values: Integers  # what follows the name, the > included; without attributes the stop
-    is_end: Booleans  # such as </a>
-    key: Keys  # of the name; 0 of ! and ?
-    kind: Integers  # index of the name
+    start: Integers  # position of the <
+    stop: Integers  # position after the >
+    values: Integers  # position after the name; `stop` if there are no attributes
+    is_end: Booleans  # an end tag, such as </a>
+    key: Keys  # of the name, see `_key`; 0 for ! and ?
+    kind: Integers  # index of the name in _NAMES
 
 
 def read_html(documents: Sequence[bytes]) -> list[Html]:
     """Return visible and hidden text, links and facts of HTML documents in UTF-8.
 
-    They are read as one text, which takes up to forty times its size in memory.
+    All documents are read together, which takes up to forty times their size in memory.
     """
     facts: list[set[str]] = [set() for _ in documents]
     plain = [_without_opaque(html, found) for html, found in zip(documents, facts, strict=True)]
     text = _BETWEEN.join([*plain, bytes(_KEY_BYTES)])
-    # Where the documents start, and behind them where one more would.
+    # The start of each document, and at the end that of the document that would follow.
     starts = [0, *accumulate(len(html) + len(_BETWEEN) for html in plain)]
     tags = _find_tags(text)
     bounds = tags.start.searchsorted(starts)  # the tags of each document
@@ -129,7 +132,7 @@ def read_html(documents: Sequence[bytes]) -> list[Html]:
 
 
 def _html(visible: bytes, hidden: bytes, attributes: bytes, facts: set[str]) -> Html:
-    """Return a document taken apart; the texts still have character references."""
+    """Return the parts of a document, after resolving character references."""
     urls, alt = _links_and_titles(attributes, facts)
     visible = _unescape(visible)
     if "tag-img" in facts and len(visible.split(None, _FEW)) < _FEW:
@@ -138,7 +141,10 @@ def _html(visible: bytes, hidden: bytes, attributes: bytes, facts: set[str]) -> 
 
 
 def _without_opaque(html: bytes, facts: set[str]) -> bytes:
-    """Return the document without comments, scripts and styles; what is open has no end."""
+    """Return the document without comments, scripts and styles; add facts about them.
+
+    A comment, script or style that is left open extends to the end.
+    """
     kept = []
     position = 0
     while match := _OPAQUE.search(html, position):
@@ -149,7 +155,7 @@ def _without_opaque(html: bytes, facts: set[str]) -> bytes:
             facts.add(f"tag-{name.decode()}")
             end = _OPAQUE_END[name].search(html, match.end())
             position = end.start() if end else len(html)
-        elif comment_end := _COMMENT_END.search(html, start + 2):  # <!--> is a whole one
+        elif comment_end := _COMMENT_END.search(html, start + 2):  # <!--> is a whole comment
             position = comment_end.end()
             if html[start - 1 : start].isalpha() and html[position : position + 1].isalpha():
                 facts.add("comment-in-word")
@@ -161,7 +167,7 @@ def _without_opaque(html: bytes, facts: set[str]) -> bytes:
 
 
 def _links_and_titles(tags: bytes, facts: set[str]) -> tuple[list[bytes], list[bytes]]:
-    """Return the links and titles in plain attributes, noting telling ones."""
+    """Return links and titles in attributes (see `_PLAIN`); add facts about attributes."""
     urls, alt = [], []
     for name, double, single, bare in _ATTRIBUTE.findall(tags):
         value = double or single or bare
@@ -177,30 +183,31 @@ def _links_and_titles(tags: bytes, facts: set[str]) -> tuple[list[bytes], list[b
 
 
 def _hides(attributes: bytes) -> bool:
-    """Tell whether plain attributes hide what stands in their element."""
+    """Return whether attributes (see `_PLAIN`) hide the content of their element."""
     return any(pattern.search(attributes) for pattern in _HIDING)
 
 
 def _find_tags(text: bytes) -> _Tags:
-    """Return the tags of a text whose last bracket is a < with eight bytes behind it.
+    """Return the tags of a text.
 
-    A tag is a < that the next bracket closes, before a name, the end of one, a ! or a ?.
+    A tag is a < whose next bracket is a >, and that is followed by a name, a / and a name, a !
+    or a ?.  The last bracket of the text must be a < with eight bytes after it.
     """
     letters = np.frombuffer(text, np.uint8)
-    brackets = np.flatnonzero((letters & 0xFD) == ord("<"))  # < and >
+    brackets = np.flatnonzero((letters & 0xFD) == ord("<"))  # positions of < and >
     opens = letters[brackets] == ord("<")
     closed = np.flatnonzero(opens[:-1] > opens[1:])
     start, stop = brackets[closed], brackets[closed + 1] + 1
     first = letters[start + 1]
     is_end = first == ord("/")
     name = start + 1 + is_end
-    # Every eight bytes of the text as one number, wherever they begin.
+    # windows[i] is the eight bytes from i on, as one number.
     windows = np.ndarray(len(text) - _KEY_BYTES + 1, "<u8", text, 0, (1,))
     key = np.frombuffer(windows[name].tobytes().translate(_OF_NAMES), "<u8")
     is_tag = (key & 0xFF >= ord("a")) | (first == ord("!")) | (first == ord("?"))
     start, stop, is_end = start[is_tag], stop[is_tag], is_end[is_tag]
     name, key = name[is_tag], key[is_tag]
-    # The lowest zero byte ends the name.  This finds it, and perhaps some above it.
+    # The lowest zero byte ends the name.  The expression marks it, and perhaps bytes above it.
     zeros = (key - _ONES) & ~key & _HIGHEST
     below = (zeros & -zeros) - 1
     key &= below
@@ -212,7 +219,7 @@ def _find_tags(text: bytes) -> _Tags:
 
 
 def _tell_names(tags: _Tags, bounds: Integers, facts: list[set[str]]) -> None:
-    """Note which telling names begin a tag in each document."""
+    """Add a fact to each document for every kind of tag in it that is worth telling."""
     document = np.arange(len(facts)).repeat(np.diff(bounds))
     tells = _TELLS[tags.kind] & ~tags.is_end
     has_name = np.zeros((len(facts), len(_NAMES)), bool)
@@ -222,9 +229,9 @@ def _tell_names(tags: _Tags, bounds: Integers, facts: list[set[str]]) -> None:
 
 
 def _parts(tags: _Tags, size: int) -> Octets:
-    """Return what each letter of the text is part of, (size,).
+    """Return of what each byte of the text is part, shape (size,): _SEEN, _UNSEEN or _VALUES.
 
-    The first letter of a breaking tag is seen: as a line feed.
+    The first byte of a tag that separates words is seen: it will be a line feed.
     """
     turns = np.empty(3 * len(tags.start) + 2, np.int64)
     turns[0], turns[-1] = 0, size
@@ -241,21 +248,21 @@ def _parts(tags: _Tags, size: int) -> Octets:
 def _attributes_with_values(
     text: bytes, parts: Octets, tags: _Tags, bounds: Integers
 ) -> list[bytes]:
-    """Return the attributes with values in each document, plain; what repeats is there once."""
+    """Return the different attributes with values of each document (see `_PLAIN`)."""
     found = np.frombuffer(text, np.uint8)[parts == _VALUES].tobytes().split(b">")
     of_documents = np.flatnonzero(tags.values < tags.stop).searchsorted(bounds)
     plain = []
     for first, last in pairwise(of_documents.tolist()):
-        # Most come more than once, and most say nothing of interest.
+        # Most attributes are repeated, and most have no value.
         telling = [each for each in dict.fromkeys(found[first:last]) if _EQUALS in each]
         plain.append(b"\n".join(telling).translate(_PLAIN))
     return plain
 
 
 def _take_hidden(text: bytes, parts: Octets, tags: _Tags, end: int, facts: set[str]) -> bytes:
-    """Return the text of elements whose style hides them, which is no longer seen.
+    """Return the text of hidden elements of one document, and mark it as unseen in `parts`.
 
-    The tags are those of one document, which ends at the end.
+    tags: of the document.  end: of the document.
     """
     spans = zip(tags.values.tolist(), tags.stop.tolist(), strict=True)
     attributes = [text[start : stop - 1] for start, stop in spans]
@@ -286,7 +293,7 @@ def _take_hidden(text: bytes, parts: Octets, tags: _Tags, end: int, facts: set[s
 
 
 def _visible(text: bytes, parts: Octets, tags: _Tags, starts: list[int]) -> list[bytes]:
-    """Return what is seen of each document, for breaking tags line feeds."""
+    """Return the visible text of each document, with line feeds for tags that separate words."""
     letters = np.frombuffer(text, np.uint8).copy()
     letters[tags.start[_BREAKS[tags.kind]]] = ord("\n")
     is_seen = parts == _SEEN
@@ -299,13 +306,13 @@ def _unescape(text: bytes) -> bytes:
     if _AMPERSAND not in text:
         return text
     text = _LONG_NUMBER.sub(rb"\1\2", text)
-    text = text.replace(b"&nbsp;", b" ")  # by far the most frequent, and dear one by one
+    text = text.replace(b"&nbsp;", b" ")  # by far the most frequent, and slow one by one
     return _REFERENCE.sub(lambda match: _resolve(match[0]), text)
 
 
 @lru_cache(_MAX_KNOWN)
 def _resolve(reference: bytes) -> bytes:
-    """Return what a reference stands for, or itself if that is nothing."""
+    """Return the character that a reference stands for; an unknown reference unchanged."""
     from html import unescape
 
     return unescape(reference.decode()).encode("utf-8", "replace")

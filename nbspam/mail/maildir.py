@@ -1,9 +1,10 @@
-"""A Maildir: its messages, its folders, and a note of where messages were left.
+"""Listing and moving the messages of a Maildir, and a note of where messages were left.
 
-A message keeps its name wherever it goes, and moves by one rename: at any moment it is in
-one place.  Nothing is overwritten, and a message that has just gone is nobody's error.
+A message keeps its unique name and moves by one rename, so that it is in exactly one place
+at any moment.  Nothing is overwritten.  A message that another program has just moved or
+deleted is not an error.
 
-Secret: names of files in a Maildir++, and the form of the note.
+Secret: the file names of a Maildir++, and the format of the note.
 """
 
 import contextlib
@@ -12,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from nbspam.disk import sync_folder
+from nbspam.disk import replace_file
 from nbspam.errors import InputError, UsageError
 
-NOTE = "nbspam-sorted"  # beside cur/, new/ and tmp/; other programs pass it over
+NOTE = "nbspam-sorted"  # file beside cur/, new/ and tmp/; other programs ignore it
 INBOX = ""
 _SUBFOLDERS = ("tmp", "new", "cur")
 _FLAGS = ":2,"
@@ -23,58 +24,61 @@ _FLAGS = ":2,"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A message's file: INBOX or .Folder, new or cur, and its name."""
+    """The place of a message's file in a Maildir."""
 
-    folder: str
-    part: str
+    folder: str  # INBOX, or for example .Spam
+    part: str  # new or cur
     file: str
 
     @property
     def base(self) -> str:
-        """The name without flags, which is the message's own."""
+        """The file name without flags: the unique name of the message."""
         return self.file.partition(_FLAGS)[0]
 
     @property
     def flags(self) -> str:
-        """The letters of its flags, such as S: seen."""
+        """The letters of the message's flags, such as S (seen)."""
         return self.file.partition(_FLAGS)[2]
 
     @property
     def path(self) -> str:
-        """The path within the Maildir."""
+        """The path relative to the Maildir."""
         return os.path.join(self.folder, self.part, self.file)
 
     def flagged(self, letter: str) -> "Entry":
-        """Return where the message is once it has one more flag."""
+        """Return the message's place in cur/ with one more flag."""
         flags = "".join(sorted({*self.flags, letter}))
         return Entry(self.folder, "cur", f"{self.base}{_FLAGS}{flags}")
 
 
 class Left(NamedTuple):
-    """Where a message was left, and the digest of its bytes."""
+    """Where a message was left, and its digest."""
 
     place: str  # ham, spam or unsure
     digest: str
 
 
 def check_maildir(root: str) -> None:
-    """Raise InputError unless a folder is a Maildir."""
+    """Raise InputError unless the folder is a Maildir."""
     if not all(os.path.isdir(os.path.join(root, part)) for part in ("new", "cur")):
-        raise InputError(f"{root}: not a Maildir (no cur/ and new/); give the folder of both")
+        raise InputError(
+            f"{root}: not a Maildir (no cur/ and new/); give the folder that holds both"
+        )
 
 
 def folder_name(name: str) -> str:
-    """Return the name of a Maildir++ folder on disk; raises UsageError."""
+    """Return the name on disk of a Maildir++ folder, ".Spam" of "Spam"; raises UsageError."""
     bare = name.removeprefix(".")
     if not bare.strip(".") or "/" in bare or not bare.isprintable():
-        raise UsageError(f"folder {name!r}: not the name of a folder in a Maildir, such as .Spam")
+        raise UsageError(f"folder {name!r}: not the name of a Maildir folder; write it as .Spam")
     return f".{bare}"
 
 
 def entries(root: str, folder: str) -> Iterator[Entry]:
-    """Yield the messages of a folder, each once; of one that is not there, none."""
+    """Yield the messages of a folder, each once; none if there is no such folder."""
     seen = set()
-    for part in ("new", "cur"):  # in this order: a reader moves them so, and none is missed
+    # Mail readers move messages from new to cur, so in this order none is missed.
+    for part in ("new", "cur"):
         for file in sorted(_files(os.path.join(root, folder, part))):
             entry = Entry(folder, part, file)
             if entry.base not in seen:
@@ -97,9 +101,9 @@ def _files(folder: str) -> list[str]:
 
 
 def move(root: str, entry: Entry, target: Entry) -> bool:
-    """Move a message; return whether it was there, and nothing in its way.
+    """Move a message; return False if it has gone, or if there is a file at the target.
 
-    A folder that is not there is made.  Raises OSError if the disk does not let us.
+    Makes the target folder if it is missing.  Raises OSError.
     """
     _make_folder(root, target.folder)
     source, destination = (os.path.join(root, one.path) for one in (entry, target))
@@ -107,7 +111,7 @@ def move(root: str, entry: Entry, target: Entry) -> bool:
         return False
     try:
         os.rename(source, destination)
-    except FileNotFoundError:  # its reader was faster
+    except FileNotFoundError:  # a mail reader has just moved or deleted it
         return False
     return True
 
@@ -119,12 +123,12 @@ def _make_folder(root: str, folder: str) -> None:
     for part in ("", *_SUBFOLDERS):
         with contextlib.suppress(FileExistsError):
             os.mkdir(os.path.join(path, part), 0o700)
-    # What Maildir++ knows its folders by.
+    # This file marks a Maildir++ folder.
     os.close(os.open(os.path.join(path, "maildirfolder"), os.O_CREAT | os.O_WRONLY, 0o600))
 
 
 def read_note(root: str) -> dict[str, Left]:
-    """Return where messages were left, by their names; damaged lines are passed over."""
+    """Return where messages were left, by unique name; damaged lines are skipped."""
     try:
         with open(os.path.join(root, NOTE), "rb") as stream:
             lines = stream.read().split(b"\n")
@@ -140,13 +144,6 @@ def read_note(root: str) -> dict[str, Left]:
 
 
 def write_note(root: str, left: Mapping[str, Left]) -> None:
-    """Write where messages were left, or leave the old note whole and raise OSError."""
-    path = os.path.join(root, NOTE)
+    """Write where messages were left, or keep the old note unchanged and raise OSError."""
     lines = (f"{place} {digest} {base}\n" for base, (place, digest) in sorted(left.items()))
-    descriptor = os.open(f"{path}.new", os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-    with open(descriptor, "wb") as stream:
-        stream.writelines(map(os.fsencode, lines))
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(f"{path}.new", path)
-    sync_folder(root)
+    replace_file(os.path.join(root, NOTE), lambda file: file.writelines(map(os.fsencode, lines)))

@@ -1,9 +1,9 @@
-"""Bytes to fields: what a message says, and where.
+"""Parsing messages: from bytes to fields, the texts of a message by their origin.
 
-Mail comes well-formed, broken, and broken on purpose; all of it is read, nothing raises.
-What is wrong with a message is noted as a defect, and defects are evidence too.
+Mail may be well-formed, broken, or broken on purpose; all of it is parsed, and nothing
+raises.  Errors in a message are noted as defects, which are evidence, too.
 
-Secret: the shape of mail: headers, MIME parts, encodings, and how far to follow them.
+Secret: the structure of mail: headers, MIME parts, encodings, and how far to follow them.
 """
 
 import re
@@ -28,20 +28,14 @@ from nbspam.mail.headers import (
 from nbspam.mail.html import Html, read_html
 from nbspam.mail.origins import HEAD, HEADS, NESTED_HEAD, PART_HEAD
 
-# Limits: far above honest mail, low enough that no message costs more than a blink.
-MAX_TEXT = 512 << 10  # of decoded text
-MAX_HEADERS = 64 << 10
-MAX_PARTS = 500
-MAX_DEPTH = 20
-MAX_URLS = 1000
+# Bytes of HTML that are parsed together; the arrays for more would not fit the caches.
+_HTML_AT_ONCE = 512 << 10
 
-_HTML_AT_ONCE = 512 << 10  # bytes that are taken apart together: arrays of more leave the caches
-
-# Two patterns that each begin with a literal: five times as fast as one that does not.
+# Two patterns that begin with a literal are five times as fast as one that does not.
 _LINK = re.compile(rb"://[^\s<>\"'()\[\]{}]{1,2000}")
 _BARE_LINK = re.compile(rb"www\.[^\s<>\"'()\[\]{}]{1,2000}")
-# Full lines only, 45 bytes in 60 characters: anything less could be words to read.  Such a
-# line is looked for first: few bytes of text are an M, and single bytes are found quickly.
+# Uuencoded data must have full lines, of 45 bytes in 60 characters: shorter ones could be words.
+# Such a line is searched first, because single bytes are found quickly and M is rare.
 _FULL_LINE = re.compile(rb"M(?<=\nM)[ -`]{60,61}\n")
 _UUENCODED = re.compile(
     rb"^begin [0-7]{3,4} (.{1,200})\n(?:M[ -`]{60,61}\n)++(?:[ -`]{1,61}\n){0,2}+(?:end\n)?",
@@ -49,27 +43,41 @@ _UUENCODED = re.compile(
 )
 _HTML = re.compile(rb"\s*+<(?:html|!doctype html)", re.IGNORECASE)
 _META_CHARSET = re.compile(rb"<meta[^<>]{1,200}?charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
-_META_REACH = 1024  # bytes in which HTML must say its charset
-# Attached, these are read; other text (tables, calendars, cards) only if shown in place.
+_META_REACH = 1024  # bytes in which HTML must declare its charset
+# These types are read even as attachments; other text (tables, calendars, cards) only inline.
 _READ_IF_ATTACHED = (b"text/plain", b"text/html", b"text/enriched", b"text/richtext")
 
 
-class Field(NamedTuple):
-    """Text from one place of a message; that of a head has many places (origins.py)."""
+class Limits(NamedTuple):
+    """How much of a message is read: far more than honest mail has, and never slow."""
 
-    origin: str
-    text: bytes  # UTF-8, as it came: not yet in normal form
+    data: int = MAX_BYTES  # bytes of the message
+    text: int = 512 << 10  # bytes of decoded text
+    headers: int = 64 << 10  # bytes of one head
+    parts: int = 500
+    depth: int = 20  # of nested parts
+    urls: int = 1000
+
+
+LIMITS = Limits()
+
+
+class Field(NamedTuple):
+    """A text of a message and its origin; a whole head is one field (see `origins`)."""
+
+    origin: str  # one of `origins.ORIGINS`, or a key of `origins.HEADS`
+    text: bytes  # UTF-8, not normalised
 
 
 class Message(NamedTuple):
-    """What a message says, place by place, and what is wrong with it."""
+    """The fields of a message, and its defects."""
 
     fields: tuple[Field, ...]
     defects: tuple[str, ...]  # sorted
 
 
 def by_header(fields: Iterable[Field]) -> Iterator[Field]:
-    """Yield the fields with those of heads cut into names and values that count."""
+    """Yield the fields, with heads split into the names and values that count."""
     for item in fields:
         if item.origin not in HEADS:
             yield item
@@ -82,73 +90,79 @@ def by_header(fields: Iterable[Field]) -> Iterator[Field]:
                 yield Field(origins.value, value)
 
 
-def parse_message(data: bytes) -> Message:
-    """Return the fields of a message; never raises, whatever the bytes are."""
-    return parse_messages([data])[0]
+def parse_message(data: bytes, limits: Limits = LIMITS) -> Message:
+    """Return the fields of a message; never raises."""
+    return parse_messages([data], limits)[0]
 
 
-def parse_messages(data: Iterable[bytes]) -> list[Message]:
-    """Return the fields of messages; their HTML waits for each other, their data do not."""
+def parse_messages(
+    data: Iterable[bytes], limits: Limits = LIMITS, html_at_once: int = _HTML_AT_ONCE
+) -> list[Message]:
+    """Return the fields of messages; never raises.
+
+    The HTML of several messages is parsed together, about `html_at_once` bytes of it.
+    """
     messages: list[Message] = []
     readers: list[_Reader] = []
     waiting = 0
     for each in data:
-        reader = _Reader()
+        reader = _Reader(limits)
         reader.read(each)
         readers.append(reader)
         waiting += sum([len(place.text) for place in reader.places])
-        if waiting >= _HTML_AT_ONCE:
+        if waiting >= html_at_once:
             messages += _finish(readers)
             readers, waiting = [], 0
     return messages + _finish(readers)
 
 
 def _finish(readers: list["_Reader"]) -> list[Message]:
-    """Return what readers found, their HTML read at once."""
+    """Return the messages of readers, after parsing the HTML of all of them at once."""
     documents = [place.text for reader in readers for place in reader.places]
     found = iter(read_html(documents))
     return [reader.message(found) for reader in readers]
 
 
 def plain_text(data: bytes) -> Message:
-    """Return a text that is no mail (a table's cell) as one field."""
-    text, defect = to_utf8(data[:MAX_TEXT], None)
+    """Return a text that is not mail, such as a table's cell, as a message of one field."""
+    text, defect = to_utf8(data[: LIMITS.text], None)
     return Message((Field("body", text),), () if defect is None else (defect,))
 
 
 class _Part(NamedTuple):
-    """A part that waits to be read."""
+    """A MIME part that is not yet read."""
 
     data: bytes
-    depth: int
+    depth: int  # of nesting
     default_type: bytes = b"text/plain"
-    is_nested: bool = False  # a message of its own, within the message
+    is_nested: bool = False  # an attached message
 
 
 class _Place(NamedTuple):
-    """HTML that waits to be read, and before which fields and links what it says belongs."""
+    """HTML that is not yet parsed, and the place of its text among fields and links."""
 
     text: bytes
-    field: int
-    url: int
+    field: int  # insert its fields before this one
+    url: int  # insert its links before this one
 
 
 class _Reader:
-    """Reads one message: a stack of parts, a budget of text, and what was found."""
+    """The parser of one message: its stack of parts, its budget of text, and its results."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
         self.fields: list[Field] = []
         self.defects: set[str] = set()
         self.facts: set[str] = set()
         self.urls: list[bytes] = []
-        self.budget = MAX_TEXT
+        self.budget = limits.text
         self.stack: list[_Part] = []
         self.places: list[_Place] = []
 
     def message(self, documents: Iterator[Html]) -> Message:
-        """Return what was found, in every place what its HTML says: the next documents."""
-        # The last first, so that the other places stay where they are.  Places are asked first:
-        # no document is taken for which there is none.
+        """Return the message, its HTML replaced by the next parsed documents."""
+        # Places come first in zip, so that no document is taken too many.  Insert from the end,
+        # so that earlier positions stay valid.
         for place, html in reversed(list(zip(self.places, documents, strict=False))):
             texts = [Field("hidden", html.hidden), Field("alt", html.alt)]
             texts = [item for item in texts if item.text.strip()]
@@ -156,7 +170,7 @@ class _Reader:
             self.urls[place.url : place.url] = html.urls + _links(html.visible)
             self.facts.update(html.facts)
         if self.urls:
-            self.fields.append(Field("url", b"\n".join(self.urls[:MAX_URLS])))
+            self.fields.append(Field("url", b"\n".join(self.urls[: self.limits.urls])))
         for origin, words in (("html", self.facts), ("defect", self.defects)):
             if words:
                 self.fields.append(Field(origin, " ".join(sorted(words)).encode()))
@@ -164,8 +178,8 @@ class _Reader:
 
     def read(self, data: bytes) -> None:
         """Read a whole message."""
-        if len(data) > MAX_BYTES:
-            data = data[:MAX_BYTES]
+        if len(data) > self.limits.data:
+            data = data[: self.limits.data]
             self.defects.add("truncated")
         if b"\r" in data:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -177,7 +191,7 @@ class _Reader:
             return
         self.read_part(_Part(data, 0), HEAD, start)
         count = 0
-        while self.stack and count < MAX_PARTS:
+        while self.stack and count < self.limits.parts:
             part = self.stack.pop()
             self.read_part(part, NESTED_HEAD if part.is_nested else PART_HEAD)
             count += 1
@@ -196,32 +210,32 @@ class _Reader:
             subject = telling_headers(block).get(b"subject")
         self.fields.append(Field(kind, block))
         if kind == HEAD and subject is not None:
-            # What a subject says, the body might say: its words count as both.  E-038.
+            # Words of the subject count as words of the body, too (E-038).
             self.fields.append(Field("body", subject))
         self.read_body(body, telling, part)
 
     def split(self, data: bytes, start: int) -> tuple[bytes, bytes]:
-        """Return the headers, each begun by a line feed, and the body.
+        """Return the headers, each preceded by a line feed, and the body.
 
-        A part may begin with the blank line; of some the blank line is missing.
+        A part may begin with the blank line, or have none.
         """
         if data.startswith(b"\n", start):
             return b"\n", data[start + 1 :]
-        end = end_of_headers(data, start, MAX_HEADERS)
-        # Where all is well it is right there.
+        end = end_of_headers(data, start, self.limits.headers)
+        # In a well-formed message the blank line is right there.
         stop = data.find(b"\n\n", max(end - 1, start))
         stop = stop if stop >= 0 else len(data)
         body = stop + 2
-        if stop > start + MAX_HEADERS:
+        if stop > start + self.limits.headers:
             self.defects.add("headers-truncated")
-            stop = start + MAX_HEADERS
+            stop = start + self.limits.headers
         if end < stop:
             self.defects.add("no-blank-line")
             stop, body = end - 1, end
         return b"\n" + data[start:stop] if stop >= start else b"", data[body:]
 
     def read_body(self, body: bytes, content: dict[bytes, bytes], part: _Part) -> None:
-        """Read a body of any type: text, parts, a message, or none of these."""
+        """Read a body of any type: text, parts, a message, or something that is not read."""
         value = content.get(b"content-type", b"").strip() or part.default_type
         kind, settings = content_value(value)
         encoding, _ = content_value(content.get(b"content-transfer-encoding", b""))
@@ -243,8 +257,11 @@ class _Reader:
     def read_multipart(
         self, body: bytes, boundary: bytes | None, kind: bytes, part: _Part
     ) -> None:
-        """Push the parts of a multipart body; without a boundary it is text."""
-        parts, goes_on = _parts(body, boundary) if boundary else ([], False)
+        """Push the parts of a multipart body; without a boundary read it as text."""
+        parts: list[bytes] = []
+        goes_on = False
+        if boundary:
+            parts, goes_on = _parts(body, boundary, self.limits.parts + 1)
         if goes_on:
             self.defects.add("parts-after-end")
         if not parts:
@@ -255,14 +272,14 @@ class _Reader:
         self.push([_Part(data, part.depth + 1, default) for data in parts])
 
     def push(self, parts: list[_Part]) -> None:
-        """Put parts on the stack, the first on top."""
-        if parts[0].depth > MAX_DEPTH:
+        """Put parts on the stack, the first part on top."""
+        if parts[0].depth > self.limits.depth:
             self.defects.add("too-deep")
         else:
             self.stack.extend(reversed(parts))
 
     def decode_text(self, body: bytes, encoding: bytes) -> bytes:
-        """Undo a transfer encoding, no further than the budget of text reaches."""
+        """Undo a transfer encoding, as far as the budget of text reaches."""
         most = 4 * self.budget + 4
         if len(body) > most:
             self.defects.add("truncated")
@@ -270,7 +287,7 @@ class _Reader:
         return _decode(body, encoding)
 
     def add_text(self, data: bytes, charset: str, is_html: bool) -> None:
-        """Add text to the body, with its links; HTML leaves a place for what it says."""
+        """Add text and its links to the message; for HTML note the place to insert them."""
         if len(data) > self.budget:
             self.defects.add("truncated")
             data = data[: self.budget]
@@ -289,25 +306,25 @@ class _Reader:
         self.fields.append(Field("body", text))
 
     def take_uuencoded(self, match: re.Match[bytes]) -> bytes:
-        """Note the name of a uuencoded file and leave its data out."""
+        """Add the name of a uuencoded file, and return what replaces its data."""
         self.fields.append(Field("filename", match.group(1)))
         return b"\n"
 
 
 def _links(text: bytes) -> list[bytes]:
-    """Return the links that a text shows."""
+    """Return the links in a text."""
     return _LINK.findall(text) or _BARE_LINK.findall(text)
 
 
 def _charset(settings: Mapping[str, bytes]) -> str:
-    """Return the charset that a content type's parameters declare, or an empty string."""
+    """Return the charset in a content type's parameters, or an empty string."""
     return settings.get("charset", b"").decode("latin-1")
 
 
-def _parts(body: bytes, boundary: bytes) -> tuple[list[bytes], bool]:
-    """Return what stands between the boundary's lines, and whether the end line lies.
+def _parts(body: bytes, boundary: bytes, most: int) -> tuple[list[bytes], bool]:
+    """Return at most `most` parts between boundary lines, and if parts follow the end line.
 
-    The line that ends all parts may be missing, or be followed by parts all the same.
+    The end line may be missing.
     """
     delimiter = b"\n--" + boundary.rstrip()
     before, *chunks = (b"\n" + body).split(delimiter)
@@ -326,11 +343,11 @@ def _parts(body: bytes, boundary: bytes) -> tuple[list[bytes], bool]:
             has_ended = True
         else:  # a longer boundary that begins like this one
             part += (delimiter, chunk)
-    return [b"".join(part) for part in parts[: MAX_PARTS + 1]], goes_on
+    return [b"".join(part) for part in parts[:most]], goes_on
 
 
 def _decode(body: bytes, encoding: bytes) -> bytes:
-    """Undo a transfer encoding; unknown ones are taken as none."""
+    """Undo a transfer encoding; data in an unknown one are returned unchanged."""
     if encoding == b"base64":
         return decode_base64(body)
     if encoding == b"quoted-printable":

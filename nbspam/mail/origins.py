@@ -1,15 +1,15 @@
-"""Where evidence stands: the origin that the words of every header get.
+"""The origins of evidence: under which origin the words of each header count.
 
-A head is kept as one field of lines, `name: value`, each begun by a line feed; a line
-that begins with a blank goes on with the one before.
+A head is kept as one field of lines `name: value`, each preceded by a line feed; a line that
+begins with a blank continues the one before.
 
-Secret: which headers count, and as what.
+Secret: which headers count.
 """
 
 from typing import NamedTuple
 
-# Headers that a filter, a mailbox or an archive adds afterwards say how the message was
-# treated, not what it is: they never count, neither value nor name.
+# Headers that filters, mailboxes and archives add say how a message was treated, not what it
+# is: neither their names nor their values count.
 _ADDED_LATER = frozenset(
     b"status x-status x-keywords content-length lines delivered-to x-original-to xref path".split()
 )
@@ -43,23 +43,26 @@ _OF_MESSAGE = {
     b"precedence": "list",
     **_OF_PART,
 }
-# All origins, those that no header gives first.
+# All origins; first those that do not come from headers.
 ORIGINS = (
     *("body", "hidden", "alt", "url", "html", "filename", "defect", "header"),
     *dict.fromkeys((*_OF_MESSAGE.values(), *_OF_NESTED.values())),
 )
-_MAX_KNOWN = 4096  # names that one process remembers
+_MAX_KNOWN = 4096  # header names that a table caches
 
 
 class Origins(NamedTuple):
-    """The origins of a header's name and of its value; None where they do not count."""
+    """The origins of a header's name and of its value; None if it does not count."""
 
     name: str | None
     value: str | None
 
 
 class HeadTable(dict[bytes, Origins]):
-    """The origins of every header of one kind of head, by its name as it is spelt."""
+    """A cache of the origins of headers in one kind of head, by name as it is written.
+
+    values: the origins of values, by lower-case name.  names: the origin of all names.
+    """
 
     def __init__(self, values: dict[bytes, str], names: str | None) -> None:
         super().__init__()
@@ -77,7 +80,8 @@ class HeadTable(dict[bytes, Origins]):
 
 
 HEAD, PART_HEAD, NESTED_HEAD = "head", "part-head", "nested-head"
-# Of a message the names of its headers are evidence too.
+# In the head of a message the names of headers count, too.
+
 HEADS = {
     HEAD: HeadTable(_OF_MESSAGE, "header"),
     PART_HEAD: HeadTable(_OF_PART, None),

@@ -22,6 +22,7 @@ from nbspam.models.inputs import (
     checked_matrix,
     checked_weight,
 )
+from nbspam.models.parameters import Parametrised
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -75,7 +76,7 @@ class Statistics:
         return spread
 
 
-class Model:
+class Model(Parametrised):
     """A classifier by Bayes' rule; subclasses define the counts and the likelihood."""
 
     # Tables are cached outside __dict__: predicting then changes no attribute, and a
@@ -284,33 +285,6 @@ class Model:
 
     def _at(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"
-
-    # --- parameters, as scikit-learn's tools expect them ---
-
-    @classmethod
-    def _parameters(cls) -> list[str]:
-        # Read the code object: importing `inspect` takes longer than classifying a message.
-        code = cls.__init__.__code__
-        return sorted(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; `deep` has no effect: none of them is an estimator."""
-        return {name: getattr(self, name) for name in self._parameters()}
-
-    def set_params(self, **parameters: Any) -> Self:
-        """Set parameters; they also apply to documents learnt before."""
-        for name, value in parameters.items():
-            if name not in self._parameters():
-                raise DataError(
-                    f"{self._at('set_params')}: {name!r} is no parameter; choose from "
-                    f"{', '.join(self._parameters())}"
-                )
-            setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        given = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
-        return f"{type(self).__name__}({given})"
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self).copy()

@@ -1,1 +1,4 @@
-"""Sources: how mail, texts and tables are stored, and what stands in them."""
+"""Sources: reading stored mail, texts and tables.
+
+Secret: how they are stored; the other rooms see items and records, never files or streams.
+"""

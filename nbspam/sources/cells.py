@@ -1,9 +1,9 @@
-"""Cells: the lines of CSV, TSV and JSON tables, cut and named.
+"""Splitting the lines of CSV, TSV and JSON tables into cells, by column name.
 
-Rows stream; a table of any length takes the memory of its longest row.  Damage is
-a ValueError with the line's number but not the file's name, which the caller adds.
+Rows are read lazily: a table of any length needs the memory of its longest row.  Damage is
+a ValueError with the line's number but without the file's name, which the caller adds.
 
-Secret: how cells are delimited, and whether the first row has their names.
+Secret: how cells are delimited, and whether the first row holds column names.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,10 +12,10 @@ from itertools import chain, islice
 from math import isfinite
 from typing import BinaryIO
 
-Cells = dict[str, str]  # by the name of the column
+Cells = dict[str, str]  # by column name
 
 DELIMITERS = (",", ";", "\t", "|")
-_MAX_LINE = 64 << 20  # bytes of a line, characters of a quoted cell
+_MAX_LINE = 64 << 20  # bytes of a line; characters of a quoted cell
 SAMPLE_LINES = 200
 _SAMPLE_CHARS = 1 << 18
 
@@ -23,12 +23,13 @@ _SAMPLE_CHARS = 1 << 18
 def read_cells(
     stream: BinaryIO, kind: str | None = None, names: Sequence[str] = ()
 ) -> Iterator[Cells]:
-    """Yield the rows of a table as cells by column name, spaces around them taken off.
+    """Yield the rows of a table as stripped cells by column name; raises ValueError.
 
-    kind: csv, tsv or jsonl; without it, jsonl if the first line begins as an object does,
-    else csv.  names: the columns expected, the last of which may be left out; they stand in for a
-    row of names that is not there.  Without them columns that hold numbers from the first
-    row on are called 1, 2, 3 ...
+    kind: csv, tsv or jsonl; None: jsonl if the first line begins with "{", else csv.
+
+    names: the columns that are expected.  They are the column names of a table without a
+    row of names; the last may then be missing.  If no names are given, and the first row
+    holds nothing but numbers, the columns are called 1, 2, 3 ...
     """
     lines = lines_of(stream)
     if kind is None:
@@ -60,19 +61,19 @@ def read_cells(
 
 
 def _is_header(first: list[str], names: Sequence[str]) -> bool:
-    """Return whether the first row of a table has the names of its columns."""
+    """Return whether the first row of a table holds column names."""
     if all(map(is_number, first)):
         return first == list(names)
     return not names or not set(names).isdisjoint(first)
 
 
 def _standing_in(width: int, names: Sequence[str]) -> list[str]:
-    """Return the names of the columns of a table that does not say them."""
+    """Return the column names of a table without a row of names."""
     if not names:
         return [str(number) for number in range(1, width + 1)]
     if width not in (len(names), len(names) - 1):
         raise ValueError(
-            f"a first row of {width} cells, none of them a name of the model's columns:"
+            f"a first row of {width} cells, none of them the name of a column of the model:"
             f" {listed(list(names))}"
         )
     return list(names[:width])
@@ -90,17 +91,20 @@ def is_number(cell: str) -> bool:
         return False
 
 
-def lines_of(stream: BinaryIO) -> Iterator[str]:
-    """Yield decoded lines that end in a newline and have no other line break in them."""
+def lines_of(stream: BinaryIO, most: int = _MAX_LINE) -> Iterator[str]:
+    """Yield the decoded lines, each ending in its only newline; raises ValueError.
+
+    most: bytes of a line.
+    """
     number = 0
-    while line := stream.readline(_MAX_LINE):
+    while line := stream.readline(most):
         number += 1
         if number == 1:
             if line.startswith((b"\xff\xfe", b"\xfe\xff")):
                 raise ValueError("text in UTF-16; save it as UTF-8")
             line = line.removeprefix(b"\xef\xbb\xbf")
-        if len(line) == _MAX_LINE:
-            raise ValueError(f"line {number}: over {_MAX_LINE >> 20} MB long; not a table?")
+        if len(line) == most:
+            raise ValueError(f"line {number}: over {most:,} bytes, so not a table; give a table")
         try:
             text = line.decode()
         except UnicodeDecodeError:
@@ -109,7 +113,7 @@ def lines_of(stream: BinaryIO) -> Iterator[str]:
 
 
 def _sample(lines: Iterator[str]) -> list[str]:
-    """Return the first lines, few enough to hold."""
+    """Take and return the first lines, few enough to keep in memory."""
     sample: list[str] = []
     size = 0
     for line in lines:
@@ -120,11 +124,16 @@ def _sample(lines: Iterator[str]) -> list[str]:
     return sample
 
 
-def csv_cells(lines: Iterator[str]) -> tuple[Iterator[list[str]], list[list[str]]]:
-    """Return the rows of a CSV table, and those of its sample, cut by the delimiter that fits."""
+def csv_cells(
+    lines: Iterator[str], most: int = _MAX_LINE
+) -> tuple[Iterator[list[str]], list[list[str]]]:
+    """Return all rows of a CSV table, lazily, and those of a sample of its first lines.
+
+    most: characters of a quoted cell.  Reading the rows raises ValueError.
+    """
     import csv
 
-    csv.field_size_limit(max(csv.field_size_limit(), _MAX_LINE))
+    csv.field_size_limit(max(csv.field_size_limit(), most))
     with _explained():
         sample = _sample(lines)
         delimiter, rows = _find_delimiter(sample)
@@ -132,14 +141,14 @@ def csv_cells(lines: Iterator[str]) -> tuple[Iterator[list[str]], list[list[str]
 
 
 def _rows(reader: Iterable[list[str]]) -> Iterator[list[str]]:
-    """Yield the rows that a reader of CSV finds, empty lines left out."""
+    """Yield the rows of a CSV reader, without empty ones."""
     with _explained():
         yield from (row for row in reader if row)
 
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Turn what reading CSV raises into a ValueError that says what to do."""
+    """Turn csv.Error into a ValueError that says what to do."""
     import csv
 
     try:
@@ -149,10 +158,10 @@ def _explained() -> Iterator[None]:
 
 
 def _find_delimiter(sample: list[str]) -> tuple[str, list[list[str]]]:
-    """Return the delimiter and the sample's rows cut by it.
+    """Return the best delimiter, and the sample's rows split by it.
 
-    Best is the one that cuts all rows into the same number of cells, then the one
-    that cuts the first row into most; among equals the first of `DELIMITERS`.
+    Best is a delimiter that splits all rows into the same number of cells, then the one
+    that splits the first row into most cells, then the first of `DELIMITERS`.
     """
     import csv
 
@@ -164,7 +173,7 @@ def _find_delimiter(sample: list[str]) -> tuple[str, list[list[str]]]:
         widths = [len(row) for row in cuts[delimiter]] or [0]
         return widths[0] > 1 and len(set(widths)) == 1, widths[0]
 
-    # Where the table goes on, the sample may end within a quoted cell.
+    # If the table goes on after the sample, the sample may end within a quoted cell.
     is_cut = len(sample) == SAMPLE_LINES or sum(map(len, sample)) > _SAMPLE_CHARS
     cuts = {delimiter: cut(delimiter) for delimiter in DELIMITERS}
     best = max(DELIMITERS, key=fitness)
@@ -172,14 +181,14 @@ def _find_delimiter(sample: list[str]) -> tuple[str, list[list[str]]]:
 
 
 def tsv_cells(lines: Iterator[str]) -> tuple[Iterator[list[str]], list[list[str]]]:
-    """Return the rows of a TSV table, and those of its sample."""
+    """Return all rows of a TSV table, lazily, and those of a sample of its first lines."""
     sample = _sample(lines)
     return _cut_at_tabs(chain(sample, lines)), list(_cut_at_tabs(sample))
 
 
 def _cut_at_tabs(lines: Iterable[str]) -> Iterator[list[str]]:
-    # Quotes are plain characters: a message that begins with one must not swallow
-    # the lines up to the next.
+    # Quotes are plain characters here: a message that begins with one must not swallow
+    # the lines up to the next quote.
     return (line[:-1].split("\t") for line in lines if line != "\n")
 
 
@@ -192,21 +201,23 @@ def json_object(line: str, number: int) -> dict[str, object]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"line {number}: not JSON ({error}); correct the line") from error
     if not isinstance(row, dict):
-        raise ValueError(f"line {number}: not a JSON object; write one such as {{...}} a line")
+        raise ValueError(
+            f"line {number}: not a JSON object; write one object, such as {{...}}, on each line"
+        )
     return row
 
 
 def as_text(value: object, number: int) -> str:
-    """Return a JSON string, number or truth value as text, null as none."""
+    """Return a JSON string, number or truth value as text, null as empty; raises ValueError."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str | int | float):
-        raise ValueError(f"line {number}: a list or object in place of text; correct the line")
+        raise ValueError(f"line {number}: a list or object instead of text; correct the line")
     return str(value)
 
 
 def listed(names: list[str]) -> str:
-    """Return the names of columns for a message, as many as fit on a line."""
+    """Return column names for an error message, shortened and at most 20."""
     return ", ".join(name[:40] for name in names[:20])

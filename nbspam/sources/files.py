@@ -1,8 +1,8 @@
-"""Files to bytes: regular files alone, decompressed if their names say so.
+"""Opening and reading regular files, compressed ones and JSON included.
 
-What goes wrong is an InputError that begins with the file's name and says what to do.
+Failures are InputErrors that begin with the file's name and say what to do.
 
-Secret: what opening and reading a file may raise, and what was meant by a path not there.
+Secret: which exceptions opening, decompressing and parsing a file can raise.
 """
 
 import os
@@ -14,31 +14,33 @@ from typing import Any, BinaryIO
 
 from nbspam.errors import InputError
 
-COMPRESSED = (".gz", ".bz2", ".xz")  # endings of files that are decompressed
+COMPRESSED = (".gz", ".bz2", ".xz")  # files with these endings are decompressed
 _NO_FILE = "{}: not a file; give a file, or pipe it in and give -"
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-_HINT_NAMES = 1000  # names looked at to guess which path was meant
+_HINT_NAMES = 1000  # names compared with a missing one to suggest another
+_JSON_BYTES = 64 << 20
 
 
 def read_plain(path: str, most: int) -> bytes:
-    """Return the bytes of a regular file as they are, the first `most` of them.
+    """Return at most the first `most` bytes of a regular file, not decompressed.
 
-    By the system's own calls: Python's file objects take three times as long, which
-    thousands of small messages feel.  Not to block: a FIFO is opened, and then refused.
+    It uses system calls, because Python's file objects take three times as long, which
+    matters for thousands of small messages.  O_NONBLOCK: opening a FIFO must not wait, so
+    that it can be refused.
     """
     try:
         descriptor = os.open(path, _OPEN_FLAGS)
     except FileNotFoundError:
-        status_of(path)  # says so, with a hint
+        status_of(path)  # raises an InputError with a hint
         raise
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise InputError(_NO_FILE.format(path))
-        # One byte more than there should be: fewer than asked for are all there are.
+        # Ask for one byte too many: if fewer come, the file has been read to its end.
         asked = min(status.st_size + 1, most)
         data = os.read(descriptor, asked)
-        if len(data) == asked:  # it has grown, or does not tell its size
+        if len(data) == asked:  # the file has grown, or its size is not known
             with open(descriptor, "rb", closefd=False) as stream:
                 data += stream.read(most - asked)
         return data
@@ -47,7 +49,7 @@ def read_plain(path: str, most: int) -> bytes:
 
 
 def open_file(path: str) -> BinaryIO:
-    """Open a regular file and nothing else, decompressed if its name says so."""
+    """Open a regular file for reading, decompressed if its name ends so; raises InputError."""
     if not stat.S_ISREG(status_of(path).st_mode):
         raise InputError(_NO_FILE.format(path))
     stream: BinaryIO = _opener(path)(path, "rb")
@@ -55,7 +57,7 @@ def open_file(path: str) -> BinaryIO:
 
 
 def _opener(path: str) -> Callable[..., Any]:
-    """Return what opens a file so that its content can be read."""
+    """Return the function that opens a file with this ending."""
     path = path.lower()
     if path.endswith(".gz"):
         import gzip
@@ -73,7 +75,7 @@ def _opener(path: str) -> Callable[..., Any]:
 
 
 def _damages(path: str) -> tuple[type[Exception], ...]:
-    """Return what reading the file raises, besides OSError, if its data are damaged."""
+    """Return the errors, besides OSError, that reading damaged data of this kind raises."""
     path = path.lower()
     if path.endswith(".gz"):
         import zlib
@@ -87,9 +89,10 @@ def _damages(path: str) -> tuple[type[Exception], ...]:
 
 
 class Blaming:
-    """Turns what reading raises into an InputError that begins with the name.
+    """A context that turns errors of reading into InputErrors that begin with a name.
 
-    A class, because every message is read in one: a generator takes five times as long.
+    It is a class because every message is read in one: a context manager made of a
+    generator takes five times as long.
     """
 
     __slots__ = ("_name",)
@@ -111,7 +114,7 @@ class Blaming:
 
 
 def _problem(name: str, error: BaseException) -> str | None:
-    """Return what an error says of the file that is read, if it says anything of it."""
+    """Return the message for an error of reading; None for any other error."""
     if isinstance(error, OSError):
         where = error.filename if isinstance(error.filename, str) else name
         reason = error.strerror or str(error)
@@ -124,7 +127,7 @@ def _problem(name: str, error: BaseException) -> str | None:
 
 
 def status_of(path: str) -> os.stat_result:
-    """Return what the system says of a path; raises InputError."""
+    """Return the status of the file at a path; raises InputError."""
     try:
         return os.stat(path)
     except FileNotFoundError as error:
@@ -135,7 +138,7 @@ def status_of(path: str) -> os.stat_result:
 
 
 def _hint(path: str) -> str:
-    """Return what may have been meant by a path that is not there."""
+    """Return a suggestion for a path that does not exist."""
     import difflib
 
     folder, name = os.path.split(path.rstrip(os.sep))
@@ -148,3 +151,19 @@ def _hint(path: str) -> str:
         names = []
     close = difflib.get_close_matches(name, names, 1)
     return f"did you mean {os.path.join(folder, close[0])}?" if close else "check the spelling"
+
+
+def read_json(path: str, most: int = _JSON_BYTES) -> Any:
+    """Return the values in a JSON file of at most `most` bytes; raises InputError."""
+    import json
+
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(most + 1)
+        if len(data) > most:
+            raise InputError(f"{path}: more than {most:,} bytes of JSON; give a smaller file")
+        return json.loads(data)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; give a JSON file") from error
+    except (ValueError, RecursionError):
+        raise InputError(f"{path}: not JSON; correct it") from None

@@ -1,6 +1,6 @@
-"""Paths and streams to lazy Items: mail and text wherever people keep them.
+"""Reading items, messages and texts, from files, folders and streams.
 
-What a path is, by the first rule that fits (a format, if given, decides instead):
+The first rule that fits says what a path is (an explicit format decides instead):
 
     -                                    standard input: one message, or an mbox if a
                                          second message follows in it
@@ -20,13 +20,11 @@ What a path is, by the first rule that fits (a format, if given, decides instead
       (or with sub-folders ham, spam)    given already); below it, the rules of a folder
     any other folder                     tree: its files, then its sub-folders
 
-A file whose name goes on with .gz, .bz2 or .xz is decompressed.  In a tree names alone
-decide (*.mbox, *.mbx: mbox; else a message), so that nobody opens thousands of files;
-only a name without digit or dot ("Inbox") is looked into, as a file given by itself is.
-Names are in natural order; hidden ones are passed over; a folder is read once, whatever
-links lead to it.
-
-Secret: how mail is stored; nobody else asks whether it was a file, a row or a stream.
+A file whose name has a further ending .gz, .bz2 or .xz is decompressed.  In a tree the name
+alone decides (*.mbox, *.mbx: mbox; else a message), so that thousands of files need not be
+opened; only a file whose name has no digit and no dot ("Inbox") is opened to see what it
+is, like a file named on its own.  Names are in natural order; hidden files are skipped; a
+folder is read once, even if several links lead to it.
 """
 
 import os
@@ -34,7 +32,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from nbspam.errors import InputError, UsageError
 from nbspam.sources.files import COMPRESSED, Blaming, open_file, read_plain, status_of
@@ -62,24 +60,20 @@ _ENDINGS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-_HEAD = 1 << 16  # bytes looked at to tell what a file is
-_CHUNK_ITEMS, _CHUNK_BYTES = 256, 8 << 20  # that go through a process together
+_HEAD = 1 << 16  # bytes read to tell what a file is
+_CHUNK_ITEMS, _CHUNK_BYTES = 256, 8 << 20  # of one chunk, at most
 
 
 class Item(NamedTuple):
-    """One message or text; where it is a file of its own, reading waits until asked.
+    """One message or text.  A message in a file of its own is read when it is needed."""
 
-    name: the path; "path#3" for the third message of an mbox or row of a table;
-    "-" for standard input.  label: its class if known.  is_text: text, not mail.
-    """
-
-    name: str
-    label: str | None
-    data: bytes | None = None
-    is_text: bool = False
+    name: str  # the path; "path#3": third message of an mbox, or row; "-": standard input
+    label: str | None  # the class, if known
+    data: bytes | None = None  # None: in the file `name`
+    is_text: bool = False  # text, not mail
 
     def read(self) -> bytes:
-        """Return the bytes, from the file if need be, cut at MAX_MESSAGE."""
+        """Return the item's bytes, truncated to MAX_MESSAGE; raises InputError."""
         if self.data is not None:
             return self.data
         with Blaming(self.name):
@@ -89,23 +83,14 @@ class Item(NamedTuple):
             return read_plain(self.name, MAX_MESSAGE)
 
 
-class Chunk(list[Item]):
-    """Items that go through a process together."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Column by column they are ready for a pipe in a fifth of the time.
-        return _chunk, tuple(zip(*self, strict=True))
-
-
-def _chunk(*columns: Any) -> Chunk:
-    return Chunk(map(Item._make, zip(*columns, strict=True)))
+Chunk = list[Item]  # that one process works on at a time
 
 
 class SourceOptions(NamedTuple):
-    """What cannot be told from the sources: one of FORMATS, the columns of a table."""
+    """How to read sources, where they do not tell it themselves."""
 
-    format: str | None = None
-    text_column: str | None = None
+    format: str | None = None  # one of FORMATS
+    text_column: str | None = None  # of a table
     label_column: str | None = None
 
 
@@ -119,12 +104,13 @@ def read_items(
     options: SourceOptions = _NO_OPTIONS,
     stdin: BinaryIO | None = None,
 ) -> Iterator[Item]:
-    """Return the Items of all paths, lazily; `label` is the class of every one of them.
+    """Return an iterator over the items of all paths; raises InputError and UsageError.
 
-    A path that is not there is an InputError at once, before anything is read.
+    label: the class of all items.  stdin: read for the path "-"; sys.stdin by default.
+    A missing path is reported at once, before anything is read.
     """
     if options.format not in (None, *FORMATS):
-        raise UsageError(f"format {options.format}: unknown; choose from {', '.join(FORMATS)}")
+        raise UsageError(f"--format {options.format}: unknown; choose from {', '.join(FORMATS)}")
     checked = list(paths)
     for path in checked:
         if path != "-":
@@ -135,17 +121,17 @@ def read_items(
 def chunks(
     items: Iterable[Item], max_items: int = _CHUNK_ITEMS, max_bytes: int = _CHUNK_BYTES
 ) -> Iterator[Chunk]:
-    """Yield items in chunks of at most `max_items`, with at most `max_bytes` of data.
+    """Yield the items in chunks of at most `max_items`, with at most `max_bytes` of data.
 
-    An item that is larger than that by itself is a chunk by itself.
+    A larger item is a chunk of its own.
     """
-    chunk = Chunk()
+    chunk: Chunk = []
     size = 0
     for item in items:
         weight = len(item.data) if item.data is not None else 0
         if chunk and (len(chunk) >= max_items or size + weight > max_bytes):
             yield chunk
-            chunk, size = Chunk(), 0
+            chunk, size = [], 0
         chunk.append(item)
         size += weight
     if chunk:
@@ -155,7 +141,7 @@ def chunks(
 def _items_of(
     path: str, label: str | None, options: SourceOptions, stdin: BinaryIO | None
 ) -> Iterator[Item]:
-    """Yield the Items of one path, of which there must be at least one."""
+    """Yield the items of one path; raises InputError if there are none."""
     if path == "-":
         if stdin is None and sys.stdin is None:
             raise InputError("-: standard input is closed; give a path")
@@ -198,7 +184,7 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
         head = stream.read(_HEAD)
         stream.seek(0)
         if begins_with_from_line(head):
-            # Mail servers leave a From_ line on single messages as well.
+            # Mail servers leave a From_ line in single messages, too.
             messages = mbox_messages(read_chunks(stream))
             yield from _mbox_items(path, messages, label, lambda raw: Item(path, label))
             return
@@ -210,7 +196,7 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
 
 
 def kind_by_name(path: str) -> str | None:
-    """Return which of FORMATS a file is by the ending of its name, if that says it."""
+    """Return the format, one of FORMATS, that the ending of a file name means, or None."""
     stem, ending = os.path.splitext(path.lower())
     if ending in COMPRESSED:
         ending = os.path.splitext(stem)[1]
@@ -218,22 +204,22 @@ def kind_by_name(path: str) -> str | None:
 
 
 def _is_index(path: str, head: bytes) -> bool:
-    """Return whether all lines are a class and a path, and the first names a file."""
+    """Return whether all lines are a class and a path, and the first path is a file."""
     lines = head.splitlines()
     entries = [parse_index_line(line) for line in lines[:-1] or lines if line.strip()]
     if not entries or not entries[0] or not all(entries):
         return False
     label, name = entries[0]
-    # A colon is a header's: "Subject: ." names no class.
+    # A word with a colon is a header, as in "Subject: .", and not a class.
     return ":" not in label and os.path.isfile(os.path.join(os.path.dirname(path), name))
 
 
 def _stored_items(
     name: str, kind: str, stream: BinaryIO, label: str | None, options: SourceOptions
 ) -> Iterator[Item]:
-    """Yield the Items of one stream of a kind that holds many."""
+    """Yield the items of a stream whose format holds many."""
     if kind in FOLDER_FORMATS:
-        raise InputError(f"{name}: a file, and {kind} is a folder; give the folder")
+        raise InputError(f"{name}: a file, but --format {kind} is a folder; give the folder")
     if kind == "mbox":
         yield from _mbox_items(name, mbox_messages(read_chunks(stream)), label)
     elif kind == "trec":
@@ -245,7 +231,7 @@ def _stored_items(
 
         rows = read_rows(stream, kind, options.text_column, options.label_column)
         for number, (row_label, text) in enumerate(rows, 1):
-            # A lone surrogate, which JSON can spell, has no UTF-8.
+            # JSON can contain lone surrogates, which cannot be encoded as UTF-8.
             data = text.encode("utf-8", "replace")
             yield Item(f"{name}#{number}", label or row_label, data, is_text=True)
 
@@ -256,7 +242,10 @@ def _mbox_items(
     label: str | None,
     alone: Callable[[bytes], Item] | None = None,
 ) -> Iterator[Item]:
-    """Yield the messages of an mbox; with `alone` a single one is that Item, as it stands."""
+    """Yield the messages of an mbox.
+
+    alone: makes the item of a message that is the only one, From_ line included.
+    """
     first = list(islice(messages, 2))
     if alone is not None and len(first) == 1:
         yield alone(first[0])
@@ -267,7 +256,9 @@ def _mbox_items(
 
 def _folder_items(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:
     if options.format in ("trec", *TABLE_FORMATS):
-        raise InputError(f"{path}: a folder, and {options.format} is a file; give the file")
+        raise InputError(
+            f"{path}: a folder, but --format {options.format} is a file; give the file"
+        )
     with Blaming(path):
         for name, found, kind in walk(path, label, options.format):
             if kind == "eml":
@@ -278,7 +269,7 @@ def _folder_items(path: str, label: str | None, options: SourceOptions) -> Itera
 
 
 def _read_message(stream: BinaryIO, head: bytes = b"") -> bytes:
-    """Return head and the rest of the stream, cut at MAX_MESSAGE."""
-    # Most messages fit in the first piece; asking for all at once would set aside 64 MB.
+    """Return the head and the rest of the stream, truncated to MAX_MESSAGE."""
+    # Most messages fit in the first read; reading MAX_MESSAGE at once would allocate 64 MB.
     head = head or stream.read(_HEAD)
     return head + stream.read(MAX_MESSAGE - len(head)) if len(head) == _HEAD else head

@@ -1,9 +1,8 @@
-"""Stored mail: mbox streams, folders of message files, TREC index lines.
+"""Reading mbox streams, walking folders of messages, and reading TREC indexes.
 
-Nothing here knows what a message means or which class it has; damage is a
-ValueError without the file's name, which the caller adds.
+Damage is a ValueError without the file's name, which the caller adds.
 
-Secret: where one message ends and the next begins, and in which order they stand.
+Secret: where one message ends and the next begins, and the order of files.
 """
 
 import os
@@ -12,12 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import BinaryIO, NamedTuple
 
-# A longer message is cut: no mail server passes on such a one, and memory stays bounded.
+# Longer messages are truncated: mail servers refuse them, and memory must stay bounded.
 MAX_MESSAGE = 64 << 20
-# Large enough that the search is all of the work, small enough to stay in the cache.
+# Large enough to make the calls cheap, small enough to stay in the processor's cache.
 _CHUNK = 1 << 18
-# A From_ line and the start of the line after it fit in this many bytes.
-_LOOKAHEAD = 1024
+_LOOKAHEAD = 1024  # bytes that hold a From_ line and the start of the next line
 # A separator has a date ("Thu Aug 22 12:36") or a header right below it; a sentence that
 # begins with "From " after a blank line has neither.
 _FROM_LINE = re.compile(
@@ -30,7 +28,7 @@ _INDEX_LINE_BYTES = 1 << 16
 
 
 def begins_with_from_line(head: bytes) -> bool:
-    """Return whether bytes begin as an mbox does."""
+    """Return whether bytes begin with the From_ line of an mbox."""
     return _FROM_LINE.match(head, 0, _LOOKAHEAD) is not None
 
 
@@ -41,16 +39,16 @@ def read_chunks(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def mbox_messages(chunks: Iterable[bytes], limit: int = MAX_MESSAGE) -> Iterator[bytes]:
-    """Yield each message of an mbox as it stands, its From_ line included.
+    """Yield each message of an mbox unchanged, its From_ line included.
 
     Text before the first From_ line is a message too, unless it is blank.
-    A message over `limit` bytes is cut there.
+    A message of more than `limit` bytes is truncated.
     """
     buffer = bytearray()
     searched = 0
     for chunk in chain(chunks, (b"",)):
         buffer += chunk
-        # A candidate close to the end waits until the two lines it needs are there.
+        # A candidate close to the end waits until the two lines that decide are there.
         horizon = len(buffer) - _LOOKAHEAD if chunk else len(buffer)
         start = 0
         while (found := _find_separator(buffer, searched, horizon)) >= 0:
@@ -61,7 +59,7 @@ def mbox_messages(chunks: Iterable[bytes], limit: int = MAX_MESSAGE) -> Iterator
         searched = max(searched, horizon - 6) - start
         del buffer[:start]
         if len(buffer) > limit + _LOOKAHEAD + 8:
-            # The tail stays, with two bytes of context: a separator may begin in it.
+            # Keep the tail and two bytes of context: a separator may begin in it.
             del buffer[limit : -_LOOKAHEAD - 8]
             searched = limit + 2
     if buffer and not buffer.isspace():
@@ -82,8 +80,8 @@ def _find_separator(buffer: bytearray, start: int, end: int) -> int:
 def unwrap(raw: bytes) -> bytes:
     """Return a message of an mbox as it was sent.
 
-    The From_ line and the blank line that closes the message go; lines quoted the
-    mboxrd way (">From ", ">>From ") lose one ">".
+    Removes the From_ line, the blank line at the end, and one ">" of every line quoted the
+    mboxrd way (">From ", ">>From ").
     """
     message = raw.partition(b"\n")[2] if raw.startswith(b"From ") else raw
     for blank in (b"\r\n", b"\n"):
@@ -96,14 +94,17 @@ def unwrap(raw: bytes) -> bytes:
 
 
 class Folder(NamedTuple):
-    """The names in a folder, in natural order; hidden names and editors' leavings are left out."""
+    """The names in a folder, in natural order, without hidden files and editors' backups."""
 
     files: list[str]
     folders: list[str]
     has_sequences: bool
 
     def kind(self, may_be_classes: bool) -> str:
-        """Return "maildir", "mh", "classes" or "tree"."""
+        """Return "maildir", "mh", "classes" or "tree".
+
+        may_be_classes: sub-folders may be classes.
+        """
         if "cur" in self.folders and "new" in self.folders:
             return "maildir"
         if self.has_sequences and self.numbered():
@@ -114,7 +115,7 @@ class Folder(NamedTuple):
         return "tree"
 
     def numbered(self) -> list[str]:
-        """Return the files that have a number for a name."""
+        """Return the files whose names are numbers."""
         return [name for name in self.files if name.isascii() and name.isdigit()]
 
 
@@ -122,10 +123,11 @@ def walk(path: str, label: str | None, kind: str | None) -> Iterator[tuple[str, 
     """Yield (path, label, kind) of the files of mail below a folder.
 
     The kind yielded is "eml", "mbox", or "unsure" where only the content can tell.
-    The kind given is the folder's, or what each file in it is; None: find out.
+    kind: that of the folder, or of each file in it; None: found out.
     """
+    # Folders already read, by device and inode: links may form circles.
     seen: set[tuple[int, int]] = set()
-    # No recursion: no depth is too deep.  `seen`: no link leads round in circles.
+    # A list instead of recursion, so that folders may be nested to any depth.
     waiting = [(path, label, kind)]
     while waiting:
         path, label, kind = waiting.pop()
@@ -161,7 +163,7 @@ def _maildir_files(below: str, folder: Folder) -> Iterator[str]:
 
 
 def _file_kind(name: str, folder_kind: str) -> str:
-    """Return what a file in a tree is, by its name alone as far as that will do."""
+    """Return the kind of a file in a tree, "unsure" if its name does not tell."""
     if folder_kind != "tree":
         return folder_kind
     if name.lower().endswith(_MBOX_NAMES):
@@ -170,9 +172,9 @@ def _file_kind(name: str, folder_kind: str) -> str:
 
 
 def _scan(path: str) -> Folder:
-    """Return what a folder holds; devices, sockets and FIFOs are left out.
+    """Return the files and folders in a folder, without devices, sockets and FIFOs.
 
-    Dead links count as files, so that whoever reads them says what is missing.
+    Dead links count as files, so that reading them reports what is missing.
     """
     files: list[str] = []
     folders: list[str] = []
@@ -190,16 +192,16 @@ def _scan(path: str) -> Folder:
 
 
 def _is(question: Callable[[], bool]) -> bool:
-    """Answer a question about an entry; only links cost a look at the disk."""
+    """Return the answer of DirEntry.is_dir or is_file; False where it fails."""
     try:
         return question()
-    except OSError:  # a link to itself, or through a folder that may not be read
+    except OSError:  # a link to itself, or through a folder without permission
         return False
 
 
 def _natural_order(names: Iterable[str]) -> list[str]:
-    """Return names sorted with the first two numbers in each by value: 2 before 10."""
-    # Two numbers, not all: names of message files are full of digits (times, hashes).
+    """Return names sorted so that the first two numbers in each compare by value: 2 before 10."""
+    # Only two numbers: names of message files are full of digits (times, hashes).
     return sorted(sorted(names), key=_natural_key)
 
 
@@ -210,7 +212,7 @@ def _natural_key(name: str) -> list[str | int]:
 
 
 def parse_index_line(line: bytes) -> tuple[str, str] | None:
-    """Return (label, path) of a line such as "spam ../data/inmail.1", or None."""
+    """Return (label, path) of a line like "spam ../data/inmail.1"; None if it has no path."""
     words = line.split(None, 1)
     if len(words) < 2:
         return None
@@ -218,7 +220,7 @@ def parse_index_line(line: bytes) -> tuple[str, str] | None:
 
 
 def index_entries(stream: BinaryIO) -> Iterator[tuple[str, str]]:
-    """Yield (label, path) for each line of a TREC index; blank lines are passed over."""
+    """Yield (label, path) for each line of a TREC index, skipping blank lines."""
     number = 0
     while line := stream.readline(_INDEX_LINE_BYTES):
         number += 1

@@ -1,7 +1,4 @@
-"""Paths and streams to records: the rows of tables, cell by cell.
-
-Secret: where tables come from; nobody else asks whether it was a file or a stream.
-"""
+"""Reading records, the rows of tables, from files and streams."""
 
 import stat
 import sys
@@ -19,9 +16,9 @@ FORMATS = ("csv", "tsv", "jsonl")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One row of a table: "path#3" is the third; cells by the name of their column."""
+    """One row of a table."""
 
-    name: str
+    name: str  # "path#3" is the third row
     cells: Cells
 
 
@@ -31,12 +28,15 @@ def read_records(
     names: Sequence[str] = (),
     stdin: BinaryIO | None = None,
 ) -> Iterator[Record]:
-    """Yield the rows of all tables, lazily; raises InputError.
+    """Yield the rows of all tables, lazily; raises InputError and UsageError.
 
-    form: one of FORMATS, if names do not say it; names: see `read_cells`.
+    form: one of FORMATS; None: told by the file's name or content.  names: of the columns
+    that are expected, see `read_cells`.
     """
     if form not in (None, *FORMATS):
-        raise UsageError(f"--format {form}: no table; choose from {', '.join(FORMATS)}")
+        raise UsageError(
+            f"--format {form}: not a format of tables; choose from {', '.join(FORMATS)}"
+        )
     for path in paths:
         if path != "-":
             yield from _file_records(path, form, names)
@@ -62,4 +62,4 @@ def _records(
         for number, cells in enumerate(read_cells(stream, kind, names), 1):
             yield Record(f"{name}#{number}", cells)
         if not number:
-            raise InputError(f"{name}: no rows; give a table with names and rows")
+            raise InputError(f"{name}: no rows; give a table with a row of names and other rows")

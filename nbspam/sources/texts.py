@@ -1,9 +1,9 @@
-"""Tables of text: CSV, TSV, JSON lines and fastText lines, as labelled texts.
+"""Reading labelled texts from CSV, TSV, JSON lines and fastText lines.
 
-Rows stream; damage is a ValueError with the line's number but not the file's name, which
-the caller adds.
+Rows are read lazily.  Damage is a ValueError with the line's number but without the file's
+name, which the caller adds.
 
-Secret: which column is the text, and which the class.
+Secret: which column is the text, and which is the class.
 """
 
 import re
@@ -23,7 +23,7 @@ from nbspam.sources.cells import (
 
 Row = tuple[str | None, str]  # (label, text)
 
-# The first of these names that a table has is taken, whatever its case.
+# The text is in the first of these columns that a table has; case does not matter.
 TEXT_NAMES = (
     "text", "message", "body", "content", "sms", "email", "mail", "document", "review",
     "comment", "v2", "subject", "title",
@@ -31,21 +31,21 @@ TEXT_NAMES = (
 LABEL_NAMES = ("label", "class", "category", "target", "spam", "is_spam", "type", "v1")
 
 _FASTTEXT = "__label__"
-# A class, then a tab.  No colon: "Subject:<TAB>..." is a header.
+# A class, then a tab.  A class has no colon: "Subject:<TAB>..." is a header.
 _LABELLED_LINE = re.compile(rb"([^\s:,;]{1,40})\t")
 
 
 def sniff(head: bytes) -> str | None:
-    """Return "fasttext" or "tsv" for a file that begins so, else None.
+    """Return "fasttext" or "tsv" if the beginning of a file looks like it, else None.
 
-    "tsv" is lines of `class<TAB>text`, at least two, with classes that recur.
+    "tsv" means at least two lines of `class<TAB>text`, with classes that recur.
     """
     head = head.removeprefix(b"\xef\xbb\xbf")
     if head.startswith(_FASTTEXT.encode()):
         return "fasttext"
     lines = head.split(b"\n")
     if len(lines) > 2:
-        lines.pop()  # it may be cut
+        lines.pop()  # the last line may be incomplete
     matches = [_LABELLED_LINE.match(line) for line in lines[:SAMPLE_LINES]]
     labels = {match[1] for match in matches if match}
     if len(matches) < 2 or not all(matches) or len(labels) > max(2, len(matches) // 2):
@@ -59,9 +59,10 @@ def read_rows(
     text_column: str | None = None,
     label_column: str | None = None,
 ) -> Iterator[Row]:
-    """Return the (label, text) rows of a table of this kind: csv, tsv, jsonl or fasttext.
+    """Yield the (label, text) rows of a table; raises ValueError.
 
-    A line that is not UTF-8 is read as cp1252.
+    kind: csv, tsv, jsonl or fasttext.  text_column, label_column: names; without them the
+    columns are recognised.  A line that is not UTF-8 is read as cp1252.
     """
     lines = lines_of(stream)
     if kind == "fasttext":
@@ -78,7 +79,7 @@ def _pick_cells(
     text_column: str | None,
     label_column: str | None,
 ) -> Iterator[Row]:
-    """Yield the two cells that matter of each row; `sample` helps to tell which they are."""
+    """Yield label and text of each row; the sample's rows help to recognise the columns."""
     first = next(rows, None)
     if first is None:
         return
@@ -95,11 +96,14 @@ def _pick_cells(
 
 
 def _is_data(first: list[str], sample: list[list[str]]) -> bool:
-    """Return whether the one known name in two cells is not a column's but a class: "spam"."""
+    """Return whether a first row of two cells is data, though one cell is a known column name.
+
+    "spam", for example, can be the name of a column or a class.
+    """
     known = [at for at, cell in enumerate(first) if _fold(cell) in (*TEXT_NAMES, *LABEL_NAMES)]
     if len(first) != 2 or len(known) != 1:
         return False
-    # A class stands in its column again and again; a column's name does not.
+    # A class recurs in its column; the column's name does not.
     at = known[0]
     recurs = any(len(row) == 2 and row[at] == first[at] for row in sample[1:])
     return recurs or _fold(first[at]) == "spam"
@@ -108,7 +112,7 @@ def _is_data(first: list[str], sample: list[list[str]]) -> bool:
 def _named_columns(
     names: list[str], text_column: str | None, label_column: str | None
 ) -> tuple[int, int | None] | None:
-    """Return the positions of text and label in a row of names, None if it is no such row."""
+    """Return the positions of text and label in a row of names; None if it has no names."""
     text = _find_column(names, text_column, TEXT_NAMES)
     label = _find_column(names, label_column, LABEL_NAMES)
     if text is None and label is not None and len(names) == 2:
@@ -123,7 +127,7 @@ def _fold(name: str) -> str:
 
 
 def _find_column(names: list[str], wanted: str | None, known: tuple[str, ...]) -> int | None:
-    """Return the position of the wanted column, or without one of the first known name."""
+    """Return the position of the wanted column; if none is wanted, of the first known name."""
     folded = [_fold(name) for name in names]
     if wanted is None:
         return next((folded.index(name) for name in known if name in folded), None)
@@ -137,10 +141,10 @@ def _no_text_column(names: list[str]) -> ValueError:
 
 
 def _unnamed_columns(rows: list[list[str]]) -> tuple[int, int | None]:
-    """Return the positions of text and label in a table of at most two columns.
+    """Return the positions of text and label in a table of at most two columns without names.
 
-    The label is the column with fewer values; of equals the one without spaces, then
-    the shorter one, then the first.
+    The label is the column with fewer different values; on a tie, the one without spaces,
+    then the shorter one, then the first.
     """
     width = len(rows[0])
     if width == 1:
@@ -175,7 +179,7 @@ def _json_rows(
 
 
 def _fasttext_rows(lines: Iterator[str]) -> Iterator[Row]:
-    """Yield rows of `__label__class text`; of several labels the first counts."""
+    """Yield the rows of lines `__label__class text`; the first of several labels counts."""
     for line in lines:
         label, text = None, line.strip()
         while text.startswith(_FASTTEXT):

@@ -43,13 +43,14 @@ def filter_message(
 
     def rewrite(data: bytes, whole: bool) -> Iterable[bytes]:
         nonlocal lesson
-        from nbspam.mail.verdict_headers import Wanted, judged, sure_label
+        from nbspam.classifier.marking import mark
+        from nbspam.mail.verdict_headers import Wanted, sure_label
         from nbspam.store.open import load_tokens
 
         classifier = load_tokens(model_path)
         least = sure if whole else None
         wanted = Wanted(**additions._asdict(), sure=least)
-        verdict, pieces = judged(classifier, rule_of(classifier), wanted, data, whole)
+        verdict, pieces = mark(classifier, rule_of(classifier), wanted, data, whole)
         if least is not None and (label := sure_label(verdict, least)):
             lesson = label, data
         return pieces

@@ -298,6 +298,15 @@ class StoredModel(LivingModel):
         """Return how many bytes the model has on disk, its journal included."""
         return self._identity.length + self._end
 
+    def compact(self) -> None:
+        """Write the model file anew with everything learned until now, by anybody.
+
+        Raises ModelFileError; then the old file and its journal stay as they are.
+        """
+        with self._alone():
+            write(self.path, compacted(self._base, self._changes))
+            self._load()
+
     def _load(self) -> None:
         snapshot, journal = read_model(self.path)
         base = of_tokens(self.path, classifier_of(self.path, snapshot.state))

@@ -115,7 +115,7 @@ def load_network(path: str) -> "NamedNetwork":
     """
     from nbspam.models.network.network import from_json
     from nbspam.models.network.questions import NamedNetwork, network_of_tokens
-    from nbspam.sources.jsonfile import read_json
+    from nbspam.sources.files import read_json
     from nbspam.tables.classifier import TableClassifier
 
     if path.lower().endswith(".json"):

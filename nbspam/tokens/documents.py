@@ -99,10 +99,13 @@ class Documents(NamedTuple):
         rank = smallest(np.cumsum(is_known) - is_known, len(names))
         return known._replace(tokens=names[is_known], columns=rank.take(known.columns))
 
-    def over(self, n_columns: int) -> "Documents":
-        """Return the documents over all columns of a vocabulary, which tokens must name."""
-        columns = self.tokens.astype(np.min_scalar_type(n_columns)).take(self.columns)
-        return self._replace(tokens=np.arange(n_columns), columns=columns)
+    def over(self, columns: Integers) -> "Documents":
+        """Return documents over columns of a vocabulary as documents over all of its columns.
+
+        columns: 0, 1, 2, …; one array serves many documents, since it is large.
+        """
+        names = self.tokens.astype(np.min_scalar_type(len(columns)))
+        return self._replace(tokens=columns, columns=names.take(self.columns))
 
     def without_unused(self) -> "Documents":
         """Return the documents over those tokens alone that stand in one."""

@@ -94,7 +94,7 @@ def test_a_reader_that_is_gone_is_a_failure(trained):
         )
 
     assert done.returncode == 75
-    assert done.stderr == b"nbspam: -: nobody reads standard output; the message went nowhere\n"
+    assert done.stderr == b"nbspam: -: nobody reads standard output; the message was not written\n"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")

@@ -149,7 +149,7 @@ def test_costs_move_the_verdict(nbspam, trained, folder):
         (["--loss", "loss"], "--loss loss: not JSON; write {"),
         (["--loss", "deep"], "--loss deep: not JSON"),
         (["--loss", "large"], "--loss large: more than 1,048,576 bytes"),
-        (["--loss", "list"], '--loss list: not an object of "actions" and "loss"'),
+        (["--loss", "list"], '--loss list: not an object with "actions" and "loss"'),
     ],
 )
 @pytest.mark.parametrize("command", ["classify", "predict", "explain"])

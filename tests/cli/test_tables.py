@@ -297,6 +297,6 @@ def test_a_tables_model_that_does_not_fit_together_is_refused(nbspam, model):
         ("learnt", {**state["learnt"], "levels_": np.array([-3, 9])}),
     ):
         save_state(str(model), {**state, key: value})
-        assert complains(nbspam("classify", stdin=b"2,S\n"), 1, "not a table's model")
+        assert complains(nbspam("classify", stdin=b"2,S\n"), 1, "its contents do not fit")
     save_state(str(model), {**state, "kind": "oracle"})
     assert complains(nbspam("classify", stdin=b"2,S\n"), 1, "kind 'oracle'")

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from nbspam.counts.corpus import read_corpus
 from nbspam.errors import UsageError
 from nbspam.evaluation.judging import judge_online
-from nbspam.evaluation.online import arrival, date_of, progress
+from nbspam.evaluation.online import progress
+from nbspam.evaluation.order import date_of
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item
 from support import examples
@@ -125,62 +126,6 @@ def test_pairs_count_online_too():
 
     assert len(with_pairs.feature_count) > len(without.feature_count)
     assert with_pairs.score.tolist() != without.score.tolist()
-
-
-# --- order --------------------------------------------------------------------------------
-
-NAMES = ["ham/2.txt", "ham/10.txt", "ham/notes", "spam/0001.1999-12-14.x", "spam/0003.txt"]
-
-
-def test_by_name_is_by_the_first_number_of_the_file():
-    assert arrival("name", NAMES, np.zeros(5)).tolist() == [3, 0, 4, 1, 2]
-
-
-def test_messages_without_a_date_follow_the_one_before():
-    assert arrival("date", NAMES, np.zeros(5), [None, 9.0, None, 1.0, None]).tolist() == [
-        0,
-        3,
-        4,
-        1,
-        2,
-    ]
-
-
-def test_given_is_kept_unless_one_class_stands_behind_the_other():
-    mixed, sorted_by_class = np.array([0, 1, 0, 1, 1]), np.array([0, 0, 0, 1, 1])
-
-    assert arrival(None, NAMES, mixed).tolist() == [0, 1, 2, 3, 4]
-    assert arrival("given", NAMES, sorted_by_class).tolist() == [0, 1, 2, 3, 4]
-    assert arrival(None, NAMES, sorted_by_class).tolist() == [3, 0, 4, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("date", "seconds"),
-    [
-        ("Thu, 01 Jan 1970 00:00:00 +0000", 0),
-        ("1 Jan 1970 01:00 +0100", 0),
-        ("Thu,  1 Jan 70 00:00:09 -0001", 69),
-        ("Thu, 1 Jan 1970 00:00:60", 59),
-        ("Sat, 1 Jan 00 00:00:00 GMT", 946684800),
-        ("Thu, 32 Jan 1970 00:00:00 +0000", None),
-        ("Thu, 1 Foo 1970 00:00:00 +0000", None),
-        ("1 Jan 0000 00:00:00 +9999", None),
-        ("yesterday", None),
-        (" " * 60000, None),
-    ],
-)
-def test_a_date_is_seconds_or_nothing(date, seconds):
-    assert date_of(f"Subject: x\r\ndate: {date}\r\n\r\nbody".encode()) == seconds
-
-
-def test_a_date_in_the_body_is_none():
-    assert date_of(b"Subject: x\n\nDate: Thu, 01 Jan 1970 00:00:00 +0000\n") is None
-
-
-@given(st.binary())
-def test_no_date_raises(junk):
-    date_of(b"Date: 1 Jan " + junk)
-    date_of(junk)
 
 
 def test_by_date_is_as_sorted_by_hand():

@@ -100,7 +100,7 @@ def test_a_model_with_other_contents(nbspam, trained):
     from nbspam.store.format.modelfile import save_state
 
     save_state(str(trained), {"settings": {}, "keys": np.zeros(3)})
-    assert complains(nbspam("classify", stdin=HAM), 1, "not a classifier's model")
+    assert complains(nbspam("classify", stdin=HAM), 1, "its contents do not fit")
 
 
 class Bomb:

@@ -1,4 +1,4 @@
-"""Bytes to UTF-8: whom to believe about the charset."""
+"""Conversion to UTF-8: which declared charsets are used, and which are guessed."""
 
 import codecs
 import warnings
@@ -32,7 +32,7 @@ BYTES_TO_BYTES = ["hex", "zip", "bz2", "uu", "quopri", "base64", "undefined", "m
 
 
 @pytest.mark.parametrize("charset", WORDS)
-def test_a_rightly_declared_charset_is_believed(charset):
+def test_a_rightly_declared_charset_is_used(charset):
     assert to_utf8(WORDS[charset].encode(charset), charset) == (WORDS[charset].encode(), None)
 
 
@@ -43,16 +43,16 @@ def test_a_name_may_be_quoted_and_in_capitals(charset):
 
 
 @pytest.mark.parametrize("subset", ["iso-8859-1", "latin1"])
-def test_windows_1252_hides_behind_its_subsets(subset):
+def test_declared_subsets_of_windows_1252_are_read_as_windows_1252(subset):
     assert to_utf8("5 € “now”".encode("cp1252"), subset) == ("5 € “now”".encode(), None)
 
 
-def test_gb2312_may_hold_all_of_gb18030():
+def test_declared_gb2312_is_read_as_gb18030():
     assert to_utf8("朱镕基𠀀".encode("gb18030"), "gb2312") == ("朱镕基𠀀".encode(), None)
 
 
 @pytest.mark.parametrize("name", [*DANGEROUS, *BYTES_TO_BYTES, "", "x-none", "ÿ"])
-def test_no_codec_that_is_no_charset_is_ever_used(name):
+def test_codecs_that_are_not_charsets_are_never_used(name):
     text, defect = to_utf8(b"+AGE- \\u0041 xn--maana-pta a-", name)
 
     assert text == b"+AGE- \\u0041 xn--maana-pta a-"
@@ -86,7 +86,7 @@ def test_only_plain_charsets_are_looked_up(monkeypatch):
         ("你好".encode("utf-16"), "utf-8", "你好", None),
     ],
 )
-def test_what_is_said_wrongly_or_not_at_all_is_guessed(data, declared, text, defect):
+def test_a_wrong_or_missing_declaration_leads_to_a_guess(data, declared, text, defect):
     assert to_utf8(data, declared) == (text.encode(), defect)
 
 
@@ -120,7 +120,7 @@ RUSSIAN = "Добрый день! Высылаю Вам счёт за март, 
 
 @pytest.mark.parametrize("charset", ["koi8-r", "windows-1251"])
 @pytest.mark.parametrize("around", ["{}", "Re: invoice No 12 {} OK"])
-def test_russian_is_read_whichever_of_its_charsets_nobody_named(charset, around):
+def test_both_charsets_of_russian_are_guessed(charset, around):
     text = around.format(RUSSIAN)
     assert to_utf8(text.encode(charset), None) == (text.encode(), "charset-missing")
 
@@ -128,10 +128,10 @@ def test_russian_is_read_whichever_of_its_charsets_nobody_named(charset, around)
 @pytest.mark.parametrize(
     "text", ["Grüße aus Köln, schönes Wochenende", "Élève, où es-tu? À bientôt"]
 )
-def test_letters_here_and_there_are_western(text):
+def test_single_letters_beyond_ascii_are_western(text):
     assert to_utf8(text.encode("cp1252"), None) == (text.encode(), "charset-missing")
 
 
-def test_chinese_without_a_name_is_not_taken_for_russian():
+def test_undeclared_chinese_is_not_taken_for_russian():
     text = "您好,我公司现有发票对外代开,欢迎来电咨询 Tel 13800138000"
     assert to_utf8(text.encode("gb2312"), None) == (text.encode(), "charset-missing")

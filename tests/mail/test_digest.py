@@ -47,7 +47,7 @@ def test_other_brackets_before_the_subject_count():
         MAIL.replace(b"Subject", b"SUBJECT").replace(b"From: ", b"from : "),
     ],
 )
-def test_the_same_message_however_it_is_stored_has_the_same_digest(again):
+def test_the_same_message_in_any_store_has_the_same_digest(again):
     assert digest_of(again) == digest_of(MAIL)
 
 
@@ -74,13 +74,13 @@ def test_another_message_has_another_digest(other):
     [
         (b"", b"x"),
         (b"no header at all", b"no header, as well"),
-        (b"X-A: 1\n\nbody", b"X-A: 2\n\nbody"),  # nothing of an author: all of it counts
+        (b"X-A: 1\n\nbody", b"X-A: 2\n\nbody"),  # no header of an author: all of it counts
         (b"Subject: a", b"Subject: b"),
         (b"Subject: a\nbody without a blank line", b"Subject: a\nanother body"),
         (b"\n\n\n", b"\n\nx"),
     ],
 )
-def test_what_is_hardly_mail_is_told_apart_too(one, other):
+def test_data_that_are_hardly_mail_have_different_digests(one, other):
     assert digest_of(one) != digest_of(other)
 
 
@@ -105,7 +105,7 @@ def test_texts_and_mail_never_share_a_digest():
     assert digest_of(b"ok\r\n", is_text=True) == digest_of(b"ok", is_text=True)
 
 
-def test_copies_of_a_text_are_numbered_and_those_of_mail_are_one():
+def test_copies_of_a_text_get_different_digests_and_copies_of_mail_the_same():
     first, second = Copies(), Copies()
     text, mail = digest_of(b"ok", is_text=True), digest_of(MAIL)
 

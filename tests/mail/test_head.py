@@ -18,7 +18,7 @@ def added(data, names=NAMES, tag=b"", whole=True):
     return b"".join(with_headers(data, OURS, names, tag, whole))
 
 
-# --- what is added, and what it does to the rest --------------------------------------
+# --- adding and removing headers ------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def added(data, names=NAMES, tag=b"", whole=True):
         (b"\r\nbody", HEADER + b"\r\n\r\nbody"),
     ],
 )
-def test_headers_come_on_top_with_the_messages_own_line_ends(data, expected):
+def test_headers_are_added_at_the_top_with_the_messages_line_ends(data, expected):
     assert added(data) == expected
     assert without_headers(expected, NAMES) == data
 
@@ -42,7 +42,7 @@ def test_headers_come_on_top_with_the_messages_own_line_ends(data, expected):
 @pytest.mark.parametrize(
     "data", [b"", b"body", b" folded: on\n", b"\x00\xff\x01", b"From x", b"\rbody"]
 )
-def test_a_message_without_head_gets_one_that_can_be_taken_away(data):
+def test_a_message_without_head_gets_one_that_can_be_removed(data):
     out = added(data)
 
     head, _, body = out.partition(b"\r\r" if b"\r" in data else b"\n\n")
@@ -65,18 +65,18 @@ def test_a_message_without_head_gets_one_that_can_be_taken_away(data):
         (b"X-Nbspam: spam\n\nbody", b"\nbody"),
     ],
 )
-def test_forged_headers_are_taken_out_of_the_head_alone(forged, clean):
+def test_forged_headers_are_removed_from_the_head_only(forged, clean):
     assert without_headers(added(forged), NAMES) == clean
 
 
-def test_taking_a_header_out_makes_no_empty_line_vanish():
-    # "\r" and "\n" around it would join to one line end, and the body become head.
+def test_removing_a_header_keeps_empty_lines():
+    # "\r" and "\n" around it would become one line end, and the body part of the head.
     out = added(b"A: b\rX-Nbspam: x\n\nX-Nbspam: quoted\n\n")
 
     assert out == HEADER + b"\nA: b\r\n\nX-Nbspam: quoted\n\n"
 
 
-def test_other_headers_that_begin_alike_stay():
+def test_headers_of_longer_names_stay():
     data = b"X-Nbspam2: a\nX-Nbspammer: b\nNot-X-Nbspam: c\nA: X-Nbspam: d\n\n"
 
     assert without_headers(added(data), NAMES) == data
@@ -110,7 +110,7 @@ def test_no_reader_finds_a_forged_header_in_the_head(data):
 
 
 @given(MESSAGES)
-def test_adding_is_undone_and_repeats_itself(data):
+def test_adding_can_be_undone_and_repeated(data):
     out = added(data)
 
     assert MARK in out or added(out) == out
@@ -119,11 +119,11 @@ def test_adding_is_undone_and_repeats_itself(data):
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_come_through(data):
+def test_any_bytes_are_kept(data):
     assert without_headers(added(data), NAMES) == data
 
 
-def test_a_head_without_end_in_reach_is_no_head():
+def test_a_head_without_end_in_sight_is_not_a_head():
     out = added(b"A: b\nX-Nbspam: forged\n", whole=False)
 
     assert out.startswith(HEADER + b"\nX-Nbspam-Head: none; this line and the next are added\n\n")
@@ -160,7 +160,7 @@ def test_a_tag_that_cannot_stand_in_a_subject_is_wrong_usage(tag):
 
 
 class Recorder(io.BytesIO):
-    """A stream of bytes that remembers how much was asked of it at most."""
+    """A stream of bytes that remembers the largest read."""
 
     largest = 0
 
@@ -180,7 +180,7 @@ def refuse(error):
     "error", [InputError("x: no"), OSError(5, "no"), MemoryError(), KeyError()]
 )
 @pytest.mark.parametrize("data", [b"", b"A: b\n\nbody", b"x" * 200_000])
-def test_whatever_fails_the_message_passes(error, data):
+def test_the_message_passes_whatever_fails(error, data):
     sink = io.BytesIO()
 
     with pytest.raises((NbspamError, OSError)):
@@ -204,7 +204,7 @@ def test_a_large_message_is_never_held_whole():
     assert sink.getvalue() == HEADER + b"\n" + source.getvalue()
 
 
-def test_nobody_reading_is_a_failure():
+def test_a_closed_output_is_an_error():
     class Closed(io.BytesIO):
         def writelines(self, lines):
             raise BrokenPipeError
@@ -213,10 +213,10 @@ def test_nobody_reading_is_a_failure():
         copy_message(io.BytesIO(b"A: b\n\n"), Closed(), lambda data, whole: [data])
 
 
-def test_a_message_cut_short_by_a_lack_of_memory_is_a_failure():
+def test_a_message_written_in_part_for_lack_of_memory_is_an_error():
     class Heavy(io.BytesIO):
         def writelines(self, lines):
             raise MemoryError
 
-    with pytest.raises(NbspamError, match="the message went through in part"):
+    with pytest.raises(NbspamError, match="only part of the message was written"):
         copy_message(io.BytesIO(b"A: b\n\n"), Heavy(), lambda data, whole: [data])

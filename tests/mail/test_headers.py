@@ -42,7 +42,7 @@ def encoded(charset: str, encoding: str, text: bytes) -> bytes:
         (b"", []),
     ],
 )
-def test_lines_are_unfolded_and_parted(block, lines):
+def test_lines_are_unfolded_and_split(block, lines):
     found = header_lines(b"\n" + block)
     assert [(name.rstrip(), unfold(value)) for name, value in found] == lines
     assert end_of_headers(block, 0, 99) == len(block)
@@ -50,11 +50,11 @@ def test_lines_are_unfolded_and_parted(block, lines):
 
 
 @pytest.mark.parametrize("junk", [b"buy now\n: pills\nTo: a", b": pills", b"a b: c\n d"])
-def test_a_line_that_is_no_header_ends_them(junk):
+def test_a_line_that_is_not_a_header_ends_the_headers(junk):
     assert end_of_headers(b"Subject: hi\n" + junk, 0, 99) == len(b"Subject: hi\n")
 
 
-def test_headers_end_where_no_more_is_looked_at():
+def test_headers_end_at_the_limit():
     assert end_of_headers(b"Subject: hi\nTo: a", 0, 9) == 9
     assert end_of_headers(b"Subject: hi\nTo: a", 0, 13) == len(b"Subject: hi\n")
 
@@ -112,7 +112,7 @@ def test_a_character_may_be_split_between_encoded_words(encoding, cut):
         ("koi8-r", "привет мир " * 9),
     ],
 )
-def test_what_the_standard_library_folds_and_encodes_is_read(charset, text):
+def test_headers_written_by_the_standard_library_are_read(charset, text):
     lines = header_lines(b"\nSubject: " + Header(text, charset).encode().encode())
     assert decode_value(unfold(lines[0][1])).decode().split() == text.split()
 
@@ -160,17 +160,17 @@ def test_any_value_is_decoded_to_utf8(value):
 
 
 @given(st.binary(max_size=100))
-def test_base64_is_undone(data):
+def test_base64_is_decoded(data):
     assert decode_base64(b64encode(data)) == data
 
 
 @given(st.binary(max_size=40), st.binary(max_size=40))
-def test_base64_goes_on_behind_its_padding(first, second):
+def test_base64_is_decoded_after_padding_too(first, second):
     assert decode_base64(b64encode(first) + b"\n" + b64encode(second)) == first + second
 
 
 @pytest.mark.parametrize(
     "text", [b"aGVsbG8", b"aGVs\nbG8=", b"aG*Vs bG8==", b"aGVsbG8=\n\n", b"aGVsbG8=x"]
 )
-def test_broken_base64_gives_what_it_has(text):
+def test_broken_base64_is_decoded_as_far_as_possible(text):
     assert decode_base64(text).startswith(b"hello")

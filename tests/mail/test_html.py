@@ -1,4 +1,4 @@
-"""HTML: what is seen, what is hidden, what it links to."""
+"""HTML: visible and hidden text, links and facts."""
 
 import pytest
 from hypothesis import given
@@ -77,7 +77,7 @@ def seen(html: str) -> str:
         ("<title>hi</title>there", "hi there"),
     ],
 )
-def test_what_a_reader_sees(html, text):
+def test_visible_text_is_what_a_reader_sees(html, text):
     assert seen(html) == text
 
 
@@ -114,7 +114,7 @@ def test_text_is_hidden_by_style(style):
         "display:block",
     ],
 )
-def test_text_that_is_only_small_is_seen(style):
+def test_small_text_is_visible(style):
     html = read(f'see <span style="{style}">this</span>'.encode())
     assert (html.visible, html.hidden, html.facts) == (b"see this", b"", set())
 
@@ -193,13 +193,13 @@ def test_facts_are_noted(html, fact):
         ("</img>", "tag-img/"),
     ],
 )
-def test_what_is_no_fact_is_not_noted(html, fact):
+def test_ordinary_markup_gives_no_fact(html, fact):
     assert fact not in read(html.encode()).facts
 
 
 @examples(200)
 @given(st.lists(st.sampled_from(CUTS), max_size=30).map(b"".join))
-def test_any_markup_is_read_and_nothing_seen_is_invented(html):
+def test_any_markup_is_read_and_all_visible_text_is_in_it(html):
     found = read(html)
     for text in (found.visible, found.hidden, found.alt):
         text.decode()
@@ -213,5 +213,5 @@ def test_text_without_markup_is_itself(text):
 
 @examples(200)
 @given(st.lists(st.lists(st.sampled_from(CUTS), max_size=15).map(b"".join), max_size=5))
-def test_a_document_reads_the_same_whatever_its_neighbours_hold(documents):
+def test_a_document_is_read_alike_beside_any_others(documents):
     assert read_html(documents) == [read(html) for html in documents]

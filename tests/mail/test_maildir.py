@@ -27,20 +27,20 @@ def put(root, path, data=b"x"):
     (root / path).write_bytes(data)
 
 
-def test_a_name_falls_into_base_and_flags():
+def test_a_name_splits_into_base_and_flags():
     entry = Entry("", "cur", "1700.M1P2.host,S=3:2,RS")
 
     assert (entry.base, entry.flags) == ("1700.M1P2.host,S=3", "RS")
     assert (Entry("", "new", "17.h").base, Entry("", "new", "17.h").flags) == ("17.h", "")
 
 
-def test_flags_stay_sorted_and_need_cur():
+def test_a_flag_is_added_in_order_and_moves_the_message_to_cur():
     assert Entry("", "new", "1.h").flagged("F") == Entry("", "cur", "1.h:2,F")
     assert Entry("", "cur", "1.h:2,RS").flagged("S") == Entry("", "cur", "1.h:2,RS")
     assert Entry(".A", "cur", "1.h:2,RS").flagged("F") == Entry(".A", "cur", "1.h:2,FRS")
 
 
-def test_entries_are_files_each_once(root):
+def test_every_message_is_one_entry(root):
     for path in (
         "new/2.h",
         "cur/1.h:2,S",
@@ -58,7 +58,7 @@ def test_entries_are_files_each_once(root):
     assert list(entries(str(root), ".None")) == []
 
 
-def test_a_folder_is_made_as_maildir_plus_plus_has_them(root):
+def test_a_new_folder_is_a_maildir_plus_plus_folder(root):
     put(root, "new/1.h")
 
     assert move(str(root), Entry("", "new", "1.h"), Entry(".Spam", "new", "1.h"))
@@ -70,7 +70,7 @@ def test_a_folder_is_made_as_maildir_plus_plus_has_them(root):
     assert (folder / "new" / "1.h").read_bytes() == b"x"
 
 
-def test_nothing_is_overwritten_and_what_is_gone_is_gone(root):
+def test_moving_overwrites_nothing_and_ignores_missing_messages(root):
     put(root, "new/1.h", b"one")
     put(root, ".Spam/new/1.h", b"other")
     here, there = Entry("", "new", "1.h"), Entry(".Spam", "new", "1.h")
@@ -81,7 +81,7 @@ def test_nothing_is_overwritten_and_what_is_gone_is_gone(root):
     assert not move(str(root), Entry("", "new", "2.h"), Entry(".Spam", "new", "2.h"))
 
 
-def test_the_note_comes_back(root):
+def test_a_note_is_read_as_it_was_written(root):
     left = {"1.h": Left("spam", "0f"), os.fsdecode(b"a b\xff"): Left("unsure", "10")}
 
     assert read_note(str(root)) == {}
@@ -90,13 +90,13 @@ def test_the_note_comes_back(root):
     assert (root / "nbspam-sorted").stat().st_mode & 0o777 == 0o600
 
 
-def test_damaged_lines_of_a_note_are_passed_over(root):
+def test_damaged_lines_of_a_note_are_skipped(root):
     (root / "nbspam-sorted").write_bytes(b"spam 0f 1.h\nspam\n\xff\xff 1 2\n\nham 1")
 
     assert read_note(str(root)) == {"1.h": Left("spam", "0f")}
 
 
-def test_what_is_no_maildir_is_refused(tmp_path):
+def test_other_folders_are_not_maildirs(tmp_path):
     with pytest.raises(InputError, match=r"not a Maildir \(no cur/ and new/\)"):
         check_maildir(str(tmp_path))
 
@@ -107,6 +107,6 @@ def test_folders_may_be_named_with_or_without_their_dot(name):
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "...", "a/b", "../x", "a\nb"])
-def test_other_names_are_wrong_usage(name):
-    with pytest.raises(UsageError, match="not the name of a folder in a Maildir"):
+def test_other_names_are_usage_errors(name):
+    with pytest.raises(UsageError, match="not the name of a Maildir folder"):
         folder_name(name)

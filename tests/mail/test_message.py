@@ -11,9 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.mail import message as module
 from nbspam.mail.headers import unfold
-from nbspam.mail.message import Message, by_header, parse_message, parse_messages, plain_text
+from nbspam.mail.message import (
+    LIMITS,
+    Limits,
+    Message,
+    _Reader,
+    by_header,
+    parse_message,
+    parse_messages,
+    plain_text,
+)
 from support import examples
 
 EVIDENCE = Path(__file__).parents[1] / "evidence"
@@ -46,8 +54,8 @@ def found(message: Message, origin: str) -> str:
     fields = list(by_header(message.fields))
     texts = [text for place, text in fields if place == origin]
     if origin == "body" and (subjects := [text for place, text in fields if place == "subject"]):
-        texts.remove(subjects[0])  # its words are the body's too
-    # Of these fields the lines mean something.
+        texts.remove(subjects[0])  # words of the subject count as words of the body, too
+    # In these fields line ends matter.
     as_it_is = origin in ("body", "url", "hidden", "alt")
     return "\n".join((text if as_it_is else unfold(text)).decode() for text in texts)
 
@@ -57,7 +65,7 @@ def body(data: bytes) -> str:
 
 
 def part(text: bytes, encoding: bytes) -> bytes:
-    """Return a UTF-8 part with its transfer encoding undone or done."""
+    """Return a UTF-8 part in this transfer encoding."""
     if encoding == b"base64":
         text = base64.encodebytes(text)
     elif encoding == b"quoted-printable":
@@ -71,7 +79,7 @@ def part(text: bytes, encoding: bytes) -> bytes:
 
 
 def without_encoding(message: Message) -> list[tuple[str, bytes]]:
-    """Return the fields but for what names the transfer encoding."""
+    """Return the fields without the name of the transfer encoding."""
     return [field for field in by_header(message.fields) if field.origin != "mime"]
 
 
@@ -129,7 +137,7 @@ honest = st.text(
 
 @examples(60)
 @given(honest, st.sampled_from(["8bit", "quoted-printable", "base64"]))
-def test_any_text_comes_back(text, encoding):
+def test_any_text_is_read_back(text, encoding):
     message = EmailMessage()
     message["Subject"] = "x"
     message.set_content(text + "\n", cte=encoding)
@@ -138,7 +146,7 @@ def test_any_text_comes_back(text, encoding):
 
 @examples(60)
 @given(honest)
-def test_any_subject_comes_back(text):
+def test_any_subject_is_read_back(text):
     message = EmailMessage()
     message["Subject"] = text
     message.set_content("x")
@@ -160,7 +168,7 @@ def test_transfer_encodings_change_nothing(text):
         without_encoding(parse_message(b"Subject: x\n" + part(text.encode(), encoding)))
         for encoding in (b"8bit", b"base64", b"quoted-printable")
     )
-    # The names of headers are the same; the encoding's name is told as "mime".
+    # The names of headers are the same; the name of the encoding is evidence of origin "mime".
     assert others == [plain, plain]
 
 
@@ -173,7 +181,7 @@ def test_line_ends_change_nothing(mails):
 @pytest.mark.parametrize(
     "envelope", [b"From x Thu Aug 22 2002\n", b">From x\n", b"From x\n>From x\n", b"\n"]
 )
-def test_what_mailboxes_put_in_front_changes_nothing(envelope):
+def test_from_lines_of_mailboxes_change_nothing(envelope):
     data = b"Subject: x\n\nhi\n"
     assert parse_message(envelope + data) == parse_message(data)
 
@@ -197,17 +205,17 @@ def test_headers_that_are_added_later_change_nothing(line, is_last):
     assert list(by_header(ours.fields)) == list(by_header(other.fields))
 
 
-def test_a_subject_as_it_is_has_the_charset_of_the_body():
+def test_an_unencoded_subject_has_the_charset_of_the_body():
     data = "Subject: 特價機票\nContent-Type: text/plain; charset=big5\n\n你好".encode("big5")
     assert found(parse_message(data), "subject") == "特價機票"
 
 
-def test_a_subject_in_utf8_is_so_whatever_the_body_is():
+def test_a_subject_in_utf8_is_read_as_utf8_whatever_the_body():
     data = "Subject: Grüße\nContent-Type: text/plain; charset=iso-8859-1\n\nhi".encode()
     assert found(parse_message(data), "subject") == "Grüße"
 
 
-def test_the_words_of_a_subject_are_the_bodys_too():
+def test_words_of_the_subject_count_as_words_of_the_body():
     message = parse_message(b"Subject: =?utf-8?q?cheap_pills?=\n now\n\nbuy")
     assert [text.split() for place, text in message.fields if place == "body"] == [
         [b"cheap", b"pills", b"now"],
@@ -264,14 +272,14 @@ def test_broken_mail_is_read_as_people_see_it(data, text, defects):
         (b"text/html; charset=koi8-r", b"<meta charset=utf-8>", "привет"),
     ],
 )
-def test_html_may_name_its_charset_itself_early_and_if_nobody_else_does(content_type, html, text):
+def test_html_can_declare_its_charset_near_its_beginning(content_type, html, text):
     data = (
         b"Subject: x\nContent-Type: " + content_type + b"\n\n" + html + "привет".encode("koi8-r")
     )
     assert body(data) == text
 
 
-def test_html_may_not_name_its_charset_late():
+def test_html_cannot_declare_its_charset_late():
     data = (
         b"Subject: x\nContent-Type: text/html\n\n" + b" " * 1024 + b"<meta charset=koi8-r>caf\xe9"
     )
@@ -282,13 +290,13 @@ def test_html_may_not_name_its_charset_late():
     ("charset", "defect"),
     [(b"utf-8", "charset-wrong"), (b"klingon", "charset-unknown"), (b"", "charset-missing")],
 )
-def test_a_charset_that_does_not_serve_is_a_defect(charset, defect):
+def test_a_wrong_charset_is_a_defect(charset, defect):
     data = b"Subject: x\nContent-Type: text/plain; charset=" + charset + b"\n\ncaf\xe9"
     assert parse_message(data).defects == (defect,)
     assert body(data) == "café"
 
 
-def test_a_uuencoded_file_is_a_name_and_no_text():
+def test_a_uuencoded_file_is_a_file_name_and_not_text():
     data = (
         b"Subject: x\n\nhi\nbegin 644 pills.exe\n"
         + (b"M" + b"#" * 60 + b"\n") * 3
@@ -299,7 +307,7 @@ def test_a_uuencoded_file_is_a_name_and_no_text():
     assert found(message, "body").split() == ["hi", "bye"]
 
 
-def test_words_do_not_pass_for_a_uuencoded_file():
+def test_words_are_not_taken_for_a_uuencoded_file():
     assert body(b"Subject: x\n\nbegin 644 x\nBUY PILLS\nNOW\n") == "begin 644 x\nBUY PILLS\nNOW"
 
 
@@ -308,7 +316,7 @@ def test_defects_are_evidence_too():
     assert found(message, "defect") == "no-headers"
 
 
-def test_text_that_is_no_mail_is_one_field():
+def test_text_that_is_not_mail_is_one_field():
     assert plain_text("Subject: 你好".encode()).fields == (("body", "Subject: 你好".encode()),)
 
 
@@ -318,28 +326,26 @@ def test_text_that_is_no_mail_is_one_field():
 @pytest.mark.parametrize(
     ("limit", "most", "data", "defect"),
     [
-        ("MAX_BYTES", 20, b"Subject: x\n\n" + b"a" * 9, "truncated"),
-        ("MAX_TEXT", 8, b"Subject: x\n\n" + b"a" * 9, "truncated"),
-        ("MAX_HEADERS", 9, b"Subject: x\n\na", "headers-truncated"),
-        ("MAX_PARTS", 2, MIXED + b"--b\n\na\n" * 3, "too-many-parts"),
-        ("MAX_DEPTH", 2, b"Content-Type: message/rfc822\n\n" * 3, "too-deep"),
+        ("data", 20, b"Subject: x\n\n" + b"a" * 9, "truncated"),
+        ("text", 8, b"Subject: x\n\n" + b"a" * 9, "truncated"),
+        ("headers", 9, b"Subject: x\n\na", "headers-truncated"),
+        ("parts", 2, MIXED + b"--b\n\na\n" * 3, "too-many-parts"),
+        ("depth", 2, b"Content-Type: message/rfc822\n\n" * 3, "too-deep"),
     ],
 )
-def test_every_limit_has_its_defect_and_is_kept(monkeypatch, limit, most, data, defect):
-    monkeypatch.setattr(module, limit, most)
-    assert parse_message(data).defects == (defect,)
-    monkeypatch.setattr(module, limit, most + 1)
-    assert parse_message(data).defects == ()
+def test_every_limit_holds_and_has_its_defect(limit, most, data, defect):
+    assert parse_message(data, Limits(**{limit: most})).defects == (defect,)
+    assert parse_message(data, Limits(**{limit: most + 1})).defects == ()
 
 
 def test_links_are_counted_up_to_a_limit():
     message = parse_message(b"Subject: x\n\n" + b"http://a.example " * 2000)
-    assert len(found(message, "url").split("\n")) == module.MAX_URLS
+    assert len(found(message, "url").split("\n")) == LIMITS.urls
 
 
-def test_all_parts_share_one_budget_of_text(monkeypatch):
-    monkeypatch.setattr(module, "MAX_TEXT", 10)
-    message = parse_message(MIXED + b"--b\n\n1234567\n--b\n\n1234567\n--b--")
+def test_all_parts_share_one_budget_of_text():
+    data = MIXED + b"--b\n\n1234567\n--b\n\n1234567\n--b--"
+    message = parse_message(data, Limits(text=10))
     assert found(message, "body") == "1234567\n123"
 
 
@@ -347,7 +353,7 @@ def test_all_parts_share_one_budget_of_text(monkeypatch):
 
 
 def check(data: bytes) -> None:
-    """Parse, and hold what is promised about any message."""
+    """Parse a message, and check what holds for every message."""
     message = parse_message(data)
     assert list(message.defects) == sorted(set(message.defects))
     for _, text in message.fields:
@@ -409,14 +415,14 @@ def test_mutated_mail_is_read(mails, data):
     check(original[:start] + data.draw(st.sampled_from(SCRAPS)) + original[end:])
 
 
-def test_all_embedded_mail_is_read_and_says_something(mails):
+def test_all_embedded_mail_has_text(mails):
     for path in mails.rglob("*.eml"):
         check(path.read_bytes())
         origins = {origin for origin, _ in by_header(parse_message(path.read_bytes()).fields)}
         assert "header" in origins, path
 
 
-# --- hostile mail, kept for ever: defects or facts to find, and words to see or not to see ----
+# --- hostile mail: defects or facts to find, and words that must or must not be visible ----
 
 HOSTILE: dict[str, tuple[str, str, str]] = {
     "html-long-number-href.eml": ("", "x", ""),
@@ -445,7 +451,7 @@ HOSTILE: dict[str, tuple[str, str, str]] = {
 }
 
 
-def test_every_hostile_mail_has_its_expectation():
+def test_every_hostile_mail_has_an_expectation():
     assert {path.name for path in EVIDENCE.glob("*.eml")} == set(HOSTILE)
 
 
@@ -466,7 +472,7 @@ def test_a_subject_split_inside_characters_is_whole():
 
 
 def split_line_by_line(data: bytes, most: int) -> tuple[bytes, bytes, set[bytes]]:
-    """Return headers, body and defects: what `_Reader.split` finds, by another way."""
+    """Return headers, body and defects as `_Reader.split` should find them."""
     if data.startswith(b"\n"):
         return b"\n", data[1:], set()
     head, _, body = data.partition(b"\n\n")
@@ -487,16 +493,14 @@ def split_line_by_line(data: bytes, most: int) -> tuple[bytes, bytes, set[bytes]
     st.lists(st.sampled_from([b"\n", b"\n\n", b"A: b", b"c", b":", b" ", b"\t", b"\xff"])),
     st.integers(1, 30),
 )
-def test_headers_end_where_line_by_line_they_would(pieces, most):
+def test_headers_end_where_reading_line_by_line_ends_them(pieces, most):
     data = b"".join(pieces)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "MAX_HEADERS", most)
-        reader = module._Reader()
-        block, rest = reader.split(b"From x\n" + data, 7)
-        assert (block, rest, reader.defects) == split_line_by_line(data, most)
+    reader = _Reader(Limits(headers=most))
+    block, rest = reader.split(b"From x\n" + data, 7)
+    assert (block, rest, reader.defects) == split_line_by_line(data, most)
 
 
-def test_what_html_says_stands_where_the_html_stood():
+def test_the_text_of_html_stands_where_the_html_stood():
     html = b"Content-Type: text/html\n\n<a href=c title=t>two</a> http://d.example\n"
     plain = (b"\none http://b.example\n", b"\nthree http://e.example\n")
     parts = (plain[0], html, plain[1], html.replace(b"two", b"four"))
@@ -509,9 +513,8 @@ def test_what_html_says_stands_where_the_html_stood():
 
 
 @pytest.mark.parametrize("at_once", [1, 100, 1 << 20])
-def test_messages_read_together_are_what_each_is_alone(monkeypatch, at_once):
+def test_messages_read_together_equal_messages_read_alone(at_once):
     data = [path.read_bytes() for path in sorted(EVIDENCE.glob("*.eml"))]
     alone = [parse_message(each) for each in data]
 
-    monkeypatch.setattr(module, "_HTML_AT_ONCE", at_once)
-    assert parse_messages(iter(data)) == alone
+    assert parse_messages(iter(data), html_at_once=at_once) == alone

@@ -1,4 +1,4 @@
-"""Stored mail: where messages end, in which order they come, what a folder is."""
+"""Stored mail: where messages end, their order, and the kinds of folders."""
 
 import io
 import mailbox
@@ -46,8 +46,8 @@ messages = lines.map(lambda parts: b"\n".join(parts) + b"\n")
 
 @given(st.lists(messages, min_size=1, max_size=5), st.integers(1, 400))
 @example([b"\n", b"\n\n", b"From \n"], 1)
-def test_messages_quoted_into_an_mbox_come_back_to_the_byte(stored, size):
-    # CRLF before a separator is the end of a CRLF mbox, so that such a mixture is none.
+def test_messages_quoted_into_an_mbox_are_restored_to_the_byte(stored, size):
+    # CRLF before a separator occurs only in an mbox that has CRLF everywhere.
     stored = [re.sub(rb"\r+\n\Z", b"\n", re.sub(rb"\r\n\Z", b"\n", m)) for m in stored]
 
     assert split(b"".join(map(quoted, stored)), size) == stored
@@ -74,7 +74,7 @@ def test_mbox_agrees_with_the_standard_library(tmp_path):
     assert split(path.read_bytes(), 97) == expected
 
 
-def test_prose_that_begins_with_from_is_no_separator():
+def test_prose_that_begins_with_from_is_not_a_separator():
     body = b"Subject: x\n\nHi\n\nFrom here on it is prose.\n\nFrom 9:30 to 10:30 we meet\nBye\n"
 
     assert split(FROM + body) == [body]
@@ -91,16 +91,16 @@ def test_prose_that_begins_with_from_is_no_separator():
         b"From nobody\nSubject: no date, but a header",
     ],
 )
-def test_separators_of_many_writers_are_known(line):
+def test_separators_of_many_programs_are_recognised(line):
     assert begins_with_from_line(line)
     assert len(split(FROM + b"A: 1\n\nx\n\n" + line + b"\nB: 2\n\ny\n")) == 2
 
 
-def test_separator_without_a_blank_line_before_it_is_text():
+def test_a_separator_without_a_blank_line_before_it_is_text():
     assert len(split(FROM + b"A: 1\n\nquoting:\n" + FROM + b"B: 2\n\ny\n")) == 1
 
 
-def test_crlf_mbox_is_the_lf_mbox_with_crlf():
+def test_an_mbox_with_crlf_holds_the_same_messages():
     stored = [b"A: 1\n\nfirst\n\n\nlast\n", b"B: 2\n\n>From me\n"]
     data = b"".join(map(quoted, stored))
 
@@ -114,7 +114,7 @@ def test_text_before_the_first_separator_is_a_message_unless_blank():
 
 
 @pytest.mark.parametrize("size", [7, 100, 5000, 1 << 20])
-def test_too_long_a_message_is_cut_and_the_next_is_found(size):
+def test_too_long_a_message_is_truncated_and_the_next_is_found(size):
     data = quoted(b"A: 1\n" + b"x" * 20_000 + b"\n") + quoted(b"B: 2\n") + quoted(b"C: 3\n")
 
     long, *rest = split(data, size, limit=1000)
@@ -122,15 +122,15 @@ def test_too_long_a_message_is_cut_and_the_next_is_found(size):
     assert rest == [b"B: 2\n", b"C: 3\n"]
 
 
-def test_the_cut_makes_no_separator_that_was_not_there():
-    # The kept head ends in a blank line; "From " comes long after it.
+def test_truncating_a_message_creates_no_separator():
+    # The part that is kept ends in a blank line; "From " comes long after it.
     head = FROM + b"A: 1\n\n"
     data = head + b"x" * 5000 + b"\n" + FROM + b"B: 2\n\nend\n"
 
     assert len(split(data, 512, limit=len(head))) == 1
 
 
-def test_chunks_are_the_stream():
+def test_chunks_add_up_to_the_stream():
     data = bytes(range(256)) * 4000
 
     assert b"".join(read_chunks(io.BytesIO(data))) == data
@@ -147,7 +147,7 @@ def test_chunks_are_the_stream():
         (b"A: >From here\n>>From y\n", b"A: >From here\n>From y\n"),
     ],
 )
-def test_unwrap_takes_off_what_the_mbox_put_on(raw, message):
+def test_unwrap_undoes_what_the_mbox_added(raw, message):
     assert unwrap(raw) == message
 
 
@@ -162,7 +162,7 @@ def walked(folder, label=None, kind=None):
     return [(os.path.relpath(p, folder), lab, k) for p, lab, k in walk(str(folder), label, kind)]
 
 
-def test_a_tree_comes_in_natural_order_files_before_folders(tmp_path):
+def test_a_tree_is_walked_in_natural_order_files_before_folders(tmp_path):
     fill(tmp_path, "m10", "m2", "m2.10", "m2.9", "b/1", "a10/1", "a9/1", "M.MBOX.GZ", "Inbox")
 
     assert walked(tmp_path) == [
@@ -184,7 +184,7 @@ def test_equal_numbers_written_differently_have_one_order(tmp_path):
     assert [name for name, *_ in walked(tmp_path)] == ["001.eml", "01.eml", "1.eml"]
 
 
-def test_hidden_files_and_leavings_are_passed_over(tmp_path):
+def test_hidden_files_and_backups_are_skipped(tmp_path):
     fill(tmp_path, "1.eml", ".hidden", ".git/1", "1.eml~", "#1.eml#")
 
     assert walked(tmp_path) == [("1.eml", None, "eml")]
@@ -206,7 +206,7 @@ def test_ham_and_spam_are_classes_beside_other_files(tmp_path):
     assert walked(tmp_path) == [("ham/1", "ham", "eml"), ("spam/1", "spam", "eml")]
 
 
-def test_a_label_given_makes_a_tree_of_sub_folders(tmp_path):
+def test_with_a_label_sub_folders_are_a_tree(tmp_path):
     fill(tmp_path, "2001/1", "2002/a/1")
 
     assert walked(tmp_path, label="spam") == [
@@ -215,13 +215,13 @@ def test_a_label_given_makes_a_tree_of_sub_folders(tmp_path):
     ]
 
 
-def test_sub_folders_below_a_tree_are_no_classes(tmp_path):
+def test_sub_folders_of_a_tree_are_not_classes(tmp_path):
     fill(tmp_path, "1", "deep/ham/1", "deep/spam/1")
 
     assert {label for _, label, _ in walked(tmp_path)} == {None}
 
 
-def test_classes_on_demand_pass_over_loose_files(tmp_path):
+def test_format_classes_skips_files_beside_the_folders(tmp_path):
     fill(tmp_path, "1", "a/1", "b/cur/x", "b/new/y")
 
     assert walked(tmp_path, kind="classes") == [
@@ -232,7 +232,7 @@ def test_classes_on_demand_pass_over_loose_files(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["eml", "mbox"])
-def test_a_kind_of_file_on_demand_holds_for_the_whole_tree(tmp_path, kind):
+def test_an_explicit_kind_of_file_holds_for_the_whole_tree(tmp_path, kind):
     fill(tmp_path, "Inbox", "a/x.mbox", "a/cur/1", "a/new/1")
 
     assert {k for *_, k in walked(tmp_path, kind=kind)} == {kind}
@@ -265,13 +265,13 @@ def test_mh_agrees_with_the_standard_library(tmp_path):
     assert found == [str(key) for key in box.iterkeys()]
 
 
-def test_numbered_files_without_sequences_are_mh_on_demand(tmp_path):
+def test_format_mh_reads_numbered_files_without_sequences(tmp_path):
     fill(tmp_path, "10", "9", "x")
 
     assert [name for name, *_ in walked(tmp_path, kind="mh")] == ["9", "10"]
 
 
-def test_a_folder_without_cur_and_new_is_no_maildir(tmp_path):
+def test_a_folder_without_cur_and_new_is_not_a_maildir(tmp_path):
     with pytest.raises(ValueError, match=r"not a Maildir \(no cur/ or new/\)"):
         walked(tmp_path, kind="maildir")
 
@@ -285,7 +285,7 @@ def test_links_are_followed_and_loops_end(tmp_path):
     (tmp_path / "a" / "self").symlink_to("self")
     (tmp_path / "a" / "dead").symlink_to("nowhere")
 
-    # Dead links are files, so that whoever reads them says what is missing.
+    # Dead links are files, so that reading them reports what is missing.
     names = [name for name, *_ in walked(tmp_path / "a", "x")]
     assert names == ["dead", "self", "b/2", "b/side/1"]
 
@@ -293,7 +293,7 @@ def test_links_are_followed_and_loops_end(tmp_path):
 SHALLOW = 300  # deep enough for pytest itself
 
 
-def test_a_tree_deeper_than_the_stack_is_walked_to_its_end(tmp_path):
+def test_a_tree_deeper_than_the_recursion_limit_is_walked(tmp_path):
     folders = [str(tmp_path)]
     for _ in range(SHALLOW + 100):
         folders.append(os.path.join(folders[-1], "d"))
@@ -308,13 +308,13 @@ def test_a_tree_deeper_than_the_stack_is_walked_to_its_end(tmp_path):
         found = list(walk(str(tmp_path), "ham", None))
     finally:
         sys.setrecursionlimit(limit)
-    os.remove(message)  # by hand: whoever tidies up after tests may recurse
+    os.remove(message)  # here, because what cleans up after tests may recurse
     for folder in folders[:0:-1]:
         os.rmdir(folder)
     assert found == [(message, "ham", "eml")]
 
 
-def test_what_is_no_file_is_passed_over(tmp_path):
+def test_devices_sockets_and_fifos_are_skipped(tmp_path):
     fill(tmp_path, "1")
     os.mkfifo(tmp_path / "2")
 

@@ -1,15 +1,16 @@
-"""Tables: which cell is the text, which the class, and what is no table."""
+"""Tables: which cell is the text, which the class, and which files are not tables."""
 
 import csv
 import io
 import json
 from contextlib import suppress
+from itertools import chain, repeat
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.sources import cells
+from nbspam.sources.cells import csv_cells, lines_of
 from nbspam.sources.texts import read_rows, sniff
 
 
@@ -47,7 +48,7 @@ words = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_siz
 
 
 @given(st.lists(st.tuples(st.sampled_from(["ham", "spam"]), words), max_size=8))
-def test_what_csv_writes_comes_back(table):
+def test_rows_written_as_csv_are_read_back(table):
     out = io.StringIO()
     csv.writer(out).writerows([("label", "text"), *table])
 
@@ -55,7 +56,7 @@ def test_what_csv_writes_comes_back(table):
 
 
 @given(st.lists(st.tuples(st.sampled_from(["ham", "spam"]), words), max_size=8))
-def test_what_json_writes_comes_back(table):
+def test_rows_written_as_json_are_read_back(table):
     lines = [json.dumps({"id": 1, "label": label, "text": text}) for label, text in table]
 
     assert rows("\n".join(lines), "jsonl") == table
@@ -68,7 +69,7 @@ def test_without_names_the_column_of_few_values_is_the_class():
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv"])
-def test_a_class_called_as_a_column_is_no_header(kind):
+def test_a_class_with_the_name_of_a_column_is_not_a_header(kind):
     mark = "," if kind == "csv" else "\t"
     assert rows(f"spam{mark}x y\nham{mark}z w\n", kind) == [("spam", "x y"), ("ham", "z w")]
     table = f"email{mark}x y\nsms{mark}z w\nemail{mark}u v\n"
@@ -95,7 +96,7 @@ def test_a_first_row_larger_than_the_sample_is_a_row():
     assert rows(f'"{text}",ham\nx y,spam\n') == [("ham", text), ("spam", "x y")]
 
 
-def test_a_column_called_as_its_class_is_a_header_beside_a_known_name():
+def test_a_column_named_like_a_class_is_a_header_beside_another_known_name():
     assert rows("text,spam\nx y,spam\nz w,ham\n") == [("spam", "x y"), ("ham", "z w")]
     assert rows('{"what": "x", "spam": "spam"}', "jsonl") == [("spam", "x")]
 
@@ -118,7 +119,7 @@ def test_quotes_in_tsv_are_text():
     assert rows(table, "tsv") == [("ham", '"hello'), ("ham", 'say "x"'), ("spam", 'buy"')]
 
 
-def test_text_is_utf8_and_else_cp1252_and_a_mark_at_its_start_is_dropped():
+def test_text_is_utf8_or_cp1252_without_a_byte_order_mark():
     assert rows(b"\xef\xbb\xbflabel,text\nham,\xc3\xa9\nspam,\x80\xe9\n") == [
         ("ham", "é"), ("spam", "€é"),
     ]  # fmt: skip
@@ -157,24 +158,27 @@ def test_rows_come_before_the_table_is_read_to_its_end():
         ('{"text": ' + "[" * 100_000, "jsonl", {}, "line 1: not JSON"),
         ('{"text": ' + "1" * 10_000 + "}", "jsonl", {}, "line 1: not JSON"),
         ("[1]\n", "jsonl", {}, "line 1: not a JSON object"),
-        ('{"text": "x"}\n{"text": ["x"]}\n', "jsonl", {}, "line 2: a list or object in place"),
+        ('{"text": "x"}\n{"text": ["x"]}\n', "jsonl", {}, "line 2: a list or object instead"),
         ("\ufefftext,label\n".encode("utf-16"), "csv", {}, "text in UTF-16; save it as UTF-8"),
     ],
 )
-def test_what_is_wrong_is_said(text, kind, columns, message):
+def test_damage_is_named(text, kind, columns, message):
     with pytest.raises(ValueError, match=message):
         rows(text, kind, **columns)
 
 
-def test_an_endless_line_or_cell_is_refused(monkeypatch):
-    monkeypatch.setattr(cells, "_MAX_LINE", 200_000)
-    csv.field_size_limit(131_072)  # the interpreter's own; it is only ever raised
-    with pytest.raises(ValueError, match="line 2: over 0 MB long"):
-        rows("label,text\nham," + "x" * 300_000)
+def test_an_endless_line_is_refused():
+    stream = io.BytesIO(b"label,text\nham," + b"x" * 300_000)
+    with pytest.raises(ValueError, match="line 2: over 200,000 bytes"):
+        list(lines_of(stream, 200_000))
+
+
+@pytest.mark.parametrize("line", ["xxxxxxxxx\n", "x" * 9999 + "\n"])
+def test_an_endless_cell_is_refused(line):
+    csv.field_size_limit(131_072)  # the default; the limit is only ever raised
+    lines = chain(["label,text\n", 'ham,"'], repeat(line, 500_000 // len(line)))
     with pytest.raises(ValueError, match=r"not CSV \(field larger than field limit"):
-        rows('label,text\nham,"' + "xxxxxxxxx\n" * 50_000)
-    with pytest.raises(ValueError, match=r"not CSV \(field larger than field limit"):
-        rows('label,text\nham,"' + ("x" * 9999 + "\n") * 50)
+        list(csv_cells(lines, 200_000)[0])
 
 
 @pytest.mark.parametrize(
@@ -192,7 +196,7 @@ def test_an_endless_line_or_cell_is_refused(monkeypatch):
         (b"\0\1\2\n\3\n", None),
     ],
 )
-def test_a_table_without_a_telling_name_is_recognised(head, kind):
+def test_a_table_is_recognised_by_its_content(head, kind):
     assert sniff(head) == kind
 
 

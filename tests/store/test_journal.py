@@ -1,4 +1,4 @@
-"""The journal: whatever a crash leaves, every acknowledged change is there, and no half."""
+"""The journal: after any crash every acknowledged change is there, and no half of one."""
 
 import errno
 import os
@@ -22,40 +22,60 @@ from nbspam.store.check import BAD, NOTE, findings
 from nbspam.store.format import journal
 from nbspam.store.format.journal import append, journal_path, read_journal
 from nbspam.store.format.modelfile import Identity
-from nbspam.store.model import StoredModel, learn, unlearn
+from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
+from nbspam.store.open import save
 from nbspam.store.prune import Rule, prune
+from nbspam.tokens.documents import Documents
+from nbspam.tokens.vocabulary import Vocabulary
 from support import ROOT, examples
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 OWNER = Identity(1234, 5678)
+# Large enough to learn a few messages more before the journal is merged into the model.
+N_DOCS = 200
 NAMES = st.one_of(st.none(), st.text(max_size=5))
 
 
 @st.composite
 def changes(draw):
-    n_keys = draw(st.integers(0, 5))
-    n_new = draw(st.integers(0, n_keys))
-    lengths = draw(st.lists(st.integers(0, 9), min_size=n_new, max_size=n_new))
+    keys = draw(st.lists(st.integers(0, 1 << 63), max_size=5, unique=True).map(sorted))
+    new = sorted(draw(st.sets(st.sampled_from(keys)))) if keys else []
+    lengths = draw(st.lists(st.integers(0, 9), min_size=len(new), max_size=len(new)))
+    counts = draw(st.lists(st.integers(1, 3), min_size=len(keys), max_size=len(keys)))
+    n = len(keys)
     return Change(
         draw(st.integers(0, (1 << 64) - 1)),
         draw(NAMES),
         draw(NAMES),
         draw(st.integers(0, 65535)),
-        np.array(draw(st.lists(st.integers(0, 1 << 63), min_size=n_keys, max_size=n_keys)), "u8"),
-        np.array(draw(st.lists(st.integers(1, 3), min_size=n_keys, max_size=n_keys)), "u4"),
-        np.zeros(n_new, "u1"),
-        np.array(lengths, "u4"),
-        np.arange(sum(lengths), dtype="u1"),
+        Documents(np.array(keys, "u8"), np.array([0, n]), np.arange(n), np.array(counts, "u4")),
+        Vocabulary(
+            np.array(new, "u8"),
+            np.arange(sum(lengths), dtype="u1"),
+            np.cumsum([0, *lengths]),
+            np.zeros(len(new), "u1"),
+        ),
+        draw(st.floats(-1, 1)),
     )
 
 
 def plain(change):
-    """Return a change as values that compare."""
-    return [
-        value.tolist() if isinstance(value, np.ndarray) else value
-        for value in (getattr(change, name) for name in Change.__slots__)
-    ]
+    """Return a change as values that can be compared."""
+    document, new = change.document, change.new
+    arrays = (
+        *(document.tokens, document.columns, document.times()),
+        *(new.keys, new.blob, new.offsets, new.groups),
+    )
+    return [*change[:4], change.step, *(array.tolist() for array in arrays)]
+
+
+def learn(path, items, **options):
+    return StoredModel(path).learn(items, **options)
+
+
+def unlearn(path, items, **options):
+    return StoredModel(path).unlearn(items, **options)
 
 
 def item(n, label="spam"):
@@ -66,14 +86,14 @@ def item(n, label="spam"):
 @pytest.fixture
 def model(tmp_path):
     path = str(tmp_path / "m.nbspam")
-    items = [item(n, "ham" if n % 2 else "spam") for n in range(100, 104)]
-    train(count_items(items, PRESETS["mail"]), PRESETS["mail"], 1).save(path)
+    items = [item(n, "ham" if n % 2 else "spam") for n in range(1000, 1000 + N_DOCS)]
+    save(path, train(count_items(items, PRESETS["mail"]), PRESETS["mail"], 1))
     return path
 
 
 @examples(20)
 @given(written=st.lists(st.lists(changes(), max_size=3), max_size=3))
-def test_what_is_appended_is_read(tmp_path_factory, written):
+def test_appended_changes_are_read(tmp_path_factory, written):
     path = str(tmp_path_factory.mktemp("j") / "m")
     end = 0
     for batch in written:
@@ -87,7 +107,7 @@ def test_what_is_appended_is_read(tmp_path_factory, written):
         assert os.stat(journal_path(path)).st_mode & 0o777 == 0o600
 
 
-def test_cut_at_every_byte_a_journal_holds_what_was_whole_and_takes_more(model):
+def test_a_journal_cut_at_any_byte_keeps_complete_records_and_takes_more(model):
     ends = [0]
     for n in range(3):
         learn(model, [item(n)], day=1)
@@ -97,14 +117,14 @@ def test_cut_at_every_byte_a_journal_holds_what_was_whole_and_takes_more(model):
         Path(journal_path(model)).write_bytes(whole[:cut])
         n_whole = sum(end <= cut for end in ends[1:])
         assert len(read_journal(model).changes) == n_whole
-        if cut % 29 == 0:  # the next writer cuts the rest off
-            assert load(model).table.n_docs == 4 + n_whole
+        if cut % 29 == 0:  # the next writer cuts off the incomplete record
+            assert load(model).table.n_docs == N_DOCS + n_whole
             assert learn(model, [item(9)], day=1).learned == 1
-            assert load(model).table.n_docs == 5 + n_whole
+            assert load(model).table.n_docs == N_DOCS + 1 + n_whole
             assert not [f for f in findings(model) if f.state != "good"]
 
 
-def test_after_any_flipped_bit_nothing_is_read_that_was_not_written(model):
+def test_a_flipped_bit_never_gives_a_wrong_change(model):
     learn(model, [item(0), item(1)], day=1)
     whole = Path(journal_path(model)).read_bytes()
     written = [plain(change) for change in read_journal(model).changes]
@@ -119,104 +139,102 @@ def test_after_any_flipped_bit_nothing_is_read_that_was_not_written(model):
 def test_a_journal_of_another_model_is_not_read_and_not_lost(model, tmp_path):
     other = str(tmp_path / "other.nbspam")
     items = [item(n, "ham" if n % 2 else "spam") for n in range(50)]
-    train(count_items(items, PRESETS["mail"]), PRESETS["mail"], 1).save(other)
+    save(other, train(count_items(items, PRESETS["mail"]), PRESETS["mail"], 1))
     learn(other, [item(60)], day=1)
     os.rename(journal_path(other), journal_path(model))
 
-    assert load(model).table.n_docs == 4
+    assert load(model).table.n_docs == N_DOCS
     assert [f.state for f in findings(model) if f.what == "journal"] == [NOTE]
     outcome = learn(model, [item(1)], day=1)
     assert outcome.learned == 1
     assert "the journal of another model" in outcome.notes[0]
     aside = outcome.notes[0].split(": the journal")[0]
-    assert load(model).table.n_docs == 5
+    assert load(model).table.n_docs == N_DOCS + 1
     os.rename(aside, journal_path(other))
     assert load(other).table.n_docs == 51
 
 
-def test_a_file_that_is_no_journal_is_moved_out_of_the_way(model):
+def test_a_file_that_is_not_a_journal_is_renamed(model):
     notes = b"notes of mine, longer than the head of a journal"
     Path(journal_path(model)).write_bytes(notes)
 
-    assert load(model).table.n_docs == 4
+    assert load(model).table.n_docs == N_DOCS
     assert [f.state for f in findings(model) if f.what == "journal"] == [NOTE]
     (note,) = learn(model, [item(1)], day=1).notes
     assert Path(note.split(": the journal")[0]).read_bytes() == notes
 
 
-def test_a_crash_between_the_new_model_and_the_end_of_its_journal_counts_nothing_twice(
-    model, monkeypatch
-):
+def test_a_crash_before_the_old_journal_is_removed_counts_nothing_twice(model, monkeypatch):
     learn(model, [item(1), item(2)], day=1)
     old = Path(journal_path(model)).read_bytes()
-    StoredModel(model).whole().save(model)
+    save(model, StoredModel(model).whole())
     Path(journal_path(model)).write_bytes(old)  # as if the process had died before this
 
-    assert load(model).table.n_docs == 6
+    assert load(model).table.n_docs == N_DOCS + 2
     outcome = learn(model, [item(3), item(1)], day=1)
     assert (outcome.learned, outcome.already_known, outcome.notes) == (1, 1, ())
-    assert load(model).table.n_docs == 7
+    assert load(model).table.n_docs == N_DOCS + 3
 
 
-def test_a_reader_that_is_overtaken_looks_again(model, monkeypatch):
-    """The model is replaced, and its journal taken away, between a reader's two looks."""
+def test_a_reader_reads_again_if_a_writer_overtakes_it(model, monkeypatch):
+    """The model is replaced and its journal removed between the two reads of a reader."""
     learn(model, [item(1)], day=1)
     looks = []
 
     def overtaken(path, start=0, read=journal.read_journal):
         looks.append(path)
         if len(looks) == 1:
-            StoredModel(model).whole().save(model)
+            save(model, StoredModel(model).whole())
         return read(path, start)
 
     monkeypatch.setattr(journal, "read_journal", overtaken)
-    assert load(model).table.n_docs == 5
-    assert len(looks) == 3  # of which one by the writer
+    assert load(model).table.n_docs == N_DOCS + 1
+    assert len(looks) == 3  # one of them by the writer
 
 
-def test_a_living_model_takes_in_what_others_learn_and_write(model):
+def test_an_open_model_follows_what_others_learn_and_write(model):
     held = StoredModel(model)
     learn(model, [item(1)], day=1)
-    assert held.classifier().table.n_docs == 5
-    StoredModel(model).whole().save(model)
+    assert held.classifier().table.n_docs == N_DOCS + 1
+    save(model, StoredModel(model).whole())
     learn(model, [item(2)], day=1)
-    assert held.classifier().table.n_docs == 6
+    assert held.classifier().table.n_docs == N_DOCS + 2
     assert held.learn([item(1), item(2), item(3)], day=1).learned == 1
-    os.unlink(journal_path(model))  # somebody took it away: what it held is gone
+    os.unlink(journal_path(model))  # someone deleted it: its changes are lost
     assert held.learn([item(2)], day=1).learned == 1
-    assert load(model).table.n_docs == 6
+    assert load(model).table.n_docs == N_DOCS + 2
 
 
-def test_what_was_seen_and_then_taken_back_is_seen_to_be_gone(model):
-    """A record can be read before its writer learns that the disk did not take it."""
+def test_changes_that_a_writer_takes_back_disappear(model):
+    """A record can be read before its writer learns that writing it failed."""
     learn(model, [item(1)], day=1)
     before = Path(journal_path(model)).read_bytes()
     learn(model, [item(2)], day=1)
     held = StoredModel(model)
     Path(journal_path(model)).write_bytes(before)
-    learn(model, [item(n) for n in range(3, 9)], day=1)  # longer than what was taken back
+    learn(model, [item(n) for n in range(3, 9)], day=1)  # more bytes than before
 
-    assert held.classifier().table.n_docs == 4 + 7
+    assert held.classifier().table.n_docs == N_DOCS + 7
     assert held.learn([item(2)], day=1).learned == 1
-    assert load(model).table.n_docs == 4 + 8
+    assert load(model).table.n_docs == N_DOCS + 8
 
 
-def test_a_journal_with_nothing_in_it_goes_with_its_model(model, tmp_path):
+def test_an_empty_journal_belongs_to_its_model(model, tmp_path):
     learn(model, [item(1)], day=1)
-    StoredModel(model).whole().save(str(tmp_path / "new"))
+    save(str(tmp_path / "new"), StoredModel(model).whole())
     whole = Path(journal_path(model)).read_bytes()
     Path(journal_path(str(tmp_path / "new"))).write_bytes(whole[:40])
 
     assert learn(str(tmp_path / "new"), [item(2)], day=1).notes == ()
 
 
-def test_what_was_read_for_another_model_is_not_learned(model):
-    """The model is trained anew, with other settings, while messages for it are read."""
+def test_messages_read_for_another_model_are_not_learned(model):
+    """The model is retrained with other settings while messages for it are read."""
     held = StoredModel(model)
 
     def items():
         items = [item(n, "ham" if n % 2 else "spam") for n in range(4)]
-        train(count_items(items, PRESETS["text"]), PRESETS["text"], 1).save(model)
+        save(model, train(count_items(items, PRESETS["text"]), PRESETS["text"], 1))
         yield item(9)
 
     with pytest.raises(ModelFileError, match="trained anew with other settings just now"):
@@ -225,8 +243,7 @@ def test_what_was_read_for_another_model_is_not_learned(model):
     assert held.learn([item(9)], day=1).learned == 1
 
 
-def test_the_journal_is_taken_in_when_it_has_grown(model, monkeypatch):
-    monkeypatch.setattr(living, "MIN_JOURNAL", 500)
+def test_a_journal_is_merged_when_a_class_has_grown(model):
     sizes = []
     for n in range(12):
         learn(model, [item(n)], day=1)
@@ -234,25 +251,24 @@ def test_the_journal_is_taken_in_when_it_has_grown(model, monkeypatch):
 
     assert True in sizes
     assert False in sizes
-    assert load(model).table.n_docs == 16
+    assert load(model).table.n_docs == N_DOCS + 12
 
 
-def test_if_the_model_cannot_be_written_anew_nothing_learned_is_lost(model, monkeypatch):
+def test_a_model_that_cannot_be_rewritten_loses_nothing(model, monkeypatch):
     def full(path, classifier):
         raise ModelFileError(f"{path}: cannot write the model: No space left on device")
 
     monkeypatch.setattr(living, "write", full)
-    monkeypatch.setattr(living, "MAX_JOURNAL", 0)
-    outcome = learn(model, [item(1)], day=1)
+    outcome = learn(model, [item(n) for n in range(30)], day=1)
 
-    assert outcome.learned == 1
+    assert outcome.learned == 30
     assert "the journal is kept as it is" in outcome.notes[0]
-    assert load(model).table.n_docs == 5
+    assert load(model).table.n_docs == N_DOCS + 30
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO])
 @pytest.mark.parametrize("call", ["open", "write", "fsync"])
-def test_a_disk_that_takes_nothing_is_an_error_and_changes_nothing(model, monkeypatch, code, call):
+def test_a_failing_disk_is_an_error_and_changes_nothing(model, monkeypatch, code, call):
     learn(model, [item(1)], day=1)
     before = Path(journal_path(model)).read_bytes()
     held = StoredModel(model)
@@ -271,7 +287,7 @@ def test_a_disk_that_takes_nothing_is_an_error_and_changes_nothing(model, monkey
             held.learn([item(2)], day=1)
     assert Path(journal_path(model)).read_bytes() == before
     assert held.learn([item(2)], day=1).learned == 1
-    assert load(model).table.n_docs == 6
+    assert load(model).table.n_docs == N_DOCS + 2
 
 
 def test_a_full_disk_leaves_a_model_that_loads(model):
@@ -297,7 +313,7 @@ def test_a_full_disk_leaves_a_model_that_loads(model):
 
     assert int(n) > 0
     assert "cannot write the model: File too large" in text
-    assert load(model).table.n_docs == 4 + int(n)
+    assert load(model).table.n_docs == N_DOCS + int(n)
     assert all(f.state == "good" for f in findings(model))
 
 
@@ -330,11 +346,11 @@ def test_pruning_and_learning_at_once_loses_nothing(model):
         thread.join()
 
     assert failures == []
-    assert len(StoredModel(model).whole().memory.ledger.digests) == 4 + 30
-    assert load(model).table.n_docs == 34
+    assert len(StoredModel(model).whole().memory.ledger.digests) == N_DOCS + 30
+    assert load(model).table.n_docs == N_DOCS + 30
 
 
-def test_a_model_that_cannot_learn_on_says_so(tmp_path):
+def test_a_model_that_cannot_be_updated_says_so(tmp_path):
     path = str(ROOT / "tests" / "evidence" / "format-1-mail.nbspam")
     with pytest.raises(ModelFileError, match="or an older version; train it anew"):
         unlearn(path, [item(1)], day=1)
@@ -342,7 +358,7 @@ def test_a_model_that_cannot_learn_on_says_so(tmp_path):
 
 @pytest.mark.parametrize("preset", ["mail", "text"])
 def test_a_model_of_the_first_format_still_classifies(preset):
-    """The file was written before there was a journal, from four messages of conftest."""
+    """The file was written before there were journals, from four messages of conftest."""
     classifier = load(str(ROOT / "tests" / "evidence" / f"format-1-{preset}.nbspam"))
     table = classifier.table
     texts = [table.vocabulary.text(j) for j in range(len(table.vocabulary))]

@@ -381,8 +381,8 @@ def test_the_command_speaks_json(maildir, nbspam):
     ("options", "complaint"),
     [
         (["--flag", "FF"], "not one letter"),
-        (["--spam-folder", "../x"], "not the name of a folder"),
-        (["--unsure-cost", "9"], "an answer is always cheaper"),
+        (["--spam-folder", "../x"], "not the name of a Maildir folder"),
+        (["--unsure-cost", "9"], "any answer would be cheaper"),
     ],
 )
 def test_wrong_usage_of_the_command_exits_two(maildir, nbspam, options, complaint):

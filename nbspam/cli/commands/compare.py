@@ -20,10 +20,9 @@ from nbspam.cli.options import (
     seed_option,
     sources_argument,
     strict_option,
-    table_options,
-    training_options,
 )
 from nbspam.cli.output import echo_json, report_skipped
+from nbspam.cli.training_options import table_options, training_options
 from nbspam.cli.values import reason
 from nbspam.errors import UsageError
 from nbspam.settings import Choices, TableChoices, is_for_table

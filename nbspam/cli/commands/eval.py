@@ -28,10 +28,9 @@ from nbspam.cli.options import (
     seed_option,
     sources_argument,
     strict_option,
-    table_options,
-    training_options,
 )
 from nbspam.cli.output import echo_json, report_skipped
+from nbspam.cli.training_options import table_options, training_options
 from nbspam.cli.values import Shares
 from nbspam.errors import UsageError
 from nbspam.settings import Choices, TableChoices, fitting, is_for_table, option_name

@@ -14,10 +14,9 @@ from nbspam.cli.options import (
     json_option,
     reading_options,
     sources_argument,
-    table_options,
-    training_options,
 )
 from nbspam.cli.output import Successes, echo_rows, verdict_row
+from nbspam.cli.training_options import table_options, training_options
 from nbspam.settings import Choices, TableChoices, is_for_table
 from nbspam.sources.items import SourceOptions
 

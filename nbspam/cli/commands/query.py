@@ -1,6 +1,6 @@
 """nbspam query: the beliefs and the structure of a Bayesian network."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -127,7 +127,7 @@ def _show_belief(believed: "Belief", as_json: bool) -> None:
 def _belief_json(
     believed: "Belief", probability: list[float], errors: list[float] | None
 ) -> dict[str, object]:
-    rows: list[dict[str, Any]] = [
+    rows: list[dict[str, object]] = [
         {**dict(zip(believed.targets, value, strict=True)), "probability": p}
         for value, p in zip(believed.values, probability, strict=True)
     ]

@@ -3,14 +3,9 @@
 import click
 
 from nbspam.cli.arguments import items_for_tokens
-from nbspam.cli.options import (
-    json_option,
-    pairs_option,
-    preset_option,
-    reading_options,
-    sources_argument,
-)
+from nbspam.cli.options import json_option, reading_options, sources_argument
 from nbspam.cli.output import echo_rows, json_line
+from nbspam.cli.training_options import pairs_option, preset_option
 from nbspam.settings import Choices
 from nbspam.sources.items import SourceOptions
 

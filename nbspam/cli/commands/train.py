@@ -8,7 +8,6 @@ from nbspam.cli.arguments import items_for_em, items_of, table_of, table_setting
 from nbspam.cli.learning import learn
 from nbspam.cli.options import (
     Labels,
-    Unlabelled,
     jobs_option,
     json_option,
     label_options,
@@ -16,9 +15,6 @@ from nbspam.cli.options import (
     reading_options,
     sources_argument,
     strict_option,
-    table_options,
-    training_options,
-    unlabelled_options,
 )
 from nbspam.cli.output import (
     columns_json,
@@ -29,6 +25,12 @@ from nbspam.cli.output import (
     report_skipped,
     save,
     skipped_json,
+)
+from nbspam.cli.training_options import (
+    Unlabelled,
+    table_options,
+    training_options,
+    unlabelled_options,
 )
 from nbspam.errors import UsageError
 from nbspam.settings import Choices, TableChoices, is_for_table

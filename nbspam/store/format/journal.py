@@ -1,18 +1,17 @@
-"""The journal beside a model file: what was learned since the file was written.
+"""The journal of a model: the changes since the model file was written.
 
-MODEL.journal begins with the identity of its model; behind it stands one record for every
-change, each with its length and checksum.  A record is on disk before anybody is told of
-it.  What a crash left of a last, half-written record is passed over by readers and cut
-off by the next writer.  A journal that belongs to another model is no journal.
+MODEL.journal begins with the identity of its model; then follows one record for every change,
+with its length and checksum.  A change is on disk before it is reported as done.  A crash may
+leave an incomplete record at the end: readers ignore it, and the next writer overwrites it.
+A journal that belongs to another model is ignored.
 
-Secret: the bytes of the journal, and how a reader gets model and journal of one moment.
+Secret: the bytes of the journal, and how to read a model and its journal at one moment.
 """
 
 import contextlib
 import os
 import struct
 import zlib
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,33 +24,34 @@ from nbspam.tokens.documents import Documents, offsets_of
 from nbspam.tokens.vocabulary import Vocabulary
 
 MAGIC = b"nbspam journal\0\0"
-FORMAT = 2  # 1 had no steps
-_HEADER = struct.Struct("<16sIQII")  # magic, format, length and checksum of the model, crc
-_WORD = struct.Struct("<I")  # before a record its bytes, behind it its checksum
-# Digest, day, bytes of two names, tokens, counts (none: all are 1), new tokens, step.
+FORMAT = 2  # format 1 had no steps
+_HEADER = struct.Struct("<16sIQII")  # magic, format, length and checksum of the model, CRC-32
+_WORD = struct.Struct("<I")  # the length of a record before it, and its CRC-32 after it
+# Digest, day, lengths of two class names in bytes; the number of tokens, of counts (0: all
+# counts are 1) and of new tokens; the step.
 _CHANGE = struct.Struct("<QHiiIIId")
-_CHANGE_1 = struct.Struct("<QHiiIII")
-_NO_NAME = -1
+_CHANGE_1 = struct.Struct("<QHiiIII")  # of format 1, without the step
+_NO_NAME = -1  # as the length of a class name: there is no class
 _OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
 
 class Journal(NamedTuple):
-    """What a journal holds."""
+    """The contents of a journal."""
 
     changes: list[Change]
-    end: int  # bytes of the file that are whole; behind them stands what a crash left
-    size: int  # bytes of the file
-    owner: Identity | None  # the model it belongs to; None: there is none, or its mere beginning
+    end: int  # length in bytes of header and complete records; an incomplete one may follow
+    size: int  # of the file in bytes
+    owner: Identity | None  # the model it belongs to; None: no file, or an incomplete header
     mark: bytes = b""  # the checksum of the last change
-    version: int = FORMAT
+    version: int = FORMAT  # of the journal
 
 
 NO_JOURNAL = Journal([], 0, 0, None)
-NOBODY = Identity(0, 0)  # owns a file that is no journal
+NOBODY = Identity(0, 0)  # the owner of a file that is not a journal
 
 
 def journal_path(path: str) -> str:
-    """Return where a model's journal is."""
+    """Return the path of a model's journal."""
     return f"{os.path.realpath(path)}.journal"
 
 
@@ -71,7 +71,7 @@ def _encode(change: Change) -> bytes:
     )
     keys, new = change.document.tokens, change.new.packed()
     is_new = np.isin(keys, new.keys)
-    # Tokens that the model's file does not know stand behind the others.
+    # Tokens that the model file does not know come last.
     order = np.argsort(is_new, kind="stable")
     counts = change.document.times()[order]
     counts = counts if (counts != 1).any() else counts[:0]
@@ -100,7 +100,10 @@ def _encode(change: Change) -> bytes:
 
 
 def _decode(body: bytes, version: int) -> Change:
-    """Return the change in a record whose checksum was right; raises ValueError."""
+    """Return the change in a record whose checksum is right; raises ValueError, struct.error.
+
+    version: the format of the journal.
+    """
     layout = _CHANGE if version > 1 else _CHANGE_1
     digest, day, *names, n_keys, n_counts, n_new = layout.unpack_from(body)[:7]
     step = _CHANGE.unpack_from(body)[7] if version > 1 else 0.0
@@ -131,9 +134,9 @@ def _decode(body: bytes, version: int) -> Change:
 
 
 def owner_of(head: bytes) -> tuple[Identity | None, int]:
-    """Return the model that a journal's first bytes name, and the journal's format.
+    """Return the model that a journal's header names, and the journal's format.
 
-    None where a crash cut them off.
+    The model is None if the header is incomplete, and NOBODY if it is not that of a journal.
     """
     if len(head) < _HEADER.size:
         return None, FORMAT
@@ -145,7 +148,10 @@ def owner_of(head: bytes) -> tuple[Identity | None, int]:
 
 
 def parse(data: bytes, version: int = FORMAT) -> tuple[list[Change], int]:
-    """Return the changes that bytes behind the header hold, and where the last whole one ends."""
+    """Return the changes in complete records after the header, and where the last one ends.
+
+    version: the format of the journal.
+    """
     changes = []
     end = 0
     while end + _WORD.size <= len(data):
@@ -166,9 +172,10 @@ def parse(data: bytes, version: int = FORMAT) -> tuple[list[Change], int]:
 
 
 def read_journal(path: str, start: int = 0, mark: bytes = b"") -> Journal:
-    """Return what the journal of a model holds from byte `start` on, whosever it is.
+    """Return the journal beside a model from byte `start` on, even if it is another model's.
 
-    mark: what must stand before that byte, or else the journal is another one.
+    mark: the bytes expected before `start`; if others are there, the journal has been replaced,
+    and NO_JOURNAL is returned.  Raises ModelFileError.
     """
     try:
         with open(journal_path(path), "rb") as file:
@@ -183,7 +190,7 @@ def read_journal(path: str, start: int = 0, mark: bytes = b"") -> Journal:
     except OSError as error:
         raise ModelFileError(
             f"{journal_path(path)}: cannot read the model's journal: {error.strerror};"
-            " make it readable, or move it away to go without what it holds"
+            " make it readable, or move it away to do without its changes"
         ) from error
     if not data.startswith(mark):
         return NO_JOURNAL
@@ -196,8 +203,8 @@ def read_journal(path: str, start: int = 0, mark: bytes = b"") -> Journal:
 def read_model(path: str) -> tuple[Snapshot, Journal]:
     """Return model and journal as they were at one moment; never waits for a writer.
 
-    A writer may replace the model, and take its journal away, between two looks: then
-    they are looked at again.  A journal of another model comes as one without changes.
+    If a writer replaces the model and removes its journal between the two reads, both are read
+    again.  A journal of another model is returned without its changes.  Raises ModelFileError.
     """
     while True:
         snapshot = read_snapshot(path)
@@ -209,9 +216,10 @@ def read_model(path: str) -> tuple[Snapshot, Journal]:
 
 
 def append(path: str, owner: Identity, changes: list[Change], end: int) -> Journal:
-    """Put changes behind byte `end` of a journal, on disk; return them and the new end.
+    """Write changes at byte `end` of a journal and force them to disk; return the new journal.
 
-    For the one who holds the model's lock.  If it fails, with OSError, nothing was added.
+    The returned journal has only these changes.  The caller holds the model's lock.  On OSError
+    nothing was added.
     """
     name = journal_path(path)
     data = b"".join(map(_encode, changes))
@@ -243,24 +251,24 @@ def _write_at(descriptor: int, data: bytes, at: int) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def write_model(path: str, state: State, rest: Callable[[], State] | None = None) -> None:
-    """Write a model file and take the journal of the old one away: for who has its lock.
+def write_model(path: str, state: State) -> None:
+    """Write a model file and remove the journal of the old one; the caller holds its lock.
 
-    rest: see `modelfile.save_state`.
+    Raises ModelFileError.
     """
-    save_state(path, state, rest)
+    save_state(path, state)
     remove_journal(path)
 
 
 def remove_journal(path: str) -> None:
-    """Take a model's journal away: the model holds all of it, or is another."""
-    with contextlib.suppress(OSError):  # then it stays, as one of another model
+    """Remove the journal beside a model that contains its changes, or has replaced its model."""
+    with contextlib.suppress(OSError):  # if it stays, it is ignored as another model's
         os.unlink(journal_path(path))
         sync_folder(os.path.dirname(journal_path(path)))
 
 
 def set_journal_aside(path: str, owner: Identity) -> str:
-    """Give the journal of another model another name, and return that; nothing is lost."""
+    """Rename the journal of another model, so that nothing is lost; return the new name."""
     name = f"{journal_path(path)}.{owner.length:x}-{owner.checksum:08x}"
     os.replace(journal_path(path), name)
     return name

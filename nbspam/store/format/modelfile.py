@@ -1,11 +1,11 @@
-"""Plain state ⇄ one joblib file, safely and atomically.
+"""Saving a plain state as one joblib file, and loading it, safely and atomically.
 
-The file is one pickle stream that joblib.load reads as it is.  It opens with a byte
-string that the stream drops again: our header (magic, format, length, checksum), at
-fixed offsets.  Loading checks it, then reads the rest with `modelreader`, which can
-call nothing, so a model file from a stranger cannot run code or ask for memory.
+The file is a pickle stream that joblib.load can read.  It begins with a byte string that the
+stream itself drops: our header (magic, format, length, checksum), at fixed offsets.  Loading
+checks the header and reads the rest with `reader`, which calls nothing that the stream names,
+so that a model file from a stranger cannot run code or use up memory.
 
-Secret: the bytes of the file, and how they get to the disk whole or not at all.
+Secret: the header and the checksum.
 """
 
 import contextlib
@@ -14,7 +14,6 @@ import os
 import stat
 import struct
 import zlib
-from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -23,14 +22,14 @@ from nbspam.disk import Stamp, replace_file, stamp_of_status, unwritable
 from nbspam.errors import ModelFileError
 from nbspam.store.format.reader import RefusedError, plain, read_plain
 
-# str -> None, bool, int (64 bits), float, str, a list or dict of these, or a numeric array.
+# Values are None, bool, int (64 bits), float, str, numeric arrays, or lists and dicts of these.
 State = dict[str, Any]
 
 MAGIC = b"nbspam model"
-FORMAT = 2  # 1 had no ledger, sample and days
+FORMAT = 2  # format 1 had no ledger, no sample and no days
 
 # PROTO 4, SHORT_BINBYTES 35 | magic | format | file length in bytes | checksum | POP.
-# 40 bytes, so that the 64-bit words after it are aligned.
+# It has 40 bytes, so that the 64-bit words after it are aligned.
 HEADER = struct.Struct("<4s19sIQIc")
 PREFIX = b"\x80\x04C\x23" + MAGIC
 
@@ -42,7 +41,7 @@ CHUNK = ROWS * COLUMNS * 8  # bytes: fits a second-level cache
 
 
 class Identity(NamedTuple):
-    """What tells a model from every other, and from itself before it learned more."""
+    """Identifies one state of one model: it changes whenever the model file is rewritten."""
 
     length: int  # bytes
     checksum: int
@@ -54,13 +53,16 @@ def _header(length: int, checksum: int, version: int = FORMAT) -> bytes:
 
 
 def _checksum(memory: mmap.mmap, version: int = FORMAT) -> int:
-    """Return the 32-bit checksum of a whole file but for the checksum itself.
+    """Return the 32-bit checksum of a file, computed with 0 in the place of the checksum.
 
-    Each chunk of 1 MiB is a table of 64-bit words, and the xor of every row and of
-    every column goes into a CRC-32; the rest after the last whole chunk goes in as it
-    is.  A flipped bit changes one bit of a row and one of a column, and CRC-32 sees
-    every error of two bits; rows see blocks change places, columns see words do so.
-    Other damage passes once in 2**32.  About 10 GB/s, where zlib alone reaches 1 to 4.
+    Each chunk of 1 MiB is a table of 64-bit words.  The xor of every row and of every column
+    goes into a CRC-32, and then the rest after the last whole chunk.  A flipped bit changes
+    one bit of a row and one of a column, and CRC-32 detects all errors of two bits; rows
+    detect swapped blocks, columns swapped words.  Other damage is missed once in 2**32.
+
+    It is not zlib.crc32 of the whole file, because files of formats 1 and 2 have this checksum,
+    and these lines would have to stay beside a new one.  They take 4 ms for a model of 16 MB,
+    zlib.crc32 takes 8.
     """
     crc = zlib.crc32(_header(len(memory), 0, version))
     body = np.frombuffer(memory, np.uint8, offset=HEADER.size)
@@ -73,7 +75,7 @@ def _checksum(memory: mmap.mmap, version: int = FORMAT) -> int:
 
 
 def _check_header(path: str, memory: mmap.mmap) -> Identity:
-    """Return who the model is; raise ModelFileError unless its header is true of the file."""
+    """Return the identity of a model; raise ModelFileError unless its header fits the file."""
     again = f"train it again with: nbspam train SOURCE -m {path}, or restore a copy"
     if memory[: len(PREFIX)] != PREFIX:
         raise ModelFileError(f"{path}: not a model; give a file that nbspam train wrote with -m")
@@ -90,7 +92,7 @@ def _check_header(path: str, memory: mmap.mmap) -> Identity:
         raise ModelFileError(
             f"{path}: {change} ({len(memory)} bytes, its header says {length}); {again}"
         )
-    # Comparing all the header's bytes also notices damage to those that hold no number.
+    # Comparing the whole header also detects damage in bytes that are not part of a number.
     header = _header(length, checksum, version)
     if memory[: HEADER.size] != header or checksum != _checksum(memory, version):
         raise ModelFileError(f"{path}: damaged (its checksum does not match); {again}")
@@ -101,7 +103,7 @@ def _check_header(path: str, memory: mmap.mmap) -> Identity:
 
 
 class Snapshot(NamedTuple):
-    """A model as it was at one moment."""
+    """A model file as it was at one moment."""
 
     state: State
     identity: Identity
@@ -111,24 +113,27 @@ class Snapshot(NamedTuple):
 def load_state(path: str) -> State:
     """Return the state in a model file; its arrays are read-only views of one memory map.
 
-    Nothing is parsed but names and settings, so time goes into the checksum alone.  The
-    map stays whole when the model is replaced, because writers never write in place.
+    Only names and settings are parsed, so nearly all of the time goes into the checksum.  The
+    map stays valid when the model is replaced, because writers never write in place.
+    Raises ModelFileError.
     """
     return read_snapshot(path).state
 
 
 def read_snapshot(path: str) -> Snapshot:
-    """Return the state in a model file, and which file that was."""
+    """Return the state in a model file with its identity; raises ModelFileError."""
     memory, stamp = _map(path)
     identity = _check_header(path, memory)
     try:
         return Snapshot(read_plain(memory, HEADER.size), identity, stamp)
     except RefusedError as error:
-        raise ModelFileError(f"{path}: {error}; not a model, and refused") from error
+        raise ModelFileError(
+            f"{path}: {error}, so it is not a model; give a file that nbspam train wrote"
+        ) from error
 
 
 def _map(path: str) -> tuple[mmap.mmap, Stamp]:
-    """Return a read-only memory map of a regular file that is not empty, and its stamp."""
+    """Return a read-only memory map of a model file, and its stamp; raises ModelFileError."""
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
@@ -149,7 +154,7 @@ def _map(path: str) -> tuple[mmap.mmap, Stamp]:
         raise ModelFileError(
             f"{path}: no permission to read the model; ask its owner, or give another with -m"
         ) from None
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path, or emptied just now
+    except (OSError, ValueError) as error:  # ValueError: NUL in the path, or the file is now empty
         reason = getattr(error, "strerror", None) or error
         raise ModelFileError(
             f"{path}: cannot read the model: {reason}; give another with -m"
@@ -159,50 +164,38 @@ def _map(path: str) -> tuple[mmap.mmap, Stamp]:
 # ---- writing ----
 
 
-def save_state(path: str, state: State, rest: Callable[[], State] | None = None) -> None:
-    """Write a model file, or leave the old one whole and raise ModelFileError.
+def save_state(path: str, state: State) -> None:
+    """Write a model file atomically; on ModelFileError the old file stays as it was.
 
-    rest: what is asked for more, when the state is on its way to the disk.  The same state,
-    in the same order, gives the same bytes.  A state that load_state would not give back
-    is our bug, a TypeError, and touches nothing.
+    The same state, in the same order, gives the same bytes.  A state that `load_state` could
+    not return is a bug in this program: a TypeError, and nothing is written.
     """
     try:
-        target = os.path.realpath(path)  # a symbolic link stays one
+        target = os.path.realpath(path)  # a symbolic link is kept, and its target replaced
         state = plain(state)
         _check_target(path, target)
-        replace_file(target, lambda file: _write(file, _items(file, state, rest)))
+        replace_file(target, lambda file: _write(file, state))
     except RefusedError as error:
         raise TypeError(f"state {error}") from None
     except OSError as error:
         raise unwritable(path, error) from error
 
 
-def _items(
-    file: BinaryIO, state: State, rest: Callable[[], State] | None
-) -> Iterator[tuple[str, Any]]:
-    """Yield a state's items; those written are forced to disk before the rest is asked for."""
-    yield from state.items()
-    if rest is not None:
-        file.flush()
-        os.fsync(file.fileno())
-        yield from plain(rest()).items()
-
-
-def _write(file: BinaryIO, items: Iterator[tuple[str, Any]]) -> None:
+def _write(file: BinaryIO, state: State) -> None:
     """Write header and state to an empty file, and read them back."""
-    from nbspam.store.format.writer import write_plain  # only writers pay for it
+    from nbspam.store.format.writer import write_plain  # here, because most commands only read
 
     file.write(bytes(HEADER.size))
-    write_plain(file, items)
+    write_plain(file, state)
     file.flush()
     memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    read_plain(memory, HEADER.size)  # what cannot be read never replaces what can
+    read_plain(memory, HEADER.size)  # raises if the file could not be read later
     file.seek(0)
     file.write(_header(len(memory), _checksum(memory)))
 
 
 def _check_target(path: str, target: str) -> None:
-    """Raise ModelFileError if something else than a model would be overwritten."""
+    """Raise ModelFileError if a file that is not a model would be overwritten."""
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISREG(os.stat(target).st_mode):
             raise ModelFileError(
@@ -212,6 +205,6 @@ def _check_target(path: str, target: str) -> None:
             start = file.read(len(PREFIX))
         if start not in {b"", PREFIX}:
             raise ModelFileError(
-                f"{path}: holds something else, not a model, and is left as it is; "
+                f"{path}: cannot write the model: the file there is not a model; "
                 f"give another place with -m"
             )

@@ -1,13 +1,13 @@
-"""Plain values → a stream of pickle codes, such as joblib writes and reads.
+"""Writing plain values as a pickle stream that joblib and `reader` can read.
 
-joblib's own writer is not used, because importing joblib takes longer than writing a
-model of ten thousand messages.  `modelreader` reads what this writes.
+joblib's writer is not used, because importing joblib takes longer than writing a model of ten
+thousand messages.
 
 Secret: the pickle codes of text, numbers, lists, dicts and numeric arrays.
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -15,10 +15,10 @@ import numpy as np
 from nbspam.store.format.reader import ALIGNMENT, DTYPE, NDARRAY, WRAPPER
 
 
-def write_plain(file: BinaryIO, items: Iterable[tuple[str, Any]]) -> None:
-    """Write a plain state (see `modelreader.plain`) item by item, its arrays aligned."""
+def write_plain(file: BinaryIO, state: dict[str, Any]) -> None:
+    """Write a plain state (see `reader.plain`), with its arrays aligned."""
     file.write(b"\x80\x04")  # PROTO 4
-    for piece in _encoded_items(items):
+    for piece in _encoded(state):
         if isinstance(piece, np.ndarray):
             padding = ALIGNMENT - (file.tell() + 1) % ALIGNMENT
             file.write(bytes([padding]) + b"\xff" * padding)
@@ -29,7 +29,7 @@ def write_plain(file: BinaryIO, items: Iterable[tuple[str, Any]]) -> None:
 
 
 def _encoded(value: Any) -> Iterator[bytes | np.ndarray]:
-    """Yield the codes of a value; an array's numbers as the array itself."""
+    """Yield the codes of a value; the numbers of an array as the array itself."""
     if value is None:
         yield b"N"
     elif value is True or value is False:
@@ -45,7 +45,11 @@ def _encoded(value: Any) -> Iterator[bytes | np.ndarray]:
     elif isinstance(value, np.ndarray):
         yield from _encoded_array(value)
     elif isinstance(value, dict):
-        yield from _encoded_items(value.items())
+        yield b"}("
+        for key, item in value.items():
+            yield from _encoded(key)
+            yield from _encoded(item)
+        yield b"u"
     elif isinstance(value, _Codes):
         yield value.codes
     else:
@@ -55,17 +59,8 @@ def _encoded(value: Any) -> Iterator[bytes | np.ndarray]:
         yield (b"t" if isinstance(value, tuple) else b"e")
 
 
-def _encoded_items(items: Iterable[tuple[str, Any]]) -> Iterator[bytes | np.ndarray]:
-    """Yield the codes of a dict, those of each item before the next is asked for."""
-    yield b"}("
-    for key, item in items:
-        yield from _encoded(key)
-        yield from _encoded(item)
-    yield b"u"
-
-
 def _encoded_array(array: np.ndarray) -> Iterator[bytes | np.ndarray]:
-    """Yield an array as joblib's wrapper of it, and then its numbers."""
+    """Yield the codes of joblib's wrapper of an array, and then the array."""
     if not (array.flags.c_contiguous or array.flags.f_contiguous):
         array = np.ascontiguousarray(array)
     wrapper = {
@@ -76,26 +71,26 @@ def _encoded_array(array: np.ndarray) -> Iterator[bytes | np.ndarray]:
         "allow_mmap": True,
         "numpy_array_alignment_bytes": ALIGNMENT,
     }
-    yield _name(WRAPPER) + b")\x81"  # made without arguments
+    yield _name(WRAPPER) + b")\x81"  # made with an empty tuple of arguments
     yield from _encoded(wrapper)
     yield b"b"
     yield array
 
 
 class _Codes(NamedTuple):
-    """A value that is codes already."""
+    """Codes to be written as they are."""
 
     codes: bytes
 
 
 def _dtype(code: str) -> bytes:
-    """Return the codes of a numeric dtype such as <f8: made, then given its byte order."""
+    """Return the codes of a numeric dtype such as <f8, which make it and set its byte order."""
     made = b"".join(map(bytes, _encoded((code[1:], False, True))))
     state = b"".join(map(bytes, _encoded((3, code[0], None, None, None, -1, -1, 0))))
     return _name(DTYPE) + made + b"R" + state + b"b"
 
 
 def _name(name: str) -> bytes:
-    """Return the codes that refer to something in a module."""
+    """Return the codes of a dotted name of a class."""
     texts = [text.encode() for text in name.rpartition(".")[::2]]
     return b"".join(struct.pack("<cB", b"\x8c", len(data)) + data for data in texts) + b"\x93"

@@ -1,10 +1,9 @@
-"""JSON files: read, or refused in one line."""
+"""JSON files are read, or refused with one line."""
 
 import pytest
 
 from nbspam.errors import InputError
-from nbspam.sources import jsonfile
-from nbspam.sources.jsonfile import read_json
+from nbspam.sources.files import read_json
 
 
 def test_values_come_back(tmp_path):
@@ -20,13 +19,13 @@ def test_what_is_not_json_is_refused(tmp_path, text):
         read_json(str(tmp_path / "a.json"))
 
 
-def test_too_large_a_file_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(jsonfile, "_MAX_BYTES", 3)
+def test_too_large_a_file_is_refused(tmp_path):
     (tmp_path / "a.json").write_text("12345")
+    assert read_json(str(tmp_path / "a.json"), most=5) == 12345
     with pytest.raises(InputError, match="more than 3 bytes"):
-        read_json(str(tmp_path / "a.json"))
+        read_json(str(tmp_path / "a.json"), most=3)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match=r"none.json: No such file"):
         read_json(str(tmp_path / "none.json"))

@@ -1,0 +1,194 @@
+"""The library's face: train, load and use a model of any kind.
+
+Secret: which models learn on, and that a model from disk does so on disk.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Any
+
+from nbspam.answering import AnyClassifier
+from nbspam.classifier.classifier import Classifier
+from nbspam.errors import InputError, UsageError
+from nbspam.settings import Choices, TableChoices, fitting, is_for_table
+from nbspam.sources.given import item_of, items_of, only_paths
+from nbspam.store.model import LivingModel, Outcome, StoredModel
+from nbspam.store.open import load as load_classifier
+from nbspam.store.open import save as save_classifier
+from nbspam.tables.classifier import TableClassifier
+from nbspam.verdicts import Explanation, Skipped, Verdict
+
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+class Model:
+    """A trained model of mail, of text, of dependent tokens, or of a table's columns.
+
+    Not for two threads at once.  skipped: what could not be read when it was trained.
+    """
+
+    def __init__(
+        self,
+        classifier: AnyClassifier,
+        living: LivingModel | None = None,
+        skipped: tuple[Skipped, ...] = (),
+    ) -> None:
+        self._classifier = classifier
+        self._living = living
+        self.skipped = skipped
+
+    @property
+    def classifier(self) -> AnyClassifier:
+        """The classifier as it is now; of a model on disk, with what others have taught it."""
+        return self._classifier if self._living is None else self._living.classifier()
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The class names, sorted."""
+        return self.classifier.classes
+
+    def classify(self, data: Any) -> Verdict:
+        """Return the verdict on one message or text; raises InputError.
+
+        data: the bytes of a message, a string of text, a path, an Item; for a model of a table
+        a mapping from columns to cells.
+        """
+        (result,) = self.classifier.classify([self._input(data)])
+        if isinstance(result, Skipped):
+            raise InputError(result.reason)
+        return result
+
+    def classify_many(self, given: Any, jobs: int = 1) -> Iterator[Verdict | Skipped]:
+        """Yield a verdict for every message or row in order, or why it could not be read.
+
+        given: a path, or an iterable of what `classify` takes.
+        """
+        yield from self.classifier.classify(self._inputs(given), jobs)
+
+    def explain(self, data: Any) -> Explanation:
+        """Return why one message, text or row gets its verdict; raises InputError."""
+        return self.classifier.explain(self._input(data))
+
+    def update(
+        self, given: Any, policy: str = "everything", jobs: int = 1, day: int | None = None
+    ) -> Outcome:
+        """Learn labelled messages; of a model from disk, they are on disk on return.
+
+        given: a path, or an iterable of (data, label) pairs or Items.  policy: everything,
+        error (only what it gets wrong) or near (also near misses).  day: on which they are
+        learned, counted from 1970-01-01; today unless given.  Raises NbspamError.
+        """
+        living = self._learning()
+        return living.learn(items_of(given), day=_day(day), policy=policy, jobs=jobs)
+
+    def relabel(self, given: Any, to: str, jobs: int = 1, day: int | None = None) -> Outcome:
+        """Move messages to a class; messages that were never learned are learned as that."""
+        return self._learning().relabel(items_of(given), to, day=_day(day), jobs=jobs)
+
+    def unlearn(self, given: Any, jobs: int = 1, day: int | None = None) -> Outcome:
+        """Take messages out of the model, whatever class they were learned as."""
+        return self._learning().unlearn(items_of(given), day=_day(day), jobs=jobs)
+
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Write the model to a file; raises ModelFileError.
+
+        A model from disk that is saved to its own path takes its journal in, with what others
+        have taught it meanwhile; saved elsewhere, it is copied.
+        """
+        target = os.fsdecode(path)
+        living = self._living
+        if isinstance(living, StoredModel) and _same(living.path, target):
+            living.compact()
+        else:
+            save_classifier(target, self._classifier if living is None else living.whole())
+
+    def _learning(self) -> LivingModel:
+        if self._living is None:
+            raise UsageError("model: this kind does not learn on; train it anew")
+        return self._living
+
+    def _input(self, data: Any) -> Any:
+        if isinstance(self._classifier, TableClassifier):
+            return _record(data, "row")
+        return item_of(data)
+
+    def _inputs(self, given: Any) -> Iterator[Any]:
+        if not isinstance(self._classifier, TableClassifier):
+            yield from items_of(given)
+        elif isinstance(given, os.PathLike):
+            from nbspam.sources.records import read_records
+
+            yield from read_records(only_paths(given), names=self._classifier.schema.names)
+        else:
+            for number, row in enumerate(given):
+                yield _record(row, f"#{number}")
+
+
+def train(
+    given: Any, *, jobs: int = 1, day: int | None = None, target: str | None = None, **choices: Any
+) -> Model:
+    """Return the model that labelled mail, texts or the rows of a table make.
+
+    given: a path, or an iterable of paths, (data, label) pairs or Items.  target: the column
+    of a table that holds the class.  choices: the options of `nbspam train` as keywords, such
+    as model="multinomial" or alpha=0.1.  The model is the one that `nbspam train` makes.
+    Raises NbspamError.
+    """
+    columns = TableChoices(
+        target, **{name: choices.pop(name) for name in TableChoices._fields if name in choices}
+    )
+    chosen = Choices(**choices)
+    if is_for_table(chosen, columns):
+        from nbspam.sources.records import read_records
+        from nbspam.tables.choices import table_settings
+        from nbspam.tables.training import read_table, train_table
+
+        settings = table_settings(chosen, columns)
+        data = read_table(read_records(only_paths(given)), settings)
+        return Model(train_table(data.table, settings), skipped=data.skipped)
+    from nbspam.classifier.training import learn
+
+    how, items = fitting(items_of(given), chosen)
+    learned = learn(items, how, jobs, day=_day(day))
+    classifier = learned.classifier
+    living = LivingModel(classifier) if isinstance(classifier, Classifier) else None
+    return Model(classifier, living, learned.skipped)
+
+
+def load(path: "str | os.PathLike[str]") -> Model:
+    """Return the model in a file, with what is in its journal; raises ModelFileError.
+
+    What it learns from now on is written to that file and its journal.
+    """
+    where = os.fsdecode(path)
+    classifier = load_classifier(where)
+    if not isinstance(classifier, Classifier) or not _remembers(where):
+        return Model(classifier)
+    return Model(classifier, StoredModel(where))
+
+
+def _remembers(path: str) -> bool:
+    """Return whether a model of tokens knows its messages, and so can learn on."""
+    from nbspam.store.format.modelfile import load_state
+
+    return load_state(path).get("memory") is not None
+
+
+def _record(row: Any, name: str) -> Any:
+    """Return one row of a table; row: a mapping from columns to cells."""
+    from nbspam.sources.records import Record
+
+    if not isinstance(row, Mapping):
+        raise UsageError(
+            f"{type(row).__name__}: not a row of a table; give a dict from columns to cells"
+        )
+    return Record(name, {str(column): str(cell) for column, cell in row.items()})
+
+
+def _same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _day(day: int | None) -> int:
+    return date.today().toordinal() - _EPOCH if day is None else day

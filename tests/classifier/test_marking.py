@@ -1,0 +1,59 @@
+import re
+
+import pytest
+
+from nbspam import __version__
+from nbspam.classifier.marking import mark
+from nbspam.decision import Cutoffs
+from nbspam.errors import UsageError
+from nbspam.mail.verdict_headers import Wanted
+from nbspam.store.open import load_tokens as load
+from support import HAM, SPAM
+
+
+@pytest.fixture
+def classifier(trained):
+    return load(str(trained))
+
+
+def headers(pieces):
+    lines = pieces[1].decode().splitlines()
+    return [tuple(line.split(": ", 1)) for line in lines]
+
+
+def test_a_message_gets_the_verdict_that_is_returned(classifier):
+    verdict, pieces = mark(classifier, classifier.rule, Wanted(), SPAM)
+
+    assert headers(pieces) == [
+        ("X-Nbspam", f"spam, probability={verdict.probability:.6f}, version={__version__}")
+    ]
+    assert 0.5 < verdict.probability < 1
+
+
+def test_a_probability_at_the_cutoff_scores_what_is_required(classifier):
+    verdict, _ = mark(classifier, classifier.rule, Wanted(), SPAM)
+    spam = verdict.posterior["spam"]
+
+    _, pieces = mark(classifier, Cutoffs(spam, spam), Wanted(spam_status=True), SPAM)
+
+    assert "Yes, score=5.0 required=5.0" in dict(headers(pieces))["X-Spam-Status"]
+
+
+def test_tokens_in_an_explanation_are_ascii(classifier):
+    _, pieces = mark(classifier, classifier.rule, Wanted(explain=True), SPAM * 2)
+
+    assert pieces[1].isascii()
+    assert all(re.fullmatch(r"[\w-]+", name) for name, _ in headers(pieces))
+
+
+def test_other_classes_than_ham_and_spam_have_our_header_alone(nbspam, tmp_path, folder):
+    (folder / "ham").rename(folder / "wörk, later")
+    nbspam("train", "-m", tmp_path / "m.nbspam", folder)
+    classifier = load(str(tmp_path / "m.nbspam"))
+
+    _, pieces = mark(classifier, classifier.rule, Wanted(), HAM)
+    assert dict(headers(pieces))["X-Nbspam"].startswith(r"w\xf6rk, later, probability=0.")
+
+    for wanted in (Wanted(bogosity=True), Wanted(spam_status=True), Wanted(subject_tag="x")):
+        with pytest.raises(UsageError, match="it is for ham, spam and unsure"):
+            mark(classifier, classifier.rule, wanted, HAM)
