@@ -271,6 +271,19 @@ def test_every_key_of_a_model_file_is_in_the_reference(heading, terminal, tmp_pa
     assert found == documented_keys("model-file.md", heading)
 
 
+@pytest.mark.slow
+def test_blended_models_store_two_sums_and_no_weights(terminal, tmp_path):
+    classes = "--label a=corpora/mail/ham --label b=corpora/mail/spam --label c=message.eml"
+    terminal(f"nbspam train {classes} -m model")
+    state = joblib.load(tmp_path / "model")
+
+    assert set(state) - documented_keys("model-file.md", "Models of mail and text") == {
+        "group_total",
+        "group_size",
+    }
+    assert state["weight"].size == 0
+
+
 def test_what_a_model_remembers_is_in_the_reference(terminal, tmp_path):
     terminal("nbspam train corpora/mail -m model")
     found = set(joblib.load(tmp_path / "model")["memory"])
