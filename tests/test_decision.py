@@ -136,8 +136,9 @@ def test_a_false_positive_costs_two_misses_by_default():
     assert default_rule(("a", "b"), calibrated=True).labels(p) == ["b"]
 
 
-def test_the_loss_matrix_of_the_readme_decides():
-    (block,) = re.findall(r"```json\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+def test_the_loss_matrix_of_the_documents_decides():
+    page = (ROOT / "docs" / "explanation" / "decisions.md").read_text()
+    (block,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     rule = loss_matrix(json.loads(block), ("ham", "spam"))
 
     assert isinstance(rule, LossMatrix)

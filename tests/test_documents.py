@@ -1,58 +1,304 @@
-"""Documents are kept true by running what they show."""
+"""Every document is kept true by running what it shows.
 
+Each ```console block is run as a terminal session, and each ```python block as a program.  What
+stands under a command is what it prints; a line `...` stands for any lines, and `...` within a
+line for any text.  `pytest tests/test_documents.py --rewrite-golden` writes the outputs anew:
+look at the difference, and shorten the new outputs by `...` again.
+"""
+
+import doctest
+import glob
+import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 
+import click
+import joblib
 import pytest
 
-from nbspam.cli.main import COMMANDS
+from nbspam.cli.main import COMMANDS, cli
 from support import ROOT
+from test_architecture import RANK, arrows
 
-README = (ROOT / "README.md").read_text()
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
+COMMAND_PAGE = ROOT / "docs" / "reference" / "commands.md"
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ |```).*\n)*)", re.MULTILINE)
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+# One call of nbspam, which this process can make itself: fed by a pipe or a file, or not.
+SIMPLE = re.compile(r"(?:(?P<before>(?:(?!nbspam)[^;&])+) \| )?nbspam (?P<words>[^|;&<>]*)"
+                    r"(?:< (?P<file>[^|;&<> ]+))?")  # fmt: skip
+
+
+@pytest.fixture
+def terminal(nbspam, tmp_path, monkeypatch):
+    """Return a function that runs a command line in the folder where all sessions begin."""
+    (tmp_path / "corpora").symlink_to(ROOT / "corpora")
+    mail = ROOT / "corpora" / "mail"
+    for folder in ("cur", "new", "tmp", ".Spam/cur", ".Spam/new", ".Spam/tmp"):
+        (tmp_path / "Maildir" / folder).mkdir(parents=True)
+    stored = {"cur": "ham/0[0-3]*", ".Spam/cur": "spam/0[0-3]*", "new": "*/04[23]*"}
+    for place, pattern in stored.items():
+        for number, path in enumerate(sorted(mail.glob(pattern)), 1):
+            seen = ":2,S" if place.endswith("cur") else ""
+            (tmp_path / "Maildir" / place / f"{number}{seen}").write_bytes(path.read_bytes())
+    (tmp_path / "message.eml").write_bytes((mail / "spam" / "001-pills-plain.eml").read_bytes())
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "nbspam"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nbspam "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    for name, value in {
+        "HOME": tmp_path,
+        "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": ROOT,
+        "COLUMNS": "80",
+    }.items():
+        monkeypatch.setenv(name, str(value))
+    for name in ("NBSPAM_MODEL", "XDG_DATA_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(line):
+        simple = SIMPLE.fullmatch(line)
+        if simple is None:
+            out = shell(line).decode()
+        else:
+            stdin = shell(simple["before"]) if simple["before"] else b""
+            if simple["file"]:
+                stdin = (tmp_path / simple["file"]).read_bytes()
+            words = []
+            for word in map(os.path.expanduser, shlex.split(simple["words"])):
+                words += sorted(glob.glob(word)) if "*" in word else [word]
+            status, out, err = nbspam(*words, stdin=stdin)
+            assert status == 0, (line, err)
+        out = out.replace(str(tmp_path), "/home/you")
+        return "".join(f"{each.rstrip()}\n" for each in out.splitlines())
+
+    return run
+
+
+def shell(line):
+    done = subprocess.run(line, shell=True, stdout=subprocess.PIPE, check=False)
+    assert done.returncode == 0, line
+    return done.stdout
+
+
+def rerun(text, run):
+    """Return a document with the outputs that do not fit written anew, and what was wrong.
+
+    run: returns what a command line prints.  Each wrong output comes as the command line, what
+    is shown and what was printed.
+    """
+    wrong = []
+
+    def command(found):
+        line, shown = found.groups()
+        printed = run(line)
+        if fits(shown, printed):
+            return found[0]
+        wrong.append((line, shown, printed))
+        return f"$ {line}\n{printed}"
+
+    again = CONSOLE.sub(lambda block: COMMAND.sub(command, block[0]), text)
+    return again, wrong
+
+
+def fits(shown, printed):
+    """Return whether an output is the one shown, which may have gaps."""
+    pattern = "".join(
+        r"(?:.*\n)*" if line == "..." else ".*".join(map(re.escape, line.split("..."))) + r"\n"
+        for line in shown.splitlines()
+    )
+    return re.fullmatch(pattern, printed) is not None
+
+
+def test_gaps_in_an_output_stand_for_lines_and_for_text():
+    assert fits("a\n...\nd\n", "a\nb\nc\nd\n")
+    assert fits("a 1... c\n", "a 123 c\n")
+    assert not fits("a\n", "a\nb\n")
+    assert not fits("a...\n", "a\nb\n")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=NAMES)
+def test_sessions_print_what_documents_show(path, terminal, request, monkeypatch):
+    if path.name == "family.md":
+        monkeypatch.setenv("NBSPAM_MODEL", "MODEL")
+    text, wrong = rerun(path.read_text("utf-8"), terminal)
+    if request.config.getoption("--rewrite-golden"):
+        path.write_text(text, "utf-8")
+    for line, shown, printed in wrong:
+        assert printed == shown, line
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=NAMES)
+def test_programs_in_documents_run(path, terminal, capsys):
+    programs = PYTHON.findall(path.read_text("utf-8"))
+    names = {}
+    for program in programs:
+        if ">>>" in program:
+            test = doctest.DocTestParser().get_doctest(program, names, path.name, None, 0)
+            runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+            runner.run(test, clear_globs=False)
+            assert runner.failures == 0, capsys.readouterr().out
+            names = test.globs
+        else:
+            exec(compile(program, path.name, "exec"), names)
+
+
+def test_documents_link_to_what_exists():
+    for path in DOCUMENTS:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text("utf-8")):
+            assert (path.parent / target).exists(), (path, target)
+
+
+def test_the_front_page_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+
+
+def test_lines_of_documents_fit_a_terminal():
+    for name in ("README.md", "docs/tutorial.md"):
+        for line in (ROOT / name).read_text("utf-8").splitlines():
+            assert len(line) <= 80 or line.startswith("|"), (name, line)
+
+
+# --- reference -------------------------------------------------------------------------------
+
+
+def commands():
+    context = click.Context(cli)
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        assert command is not None
+        yield name, command
+
+
+def test_every_command_and_option_is_in_the_reference():
+    page = COMMAND_PAGE.read_text("utf-8")
+    for name, command in commands():
+        (section,) = re.findall(rf"^\$ nbspam {name} --help\n(.*?)^```$", page, re.S | re.M)
+        for parameter in command.params:
+            for option in (*parameter.opts, *parameter.secondary_opts):
+                if option.startswith("-"):
+                    assert re.search(rf"(?<![\w-]){option}(?![\w-])", section), (name, option)
+
+
+def test_commands_in_documents_exist():
+    for path in DOCUMENTS:
+        found = re.findall(r"(?:^\$ |\| |`|^    )nbspam ([a-z]+)", path.read_text("utf-8"), re.M)
+        assert set(found) <= {*COMMANDS, "COMMAND"}, path
+
+
+def documented_keys(page, heading):
+    """Return the names in the first column of the tables of one section."""
+    text = (ROOT / "docs" / "reference" / page).read_text("utf-8")
+    (section,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.S | re.M)
+    columns = re.findall(r"^\| (`[^|]*`) \|", section, re.MULTILINE)
+    return {name for column in columns for name in re.findall(r"`([^`]+)`", column)}
+
+
+NETWORK = "corpora/melon-network.json"
+JSON_COMMANDS = {
+    "train": "corpora/mail",
+    "update": "--spam message.eml",
+    "info": "",
+    "doctor": "",
+    "classify": "message.eml",
+    "explain": "message.eml",
+    "eval": "corpora/mail --cv 2",
+    "compare": "corpora/mail --cv 2 --against --pairs",
+    "tune": "corpora/mail --cv 2",
+    "tokens": "message.eml",
+    "words": "-n 1",
+    "prune": "",
+    "merge": "A B -o C",
+    "import": "model.jsonl",
+    "sort": "--dry-run Maildir",
+    "cluster": "corpora/two-coins.csv -k 2",
+    "query": f"{NETWORK} --target 好瓜",
+    "query (structure)": NETWORK,
+    "query --independent": f"{NETWORK} --independent 敲声 色泽",
+    "explain --factors": "--factors row.csv",
+}
 
 
 @pytest.mark.slow
-def test_every_command_of_the_readme_runs(nbspam, mails, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NBSPAM_MODEL", str(tmp_path / "m.nbspam"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("mails", "mails/train", "mails/test"):
-        (tmp_path / name).mkdir()
-    for part in ("mails/train", "mails/test"):
-        for label in ("ham", "spam"):
-            (tmp_path / part / label).symlink_to(mails / label)
-    for label in ("ham", "spam"):
-        (tmp_path / "mails" / label).symlink_to(mails / label)
-    (tmp_path / "mails" / "train").rename(tmp_path / "train")
-    (tmp_path / "mails" / "test").rename(tmp_path / "test")
-    name = "watermelon-3.0.csv"
-    (tmp_path / name).symlink_to(ROOT / "corpora" / name)
-    for name in ("cur", "new"):
-        (tmp_path / "Maildir" / name).mkdir(parents=True)
-    message = next((mails / "spam").iterdir()).read_bytes()
-    (tmp_path / "message.eml").write_bytes(message)
-    (tmp_path / "Maildir" / "new" / "1").write_bytes(message)
-
-    lines = re.findall(r"^\$ (.*nbspam .*?)(?:  +#.*)?$", README, re.MULTILINE)
-    assert len(lines) > 5
-    for line in lines:
-        words = shlex.split(line.split("| ")[-1].replace("~", str(tmp_path)))
-        arguments = [word.replace("mails/t", "t") for word in words[1:]]
-        status, _, err = nbspam(*arguments, stdin=message)
-        assert status == 0, (line, err)
-
-
-def test_every_command_is_in_the_readme():
-    for name in COMMANDS:
-        assert f"nbspam {name}" in README
+def test_every_json_key_is_in_the_reference(terminal):
+    alike = {"predict", "lazy", "unlearn", "relabel"}  # each is described with another command
+    with_json = {
+        name
+        for name, command in commands()
+        if any("--json" in parameter.opts for parameter in command.params)
+    }
+    assert {name.split()[0] for name in JSON_COMMANDS} | alike == with_json
+    for heading, arguments in JSON_COMMANDS.items():
+        command = heading.split()[0]
+        if command == "merge":
+            shell("cp .local/share/nbspam/model.nbspam A; cp A B")
+        if command == "import":
+            shell("nbspam export > model.jsonl")
+        if heading == "explain --factors":
+            shell("head -2 corpora/lihang-4.1.csv > row.csv")
+            terminal("nbspam train corpora/lihang-4.1.csv --target Y")
+        printed = terminal(f"nbspam {command} {arguments} --json")
+        try:
+            values = json.loads(printed)
+        except ValueError:
+            values = json.loads(printed.splitlines()[0])
+        values = values[0] if isinstance(values, list) else values
+        documented = documented_keys("json.md", heading)
+        if heading == "words":
+            assert set(values) == {"ham", "spam"}
+            (values, *_) = values["ham"]
+        assert set(values) == documented, heading
 
 
-def test_the_python_block_of_the_readme_runs(monkeypatch, capsys):
-    monkeypatch.chdir(ROOT)
-    (block,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    exec(compile(block, "README.md", "exec"), {})
+MODELS = {
+    "Models of mail and text": "train corpora/mail",
+    "Models of dependent tokens": "train corpora/mail --model aode --features 20",
+    "Models of tables": "train corpora/lihang-4.1.csv --target Y",
+}
 
-    assert "spam" in capsys.readouterr().out
+
+@pytest.mark.slow
+@pytest.mark.parametrize("heading", MODELS)
+def test_every_key_of_a_model_file_is_in_the_reference(heading, terminal, tmp_path):
+    terminal(f"nbspam {MODELS[heading]} -m model")
+    found = set(joblib.load(tmp_path / "model"))
+    assert found == documented_keys("model-file.md", heading)
+
+
+@pytest.mark.slow
+def test_blended_models_store_two_sums_and_no_weights(terminal, tmp_path):
+    classes = "--label a=corpora/mail/ham --label b=corpora/mail/spam --label c=message.eml"
+    terminal(f"nbspam train {classes} -m model")
+    state = joblib.load(tmp_path / "model")
+
+    assert set(state) - documented_keys("model-file.md", "Models of mail and text") == {
+        "group_total",
+        "group_size",
+    }
+    assert state["weight"].size == 0
+
+
+def test_what_a_model_remembers_is_in_the_reference(terminal, tmp_path):
+    terminal("nbspam train corpora/mail -m model")
+    found = set(joblib.load(tmp_path / "model")["memory"])
+    assert found == documented_keys("model-file.md", "What a model remembers")
+
+
+# --- the guide to all models, and the corpora ------------------------------------------------
+
+
+def test_the_guide_names_a_command_for_every_system():
+    table = (ROOT / "docs" / "family.md").read_text("utf-8").split("## Every system")[1]
+    rows = re.findall(r"^\| ([^|]+) \| .*`[^`\n]+`.* \|$", table, re.MULTILINE)
+
+    assert len(rows) == 14
+    assert rows[7:11] == ["SPODE", "TAN", "AODE", "A2DE"]
 
 
 def test_the_corpora_are_counted_truly():
@@ -60,3 +306,35 @@ def test_the_corpora_are_counted_truly():
     for label in ("ham", "spam"):
         n = len(list((ROOT / "corpora" / "mail" / label).glob("*.eml")))
         assert re.search(rf"\b{n}\b", counted), (label, n)
+
+
+# --- experiments and decisions ---------------------------------------------------------------
+
+
+def test_experiments_and_decisions_that_the_code_refers_to_exist():
+    known = "".join((ROOT / name).read_text() for name in ("EXPERIMENTS.md", "DECISIONS.md"))
+    for folder in ("nbspam", "benchmarks", "docs"):
+        for path in sorted((ROOT / folder).rglob("*.*")):
+            if path.suffix in (".py", ".md"):
+                for name in re.findall(r"\b[DE]-\d{3}\b", path.read_text("utf-8")):
+                    assert re.search(rf"^#+ .*\b{name}\b|^\| {name} \|", known, re.M), (path, name)
+
+
+# --- rooms -----------------------------------------------------------------------------------
+
+
+def test_the_room_graph_is_the_imports(request):
+    path = ROOT / "docs" / "explanation" / "rooms.md"
+    text = path.read_text("utf-8")
+    rooms = re.findall(r"^- ([a-z]+): .*$", text, re.MULTILINE)
+    pairs = arrows()
+    graph = [
+        f"- {room}: {', '.join(r for r in rooms if (room, r) in pairs) or 'nothing'}"
+        for room in rooms
+    ]
+    shown = re.findall(r"^- [a-z]+: .*$", text, re.MULTILINE)
+    if request.config.getoption("--rewrite-golden"):
+        path.write_text(text.replace("\n".join(shown), "\n".join(graph)), "utf-8")
+
+    assert set(rooms) == set(RANK) - {"lobby", "settings"}
+    assert shown == graph

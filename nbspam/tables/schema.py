@@ -20,7 +20,9 @@ from nbspam.sources.records import Record
 
 # Cells without a value, in lower case.
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null"})
-FEW = 10  # up to this many different whole numbers are taken for category names
+# Up to this many different whole numbers are taken for category names: codes and small scales
+# are more often categories than measures, and options overrule it.
+FEW = 10
 
 
 @dataclass(frozen=True, slots=True)
