@@ -10,7 +10,7 @@ Secret: how correlated evidence is kept from being counted several times.
 """
 
 from collections.abc import Sequence
-from math import sqrt, tanh
+from math import tanh
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,17 +92,6 @@ class Combination(NamedTuple):
         """Return the combination unchanged: it holds no sums of counts (see `Blend.counted`)."""
         return self
 
-    def learn(self, columns: Indices, step: float) -> "Combination":
-        """Correct one message's tokens in place; return the combination with a new constant.
-
-        columns: of its tokens in the layer, -1 for those without one; step: see
-        `correction_step`.
-        """
-        self.correction[columns[columns >= 0]] += RATE * step / sqrt(max(len(columns), 1))
-        worth = self.worth.copy()
-        worth[-1] += BIAS_RATE * step
-        return self._replace(worth=worth)
-
 
 def log_odds(feature_count: Floats, class_count: Floats, left_out: int | None = None) -> Floats:
     """Return log P(token | class 1) / P(token | class 0), nats, shape (n_features,).
@@ -141,12 +130,6 @@ def group_means(documents: Documents, groups: Octets, odds: Floats | Floats32) -
 def layer_scale(layer: Documents) -> Floats:
     """Return 1 / sqrt(number of tokens) for each document, shape (n_docs,)."""
     return np.asarray(1 / np.sqrt(np.maximum(np.diff(layer.offsets), 1)))
-
-
-def layer_columns(documents: Documents, groups: Octets) -> Indices:
-    """Return the columns of one document's tokens that are in the layer of corrections."""
-    columns: Indices = documents.tokens[documents.only(_IN_LAYER[groups]).columns]
-    return columns
 
 
 def fit(table: CountTable, documents: Documents, y: Integers) -> Combination:

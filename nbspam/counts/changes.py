@@ -29,7 +29,6 @@ class Change(NamedTuple):
     day: int  # since 1970-01-01
     document: Documents  # the message, over the keys of its tokens
     new: Vocabulary  # its tokens that the model file does not know
-    step: float = 0.0  # how far it corrected the model (see `classifier.learner`)
 
 
 def respelt(changes: Sequence[Change], before: Vocabulary, known: Vocabulary) -> list[Change]:

@@ -49,14 +49,13 @@ def progress(data: Corpus, settings: Settings, policy: str = "everything") -> Pr
     for row, (digest, truth) in enumerate(
         zip(data.digests.tolist(), data.y.tolist(), strict=True)
     ):
-        document = data.documents.one(row)
-        answer = life.answer(document)
+        answer = life.answer(data.documents.one(row))
         if answer is not None:
             joint[row] = life.over_all_classes(answer)
             if not is_worth_learning(policy, posterior(joint[row : row + 1])[0], truth):
                 continue
         learned[row] = True
-        life.learn(row, document, copies.numbered(digest), truth, answer)
+        life.learn(row, copies.numbered(digest), truth)
     return Progress(joint, learned)
 
 
@@ -100,10 +99,8 @@ class _Life:
         joint[self._places()] = answer
         return joint
 
-    def learn(
-        self, row: int, document: Documents, digest: int, truth: int, answer: Floats | None
-    ) -> None:
-        """Learn a message after its answer; one that is known in this class changes nothing."""
+    def learn(self, row: int, digest: int, truth: int) -> None:
+        """Learn a message; one that is known in this class changes nothing."""
         before = self._label.get(digest)
         if before == truth:
             return
@@ -111,14 +108,10 @@ class _Life:
         self._label[digest] = truth
         names = self._data.classes
         is_due = self._growth.add(None if before is None else names[before], names[truth])
-        is_same = self._growth.classes == self._classes
-        if self._learner is not None and answer is not None and is_same:
+        if self._learner is not None and self._growth.classes == self._classes:
             leaves = None if before is None else self._classes.index(names[before])
             gets = self._classes.index(names[truth])
-            if before is not None:  # the copy that was learned first counts, and corrects
-                document = self._data.documents.one(row)
-                answer = self._learner.answer(document)
-            self._learner.learn(document, leaves, gets, answer)
+            self._learner.learn(self._data.documents.one(row), leaves, gets)
         if len(self._growth.classes) < 2:  # of one class nothing is known
             self._learner, self._classes = None, ()
         elif is_due:

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.learner import Growth, with_steps
+from nbspam.classifier.learner import Growth
 from nbspam.counts.changes import Change, respelt
 from nbspam.counts.counting import Lesson, read_lessons
 from nbspam.decision import is_worth_learning
@@ -29,7 +29,7 @@ from nbspam.tokens.reading import chunk_by_chunk
 from nbspam.verdicts import Skipped, posterior
 
 # One call gathers lessons with this many entries (about 50 MB) before it decides on them, so that
-# a large update makes a few fits instead of one for each tenth by which a class grows.
+# a large update makes a few fits instead of one for each twentieth by which a class grows.
 MAX_ENTRIES = 4_000_000
 
 
@@ -185,7 +185,7 @@ class LivingModel:
                     change = now.get(digest) or self._learned(digest)
                 if change is None:
                     change = self._first_change(digest, documents.one(row), lesson)
-                now[digest] = change._replace(before=before, after=after, day=day, step=0.0)
+                now[digest] = change._replace(before=before, after=after, day=day)
                 changes.append(now[digest])
                 if to_none:
                     outcome += Outcome(unlearned=1)
@@ -239,21 +239,19 @@ class LivingModel:
         due = self._growth.copy().last_due(changes)
         outcome = self._make_way()
         if not due:
-            self._append(with_steps(self.classifier(), changes))
+            self._append(changes)
             return outcome
         before = self._base.table.vocabulary
         fitted = compacted(self._base, [*self._changes, *changes[:due]])
-        # Another base knows other tokens, and what it does not know has to be spelt out.
-        rest = with_steps(fitted, respelt(changes[due:], before, fitted.table.vocabulary))
         try:
             self._take_base(fitted)
         except NbspamError as error:
-            outcome += Outcome(notes=(f"the journal is kept as it is: {error}",))
-            rest = [*changes[:due], *respelt(rest, fitted.table.vocabulary, before)]
-        else:
-            self._refresh()
-        if rest:
-            self._append(rest)
+            self._append(changes)
+            return outcome + Outcome(notes=(f"the journal is kept as it is: {error}",))
+        self._refresh()
+        if changes[due:]:
+            # The new base knows other tokens, and those that it does not know must be spelt out.
+            self._append(respelt(changes[due:], before, fitted.table.vocabulary))
         return outcome
 
     def _note(self, changes: Sequence[Change]) -> None:

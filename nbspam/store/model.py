@@ -18,7 +18,6 @@ from nbspam.disk import locked, stamp_of, unwritable
 from nbspam.errors import ModelFileError
 from nbspam.store.assembly import compacted
 from nbspam.store.format.journal import (
-    FORMAT,
     NOBODY,
     Journal,
     append,
@@ -68,17 +67,13 @@ class StoredModel(LivingModel):
 
     def _take_in(self, journal: Journal) -> None:
         """Take in the changes that a journal holds and this object does not know yet."""
-        self._end, self._mark, self._version = journal.end, journal.mark, journal.version
+        self._end, self._mark = journal.end, journal.mark
         self._note(journal.changes)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
         with locked(self.path):
             self._refresh()
-            if self._end and self._version < FORMAT:
-                # An older journal cannot hold our records, so put its changes in the model file.
-                self._take_base(compacted(self._base, self._changes))
-                self._load()
             yield
 
     def _refresh(self) -> None:

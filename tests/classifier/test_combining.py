@@ -279,18 +279,6 @@ def test_only_a_message_that_is_not_certain_and_right_makes_a_step(score, truth)
     assert (correction_step(score, truth, HAM_OR_SPAM) != 0) == (error > NEAR)
 
 
-def test_a_step_is_shared_out_among_the_tokens_of_the_layer():
-    correction = np.array([0.0, 0.5, 0.0, 0.25, 0.0], np.float32)
-    before = Combination(np.arange(len(GROUPS) + 1.0), correction)
-    after = before.learn(np.array([0, 1, 2, 4]), 0.5)
-
-    # 8 * 0.5 / sqrt(4) = 2 for each; the constant moves by 0.2 * 0.5.
-    assert RATE == 8
-    assert after.correction.tolist() == [2.0, 2.5, 2.0, 0.25, 2.0]
-    assert after.worth[:-1].tolist() == before.worth[:-1].tolist()
-    assert after.worth[-1] == pytest.approx(len(GROUPS) + 0.1)
-
-
 def test_layer_scale_is_one_over_the_root_of_the_number_of_tokens():
     layer = Documents(np.arange(4), np.array([0, 4, 4, 5]), np.array([0, 1, 2, 3, 0]), None)
 

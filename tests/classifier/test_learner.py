@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nbspam.classifier import combining
-from nbspam.classifier.learner import MAX_CHANGES, Growth, Learner, overlay, with_steps
+from nbspam.classifier.learner import MAX_CHANGES, Growth, Learner, overlay
 from nbspam.classifier.training import count_items, train
 from nbspam.counts.changes import Change
 from nbspam.settings import MANY, PRESETS, TokenSettings
@@ -105,8 +105,7 @@ def test_counts_after_any_sequence_are_those_of_counting_at_once(name, moves):
     learner, state = learner_of(name), {}
     for number, before, after in sequence(name, moves):
         document = document_of(TEXTS[number], learner.table)
-        joint = learner.answer(document)
-        learner.learn(document, index_of(name, before), index_of(name, after), joint)
+        learner.learn(document, index_of(name, before), index_of(name, after))
         state[number] = after
 
     left = [(TEXTS[number], label) for number, label in state.items() if label is not None]
@@ -136,11 +135,7 @@ def test_the_sums_of_a_blend_are_those_of_its_counts_by_then(moves):
     learner = learner_of("blended")
     for number, before, after in sequence("blended", moves):
         document = document_of(TEXTS[number], learner.table)
-        joint = learner.answer(document)
-        assert (
-            learner.learn(document, index_of("blended", before), index_of("blended", after), joint)
-            == 0.0
-        )
+        learner.learn(document, index_of("blended", before), index_of("blended", after))
 
     fit = BASES["blended"].fit.recounted(learner.table, HOW["blended"])
     for text in [*TEXTS, WORDS]:
@@ -154,23 +149,10 @@ def test_a_learner_leaves_the_classifier_it_began_with_as_it_was():
     before = plain(classifier.table), classifier.fit.correction.tolist()
     learner = Learner(classifier.table, classifier.fit, classifier.settings)
     document = document_of("a b c", classifier.table)
-    step = learner.learn(document, None, 0, np.array([-5.0, 0.0]))
+    learner.learn(document, None, 0)
 
-    assert step != 0
     assert (plain(classifier.table), classifier.fit.correction.tolist()) == before
     assert plain(learner.table) != before[0]
-
-
-@pytest.mark.parametrize(
-    ("joint", "step"), [([0.0, 0.0], -0.75), ([0.0, -20.0], 0.0), ([-20.0, 0.0], -1.5)]
-)
-def test_a_learned_message_corrects_by_the_step_of_its_answer(joint, step):
-    learner = learner_of("combined")
-    document = document_of("a b c", learner.table)
-
-    assert learner.learn(document, None, 0, np.array(joint)) == pytest.approx(step, abs=1e-6)
-    # What is un-learned corrects nothing.
-    assert learner.learn(document, 0, None, np.array(joint)) == 0
 
 
 # --- changes ------------------------------------------------------------------------------
@@ -179,17 +161,13 @@ def test_a_learned_message_corrects_by_the_step_of_its_answer(joint, step):
 @pytest.mark.parametrize("name", HOW)
 @examples(60)
 @given(moves=MOVES)
-@example(moves=[(6, 0), (6, 3)])  # new tokens of no message, which had shares of a step
+@example(moves=[(6, 0), (6, 3)])  # tokens that are learned and un-learned again
 def test_changes_laid_over_a_model_answer_as_the_learner_that_made_them(name, moves):
     classifier, learner = BASES[name], learner_of(name)
-    changes = with_steps(classifier, changes_of(name, moves))
+    changes = changes_of(name, moves)
     for change in changes:
         document = document_of(TEXTS[change.digest], learner.table)
-        joint = learner.answer(document)
-        step = learner.learn(
-            document, index_of(name, change.before), index_of(name, change.after), joint
-        )
-        assert change.step == step
+        learner.learn(document, index_of(name, change.before), index_of(name, change.after))
 
     model = overlay(classifier, changes)
     for text in [*TEXTS, WORDS, "nothing known"]:
@@ -198,32 +176,8 @@ def test_changes_laid_over_a_model_answer_as_the_learner_that_made_them(name, mo
         assert answer.tolist() == learner.answer(document_of(text, learner.table)).tolist()
 
 
-@examples(30)
-@given(MOVES)
-def test_each_step_follows_from_the_model_with_the_changes_before_it(moves):
-    classifier = BASES["combined"]
-    changes = with_steps(classifier, changes_of("combined", moves))
-
-    for number, change in enumerate(changes):
-        model = overlay(classifier, changes[:number])
-        joint = model.joint_of(model.table.known(change.document))[0]
-        truth = index_of("combined", change.after)
-        expected = 0.0
-        if truth is not None:
-            score = float(joint[1] - joint[0])
-            expected = combining.correction_step(score, truth, classifier.classes)
-        assert change.step == expected
-
-
 def test_without_changes_the_model_is_the_same():
     assert overlay(BASES["combined"], []) is BASES["combined"]
-    assert with_steps(BASES["combined"], []) == []
-
-
-def test_a_blend_takes_no_steps():
-    changes = changes_of("blended", [(0, 0), (1, 1), (0, 2)])
-
-    assert with_steps(BASES["blended"], changes) == changes
 
 
 # --- when a fit is due --------------------------------------------------------------------
@@ -245,16 +199,16 @@ def changes_between(moves):
     ]
 
 
-def test_a_fit_is_due_when_a_class_has_changed_by_a_tenth():
-    growth = Growth({"ham": 100, "spam": 20})
+def test_a_fit_is_due_when_a_class_has_changed_by_a_twentieth():
+    growth = Growth({"ham": 200, "spam": 40})
 
     # The tenth change of ham; a message that leaves a class changes it too.
     assert due_points(growth, [(None, "ham")] * 6 + [("ham", None)] * 4) == [9]
-    # There are 102 ham by now and still 20 spam, of which two are a tenth: a move changes both.
+    # There are still 40 spam, of which two are a twentieth: a move changes both classes.
     assert due_points(growth, [("spam", "ham"), (None, "ham"), (None, "spam")]) == [2]
-    # At that fit there were 104 ham: ten are less than a tenth.
+    # At that fit there were 204 ham: ten are less than a twentieth.
     assert due_points(growth, [(None, "ham")] * 11) == [10]
-    assert growth.class_count == {"ham": 115, "spam": 20}
+    assert growth.class_count == {"ham": 215, "spam": 40}
 
 
 def test_a_fit_is_due_at_once_for_a_class_that_is_new():

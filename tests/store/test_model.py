@@ -72,8 +72,8 @@ def in_turn(numbers, *labels):
     return [item(n, labels[k % len(labels)]) for k, n in enumerate(numbers)]
 
 
-# Of these every change is a tenth of a class, so that the journal is never used; of the
-# others the fifth of a class is.
+# Of these every change is a twentieth of a class, so that the journal is never used; of the
+# others the third of a class is.
 START, MORE = (in_turn(range(100, end), "spam", "ham") for end in (108, 184))
 THREE, MORE_OF_THREE = (in_turn(range(100, end), "ham", "spam", "work") for end in (108, 223))
 LABELS = st.sampled_from(["ham", "spam", "work", None])

@@ -24,13 +24,12 @@ from nbspam.tokens.documents import Documents, offsets_of
 from nbspam.tokens.vocabulary import Vocabulary
 
 MAGIC = b"nbspam journal\0\0"
-FORMAT = 2  # format 1 had no steps
+FORMAT = 1
 _HEADER = struct.Struct("<16sIQII")  # magic, format, length and checksum of the model, CRC-32
 _WORD = struct.Struct("<I")  # the length of a record before it, and its CRC-32 after it
 # Digest, day, lengths of two class names in bytes; the number of tokens, of counts (0: all
-# counts are 1) and of new tokens; the step.
-_CHANGE = struct.Struct("<QHiiIIId")
-_CHANGE_1 = struct.Struct("<QHiiIII")  # of format 1, without the step
+# counts are 1) and of new tokens.
+_CHANGE = struct.Struct("<QHiiIII")
 _NO_NAME = -1  # as the length of a class name: there is no class
 _OPEN_FLAGS = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
@@ -43,7 +42,6 @@ class Journal(NamedTuple):
     size: int  # of the file in bytes
     owner: Identity | None  # the model it belongs to; None: no file, or an incomplete header
     mark: bytes = b""  # the checksum of the last change
-    version: int = FORMAT  # of the journal
 
 
 NO_JOURNAL = Journal([], 0, 0, None)
@@ -58,8 +56,8 @@ def journal_path(path: str) -> str:
 # ---- bytes ----
 
 
-def _header(owner: Identity, version: int = FORMAT) -> bytes:
-    head = _HEADER.pack(MAGIC, version, *owner, 0)[: -_WORD.size]
+def _header(owner: Identity) -> bytes:
+    head = _HEADER.pack(MAGIC, FORMAT, *owner, 0)[: -_WORD.size]
     return head + _WORD.pack(zlib.crc32(head))
 
 
@@ -85,7 +83,6 @@ def _encode(change: Change) -> bytes:
                 len(keys),
                 len(counts),
                 len(new),
-                change.step,
             ),
             before,
             after,
@@ -99,15 +96,10 @@ def _encode(change: Change) -> bytes:
     return _WORD.pack(len(body)) + body + _WORD.pack(zlib.crc32(body))
 
 
-def _decode(body: bytes, version: int) -> Change:
-    """Return the change in a record whose checksum is right; raises ValueError, struct.error.
-
-    version: the format of the journal.
-    """
-    layout = _CHANGE if version > 1 else _CHANGE_1
-    digest, day, *names, n_keys, n_counts, n_new = layout.unpack_from(body)[:7]
-    step = _CHANGE.unpack_from(body)[7] if version > 1 else 0.0
-    at = layout.size
+def _decode(body: bytes) -> Change:
+    """Return the change in a record whose checksum is right; raises ValueError, struct.error."""
+    digest, day, *names, n_keys, n_counts, n_new = _CHANGE.unpack_from(body)
+    at = _CHANGE.size
     classes: list[str | None] = []
     for length in names:
         classes.append(None)
@@ -130,28 +122,25 @@ def _decode(body: bytes, version: int) -> Change:
         np.arange(n_keys),
         counts[order] if n_counts else np.ones(n_keys, np.uint8),
     )
-    return Change(digest, classes[0], classes[1], day, document, new, step)
+    return Change(digest, classes[0], classes[1], day, document, new)
 
 
-def owner_of(head: bytes) -> tuple[Identity | None, int]:
-    """Return the model that a journal's header names, and the journal's format.
+def owner_of(head: bytes) -> Identity | None:
+    """Return the model that a journal's first bytes name, or None if the header is cut off.
 
-    The model is None if the header is incomplete, and NOBODY if it is not that of a journal.
+    NOBODY if they are not the header of a journal.
     """
     if len(head) < _HEADER.size:
-        return None, FORMAT
+        return None
     magic, version, length, checksum, _ = _HEADER.unpack_from(head)
     owner = Identity(length, checksum)
-    is_whole = head[: _HEADER.size] == _header(owner, version)
-    is_ours = magic == MAGIC and 1 <= version <= FORMAT and is_whole
-    return owner if is_ours else NOBODY, version
+    is_whole = head[: _HEADER.size] == _header(owner)
+    is_ours = magic == MAGIC and version == FORMAT and is_whole
+    return owner if is_ours else NOBODY
 
 
-def parse(data: bytes, version: int = FORMAT) -> tuple[list[Change], int]:
-    """Return the changes in complete records after the header, and where the last one ends.
-
-    version: the format of the journal.
-    """
+def parse(data: bytes) -> tuple[list[Change], int]:
+    """Return the changes in complete records after the header, and where the last one ends."""
     changes = []
     end = 0
     while end + _WORD.size <= len(data):
@@ -161,7 +150,7 @@ def parse(data: bytes, version: int = FORMAT) -> tuple[list[Change], int]:
         if data[stop : stop + _WORD.size] != _WORD.pack(zlib.crc32(body)):
             break
         try:
-            changes.append(_decode(body, version))
+            changes.append(_decode(body))
         except (struct.error, ValueError):
             break
         end = stop + _WORD.size
@@ -179,7 +168,7 @@ def read_journal(path: str, start: int = 0, mark: bytes = b"") -> Journal:
     """
     try:
         with open(journal_path(path), "rb") as file:
-            owner, version = owner_of(file.read(_HEADER.size))
+            owner = owner_of(file.read(_HEADER.size))
             if owner is None or owner == NOBODY:
                 return NO_JOURNAL._replace(size=os.fstat(file.fileno()).st_size, owner=owner)
             start = max(start, _HEADER.size)
@@ -195,9 +184,9 @@ def read_journal(path: str, start: int = 0, mark: bytes = b"") -> Journal:
     if not data.startswith(mark):
         return NO_JOURNAL
     new = data[len(mark) :]
-    changes, end = parse(new, version)
+    changes, end = parse(new)
     mark = new[end - _WORD.size : end] if changes else mark
-    return Journal(changes, start + end, start + len(new), owner, mark, version)
+    return Journal(changes, start + end, start + len(new), owner, mark)
 
 
 def read_model(path: str) -> tuple[Snapshot, Journal]:
