@@ -36,6 +36,8 @@ class Documents(NamedTuple):
 
     def rows(self) -> Integers32:
         """Return the document of every entry, shape (nnz,)."""
+        if self.n_docs == 1:  # as always where messages are judged one by one
+            return np.zeros(len(self.columns), np.int32)
         return np.repeat(np.arange(self.n_docs, dtype=np.int32), np.diff(self.offsets))
 
     def times(self) -> Indices:
