@@ -85,7 +85,8 @@ class TextClassifier(Parametrised):
 
     def predict(self, X: Sequence[str | bytes]) -> Any:
         """Return the most probable label of each text, shape (n_docs,)."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
 
     def score(
         self, X: Sequence[str | bytes], y: ArrayLike, sample_weight: ArrayLike | None = None
