@@ -37,14 +37,11 @@ def test_the_face_has_at_most_twelve_names_and_all_of_them_are_there():
         _ = nbspam.nothing
 
 
-def test_importing_it_imports_no_numpy_and_takes_milliseconds():
-    script = (
-        "import sys, time; start = time.process_time(); import nbspam\n"
-        "print(time.process_time() - start < .02, *{'numpy', 'click'} & set(sys.modules))"
-    )
+def test_importing_it_imports_nothing_that_takes_time():
+    script = "import sys, nbspam; print({'numpy', 'click'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, cwd=ROOT, text=True)
 
-    assert done.stdout.split() == ["True"], done.stderr
+    assert done.stdout == "set()\n", done.stderr
 
 
 def test_type_checkers_see_the_names_of_the_face():
