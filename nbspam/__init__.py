@@ -9,10 +9,10 @@ The names below are the library's face; `nbspam.models` has the estimators alone
 imported when it is first used, so that `import nbspam` takes no time.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # type checkers know the name; importing `typing` takes most of the time
 if TYPE_CHECKING:
+    from typing import Any
+
     from nbspam.classifier.text import TextClassifier as TextClassifier
     from nbspam.errors import NbspamError as NbspamError
     from nbspam.evaluation.judging import cross_validate as cross_validate
@@ -41,9 +41,11 @@ _HOME = {
 __all__ = [*_HOME]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _HOME:
         raise AttributeError(f"module 'nbspam' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(_HOME[name]), name)
 
 
