@@ -219,7 +219,7 @@ def prior_shift(old: ArrayLike, new: ArrayLike) -> Floats:
     """Return what to add to joint log-probabilities for a new prior, (n_classes,), nats.
 
     The same as `update_prior`, but exact where probabilities have been rounded to 0 and 1.
-    For a class whose old prior is 0 it is 0.
+    Nothing (0) is added for a class whose old prior is 0.
     """
     before, after = np.asarray(old, np.float64), np.asarray(new, np.float64)
     return np.asarray(np.log(np.divide(after, before, where=before > 0, out=before * 0 + 1)))

@@ -146,9 +146,9 @@ def group_sums(table: CountTable) -> GroupSums:
 def judgements(count: Floats, groups: Octets, sums: GroupSums) -> Floats:
     """Return the evidence of tokens for classes by both methods, nats, shape (n, 2, n_classes).
 
-    First by complement (Rennie et al. 2003, section 3.1), then by multinomial naive Bayes, each
-    minus its mean over the classes, which tells no class from another.  count: (n, n_classes)
-    sums of tokens' weights; groups: (n,).
+    First by complement (Rennie et al. 2003, section 3.1), then by multinomial naive Bayes.  The
+    mean over the classes is subtracted from each, which changes no difference between classes.
+    count: (n, n_classes) sums of tokens' weights; groups: (n,).
     """
     count = np.asarray(count, np.float64)  # model files may hold them in 32 bits
     size, total = np.maximum(sums.size, 1)[:, None], sums.total
@@ -174,9 +174,10 @@ def log_posterior(score: Floats, tail: float) -> Floats:
 
 
 def believed(gap: float, tail: float) -> float:
-    """Return the ratio of the log-odds of two classes to the gap (nats) between their scores.
+    """Return the factor, at most 1, by which the tail shrinks a gap between scores.
 
-    One of the two is the class with the best score.
+    gap: the best class's score minus another class's, nats.  Factor times gap is the log-odds of
+    the two classes (see `log_posterior`).
     """
     return tail * math.log1p(gap / tail) / gap if gap > _NO_GAP else 1.0
 

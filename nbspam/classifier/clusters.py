@@ -1,7 +1,7 @@
 """Clusters of unlabelled documents: mixtures of Bernoulli or multinomial components.
 
-Secret: a mixture becomes a classifier whose classes are numbered, so that it finds strong tokens
-and classifies new documents like any other.
+Secret: a mixture becomes a classifier whose classes are named by numbers.  So the same code as for
+other classifiers weighs its tokens and classifies new documents.
 """
 
 from collections.abc import Iterable, Sequence

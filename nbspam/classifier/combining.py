@@ -4,7 +4,8 @@ Naive Bayes adds the log-odds of all tokens as if tokens were independent, so it
 are too extreme.  Here the log-odds of each group of tokens (text, route, web, pairs) are averaged,
 ignoring weak ones, and a small logistic regression, fitted to held-out messages, weights the means
 of the groups; it gives a probability.  A layer of corrections, one number per token, is learned
-from the few messages that are still nearly wrong.  The score remains a sum over tokens.
+from the few messages that are wrong or nearly wrong: those whose true class has a probability
+below 0.995 (1 - NEAR).  The score remains a sum over tokens.
 
 Secret: how correlated evidence is kept from being counted several times.
 """
@@ -29,7 +30,9 @@ DAMPING = 5.0  # added to the number of tokens by which a group's sum is divided
 RIDGE = 30.0  # strength of the prior on the worth of groups
 PRIOR_WORTH = 0.5  # prior worth of each group's mean
 RATE, BIAS_RATE = 8.0, 0.2  # step sizes of the layer of corrections, and of the constant
-NEAR = 0.005  # a message corrects the layer if its probability is further than this from the truth
+# A message is nearly wrong, and corrects the layer, if the probability of its true class is below
+# 1 - NEAR, so even at 0.99.
+NEAR = 0.005
 PASSES = 5  # passes over the messages
 LOOKS = (0, 2)  # the passes that select, among all messages, those that are nearly wrong
 HAM_STEP = 1.5  # factor of the step of a ham message that is taken for spam
@@ -96,8 +99,9 @@ class Combination(NamedTuple):
 def log_odds(feature_count: Floats, class_count: Floats, left_out: int | None = None) -> Floats:
     """Return log P(token | class 1) / P(token | class 0), nats, shape (n_features,).
 
-    feature_count: (n_features, 2) documents.  left_out: the class of a held-out document that has
-    all these tokens; it is subtracted from the counts.  Evidence weaker than BAND is 0.
+    feature_count: (n_features, 2) documents.  left_out: 0 or 1, to leave a counted document of
+    this class out: each token gets the log-odds that it has without one document of the class
+    that has the token.  Log-odds weaker than BAND are 0.
     """
     n = np.array(class_count, np.float64)
     count = np.array(feature_count.T, np.float64, order="C")  # contiguous for each class
@@ -230,8 +234,9 @@ def _corrections(
     """Learn from nearly wrong messages: return corrections (n_tokens,), and of the constant, nats.
 
     layer: documents over tokens in the layer only.  score: (n_docs,) log-odds without corrections.
-    The messages that come last correct last, and so count for more.  Therefore every other pass
-    goes backwards, and the result is the mean of where the last two passes end: E-019.
+    Corrections by the last messages of a pass have more effect, because no others follow.
+    Therefore every second pass takes the messages in the opposite order, and the result is the
+    mean of the corrections after the last pass and after the one before it: E-019.
     """
     scale = layer_scale(layer)
     correction, constant = np.zeros(len(layer.tokens), np.float32), 0.0
@@ -287,10 +292,11 @@ def _sums(values: Floats32, columns: Indices, bounds: Integers) -> Floats:
 
 
 def correction_step(score: float, truth: int, classes: tuple[str, ...]) -> float:
-    """Return how far a message moves the layer, from -1.5 to 1; 0 unless it is nearly wrong.
+    """Return how far a message moves the layer; 0 unless it is nearly wrong (see NEAR).
 
-    score: the message's log-odds of class 1 before it is learned, nats.  Positive steps move
-    towards class 1.
+    Positive steps, at most 1, move towards class 1.  Negative ones are -1 at least, or -HAM_STEP
+    if the classes are ham and spam.  score: the log-odds of class 1 that the message has with the
+    corrections so far, nats.  truth: its class, 0 or 1.
     """
     error = truth - 0.5 * (1 + tanh(score / 2))  # the logistic function of a single number
     if abs(error) <= NEAR:

@@ -23,11 +23,10 @@ from nbspam.models.bernoulli import BernoulliNB
 from nbspam.models.registry import joint_log_proba, model_state, new_model, restored
 from nbspam.settings import PRESENCE, Settings, settings_from_dict
 from nbspam.sources.items import Item
-from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.reading import chunks_of, read, read_message
 from nbspam.tokens.tokenizer import batches, tokenize
 from nbspam.tokens.vocabulary import Vocabulary
-from nbspam.verdicts import Evidence, Explanation
+from nbspam.verdicts import Explanation
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +105,8 @@ class FeatureClassifier(AnyClassifier):
             self.classes[against],
             float(joint[towards] - joint[against]),
             constant,
-            tuple(map(self._evidence, columns[order].tolist(), shares[order].tolist())),
+            tuple(map(self.table.evidence, columns[order].tolist(), shares[order].tolist())),
         )
-
-    def _evidence(self, column: int, share: float) -> Evidence:
-        vocabulary, counts = self.table.vocabulary, self.table.feature_count[column]
-        group = GROUPS[vocabulary.groups[column]]
-        return Evidence(vocabulary.text(column), share, group, tuple(counts.tolist()))
 
     def to_state(self) -> dict[str, Any]:
         """Return all that a model file keeps; `from_state` is the inverse."""

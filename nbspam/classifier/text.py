@@ -1,7 +1,7 @@
 """The default pipeline as a scikit-learn estimator: texts or messages in, classes out.
 
-Secret: strings are read as text and bytes as mail, and class labels of any type stand behind
-the names that a classifier needs.
+Secret: strings are read as text and bytes as mail.  A classifier names its classes by strings, so
+labels of any type are replaced by numbered names in training, and put back in answers.
 """
 
 from collections.abc import Sequence

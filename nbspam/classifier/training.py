@@ -1,7 +1,10 @@
 """Training: counts and a sample of messages become a classifier.
 
-Everything that makes a model of tokens (training, learning on, merging, pruning, importing,
-cross-validation) calls `derive`, or `fitted` where only evidence is fitted again.
+Whatever makes a `Classifier` of counted messages (training, learning on, merging, pruning,
+importing, cross-validation) calls `derive`, or `fitted` where only evidence is fitted again.
+There are two exceptions.  EM (`unlabelled`, `clusters`) always sums evidence, and calls
+`log_tables`, as `fitted` does for such models.  A model of dependent tokens (`features`) is not
+computed from counts but from documents.
 
 Secret: which fit the settings and classes need, and what a model forgets so that it stays small.
 """

@@ -93,7 +93,7 @@ def em_chosen(choices: Choices, is_text: bool) -> Settings:
 
     is_text: whether the items are texts, not mail.
     """
-    # Naming a model makes it a plain one, whose token settings EM uses.
+    # `chosen_settings` returns the plain settings, whose tokens EM uses, only if a model is named.
     plain = choices._replace(model=choices.model or "multinomial")
     return em_settings(chosen_settings(plain, is_text), choices.given)
 
@@ -169,7 +169,8 @@ def _fit(
     alpha = shared_alpha(float(settings.alpha), n_classes, labelled.shape[1], counted)
     prior = settings.class_prior
     if prior == "estimated":
-        # Only from labelled documents, so that a class that gains documents gains no prior.
+        # From labelled documents only: a class that is given many unlabelled documents would
+        # get a higher prior, and so be given still more of them.
         prior = tuple((np.bincount(data.y, minlength=n_classes) / len(data.y)).tolist())
     settings = replace(settings, alpha=alpha, class_prior=prior, min_df=1)
     known = model_of(settings).fit(labelled, data.y)

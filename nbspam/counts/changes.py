@@ -28,13 +28,16 @@ class Change(NamedTuple):
     after: str | None  # its class afterwards; None: it is un-learned
     day: int  # since 1970-01-01
     document: Documents  # the message, over the keys of its tokens
-    new: Vocabulary  # its tokens that the model file does not know
+    new: Vocabulary  # those of its tokens that the model file does not know, with their texts
 
 
 def respelt(changes: Sequence[Change], before: Vocabulary, known: Vocabulary) -> list[Change]:
-    """Return changes that spell out exactly the tokens that another vocabulary does not know.
+    """Return the changes as they must be written beside another model file.
 
-    before: knows the tokens that the changes do not spell out now.
+    The journal holds the texts of only those tokens that its model file does not know: the field
+    `new` of each change.
+
+    before: the vocabulary of the present model file.  known: that of the other one.
     """
     return [change._replace(new=_spelling(change, before, known).packed()) for change in changes]
 
@@ -50,7 +53,8 @@ def _spelling(change: Change, before: Vocabulary, known: Vocabulary) -> Vocabula
 def signed_table(changes: Sequence[Change], known: Vocabulary, weighting: str) -> CountTable:
     """Return the sum of changes; its numbers can be negative.
 
-    known: the model's vocabulary, with the tokens that changes do not spell out.
+    known: the vocabulary of the model file.  It must have all tokens of the changes that are not
+    in their field `new`, because it gives the groups of these tokens.
     """
     names = {name for change in changes for name in (change.before, change.after)}
     classes = tuple(sorted(name for name in names if name is not None))

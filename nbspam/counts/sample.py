@@ -56,11 +56,12 @@ class Sample(NamedTuple):
 class Sampling:
     """Keeps the messages whose digest ends in a certain number of zero bits.
 
-    messages: the messages kept so far.  bits: the number of zero bits, the smallest with which
-    the sample is not too large.
+    messages: the messages kept so far.  bits: the number of zero bits; it grows by one whenever
+    the sample is too large, which drops about half of the messages.
 
-    limit: number of messages, by default that of the weighting; enough: number of messages
-    kept however long they are; max_entries: number of their tokens, where there are more.
+    A sample is too large if it has more than `limit` messages, or if it has more than `enough`
+    messages and these have more than `max_entries` tokens together.  limit: unless given,
+    MAX_SAMPLE if the weighting is presence, else `enough`.
     """
 
     def __init__(
@@ -100,7 +101,8 @@ class Sampling:
         self._n_entries += len(kept.documents.columns)
 
     def _is_too_large(self) -> bool:
-        # More messages never make a sample small enough again, so their order does not matter.
+        # Adding messages to a sample that is too large leaves it too large.  So the final number of
+        # bits, and with it the sample, does not depend on the order of messages.
         if self._n_docs <= min(self._limit, self._enough):
             return False
         return self._n_docs > self._limit or self._n_entries > self._max_entries

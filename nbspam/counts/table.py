@@ -16,11 +16,12 @@ from nbspam.settings import COUNTS, LOG_LENGTH, PRESENCE, TF_IDF, UNIT_LENGTH
 from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.documents import Documents, gather
 from nbspam.tokens.vocabulary import Vocabulary, join
+from nbspam.verdicts import Evidence
 
 # Weights are multiples of the grain, so that sums have no rounding error: they do not depend on
 # the order of addition, and a part can be subtracted again.  Sums of unit-length weights are
-# exact up to 2**23.  Sums of log-length weights are exact in 32 bits up to 4096, which halves the
-# size of a model of many classes.
+# exact up to 2**23, in 64 bits.  Sums of log-length weights are exact up to 2**12 even in 32 bits
+# (a float32 has 24 significant bits), which halves the size of a model of many classes.
 GRAIN = {
     PRESENCE: 1.0,
     COUNTS: 1.0,
@@ -29,8 +30,8 @@ GRAIN = {
     TF_IDF: 2.0**-30,
 }
 _LOG_GRAIN = 2.0**-16  # grain of logarithms, so that sums of their squares are exact as well
-# Tables that are added together.  In a tree of sums each row is sorted once per level, not once
-# per table.
+# A `TableSum` adds this many tables at once.  Its sums form a tree, so a row is sorted once for
+# each level of the tree, not once for each table that is added.
 _FAN_IN = 8
 
 
@@ -53,12 +54,18 @@ class CountTable(NamedTuple):
         return self.met(self.vocabulary.known(documents))
 
     def met(self, documents: Documents) -> Documents:
-        """Return documents over columns without the tokens that no counted message has.
+        """Return documents over columns; drops tokens whose document frequency is 0.
 
-        Such columns exist if messages were un-learned after the table was written.
+        The frequency of a token becomes 0 when all messages that had it have been un-learned.
         """
         is_met = self.document_frequency[documents.tokens] > 0
         return documents.on(np.where(is_met, documents.tokens, -1))
+
+    def evidence(self, column: int, share: float) -> Evidence:
+        """Return one token as evidence; share: its share of a verdict's log-odds, nats."""
+        group = GROUPS[self.vocabulary.groups[column]]
+        counts = tuple(self.feature_count[column].tolist())
+        return Evidence(self.vocabulary.text(column), share, group, counts)
 
     def take(self, columns: Integers) -> "CountTable":
         """Return the table of these columns (ascending) only."""
@@ -83,9 +90,9 @@ def compact(numbers: Any) -> Any:
 def entry_weights(documents: Documents, groups: Octets, weighting: str) -> Floats:
     """Return the weights of all entries of documents, shape (nnz,).
 
-    groups: (n_tokens,) group of each token.  Lengths are of the entries given; drop unknown
-    tokens first.  tf-idf weights have unit length here; they are multiplied by the inverse
-    document frequency later, when everything is counted.
+    groups: (n_tokens,) group of each token.  All tokens of a document add to the length by which
+    its weights are divided, so drop unknown tokens first.  tf-idf weights have unit length here;
+    they are multiplied by the inverse document frequency later, when everything is counted.
     """
     if weighting == PRESENCE:
         return np.ones(len(documents.columns))
@@ -161,17 +168,6 @@ def _summed(column: Integers, numbers: Sequence[Floats | Integers], n_features: 
     """Return the sum of numbers by column, (n_features,); exact, as all have the same grain."""
     together = np.concatenate([np.empty(0), *numbers])
     return np.asarray(np.bincount(column, together, n_features), np.float64)
-
-
-def subtract_table(total: CountTable, part: CountTable) -> CountTable:
-    """Return the total minus a part; both must have the same classes and vocabulary."""
-    return CountTable(
-        total.classes,
-        total.class_count - part.class_count,
-        total.vocabulary,
-        total.feature_count - part.feature_count,
-        total.document_frequency - part.document_frequency,
-    )
 
 
 def shifted(table: CountTable, part: CountTable, sign: int) -> CountTable:

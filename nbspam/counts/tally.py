@@ -63,8 +63,9 @@ class Tally:
     def table(self) -> CountTable:
         """Return the counts, for a `TableSum`; tokens are in the order of their first occurrence.
 
-        Each key has as its rider the turn (the number of the chunk) in which its token came
-        first, so that the sum of several processes' tables keeps the earliest text.
+        The low bits of each key, its rider, hold the turn in which the token came first: the
+        number of the chunk of messages.  So the sum of several processes' tables keeps, of the
+        texts of a key, the one that came first.
         """
         n = len(self._numbering)
         classes = tuple(sorted(self._class_count))

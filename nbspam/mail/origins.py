@@ -1,15 +1,15 @@
-"""The origins of evidence: under which origin the words of each header count.
+"""The origins of evidence: which origin the words of each header get.
 
 A head is kept as one field of lines `name: value`, each preceded by a line feed; a line that
 begins with a blank continues the one before.
 
-Secret: which headers count.
+Secret: which headers are evidence, and which are ignored.
 """
 
 from typing import NamedTuple
 
 # Headers that filters, mailboxes and archives add say how a message was treated, not what it
-# is: neither their names nor their values count.
+# is: both their names and their values are ignored.
 _ADDED_LATER = frozenset(
     b"status x-status x-keywords content-length lines delivered-to x-original-to xref path".split()
 )
@@ -52,7 +52,7 @@ _MAX_KNOWN = 4096  # header names that a table caches
 
 
 class Origins(NamedTuple):
-    """The origins of a header's name and of its value; None if it does not count."""
+    """The origins of a header's name and of its value; None for one that is ignored."""
 
     name: str | None
     value: str | None
@@ -61,7 +61,8 @@ class Origins(NamedTuple):
 class HeadTable(dict[bytes, Origins]):
     """A cache of the origins of headers in one kind of head, by name as it is written.
 
-    values: the origins of values, by lower-case name.  names: the origin of all names.
+    values: the origins of values, by lower-case name; others are ignored.  names: the origin of
+    all names, None to ignore them.
     """
 
     def __init__(self, values: dict[bytes, str], names: str | None) -> None:
@@ -80,8 +81,7 @@ class HeadTable(dict[bytes, Origins]):
 
 
 HEAD, PART_HEAD, NESTED_HEAD = "head", "part-head", "nested-head"
-# In the head of a message the names of headers count, too.
-
+# Only in the head of a message are the names of headers evidence, too.
 HEADS = {
     HEAD: HeadTable(_OF_MESSAGE, "header"),
     PART_HEAD: HeadTable(_OF_PART, None),

@@ -21,6 +21,7 @@ from nbspam.models.inputs import (
     checked_labels,
     checked_matrix,
     checked_weight,
+    is_sparse,
 )
 from nbspam.models.scored import Scored
 
@@ -87,6 +88,7 @@ class Model(Scored):
     _statistics: type[Statistics] = Statistics
     _positive = False  # whether negative values in X are refused
     _missing = False  # whether X may contain NaN, which stands for a missing value
+    _sparse = True  # whether the methods below get a sparse X as it is, not as an array
     class_prior: str | ArrayLike
     classes_: Labels
     class_count_: Array
@@ -275,7 +277,8 @@ class Model(Scored):
         return X
 
     def _matrix(self, X: Any, verb: str) -> Any:
-        return checked_matrix(X, self._at(verb), self._positive, self._missing)
+        X = checked_matrix(X, self._at(verb), self._positive, self._missing)
+        return X.toarray() if is_sparse(X) and not self._sparse else X
 
     def _at(self, verb: str) -> str:
         return f"{type(self).__name__}.{verb}"

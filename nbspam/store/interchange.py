@@ -24,7 +24,7 @@ from nbspam.counts.table import CountTable
 from nbspam.errors import InputError, UsageError
 from nbspam.settings import PRESENCE, Settings, TokenSettings, settings_from_dict
 from nbspam.tokens.definition import GROUPS, reference_key, token_of
-from nbspam.tokens.documents import Documents
+from nbspam.tokens.documents import Documents, offsets_of
 from nbspam.tokens.vocabulary import Vocabulary
 
 FORMAT = 1
@@ -275,8 +275,7 @@ def vocabulary_of(
     """
     _check_unique(keys[order], "a token")
     ordered = [texts[i] for i in order.tolist()]
-    offsets = np.zeros(len(ordered) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, ordered), np.int64, len(ordered)), out=offsets[1:])
+    offsets = offsets_of([len(text) for text in ordered])
     blob = np.frombuffer(b"".join(ordered), np.uint8)
     return Vocabulary(keys[order], blob, offsets, np.array(groups, np.uint8)[order])
 

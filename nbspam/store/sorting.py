@@ -140,7 +140,8 @@ class _Sorter:
         folders = [INBOX] if self.choices.flag is not None else [INBOX, self.spam, self.unsure]
         found = [entry for folder in folders for entry in entries(self.root, folder)]
         present = {entry.base for entry in found}
-        # Moving can rename a message: a known digest whose old name is gone is the same message.
+        # Moving can rename a message.  So a file with an unknown name is taken for a noted message
+        # whose name is gone if both have the same digest.
         gone = {left.digest: left for base, left in self.before.items() if base not in present}
         for entry in found:
             left = self.before.get(entry.base)

@@ -22,9 +22,14 @@ class Documents(NamedTuple):
 
     The document is d if offsets[d] <= i < offsets[d + 1]; the token is tokens[columns[i]].
     The columns of a document ascend and are unique.
+
+    There are two kinds, and only what `tokens` holds tells them apart.  Documents *over keys*
+    name each token by its 64-bit key: messages as the tokenizer returns them, or as they are
+    kept.  Documents *over columns* name each token by its column in one vocabulary; they have no
+    unknown tokens.  `Vocabulary.known` turns the first kind into the second.
     """
 
-    tokens: Any  # (n_tokens,) keys of tokens, or columns of a vocabulary
+    tokens: Any  # (n_tokens,) keys of tokens, or columns of one vocabulary
     offsets: Integers  # (n_docs + 1,)
     columns: Indices  # (nnz,) index into tokens
     counts: Indices | None  # (nnz,) occurrences; None if only presence is counted
@@ -89,25 +94,26 @@ class Documents(NamedTuple):
             counts=None if self.counts is None else self.counts.take(kept),
         )
 
-    def on(self, names: Integers) -> "Documents":
-        """Return the documents with tokens renamed; drops the tokens that get no name.
+    def on(self, numbers: Integers) -> "Documents":
+        """Return the documents with other numbers for their tokens, such as columns for keys.
 
-        names: (n_tokens,) the new name of each token, -1 for none.
+        numbers: (n_tokens,) the new number of each token; a token with -1 is dropped.
         """
-        is_known = names >= 0
+        is_known = numbers >= 0
         if is_known.all():
-            return self._replace(tokens=names)
+            return self._replace(tokens=numbers)
         known = self.only(is_known)
-        rank = smallest(np.cumsum(is_known) - is_known, len(names))
-        return known._replace(tokens=names[is_known], columns=rank.take(known.columns))
+        rank = smallest(np.cumsum(is_known) - is_known, len(numbers))
+        return known._replace(tokens=numbers[is_known], columns=rank.take(known.columns))
 
     def over(self, columns: Integers) -> "Documents":
         """Return documents over some columns of a vocabulary as documents over all of them.
 
-        columns: 0, 1, 2, ...; many documents share this array, because it is large.
+        columns: all columns of the vocabulary in order, 0 to n_features - 1.  The caller makes
+        this large array once, and all the documents that it converts share it.
         """
-        names = self.tokens.astype(np.min_scalar_type(len(columns)))
-        return self._replace(tokens=columns, columns=names.take(self.columns))
+        numbers = self.tokens.astype(np.min_scalar_type(len(columns)))
+        return self._replace(tokens=columns, columns=numbers.take(self.columns))
 
     def without_unused(self) -> "Documents":
         """Return the documents over only those tokens that occur in them."""

@@ -26,6 +26,7 @@ from nbspam.tokens.definition import (
     salt_of,
     word_table,
 )
+from nbspam.tokens.documents import offsets_of
 from nbspam.tokens.hashing import WORD_BYTES, hash_slices
 
 _ORIGINS = (*ORIGINS, CHARACTERS)
@@ -85,8 +86,7 @@ class _Texts(NamedTuple):
 
     def fields(self, place: int) -> _Fields:
         """Return the fields that the texts become when joined; place: where the first starts."""
-        start = np.full(len(self.texts) + 1, place)
-        start[1:] += np.cumsum(np.fromiter(map(len, self.texts), np.int64, len(self.texts)) + 1)
+        start = place + offsets_of([len(text) + 1 for text in self.texts])
         return _Fields(start, np.array(self.documents, np.int64), np.array(self.origins, np.int64))
 
 
@@ -212,11 +212,12 @@ def _look_up(
 def _runs(joined: bytes, fields: _Fields) -> tuple[bytes, _Fields]:
     """Return the text that is cut into runs of characters, and its fields."""
     chosen = np.flatnonzero(_HAS_CHARACTERS[fields.origin])
-    # All runs have the same origin, so the fields of one document must be next to each other.
+    # Sorted by document, because a subject and a body, which are far apart in the buffer, can
+    # have the same run with the same key: the entries of one key must be in the order of documents
+    # (see `tokenizer._count`).
     chosen = chosen[np.argsort(fields.document[chosen], kind="stable")]
     bounds = zip(fields.start[chosen].tolist(), fields.start[chosen + 1].tolist(), strict=True)
     texts = [folded(joined[start:end]) + b"\0" for start, end in bounds]
-    start = np.full(len(texts) + 1, len(joined))
-    start[1:] += np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
+    start = len(joined) + offsets_of([len(text) for text in texts])
     number = np.full(len(texts), _NUMBER[CHARACTERS])
     return b"".join(texts), _Fields(start, fields.document[chosen], number)

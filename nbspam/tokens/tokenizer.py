@@ -149,8 +149,10 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
     """Return the tokens and their counts in each document, from the sorted keys with riders."""
     rider = (sorted_keys & RIDER_MASK).view(np.int64)
     key = sorted_keys & ~RIDER_MASK
-    # The documents of one key ascend, because riders ascend with positions, and headers share
-    # no origin with other fields.
+    # The entries of one key are in the order of documents.  They are in the order of riders, and
+    # so of positions in the buffer.  The buffer holds the headers of all documents, then all their
+    # other fields, then their text for runs; within each of these parts documents are in order.
+    # One key is in one part only, because no origin (which salts the keys) occurs in two.
     document = smallest(layout.document, layout.n_docs).take(words.field_of).take(rider >> 1)
     new_key = np.ones(len(key), bool)
     np.not_equal(key[1:], key[:-1], out=new_key[1:])

@@ -22,14 +22,16 @@ _STEPS = 2  # steps back from a bucket's last key; bisection finds the few keys 
 class Vocabulary:
     """Tokens in the order of their keys: column j has the key keys[j] and a text in the blob.
 
-    `take` does not copy texts; `packed` gathers them when they are needed in order.
+    Tokens that were appended by `with_added` follow all others; each batch of them is in the
+    order of its own keys.  `take` does not copy texts; `packed` gathers them when they are needed
+    in order.
     """
 
-    keys: Keys  # (n_features,) ascending, unique
+    keys: Keys  # (n_features,) unique; ascending except where an appended batch begins
     blob: Octets  # UTF-8 texts, concatenated
     offsets: Integers  # (n_texts + 1,)
     groups: Octets  # (n_features,) index into `definition.GROUPS`
-    runs: tuple[int, ...] = ()  # lengths of runs of tokens at the end; each run is sorted
+    appended: tuple[int, ...] = ()  # the number of tokens in each appended batch
     spelt: Integers | None = None  # (n_features,) index of each text; None: text j is column j's
 
     def __len__(self) -> int:
@@ -41,9 +43,9 @@ class Vocabulary:
 
     def columns(self, keys: Keys) -> Integers:
         """Return the column of every key, -1 for unknown keys; same shape as keys."""
-        start = len(self.keys) - sum(self.runs)
+        start = len(self.keys) - sum(self.appended)
         column = _find(self.keys[:start], keys)
-        for length in self.runs:
+        for length in self.appended:
             added = _find(self.keys[start : start + length], keys)
             column[added >= 0] = added[added >= 0] + start
             start += length
@@ -120,7 +122,8 @@ def with_added(vocabulary: Vocabulary, more: Vocabulary) -> Vocabulary:
 
     Unlike `join`, this needs no sort and does not change the columns of its own tokens.
     """
-    return replace(concatenated([vocabulary, more]), runs=(*vocabulary.runs, len(more)))
+    appended = (*vocabulary.appended, len(more))
+    return replace(concatenated([vocabulary, more]), appended=appended)
 
 
 def concatenated(parts: Sequence[Vocabulary]) -> Vocabulary:
@@ -155,7 +158,8 @@ def empty_vocabulary() -> Vocabulary:
 def join(parts: Sequence[Vocabulary]) -> tuple[Vocabulary, Integers]:
     """Return the union of vocabularies, and the new columns of all their tokens in turn.
 
-    If a key has several texts, the one with the lowest rider is kept; among equals the first.
+    A token that several parts have keeps the text (and group) of the part in which its key has
+    the lowest rider, or of the first such part.
     """
     together = concatenated(parts)
     order = np.argsort(together.keys, kind="stable")

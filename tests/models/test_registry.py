@@ -13,7 +13,7 @@ import nbspam.models
 from nbspam import settings
 from nbspam.errors import UsageError
 from nbspam.models.base import Model
-from nbspam.models.columns.levels import ColumnModel
+from nbspam.models.columns.levels import BinaryByDefault, ColumnModel
 from nbspam.models.columns.pairs import PairModel
 from nbspam.models.linear import LinearModel
 from nbspam.models.registry import (
@@ -28,7 +28,7 @@ from nbspam.models.registry import (
     restored,
 )
 
-ABSTRACT = {Model, LinearModel, ColumnModel, PairModel}
+ABSTRACT = {Model, LinearModel, ColumnModel, BinaryByDefault, PairModel}
 
 
 def estimators_found():

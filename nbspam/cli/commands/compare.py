@@ -100,7 +100,7 @@ def command(
         for number, (each_training, each_columns) in enumerate(several):
             each_columns = each_columns._replace(target=columns.target)
             settings = table_settings_of(each_training, each_columns)
-            is_quiet = number > 0  # what is wrong with the rows is said once
+            is_quiet = number > 0  # the same rows are read again; warn of them only once
             data = table_of(sources, reading, labels, settings, strict, is_quiet)
             tables.append((data.table, settings))
         compared = compare_tables(tables, cv, seed, rule)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbspam.models.base import Model, Statistics
-from nbspam.models.inputs import DataError, is_sparse
+from nbspam.models.inputs import DataError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -157,6 +157,7 @@ class GaussianNB(Model):
     _sums = ("class_count_", "value_count_", "mean_", "deviation_")
     _statistics = Moments
     _missing = True
+    _sparse = False
     value_count_: Array
     mean_: Array
     deviation_: Array
@@ -177,10 +178,6 @@ class GaussianNB(Model):
         """Return the variance of each distribution, shape (n_classes, n_columns)."""
         variance: Array = self.tables().variance
         return variance
-
-    def _matrix(self, X: Any, verb: str) -> Any:
-        X = super()._matrix(X, verb)
-        return X.toarray() if is_sparse(X) else X
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         return moments(X, code, weight, n_classes)

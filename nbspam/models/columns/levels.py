@@ -18,7 +18,7 @@ import numpy as np
 
 from nbspam.models.base import Model, Statistics
 from nbspam.models.columns.estimates import addend, log_shares
-from nbspam.models.inputs import DataError, is_sparse
+from nbspam.models.inputs import DataError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -108,6 +108,7 @@ class ColumnModel(Model):
     """
 
     _missing = True
+    _sparse = False
     levels_: Codes
 
     def __init__(
@@ -144,10 +145,6 @@ class ColumnModel(Model):
             )
         return levels.astype(np.intp)
 
-    def _matrix(self, X: Any, verb: str) -> Any:
-        X = super()._matrix(X, verb)
-        return X.toarray() if is_sparse(X) else X
-
     def _log_prior(self, class_count: Array) -> Array:
         if isinstance(self.class_prior, str) and self.class_prior == "smoothed":
             return log_shares(class_count, class_count.sum(), len(class_count), self.added_)
@@ -166,3 +163,14 @@ class ColumnModel(Model):
                 " merge models that were trained with the same levels"
             )
         return super().merge(other)
+
+
+class BinaryByDefault(ColumnModel):
+    """A model whose columns are binary, X above 0 or not, unless levels are given."""
+
+    @property
+    def _missing(self) -> bool:  # type: ignore[override]
+        return self.levels is not None
+
+    def _levels_of(self, X: Any) -> Codes:
+        return np.full(X.shape[1], 2) if self.levels is None else super()._levels_of(X)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbspam.models.columns.estimates import log_shares
-from nbspam.models.columns.levels import ColumnModel, Levels
+from nbspam.models.columns.levels import BinaryByDefault, Levels
 from nbspam.models.inputs import DataError, is_sparse
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def given_table(counts: Array, levels: Levels, added: float, left_out: int = 0) 
     return given
 
 
-class PairModel(ColumnModel):
+class PairModel(BinaryByDefault):
     """A model that learns how often each pair of values occurs in each class.
 
     levels: the number of values of each column; unless given, columns are binary: X above
@@ -158,21 +158,13 @@ class PairModel(ColumnModel):
     pair_count_: Array  # (n_classes, n_events, n_events)
 
     @property
-    def _missing(self) -> bool:  # type: ignore[override]
-        return self.levels is not None
+    def _sparse(self) -> bool:  # type: ignore[override]
+        return self.levels is None
 
     @property
     def encoding(self) -> Encoding:
         """Return the translation of rows into events."""
         return Encoding(Levels(self.levels_), self.levels is None)
-
-    def _levels_of(self, X: Any) -> Codes:
-        return np.full(X.shape[1], 2) if self.levels is None else super()._levels_of(X)
-
-    def _matrix(self, X: Any, verb: str) -> Any:
-        # Sparse rows of binary columns stay sparse.
-        matrix = super(ColumnModel, self)._matrix if self.levels is None else super()._matrix
-        return matrix(X, verb)
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         encoding = self.encoding

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from nbspam.models.base import Statistics
-from nbspam.models.columns.levels import ColumnModel, Levels
-from nbspam.models.inputs import DataError, is_sparse
+from nbspam.models.columns.levels import BinaryByDefault, Levels
+from nbspam.models.inputs import DataError
 from nbspam.models.network.graphs import Parents
 from nbspam.models.network.inference import log_marginals
 from nbspam.models.network.network import Network, smoothed_tables
@@ -76,7 +76,7 @@ def different_rows(rows: Any, weight: Array) -> dict[str, Any]:
     return {"rows_": unique[kept], "row_count_": total[kept]}
 
 
-class BayesianNetwork(ColumnModel):
+class BayesianNetwork(BinaryByDefault):
     """P(class) times the product of P(column given its parents), in a graph that is searched.
 
     Zhou Zhihua, Machine Learning, section 7.5.  The class may be a parent but never a child,
@@ -118,17 +118,10 @@ class BayesianNetwork(ColumnModel):
         self.max_parents = max_parents
 
     @property
-    def _missing(self) -> bool:  # type: ignore[override]
-        return self.levels is not None
-
-    @property
     def parents_(self) -> Parents:
         """Return the parents of each column, and of the class (none) last."""
         self._learnt()
         return tuple(tuple(np.flatnonzero(column).tolist()) for column in self.arrows_.T)
-
-    def _levels_of(self, X: Any) -> Codes:
-        return np.full(X.shape[1], 2) if self.levels is None else super()._levels_of(X)
 
     def _codes(self, X: Any, where: str) -> Any:
         """Return the code of each value, -1 where missing."""
@@ -192,8 +185,6 @@ class BayesianNetwork(ColumnModel):
 
     def _joint_log_proba(self, X: Any) -> Array:
         tables = self.tables()
-        if is_sparse(X):
-            X = X.toarray()
         codes = self._codes(X, self._at("predict"))
         joint = np.empty((len(codes), len(self.classes_)))
         whole = (codes >= 0).all(axis=1)

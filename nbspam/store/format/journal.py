@@ -26,7 +26,8 @@ from nbspam.tokens.vocabulary import Vocabulary
 MAGIC = b"nbspam journal\0\0"
 FORMAT = 1
 _HEADER = struct.Struct("<16sIQII")  # magic, format, length and checksum of the model, CRC-32
-_WORD = struct.Struct("<I")  # the length of a record before it, and its CRC-32 after it
+# One 32-bit number.  The length of a record precedes the record, and its CRC-32 follows it.
+_WORD = struct.Struct("<I")
 # Digest, day, lengths of two class names in bytes; the number of tokens, of counts (0: all
 # counts are 1) and of new tokens.
 _CHANGE = struct.Struct("<QHiiIII")
