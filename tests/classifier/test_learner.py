@@ -185,7 +185,7 @@ def test_without_changes_the_model_is_the_same():
 
 def due_points(growth, moves):
     """Return the numbers of the changes, from 0, at which a fit was due."""
-    return [n for n, (before, after) in enumerate(moves) if growth.add(before, after)]
+    return [n for n, (before, after) in enumerate(moves) if growth.note(before, after)]
 
 
 def no_document():
@@ -228,7 +228,7 @@ def test_a_fit_is_due_after_two_thousand_changes_of_large_classes():
 
 def test_a_class_without_messages_is_none():
     growth = Growth({"ham": 1, "spam": 2})
-    growth.add("ham", "spam")
+    growth.note("ham", "spam")
 
     assert growth.classes == ("spam",)
 
@@ -255,7 +255,7 @@ def test_after_the_last_fit_that_was_due_changes_are_counted_anew(moves, n):
     class_count = {"ham": n, "spam": 2 * n}
     points = due_points(Growth(class_count), moves)
     growth = Growth(class_count)
-    last = growth.last_due(changes_between(moves))
+    last = growth.note_all(changes_between(moves))
 
     assert last == (points[-1] + 1 if points else 0)
     # Growth that starts from the counts at that fit goes on in the same way.
