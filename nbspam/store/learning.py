@@ -19,7 +19,7 @@ from nbspam.classifier.learner import Growth
 from nbspam.counts.changes import Change, respelt
 from nbspam.counts.counting import Lesson, read_lessons
 from nbspam.decision import POLICIES, is_worth_learning
-from nbspam.errors import ModelFileError, NbspamError, NotTrainedError
+from nbspam.errors import ModelFileError, NbspamError, NotTrainedError, UsageError
 from nbspam.mail.digest import Copies
 from nbspam.settings import PRESENCE, Settings
 from nbspam.sources.items import Item

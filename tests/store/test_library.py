@@ -227,3 +227,8 @@ def test_rows_and_tables_are_what_a_table_s_model_takes(tmp_path):
         melons.classify("清晰")
     with pytest.raises(UsageError, match="not a table"):
         nbspam.train(["a,b\n1,2"], target="b")
+
+
+def test_an_unknown_policy_is_refused_before_anything_is_learned(stored):
+    with pytest.raises(UsageError, match="everything, error, near"):
+        stored.update([(SPAM, "spam")], policy="bogus")
