@@ -6,11 +6,13 @@
     verdict = model.classify(b"Subject: ...")
 
 The names below are the library's face; `nbspam.models` has the estimators alone.  Each is
-imported when it is first used, so that `import nbspam` takes about a millisecond.
+imported when it is first used, so that `import nbspam` takes no time.
 """
 
-TYPE_CHECKING = False  # type checkers take it for typing's, whose import takes 10 to 20 ms
+TYPE_CHECKING = False  # type checkers know the name; importing `typing` takes most of the time
 if TYPE_CHECKING:
+    from typing import Any
+
     from nbspam.classifier.text import TextClassifier as TextClassifier
     from nbspam.errors import NbspamError as NbspamError
     from nbspam.evaluation.judging import cross_validate as cross_validate
@@ -39,11 +41,11 @@ _HOME = {
 __all__ = [*_HOME]
 
 
-def __getattr__(name: str) -> object:
-    from importlib import import_module
-
+def __getattr__(name: str) -> "Any":
     if name not in _HOME:
         raise AttributeError(f"module 'nbspam' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(_HOME[name]), name)
 
 

@@ -231,7 +231,7 @@ def _corrections(
 
     layer: documents over tokens in the layer only.  score: (n_docs,) log-odds without corrections.
     The messages that come last correct last, and so count for more.  Therefore every other pass
-    goes backwards, and the result is the mean of where the last two passes end: E-016.
+    goes backwards, and the result is the mean of where the last two passes end: E-019.
     """
     scale = layer_scale(layer)
     correction, constant = np.zeros(len(layer.tokens), np.float32), 0.0

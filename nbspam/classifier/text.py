@@ -11,15 +11,15 @@ import numpy as np
 
 from nbspam.arrays import ArrayLike, Floats
 from nbspam.classifier.training import learn
-from nbspam.models.inputs import DataError, UnfittedError, checked_labels, checked_weight
-from nbspam.models.parameters import Parametrised
+from nbspam.models.inputs import DataError, UnfittedError, checked_labels
+from nbspam.models.scored import Scored
 from nbspam.settings import Choices, fitting
 from nbspam.sources.given import item_of
 from nbspam.sources.items import Item
 from nbspam.verdicts import Answer, posterior
 
 
-class TextClassifier(Parametrised):
+class TextClassifier(Scored):
     """What `nbspam train` makes of texts (strings) or messages (bytes), as an estimator.
 
     Parameters are those of `nbspam train`; None leaves a decision to the library.  Attributes:
@@ -85,15 +85,8 @@ class TextClassifier(Parametrised):
 
     def predict(self, X: Sequence[str | bytes]) -> Any:
         """Return the most probable label of each text, shape (n_docs,)."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
-
-    def score(
-        self, X: Sequence[str | bytes], y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> float:
-        """Return the accuracy on these texts, 0 to 1."""
-        right = self.predict(X) == checked_labels(y, len(X), "TextClassifier.score")
-        weight = checked_weight(sample_weight, len(right), "TextClassifier.score")
-        return float(np.average(right, weights=weight))
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's description of the estimator; only scikit-learn calls this."""

@@ -22,7 +22,7 @@ from nbspam.models.inputs import (
     checked_matrix,
     checked_weight,
 )
-from nbspam.models.parameters import Parametrised
+from nbspam.models.scored import Scored
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -76,7 +76,7 @@ class Statistics:
         return spread
 
 
-class Model(Parametrised):
+class Model(Scored):
     """A classifier by Bayes' rule; subclasses define the counts and the likelihood."""
 
     # Tables are cached outside __dict__: predicting then changes no attribute, and a
@@ -253,12 +253,6 @@ class Model(Parametrised):
         """Return the most probable class of each document; the first one of equals."""
         best = self.joint_log_proba_or_prior(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
-
-    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the accuracy on these documents, 0 to 1."""
-        right = self.predict(X) == checked_labels(y, np.shape(X)[0], self._at("score"))
-        weight = checked_weight(sample_weight, len(right), self._at("score"))
-        return float(np.average(right, weights=weight))
 
     def joint_log_proba_or_prior(self, X: Any) -> Array:
         """Return log P(class, document) in nats, shape (n_docs, n_classes).

@@ -34,7 +34,8 @@ def items_of(given: Any, options: SourceOptions = _NO_OPTIONS) -> Iterator[Item]
             yield each
             continue
         data, label = each if isinstance(each, tuple) else (each, None)
-        if isinstance(data, os.PathLike):
+        # One of many paths that is not there is an item that cannot be read.
+        if isinstance(data, os.PathLike) and os.path.exists(data):
             yield from read_items([os.fsdecode(data)], label=label, options=options)
         else:
             yield item_of(data, f"#{number}", label)

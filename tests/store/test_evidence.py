@@ -134,7 +134,7 @@ def test_a_model_that_takes_its_journal_in_is_what_it_became_then(copy, tmp_path
     whole, facts = StoredModel(copy(name, with_journal=True)).whole(), EXPECTED[name]["whole"]
     assert counts_of(whole) == facts["class_count"]
     assert exported(list(dump_lines(whole))) == expected_export(facts["dump"])
-    # How corrections are learned has changed since (E-016): combined evidence answers otherwise.
+    # How corrections are learned has changed since (E-019): combined evidence answers otherwise.
     tolerance = 0.15 if isinstance(whole.fit, Combination) else FITTED
     answers_as(name, whole, facts, tolerance)
     save(str(tmp_path / "written"), whole)

@@ -44,14 +44,11 @@ def command(
     SOURCE, --spam, --ham and --label are as for `nbspam train`; a new label makes a new
     class.  A message that the model knows is not counted again; if it was learned as
     another class, it moves to the new one.  When the command ends, the messages are on
-    disk, in a journal beside the model file.  From time to time the journal is merged into
-    that file.
+    disk, in the model file or in a journal beside it.
 
-    The merged model is the one that training on all of its messages at once makes, bit by
-    bit, except for the days on which tokens were seen.  This holds while the model knows at
-    most 8,000 messages, or 32,000 of two classes and of usual length: with more, a sample of
-    them decides how evidence combines, and the counts alone are the same.  With --policy
-    error or near, the order of the messages decides which of them are learned.
+    How evidence adds up is fitted anew when a class has changed by a twentieth since the
+    last fit, or after 2,000 changes.  Between two fits only the counts change.  With
+    --policy error or near, the order of the messages decides which of them are learned.
 
     \b
     nbspam update --spam ~/Maildir/.Junk

@@ -1,4 +1,4 @@
-"""Parameters of estimators, as scikit-learn's tools expect them.
+"""What scikit-learn's tools expect of every classifier: parameters by name, and a score.
 
 Secret: names are read off `__init__`, because importing `inspect` takes longer than
 classifying a message.
@@ -6,13 +6,16 @@ classifying a message.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from nbspam.models.inputs import DataError
+from nbspam.models.inputs import DataError, checked_labels, checked_weight
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
-class Parametrised:
-    """An object whose parameters are the arguments of its `__init__`, kept under their names."""
+class Scored:
+    """A classifier with parameters: the arguments of its `__init__`, kept under their names."""
 
     __slots__ = ()
 
@@ -39,3 +42,15 @@ class Parametrised:
     def __repr__(self) -> str:
         given = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
         return f"{type(self).__name__}({given})"
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy on these documents, 0 to 1."""
+        import numpy as np
+
+        where = f"{type(self).__name__}.score"
+        right = self.predict(X) == checked_labels(y, np.shape(X)[0], where)
+        return float(np.average(right, weights=checked_weight(sample_weight, len(right), where)))
+
+    def predict(self, X: Any) -> Any:
+        """Return the label of each document."""
+        raise NotImplementedError

@@ -1,0 +1,231 @@
+"""The library's face, as its users see it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import nbspam
+from nbspam.errors import InputError, NbspamError, NotTrainedError, UsageError
+from nbspam.sources.items import read_items
+from nbspam.store.open import load_tokens
+from support import HAM, ROOT, SPAM
+
+TABLE = ROOT / "corpora" / "watermelon-3.0.csv"
+PAIRS = [("what does it cost", "sales"), ("it does not start", "help")] * 4
+
+
+@pytest.fixture(scope="module")
+def mail_model(mails):
+    return nbspam.train(mails)
+
+
+@pytest.fixture
+def stored(folder, tmp_path):
+    nbspam.train(folder).save(tmp_path / "m.nbspam")
+    return nbspam.load(tmp_path / "m.nbspam")
+
+
+def test_the_face_has_at_most_twelve_names_and_all_of_them_are_there():
+    assert len(nbspam.__all__) <= 12
+    assert set(nbspam.__all__) <= set(dir(nbspam))
+    for name in nbspam.__all__:
+        assert getattr(nbspam, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = nbspam.nothing
+
+
+def test_importing_it_imports_nothing_that_takes_time():
+    script = "import sys, nbspam; print({'numpy', 'click', 'typing'} & set(sys.modules))"
+    # Without site-packages, where other packages may import typing at every start.
+    command = [sys.executable, "-S", "-c", script]
+    done = subprocess.run(command, capture_output=True, cwd=ROOT, text=True)
+
+    assert done.stdout == "set()\n", done.stderr
+
+
+def test_type_checkers_see_the_names_of_the_face():
+    source = (ROOT / "nbspam" / "__init__.py").read_text()
+    for name in nbspam.__all__:
+        assert f"import {name} as {name}" in source
+    assert (ROOT / "nbspam" / "py.typed").exists()
+
+
+def test_a_user_of_the_library_gets_the_model_of_nbspam_train(nbspam_, mails, tmp_path):
+    path = tmp_path / "cli.nbspam"
+    assert nbspam_("train", "-m", path, mails)[0] == 0
+    nbspam.train(mails, day=int(load_tokens(str(path)).memory.ledger.days[0])).save(
+        tmp_path / "library.nbspam"
+    )
+
+    assert path.read_bytes() == (tmp_path / "library.nbspam").read_bytes()
+
+
+@pytest.fixture
+def nbspam_(request):
+    return request.getfixturevalue("nbspam")
+
+
+def test_a_message_is_bytes_a_path_or_an_item_and_a_string_is_text(mail_model, tmp_path):
+    (tmp_path / "message.eml").write_bytes(SPAM)
+    item = next(iter(read_items([str(tmp_path / "message.eml")])))
+    verdict = mail_model.classify(SPAM)
+
+    assert verdict.label in mail_model.classes
+    for same in (tmp_path / "message.eml", item):
+        assert mail_model.classify(same).posterior == verdict.posterior
+    text = mail_model.classify(SPAM.decode())
+    assert text.posterior != verdict.posterior  # read as text, headers and all
+
+
+def test_many_are_judged_in_order_and_what_cannot_be_read_is_skipped(mail_model, tmp_path):
+    given = [HAM, tmp_path / "none.eml", SPAM]
+    first, second, third = mail_model.classify_many(given)
+
+    assert isinstance(second, nbspam.Skipped)
+    assert first == mail_model.classify(HAM)._replace(name="#0")
+    assert third == mail_model.classify(SPAM)._replace(name="#2")
+    with pytest.raises(InputError, match=r"none\.eml"):
+        mail_model.classify(tmp_path / "none.eml")
+
+
+def test_two_messages_of_one_name_get_their_own_verdicts(mail_model):
+    items = [nbspam.Item("same", None, data) for data in (HAM, SPAM)]
+
+    ham, spam = mail_model.classify_many(items)
+    assert ham.posterior == mail_model.classify(HAM).posterior
+    assert spam.posterior == mail_model.classify(SPAM).posterior
+    assert ham.posterior != spam.posterior
+
+
+def test_an_explanation_adds_up(mail_model):
+    explanation = mail_model.explain(SPAM)
+    total = explanation.constant + sum(row.contribution for row in explanation.evidence)
+
+    assert total == pytest.approx(explanation.score)
+    assert explanation.verdict == mail_model.classify(SPAM)
+
+
+def test_a_model_in_memory_learns_on_and_is_saved_with_what_it_learned(folder, tmp_path):
+    model = nbspam.train(folder)
+    new = b"Subject: seed catalogue\n\ntulips and roses\n"
+    assert model.update([(new, "ham")]).learned == 1
+    assert model.update([(new, "ham")]).already_known == 1
+    assert model.relabel([new], to="spam").moved == 1
+    assert model.unlearn([new]).unlearned == 1
+    assert model.update([(new, "spam")]).learned == 1
+    model.save(tmp_path / "m.nbspam")
+
+    table = load_tokens(str(tmp_path / "m.nbspam")).table
+    assert dict(zip(table.classes, table.class_count, strict=True)) == {"ham": 2, "spam": 3}
+
+
+def test_a_model_from_disk_learns_on_disk(stored, tmp_path):
+    assert stored.update([(b"Subject: x\n\ny", "ham")]).learned == 1
+
+    assert load_tokens(str(tmp_path / "m.nbspam")).table.n_docs == 5
+    assert nbspam.load(tmp_path / "m.nbspam").classify(HAM) == stored.classify(HAM)
+
+
+def test_saving_to_its_own_path_keeps_what_others_taught_meanwhile(stored, tmp_path):
+    other = nbspam.load(tmp_path / "m.nbspam")
+    for n in range(3):
+        other.update([(b"Subject: x%d\n\ny" % n, "ham")])
+    stored.save(tmp_path / "." / "m.nbspam")
+
+    assert load_tokens(str(tmp_path / "m.nbspam")).table.n_docs == 7
+    assert not (tmp_path / "m.nbspam.journal").exists()
+    assert stored.update([(b"Subject: x1\n\ny", "ham")]).already_known == 1
+
+
+def test_saving_to_another_path_is_a_copy(stored, tmp_path):
+    stored.save(tmp_path / "copy.nbspam")
+    nbspam.load(tmp_path / "copy.nbspam").update([(b"Subject: x\n\ny", "ham")])
+
+    assert load_tokens(str(tmp_path / "copy.nbspam")).table.n_docs == 5
+    assert load_tokens(str(tmp_path / "m.nbspam")).table.n_docs == 4
+
+
+def test_a_policy_passes_over_what_is_right(mail_model, mails, tmp_path):
+    mail_model.save(tmp_path / "m.nbspam")
+    model = nbspam.load(tmp_path / "m.nbspam")
+    message = b"Message-ID: <new@x>\n" + next((mails / "spam").iterdir()).read_bytes()
+    outcome = model.update([(message, model.classify(message).label)], policy="error")
+
+    assert outcome.passed == 1
+
+
+def test_texts_come_as_pairs_and_classes_are_whatever_their_labels_are():
+    model = nbspam.train(PAIRS)
+
+    assert model.classes == ("help", "sales")
+    assert model.classify("what is the cost").label == "sales"
+    assert model.classifier.settings.reading == "text"
+
+
+def test_a_table_is_trained_by_its_target_and_judges_rows(tmp_path):
+    melons = nbspam.train(TABLE, target="好瓜")
+    (first, *_) = melons.classify_many(TABLE)
+
+    assert melons.classes == ("否", "是")
+    assert melons.classify({"纹理": "清晰", "密度": 0.697}).label == "是"
+    assert melons.explain({"纹理": "清晰"}).verdict.label == "是"
+    melons.save(tmp_path / "melons.nbspam")
+    assert next(nbspam.load(tmp_path / "melons.nbspam").classify_many(TABLE)) == first
+    assert next(melons.classify_many([{"纹理": "清晰"}])).name == "#0"
+
+
+def test_models_of_dependent_tokens_answer_and_do_not_learn_on(mails, tmp_path):
+    model = nbspam.train(mails, model="aode", max_features=20)
+    model.save(tmp_path / "m.nbspam")
+    again = nbspam.load(tmp_path / "m.nbspam")
+
+    assert again.classify(SPAM) == model.classify(SPAM)
+    for each in (model, again):
+        with pytest.raises(UsageError, match="does not learn on"):
+            each.update([(SPAM, "spam")])
+
+
+def test_cross_validation_is_that_of_nbspam_eval(nbspam_, mails):
+    result = nbspam.cross_validate(mails, cv=3, seed=1)
+    _, out, _ = nbspam_("eval", "--cv", "3", "--seed", "1", "--json", mails)
+
+    assert result.accuracy == json.loads(out)["accuracy"]
+    assert result.n_docs == 196
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ("mails/", "one text is no collection"),
+        (b"Subject: x", "one text is no collection"),
+        ([3], "give a str, bytes or pathlib.Path"),
+        (Path("no/such/folder"), "no/such/folder"),
+    ],
+)
+def test_what_cannot_be_trained_on_is_one_clear_error(given, error):
+    with pytest.raises(NbspamError, match=error):
+        nbspam.train(given)
+
+
+def test_one_class_is_not_enough_and_an_unknown_choice_is_a_type_error():
+    with pytest.raises(NotTrainedError, match="only one class"):
+        nbspam.train([("a", "x"), ("b", "x")])
+    with pytest.raises(TypeError, match="bogus"):
+        nbspam.train(PAIRS, bogus=1)
+
+
+@pytest.mark.parametrize("data", [3, ["a"], None])
+def test_what_is_no_message_is_refused(mail_model, data):
+    with pytest.raises(UsageError, match="neither text nor mail"):
+        mail_model.classify(data)
+
+
+def test_rows_and_tables_are_what_a_table_s_model_takes(tmp_path):
+    melons = nbspam.train(TABLE, target="好瓜")
+    with pytest.raises(UsageError, match="give a dict"):
+        melons.classify("清晰")
+    with pytest.raises(UsageError, match="not a table"):
+        nbspam.train(["a,b\n1,2"], target="b")
