@@ -90,7 +90,7 @@ class TextClassifier(Scored):
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's description of the estimator; only scikit-learn calls this."""
-        from sklearn.utils import (  # type: ignore[import-untyped]
+        from sklearn.utils import (
             ClassifierTags,
             InputTags,
             Tags,
