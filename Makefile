@@ -1,11 +1,11 @@
-# nbspam: `make` lists what can be done.
+# nbspam: `make` lists the targets.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 MAILS := corpora/mail
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check bench accuracy golden clean
+.PHONY: help install demo test check pythons bench accuracy golden clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -19,30 +19,33 @@ $(VENV)/developing: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-install: $(VENV)/installed ## make a virtual environment with nbspam in it
+install: $(VENV)/installed ## make a virtual environment and install nbspam in it
 
-demo: $(VENV)/installed ## train on the embedded mail, evaluate on a held-out part, classify a message
+demo: $(VENV)/installed ## train on embedded mail, evaluate on held-out mail, classify a message
 	@sh benchmarks/demo.sh $(BIN)/nbspam $(MAILS)
 
 test: $(VENV)/developing ## the fast tests, under a minute
 	$(BIN)/python -m pytest -q -n 2 -m 'not slow' --hypothesis-profile quick
 
-check: $(VENV)/developing ## everything continuous integration runs
+check: $(VENV)/developing ## all tests, formatting, types, an installation as users have it
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	sh tests/plain_install.sh $(PYTHON)
 	$(BIN)/python -m pytest -q -n 2
 
-bench: $(VENV)/developing ## speed and memory beside other programs; CORPUS=folder of ham/ and spam/
+pythons: ## the fast tests on the other supported Pythons of this machine
+	sh tests/pythons.sh $(PYTHON)
+
+bench: $(VENV)/developing ## compare speed and memory with other programs; CORPUS=folder of ham/ and spam/
 	$(BIN)/python benchmarks/speed.py $(CORPUS)
 
-accuracy: $(VENV)/developing ## mistakes beside other programs; CORPUS=folder of ham/ and spam/ HOW=--online
+accuracy: $(VENV)/developing ## compare errors with other programs; CORPUS=folder of ham/ and spam/ HOW=--online
 	$(BIN)/python benchmarks/accuracy.py $(CORPUS) $(HOW)
 
 golden: $(VENV)/developing ## rewrite the golden files and show what changed
 	$(BIN)/python -m pytest -q tests/test_golden.py --rewrite-golden || true
 	git diff --stat -- tests/golden
 
-clean: ## remove what was built
+clean: ## remove everything that was built
 	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

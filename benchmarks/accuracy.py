@@ -1,11 +1,11 @@
-"""Mistakes of nbspam and of other programs, on the same folds or the same stream.
+"""Compare the errors of nbspam and of other programs, on the same folds or the same stream.
 
 usage: python benchmarks/accuracy.py CORPUS [--folds 10] [--online] [--only NAME...]
 
-CORPUS is a folder with ham/ and spam/, one message a file.  Every program gets the same
-training files and answers to the same others; with --online each answers to a message
-before it is told the truth about it, in the order of the numbers in the files' names.
-Programs that are not installed are left out; spamprobe, which is slow, runs when named.
+CORPUS is a folder with ham/ and spam/, one message per file.  Every program learns the same files
+and classifies the same other files.  With --online each program classifies a message before it
+learns it, in the order of the numbers in the file names.  Programs that are not installed are
+left out; spamprobe, which is slow, runs only if it is named.
 """
 
 import argparse
@@ -33,26 +33,26 @@ UNSURE = 2
 
 
 class Messages(NamedTuple):
-    """The mail, in the order in which it is judged."""
+    """The mail, in the order in which it is classified."""
 
     items: list[Item]
     y: np.ndarray  # (n_docs,) 1 is spam
 
     @property
     def paths(self) -> list[str]:
-        """Where the files are."""
+        """The paths of the files."""
         return [item.name for item in self.items]
 
 
 class Answers(NamedTuple):
-    """What a program answered to every message."""
+    """A program's answers to all messages."""
 
     label: np.ndarray  # (n_docs,) 0 ham, 1 spam, 2 unsure
-    score: np.ndarray  # (n_docs,) higher is likelier spam
-    probability: np.ndarray | None  # (n_docs,) of spam, from those who claim one
+    score: np.ndarray  # (n_docs,) the higher, the likelier spam
+    probability: np.ndarray | None  # (n_docs,) of spam; None if a program has none
 
 
-# Learns some messages and answers to others, given their numbers: label and score.
+# Learns some messages and returns labels and scores of others; both are given by number.
 Peer = Callable[[Messages, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
@@ -60,7 +60,7 @@ Peer = Callable[[Messages, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray
 
 
 def nbspam(mail: Messages, folds: int | None) -> Answers:
-    """Return what nbspam answers with its defaults."""
+    """Return the answers of nbspam with its defaults."""
     data, _ = read_corpus(mail.items, PRESETS["mail"], 2)
     if folds is None:
         trial = online_trial(data, PRESETS["mail"], "everything")
@@ -74,7 +74,7 @@ def nbspam(mail: Messages, folds: int | None) -> Answers:
 
 
 def bogofilter(mail: Messages, learned: np.ndarray, judged: np.ndarray) -> Any:
-    """Train bogofilter afresh on some messages and ask it about others."""
+    """Train bogofilter anew on some messages, and classify others."""
     with tempfile.TemporaryDirectory() as folder:
         for flag, is_spam in (("-n", 0), ("-s", 1)):
             paths = [mail.paths[i] for i in learned if mail.y[i] == is_spam]
@@ -90,7 +90,7 @@ def bogofilter_answers(verdicts: list[list[str]]) -> tuple[np.ndarray, np.ndarra
 
 
 def bogofilter_online(mail: Messages) -> tuple[np.ndarray, np.ndarray]:
-    """Ask bogofilter about each message, then teach it."""
+    """Classify each message with bogofilter before it learns it."""
     verdicts = []
     with tempfile.TemporaryDirectory() as folder:
         for item, is_spam in zip(mail.items, mail.y.tolist(), strict=True):
@@ -103,12 +103,12 @@ def bogofilter_online(mail: Messages) -> tuple[np.ndarray, np.ndarray]:
 
 
 def spamprobe(mail: Messages, learned: np.ndarray, judged: np.ndarray) -> Any:
-    """Train spamprobe afresh on some messages and ask it about others."""
+    """Train spamprobe anew on some messages, and classify others."""
     with tempfile.TemporaryDirectory() as folder:
         for verb, is_spam in (("good", 0), ("spam", 1)):
             paths = [mail.paths[i] for i in learned if mail.y[i] == is_spam]
             call(["spamprobe", "-d", folder, verb, *paths])
-        # One by one: a From_ line in a message would make it two.
+        # One by one, because spamprobe takes a message with a From_ line for two.
         asked = [call(["spamprobe", "-d", folder, "score", mail.paths[i]]) for i in judged]
     rows = [said.split() for said in asked]
     score = np.array([float(next(w for w in row if w[0] in "01")) for row in rows])
@@ -116,7 +116,7 @@ def spamprobe(mail: Messages, learned: np.ndarray, judged: np.ndarray) -> Any:
 
 
 def call(command: list[str], stdin: str | bytes = b"") -> str:
-    """Run a command to its end; return what it printed."""
+    """Run a command; return its output."""
     data = stdin.encode() if isinstance(stdin, str) else stdin
     done = subprocess.run(command, input=data, capture_output=True, check=False)
     if done.returncode > 2:
@@ -128,7 +128,7 @@ def call(command: list[str], stdin: str | bytes = b"") -> str:
 
 
 def scikit_learn(make: Callable[[], Any]) -> Peer:
-    """Return a peer that fits a pipeline."""
+    """Return a peer that fits a new pipeline."""
 
     def peer(mail: Messages, learned: np.ndarray, judged: np.ndarray) -> Any:
         texts = np.array([item.read().decode("latin-1") for item in mail.items], object)
@@ -158,7 +158,7 @@ def support_vectors() -> Any:
 
 
 def naive_bayes_online(mail: Messages) -> tuple[np.ndarray, np.ndarray]:
-    """Ask a naive Bayes over hashed words about each message, then teach it."""
+    """Classify each message with naive Bayes over hashed words before it learns it."""
     from sklearn.feature_extraction.text import HashingVectorizer
     from sklearn.naive_bayes import MultinomialNB
 
@@ -172,11 +172,11 @@ def naive_bayes_online(mail: Messages) -> tuple[np.ndarray, np.ndarray]:
     return (spam > 0.5).astype(int), spam
 
 
-# --- who takes part, and what came of it --------------------------------------------------
+# --- all programs -------------------------------------------------------------------------
 
 
 def by_folds(peer: Peer, mail: Messages, folds: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return a peer's answers to every fold, having learned the others."""
+    """Return a peer's answers to each fold after it has learned the others."""
     fold = stratified_folds(mail.y, folds, np.random.RandomState(0))
     label, score = np.zeros(len(mail.y), int), np.zeros(len(mail.y))
     for number in range(folds):
@@ -186,7 +186,7 @@ def by_folds(peer: Peer, mail: Messages, folds: int) -> tuple[np.ndarray, np.nda
 
 
 def contenders(mail: Messages, folds: int | None, named: list[str]) -> dict[str, Any]:
-    """Return who takes part: a function for each that gives its answers."""
+    """Return the programs to compare: for each name a function that returns its answers."""
     chosen: dict[str, Any] = {"nbspam": lambda: nbspam(mail, folds)}
     online = {"bogofilter": bogofilter_online, "scikit-learn NB": naive_bayes_online}
     batch = {
@@ -210,7 +210,7 @@ def contenders(mail: Messages, folds: int | None, named: list[str]) -> dict[str,
 
 
 def row(name: str, mail: Messages, answers: Answers, seconds: float) -> str:
-    """Return a program's line of the table."""
+    """Return a program's line in the table."""
     evaluation = evaluate(
         mail.y,
         answers.label,
@@ -230,11 +230,17 @@ def row(name: str, mail: Messages, answers: Answers, seconds: float) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("corpus")
-    parser.add_argument("--folds", type=int, default=10)
-    parser.add_argument("--online", action="store_true")
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("corpus", help="folder with ham/ and spam/")
+    parser.add_argument("--folds", type=int, default=10, help="number of folds  [default: 10]")
+    parser.add_argument(
+        "--online", action="store_true", help="classify each message, then learn it"
+    )
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="NAME", help="compare with these programs only"
+    )
     options = parser.parse_args()
     items = list(read_items([options.corpus]))
     y = np.array([CLASSES.index(str(item.label)) for item in items])

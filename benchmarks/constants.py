@@ -1,9 +1,12 @@
-"""Try values of one constant, everything else as it stands: what `nbspam eval` says of each.
+"""Run `nbspam eval` with several values of one constant, and print its measures for each.
 
-    python benchmarks/constants.py blending.ALPHA_OWN 0.003,0.01,0.03 20newsgroups/train \\
-        --test 20newsgroups/test
+usage: python benchmarks/constants.py CONSTANT VALUE,VALUE,... ARGUMENT...
 
-The module and name of the constant, its values, and the arguments of `nbspam eval`.
+CONSTANT is the module below nbspam and the constant's name; ARGUMENT... are those of `nbspam
+eval`.  Modules that import the constant by name keep its old value.  Example:
+
+    python benchmarks/constants.py classifier.blending.ALPHA_OWN 0.003,0.01,0.03 \\
+        20newsgroups/train --test 20newsgroups/test
 """
 
 import contextlib
@@ -19,11 +22,11 @@ NUMBERS = ("accuracy", "mcc", "auc", "log_loss", "calibration_error")
 
 
 def main(constant: str, values: str, arguments: list[str]) -> None:
-    """Print a line of numbers for every value."""
-    module_name, name = constant.split(".")
+    """Print a line of measures for every value."""
+    module_name, _, name = constant.rpartition(".")
     module = import_module(f"nbspam.{module_name}")
     if not hasattr(module, name):
-        sys.exit(f"{constant}: no such constant; it stands at the head of its module")
+        sys.exit(f"{constant}: no such constant; give its module and name")
     print(name, *NUMBERS, sep="\t")
     for value in values.split(","):
         setattr(module, name, literal_eval(value))
@@ -38,4 +41,6 @@ def main(constant: str, values: str, arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
     main(sys.argv[1], sys.argv[2], sys.argv[3:])

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The tour: train on most of the embedded mail, judge on the rest, classify one message.
+# Train on most of the embedded mail, evaluate on the rest, classify one message.
 # usage: demo.sh NBSPAM MAILS
 set -eu
 nbspam=$1

@@ -1,32 +1,33 @@
-"""Which evidence helps: every kind left out, or cut otherwise, against the defaults.
+"""Compare the defaults with variations: kinds of evidence left out, or cut into other tokens.
 
 usage: python benchmarks/features.py CORPUS... [--folds 5] [--seed 0] [--only TEXT]
 
-Each corpus is read once; a variation changes its messages, or how they are cut into
-tokens, or drops tokens afterwards.  One line each: what the variation does, and in how
-many folds it won, tied and lost against the defaults.
+Each corpus is read once.  A variation changes its messages, or how they are cut into tokens, or
+drops tokens afterwards.  One line is printed per variation: its name, the changes of four
+measures, and in how many folds it won, tied and lost against the defaults.
 """
 
 import argparse
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from nbspam.counts.corpus import Corpus, corpus, corpus_part
+from nbspam.counts.corpus import Corpus
 from nbspam.evaluation.comparison import Comparison, compare
 from nbspam.evaluation.judging import fold_trial
-from nbspam.evaluation.trial import Trial
-from nbspam.mail.message import Field, Message
+from nbspam.mail.message import Field, Message, by_header
 from nbspam.settings import PRESETS, Settings
 from nbspam.sources.items import read_items
-from nbspam.tokens.reading import read_labelled
+from nbspam.tokens.documents import united
+from nbspam.tokens.reading import ReadToLearn, read_to_learn
 from nbspam.tokens.tokenizer import batches, tokenize
+from nbspam.tokens.vocabulary import batch_vocabulary, join
 
 Change = Callable[[Message], Message]
 ROUTE = ("received", "message-id", "return-path", "date", "mailer", "list", "header")
-# Dropped by the origin of a token, which is what stands before its colon.
+# Tokens are dropped by origin, the text before their colon.
 ORIGINS = {
     "without received": ("received",),
     "without message-id": ("message-id",),
@@ -47,48 +48,64 @@ ORIGINS = {
     "without defects": ("defect",),
 }
 
-COLUMNS = {"errors": 0, "false positives": 0, "(1-AUC) %": 4, "log loss": 4}  # and digits
+# The measures that are shown, each with its number of decimal digits.
+COLUMNS = {"errors": 0, "false positives": 0, "(1-AUC) %": 4, "log loss": 4}
 
 
-def read(path: str, settings: Settings) -> tuple[list[Message], list[str]]:
-    """Return a corpus's messages and their classes."""
-    items, messages, _ = read_labelled(read_items([path]), settings)
-    return messages, [str(item.label) for item in items]
+def read(path: str, settings: Settings) -> ReadToLearn:
+    """Return the labelled messages of a corpus."""
+    return read_to_learn(read_items([path]), settings)
 
 
-def cut(messages: list[Message], labels: list[str], settings: Settings) -> Corpus:
-    """Return the messages as a corpus of token counts."""
-    token_batches = [
+def cut(read: ReadToLearn, settings: Settings, change: Change | None = None) -> Corpus:
+    """Return messages, each changed if there is a change, as a corpus of token counts."""
+    messages = read.messages if change is None else map(change, read.messages)
+    cut_batches = [
         tokenize(group, settings.tokens) for group in batches(messages, settings.tokens)
     ]
-    return corpus([corpus_part(token_batches, [""] * len(labels), labels)])
+    vocabulary, _ = join([batch_vocabulary(batch) for batch in cut_batches])
+    documents = united([batch.documents for batch in cut_batches])
+    classes, y = np.unique(read.labels, return_inverse=True)
+    return Corpus(
+        tuple(item.name for item in read.items),
+        tuple(classes.tolist()),
+        y,
+        np.array(read.digests, np.uint64),
+        vocabulary,
+        documents._replace(tokens=np.arange(len(vocabulary))),
+    )
 
 
 def origins(data: Corpus) -> np.ndarray:
-    """Return the origin of every column: the text before the colon, or nothing."""
+    """Return the origin of every column, which is the text before the colon, or empty."""
     texts = (data.vocabulary.text(column) for column in range(len(data.vocabulary)))
     return np.array([text.rpartition(":")[0] for text in texts])
 
 
 def without(data: Corpus, dropped: np.ndarray) -> Corpus:
-    """Return the corpus without the columns told of."""
+    """Return the corpus without some columns; dropped: (n_features,) a mask."""
     keep = np.flatnonzero(~dropped)
-    return replace(data, vocabulary=data.vocabulary.take(keep), X=data.X[:, keep])
+    names = np.full(len(dropped), -1)
+    names[keep] = np.arange(len(keep))
+    documents = data.documents.on(names).over(np.arange(len(keep)))
+    return replace(data, vocabulary=data.vocabulary.take(keep), documents=documents)
 
 
 def on_fields(change: Callable[[Field], list[Field]]) -> Change:
-    """Return a change of messages that changes each field by itself."""
-    return lambda m: Message(tuple(f for field in m.fields for f in change(field)), m.defects)
+    """Return the change of messages that changes each of their fields."""
+    return lambda m: Message(
+        tuple(f for field in by_header(m.fields) for f in change(field)), m.defects
+    )
 
 
 def _shouting(field: Field) -> list[Field]:
     found = re.findall(rb"\b[A-Z]{3,}\b", field.text)
-    # An origin of the group of texts, so that the words count among them.
+    # This origin belongs to the group of texts, so the words count as text.
     return [field, Field("nested", b" ".join(b"shouted_" + word for word in found))]
 
 
 def _case(field: Field) -> list[Field]:
-    """Mark capitals so that folding cannot hide them."""
+    """Mark capitalised words, so that they stay different when case is folded."""
     return [Field(field.origin, re.sub(rb"\b([A-Z][\w']*)", rb"\1_c", field.text))]
 
 
@@ -103,7 +120,7 @@ def _also_untagged(*names: str) -> Change:
 
 
 def _domains(field: Field) -> list[Field]:
-    """Add every end of a sender's domain as one word: example.org, org."""
+    """Add every suffix of a sender's domain as one word: example.org, org."""
     if field.origin not in ("from", "reply-to", "return-path"):
         return [field]
     labels = [found.lower().split(b".") for found in re.findall(rb"@([\w.-]+)", field.text)]
@@ -112,14 +129,14 @@ def _domains(field: Field) -> list[Field]:
 
 
 def _hosts(field: Field) -> list[Field]:
-    """Keep of every link its host alone."""
+    """Keep only the host of every link."""
     if field.origin != "url":
         return [field]
     return [Field("url", b" ".join(re.findall(rb"//([^/?#\s]+)", field.text)))]
 
 
 def _whole_hosts(field: Field) -> list[Field]:
-    """Add the hosts of links as one word each, and what they end in."""
+    """Add each link's host as one word, and its last two labels as another."""
     if field.origin != "url":
         return [field]
     hosts = [host.lower().split(b".") for host in re.findall(rb"//([\w.-]+)", field.text)]
@@ -141,13 +158,13 @@ def _single_characters(field: Field) -> list[Field]:
 
 
 def _currencies(field: Field) -> list[Field]:
-    """Spell the signs of money so that words keep them, as they keep the dollar's."""
+    """Replace currency signs by dollar signs, which belong to words."""
     text = re.sub("[£€¥₤]", "$$", field.text.decode("utf-8", "replace"))
     return [Field(field.origin, text.encode())]
 
 
 def _signs(field: Field) -> list[Field]:
-    """Spell every sign that is not ASCII so that words keep it."""
+    """Replace every sign outside ASCII by its number, which belongs to words."""
     text = field.text.decode("utf-8", "replace")
     spelt = re.sub(r"[^\w\s\x00-\x7f]", lambda sign: f"_{ord(sign[0]):x}", text)
     return [Field(field.origin, spelt.encode())]
@@ -172,7 +189,7 @@ CHANGES: dict[str, Change] = {
 
 
 def token_variations(settings: Settings) -> dict[str, Settings]:
-    """Return settings whose tokens differ."""
+    """Return settings that cut messages into other tokens, by name."""
     tokens = settings.tokens
     made = {
         "with pairs": tokens._replace(pairs=True),
@@ -189,14 +206,14 @@ def token_variations(settings: Settings) -> dict[str, Settings]:
 
 
 def weight_variations(settings: Settings) -> dict[str, Settings]:
-    """Return settings that weigh tokens otherwise, where evidence is summed."""
+    """Return settings with other weightings, if the settings sum the evidence."""
     if settings.combine:
         return {}
     return {name: replace(settings, weighting=name) for name in ("presence", "unit-length")}
 
 
 def line(name: str, result: Comparison) -> str:
-    """Return what became of one variation."""
+    """Return the line of one variation."""
     by_name = {each.name: each for each in result.differences}
     shown = ""
     for key, digits in COLUMNS.items():
@@ -207,16 +224,18 @@ def line(name: str, result: Comparison) -> str:
 
 
 def heading(result: Comparison) -> str:
-    """Return what stands above the lines, and the defaults' own."""
+    """Return the names of the measures, and the values of the defaults."""
     defaults = {each.name: each.first for each in result.differences if each.name in COLUMNS}
     names = "".join(f"{name[:14]:>15}" for name in defaults)
     values = "".join(f"{value:>9.{COLUMNS[name]}f}      " for name, value in defaults.items())
     return f"{'':27}{names}\n{'the defaults':27}{values}"
 
 
-def variations(messages: list[Message], labels: list[str], settings: Settings, only: str):
-    """Yield every variation's name, corpus and settings, if its name holds a text."""
-    data = cut(messages, labels, settings)
+def variations(
+    read: ReadToLearn, settings: Settings, only: str
+) -> Iterator[tuple[str, Corpus, Settings]]:
+    """Yield the name, corpus and settings of every variation whose name contains `only`."""
+    data = cut(read, settings)
     origin = origins(data)
     for name, dropped in ORIGINS.items():
         which = np.isin(origin, dropped)
@@ -224,32 +243,34 @@ def variations(messages: list[Message], labels: list[str], settings: Settings, o
             yield name, without(data, which), settings
     for name, change in CHANGES.items():
         if only in name:
-            yield name, cut([change(message) for message in messages], labels, settings), settings
+            yield name, cut(read, settings, change), settings
     for name, other in token_variations(settings).items():
         if only in name:
-            yield name, cut(messages, labels, other), other
+            yield name, cut(read, other), other
     for name, other in weight_variations(settings).items():
         if only in name:
             yield name, data, other
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("corpora", nargs="+")
-    parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", default="", metavar="TEXT", help="what names must hold")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("corpora", nargs="+", metavar="CORPUS", help="folder of ham/ and spam/")
+    parser.add_argument("--folds", type=int, default=5, help="number of folds  [default: 5]")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the folds  [default: 0]")
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="run only variations whose name contains TEXT"
+    )
     options = parser.parse_args()
     for path in options.corpora:
         is_text = next(iter(read_items([path]))).is_text
         settings = PRESETS["text" if is_text else "mail"]
-        messages, labels = read(path, settings)
-        base: Trial = fold_trial(
-            cut(messages, labels, settings), settings, options.folds, options.seed
-        )
-        print(f"{path}: {len(labels)} documents, {options.folds} folds, seed {options.seed}")
+        found = read(path, settings)
+        base = fold_trial(cut(found, settings), settings, options.folds, options.seed)
+        print(f"{path}: {len(found.items)} documents, {options.folds} folds, seed {options.seed}")
         print(heading(compare(base, base)))
-        for name, data, other in variations(messages, labels, settings, options.only):
+        for name, data, other in variations(found, settings, options.only):
             trial = fold_trial(data, other, options.folds, options.seed)
             print(line(name, compare(base, trial)), flush=True)
 

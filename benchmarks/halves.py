@@ -1,8 +1,10 @@
-"""SpamAssassin and scikit-learn on the halves on which moving_in.py judges nbspam and bogofilter.
+"""Compare the errors of SpamAssassin and scikit-learn on the same halves as moving_in.py.
 
-usage: halves.py CORPUS [spamassassin|scikit-learn]     (a folder with ham/ and spam/)
-Every other message trains, the others are judged.  SpamAssassin needs its Perl modules; it runs
-without network tests and takes a quarter of an hour.
+usage: python benchmarks/halves.py CORPUS [spamassassin|scikit-learn]
+
+CORPUS is a folder with ham/ and spam/.  Every other message is learned, and the rest classified.
+SpamAssassin needs its Perl modules; it runs without network tests, a quarter of an hour for
+6,000 messages.
 """
 
 import subprocess
@@ -81,4 +83,6 @@ def main(corpus: Path, only: str = "") -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
     main(Path(sys.argv[1]), *sys.argv[2:])

@@ -16,6 +16,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -155,7 +156,7 @@ class Result:
     torn: list[str] = field(default_factory=list)
 
 
-def spawn(work, *arguments) -> int:
+def spawn(work: Callable[..., None], *arguments: object) -> int:
     process = os.fork()
     if process:
         return process

@@ -1,11 +1,11 @@
-"""Peak memory of training on a corpus, and on one ten times as large.
+"""Measure the peak memory of training on a corpus, and on one ten times as large.
 
 usage: python benchmarks/memory.py CORPUS [--times 10]
 
-CORPUS is a folder with ham/ and spam/.  The large one is made by repetition under new
-names, each copy with a last line of its own, as one message that comes twice counts once.
-Memory should follow the vocabulary and the sample of messages that is kept, not the
-number of messages.
+CORPUS is a folder with ham/ and spam/.  The large corpus repeats its messages under new names;
+each copy gets a different last line, because a message that comes twice counts once.  Memory
+should grow with the vocabulary and with the sample of messages in the model, not with the number
+of messages.
 """
 
 import argparse
@@ -27,9 +27,19 @@ def repeat(corpus: Path, times: int, to: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("corpus", type=Path, nargs="?", default=Path("corpora/mail"))
-    parser.add_argument("--times", type=int, default=10)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "corpus",
+        type=Path,
+        nargs="?",
+        default=Path("corpora/mail"),
+        help="folder with ham/ and spam/  [default: corpora/mail]",
+    )
+    parser.add_argument(
+        "--times", type=int, default=10, help="number of copies of each message  [default: 10]"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         large = Path(work) / "large"

@@ -1,8 +1,10 @@
-"""What a bogofilter's word list is worth here: trained by bogofilter, judged by nbspam.
+"""Compare nbspam with a bogofilter word list, nbspam trained anew, and bogofilter itself.
 
-usage: moving_in.py CORPUS     (a folder with ham/ and spam/; needs bogofilter installed)
-Every other message trains, the others are judged: by bogofilter, by its word list loaded,
-and by a model trained on the same mail.
+usage: python benchmarks/moving_in.py CORPUS
+
+CORPUS is a folder with ham/ and spam/; bogofilter must be installed.  Every other message is
+learned, and the rest classified: by bogofilter, by nbspam with bogofilter's word list loaded, and
+by nbspam trained on the same mail.
 """
 
 import subprocess
@@ -12,11 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from nbspam.classifier.training import count_items, train
+from nbspam.classifier.training import train
+from nbspam.counts.counting import count_items
 from nbspam.evaluation.metrics import auc
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
-from nbspam.store.open import read_text_model as load_file
+from nbspam.store.open import read_text_model
+from nbspam.verdicts import Verdict
 
 LABELS = ("ham", "spam")
 OPTIONS = {"ham": "-n", "spam": "-s"}
@@ -56,14 +60,17 @@ def main(corpus: Path) -> None:
                 ["bogoutil", "-d", f"{scratch}/wordlist.db"], stdout=subprocess.PIPE, check=True
             ).stdout
         )
-        loaded = load_file(str(word_list))
+        loaded = read_text_model(str(word_list))
     items = (i for label in LABELS for i in read_items(paths[label][::2], label=label))
     trained = train(count_items(items, PRESETS["mail"]), PRESETS["mail"])
     for name, classifier in (("its word list, loaded", loaded), ("nbspam, trained", trained)):
         held_out = read_items([path for label in LABELS for path in paths[label][1::2]])
-        verdicts = list(classifier.classify(held_out))
-        say(name, [v.score for v in verdicts], is_spam, [v.label == "spam" for v in verdicts])
+        verdicts = [v for v in classifier.classify(held_out) if isinstance(v, Verdict)]
+        scores = [v.score or 0.0 for v in verdicts]
+        say(name, scores, is_spam, [v.label == "spam" for v in verdicts])
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        sys.exit(__doc__)
     main(Path(sys.argv[1]))

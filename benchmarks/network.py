@@ -1,9 +1,9 @@
-"""How long structure learning takes: hill climbing on a table of categories.
+"""Time structure learning (hill climbing on a table of categories) and inference.
 
-usage: network.py [COLUMNS [ROWS]]          (30 columns, 5,000 rows unless given)
+usage: python benchmarks/network.py [COLUMNS [ROWS]]       (default: 30 columns, 5,000 rows)
 
-The table is drawn from a random network of two to four values a column and up to three
-parents; times are wall seconds of one process.
+The table is drawn from a random network with two to four values per column and up to three
+parents.  Times are wall-clock seconds of one process.
 """
 
 import sys
@@ -11,6 +11,7 @@ import time
 
 import numpy as np
 
+from nbspam.models.network.graphs import Parents
 from nbspam.models.network.inference import query
 from nbspam.models.network.network import Network
 from nbspam.models.network.sampling import gibbs
@@ -18,12 +19,17 @@ from nbspam.models.network.search import empty_start, hill_climb, tree_start
 from nbspam.models.network.structure import SCORES, FamilyScores
 
 
-def random_table(columns, rows, rng):
-    """Return codes (rows, columns) drawn forward through a random network, and how many values."""
+def random_table(
+    columns: int, rows: int, rng: np.random.Generator
+) -> tuple[np.ndarray, list[int]]:
+    """Return codes (rows, columns) sampled from a random network, and the number of values.
+
+    Each column is drawn after its parents.
+    """
     values = rng.integers(2, 5, columns)
     codes = np.zeros((rows, columns), np.int64)
     for child in range(columns):
-        parents = rng.choice(child, min(child, rng.integers(0, 4)), replace=False)
+        parents = rng.choice(child, min(child, int(rng.integers(0, 4))), replace=False)
         row = np.zeros(rows, np.int64)
         for parent in parents:
             row = row * values[parent] + codes[:, parent]
@@ -32,7 +38,7 @@ def random_table(columns, rows, rng):
     return np.minimum(codes, values - 1), values.tolist()
 
 
-def main(columns=30, rows=5000):
+def main(columns: int = 30, rows: int = 5000) -> None:
     codes, values = random_table(columns, rows, np.random.default_rng(0))
     print(f"{columns} columns, {rows:,} rows; score, start, seconds, cost in nats, arrows")
     for score in SCORES:
@@ -60,8 +66,8 @@ def main(columns=30, rows=5000):
     print(f"off by {np.abs(sampled.probability - exact).max():.4f}, R-hat {sampled.r_hat:.3f}")
 
 
-def random_tables(parents, values):
-    """Return a network of this structure with tables drawn at random."""
+def random_tables(parents: Parents, values: list[int]) -> Network:
+    """Return a network of this structure with random tables."""
     rng = np.random.default_rng(1)
     shapes = [(int(np.prod([values[p] for p in of])), values[i]) for i, of in enumerate(parents)]
     return Network(
@@ -73,4 +79,6 @@ def random_tables(parents, values):
 
 
 if __name__ == "__main__":
+    if any(argument.startswith("-") for argument in sys.argv[1:]):
+        sys.exit(__doc__)
     main(*map(int, sys.argv[1:]))

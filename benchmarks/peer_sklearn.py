@@ -1,6 +1,8 @@
-"""The same job as nbspam, done with scikit-learn: files to a model, files to labels.
+"""Train and classify with scikit-learn as `nbspam train` and `nbspam classify` do.
 
-usage: peer_sklearn.py train|classify MODEL CORPUS
+usage: python benchmarks/peer_sklearn.py train|classify MODEL CORPUS
+
+speed.py runs this as a program of its own, so that both programs start from files.
 """
 
 import sys

@@ -1,12 +1,11 @@
-"""Time and memory of nbspam beside other programs, in one run, as ratios.
+"""Compare the time and memory of nbspam with other programs, in one run.
 
-usage: python benchmarks/speed.py CORPUS [--rounds 15]
+usage: python benchmarks/speed.py [CORPUS] [--rounds 15]
 
-CORPUS is a folder with ham/ and spam/, one message a file.  Each program does the same
-job from the same files, in turn, round after round.  The seconds are the best of all rounds;
-the ratio to nbspam is the median of the rounds' own, since machines are faster now and slower
-then.  Peers that are not installed are left out.  Memory is the peak of a program's largest
-process.
+CORPUS is a folder with ham/ and spam/, one message per file.  In every round each program does
+the same jobs with the same files.  Printed are the shortest seconds of all rounds, and the ratio
+to nbspam: the median of the ratios within each round, because a machine's speed varies.  Programs
+that are not installed are left out.  Memory is the peak of a program's largest process.
 """
 
 import argparse
@@ -21,14 +20,14 @@ from pathlib import Path
 from statistics import median
 
 PYTHON = sys.executable
-NBSPAM = [str(Path(PYTHON).with_name("nbspam"))]  # the script that its users run
-# Compiled modules are kept, as they are in any installation.
+NBSPAM = [str(Path(PYTHON).with_name("nbspam"))]  # the script that users run
+# Compiled modules are kept, as in any installation.
 ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 SKLEARN = [PYTHON, str(Path(__file__).with_name("peer_sklearn.py"))]
 
 
 class Run:
-    """One command with its input; remembers its times and its peak memory."""
+    """One or more commands with their input; records their time and peak memory."""
 
     def __init__(self, name: str, *commands: list[str], stdin: list[bytes | str] | None = None):
         self.name, self.commands = name, commands
@@ -37,7 +36,7 @@ class Run:
         self.peak = 0
 
     def measure(self) -> None:
-        """Run the commands once, one after the other."""
+        """Run the commands in turn, once."""
         start = time.perf_counter()
         for command, data in zip(self.commands, self.stdin, strict=True):
             self.peak = max(self.peak, run(command, data))
@@ -45,7 +44,7 @@ class Run:
 
 
 def run(command: list[str], stdin: bytes | str) -> int:
-    """Run a command to its end; return its peak memory in bytes."""
+    """Run a command; return its peak memory in bytes."""
     with tempfile.TemporaryFile() as source:
         source.write(stdin.encode() if isinstance(stdin, str) else stdin)
         source.seek(0)
@@ -58,7 +57,7 @@ def run(command: list[str], stdin: bytes | str) -> int:
 
 
 def jobs(corpus: Path, work: Path) -> dict[str, list[Run]]:
-    """Return what is measured: name of the job, and who does it, nbspam first."""
+    """Return the programs that do each job, by name of the job; nbspam comes first."""
     files = {name: sorted(map(str, (corpus / name).iterdir())) for name in ("ham", "spam")}
     lists = {name: "\n".join(paths) + "\n" for name, paths in files.items()}
     everything = lists["ham"] + lists["spam"]
@@ -89,9 +88,17 @@ def jobs(corpus: Path, work: Path) -> dict[str, list[Run]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("corpus", type=Path, nargs="?", default=Path("corpora/mail"))
-    parser.add_argument("--rounds", type=int, default=15)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "corpus",
+        type=Path,
+        nargs="?",
+        default=Path("corpora/mail"),
+        help="folder with ham/ and spam/  [default: corpora/mail]",
+    )
+    parser.add_argument("--rounds", type=int, default=15, help="number of rounds  [default: 15]")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         measured = jobs(options.corpus, Path(work))

@@ -274,7 +274,7 @@ def look(
     return is_text, len(labels) > 2, chain(seen, items)
 
 
-def fitting(items: Iterable[Item], choices: Choices) -> tuple[Settings, Iterator[Item]]:
+def settings_for(items: Iterable[Item], choices: Choices) -> tuple[Settings, Iterator[Item]]:
     """Return the settings that `nbspam train` uses for labelled items, and all the items."""
     is_text, many, items = look(items)
     return chosen(choices, is_text, many), items

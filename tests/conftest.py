@@ -9,8 +9,12 @@ import sys
 import pytest
 from hypothesis import settings
 
+from nbspam.classifier.training import train
 from nbspam.cli.main import exit_status
+from nbspam.counts.counting import count_items
 from nbspam.counts.folds import bootstrap_interval
+from nbspam.settings import PRESETS
+from nbspam.sources.items import read_items
 from support import ROOT, write_mails
 
 # A machine that has other things to do is no failure: no law has a deadline. `make test` asks
@@ -87,3 +91,9 @@ def pytest_addoption(parser):
 def mails():
     """The embedded mail: a folder with ham/ and spam/."""
     return ROOT / "corpora" / "mail"
+
+
+@pytest.fixture(scope="session")
+def mail_classifier(mails):
+    """A classifier of the preset "mail" that was trained on the embedded mail."""
+    return train(count_items(read_items([str(mails)]), PRESETS["mail"]), PRESETS["mail"])

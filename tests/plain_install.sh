@@ -1,5 +1,5 @@
 #!/bin/sh
-# An installation without development tools works: what users get.
+# Check that an installation without development tools, as users have it, works.
 # usage: plain_install.sh PYTHON
 set -eu
 work=$(mktemp -d)
@@ -9,3 +9,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 "$work/venv/bin/nbspam" --help >/dev/null
 "$work/venv/bin/nbspam" --version
+# Type checkers read this package's annotations only if it says so.
+"$work/venv/bin/python" -I -c '
+import nbspam, pathlib
+assert pathlib.Path(nbspam.__file__).with_name("py.typed").exists(), "py.typed is not installed"'

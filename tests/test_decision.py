@@ -265,7 +265,7 @@ NEW = np.array([0.1, 0.9])
 def joint_of(classifier, message):
     """Return log P(class, message), nats, shape (1, n_classes)."""
     (documents,) = classifier.documents([message])
-    return classifier.joint_of(documents)
+    return classifier.joint_of(documents) + classifier.shift
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ from nbspam.settings import (
     Choices,
     TableChoices,
     chosen,
-    fitting,
     is_for_table,
     look,
+    settings_for,
     settings_from_dict,
 )
 from nbspam.sources.items import Item, read_items
@@ -65,7 +65,7 @@ def test_the_command_and_the_library_train_the_same_model(
     assert (status, err) == (0, "")
     by_command = load(str(model))
 
-    settings, found = fitting(read_items([str(source)]), choices)
+    settings, found = settings_for(read_items([str(source)]), choices)
     by_library = learn(found, settings, day=by_command_day(by_command)).classifier
 
     assert by_library.settings == by_command.settings

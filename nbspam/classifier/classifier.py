@@ -79,12 +79,12 @@ class Classifier(AnyClassifier):
         return self.cutoffs or default_rule(self.classes, self.settings.is_mail_combined)
 
     def joint_of(self, documents: Documents) -> Floats:
-        """Return log P(class, document), nats, shape (n_docs, n_classes).
+        """Return log P(class, document), nats, shape (n_docs, n_classes), without `shift`.
 
-        documents: over columns of the model's table.  If evidence is combined or blended, the
-        result is log P(class given document) up to a constant.
+        documents: over columns of the model's table.  Combined or blended evidence gives
+        log P(class given document) up to a constant instead.
         """
-        return self.fit.joint(self.table, documents, self.settings.weighting) + self.shift
+        return self.fit.joint(self.table, documents, self.settings.weighting)
 
     def documents(self, messages: Sequence[Message]) -> Iterator[Documents]:
         """Yield messages as documents over the model's columns, batch by batch."""
@@ -97,11 +97,8 @@ class Classifier(AnyClassifier):
 
     def judge(self, inputs: Sequence[Item]) -> Judged:
         """Return the model's answers to one chunk of items, without `shift`."""
-        found, weighting = read(inputs, self.settings), self.settings.weighting
-        rows = [
-            self.fit.joint(self.table, documents, weighting)
-            for documents in self.documents(found.messages)
-        ]
+        found = read(inputs, self.settings)
+        rows = [self.joint_of(documents) for documents in self.documents(found.messages)]
         joint = np.concatenate([np.zeros((0, len(self.classes))), *rows])
         return Judged(joint, found.failures)
 
@@ -129,7 +126,7 @@ class Classifier(AnyClassifier):
         the last of two classes; otherwise of the most probable class against the next.
         """
         (document,) = self.documents([message])
-        joint = self.joint_of(document)[0]
+        joint = self.joint_of(document)[0] + self.shift
         towards, against = 1, 0
         if not isinstance(self.fit, Combination):
             towards, against = np.argsort(-joint, kind="stable")[:2].tolist()

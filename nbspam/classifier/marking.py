@@ -21,7 +21,7 @@ def mark(
     check_wanted(wanted, (*classifier.classes, *rule.actions))
     message = read_message(Item(_NAME, None, data), classifier.settings)
     (document,) = classifier.documents([message])
-    (joint,) = classifier.joint_of(document)
+    (joint,) = classifier.joint_of(document) + classifier.shift
     verdict = next(classifier.verdicts([Answer(_NAME, None, joint)], rule))
     explanation = None
     if wanted.explain:

@@ -13,7 +13,7 @@ from nbspam.arrays import ArrayLike, Floats
 from nbspam.classifier.training import learn
 from nbspam.models.inputs import DataError, UnfittedError, checked_labels
 from nbspam.models.scored import Scored
-from nbspam.settings import Choices, fitting
+from nbspam.settings import Choices, settings_for
 from nbspam.sources.given import item_of
 from nbspam.sources.items import Item
 from nbspam.verdicts import Answer, posterior
@@ -62,7 +62,7 @@ class TextClassifier(Scored):
             item_of(data, str(number), names[k])
             for number, (data, k) in enumerate(zip(documents, index.tolist(), strict=True))
         ]
-        settings, stream = fitting(items, Choices(**self.get_params()))
+        settings, stream = settings_for(items, Choices(**self.get_params()))
         self.classifier_ = learn(stream, settings).classifier
         return self
 
@@ -90,7 +90,7 @@ class TextClassifier(Scored):
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's description of the estimator; only scikit-learn calls this."""
-        from sklearn.utils import (  # type: ignore[import-untyped]
+        from sklearn.utils import (
             ClassifierTags,
             InputTags,
             Tags,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nbspam.cli.arguments import items_of, today
 from nbspam.cli.options import Labels
 from nbspam.cli.output import progress, report_skipped
-from nbspam.settings import Choices, fitting
+from nbspam.settings import Choices, settings_for
 from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def learn(
     import_module("numpy")
     from nbspam.classifier import training as library
 
-    settings, items = fitting(items_of(sources, reading, labels), training)
+    settings, items = settings_for(items_of(sources, reading, labels), training)
     with progress() as show:
         learned = library.learn(items, settings, jobs, show, today())
     report_skipped(learned.skipped, strict)

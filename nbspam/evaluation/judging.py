@@ -28,7 +28,7 @@ from nbspam.evaluation.evaluation import Evaluation
 from nbspam.evaluation.online import progress
 from nbspam.evaluation.order import arrival, date_of
 from nbspam.evaluation.trial import Smaller, Trial, evaluation_of
-from nbspam.settings import FEATURES, Choices, Settings, fitting
+from nbspam.settings import FEATURES, Choices, Settings, settings_for
 from nbspam.sources.given import items_of
 from nbspam.sources.items import Item
 from nbspam.sources.records import Record
@@ -107,7 +107,7 @@ def cross_validate(
     given: a path, or an iterable of paths, (data, label) pairs or Items.  cv: the number of
     stratified folds.  choices: the options of `nbspam train` as keywords.
     """
-    settings, items = fitting(items_of(given), Choices(**choices))
+    settings, items = settings_for(items_of(given), Choices(**choices))
     return evaluation_of(judge_folds(items, settings, cv, seed, jobs))
 
 

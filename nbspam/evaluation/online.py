@@ -107,7 +107,7 @@ class _Life:
         row = self._row.setdefault(digest, row)
         self._label[digest] = truth
         names = self._data.classes
-        is_due = self._growth.add(None if before is None else names[before], names[truth])
+        is_due = self._growth.note(None if before is None else names[before], names[truth])
         if self._learner is not None and self._growth.classes == self._classes:
             leaves = None if before is None else self._classes.index(names[before])
             gets = self._classes.index(names[truth])

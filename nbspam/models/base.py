@@ -288,7 +288,7 @@ class Model(Scored):
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's description of the model; only scikit-learn calls this."""
-        from sklearn.utils import (  # type: ignore[import-untyped]
+        from sklearn.utils import (
             ClassifierTags,
             InputTags,
             Tags,

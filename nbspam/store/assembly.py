@@ -114,8 +114,7 @@ def with_changes(base: Classifier, changes: Sequence[Change]) -> Classifier:
 
     If a fit was due among them but could not be written to the model file, it is made here.
     """
-    counts = base.table.class_count.tolist()
-    due = Growth(dict(zip(base.classes, counts, strict=True))).last_due(changes)
+    due = Growth.of(base).note_all(changes)
     if not due:
         return overlay(base, changes)
     fitted = compacted(base, changes[:due])

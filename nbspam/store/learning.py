@@ -18,8 +18,8 @@ from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.learner import Growth
 from nbspam.counts.changes import Change, respelt
 from nbspam.counts.counting import Lesson, read_lessons
-from nbspam.decision import is_worth_learning
-from nbspam.errors import ModelFileError, NbspamError, NotTrainedError
+from nbspam.decision import POLICIES, is_worth_learning
+from nbspam.errors import ModelFileError, NbspamError, NotTrainedError, UsageError
 from nbspam.mail.digest import Copies
 from nbspam.settings import PRESENCE, Settings
 from nbspam.sources.items import Item
@@ -67,8 +67,7 @@ class LivingModel:
         self._base = base
         self._changes: list[Change] = []
         self._known: dict[int, Change] = {}
-        counts = base.table.class_count.tolist()
-        self._growth = Growth(dict(zip(base.classes, counts, strict=True)))
+        self._growth = Growth.of(base)
         self._current = None
 
     @property
@@ -96,6 +95,8 @@ class LivingModel:
         day: today, in days since 1970-01-01.  policy: which messages to learn, one of
         decision.POLICIES.
         """
+        if policy not in POLICIES:
+            raise UsageError(f"policy {policy!r}: unknown; choose from {', '.join(POLICIES)}")
         if policy == "everything":
             return self._change(items, day, jobs, Copies())
         outcome, copies = Outcome(), Copies()
@@ -221,7 +222,7 @@ class LivingModel:
         """Report new classes; raise NotTrainedError if fewer than two classes would be left."""
         before = self._growth.classes
         growth = Growth(self._growth.class_count)
-        growth.last_due(changes)
+        growth.note_all(changes)
         left = growth.classes
         if len(left) < 2:
             raise NotTrainedError(
@@ -236,7 +237,7 @@ class LivingModel:
 
     def _keep(self, changes: list[Change]) -> Outcome:
         """Keep changes: up to the last due fit in a new base, the others as changes."""
-        due = self._growth.copy().last_due(changes)
+        due = self._growth.copy().note_all(changes)
         outcome = self._make_way()
         if not due:
             self._append(changes)
@@ -257,7 +258,7 @@ class LivingModel:
     def _note(self, changes: Sequence[Change]) -> None:
         """Add changes that were kept to what this object knows."""
         if changes:
-            self._growth.last_due(changes)
+            self._growth.note_all(changes)
             self._changes += changes
             self._known.update((change.digest, change) for change in changes)
             self._current = None

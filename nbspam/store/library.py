@@ -11,8 +11,9 @@ from typing import Any
 from nbspam.answering import AnyClassifier
 from nbspam.classifier.classifier import Classifier
 from nbspam.errors import InputError, UsageError
-from nbspam.settings import Choices, TableChoices, fitting, is_for_table
+from nbspam.settings import Choices, TableChoices, is_for_table, settings_for
 from nbspam.sources.given import item_of, items_of, only_paths
+from nbspam.store.format.journal import read_journal
 from nbspam.store.learning import LivingModel, Outcome
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load as load_classifier
@@ -150,7 +151,7 @@ def train(
         return Model(train_table(data.table, settings), skipped=data.skipped)
     from nbspam.classifier.training import learn
 
-    how, items = fitting(items_of(given), chosen)
+    how, items = settings_for(items_of(given), chosen)
     learned = learn(items, how, jobs, day=_day(day))
     classifier = learned.classifier
     living = LivingModel(classifier) if isinstance(classifier, Classifier) else None
@@ -164,16 +165,10 @@ def load(path: "str | os.PathLike[str]") -> Model:
     """
     where = os.fsdecode(path)
     classifier = load_classifier(where)
-    if not isinstance(classifier, Classifier) or not _remembers(where):
-        return Model(classifier)
-    return Model(classifier, StoredModel(where))
-
-
-def _remembers(path: str) -> bool:
-    """Return whether a model of tokens knows its messages, and so can learn on."""
-    from nbspam.store.format.modelfile import load_state
-
-    return load_state(path).get("memory") is not None
+    # Only a model of tokens that knows its messages has a journal, and can learn on.
+    if isinstance(classifier, Classifier) and (classifier.memory or read_journal(where).changes):
+        return Model(classifier, StoredModel(where))
+    return Model(classifier)
 
 
 def _record(row: Any, name: str) -> Any:

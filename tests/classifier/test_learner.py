@@ -1,4 +1,6 @@
-"""Learning on: the counts of training at once, corrections as written, fits that are due."""
+"""Learning on: the counts of training at once, and when a fit is due."""
+
+from functools import cache
 
 import numpy as np
 import pytest
@@ -48,12 +50,17 @@ def sequence(name, moves):
             yield number, before, after
 
 
+@cache
+def batch_of(text):
+    return tokenize([message(body=text)], TokenSettings())
+
+
 def changes_of(name, moves):
     """Return the moves as changes, each with those of its tokens that the base does not know."""
     known = BASES[name].table.vocabulary
     changes = []
     for number, before, after in sequence(name, moves):
-        batch = tokenize([message(body=TEXTS[number])], TokenSettings())
+        batch = batch_of(TEXTS[number])
         new = batch_vocabulary(batch, known.columns(batch.keys) < 0)
         changes.append(Change(number, before, after, 0, batch.documents, new))
     return changes
@@ -61,8 +68,7 @@ def changes_of(name, moves):
 
 def document_of(text, table):
     """Return a text as a document over the columns of a table, counted or not."""
-    batch = tokenize([message(body=text)], TokenSettings())
-    return table.vocabulary.known(batch.documents)
+    return table.vocabulary.known(batch_of(text).documents)
 
 
 def with_columns(table, texts):
@@ -79,8 +85,9 @@ def with_columns(table, texts):
     ), old
 
 
-def learner_of(name):
-    """Return a learner that goes on from a base, with a column for every token of TEXTS."""
+@cache
+def start_of(name):
+    """Return a base's table, with a column for every token of TEXTS, and the fit over it."""
     classifier = BASES[name]
     table, old = with_columns(classifier.table, TEXTS)
     fit = classifier.fit
@@ -88,7 +95,12 @@ def learner_of(name):
         correction = np.zeros(len(table.vocabulary), np.float32)
         correction[old] = fit.correction
         fit = fit._replace(correction=correction)
-    return Learner(table, fit, classifier.settings)
+    return table, fit
+
+
+def learner_of(name):
+    """Return a learner that goes on from a base; it copies what it changes."""
+    return Learner(*start_of(name), BASES[name].settings)
 
 
 def index_of(name, label):
@@ -185,7 +197,7 @@ def test_without_changes_the_model_is_the_same():
 
 def due_points(growth, moves):
     """Return the numbers of the changes, from 0, at which a fit was due."""
-    return [n for n, (before, after) in enumerate(moves) if growth.add(before, after)]
+    return [n for n, (before, after) in enumerate(moves) if growth.note(before, after)]
 
 
 def no_document():
@@ -228,7 +240,7 @@ def test_a_fit_is_due_after_two_thousand_changes_of_large_classes():
 
 def test_a_class_without_messages_is_none():
     growth = Growth({"ham": 1, "spam": 2})
-    growth.add("ham", "spam")
+    growth.note("ham", "spam")
 
     assert growth.classes == ("spam",)
 
@@ -255,7 +267,7 @@ def test_after_the_last_fit_that_was_due_changes_are_counted_anew(moves, n):
     class_count = {"ham": n, "spam": 2 * n}
     points = due_points(Growth(class_count), moves)
     growth = Growth(class_count)
-    last = growth.last_due(changes_between(moves))
+    last = growth.note_all(changes_between(moves))
 
     assert last == (points[-1] + 1 if points else 0)
     # Growth that starts from the counts at that fit goes on in the same way.

@@ -40,21 +40,19 @@ def test_a_model_is_the_same_whatever_the_jobs_and_the_batches(mails, tmp_path, 
     assert model_bytes(tmp_path, items, settings, jobs=2, **small) == one
 
 
-def test_a_model_comes_back_as_it_was(mails, tmp_path):
-    settings = PRESETS["mail"]
-    classifier = train(count_items(read_items([str(mails)]), settings), settings)
+def test_a_model_comes_back_as_it_was(mails, mail_classifier, tmp_path):
+    classifier = mail_classifier
     save(str(tmp_path / "m.nbspam"), classifier)
     again = load_tokens(str(tmp_path / "m.nbspam"))
 
-    assert again.settings == settings
+    assert again.settings == PRESETS["mail"]
     items = list(read_items([str(mails)]))
     before, after = classifier.answers(items), again.answers(items)
     assert all((a.joint == b.joint).all() for a, b in zip(before, after, strict=True))
 
 
-def test_answers_are_the_same_alone_and_in_bulk_and_on_many_cores(mails):
-    settings = PRESETS["mail"]
-    classifier = train(count_items(read_items([str(mails)]), settings), settings)
+def test_answers_are_the_same_alone_and_in_bulk_and_on_many_cores(mails, mail_classifier):
+    classifier = mail_classifier
     items = list(read_items([str(mails)])) * 3
     bulk = [answer.joint for answer in classifier.answers(items)]
 

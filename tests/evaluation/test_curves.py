@@ -157,16 +157,24 @@ def test_a_sketch_of_perfect_calibration_has_bars_that_end_at_the_mark():
 # --- in a file ----------------------------------------------------------------------------
 
 
-def test_pictures_are_png_and_svg(learned, many, tmp_path):
+@pytest.mark.parametrize(
+    ("trial", "n_panels"), [pytest.param("learned", 4, marks=pytest.mark.slow), ("many", 2)]
+)
+def test_a_picture_is_png_and_has_room_for_its_panels(request, tmp_path, trial, n_panels):
     pytest.importorskip("matplotlib")
     from nbspam.evaluation.pictures.files import draw
 
-    for name, trial, n_panels in (("a", learned, 4), ("b", many, 2)):
-        draw(views_of(trial), str(tmp_path / f"{name}.png"))
-        data = (tmp_path / f"{name}.png").read_bytes()
-        assert data.startswith(b"\x89PNG")
-        width, height = struct.unpack(">II", data[16:24])
-        assert (width, height) == (1200, 264 * n_panels)
+    draw(views_of(request.getfixturevalue(trial)), str(tmp_path / "a.png"))
+    data = (tmp_path / "a.png").read_bytes()
+    assert data.startswith(b"\x89PNG")
+    assert struct.unpack(">II", data[16:24]) == (1200, 264 * n_panels)
+
+
+@pytest.mark.slow
+def test_a_picture_is_svg_by_its_name(learned, tmp_path):
+    pytest.importorskip("matplotlib")
+    from nbspam.evaluation.pictures.files import draw
+
     draw(views_of(learned), str(tmp_path / "a.SVG"))
     assert ElementTree.parse(tmp_path / "a.SVG").getroot().tag.endswith("svg")
 
@@ -189,18 +197,20 @@ def test_a_picture_that_cannot_be_written_is_an_error(tmp_path):
         draw(views_of(random_trial(0)), str(tmp_path / "none" / "a.png"))
 
 
-slow = pytest.mark.slow
 WAYS = [(), ("--cv", "2"), ("--online",), ("--test", "mails")]
 
 
-@pytest.mark.parametrize("how", [(), *(pytest.param(way, marks=slow) for way in WAYS[1:])])
+@pytest.mark.parametrize(
+    "how", [pytest.param(way, marks=[pytest.mark.slow] * (way != ())) for way in WAYS]
+)
 def test_eval_draws_a_picture_in_every_way_of_judging(
     nbspam, trained, folder, tmp_path, monkeypatch, how
 ):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)
-    assert nbspam("eval", folder, "--plot", "a.png", *how)[0] == 0
-    assert (tmp_path / "a.png").stat().st_size > 10_000
+    name = "a.png" if how else "a.SVG"
+    assert nbspam("eval", folder, "--plot", name, *how)[0] == 0
+    assert (tmp_path / name).stat().st_size > 10_000
 
 
 @pytest.mark.parametrize("how", WAYS)

@@ -72,7 +72,7 @@ def test_numbers_that_do_not_apply_are_none(few_resamples):
     assert "auc" not in no_ham.intervals
 
 
-def test_intervals_surround_their_numbers():
+def test_intervals_surround_their_numbers(few_resamples):
     _, _, evaluation = run(rng=np.random.default_rng(0), cost=np.arange(80))
     assert [*evaluation.intervals] == ["accuracy", "macro_f1", "mcc", *TWO_CLASS, *OPTIONAL]
     for name, (low, high) in evaluation.intervals.items():
@@ -83,7 +83,7 @@ def test_intervals_surround_their_numbers():
             assert low <= value <= high
 
 
-def test_the_interval_of_a_calibration_error_reaches_below_it():
+def test_the_interval_of_a_calibration_error_reaches_below_it(few_resamples):
     rng = np.random.default_rng(3)
     p = rng.random(300)
     y = (rng.random(300) < p).astype(int)  # perfectly calibrated: the true error is 0

@@ -92,7 +92,7 @@ def test_nothing_is_known_until_both_classes_were_learned(policy, first):
     assert score_of(learned)[4] != 0
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", [name for name in POLICIES if name != "everything"])
 @pytest.mark.parametrize("chosen", [MAIL, MANY["mail"]], ids=["combined", "blended"])
 def test_an_answer_is_that_of_a_model_that_learned_the_same_messages(policy, chosen):
     """All that was not learned leaves no trace, and the truth of the last is not yet known."""
@@ -103,6 +103,7 @@ def test_an_answer_is_that_of_a_model_that_learned_the_same_messages(policy, cho
     alone = progress(data.take(rest), chosen)
 
     assert alone.learned.all()
+    assert len(rest) < len(messages)
     np.testing.assert_allclose(learned.joint[rest], alone.joint, rtol=0, atol=1e-9)
 
 

@@ -18,8 +18,8 @@ def states(path):
 
 @pytest.fixture
 def trained_on_more(nbspam, model, tmp_path):
-    """Where a model is of so many messages that one more goes into its journal."""
-    nbspam("train", write_mails(tmp_path / "more", 12))
+    """Return the path of a model of so many messages that one more goes into its journal."""
+    nbspam("train", write_mails(tmp_path / "more", 24))
     return model
 
 

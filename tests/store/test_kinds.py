@@ -75,7 +75,7 @@ def test_doctor_and_info_know_every_kind(nbspam, make, model, kind):
 def test_a_model_takes_the_place_of_another_and_of_its_journal(
     nbspam, make, folder, model, tmp_path, kind
 ):
-    assert nbspam("train", write_mails(tmp_path / "twelve", 12))[0] == 0
+    assert nbspam("train", write_mails(tmp_path / "more", 24))[0] == 0
     (folder / "more.eml").write_bytes(SPAM + b"more")
     assert nbspam("update", "--spam", folder / "more.eml")[0] == 0
     (folder / "more.eml").unlink()

@@ -33,7 +33,7 @@ from nbspam.cli.output import echo_json, report_skipped
 from nbspam.cli.training_options import table_options, training_options
 from nbspam.cli.values import Shares
 from nbspam.errors import UsageError
-from nbspam.settings import Choices, TableChoices, fitting, is_for_table, option_name
+from nbspam.settings import Choices, TableChoices, is_for_table, option_name, settings_for
 from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _trial_of_items(
     from nbspam.evaluation import judging
 
     items = items_of(corpus.sources, corpus.reading, corpus.labels)
-    settings, items = fitting(items, training)
+    settings, items = settings_for(items, training)
     if way.online:
         policy = way.policy or "everything"
         return judging.judge_online(items, settings, policy, way.order, jobs)
