@@ -101,8 +101,8 @@ class Sampling:
         self._n_entries += len(kept.documents.columns)
 
     def _is_too_large(self) -> bool:
-        # Adding messages to a sample that is too large leaves it too large.  So the final number of
-        # bits, and with it the sample, does not depend on the order of messages.
+        # Adding messages to a sample that is too large leaves it too large.  So the final number
+        # of bits, and with it the sample, does not depend on the order of messages.
         if self._n_docs <= min(self._limit, self._enough):
             return False
         return self._n_docs > self._limit or self._n_entries > self._max_entries
