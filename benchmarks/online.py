@@ -17,7 +17,7 @@ from accuracy import CLASSES, Messages, bogofilter_online
 from nbspam.counts.corpus import read_corpus
 from nbspam.evaluation.judging import online_trial
 from nbspam.evaluation.order import arrival
-from nbspam.settings import Choices, fitting
+from nbspam.settings import Choices, settings_for
 from nbspam.sources.items import read_items
 
 
@@ -32,7 +32,7 @@ def main() -> None:
     order = arrival(None, [item.name for item in items], y)
     items, y = [items[i] for i in order], y[order]
     print(f"{options.corpus}: {len(items)} messages ({y.sum()} spam), messages a second\n")
-    settings, _ = fitting(items, Choices())
+    settings, _ = settings_for(items, Choices())
     start = time.perf_counter()
     data, _ = read_corpus(items, settings)
     read = time.perf_counter()
