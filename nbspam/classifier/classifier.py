@@ -19,12 +19,11 @@ from nbspam.decision import Cutoffs, Rule, cutoffs_from_dict, default_rule
 from nbspam.mail.message import Message
 from nbspam.settings import Settings, settings_from_dict
 from nbspam.sources.items import Item
-from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.documents import Documents
 from nbspam.tokens.reading import chunks_of, read, read_message
 from nbspam.tokens.tokenizer import batches, tokenize
 from nbspam.tokens.vocabulary import Vocabulary
-from nbspam.verdicts import Evidence, Explanation
+from nbspam.verdicts import Explanation
 
 if TYPE_CHECKING:
     from nbspam.classifier.blending import Blend
@@ -141,13 +140,8 @@ class Classifier(AnyClassifier):
             self.classes[against],
             float(joint[towards] - joint[against]),
             constant + float(shift[towards] - shift[against]),
-            tuple(map(self._evidence, columns.tolist(), shares[order].tolist())),
+            tuple(map(self.table.evidence, columns.tolist(), shares[order].tolist())),
         )
-
-    def _evidence(self, column: int, share: float) -> Evidence:
-        vocabulary, counts = self.table.vocabulary, self.table.feature_count[column]
-        group = GROUPS[vocabulary.groups[column]]
-        return Evidence(vocabulary.text(column), share, group, tuple(counts.tolist()))
 
     def to_state(self) -> dict[str, Any]:
         """Return the classifier as plain values for the model file."""
