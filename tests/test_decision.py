@@ -19,6 +19,7 @@ from nbspam.decision import (
     cutoffs_from_dict,
     default_rule,
     estimate_prior,
+    is_worth_learning,
     loss_matrix,
     posterior_after,
     prior_shift,
@@ -446,3 +447,21 @@ def test_a_malformed_prior_is_an_error_of_one_line(nbspam, trained, folder, stat
     assert (status, out) == (2, "")
     assert err.startswith("nbspam: --prior")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "truth_has", "is_learned"),
+    [
+        ("everything", 1.0, True),
+        ("error", 0.4, True),
+        ("error", 0.6, False),
+        ("near", 0.4, True),
+        ("near", 0.985, True),
+        ("near", 0.995, False),
+    ],
+)
+def test_a_policy_learns_everything_or_errors_or_near_misses_too(policy, truth_has, is_learned):
+    probability = np.array([1 - truth_has, truth_has])
+
+    assert is_worth_learning(policy, probability, 1) == is_learned
+    assert is_worth_learning(policy, probability[::-1], 0) == is_learned

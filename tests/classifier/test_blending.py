@@ -50,6 +50,8 @@ COMMON = ["the", "of", "and", "with", "for", "very", "new", "old"]
 WORDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6).map(" ".join)
 DOCUMENTS = st.lists(st.tuples(WORDS, st.sampled_from("xyz")), min_size=2, max_size=25)
 
+TEXTS = ["a b c", "b d", "c e f", "a d g", "h a", "b c d e"]
+
 
 def counted(documents):
     """Return table, documents and y of (text, label) pairs, one of every class x, y, z added."""
@@ -237,6 +239,23 @@ def test_messages_left_out_are_judged_as_if_never_counted():
     theirs = blend_of(others, (1.0, 2.0)).joint(others, asked, LOG_LENGTH)
     assert log_posterior(ours, 5.0) == pytest.approx(theirs, abs=1e-9)
     assert np.ptp(ours, axis=1).min() > 0.1
+
+
+def test_a_blend_is_fitted_to_every_message_as_judged_without_its_fifth():
+    table, documents, y = counted([(text, "xyz"[n % 3]) for n, text in enumerate(TEXTS * 4)])
+    n_docs, sums = documents.n_docs, group_sums(table)
+    judged = np.empty((n_docs, 2 * len(GROUPS) + 1, 3))
+    log = np.log(table.class_count)
+    judged[:, -1] = log - log.mean()
+    for row in range(n_docs):
+        fifth = np.arange(row % 5, n_docs, 5)
+        part = documents.take(fifth).without_unused()
+        own = _left_out(table, sums, part, y[fifth], LOG_LENGTH)
+        judged[row, :-1] = own[fifth.tolist().index(row)]
+    blend = fit(table, documents, y, LOG_LENGTH)
+
+    found = [*blend.worth.ravel(), blend.prior, blend.tail]
+    assert found == pytest.approx(_fit_worth(judged, y), rel=1e-6)
 
 
 def test_fewer_messages_than_parts_are_enough():
