@@ -1,10 +1,11 @@
 """A model that learns on: it learns more messages, un-learns them, and moves them.
 
-A change is decided by the ledger, and counted at once.  When evidence is to be fitted again (see
+The ledger knows as which class a message was learned.  From that and its new class follows a
+change (`counts.changes.Change`), which is counted at once.  When a fit is due (see
 `classifier.learner`), the model is fitted anew: it is then the model that training on the same
 messages at once would have made.
 
-Secret: what a change is, and which changes a lesson makes.
+Secret: which changes a batch of messages makes, and which of them a new fit includes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -54,7 +55,7 @@ class Outcome:
 class LivingModel:
     """A model in memory that learns on.  Not safe for several threads at once.
 
-    `StoredModel` overrides the methods at the end, which keep the changes.
+    The methods at the end say where changes are kept; `StoredModel` overrides them.
     """
 
     _current: Classifier | None
@@ -63,7 +64,7 @@ class LivingModel:
         self._begin(classifier)
 
     def _begin(self, base: Classifier) -> None:
-        """Start from a classifier that has all messages and was fitted with them."""
+        """Start from a classifier that was fitted with all messages, so that no change is pending."""
         self._base = base
         self._changes: list[Change] = []
         self._known: dict[int, Change] = {}
@@ -275,7 +276,7 @@ class LivingModel:
         """Take in what other processes have learned meanwhile; in memory there are none."""
 
     def _make_way(self) -> Outcome:
-        """Take away what others have left where changes are kept: nothing."""
+        """Clear the place where changes are kept; in memory there is nothing to clear."""
         return Outcome()
 
     def _take_base(self, whole: Classifier) -> None:
