@@ -64,7 +64,7 @@ class LivingModel:
         self._begin(classifier)
 
     def _begin(self, base: Classifier) -> None:
-        """Start from a classifier that was fitted with all messages, so that no change is pending."""
+        """Start from a classifier fitted with all of its messages: no change is pending."""
         self._base = base
         self._changes: list[Change] = []
         self._known: dict[int, Change] = {}
