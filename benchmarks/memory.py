@@ -8,12 +8,11 @@ should grow with the vocabulary and with the sample of messages in the model, no
 of messages.
 """
 
-import argparse
 import os
 import tempfile
 from pathlib import Path
 
-from speed import NBSPAM, run
+from speed import NBSPAM, corpus_parser, run
 
 
 def repeat(corpus: Path, times: int, to: Path) -> None:
@@ -27,16 +26,7 @@ def repeat(corpus: Path, times: int, to: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "corpus",
-        type=Path,
-        nargs="?",
-        default=Path("corpora/mail"),
-        help="folder with ham/ and spam/  [default: corpora/mail]",
-    )
+    parser = corpus_parser(__doc__)
     parser.add_argument(
         "--times", type=int, default=10, help="number of copies of each message  [default: 10]"
     )

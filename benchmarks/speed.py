@@ -87,9 +87,10 @@ def jobs(corpus: Path, work: Path) -> dict[str, list[Run]]:
     return {"train": training, "classify all": bulk, "one message": single}
 
 
-def main() -> None:
+def corpus_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser whose one argument is the corpus to measure on."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
         "corpus",
@@ -98,6 +99,11 @@ def main() -> None:
         default=Path("corpora/mail"),
         help="folder with ham/ and spam/  [default: corpora/mail]",
     )
+    return parser
+
+
+def main() -> None:
+    parser = corpus_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="number of rounds  [default: 15]")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
