@@ -12,6 +12,7 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
+from itertools import chain
 from typing import NoReturn
 
 # On import numpy's linear algebra starts a thread for every core; nothing here uses them.
@@ -23,34 +24,19 @@ os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
 import click
 
 from nbspam import __version__
+from nbspam.cli.command import summary, write_groups
 from nbspam.cli.values import complaint
 from nbspam.errors import NbspamError, UsageError
 
-COMMANDS = (
-    "train",
-    "update",
-    "unlearn",
-    "relabel",
-    "merge",
-    "prune",
-    "doctor",
-    "classify",
-    "predict",
-    "explain",
-    "eval",
-    "compare",
-    "tune",
-    "tokens",
-    "words",
-    "info",
-    "export",
-    "import",
-    "filter",
-    "sort",
-    "cluster",
-    "lazy",
-    "query",
-)
+GROUPS = {
+    "Daily use": ("classify", "predict", "explain", "filter", "sort"),
+    "Learning": ("train", "update", "unlearn", "relabel", "prune"),
+    "Measuring": ("eval", "compare", "tune"),
+    "Looking inside": ("info", "words", "tokens", "doctor"),
+    "Exchanging": ("export", "import", "merge"),
+    "Tables, networks and clusters": ("query", "lazy", "cluster"),
+}
+COMMANDS = (*chain.from_iterable(GROUPS.values()), "help")
 # The exit status for every failure, with these options: bogofilter's status, and EX_TEMPFAIL,
 # upon which mail systems deliver again later.
 FAILURES = {"--exit-code": 3, "--tempfail": 75}
@@ -87,8 +73,22 @@ class CommandGroup(click.Group):
             ctx.fail(f"no command {name!r}; {hint}")
         return super().resolve_command(ctx, args)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in groups, each with a whole sentence, and then the options."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for title, names in GROUPS.items():
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            groups[title] = [(name, summary(each)) for name, each in commands if each is not None]
+        records = [parameter.get_help_record(ctx) for parameter in self.get_params(ctx)]
+        groups["Options"] = [record for record in records if record is not None]
+        write_groups(groups, formatter)
 
-@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+
+@click.group(
+    cls=CommandGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="`nbspam help COMMAND` shows what a command does, and its options.",
+)
 @click.version_option(__version__, prog_name="nbspam")
 def cli() -> None:
     """Sort mail and other text with naive Bayes.
@@ -118,7 +118,7 @@ def exit_status(arguments: list[str]) -> int:
     """Run a command line; return 0 (success), 1 (error), 2 (usage) or the command's status."""
     try:
         # Not cli.main, which turns a broken pipe into an error.
-        with cli.make_context("nbspam", list(arguments)) as context:
+        with cli.make_context("nbspam", list(arguments) or ["--help"]) as context:
             status = cli.invoke(context)
         sys.stdout.flush()
         return status or 0

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from nbspam.cli.command import COMMON, Decorator, Function, titled
 from nbspam.cli.values import (
     COST,
     NAMED_PATH,
@@ -25,8 +26,10 @@ from nbspam.cli.values import (
 )
 from nbspam.sources.items import SourceOptions
 
-Command = Callable[..., Any]
-Decorator = Callable[[Command], Command]
+# Titles under which help lists options.
+SOURCES = "What is read"
+COSTS = "Costs of mistakes, and shares of the classes"
+JUDGING = "How it is judged, and what is shown"
 
 
 class Labels(NamedTuple):
@@ -62,21 +65,29 @@ def default_model_path() -> str:
     return os.path.join(base, "nbspam", "model.nbspam")
 
 
-def filling(kind: Callable[..., Any], name: str, *declared: Decorator) -> Decorator:
+def filling(kind: Callable[..., Any], name: str, *declared: Decorator | str) -> Decorator:
     """Return a decorator that adds options, whose values the command gets as one.
 
-    kind: a type with a field for every option.  name: the command's parameter.
+    kind: a type with a field for every option.  name: the command's parameter.  A string among
+    the options is the title of those after it, in help.
     """
 
-    def decorated(command: Command) -> Command:
+    def decorated(command: Function) -> Function:
         @wraps(command)
         def filled(**values: Any) -> Any:
             own = kind(**{each: values.pop(each) for each in signature(kind).parameters})
             return command(**values, **{name: own})
 
-        made: Command = filled
-        for option in reversed(declared):  # click lists the last one first
-            made = option(made)
+        made: Function = filled
+        title = ""
+        titles: list[tuple[str, Decorator]] = []
+        for each in declared:
+            if isinstance(each, str):
+                title = each
+            else:
+                titles.append((title, each))
+        for title, option in reversed(titles):  # click lists the last one first
+            made = titled(title, option)(made)
         return made
 
     return decorated
@@ -90,44 +101,63 @@ def cores(_: click.Context, __: click.Parameter, jobs: int | None) -> int:
 
 
 sources_argument = click.argument("sources", nargs=-1, metavar="[SOURCE]...")
-model_option = click.option(
-    "-m",
-    "--model-file",
-    "model_path",
-    envvar="NBSPAM_MODEL",
-    default=default_model_path,
-    metavar="FILE",
-    show_default="in the user's data folder",
-    help="The model file; the environment variable NBSPAM_MODEL sets it too.",
+model_option = titled(
+    COMMON,
+    click.option(
+        "-m",
+        "--model-file",
+        "model_path",
+        envvar="NBSPAM_MODEL",
+        default=default_model_path,
+        metavar="FILE",
+        show_default="in the user's data folder",
+        help="The model file; the environment variable NBSPAM_MODEL sets it too.",
+    ),
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-strict_option = click.option(
-    "--strict", is_flag=True, help="Fail if an item cannot be read, instead of skipping it."
+json_option = titled(
+    COMMON,
+    click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text."),
 )
-jobs_option = click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    callback=cores,
-    metavar="N",
-    help="Number of processes.  [default: one for each core]",
+strict_option = titled(
+    COMMON,
+    click.option(
+        "--strict", is_flag=True, help="Fail if an item cannot be read, instead of skipping it."
+    ),
 )
-prior_option = click.option(
-    "--prior",
-    type=SHARE,
-    multiple=True,
-    callback=shares,
-    metavar="NAME=P",
-    help="Share of a class in the mail to be judged, as in spam=0.8.  [default: as in training]",
+jobs_option = titled(
+    COMMON,
+    click.option(
+        "-j",
+        "--jobs",
+        type=click.IntRange(min=1),
+        callback=cores,
+        metavar="N",
+        help="Number of processes to work in.  [default: one for each core]",
+    ),
 )
-prior_or_estimated_option = click.option(
-    "--prior",
-    type=SHARE_OR_ESTIMATED,
-    multiple=True,
-    callback=shares,
-    metavar="NAME=P|estimated",
-    help="Share of a class in the mail to be judged, as in spam=0.8; `estimated` finds the"
-    " shares from that mail.  [default: as in training]",
+prior_option = titled(
+    COSTS,
+    click.option(
+        "--prior",
+        type=SHARE,
+        multiple=True,
+        callback=shares,
+        metavar="NAME=P",
+        help="Share of a class in the mail to be judged, as in spam=0.8.  [default: as in"
+        " training]",
+    ),
+)
+prior_or_estimated_option = titled(
+    COSTS,
+    click.option(
+        "--prior",
+        type=SHARE_OR_ESTIMATED,
+        multiple=True,
+        callback=shares,
+        metavar="NAME=P|estimated",
+        help="Share of a class in the mail to be judged, as in spam=0.8; `estimated` finds the"
+        " shares from that mail.  [default: as in training]",
+    ),
 )
 
 
@@ -157,11 +187,17 @@ def seed_option(thing: str) -> Decorator:
 
 
 folds_option = click.option(
-    "--cv", type=int, default=10, show_default=True, metavar="K", help="Number of folds."
+    "--cv",
+    type=int,
+    default=10,
+    show_default=True,
+    metavar="K",
+    help="Number of folds of the cross-validation.",
 )
 reading_options = filling(
     SourceOptions,
     "reading",
+    SOURCES,
     click.option(
         "--format",
         metavar="NAME",
@@ -176,6 +212,7 @@ reading_options = filling(
 label_options = filling(
     Labels,
     "labels",
+    SOURCES,
     click.option("--spam", multiple=True, metavar="PATH", help="Read PATH as spam."),
     click.option("--ham", multiple=True, metavar="PATH", help="Read PATH as ham."),
     click.option(
@@ -187,22 +224,34 @@ label_options = filling(
         help="Read PATH as class NAME.",
     ),
 )
-fp_cost_option = click.option(
-    "--fp-cost",
-    type=COST,
-    metavar="NUMBER",
-    help="Cost of calling ham spam, where a miss costs 1.  [default: 2]",
+fp_cost_option = titled(
+    COSTS,
+    click.option(
+        "--fp-cost",
+        type=COST,
+        metavar="NUMBER",
+        help="Cost of calling ham spam, where missing a spam costs 1.  [default: 2]",
+    ),
 )
-unsure_cost_option = click.option(
-    "--unsure-cost",
-    type=COST,
-    metavar="NUMBER",
-    help="Cost of the answer unsure, where a miss costs 1.  [default: never answer unsure]",
+unsure_cost_option = titled(
+    COSTS,
+    click.option(
+        "--unsure-cost",
+        type=COST,
+        metavar="NUMBER",
+        help="Cost of the answer unsure, where missing a spam costs 1.  [default: never answer"
+        " unsure]",
+    ),
 )
 decision_options = filling(
     Decision,
     "decision",
+    COSTS,
     fp_cost_option,
     unsure_cost_option,
-    click.option("--loss", metavar="FILE", help="JSON file of the answers and their costs."),
+    click.option(
+        "--loss",
+        metavar="FILE",
+        help="JSON file of the possible answers and of what each costs in each class.",
+    ),
 )

@@ -34,6 +34,7 @@ pairs_option = click.option(
 training_options = filling(
     Choices,
     "training",
+    "Which model is trained",
     preset_option,
     click.option(
         "--model",
@@ -55,6 +56,7 @@ training_options = filling(
         metavar="estimated|uniform|smoothed|P,P,…",
         help="Prior probabilities, in the order of the class names.",
     ),
+    "What counts as a token, and how much",
     weighting_option,
     pairs_option,
     click.option(
@@ -82,6 +84,7 @@ training_options = filling(
         metavar="N",
         help="Keep only the N tokens that tell most about the class.",
     ),
+    "Models of tables, and of tokens that depend on each other",
     click.option(
         "--estimate",
         type=click.Choice(["mle", "map", "mean"]),
@@ -121,6 +124,7 @@ training_options = filling(
 table_options = filling(
     TableChoices,
     "columns",
+    "Tables of columns",
     click.option(
         "--target",
         metavar="COLUMN",
@@ -147,6 +151,7 @@ table_options = filling(
 unlabelled_options = filling(
     Unlabelled,
     "unlabelled",
+    "Documents without labels",
     click.option(
         "--unlabelled",
         "paths",

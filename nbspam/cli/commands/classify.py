@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import click
 
 from nbspam.cli.arguments import asked
+from nbspam.cli.command import Command
 from nbspam.cli.options import (
     Decision,
     decision_options,
@@ -25,7 +26,7 @@ from nbspam.sources.items import SourceOptions
 EXIT_CODES = {"spam": 0, "ham": 1, "unsure": 2}
 
 
-@click.command("classify")
+@click.command("classify", cls=Command)
 @sources_argument
 @model_option
 @decision_options

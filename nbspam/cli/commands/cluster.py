@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nbspam.cli.arguments import items_for_em, starts_of
+from nbspam.cli.command import Command
 from nbspam.cli.options import (
     filling,
     jobs_option,
@@ -60,7 +61,7 @@ mixture_options = filling(
 )
 
 
-@click.command("cluster")
+@click.command("cluster", cls=Command)
 @sources_argument
 @click.option(
     "-k", required=True, type=click.IntRange(min=2), metavar="K", help="Number of clusters."

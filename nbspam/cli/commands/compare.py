@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from nbspam.cli.arguments import items_of, rule_of, table_of, table_settings_of
+from nbspam.cli.command import Command, titled
 from nbspam.cli.options import (
+    JUDGING,
     Decision,
     Labels,
     decision_options,
@@ -32,21 +34,27 @@ if TYPE_CHECKING:
     from nbspam.evaluation.comparison import Comparison
 
 
-@click.command("compare")
+@click.command("compare", cls=Command)
 @sources_argument
-@click.option(
-    "--against",
-    "others",
-    multiple=True,
-    required=True,
-    metavar="'OPTIONS'",
-    help="Other options of `nbspam train`, in quotes; may be given several times.",
+@titled(
+    JUDGING,
+    click.option(
+        "--against",
+        "others",
+        multiple=True,
+        required=True,
+        metavar="'OPTIONS'",
+        help="Other options of `nbspam train`, in quotes; may be given several times.",
+    ),
+    folds_option,
+    click.option(
+        "--online",
+        is_flag=True,
+        help="Instead of folds, start with models that know nothing, judge each message before"
+        " it is learned, and compare ten parts of the stream.",
+    ),
+    seed_option("the folds"),
 )
-@folds_option
-@click.option(
-    "--online", is_flag=True, help="Judge as `nbspam eval --online`, in ten parts of the stream."
-)
-@seed_option("the folds")
 @decision_options
 @label_options
 @reading_options

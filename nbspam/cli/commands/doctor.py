@@ -2,11 +2,12 @@
 
 import click
 
+from nbspam.cli.command import Command
 from nbspam.cli.options import default_model_path, json_option
 from nbspam.cli.output import echo_json, echo_rows
 
 
-@click.command("doctor")
+@click.command("doctor", cls=Command)
 @click.argument("model_path", envvar="NBSPAM_MODEL", default=default_model_path, metavar="[MODEL]")
 @json_option
 def command(model_path: str, as_json: bool) -> int:

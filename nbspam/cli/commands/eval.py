@@ -14,7 +14,9 @@ from nbspam.cli.arguments import (
     table_settings_of,
     trial_under,
 )
+from nbspam.cli.command import Command, titled
 from nbspam.cli.options import (
+    JUDGING,
     Decision,
     Labels,
     decision_options,
@@ -64,6 +66,7 @@ class Corpus(NamedTuple):
 way_options = filling(
     Way,
     "way",
+    JUDGING,
     click.option(
         "--cv", type=int, metavar="K", help="Cross-validate a new model in K stratified folds."
     ),
@@ -88,17 +91,20 @@ way_options = filling(
 )
 
 
-@click.command("eval")
+@click.command("eval", cls=Command)
 @sources_argument
 @model_option
 @way_options
-@click.option("--intervals", is_flag=True, help="Add 95 % bootstrap intervals of all numbers.")
-@seed_option("folds and intervals")
-@click.option(
-    "--plot",
-    metavar="FILE",
-    help="Draw curves of errors, calibration, scores and learning into a .png or .svg file,"
-    " or with - on this terminal.",
+@titled(
+    JUDGING,
+    click.option("--intervals", is_flag=True, help="Add 95 % bootstrap intervals of all numbers."),
+    seed_option("folds and intervals"),
+    click.option(
+        "--plot",
+        metavar="FILE",
+        help="Draw curves of errors, calibration, scores and learning into a .png or .svg file,"
+        " or with - on this terminal.",
+    ),
 )
 @decision_options
 @prior_or_estimated_option

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from nbspam.cli.arguments import asked, schema_of
+from nbspam.cli.command import Command
 from nbspam.cli.options import (
     Decision,
     decision_options,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 WIDTH = 80  # columns of the terminal
 
 
-@click.command("explain")
+@click.command("explain", cls=Command)
 @sources_argument
 @model_option
 @number_option(20, "message")

@@ -4,10 +4,11 @@ import sys
 
 import click
 
+from nbspam.cli.command import Command
 from nbspam.cli.options import model_option
 
 
-@click.command("export")
+@click.command("export", cls=Command)
 @click.argument("model", required=False)
 @model_option
 @click.option(

@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 import click
 
 from nbspam.cli.arguments import rule_of, today
+from nbspam.cli.command import Command
 from nbspam.cli.options import Decision, decision_options, filling, model_option
 from nbspam.cli.output import warn
 from nbspam.errors import InputError
@@ -19,7 +20,7 @@ def _streams() -> tuple[BinaryIO, BinaryIO]:
     return sys.stdin.buffer, sys.stdout.buffer
 
 
-class PassThrough(click.Command):
+class PassThrough(Command):
     """A command that copies the message unchanged if its options are wrong."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:

@@ -2,11 +2,12 @@
 
 import click
 
+from nbspam.cli.command import Command
 from nbspam.cli.options import json_option, model_option
 from nbspam.cli.output import counts_of, counts_text, echo_json, echo_rows, save
 
 
-@click.command("import")
+@click.command("import", cls=Command)
 @click.argument("file")
 @model_option
 @json_option

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from nbspam.cli.arguments import loaded, schema_of
+from nbspam.cli.command import Command
 from nbspam.cli.options import json_option, model_option
 from nbspam.cli.output import columns_json, counts_of, counts_text, echo_json, echo_rows
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from nbspam.tables.classifier import TableClassifier
 
 
-@click.command("info")
+@click.command("info", cls=Command)
 @model_option
 @json_option
 def command(model_path: str, as_json: bool) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nbspam.cli.arguments import asked_of, table_of, table_settings_of
+from nbspam.cli.command import Command
 from nbspam.cli.learning import learn
 from nbspam.cli.options import (
     Decision,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from nbspam.answering import AnyClassifier
 
 
-@click.command("lazy")
+@click.command("lazy", cls=Command)
 @click.argument("corpus")
 @sources_argument
 @decision_options

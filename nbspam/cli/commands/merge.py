@@ -2,11 +2,12 @@
 
 import click
 
+from nbspam.cli.command import Command
 from nbspam.cli.options import json_option
 from nbspam.cli.output import counts_of, counts_text, echo_json, echo_rows, save
 
 
-@click.command("merge")
+@click.command("merge", cls=Command)
 @click.argument("models", nargs=-1, required=True, metavar="MODEL MODEL...")
 @click.option(
     "-o",

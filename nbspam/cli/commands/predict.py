@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import click
 
 from nbspam.cli.arguments import asked
+from nbspam.cli.command import Command
 from nbspam.cli.options import (
     Decision,
     decision_options,
@@ -21,7 +22,7 @@ from nbspam.errors import InputError
 from nbspam.sources.items import SourceOptions
 
 
-@click.command("predict")
+@click.command("predict", cls=Command)
 @sources_argument
 @model_option
 @decision_options

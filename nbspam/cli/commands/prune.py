@@ -3,11 +3,12 @@
 import click
 
 from nbspam.cli.arguments import today
+from nbspam.cli.command import Command
 from nbspam.cli.options import json_option, model_option
 from nbspam.cli.output import echo_json, echo_rows
 
 
-@click.command("prune")
+@click.command("prune", cls=Command)
 @model_option
 @click.option(
     "--min-df",

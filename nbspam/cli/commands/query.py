@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nbspam.cli.arguments import network_of
+from nbspam.cli.command import Command
 from nbspam.cli.options import json_option, seed_option
 from nbspam.cli.output import echo_json, echo_rows
 from nbspam.errors import UsageError
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from nbspam.models.network.questions import Belief
 
 
-@click.command("query")
+@click.command("query", cls=Command)
 @click.argument("model")
 @click.argument("more", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nbspam.cli.arguments import rule_of, today
+from nbspam.cli.command import Command
 from nbspam.cli.options import Decision, decision_options, json_option, model_option
 from nbspam.cli.output import echo_json, echo_rows, report_skipped, skipped_json, warn
 from nbspam.cli.values import LETTER
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from nbspam.store.sorting import Report, Sorted
 
 
-@click.command("sort")
+@click.command("sort", cls=Command)
 @click.argument("maildir")
 @model_option
 @click.option(

@@ -3,6 +3,7 @@
 import click
 
 from nbspam.cli.arguments import items_for_tokens
+from nbspam.cli.command import Command
 from nbspam.cli.options import json_option, reading_options, sources_argument
 from nbspam.cli.output import echo_rows, json_line
 from nbspam.cli.training_options import pairs_option, preset_option
@@ -10,7 +11,7 @@ from nbspam.settings import Choices
 from nbspam.sources.items import SourceOptions
 
 
-@click.command("tokens")
+@click.command("tokens", cls=Command)
 @sources_argument
 @reading_options
 @preset_option

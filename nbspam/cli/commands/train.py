@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nbspam.cli.arguments import items_for_em, items_of, table_of, table_settings_of
+from nbspam.cli.command import Command
 from nbspam.cli.learning import learn
 from nbspam.cli.options import (
     Labels,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from nbspam.verdicts import Skipped
 
 
-@click.command("train")
+@click.command("train", cls=Command)
 @sources_argument
 @model_option
 @label_options

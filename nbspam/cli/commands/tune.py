@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 import click
 
 from nbspam.cli.arguments import items_of, loaded_tokens
+from nbspam.cli.command import Command, titled
 from nbspam.cli.options import (
+    JUDGING,
     Labels,
     folds_option,
     fp_cost_option,
@@ -26,13 +28,12 @@ if TYPE_CHECKING:
     from nbspam.evaluation.tuning import TradeOff, Tuning
 
 
-@click.command("tune")
+@click.command("tune", cls=Command)
 @sources_argument
 @model_option
 @fp_cost_option
 @unsure_cost_option
-@folds_option
-@seed_option("the folds")
+@titled(JUDGING, folds_option, seed_option("the folds"))
 @click.option(
     "--save",
     "is_kept",

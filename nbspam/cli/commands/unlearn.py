@@ -3,6 +3,7 @@
 import click
 
 from nbspam.cli.arguments import items_of, today
+from nbspam.cli.command import Command
 from nbspam.cli.options import (
     jobs_option,
     json_option,
@@ -14,7 +15,7 @@ from nbspam.cli.output import report_outcome
 from nbspam.sources.items import SourceOptions
 
 
-@click.command("unlearn")
+@click.command("unlearn", cls=Command)
 @sources_argument
 @model_option
 @reading_options

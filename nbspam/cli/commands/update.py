@@ -3,6 +3,7 @@
 import click
 
 from nbspam.cli.arguments import items_of, today
+from nbspam.cli.command import Command
 from nbspam.cli.options import (
     Labels,
     jobs_option,
@@ -16,7 +17,7 @@ from nbspam.cli.output import report_outcome
 from nbspam.sources.items import SourceOptions
 
 
-@click.command("update")
+@click.command("update", cls=Command)
 @sources_argument
 @model_option
 @label_options

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from nbspam.cli.arguments import loaded, schema_of
+from nbspam.cli.command import Command
 from nbspam.cli.options import json_option, model_option, number_option
 from nbspam.cli.output import echo_json, echo_rows
 from nbspam.errors import UsageError
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from nbspam.classifier.classifier import Classifier
 
 
-@click.command("words")
+@click.command("words", cls=Command)
 @model_option
 @number_option(20, "class")
 @json_option
