@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from nbspam.errors import InputError, UsageError
-from nbspam.models.registry import COLUMN_MODELS, TOKEN_MODELS
+from nbspam.models.registry import COLUMN_MODELS, PRESENCE_MODELS, TOKEN_MODELS
 from nbspam.models.registry import FEATURES as FEATURES
 from nbspam.sources.items import Item
 
@@ -67,10 +67,10 @@ class Settings:
         ):
             if value not in allowed:
                 raise UsageError(f"{what}: {value!r} is none of {', '.join(allowed)}")
-        if self.weighting == TF_IDF and self.model == "bernoulli":
+        if self.weighting != PRESENCE and self.model in PRESENCE_MODELS:
             raise UsageError(
-                "weighting: tf-idf is for models that count, and Bernoulli sees presence only;"
-                " choose another model, or --weighting presence"
+                f"--weighting {self.weighting}: --model {self.model} sees only whether a token"
+                " is in a document, not how often; leave out --weighting"
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -219,14 +219,12 @@ def chosen(choices: Choices, is_text: bool, many: bool = False) -> Settings:
     if given.get("class_prior") == "smoothed":
         raise UsageError("--class-prior smoothed: for tables only; say estimated or uniform")
     parameters = {name: given.pop(name) for name in PARAMETERS if name in given}
+    if choices.model in PRESENCE_MODELS:
+        # As textbooks have them: shares of documents, by Laplace's rule.  D-110.
+        settings = replace(settings, weighting=PRESENCE, alpha=1.0)
     if choices.model in FEATURES:
-        settings = replace(
-            settings,
-            weighting=PRESENCE,
-            alpha=1.0,
-            max_features=FEATURES[choices.model],
-            parameters=parameters,
-        )
+        n_tokens = FEATURES[choices.model]
+        settings = replace(settings, max_features=n_tokens, parameters=parameters)
     elif parameters:
         raise UsageError(
             f"{option_name(next(iter(parameters)))}: for tables and"

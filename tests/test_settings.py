@@ -161,6 +161,15 @@ def test_models_of_dependent_tokens_use_few_tokens(model):
     assert chosen(Choices(model=model, max_features=7), is_text=False).max_features == 7
 
 
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("many", [False, True])
+def test_bernoulli_is_the_textbooks_model_whatever_the_source(preset, many):
+    settings = chosen(Choices(model="bernoulli", preset=preset), is_text=False, many=many)
+
+    assert (settings.weighting, settings.alpha, settings.combine) == ("presence", 1.0, False)
+    assert chosen(Choices(model="bernoulli", alpha=0.1), is_text=True).alpha == 0.1
+
+
 @pytest.mark.parametrize(
     ("choices", "words"),
     [
@@ -171,7 +180,11 @@ def test_models_of_dependent_tokens_use_few_tokens(model):
         (Choices(weighting="gold"), "weighting: 'gold' is none of presence"),
         (Choices(strip=("feet",)), "--strip feet: not a part of a text; choose from headers"),
         (Choices(class_prior="smoothed"), "--class-prior smoothed: for tables only"),
-        (Choices(model="bernoulli", weighting="tf-idf"), "tf-idf is for models that count"),
+        *(
+            (Choices(model=model, weighting=weighting), f"{weighting}: --model {model} sees only")
+            for model in ("bernoulli", "tan")
+            for weighting in ("counts", "unit-length", "log-length", "tf-idf")
+        ),
     ],
 )
 def test_choices_that_contradict_each_other_are_refused(choices, words):

@@ -25,10 +25,13 @@ class Estimator(NamedTuple):
     takes_numbers: bool = False  # columns of numbers need not be cut into intervals
     n_features: int | None = None  # tokens chosen by default; None: not for tokens of messages
     fits_unlabelled: bool = False  # EM can train it on unlabelled documents
+    sees_presence: bool = False  # only whether a token is in a document, not how often
 
 
 ESTIMATORS = {
-    "bernoulli": Estimator("bernoulli", "BernoulliNB", TOKENS, fits_unlabelled=True),
+    "bernoulli": Estimator(
+        "bernoulli", "BernoulliNB", TOKENS, fits_unlabelled=True, sees_presence=True
+    ),
     "multinomial": Estimator("multinomial", "MultinomialNB", TOKENS, fits_unlabelled=True),
     "complement": Estimator("complement", "ComplementNB", TOKENS),
     "categorical": Estimator("columns.categorical", "CategoricalNB", COLUMNS),
@@ -46,6 +49,7 @@ NUMERIC_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.takes_numbers)
 EM_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.fits_unlabelled)
 # Models of the presence of chosen tokens, and the number of tokens each uses by default.
 FEATURES = {k: e.n_features for k, e in ESTIMATORS.items() if e.n_features is not None}
+PRESENCE_MODELS = (*(k for k, e in ESTIMATORS.items() if e.sees_presence), *FEATURES)
 
 # The errors raised when a damaged model file is restored.
 DAMAGE = (

@@ -8,8 +8,8 @@ import pytest
 
 from nbspam.classifier.unlabelled import WEIGHTS, em_settings, train_with_unlabelled
 from nbspam.counts.table import inverse_document_frequency
-from nbspam.errors import InputError, NotTrainedError, UsageError
-from nbspam.settings import PLAIN, TF_IDF, Settings
+from nbspam.errors import InputError, NotTrainedError
+from nbspam.settings import PLAIN, TF_IDF
 from nbspam.sources.items import Item
 from nbspam.store.open import load_tokens
 from support import texts
@@ -96,11 +96,6 @@ def test_no_document_without_a_label_is_refused():
         train_with_unlabelled(texts(2, 1), [], em_settings(TEXT, {}))
 
 
-def test_bernoulli_does_not_take_tf_idf():
-    with pytest.raises(UsageError, match="tf-idf is for models that count"):
-        Settings(model="bernoulli", weighting=TF_IDF)
-
-
 # --- the command -------------------------------------------------------------------------
 
 
@@ -146,6 +141,11 @@ def test_train_with_unlabelled_as_json(nbspam, few, model):
         (["--unlabelled", "others", "--unlabelled-weight", "much"], 2, ["much", "auto"]),
         (["--unlabelled-weight", "1"], 2, ["--unlabelled PATH"]),
         (["--unlabelled", "others", "--model", "complement"], 2, ["bernoulli or multinomial"]),
+        (
+            ["--unlabelled", "others", "--model", "bernoulli", "--weighting", "tf-idf"],
+            2,
+            ["tf-idf: --model"],
+        ),
         (["--unlabelled", "others", "--alpha", "auto"], 2, ["--alpha auto"]),
         (["--unlabelled", "others", "--alpha", "0"], 2, ["--alpha 0"]),
         (["--unlabelled", "others", "--min-df", "1000"], 2, ["--min-df 1000"]),
