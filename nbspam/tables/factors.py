@@ -18,6 +18,8 @@ from nbspam.tables.classifier import TableClassifier
 from nbspam.tables.schema import coded
 from nbspam.verdicts import Skipped, Verdict
 
+_SWALLOWS = 1e12  # nats
+
 
 @dataclass(frozen=True, slots=True)
 class Factors:
@@ -27,7 +29,7 @@ class Factors:
     target: str  # the column of the class
     values: tuple[str, ...]  # "column=value" of every known cell
     log_prior: Floats  # (n_classes,), nats
-    log_factors: Floats  # (n_values, n_classes), nats; NaN after a factor of zero
+    log_factors: Floats  # (n_values, n_classes), nats; NaN after a factor of (nearly) zero
 
     @property
     def factor(self) -> Floats:
@@ -38,7 +40,8 @@ class Factors:
     def product(self) -> Floats:
         """The product of the factors up to each row of `factor`; after a zero it is zero."""
         factor = self.factor
-        return np.asarray(np.where(np.isnan(factor), 1.0, factor).cumprod(axis=0))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.where(np.isnan(factor), 1.0, factor).cumprod(axis=0))
 
 
 def factors(
@@ -54,6 +57,8 @@ def factors(
         joint = classifier.joint_by_steps(X)
         with np.errstate(invalid="ignore"):
             steps = np.diff(joint, axis=0)
+        # After a density as far down as this, a sum has no digits left for another factor.
+        steps[np.abs(joint[:-1]) > _SWALLOWS] = np.nan
         verdict = classifier.verdict(record.name, classifier.joint_of(X), rule)
         target = classifier.schema.target
         yield Factors(verdict, target, classifier.values(X), joint[0], steps)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nbspam.models.registry import COLUMN_MODELS
-from support import ROOT, complains
+from support import ROOT, columns, complains
 
 MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
 LIHANG = ROOT / "corpora" / "lihang-4.1.csv"
@@ -33,7 +33,7 @@ def test_the_table_of_statistical_learning_methods(nbspam, model):
 
 
 def test_the_watermelons(nbspam, model):
-    status, out, err = nbspam("train", MELONS, "--target", "好瓜", "--estimate", "mle")
+    status, out, err = nbspam("train", MELONS, "--target", "好瓜", "--alpha", "0")
     assert (status, err) == (0, "")
     assert "密度 numeric" in out
     assert "色泽 categorical, 3 values" in out
@@ -44,10 +44,15 @@ def test_the_watermelons(nbspam, model):
         [8 / 17, 3 / 8, 5 / 8, 6 / 8, 7 / 8, 5 / 8, 6 / 8, 1.959, 0.788], abs=5e-4
     )
     assert rows[-1]["product"] == pytest.approx({"否": 6.86e-5, "是": 0.0524}, rel=1e-3)
+    # The variance of maximum likelihood is divided by 8, not by 7.
+    assert nbspam("train", MELONS, "--target", "好瓜", "--estimate", "mle")[0] == 0
+    assert factors(nbspam, first)[-2]["factor"]["是"] == pytest.approx(1.9625, abs=5e-5)
 
     assert nbspam("train", MELONS, "--target", "好瓜", "--model", "aode")[0] == 0
     rows = factors(nbspam, "敲声\n浊响\n")
     assert rows[-1]["product"]["是"] == pytest.approx(0.35)
+    # Numbers that are not cut are no parents: the figure is that of the six other columns.
+    assert nbspam("classify", stdin=first.encode())[1].startswith("是\t0.963181\t")
     how = ("--model", "spode", "--parent", "敲声")
     assert nbspam("train", MELONS, "--target", "好瓜", *how)[0] == 0
     rows = factors(nbspam, "敲声,脐部\n浊响,凹陷\n")
@@ -254,6 +259,29 @@ def test_zero_variance_is_a_warning_and_gives_no_infinity(nbspam, model, tmp_pat
         np.isfinite(list(json.loads(line)["posterior"].values())).all()
         for line in out.splitlines()
     )
+
+
+def test_a_number_far_from_all_others_is_explained_without_overflow(nbspam, model):
+    nbspam("train", MELONS, "--target", "好瓜")
+    far = MELONS.read_text("utf-8").splitlines()[1].replace("0.697", "1e200")
+    assert nbspam("classify", stdin=far.encode()) == (0, "否\t1.000000\t-#1\n", "")
+    status, out, err = nbspam("explain", stdin=far.encode())
+    assert (status, err) == (0, "")
+    assert "score +1.68e+201" in out
+    assert max(map(columns, out.splitlines())) <= 80
+    *_, density, after = factors(nbspam, far)
+    assert density["factor"] == {"否": 0.0, "是": 0.0}
+    assert after["factor"] == {"否": None, "是": None}
+
+
+def test_a_product_of_densities_above_all_numbers_is_null(nbspam, model, tmp_path):
+    names = [f"x{i}" for i in range(8)]
+    rows = [",".join(["0"] * 8), ",".join(["3e-60"] * 8), ",".join(["2e-60"] * 8)]
+    lines = [",".join(names) + ",y", *(f"{row},a" for row in rows), *(f"{row},b" for row in rows)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    how = [part for name in names for part in ("--numeric", name)]
+    assert nbspam("train", tmp_path / "t.csv", "--target", "y", *how)[0] == 0
+    assert factors(nbspam, rows[0])[-1]["product"] == {"a": None, "b": None}
 
 
 def test_tables_too_large_for_memory_are_refused_with_their_size(nbspam, model, tmp_path):

@@ -299,12 +299,15 @@ def test_a_restored_model_predicts_the_same_bit_for_bit(name, table):
 @some
 def test_aode_is_the_mean_of_the_spodes_of_all_columns(table):
     X, y, levels = table
+    # A column with a single value is no parent; the last one has several.
+    X, levels = np.column_stack([X, y % 2]), np.append(levels, 2)
+    table = X, y, levels
     ask = np.array(list(product(*map(range, levels))), float)
     log = [
         trained("aode", table)
         if parent is None
         else SPODE(levels=levels, parent=parent).partial_fit(X, y, classes=[0, 1, 2])
-        for parent in (None, *range(len(levels)))
+        for parent in (None, *np.flatnonzero(levels > 1))
     ]
     aode, *spodes = (np.exp(model.predict_joint_log_proba(ask)) for model in log)
     support = log[0].own_counts().sum(axis=0)[ask.astype(int) + np.cumsum(levels) - levels]

@@ -79,7 +79,8 @@ def shares(model, column, value):
 
 
 def test_mixed_agrees_with_section_7_3():
-    model = MixedNB(levels=[*LEVELS, 0, 0], estimate="mle").fit(MELON_X, MELON_Y)
+    # Relative frequencies, and the book's variances, which are divided by n - 1.
+    model = MixedNB(levels=[*LEVELS, 0, 0], alpha=0).fit(MELON_X, MELON_Y)
 
     assert np.exp(model.class_log_prior_) == pytest.approx([9 / 17, 8 / 17])
     assert shares(model, 0, "青绿") == pytest.approx([3 / 9, 3 / 8])
@@ -108,6 +109,19 @@ def test_mixed_agrees_with_section_7_3():
     printed = [0.529, 0.333, 0.333, 0.444, 0.222, 0.222, 0.667, 1.203, 0.066]
     assert np.prod(printed) == pytest.approx(6.80e-5, rel=2e-3)
     assert model.predict(ASKED).tolist() == ["yes"]
+
+
+def test_the_variance_of_maximum_likelihood_is_divided_by_the_number_of_rows():
+    """Eq. 7.13; the worked example of section 7.3 divides by one less."""
+    numbers, labels = MELON_X[:, 6:], MELON_Y
+    for model in (GaussianNB, lambda **how: MixedNB(levels=[0, 0], **how)):
+        for estimate, divisor in (("mle", 0), ("mean", 1)):
+            bells = model(estimate=estimate).fit(numbers, labels).tables()
+            variance = bells[1].variance if isinstance(bells, tuple) else bells.variance
+            expected = [numbers[labels == k].var(axis=0, ddof=divisor) for k in ("no", "yes")]
+            np.testing.assert_allclose(variance, expected, rtol=1e-6)
+    with pytest.raises(DataError, match="'map' is none of a variance; choose from mle, mean"):
+        GaussianNB(estimate="map").fit(numbers, labels)
 
 
 def test_laplace_agrees_with_section_7_3():
@@ -236,7 +250,7 @@ def naive(X, y, levels, row, label):
 
 
 def aode(X, y, levels, row, label):
-    parents = [j for j, v in enumerate(row) if count(X, y, None, {j: v})]
+    parents = [j for j, v in enumerate(row) if levels[j] > 1 and count(X, y, None, {j: v})]
     if not parents:
         return naive(X, y, levels, row, label)
     return sum(spode(X, y, levels, row, label, j) for j in parents) / len(parents)
@@ -246,7 +260,7 @@ def a2de(X, y, levels, row, label):
     total, n_parents = Fraction(0), 0
     for i, j in combinations(range(len(row)), 2):
         fixed = {i: row[i], j: row[j]}
-        if not count(X, y, None, fixed):
+        if min(levels[i], levels[j]) == 1 or not count(X, y, None, fixed):
             continue
         n = known(X, y, None, [i, j])
         share = Fraction(count(X, y, label, fixed) + 1, int(n + levels[i] * levels[j]))
@@ -315,13 +329,31 @@ def test_the_parent_has_the_fewest_errors_in_leave_one_out_cross_validation(seed
             rest = np.arange(25) != i
             model = SPODE(levels=[3] * 4, parent=parent)
             model.partial_fit(X[rest], y[rest], classes=[0, 1, 2])
-            posterior = model.predict_proba(X[i : i + 1])[0]
+            # Rounded, because of classes that are equally probable the first is the answer.
+            posterior = model.predict_proba(X[i : i + 1])[0].round(9)
             errors += posterior.argmax() != y[i]
             loss -= log(posterior[y[i]])
         figures.append((errors, loss))
 
-    assert SPODE(levels=[3] * 4).fit(X, y).parent_ == figures.index(min(figures))
+    chosen = SPODE(levels=[3] * 4).fit(X, y)
+    assert chosen.parent_ == figures.index(min(figures))
+    assert chosen.parent_errors_.tolist() == [errors for errors, _ in figures]
+    np.testing.assert_allclose(chosen.parent_loss_, [loss / 25 for _, loss in figures], atol=1e-9)
     assert SPODE().fit(X > 0, y).parent_ in range(4)
+
+
+def test_a_column_with_a_single_value_is_no_parent():
+    """Numbers that are not cut have one interval, and take no part; AODE as printed by hand."""
+    X, y = np.column_stack([MELON_X[:, :6], np.zeros((17, 2))]), MELON_Y
+    for Class, probability in ((AODE, 0.963181), (A2DE, 0.951121)):
+        without = Class(levels=LEVELS).fit(X[:, :6], y).predict_proba(X[:, :6])
+        both = Class(levels=[*LEVELS, 1, 1]).fit(X, y).predict_proba(X)
+        np.testing.assert_allclose(both, without, rtol=1e-12)
+        assert both[0, YES] == pytest.approx(probability, abs=5e-7)
+    # In the second column all values are one; as a parent it would make as few errors.
+    constant = SPODE(levels=[1, 2]).fit([[0, 0], [0, 1], [0, 0]], [0, 0, 0])
+    assert constant.parent_ == 1
+    assert SPODE(levels=[1, 1]).fit([[0, 0], [0, 0]], [0, 1]).parent_ == 0
 
 
 def test_partial_fit_keeps_the_parent_and_fit_chooses_anew():
@@ -474,6 +506,20 @@ def test_constant_columns_give_finite_posteriors():
     assert posterior[0, 0] > 0.999
     # One row has no variance of its own: its class takes that of all rows.
     assert model.var_[2, 1] == pytest.approx(np.var([5, 5, 7, 9, 8]), rel=1e-6)
+
+
+@pytest.mark.parametrize("far", [1e60, 1e200, -1e308])
+def test_numbers_whose_density_is_beyond_all_numbers_get_an_answer(far):
+    """The wider distribution wins, however far out; nothing overflows (warnings are errors)."""
+    near, wide = [[0.0], [1.0], [2.0]], [[0.0], [10.0], [20.0]]
+    model = GaussianNB().fit(near + wide, [0, 0, 0, 1, 1, 1])
+    assert model.predict_proba([[far]]).tolist() == [[0.0, 1.0]]
+    # A narrow one: its density is above all bounds, and 100 such columns are multiplied.
+    narrow = np.repeat([[0.0], [3e-200], [0.0], [1.0]], 100, axis=1)
+    sharp = GaussianNB(var_smoothing=1e-300).fit(narrow, [0, 0, 1, 1])
+    assert sharp.predict([narrow[0], narrow[3]]).tolist() == [0, 1]
+    learnt = GaussianNB().fit([[far], [far / 2], [1.0], [2.0]], [0, 0, 1, 1])
+    assert learnt.predict([[far], [1.0]]).tolist() == [0, 1]
 
 
 # --- errors ---

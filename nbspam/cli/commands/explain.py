@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from nbspam.verdicts import Explanation
 
 WIDTH = 80  # columns of the terminal
+_LONG = 1e9  # nats; larger numbers are shown with an exponent
 
 
 @click.command("explain", cls=Command)
@@ -116,25 +117,30 @@ def _lines(explanation: "Explanation", number: int, classifier: "AnyClassifier")
     verdict, classes = explanation.verdict, classifier.classes
     yield printable(
         f"{verdict.label}  probability {verdict.probability:.4f}"
-        f"  score {explanation.score:+.2f} for {explanation.towards}  {verdict.name}"
+        f"  score {_nats(explanation.score, 2)} for {explanation.towards}  {verdict.name}"
     )
     pair = sorted(map(classes.index, (explanation.towards, explanation.against)))
     rows = [("nats", *(printable(classes[k])[:12] for k in pair), "kind", "token")]
     strongest = explanation.strongest(number)
     for token, nats, group, counts in strongest:
-        rows.append((f"{nats:+.3f}", *(f"{counts[k]:g}" for k in pair), group, printable(token)))
+        rows.append((_nats(nats), *(f"{counts[k]:g}" for k in pair), group, printable(token)))
     # The other tokens share a line, so that the rows add up to the score.
     others = explanation.evidence[len(strongest) :]
     if others:
         rest = sum(row.contribution for row in others)
-        rows.append((f"{rest:+.3f}", "", "", "", f"({len(others)} more)"))
-    rows.append((f"{explanation.constant:+.3f}", "", "", "", "(constant)"))
+        rows.append((_nats(rest), "", "", "", f"({len(others)} more)"))
+    rows.append((_nats(explanation.constant), "", "", "", "(constant)"))
     width = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for shown, first, second, kind, token in rows:
         start = (
             f"{shown:>{width[0]}}  {first:>{width[1]}}  {second:>{width[2]}}  {kind:<{width[3]}}  "
         )
         yield start + cut(token, WIDTH - len(start))
+
+
+def _nats(value: float, digits: int = 3) -> str:
+    """Return a sum of evidence; densities far from every mean have hundreds of digits."""
+    return f"{value:+.{digits}f}" if abs(value) < _LONG else f"{value:+.{digits}e}"
 
 
 def _json(explanation: "Explanation", number: int) -> dict[str, object]:
@@ -180,8 +186,8 @@ def _factors_json(row: "Factors") -> dict[str, object]:
     factors = [
         {
             "value": name,
-            "factor": dict(zip(classes, map(_defined, factor), strict=True)),
-            "product": dict(zip(classes, product, strict=True)),
+            "factor": dict(zip(classes, map(_finite, factor), strict=True)),
+            "product": dict(zip(classes, map(_finite, product), strict=True)),
         }
         for name, factor, product in _steps(row)
     ]
@@ -192,10 +198,6 @@ def _steps(row: "Factors") -> Iterator[tuple[str, list[float], list[float]]]:
     """Yield the prior and then each value: its name, its factors, and the products so far."""
     names = [f"({row.target})", *row.values]
     yield from zip(names, row.factor.tolist(), row.product.tolist(), strict=True)
-
-
-def _defined(value: float) -> float | None:
-    return None if isnan(value) else value
 
 
 def _shown(value: float) -> str:

@@ -34,8 +34,9 @@ class AODE(PairModel):
     """The mean over all columns i of P(class, x_i) times P(x_j given class, x_i) for all j.
 
     Webb, Boughton & Wang (2005); Zhou Zhihua, Machine Learning, eq. 7.23 to 7.25.  A value
-    is a parent only if at least min_support documents have it; a row without such a value
-    is classified by naive Bayes.  Nothing is chosen: only counts are learnt.
+    is a parent only if at least min_support documents have it, and if its column has other
+    values: a column of numbers that is not cut takes no part.  A row without a parent is
+    classified by naive Bayes.  Nothing is chosen: only counts are learnt.
 
     >>> from nbspam.models import AODE
     >>> xor = AODE().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0])
@@ -64,7 +65,7 @@ class AODE(PairModel):
         """Return the SPODEs of each class, and (D + 1,) which values are parents."""
         support = self.own_counts().sum(axis=0)
         # A missing value, the last one, is no parent.
-        is_parent = np.append(support >= self.min_support, False)
+        is_parent = np.append((support >= self.min_support) & self.encoding.levels.varies, False)
         encoding = self.encoding
         return [ParentScores.of(table, encoding) for table in self.value_tables()], is_parent
 
@@ -99,8 +100,8 @@ class A2DE(AODE):
     """The mean over all pairs i, j of P(class, x_i, x_j) times P(x_k given class, x_i, x_j).
 
     Webb, Boughton, Zheng, Ting & Salem (2012).  For few columns only: it counts all triples
-    of values.  A pair of values is a parent only if at least min_support documents have it;
-    a row without such a pair is classified by AODE.
+    of values.  A pair of values is a parent only if at least min_support documents have it,
+    and if both columns have other values; a row without such a pair is classified by AODE.
 
     >>> from nbspam.models import A2DE
     >>> rows = [[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1)]
@@ -154,6 +155,7 @@ class A2DE(AODE):
             scores.append(of_classes)
         # Each pair of columns counts once, and a missing value, the last one, is no parent.
         is_parent = (in_all >= self.min_support) & (levels.column > levels.column[:, None])
+        is_parent &= levels.varies & levels.varies[:, None]
         return super()._derive(), scores, np.pad(is_parent, ((0, 0), (0, 1)))
 
     def _joint_log_proba(self, X: Any) -> Array:

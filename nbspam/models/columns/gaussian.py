@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from nbspam.models.inputs import Array, Codes, Sums
 
 _BLOCK = 1 << 15  # numbers handled at a time, so that they stay in the processor's cache
+# Numbers farther from 0 than this, and variances below its inverse, count as these limits:
+# squares and densities then stay finite, however many columns there are.
+_FARTHEST = 1e100
 
 
 class Moments(Statistics):
@@ -65,7 +68,7 @@ def moments(X: Array, code: Codes, weight: Array | None, n_classes: int) -> Sums
         name: np.zeros((n_classes, X.shape[1])) for name in ("value_count_", "mean_", "deviation_")
     }
     for k in range(n_classes):
-        rows = X[code == k].astype(np.float64, copy=False)
+        rows = np.clip(X[code == k].astype(np.float64, copy=False), -_FARTHEST, _FARTHEST)
         times = None if weight is None else weight[code == k, None]
         known = ~np.isnan(rows)
         if not known.all():
@@ -102,7 +105,7 @@ class Bells:
         factor, constant = -0.5 / self.variance, -0.5 * np.log(2 * np.pi * self.variance)
         rows = max(1, _BLOCK // max(1, n_columns))
         for start in range(0, n_docs, rows):
-            block = X[start : start + rows]
+            block = np.clip(X[start : start + rows], -_FARTHEST, _FARTHEST)
             known = ~np.isnan(block)
             all_known = bool(known.all())
             for k, mean in enumerate(self.mean):
@@ -131,7 +134,19 @@ def bells(sums: Sums, ddof: int, var_smoothing: float) -> Bells:
     enough = n > ddof
     variance = np.where(enough, deviation / np.where(enough, n - ddof, 1.0), variance_all)
     variance = variance + var_smoothing * variance_all
-    return Bells(np.where(n > 0, mean, mean_all), np.where(variance > 0, variance, 1.0))
+    variance = np.where(variance > 0, np.maximum(variance, 1 / _FARTHEST), 1.0)
+    return Bells(np.where(n > 0, mean, mean_all), variance)
+
+
+def divisor(ddof: int | None, estimate: str) -> int:
+    """Return what is subtracted from n in the variance: `ddof`, or by the estimate.
+
+    Maximum likelihood divides by n (Zhou Zhihua's eq. 7.13), other estimates by n - 1, as the
+    worked example of his section 7.3 does.
+    """
+    if ddof is not None:
+        return ddof
+    return 0 if estimate == "mle" else 1
 
 
 def checked_var_smoothing(var_smoothing: float) -> float:
@@ -144,9 +159,10 @@ def checked_var_smoothing(var_smoothing: float) -> float:
 class GaussianNB(Model):
     """A normal distribution per class and column: density(number given class).
 
-    Zhou Zhihua, Machine Learning, eq. 7.18.  ddof: 1 divides the squared deviations by
-    n - 1, as in that book; 0 by n.  var_smoothing: fraction of a column's variance over
-    all rows that is added to its variance in each class.
+    Zhou Zhihua, Machine Learning, eq. 7.18.  estimate: "mle" divides the squared deviations
+    by n, "mean" by n - 1, as that book's example does; ddof: subtracted from n, whatever the
+    estimate.  var_smoothing: fraction of a column's variance over all rows that is added to
+    its variance in each class.
 
     >>> from nbspam.models import GaussianNB
     >>> model = GaussianNB().fit([[1.0], [2.0], [7.0], [9.0]], ["low", "low", "high", "high"])
@@ -165,10 +181,12 @@ class GaussianNB(Model):
     def __init__(
         self,
         *,
+        estimate: str = "mean",
         class_prior: str | ArrayLike = "estimated",
-        ddof: int = 1,
+        ddof: int | None = None,
         var_smoothing: float = 1e-9,
     ) -> None:
+        self.estimate = estimate
         self.class_prior = class_prior
         self.ddof = ddof
         self.var_smoothing = var_smoothing
@@ -184,10 +202,15 @@ class GaussianNB(Model):
 
     def _become(self, learnt: Statistics, n_features: int) -> GaussianNB:
         checked_var_smoothing(self.var_smoothing)
+        if self.estimate not in ("mle", "mean"):
+            raise DataError(
+                f"estimate: {self.estimate!r} is none of a variance; choose from mle, mean"
+            )
         return super()._become(learnt, n_features)
 
     def _derive(self) -> Bells:
-        return bells(self._learnt().sums, self.ddof, self.var_smoothing)
+        ddof = divisor(self.ddof, self.estimate)
+        return bells(self._learnt().sums, ddof, self.var_smoothing)
 
     def _joint_log_proba(self, X: Any) -> Array:
         density: Array = self.tables().log_density(X)

@@ -50,6 +50,11 @@ class Levels:
         """The column of each value, shape (total,)."""
         return np.repeat(np.arange(len(self.n)), self.n)
 
+    @property
+    def varies(self) -> Any:
+        """Whether the column of each value has other values, too, shape (total,)."""
+        return self.n[self.column] > 1
+
     def cells(self, X: Any, where: str) -> Codes:
         """Return the index of each value, shape (n_docs, n_columns); raises DataError.
 

@@ -8,7 +8,14 @@ import numpy as np
 
 from nbspam.models.base import Statistics
 from nbspam.models.columns.categorical import count_cells, sum_cells
-from nbspam.models.columns.gaussian import Bells, Moments, bells, checked_var_smoothing, moments
+from nbspam.models.columns.gaussian import (
+    Bells,
+    Moments,
+    bells,
+    checked_var_smoothing,
+    divisor,
+    moments,
+)
 from nbspam.models.columns.levels import ColumnModel, Levels
 
 if TYPE_CHECKING:
@@ -22,7 +29,8 @@ class MixedNB(ColumnModel):
 
     Zhou Zhihua, Machine Learning, section 7.3: eq. 7.17 and 7.18 in one product.
     levels: the number of values of each column, 0 for a column of numbers; unless given,
-    all columns hold numbers.
+    all columns hold numbers.  estimate "mle" also divides variances by n, others by n - 1,
+    unless ddof says what is subtracted from n.
 
     >>> from nbspam.models import MixedNB
     >>> model = MixedNB(levels=[2, 0]).fit([[0, 1.5], [1, 3.5], [1, 2.5]], ["no", "yes", "yes"])
@@ -44,7 +52,7 @@ class MixedNB(ColumnModel):
         estimate: str = "mean",
         alpha: float = 1.0,
         class_prior: str | ArrayLike = "smoothed",
-        ddof: int = 1,
+        ddof: int | None = None,
         var_smoothing: float = 1e-9,
     ) -> None:
         super().__init__(levels=levels, estimate=estimate, alpha=alpha, class_prior=class_prior)
@@ -73,7 +81,8 @@ class MixedNB(ColumnModel):
     def _derive(self) -> tuple[Array, Bells]:
         levels = Levels(self.levels_[self.levels_ > 0])
         log_prob = levels.log_shares(self.level_count_, self.added_)
-        return log_prob, bells(self._learnt().sums, self.ddof, self.var_smoothing)
+        ddof = divisor(self.ddof, self.estimate)
+        return log_prob, bells(self._learnt().sums, ddof, self.var_smoothing)
 
     def _joint_log_proba(self, X: Any) -> Array:
         log_prob, curves = self.tables()

@@ -30,7 +30,9 @@ class SPODE(PairModel):
     eq. 7.24 and 7.25.  A row whose parent is missing is classified by naive Bayes.
     parent: index of the super-parent's column.  Unless given, the first documents choose
     the column with the fewest errors in leave-one-out cross-validation, and among equals
-    the one with the lowest log loss.
+    the one with the lowest log loss; a column with a single value only if all have one.
+    parent_errors_, parent_loss_: of a chosen parent, the errors with each column as parent,
+    and the mean log loss in nats, shape (n_columns,).
 
     >>> from nbspam.models import SPODE
     >>> xor = SPODE(parent=0).fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0])
@@ -39,6 +41,8 @@ class SPODE(PairModel):
     """
 
     parent_: int
+    parent_errors_: Array
+    parent_loss_: Array
 
     def __init__(
         self,
@@ -54,7 +58,8 @@ class SPODE(PairModel):
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn these documents and forget all earlier ones."""
-        vars(self).pop("parent_", None)
+        for name in ("parent_", "parent_errors_", "parent_loss_"):
+            vars(self).pop(name, None)
         super().fit(X, y, sample_weight)
         return self._choose(X, y)
 
@@ -74,7 +79,9 @@ class SPODE(PairModel):
         if "parent_" not in vars(self):
             if self.parent is None:
                 X = self._matrix(X, "fit")
-                self.parent_ = self._best_parent(X, np.searchsorted(self.classes_, np.asarray(y)))
+                code = np.searchsorted(self.classes_, np.asarray(y))
+                self.parent_errors_, self.parent_loss_ = self._cross_validated(X, code)
+                self.parent_ = self._best_parent()
             else:
                 self.parent_ = self.parent
         if not 0 <= self.parent_ < self.n_features_in_:
@@ -84,8 +91,16 @@ class SPODE(PairModel):
             )
         return self
 
-    def _best_parent(self, X: Any, code: Codes) -> int:
-        """Return the best parent by leave-one-out cross-validation; code: the class indices."""
+    def _best_parent(self) -> int:
+        """Return the best column with more than one value; if there is none, the first one."""
+        single = self.levels_ < 2
+        return int(np.lexsort((self.parent_loss_, self.parent_errors_, single))[0])
+
+    def _cross_validated(self, X: Any, code: Codes) -> tuple[Array, Array]:
+        """Return errors and mean log loss of each parent, left-one-out, (n_columns,).
+
+        code: the class indices.
+        """
         encoding = self.encoding
         with_all, without = (
             [ParentScores.of(table, encoding) for table in self.value_tables(left_out)]
@@ -108,7 +123,7 @@ class SPODE(PairModel):
             total = logsumexp(flat).reshape(of_truth.shape)
             surprise = total - np.where(np.isneginf(of_truth), 0.0, of_truth)
             loss += np.where(np.isneginf(of_truth), _IMPOSSIBLE, surprise).sum(axis=0)
-        return int(np.lexsort((loss.round(_DIGITS), errors))[0])
+        return errors, (loss / max(len(code), 1)).round(_DIGITS)
 
     def _derive(self) -> Any:
         tree = Tree(np.full(self.n_features_in_, self.parent_), self.encoding.levels)
