@@ -297,8 +297,8 @@ def test_the_guide_names_a_command_for_every_system():
     table = (ROOT / "docs" / "family.md").read_text("utf-8").split("## Every system")[1]
     rows = re.findall(r"^\| ([^|]+) \| .*`[^`\n]+`.* \|$", table, re.MULTILINE)
 
-    assert len(rows) == 14
-    assert rows[7:11] == ["SPODE", "TAN", "AODE", "A2DE"]
+    assert len(rows) >= 14
+    assert {"SPODE", "TAN", "AODE", "A2DE", "EM", "Bayesian network"} <= set(rows)
 
 
 def test_the_corpora_are_counted_truly():

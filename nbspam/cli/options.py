@@ -19,6 +19,7 @@ import click
 from nbspam.cli.command import COMMON, Decorator, Function, titled
 from nbspam.cli.values import (
     COST,
+    FOLDS,
     NAMED_PATH,
     SHARE,
     SHARE_OR_ESTIMATED,
@@ -188,11 +189,11 @@ def seed_option(thing: str) -> Decorator:
 
 folds_option = click.option(
     "--cv",
-    type=int,
+    type=FOLDS,
     default=10,
     show_default=True,
-    metavar="K",
-    help="Number of folds of the cross-validation.",
+    metavar="K|loo",
+    help="Number of folds of the cross-validation; loo leaves out one document at a time.",
 )
 reading_options = filling(
     SourceOptions,

@@ -75,6 +75,10 @@ def _share_or_estimated(text: str) -> tuple[str, float] | str:
     return text if text == ESTIMATED else _share(text)
 
 
+def _folds(text: str) -> int | str:
+    return text if text == "loo" else int(text)
+
+
 def _letter(text: str) -> str:
     _require(len(text) == 1 and text.isascii() and text.isalpha())
     return text
@@ -96,6 +100,7 @@ COST = Value("cost", _number_above_zero, "not a number above 0; a miss costs 1")
 NAMED_PATH = Value("label", _named_path, "not NAME=PATH; write it as --label work=mail/work")
 SHARE = Value("share", _share, _WRONG_SHARE)
 SHARE_OR_ESTIMATED = Value("share", _share_or_estimated, _WRONG_SHARE)
+FOLDS = Value("folds", _folds, "not a number of folds; give one, or loo")
 LETTER = Value("letter", _letter, "not one letter; give one, as in --flag F")
 PARTS = Value("parts", _parts, "")
 

@@ -63,9 +63,12 @@ def stratified_folds(
 
 
 def compare_folds(cost_a: ArrayLike, cost_b: ArrayLike) -> tuple[int, int, int]:
-    """Return in how many folds A won (cost less), tied (up to rounding) and lost."""
+    """Return in how many folds A won (cost less), tied (up to rounding) and lost.
+
+    A cost is NaN in a fold that cannot show it; if both are, the fold is tied.
+    """
     a, b = np.asarray(cost_a, np.float64), np.asarray(cost_b, np.float64)
-    tied = np.isclose(a, b, rtol=1e-12, atol=0)
+    tied = np.isclose(a, b, rtol=1e-12, atol=0, equal_nan=True)
     won = (a < b) & ~tied
     return int(won.sum()), int(tied.sum()), int(len(a) - won.sum() - tied.sum())
 

@@ -79,7 +79,7 @@ class Compared(NamedTuple):
 def compare_items(
     items: Iterable[Item],
     several: Sequence[Choices],
-    k: int | None,
+    k: int | str | None,
     seed: int,
     rule_of: Callable[[Trial], Rule],
     jobs: int = 1,
@@ -96,7 +96,7 @@ def compare_items(
 
 def compare_tables(
     several: Sequence[tuple[Table, TableSettings]],
-    k: int,
+    k: int | str,
     seed: int,
     rule_of: Callable[[Trial], Rule],
 ) -> Compared:

@@ -40,6 +40,7 @@ from nbspam.verdicts import Skipped
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the training documents, for learning curves
 # Trains on the first rows and returns its answers to the second: joint log-probabilities, nats.
 HeldOut = Callable[[Integers, Integers], Floats]
+LEAVE_ONE_OUT = "loo"  # as the number of folds: one for each document
 N_STRETCHES = 10  # parts of a stream, which stand in for folds in comparisons
 
 
@@ -57,16 +58,26 @@ def answers_by_fold(
     return joint
 
 
-def folds(y: Integers, k: int, seed: int) -> Integers:
+def folds(y: Integers, k: int | str, seed: int) -> Integers:
     """Return the fold of each document in k stratified folds, shape (n_docs,).
 
-    Raises UsageError if a class has fewer than k documents.
+    k: a number, or LEAVE_ONE_OUT for as many folds as there are documents, which cannot be
+    stratified.  Raises UsageError if a class has fewer than k documents, or is left out whole.
     """
-    smallest = int(np.bincount(y).min()) if len(y) else 0
+    n_docs, smallest = len(y), int(np.bincount(y).min()) if len(y) else 0
+    if k in (LEAVE_ONE_OUT, n_docs):
+        if smallest < 2:
+            raise UsageError(
+                f"--cv {k}: a class has only {smallest} document, and without it no model knows"
+                " the class; give two or more of each"
+            )
+        return np.arange(n_docs)
+    if not isinstance(k, int) or k > n_docs:
+        raise UsageError(f"--cv {k}: there are {n_docs} documents; give up to that, or loo")
     if not 2 <= k <= smallest:
         raise UsageError(
-            f"--cv {k}: the smallest class has {smallest} documents;"
-            " give a number of folds from 2 to that"
+            f"--cv {k}: the smallest class has {smallest} documents; give a number of folds"
+            " from 2 to that, or loo to leave out one document at a time"
         )
     return stratified_folds(y, k, np.random.RandomState(seed))
 
@@ -100,12 +111,13 @@ def judge_split(
 
 
 def cross_validate(
-    given: Any, cv: int = 10, *, seed: int = 0, jobs: int = 1, **choices: Any
+    given: Any, cv: int | str = 10, *, seed: int = 0, jobs: int = 1, **choices: Any
 ) -> Evaluation:
     """Return an evaluation of labelled mail or texts by cross-validation; raises NbspamError.
 
     given: a path, or an iterable of paths, (data, label) pairs or Items.  cv: the number of
-    stratified folds.  choices: the options of `nbspam train` as keywords.
+    stratified folds, or "loo" to leave out one at a time.  choices: the options of `nbspam
+    train` as keywords.
     """
     settings, items = settings_for(items_of(given), Choices(**choices))
     return evaluation_of(judge_folds(items, settings, cv, seed, jobs))
@@ -114,7 +126,7 @@ def cross_validate(
 def judge_folds(
     items: Iterable[Item],
     settings: Settings,
-    k: int,
+    k: int | str,
     seed: int,
     jobs: int = 1,
     with_smaller: bool = False,
@@ -147,7 +159,11 @@ def judge_online(
 
 
 def judge_several(
-    items: Iterable[Item], several: Sequence[Settings], k: int | None, seed: int, jobs: int = 1
+    items: Iterable[Item],
+    several: Sequence[Settings],
+    k: int | str | None,
+    seed: int,
+    jobs: int = 1,
 ) -> list[Trial]:
     """Return the answers of models with several settings to the same documents.
 
@@ -176,7 +192,7 @@ def _arranged(data: Corpus, order: str | None, dates: Sequence[float | None] = (
 
 
 def fold_trial(
-    data: Corpus, settings: Settings, k: int, seed: int, with_smaller: bool = False
+    data: Corpus, settings: Settings, k: int | str, seed: int, with_smaller: bool = False
 ) -> Trial:
     """Return a corpus's answers by cross-validation; raises UsageError."""
     fold = folds(data.y, k, seed)
@@ -187,7 +203,7 @@ def fold_trial(
 
 
 def table_trial(
-    table: Table, settings: TableSettings, k: int, seed: int, with_smaller: bool = False
+    table: Table, settings: TableSettings, k: int | str, seed: int, with_smaller: bool = False
 ) -> Trial:
     """Return the answers to a table's rows by cross-validation; raises UsageError.
 

@@ -67,7 +67,7 @@ def tune_classifier(
     items: Iterable[Item],
     fp_cost: float | None = None,
     unsure_cost: float | None = None,
-    k: int = 10,
+    k: int | str = 10,
     seed: int = 0,
     jobs: int = 1,
 ) -> Tuned:

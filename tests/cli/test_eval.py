@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nbspam.evaluation.report import MEASURES
-from support import ROOT
+from support import ROOT, complains
 
 NAMES = {measure.name for measure in MEASURES}
 OF_TWO_CLASSES = {"hm_rate", "sm_rate", "lam", "auc", "sm_at_hm"}
@@ -86,3 +86,16 @@ def test_the_text_shows_the_shares(nbspam, some):
     assert status == 0
     assert "share of documents, %   assumed      here  estimated\n" in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_one_document_at_a_time_can_be_left_out(nbspam, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("label,text\n" + "a,x y\na,x z\na,x w\nb,q\nb,q r\n")
+    by_name = nbspam("eval", table, "--cv", "loo", "--model", "multinomial", "--json")
+    assert (by_name[0], by_name[2]) == (0, "")
+    assert json.loads(by_name[1])["n_docs"] == 5
+    assert nbspam("eval", table, "--cv", "5", "--model", "multinomial", "--json") == by_name
+    other = ("compare", table, "--cv", "loo", "--against", "--model multinomial", "--json")
+    assert json.loads(nbspam(*other)[1])[0]["n_folds"] == 5
+    assert complains(nbspam("eval", table, "--cv", "all"), 2, "--cv all: not a number of folds")
+    assert complains(nbspam("eval", table, "--cv", "6"), 2, "--cv 6: there are 5 documents")

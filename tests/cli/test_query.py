@@ -114,9 +114,61 @@ def test_a_number_as_evidence_means_its_interval(nbspam, model, tmp_path):
     assert json.loads(out)["rows"][1]["probability"] > 0.9
 
 
+def test_the_joint_query_of_the_lecture_is_answered_exactly_and_by_sampling(nbspam):
+    """P(good melon, high sweetness | green, dull sound, curled root), by hand: 7/13."""
+    evidence = ("--evidence", "色泽=青绿", "敲声=浊响", "根蒂=蜷缩")
+    high, low = 0.4 * 0.9, 0.6 * 0.3  # P(sweetness) P(curled | sweetness)
+    good, bad = 0.7, 0.4  # P(dull | melon); P(melon) is 0.5 for both
+    seen = good * (high * 0.5 + low * 0.4) + bad * (high * 0.3 + low * 0.2)
+    exact = good * high * 0.5 / seen
+    assert exact == pytest.approx(7 / 13)
+
+    for words in (("--target", "好瓜=是", "--target", "甜度=高"), ("--target", "好瓜", "甜度")):
+        rows = json.loads(nbspam("query", FIGURE, *evidence, *words, "--json")[1])["rows"]
+        assert rows[0] == {"好瓜": "是", "甜度": "高", "probability": pytest.approx(exact)}
+        assert len(rows) == (1 if "=" in words[1] else 4)
+        sampled = nbspam("query", FIGURE, *evidence, *words, "--gibbs", "20000", "--json")
+        row = json.loads(sampled[1])["rows"][0]
+        assert abs(row["probability"] - exact) < 4 * row["standard_error"]
+        assert sampled[2] == ""
+
+
+@pytest.fixture
+def copies(tmp_path):
+    """A network in which b is always what a is, and c says which of them are 1."""
+    a = {"name": "a", "values": ["0", "1"], "parents": [], "table": [[0.7, 0.3]]}
+    b = {"name": "b", "values": ["0", "1"], "parents": ["a"], "table": [[1, 0], [0, 1]]}
+    table = [[1, 0], [0, 1], [0, 1], [1, 0]]  # c is the exclusive or of a and b: always 0
+    c = {"name": "c", "values": ["0", "1"], "parents": ["a", "b"], "table": table}
+    (tmp_path / "copies.json").write_text(json.dumps({"variables": [a, b, c]}))
+    return tmp_path / "copies.json"
+
+
+def test_sampling_that_cannot_reach_every_state_says_so(nbspam, copies):
+    status, _, err = nbspam("query", copies, "--target", "a", "b", "--gibbs", "1000")
+
+    assert status == 0
+    assert err == (
+        "nbspam: --gibbs: the tables hold 0 or 1, which keep a walk from reaching every possible"
+        " state, so this estimate is worthless; ask without --gibbs\n"
+    )
+    # Zeros alone do no harm: from a known a, every state left is reached.
+    assert nbspam("query", copies, "--target", "b", "a=1", "--gibbs", "1000")[::2] == (0, "")
+    exact = json.loads(nbspam("query", copies, "--target", "a", "b", "--json")[1])["rows"]
+    assert [row["probability"] for row in exact] == [0.7, 0, 0, 0.3]
+
+
+def test_zeros_among_too_many_states_to_try_are_suspected(nbspam, copies, monkeypatch):
+    monkeypatch.setattr("nbspam.models.network.sampling.MAX_STATES", 3)
+    err = nbspam("query", copies, "--target", "a", "b", "--gibbs", "1000")[2]
+
+    assert "some values may never be reached; ask without --gibbs" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
+        ([FIGURE, "--target", "好瓜=x"], 2, "target 好瓜=x: no such value; choose from: 是, 否"),
         ([FIGURE, "--evidence", "大小=1", "--target", "好瓜"], 2, "evidence '大小': no such"),
         ([FIGURE, "--evidence", "敲声=x", "--target", "好瓜"], 2, "敲声=x: no such value"),
         ([FIGURE, "--evidence", "敲声", "--target", "好瓜"], 2, "敲声: not NAME=VALUE"),
@@ -137,6 +189,14 @@ def test_questions_without_an_answer_are_refused_in_one_line(nbspam, arguments, 
 
     assert (code, out, err.count("\n")) == (status, "", 1), err
     assert words in err
+
+
+def test_impossible_evidence_is_refused_exactly_and_when_sampled(nbspam, copies):
+    question = ("query", copies, "--target", "a", "--evidence", "c=1")
+    for how in ((), ("--gibbs", "1000")):
+        code, out, err = nbspam(*question, *how)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert "kept it from any state that agrees with the evidence" in err
 
 
 def test_files_without_a_network_are_refused_in_one_line(nbspam, trained, tmp_path):

@@ -100,3 +100,4 @@ def test_impossible_numbers_of_folds_are_refused(k):
 
 def test_compare_folds_counts_lower_cost_as_won_and_rounding_as_tied():
     assert compare_folds([1, 0.1 + 0.2, 3, 0], [2, 0.3, 1, 0]) == (1, 2, 1)
+    assert compare_folds([np.nan, 1], [np.nan, 2]) == (1, 1, 0)

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
+from nbspam.classifier.training import learn
 from nbspam.errors import InputError, UsageError
 from nbspam.evaluation.judging import folds, judge_classifier, judge_folds, table_trial
+from nbspam.models.registry import joint_log_proba
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
 from nbspam.sources.records import Record, read_records
-from nbspam.tables.training import TableSettings, read_table, train_table
+from nbspam.tables.schema import in_intervals
+from nbspam.tables.training import TableSettings, read_table, rows_of, train_table
 from support import ROOT
 
 MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
@@ -37,6 +40,40 @@ def test_the_seed_reaches_the_folds_of_tables_and_mail(table, mails):
         assert (first.fold == again.fold).all()
         assert (first.joint == again.joint).all()
         assert (first.fold != other.fold).any()
+
+
+def test_leaving_one_out_holds_every_document_out_once(table):
+    settings = TableSettings("好瓜")
+    by_name, by_number = (table_trial(table, settings, k, 0) for k in ("loo", 17))
+    assert by_name.fold.tolist() == list(range(17))
+    assert (by_name.joint == by_number.joint).all()
+    for row in range(17):
+        rest = np.delete(np.arange(17), row)
+        alone = train_table(rows_of(table, rest), settings)
+        (answer,) = joint_log_proba(alone.model, in_intervals(table.X[[row]], alone.schema))
+        assert by_name.joint[row].tolist() == answer.tolist()
+
+
+def test_leaving_one_out_works_for_mail_too(mails):
+    items = list(read_items([str(mails)]))[::8]
+    trial = judge_folds(items, PRESETS["tutorial"], "loo", 0)
+    assert trial.fold.tolist() == list(range(len(items)))
+    last = learn(items[:-1], PRESETS["tutorial"]).classifier
+    (answer,) = last.answers(items[-1:])
+    assert trial.joint[-1] == pytest.approx(answer.joint)
+
+
+@pytest.mark.parametrize(
+    ("y", "k", "words"),
+    [
+        (Y, 61, "--cv 61: there are 60 documents; give up to that, or loo"),
+        ([0, 0, 1], "loo", "--cv loo: a class has only 1 document, and without it no model"),
+        ([0, 0, 1], 3, "--cv 3: a class has only 1 document"),
+    ],
+)
+def test_folds_that_cannot_be_are_refused(y, k, words):
+    with pytest.raises(UsageError, match=words):
+        folds(np.array(y), k, 0)
 
 
 @pytest.mark.parametrize("k", [1, 21])

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 def command(
     sources: tuple[str, ...],
     others: tuple[str, ...],
-    cv: int,
+    cv: int | str,
     online: bool,
     seed: int,
     decision: Decision,

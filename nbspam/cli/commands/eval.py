@@ -33,7 +33,7 @@ from nbspam.cli.options import (
 )
 from nbspam.cli.output import echo_json, report_skipped
 from nbspam.cli.training_options import table_options, training_options
-from nbspam.cli.values import Shares
+from nbspam.cli.values import FOLDS, Shares
 from nbspam.errors import UsageError
 from nbspam.settings import Choices, TableChoices, is_for_table, option_name, settings_for
 from nbspam.sources.items import SourceOptions
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 class Way(NamedTuple):
     """How a new model is trained and judged; without any of it a model file is judged."""
 
-    cv: int | None = None
+    cv: int | str | None = None
     test: str | None = None
     online: bool = False
     policy: str | None = None
@@ -68,7 +68,11 @@ way_options = filling(
     "way",
     JUDGING,
     click.option(
-        "--cv", type=int, metavar="K", help="Cross-validate a new model in K stratified folds."
+        "--cv",
+        type=FOLDS,
+        metavar="K|loo",
+        help="Cross-validate a new model in K stratified folds; loo leaves out one document at"
+        " a time.",
     ),
     click.option("--test", metavar="SOURCE", help="Train on the first SOURCE, test on this one."),
     click.option(

@@ -7,7 +7,7 @@ import click
 from nbspam.cli.arguments import network_of
 from nbspam.cli.command import Command
 from nbspam.cli.options import json_option, seed_option
-from nbspam.cli.output import echo_json, echo_rows
+from nbspam.cli.output import echo_json, echo_rows, warn
 from nbspam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("query", cls=Command)
 @click.argument("model")
-@click.argument("more", nargs=-1, metavar="[NAME=VALUE]...")
+@click.argument("more", nargs=-1, metavar="[NAME[=VALUE]]...")
 @click.option(
     "--evidence",
     multiple=True,
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 @click.option(
     "--target",
     multiple=True,
-    metavar="NAME",
-    help="A variable whose probabilities are asked for; of several, the joint ones.",
+    metavar="NAME[=VALUE]",
+    help="A variable whose probabilities are asked for, or one value of it; more NAME may"
+    " follow, and of several the joint probabilities are asked for.",
 )
 @click.option(
     "--gibbs", type=int, metavar="N", help="Estimate from N samples, instead of calculating."
@@ -68,13 +69,16 @@ def command(
     \b
     nbspam query m.nbspam
     nbspam query m.nbspam --evidence colour=green sound=dull --target ripe
-    nbspam query m.nbspam --target ripe --gibbs 10000
+    nbspam query m.nbspam --target ripe sweet --evidence colour=green
+    nbspam query m.nbspam --target ripe=yes --gibbs 10000
     nbspam query m.nbspam --independent colour sound --evidence ripe
     """
     from nbspam.models.network.questions import believe
     from nbspam.models.network.questions import independent as are_independent
 
-    named, words = network_of(model), (*evidence, *more)
+    named = network_of(model)
+    words = *evidence, *(word for word in more if "=" in word or independent or not target)
+    target = *target, *(word for word in more if word not in words)
     if independent:
         holds = are_independent(named, *independent, words)
         text = "independent" if holds else "dependent"
@@ -108,6 +112,8 @@ def _show_belief(believed: "Belief", as_json: bool) -> None:
     """Print the probability of every combination of values."""
     probability = believed.probability.ravel().tolist()
     sampled = believed.sampled
+    if sampled is not None and sampled.caution:
+        warn(f"--gibbs: {sampled.caution}; ask without --gibbs")
     errors = None if sampled is None else sampled.standard_error.ravel().tolist()
     if as_json:
         echo_json(_belief_json(believed, probability, errors))

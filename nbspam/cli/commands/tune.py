@@ -50,7 +50,7 @@ def command(
     model_path: str,
     fp_cost: float | None,
     unsure_cost: float | None,
-    cv: int,
+    cv: int | str,
     seed: int,
     is_kept: bool,
     labels: Labels,

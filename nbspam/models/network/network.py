@@ -49,11 +49,11 @@ class Network:
             )
         return self.names.index(name)
 
-    def state(self, node: int, value: str) -> int:
-        """Return the index of a variable's value; raises UsageError."""
+    def state(self, node: int, value: str, what: str = "evidence") -> int:
+        """Return the index of a variable's value; `what` names it in the error: UsageError."""
         if value not in self.states[node]:
             raise UsageError(
-                f"evidence {self.names[node]}={value}: no such value;"
+                f"{what} {self.names[node]}={value}: no such value;"
                 f" choose from: {_some(self.states[node])}"
             )
         return self.states[node].index(value)

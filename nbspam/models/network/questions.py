@@ -6,7 +6,7 @@ Secret: how words such as `colour=green` or `sugar=0.3` become variables and val
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -33,8 +33,11 @@ class NamedNetwork:
     network: Network
     cuts: Mapping[int, Sequence[float]] = field(default_factory=dict)  # by variable, ascending
 
-    def value(self, node: int, text: str) -> int:
-        """Return the value that a text names, or whose interval holds its number."""
+    def value(self, node: int, text: str, what: str = "evidence") -> int:
+        """Return the value that a text names, or whose interval holds its number.
+
+        what: names the text in the error.  Raises UsageError.
+        """
         if node in self.cuts and text not in self.network.states[node]:
             try:
                 number = float(text)
@@ -42,7 +45,7 @@ class NamedNetwork:
                 number = np.nan
             if np.isfinite(number):
                 return int(np.searchsorted(np.array(self.cuts[node]), number))
-        return self.network.state(node, text)
+        return self.network.state(node, text, what)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +100,35 @@ def believe(
 ) -> Belief:
     """Return P(targets given evidence), exact or sampled; raises UsageError.
 
-    words: evidence such as A=x; n_samples: of Gibbs sampling, None for exact inference.
+    targets: names, or words such as A=x, which ask for that value only.  words: evidence such
+    as A=x; n_samples: of Gibbs sampling, None for exact inference.
     """
     network = named.network
-    nodes = [network.index(name, "target") for name in targets]
+    asked = [_asked(named, word) for word in targets]
+    nodes = [node for node, _ in asked]
     if len(set(nodes)) < len(nodes):
         raise UsageError(f"--target: {', '.join(targets)}; name each once")
     evidence = evidence_of(named, words)
-    values = tuple(product(*(network.states[node] for node in nodes)))
+    names = tuple(network.names[node] for node in nodes)
+    states = [network.states[node][value] for node, value in asked]
+    kept = tuple(value for _, value in asked)
     if n_samples is None:
         answer = query(network, nodes, evidence)
-        return Belief(tuple(targets), values, answer.probability, answer.log_evidence)
+        probability = answer.probability[kept]
+        return Belief(names, tuple(product(*states)), probability, answer.log_evidence)
     sampled = gibbs(network, nodes, evidence, n_samples, np.random.default_rng(seed))
-    return Belief(tuple(targets), values, sampled.probability, sampled=sampled)
+    sampled = replace(sampled, standard_error=sampled.standard_error[kept])
+    return Belief(names, tuple(product(*states)), sampled.probability[kept], sampled=sampled)
+
+
+def _asked(named: NamedNetwork, word: str) -> tuple[int, slice]:
+    """Return the variable of a word such as A or A=x, and which of its values are asked for."""
+    name, equals, value = word.partition("=")
+    node = named.network.index(name, "target")
+    if not equals:
+        return node, slice(None)
+    place = named.value(node, value, "target")
+    return node, slice(place, place + 1)
 
 
 def independent(named: NamedNetwork, one: str, other: str, given: Iterable[str]) -> bool:

@@ -1,24 +1,26 @@
 """Gibbs sampling: an estimate of P(targets given evidence) from Markov chains.
 
 Zhou, *Machine Learning*, figure 7.5: start from values that agree with the evidence, draw
-each other variable in turn given all the rest, and count.  If a table contains 0 or 1, a
-chain may be unable to reach all values, and the estimate can be wrong; R-hat shows it when
-chains stay in different places.
+each other variable in turn given all the rest, and count.  If tables hold 0 or 1, a chain may
+be unable to reach all values, and the estimate is worthless.  R-hat shows that only if chains
+stay in different places; so it is tried out where the states are few, and suspected elsewhere.
 
 Secret: all chains take each step together, as rows of one array.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
-from nbspam.arrays import Floats, Integers
+from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.errors import UsageError
 from nbspam.models.network.graphs import ancestors, children, topological_order
 from nbspam.models.network.network import Network
 
 CHAINS = 20
+MAX_STATES = 1 << 20  # more are not tried out for being connected
 _BURN_IN = 0.5  # share of each chain's steps before counting begins
 
 
@@ -36,6 +38,7 @@ class Sampled:
     r_hat: float
     n_samples: int
     burn_in: int  # steps of each chain that are not counted
+    caution: str = ""  # why the estimate may be worthless
 
 
 def gibbs(
@@ -49,7 +52,7 @@ def gibbs(
     """Return the estimate from at least n_samples samples, spread over several chains.
 
     targets: distinct variables; evidence: the value of each known variable.  Raises
-    UsageError if there are too few samples.
+    UsageError if there are too few samples, or the chains found no possible state.
     """
     if chains < 2 or n_samples < 2 * chains:
         raise UsageError(
@@ -63,6 +66,11 @@ def gibbs(
     counts = np.zeros((2, chains, int(np.prod(shape))))
     for step in range(burn_in + steps):
         state.step(rng)
+        if step == burn_in and not state.are_possible():
+            raise UsageError(
+                "--gibbs: tables with 0 or 1 kept it from any state that agrees with the"
+                " evidence; ask without --gibbs"
+            )
         if step >= burn_in:
             value = np.zeros(chains, np.int64)
             for target, n in zip(targets, shape, strict=True):
@@ -76,6 +84,7 @@ def gibbs(
         _r_hat(counts),
         chains * steps,
         burn_in,
+        state.caution(),
     )
 
 
@@ -129,6 +138,46 @@ class _Chains:
                     weight = weight * self._of_child(node, child)
             self.values[:, node] = _draw(weight, rng)
 
+    def are_possible(self) -> bool:
+        """Return whether every chain is in a state of a probability above 0."""
+        possible = np.ones(len(self.values), bool)
+        for node in self.relevant:
+            weight = self._given_parents(node)
+            possible &= weight[np.arange(len(weight)), self.values[:, node]] > 0
+        return bool(possible.all())
+
+    def caution(self) -> str:
+        """Return why a chain may miss possible states, or nothing if it cannot.
+
+        A step changes one variable, so all possible states must be connected by such steps.
+        """
+        shape = [len(self.network.states[node]) for node in sorted(self.free)]
+        tables = [self._is_above_zero(node) for node in self.relevant]
+        if all(table.all() for table in tables):
+            return ""
+        if prod(shape) > MAX_STATES:
+            return "the tables hold 0 or 1, and some values may never be reached"
+        possible = np.ones(shape, bool)
+        for table in tables:
+            possible &= table
+        if _are_connected(possible):
+            return ""
+        return (
+            "the tables hold 0 or 1, which keep a walk from reaching every possible state,"
+            " so this estimate is worthless"
+        )
+
+    def _is_above_zero(self, node: int) -> Booleans:
+        """Return where a node's factor given the evidence is above 0, one axis per free node."""
+        family = sorted((*self.network.parents[node], node))
+        factor = np.moveaxis(
+            self.network.factor(node), -1, family.index(node)
+        )  # its axes were the parents, ascending, and the node
+        known = tuple(slice(None) if n in self.free else self.values[0, n] for n in family)
+        lengths = self.network.cardinality
+        shape = [lengths[n] if n in family else 1 for n in sorted(self.free)]
+        return np.asarray(factor[known] > 0).reshape(shape)
+
     def _given_parents(self, node: int) -> Floats:
         """Return P(value given parents) for all values, shape (n_chains, n_values)."""
         where = tuple(self.values[:, p] for p in self.network.parents[node])
@@ -141,6 +190,18 @@ class _Chains:
         values = np.arange(len(self.network.states[node]))[None]
         where = tuple(values if n == node else self.values[:, n, None] for n in nodes)
         return self.network.factor(child)[where]
+
+
+def _are_connected(possible: Booleans) -> bool:
+    """Return whether changes of one index lead from every possible state to every other."""
+    reached = np.zeros_like(possible)
+    reached.flat[possible.argmax()] = True
+    n_reached = 0
+    while n_reached < reached.sum():
+        n_reached = int(reached.sum())
+        for axis in range(possible.ndim):
+            reached = possible & reached.any(axis=axis, keepdims=True)
+    return n_reached == int(possible.sum())
 
 
 def _draw(weight: Floats, rng: np.random.Generator) -> Integers:
