@@ -28,6 +28,14 @@ def pytest_configure():
     settings.load_profile("nbspam")
 
 
+@pytest.fixture(autouse=True)
+def no_settings_of_the_user(monkeypatch):
+    """Let neither the user's configuration file nor their environment decide anything."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/nonexistent")
+    for name in [name for name in os.environ if name.startswith("NBSPAM_")]:
+        monkeypatch.delenv(name)
+
+
 @pytest.fixture
 def nbspam(monkeypatch, capsys):
     """Run a command line: (*arguments, stdin) -> (status, output, errors)."""

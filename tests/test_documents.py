@@ -59,7 +59,7 @@ def terminal(nbspam, tmp_path, monkeypatch):
         "COLUMNS": "80",
     }.items():
         monkeypatch.setenv(name, str(value))
-    for name in ("NBSPAM_MODEL", "XDG_DATA_HOME"):
+    for name in ("NBSPAM_MODEL", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
 
     def run(line):
@@ -218,9 +218,9 @@ JSON_COMMANDS = {
     "import": "model.jsonl",
     "sort": "--dry-run Maildir",
     "cluster": "corpora/two-coins.csv -k 2",
-    "query": f"{NETWORK} --target 好瓜",
-    "query (structure)": NETWORK,
-    "query --independent": f"{NETWORK} --independent 敲声 色泽",
+    "query": f"-m {NETWORK} --target 好瓜",
+    "query (structure)": f"-m {NETWORK}",
+    "query --independent": f"-m {NETWORK} --independent 敲声 色泽",
     "explain --factors": "--factors row.csv",
 }
 

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.cli.options import Decision, Labels
-from nbspam.cli.output import report_skipped, warn
+from nbspam.cli.output import counted, report_skipped, warn
 from nbspam.cli.values import ESTIMATED, Shares
 from nbspam.errors import UsageError
 from nbspam.settings import Choices, Settings, TableChoices, chosen, first_is_text, option_name
@@ -50,7 +50,7 @@ def items_of(
     parts = [read_items([path], label=name, options=reading) for name, path in labels.paths]
     if sources or not parts:
         parts.insert(0, read_items(sources or ["-"], options=reading))
-    return chain.from_iterable(parts)
+    return counted(chain.from_iterable(parts), "messages")
 
 
 def items_for_tokens(
@@ -134,8 +134,9 @@ def records_of(
                 f"{option_name(name)}: for mail and text; the class of a table is its --target"
             )
     if schema is None:
-        return read_records(sources or ["-"], reading.format)
-    return _warning(read_records(sources or ["-"], reading.format, schema.names), schema)
+        return counted(read_records(sources or ["-"], reading.format), "rows")
+    records = counted(read_records(sources or ["-"], reading.format, schema.names), "rows")
+    return _warning(records, schema)
 
 
 def _warning(records: "Iterator[Record]", schema: "Schema") -> "Iterator[Record]":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from nbspam.cli.command import is_quiet, is_verbose, say
 from nbspam.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,8 +48,16 @@ def json_line(value: object) -> str:
     return json.dumps(value)
 
 
+def echo_summary(rows: Iterable[Iterable[str]]) -> None:
+    """Print what a command has done, unless -q forbids it."""
+    if not is_quiet():
+        echo_rows(rows)
+
+
 def warn(line: str) -> None:
-    """Print one line of diagnosis on standard error."""
+    """Print one line of diagnosis on standard error, unless -q forbids it."""
+    if is_quiet():
+        return
     from nbspam.printing import printable
 
     click.echo(f"nbspam: {printable(line)}", err=True)
@@ -57,13 +66,26 @@ def warn(line: str) -> None:
 @contextmanager
 def progress() -> Iterator[Callable[[int], None] | None]:
     """Yield a function that shows a running count, or None if standard error is no terminal."""
-    if not sys.stderr.isatty():
+    if is_quiet() or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
 
     with Console(stderr=True).status("reading") as status:
         yield lambda n: status.update(f"{n:,} messages read")
+
+
+def counted(things: Iterator[T], what: str) -> Iterator[T]:
+    """Let things pass; with -v, say at the end how many they were."""
+    return _counting(things, what) if is_verbose() else things
+
+
+def _counting(things: Iterator[T], what: str) -> Iterator[T]:
+    n_things = 0
+    for thing in things:
+        n_things += 1
+        yield thing
+    say(f"{what} read: {n_things:,}")
 
 
 # --- verdicts --------------------------------------------------------------------------------
@@ -190,5 +212,5 @@ def report_outcome(outcome: "Outcome", model_path: str, as_json: bool) -> int:
         echo_json({"model": model_path, **names, "skipped": skipped, "notes": outcome.notes})
     else:
         said = ", ".join(f"{name} {n:,}" for name, n in counts.items() if n)
-        echo_rows([(said or "nothing to do",)])
+        echo_summary([(said or "nothing to do",)])
     return 1 if outcome.skipped else 0

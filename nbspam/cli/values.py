@@ -129,10 +129,23 @@ def complaint(error: click.ClickException) -> str:
     return f"{text}; see `{context.command_path} --help`"
 
 
+def _spelt(error: click.BadParameter) -> str:
+    """Return the name of a wrong value: that of the option, or of its environment variable."""
+    from click.core import ParameterSource
+
+    option = error.param
+    if option is None:
+        return "option"
+    if error.ctx is not None and option.name is not None:
+        source = error.ctx.get_parameter_source(option.name)
+        if source == ParameterSource.ENVIRONMENT:
+            return str(option.envvar)
+    return max(option.opts, key=len)
+
+
 def reason(error: click.ClickException) -> str:
     """Return what click found wrong, without advice."""
     text = error.format_message()
     if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
-        option = max(error.param.opts, key=len) if error.param is not None else "option"
-        text = f"{option} {error.message}"
+        text = f"{_spelt(error)} {error.message}"
     return " ".join(text.split()).rstrip(".")

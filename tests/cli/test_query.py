@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from support import ROOT
+from support import ROOT, complains
 
 MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
 FIGURE = ROOT / "corpora" / "melon-network.json"
@@ -37,11 +37,13 @@ def test_a_network_of_tokens_classifies_mail(nbspam, mails, model):
     verdicts = nbspam("predict", mails / "spam")[1].split()
 
     assert verdicts.count("spam") > 70
-    structure = nbspam("query", model)[1].splitlines()
+    structure = nbspam("query", "-m", model)[1].splitlines()
     assert structure[-1] == "class"
     assert len(structure) == 13
     token = structure[0].split("\t")[0]
-    status, out, _ = nbspam("query", model, "--evidence", f"{token}=present", "--target", "class")
+    status, out, _ = nbspam(
+        "query", "-m", model, "--evidence", f"{token}=present", "--target", "class"
+    )
     assert status == 0
     assert out.splitlines()[1].startswith("ham\t")
 
@@ -50,15 +52,15 @@ def test_the_textbooks_five_independences_hold(nbspam):
     """Zhou, figure 7.4; x1 … x5 are good melon, sweetness, sound, colour, root."""
     x = {1: "好瓜", 2: "甜度", 3: "敲声", 4: "色泽", 5: "根蒂"}
     for a, b, c in ((3, 4, 1), (4, 5, 2), (3, 2, 1), (3, 5, 1), (3, 5, 2)):
-        result = nbspam("query", FIGURE, "--independent", x[a], x[b], "--evidence", x[c])
+        result = nbspam("query", "-m", FIGURE, "--independent", x[a], x[b], "--evidence", x[c])
         assert result == (0, "independent\n", "")
-    assert nbspam("query", FIGURE, "--independent", x[1], x[2])[1] == "independent\n"
-    common_effect = nbspam("query", FIGURE, "--independent", x[1], x[2], x[4], "--json")[1]
+    assert nbspam("query", "-m", FIGURE, "--independent", x[1], x[2])[1] == "independent\n"
+    common_effect = nbspam("query", "-m", FIGURE, "--independent", x[1], x[2], x[4], "--json")[1]
     assert json.loads(common_effect) == {"independent": False}
 
 
 def test_a_query_of_one_parent_gives_the_textbooks_table(nbspam):
-    out = nbspam("query", FIGURE, "--evidence", "甜度=高", "--target", "根蒂")[1]
+    out = nbspam("query", "-m", FIGURE, "--evidence", "甜度=高", "--target", "根蒂")[1]
 
     assert out == "根蒂\tprobability\n硬挺\t0.100000\n蜷缩\t0.900000\n"
 
@@ -68,7 +70,7 @@ def test_evidence_may_follow_as_further_arguments(nbspam):
     good = 0.25 * (0.4 * 0.5 + 0.6 * 0.4)
     bad = 0.35 * (0.4 * 0.3 + 0.6 * 0.2)
     out = nbspam(
-        "query", FIGURE, "--evidence", "敲声=沉闷", "色泽=青绿", "--target", "好瓜", "--json"
+        "query", "-m", FIGURE, "--evidence", "敲声=沉闷", "色泽=青绿", "--target", "好瓜", "--json"
     )[1]
 
     answer = json.loads(out)
@@ -77,7 +79,17 @@ def test_evidence_may_follow_as_further_arguments(nbspam):
 
 
 def test_sampled_probabilities_are_near_the_exact_ones_and_show_their_error(nbspam):
-    question = ("query", FIGURE, "--evidence", "敲声=沉闷", "--target", "好瓜", "--target", "甜度")
+    question = (
+        "query",
+        "-m",
+        FIGURE,
+        "--evidence",
+        "敲声=沉闷",
+        "--target",
+        "好瓜",
+        "--target",
+        "甜度",
+    )
     exact = json.loads(nbspam(*question, "--json")[1])
     sampled = json.loads(nbspam(*question, "--gibbs", "20000", "--json")[1])
 
@@ -93,23 +105,23 @@ def test_sampled_probabilities_are_near_the_exact_ones_and_show_their_error(nbsp
 def test_the_structure_is_printed_as_lines_dot_and_json_that_can_be_queried(
     nbspam, melons, tmp_path
 ):
-    lines = nbspam("query", FIGURE)[1].splitlines()
+    lines = nbspam("query", "-m", FIGURE)[1].splitlines()
     assert lines[3] == "色泽\t<-\t好瓜, 甜度"
-    assert '"甜度" -> "根蒂";' in nbspam("query", FIGURE, "--dot")[1]
-    assert '"好瓜" -- "甜度";' in nbspam("query", FIGURE, "--dot", "--moral")[1]
-    assert "好瓜\t-\t甜度\n" in nbspam("query", FIGURE, "--moral")[1]
+    assert '"甜度" -> "根蒂";' in nbspam("query", "-m", FIGURE, "--dot")[1]
+    assert '"好瓜" -- "甜度";' in nbspam("query", "-m", FIGURE, "--dot", "--moral")[1]
+    assert "好瓜\t-\t甜度\n" in nbspam("query", "-m", FIGURE, "--moral")[1]
 
-    (tmp_path / "again.json").write_text(nbspam("query", melons, "--json")[1])
+    (tmp_path / "again.json").write_text(nbspam("query", "-m", melons, "--json")[1])
     question = ("--evidence", "敲声=沉闷", "--target", "好瓜")
-    again = nbspam("query", tmp_path / "again.json", *question)
-    assert again == nbspam("query", melons, *question)
+    again = nbspam("query", "-m", tmp_path / "again.json", *question)
+    assert again == nbspam("query", "-m", melons, *question)
 
 
 def test_a_number_as_evidence_means_its_interval(nbspam, model, tmp_path):
     rows = "\n".join(f"{x / 40},{'yes' if x > 20 else 'no'}" for x in range(40))
     (tmp_path / "t.csv").write_text(f"size,ripe\n{rows}\n")
     assert nbspam("train", tmp_path / "t.csv", "--target", "ripe", "--model", "network")[0] == 0
-    out = nbspam("query", model, "--evidence", "size=0.9", "--target", "ripe", "--json")[1]
+    out = nbspam("query", "-m", model, "--evidence", "size=0.9", "--target", "ripe", "--json")[1]
 
     assert json.loads(out)["rows"][1]["probability"] > 0.9
 
@@ -124,10 +136,10 @@ def test_the_joint_query_of_the_lecture_is_answered_exactly_and_by_sampling(nbsp
     assert exact == pytest.approx(7 / 13)
 
     for words in (("--target", "好瓜=是", "--target", "甜度=高"), ("--target", "好瓜", "甜度")):
-        rows = json.loads(nbspam("query", FIGURE, *evidence, *words, "--json")[1])["rows"]
+        rows = json.loads(nbspam("query", "-m", FIGURE, *evidence, *words, "--json")[1])["rows"]
         assert rows[0] == {"好瓜": "是", "甜度": "高", "probability": pytest.approx(exact)}
         assert len(rows) == (1 if "=" in words[1] else 4)
-        sampled = nbspam("query", FIGURE, *evidence, *words, "--gibbs", "20000", "--json")
+        sampled = nbspam("query", "-m", FIGURE, *evidence, *words, "--gibbs", "20000", "--json")
         row = json.loads(sampled[1])["rows"][0]
         assert abs(row["probability"] - exact) < 4 * row["standard_error"]
         assert sampled[2] == ""
@@ -145,7 +157,7 @@ def copies(tmp_path):
 
 
 def test_sampling_that_cannot_reach_every_state_says_so(nbspam, copies):
-    status, _, err = nbspam("query", copies, "--target", "a", "b", "--gibbs", "1000")
+    status, _, err = nbspam("query", "-m", copies, "--target", "a", "b", "--gibbs", "1000")
 
     assert status == 0
     assert err == (
@@ -153,14 +165,14 @@ def test_sampling_that_cannot_reach_every_state_says_so(nbspam, copies):
         " state, so this estimate is worthless; ask without --gibbs\n"
     )
     # Zeros alone do no harm: from a known a, every state left is reached.
-    assert nbspam("query", copies, "--target", "b", "a=1", "--gibbs", "1000")[::2] == (0, "")
-    exact = json.loads(nbspam("query", copies, "--target", "a", "b", "--json")[1])["rows"]
+    assert nbspam("query", "-m", copies, "--target", "b", "a=1", "--gibbs", "1000")[::2] == (0, "")
+    exact = json.loads(nbspam("query", "-m", copies, "--target", "a", "b", "--json")[1])["rows"]
     assert [row["probability"] for row in exact] == [0.7, 0, 0, 0.3]
 
 
 def test_zeros_among_too_many_states_to_try_are_suspected(nbspam, copies, monkeypatch):
     monkeypatch.setattr("nbspam.models.network.sampling.MAX_STATES", 3)
-    err = nbspam("query", copies, "--target", "a", "b", "--gibbs", "1000")[2]
+    err = nbspam("query", "-m", copies, "--target", "a", "b", "--gibbs", "1000")[2]
 
     assert "some values may never be reached; ask without --gibbs" in err
 
@@ -185,14 +197,14 @@ def test_zeros_among_too_many_states_to_try_are_suspected(nbspam, copies, monkey
     ],
 )
 def test_questions_without_an_answer_are_refused_in_one_line(nbspam, arguments, status, words):
-    code, out, err = nbspam("query", *arguments)
+    code, out, err = nbspam("query", "-m", *arguments)
 
     assert (code, out, err.count("\n")) == (status, "", 1), err
     assert words in err
 
 
 def test_impossible_evidence_is_refused_exactly_and_when_sampled(nbspam, copies):
-    question = ("query", copies, "--target", "a", "--evidence", "c=1")
+    question = ("query", "-m", copies, "--target", "a", "--evidence", "c=1")
     for how in ((), ("--gibbs", "1000")):
         code, out, err = nbspam(*question, *how)
         assert (code, out, err.count("\n")) == (2, "", 1), err
@@ -207,7 +219,7 @@ def test_files_without_a_network_are_refused_in_one_line(nbspam, trained, tmp_pa
         (tmp_path / "other.json", 2, "not a network"),
         (trained, 2, "another kind of model"),
     ):
-        code, _, err = nbspam("query", path)
+        code, _, err = nbspam("query", "-m", path)
         assert (code, err.count("\n")) == (status, 1), err
         assert words in err
 
@@ -241,6 +253,10 @@ def test_a_token_called_class_gets_another_name_than_the_class(nbspam, model, tm
     rows = ['{"label": "a", "text": "class"}', '{"label": "b", "text": "other"}'] * 5
     (tmp_path / "t.jsonl").write_text("\n".join(rows))
     assert nbspam("train", tmp_path / "t.jsonl", "--model", "network")[0] == 0
-    names = [line.split("\t")[0] for line in nbspam("query", model)[1].splitlines()]
+    names = [line.split("\t")[0] for line in nbspam("query", "-m", model)[1].splitlines()]
 
     assert sorted(names) == ["class", "class#2", "other"]
+
+
+def test_a_model_without_its_option_is_refused(nbspam):
+    assert complains(nbspam("query", FIGURE), 2, "the model by -m FILE")

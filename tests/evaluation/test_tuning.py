@@ -120,7 +120,7 @@ def test_kept_cutoffs_decide_unless_told_otherwise(nbspam, trained, folder):
     assert nbspam("tune", folder, "--cv", 2, "--unsure-cost", ".001", "--save")[0] == 0
     path = folder / "spam" / "1.eml"
     assert nbspam("predict", path)[1] == "unsure\n"
-    assert nbspam("classify", path, "--exit-code", "-q")[0] == 2
+    assert nbspam("classify", path, "--exit-code")[0] == 2
     assert nbspam("classify", path, "--fp-cost", "2")[1].startswith("spam\t")
     assert json.loads(nbspam("eval", folder, "--json")[1])["undecided"] > 0
 

@@ -25,7 +25,7 @@ def trained_on_more(nbspam, model, tmp_path):
 
 def test_of_a_whole_model_everything_is_good(nbspam, trained_on_more):
     nbspam("update", "--spam", "-", stdin=SPAM)
-    status, out, err = nbspam("doctor", trained_on_more)
+    status, out, err = nbspam("doctor", "-m", trained_on_more)
 
     assert (status, err) == (0, "")
     assert {line.split("\t")[0] for line in out.splitlines()} == {GOOD}
@@ -50,7 +50,7 @@ def test_a_damaged_file_is_bad(nbspam, trained):
 def test_what_is_no_model_is_bad(nbspam, tmp_path, what):
     if what == "folder":
         (tmp_path / what).mkdir()
-    status, out, err = nbspam("doctor", tmp_path / what)
+    status, out, err = nbspam("doctor", "-m", tmp_path / what)
 
     assert (status, err) == (1, "")
     assert out.startswith("bad\tfile\t")

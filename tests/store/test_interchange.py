@@ -236,7 +236,7 @@ def test_a_file_that_cannot_be_read_is_an_input_error(tmp_path):
 def test_export_and_import_are_commands(nbspam, trained, tmp_path):
     status, out, err = nbspam("export")
     assert (status, err) == (0, "")
-    assert nbspam("export", trained)[1] == out
+    assert nbspam("export", "-m", trained)[1] == out
 
     copy = tmp_path / "copy.nbspam"
     status, said, _ = nbspam("import", "-", "-m", copy, stdin=out.encode())

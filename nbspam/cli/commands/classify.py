@@ -38,9 +38,9 @@ EXIT_CODES = {"spam": 0, "ham": 1, "unsure": 2}
 @click.option(
     "--exit-code",
     is_flag=True,
-    help="Report one message by the exit status: 0 spam, 1 ham, 2 unsure, 3 failure.",
+    help="Report one message by the exit status, and print nothing: 0 spam, 1 ham, 2 unsure,"
+    " 3 failure.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print no verdicts; for use with --exit-code.")
 def command(
     sources: tuple[str, ...],
     model_path: str,
@@ -51,7 +51,6 @@ def command(
     strict: bool,
     as_json: bool,
     exit_code: bool,
-    quiet: bool,
 ) -> int:
     """Print label, its probability and name of each message.
 
@@ -71,7 +70,7 @@ def command(
     nbspam classify message.eml
     nbspam classify ~/Maildir/new
     nbspam classify --fp-cost 20 --unsure-cost 0.2 ~/Maildir/new
-    nbspam classify --exit-code -q < message.eml && echo spam
+    nbspam classify --exit-code < message.eml && echo spam
     """
     question = asked(model_path, sources, reading, decision, prior, jobs)
     classifier, rule = question.classifier, question.rule
@@ -85,7 +84,7 @@ def command(
         for verdict in successes.of(classifier.classify(question.inputs, jobs, rule)):
             if exit_code:
                 labels.append(verdict.label)
-            if not quiet:
+            else:
                 yield verdict_row(verdict, as_json)
 
     echo_rows(rows())

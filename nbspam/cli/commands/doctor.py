@@ -3,12 +3,12 @@
 import click
 
 from nbspam.cli.command import Command
-from nbspam.cli.options import default_model_path, json_option
+from nbspam.cli.options import json_option, model_option
 from nbspam.cli.output import echo_json, echo_rows
 
 
 @click.command("doctor", cls=Command)
-@click.argument("model_path", envvar="NBSPAM_MODEL", default=default_model_path, metavar="[MODEL]")
+@model_option
 @json_option
 def command(model_path: str, as_json: bool) -> int:
     """Verify a model and its journal, and print the findings.
@@ -18,7 +18,7 @@ def command(model_path: str, as_json: bool) -> int:
 
     \b
     nbspam doctor
-    nbspam doctor mail.nbspam --json
+    nbspam doctor -m mail.nbspam --json
     """
     from nbspam.store.check import BAD, findings
 

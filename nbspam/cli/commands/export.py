@@ -9,7 +9,6 @@ from nbspam.cli.options import model_option
 
 
 @click.command("export", cls=Command)
-@click.argument("model", required=False)
 @model_option
 @click.option(
     "--format",
@@ -19,7 +18,7 @@ from nbspam.cli.options import model_option
     show_default=True,
     help="Format of the output: JSON lines, or counts for `bogoutil -l`.",
 )
-def command(model: str | None, model_path: str, form: str) -> None:
+def command(model_path: str, form: str) -> None:
     """Print a whole model as text, one line per token.
 
     JSON lines have the settings and classes first, then the tokens, then the digests of the
@@ -28,12 +27,12 @@ def command(model: str | None, model_path: str, form: str) -> None:
 
     \b
     nbspam export > model.jsonl
-    nbspam export mail.nbspam --format bogoutil | bogoutil -l wordlist.db
+    nbspam export -m mail.nbspam --format bogoutil | bogoutil -l wordlist.db
     """
     from nbspam.store import bogofilter, interchange
     from nbspam.store.model import StoredModel
 
-    classifier = StoredModel(model or model_path).whole()
+    classifier = StoredModel(model_path).whole()
     if form == "bogoutil":
         sys.stdout.buffer.writelines(bogofilter.dump_lines(classifier))
     else:

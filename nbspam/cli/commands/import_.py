@@ -4,7 +4,7 @@ import click
 
 from nbspam.cli.command import Command
 from nbspam.cli.options import json_option, model_option
-from nbspam.cli.output import counts_of, counts_text, echo_json, echo_rows, save
+from nbspam.cli.output import counts_of, counts_text, echo_json, echo_summary, save
 
 
 @click.command("import", cls=Command)
@@ -34,4 +34,4 @@ def command(file: str, model_path: str, as_json: bool) -> None:
         echo_json({"model": model_path, "read": n_docs, "tokens": n_tokens})
         return
     learned = f"imported {n_tokens:,} tokens of {table.n_docs:,} messages ({counts_text(n_docs)})"
-    echo_rows([(f"{learned}; model in {model_path}",)])
+    echo_summary([(f"{learned}; model in {model_path}",)])

@@ -2,9 +2,9 @@
 
 import click
 
-from nbspam.cli.command import Command
+from nbspam.cli.command import Command, say
 from nbspam.cli.options import json_option
-from nbspam.cli.output import counts_of, counts_text, echo_json, echo_rows, save
+from nbspam.cli.output import counts_of, counts_text, echo_json, echo_summary, save
 
 
 @click.command("merge", cls=Command)
@@ -30,6 +30,8 @@ def command(models: tuple[str, ...], output_path: str, as_json: bool) -> None:
     """
     from nbspam.store.merge import merge
 
+    for path in models:
+        say(f"model {path}")
     merged = merge(models)
     save(merged.classifier, output_path)
     table = merged.classifier.table
@@ -38,7 +40,7 @@ def command(models: tuple[str, ...], output_path: str, as_json: bool) -> None:
         facts = {"model": output_path, "read": n_docs, "tokens": len(table.vocabulary)}
         echo_json({**facts, "in_both": merged.in_both, "disputed": merged.disputed})
         return
-    echo_rows(
+    echo_summary(
         [
             (f"added {len(models)} models: {table.n_docs:,} messages ({counts_text(n_docs)})",),
             (f"{merged.in_both:,} known to several, {merged.disputed:,} as different classes",),

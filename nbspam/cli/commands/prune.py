@@ -5,7 +5,7 @@ import click
 from nbspam.cli.arguments import today
 from nbspam.cli.command import Command
 from nbspam.cli.options import json_option, model_option
-from nbspam.cli.output import echo_json, echo_rows
+from nbspam.cli.output import echo_json, echo_summary
 
 
 @click.command("prune", cls=Command)
@@ -60,7 +60,7 @@ def command(
         facts = {name: {"tokens": s.tokens, "bytes": s.bytes} for name, s in sizes.items()}
         echo_json({"model": model_path, **facts})
         return
-    echo_rows(
+    echo_summary(
         [
             (f"tokens {before.tokens:,} before, {after.tokens:,} after",),
             (f"bytes {before.bytes:,} before, {after.bytes:,} after; model in {model_path}",),

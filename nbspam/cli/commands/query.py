@@ -6,7 +6,7 @@ import click
 
 from nbspam.cli.arguments import network_of
 from nbspam.cli.command import Command
-from nbspam.cli.options import json_option, seed_option
+from nbspam.cli.options import json_option, model_option, seed_option
 from nbspam.cli.output import echo_json, echo_rows, warn
 from nbspam.errors import UsageError
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command("query", cls=Command)
-@click.argument("model")
+@model_option
 @click.argument("more", nargs=-1, metavar="[NAME[=VALUE]]...")
 @click.option(
     "--evidence",
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 )
 @json_option
 def command(
-    model: str,
+    model_path: str,
     more: tuple[str, ...],
     evidence: tuple[str, ...],
     target: tuple[str, ...],
@@ -62,31 +62,33 @@ def command(
 ) -> None:
     """Ask a Bayesian network, or print its structure.
 
-    MODEL is a model file of `nbspam train --model network`, or a JSON file as this command
-    prints it.  In models of mail the variables are tokens, which are absent or present, and
-    the class, which is called class.
+    The model is one of `nbspam train --model network`, or a JSON file as this command prints
+    it.  In models of mail the variables are tokens, which are absent or present, and the
+    class, which is called class.
 
     \b
-    nbspam query m.nbspam
-    nbspam query m.nbspam --evidence colour=green sound=dull --target ripe
-    nbspam query m.nbspam --target ripe sweet --evidence colour=green
-    nbspam query m.nbspam --target ripe=yes --gibbs 10000
-    nbspam query m.nbspam --independent colour sound --evidence ripe
+    nbspam query -m m.nbspam
+    nbspam query -m m.nbspam --evidence colour=green sound=dull --target ripe
+    nbspam query -m m.nbspam --target ripe sweet --evidence colour=green
+    nbspam query -m m.nbspam --target ripe=yes --gibbs 10000
+    nbspam query -m m.nbspam --independent colour sound --evidence ripe
     """
     from nbspam.models.network.questions import believe
     from nbspam.models.network.questions import independent as are_independent
 
-    named = network_of(model)
     words = *evidence, *(word for word in more if "=" in word or independent or not target)
     target = *target, *(word for word in more if word not in words)
+    if (words or gibbs is not None) and not (independent or target):
+        raise UsageError(
+            "--evidence, --gibbs: for a question; say --target NAME too, and the model by -m FILE"
+        )
+    named = network_of(model_path)
     if independent:
         holds = are_independent(named, *independent, words)
         text = "independent" if holds else "dependent"
         echo_json({"independent": holds}) if as_json else echo_rows([(text,)])
     elif target:
         _show_belief(believe(named, target, words, gibbs, seed), as_json)
-    elif words or gibbs is not None:
-        raise UsageError("--evidence, --gibbs: for a question; say --target NAME too")
     else:
         _show_graph(named.network, dot, moral, as_json)
 

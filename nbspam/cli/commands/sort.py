@@ -9,7 +9,14 @@ import click
 from nbspam.cli.arguments import rule_of, today
 from nbspam.cli.command import Command
 from nbspam.cli.options import Decision, decision_options, json_option, model_option
-from nbspam.cli.output import echo_json, echo_rows, report_skipped, skipped_json, warn
+from nbspam.cli.output import (
+    echo_json,
+    echo_rows,
+    echo_summary,
+    report_skipped,
+    skipped_json,
+    warn,
+)
 from nbspam.cli.values import LETTER
 
 if TYPE_CHECKING:
@@ -41,8 +48,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Learn from the messages that the user moved, or learn nothing.",
 )
-@click.option("-n", "--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
 @decision_options
 @json_option
 def command(
@@ -53,7 +59,6 @@ def command(
     flag: str | None,
     learn: str,
     dry_run: bool,
-    quiet: bool,
     decision: Decision,
     as_json: bool,
 ) -> int:
@@ -78,10 +83,10 @@ def command(
     if as_json:
         values = {**asdict(report), "skipped": skipped_json(report.skipped)}
         echo_json({"maildir": maildir, "dry_run": dry_run, **values})
-    elif not quiet:
+    else:
         if dry_run:
             echo_rows(map(_row, (*report.learned, *report.judged)))
-        echo_rows([(_summary(report, dry_run),)])
+        echo_summary([(_summary(report, dry_run),)])
     return 1 if report.skipped else 0
 
 

@@ -22,7 +22,7 @@ from nbspam.cli.output import (
     counts_of,
     counts_text,
     echo_json,
-    echo_rows,
+    echo_summary,
     report_skipped,
     save,
     skipped_json,
@@ -120,7 +120,7 @@ def _show(learned: "Learned", model_path: str, as_json: bool) -> None:
         return
     again = f", {learned.repeated:,} more than once" if learned.repeated else ""
     failed = f", skipped {len(learned.skipped):,}" if learned.skipped else ""
-    echo_rows(
+    echo_summary(
         [
             (f"read {table.n_docs:,} messages ({counts_text(n_docs)}){again}{failed}",),
             (f"learned {len(table.vocabulary):,} tokens; model in {model_path}",),
@@ -140,7 +140,7 @@ def _show_table(
         echo_json({**facts, "columns": columns, "skipped": skipped_json(skipped)})
         return
     failed = f", skipped {len(skipped):,}" if skipped else ""
-    echo_rows(
+    echo_summary(
         [
             (f"read {sum(n_rows.values()):,} rows ({counts_text(n_rows)}){failed}",),
             *((f"  {column}",) for column in schema.columns),
@@ -171,12 +171,12 @@ def _show_rounds(report: "Report", model_path: str, as_json: bool) -> None:
         return
     tried = ", ".join(f"{w:g}: {a:.1%}" for w, a in report.accuracy.items())
     chosen = f" (held-out accuracy by weight {tried})" if tried else ""
-    echo_rows([("round", "log-likelihood", "gain of Q", "largest change")])
-    echo_rows(
+    echo_summary([("round", "log-likelihood", "gain of Q", "largest change")])
+    echo_summary(
         (str(n), f"{s.log_likelihood:.1f}", f"{s.gain:.1f}", f"{s.change:.6f}")
         for n, s in enumerate(steps)
     )
-    echo_rows(
+    echo_summary(
         [
             (f"read {report.n_labelled:,} labelled, {report.n_unlabelled:,} unlabelled",),
             (f"an unlabelled document counts {report.weight:g}{chosen}",),
