@@ -3,6 +3,7 @@
 Secret: which functions of the library read what the options name.
 """
 
+import os
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -45,12 +46,33 @@ def items_of(
 ) -> Iterator[Item]:
     """Return the items of all sources, then those whose class the options state.
 
-    Without any path they come from standard input.  Raises InputError.
+    Without any path they come from standard input.  After a single class option, files among
+    the sources have its class, unless they state one: `--spam cur/*` gives the option the first
+    file, and the sources the others.  Raises InputError and UsageError.
     """
     parts = [read_items([path], label=name, options=reading) for name, path in labels.paths]
-    if sources or not parts:
+    names = list(dict.fromkeys(name for name, _ in labels.paths))
+    if names:
+        parts[:0] = [_items_beside(path, reading, names) for path in sources]
+    elif sources or not parts:
         parts.insert(0, read_items(sources or ["-"], options=reading))
     return counted(chain.from_iterable(parts), "messages")
+
+
+def _items_beside(path: str, reading: SourceOptions, names: list[str]) -> Iterator[Item]:
+    """Return the items of a source; a file that states no class has the only class of `names`."""
+    items = read_items([path], options=reading)
+    if os.path.isdir(path):
+        return items
+    if len(names) == 1:
+        return (item if item.label else item._replace(label=names[0]) for item in items)
+    first = next(items)
+    if first.label is None and not first.is_text:
+        raise UsageError(
+            f"{path}: states no class, and the options state {', '.join(names)};"
+            " give its own option, or the files of each class in a folder"
+        )
+    return chain([first], items)
 
 
 def items_for_tokens(

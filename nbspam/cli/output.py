@@ -161,11 +161,23 @@ class Successes:
 # --- models ----------------------------------------------------------------------------------
 
 
-def save(classifier: "AnyClassifier", model_path: str) -> None:
-    """Write a model file; raises ModelFileError."""
-    from nbspam.store.open import save
+def save(classifier: "AnyClassifier", model_path: str) -> str | None:
+    """Write a model file; say, and return, where the model it replaces is kept, if it is."""
+    from nbspam.store.keeping import save_keeping
 
-    save(model_path, classifier)
+    kept = save_keeping(model_path, classifier)
+    if kept is not None:
+        warn(f"the model that was there is kept as {kept}")
+    return kept
+
+
+def check_no_filter(model_path: str) -> None:
+    """Raise ModelFileError if a mail filter's model is there, unless -m names the file."""
+    from nbspam.store import keeping
+
+    source = click.get_current_context().get_parameter_source("model_path")
+    if source is not click.core.ParameterSource.COMMANDLINE:
+        keeping.check_no_filter(model_path)
 
 
 def save_cutoffs(cutoffs: "Cutoffs", model_path: str) -> None:

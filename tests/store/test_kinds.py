@@ -22,13 +22,13 @@ KINDS = ("table", "features")
 def make(nbspam, folder, model):
     """Train a model of a kind on a source; return the source, which the model can judge."""
 
-    def call(kind):
+    def call(kind, *options):
         source, *how = {
             "table": (MELONS, *TARGET),
             "features": (folder, "--model", "aode", "--features", "9"),
             "tokens": (folder,),
         }[kind]
-        assert nbspam("train", source, *how)[0] == 0
+        assert nbspam("train", source, *how, *options)[0] == 0
         return source
 
     return call
@@ -80,7 +80,7 @@ def test_a_model_takes_the_place_of_another_and_of_its_journal(
     assert nbspam("update", "--spam", folder / "more.eml")[0] == 0
     (folder / "more.eml").unlink()
     assert os.path.exists(journal_path(str(model)))
-    source = make(kind)
+    source = make(kind, "-m", model)
     assert not os.path.exists(journal_path(str(model)))
     assert nbspam("predict", source)[0] == 0
 

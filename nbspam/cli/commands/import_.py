@@ -14,7 +14,7 @@ from nbspam.cli.output import counts_of, counts_text, echo_json, echo_summary, s
 def command(file: str, model_path: str, as_json: bool) -> None:
     """Make a model from the output of `nbspam export` or `bogoutil -d`.
 
-    FILE may be -, for standard input.  An existing model file is replaced.  The tags of
+    FILE may be -, for standard input.  A model that the file holds is kept as FILE~.  The tags of
     bogofilter are translated (subj to subject:, rtrn to return-path:, rcvd to received: and
     so on).  A model from bogofilter has counts but no messages, so a message that
     bogofilter had learned is counted again if it is learned again.  Teach such a model ham
@@ -27,11 +27,11 @@ def command(file: str, model_path: str, as_json: bool) -> None:
     from nbspam.store.open import read_text_model
 
     classifier = read_text_model(file)
-    save(classifier, model_path)
+    kept = save(classifier, model_path)
     table = classifier.table
     n_docs, n_tokens = counts_of(table.classes, table.class_count), len(table.vocabulary)
     if as_json:
-        echo_json({"model": model_path, "read": n_docs, "tokens": n_tokens})
+        echo_json({"model": model_path, "kept": kept, "read": n_docs, "tokens": n_tokens})
         return
     learned = f"imported {n_tokens:,} tokens of {table.n_docs:,} messages ({counts_text(n_docs)})"
     echo_summary([(f"{learned}; model in {model_path}",)])

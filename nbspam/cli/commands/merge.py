@@ -33,12 +33,20 @@ def command(models: tuple[str, ...], output_path: str, as_json: bool) -> None:
     for path in models:
         say(f"model {path}")
     merged = merge(models)
-    save(merged.classifier, output_path)
+    kept = save(merged.classifier, output_path)
     table = merged.classifier.table
     n_docs = counts_of(table.classes, table.class_count)
     if as_json:
-        facts = {"model": output_path, "read": n_docs, "tokens": len(table.vocabulary)}
-        echo_json({**facts, "in_both": merged.in_both, "disputed": merged.disputed})
+        facts = {"read": n_docs, "tokens": len(table.vocabulary)}
+        echo_json(
+            {
+                "model": output_path,
+                "kept": kept,
+                **facts,
+                "in_both": merged.in_both,
+                "disputed": merged.disputed,
+            }
+        )
         return
     echo_summary(
         [

@@ -18,6 +18,7 @@ from nbspam.cli.options import (
     strict_option,
 )
 from nbspam.cli.output import (
+    check_no_filter,
     columns_json,
     counts_of,
     counts_text,
@@ -74,6 +75,9 @@ def command(
     the classes, --spam, --ham and --label do.  With --target, SOURCE is a table of columns;
     nbspam tells from the cells whether a column holds categories or numbers, and prints it.
 
+    If the model file holds a model that knows anything which the new one does not, that model
+    is kept as FILE~.  A table replaces the model of a mail filter only where -m says so.
+
     \b
     nbspam train mails/
     nbspam train --spam ~/Maildir/.Junk --ham ~/Maildir
@@ -86,11 +90,12 @@ def command(
             raise UsageError("--unlabelled: for mail and text; leave it out with --target")
         from nbspam.tables.training import train_table
 
+        check_no_filter(model_path)
         settings = table_settings_of(training, columns)
         data = table_of(sources, reading, labels, settings, strict)
         classifier = train_table(data.table, settings)
-        save(classifier, model_path)
-        _show_table(classifier, data.skipped, model_path, as_json)
+        kept = save(classifier, model_path)
+        _show_table(classifier, data.skipped, model_path, kept, as_json)
     elif unlabelled.paths:
         from nbspam.classifier.unlabelled import train_with_unlabelled
 
@@ -99,24 +104,32 @@ def command(
         weight = unlabelled.weight if isinstance(unlabelled.weight, float) else None
         report = train_with_unlabelled(items, others, em_settings, weight, unlabelled.hard, jobs)
         report_skipped(report.skipped, strict)
-        save(report.classifier, model_path)
-        _show_rounds(report, model_path, as_json)
+        kept = save(report.classifier, model_path)
+        _show_rounds(report, model_path, kept, as_json)
     elif unlabelled != Unlabelled():
         raise UsageError("--unlabelled-weight, --hard: for --unlabelled PATH; give it too")
     else:
         learned = learn(sources, reading, labels, training, jobs, strict)
-        save(learned.classifier, model_path)
-        _show(learned, model_path, as_json)
+        kept = save(learned.classifier, model_path)
+        _show(learned, model_path, kept, as_json)
 
 
-def _show(learned: "Learned", model_path: str, as_json: bool) -> None:
+def _show(learned: "Learned", model_path: str, kept: str | None, as_json: bool) -> None:
     """Print how many messages were read and how many tokens were learned."""
     table = learned.classifier.table
     n_docs = counts_of(table.classes, table.class_count)
     if as_json:
-        facts = {"model": model_path, "read": n_docs, "tokens": len(table.vocabulary)}
+        facts = {"read": n_docs, "tokens": len(table.vocabulary)}
         skipped = skipped_json(learned.skipped)
-        echo_json({**facts, "skipped": skipped, "repeated": learned.repeated})
+        echo_json(
+            {
+                "model": model_path,
+                "kept": kept,
+                **facts,
+                "skipped": skipped,
+                "repeated": learned.repeated,
+            }
+        )
         return
     again = f", {learned.repeated:,} more than once" if learned.repeated else ""
     failed = f", skipped {len(learned.skipped):,}" if learned.skipped else ""
@@ -129,13 +142,17 @@ def _show(learned: "Learned", model_path: str, as_json: bool) -> None:
 
 
 def _show_table(
-    classifier: "TableClassifier", skipped: "tuple[Skipped, ...]", model_path: str, as_json: bool
+    classifier: "TableClassifier",
+    skipped: "tuple[Skipped, ...]",
+    model_path: str,
+    kept: str | None,
+    as_json: bool,
 ) -> None:
     """Print how many rows were read and what the columns hold."""
     schema = classifier.schema
     n_rows = counts_of(schema.classes, classifier.model.class_count_)
     if as_json:
-        facts = {"model": model_path, "kind": classifier.name, "read": n_rows}
+        facts = {"model": model_path, "kept": kept, "kind": classifier.name, "read": n_rows}
         columns = columns_json(schema)
         echo_json({**facts, "columns": columns, "skipped": skipped_json(skipped)})
         return
@@ -149,13 +166,14 @@ def _show_table(
     )
 
 
-def _show_rounds(report: "Report", model_path: str, as_json: bool) -> None:
+def _show_rounds(report: "Report", model_path: str, kept: str | None, as_json: bool) -> None:
     """Print what was read, how the weight was chosen, and each round of EM."""
     n_tokens, steps = len(report.classifier.table.vocabulary), report.fit.steps
     if as_json:
         echo_json(
             {
                 "model": model_path,
+                "kept": kept,
                 "labelled": report.n_labelled,
                 "unlabelled": report.n_unlabelled,
                 "weight": report.weight,

@@ -194,6 +194,14 @@ def _write(file: BinaryIO, state: State) -> None:
     file.write(_header(len(memory), _checksum(memory)))
 
 
+def is_model_file(path: str) -> bool:
+    """Return whether a path leads to a file that begins as model files do."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(PREFIX)) == PREFIX
+
+
 def _check_target(path: str, target: str) -> None:
     """Raise ModelFileError if a file that is not a model would be overwritten."""
     with contextlib.suppress(FileNotFoundError):

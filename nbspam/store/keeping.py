@@ -1,0 +1,110 @@
+"""Replacing a model by another one: what it knew is kept as MODEL~, a whole model.
+
+Nothing is kept where nothing would be lost: the new model has learned every message of the old
+one in the same class, with the same settings.
+
+Secret: the order of writes that leaves the old model or the new one, whole, under its name, and
+never the new one before the old one is kept.
+"""
+
+import os
+import shutil
+from typing import BinaryIO
+
+import numpy as np
+
+from nbspam.answering import AnyClassifier
+from nbspam.arrays import Booleans
+from nbspam.classifier.classifier import Classifier
+from nbspam.decision import HAM_AND_SPAM
+from nbspam.disk import adopt, locked, replace_file, unwritable
+from nbspam.errors import ModelFileError, NbspamError
+from nbspam.store.format.journal import Journal, journal_path, read_model, remove_journal
+from nbspam.store.format.modelfile import is_model_file
+from nbspam.store.open import classifier_of, write
+
+
+def save_keeping(path: str, classifier: AnyClassifier) -> str | None:
+    """Write a model file, and return where the model that it replaces is kept, if it is.
+
+    Raises ModelFileError; then the old model is there as before.
+    """
+    with locked(path):
+        kept = _keep(path) if _would_lose(path, classifier) else None
+        write(path, classifier)
+    return kept
+
+
+def check_no_filter(path: str) -> None:
+    """Raise ModelFileError if the model in a file is a mail filter's: one of ham and spam."""
+    try:
+        state = read_model(path)[0].state
+    except ModelFileError:
+        return  # there is none, or none that a filter can use
+    if state.get("kind") != "table" and set(state.get("classes", ())) <= set(HAM_AND_SPAM):
+        raise ModelFileError(
+            f"{path}: holds the model of a mail filter, and this one is of a table; give it a"
+            " file of its own with -m FILE, or name this file with -m to replace it"
+        )
+
+
+def _would_lose(path: str, new: AnyClassifier) -> bool:
+    """Return whether a model file holds something that a new classifier does not know."""
+    try:
+        if not is_model_file(path):
+            return False
+        snapshot, journal = read_model(path)
+        old = classifier_of(path, snapshot.state)
+    except (NbspamError, OSError):
+        return True  # somebody else may be able to read it
+    if isinstance(old, Classifier) and isinstance(new, Classifier):
+        return not _knows_all(new, old, journal)
+    return True
+
+
+def _knows_all(new: Classifier, old: Classifier, journal: Journal) -> bool:
+    """Return whether a classifier has every choice and every message of an old one."""
+    if old.memory is None or new.memory is None:
+        return False
+    ledger, mine = old.memory.ledger, new.memory.ledger
+    # Counts of messages that the ledger does not have come from an import or from fading.
+    if old.table.n_docs != len(ledger.digests):
+        return False
+    if (old.settings, old.cutoffs) != (new.settings, new.cutoffs):
+        return False
+    last = {change.digest: change.after for change in journal.changes}
+    stays: Booleans = ~np.isin(ledger.digests, np.array(list(last), np.uint64))
+    learned = {digest: name for digest, name in last.items() if name is not None}
+    digests = np.append(ledger.digests[stays], np.array(list(learned), np.uint64))
+    names = [*np.array(old.classes)[ledger.labels[stays]].tolist(), *learned.values()]
+    place = mine.find(digests)
+    return bool((place >= 0).all()) and names == np.array(new.classes)[mine.labels[place]].tolist()
+
+
+def _keep(path: str) -> str:
+    """Copy a model and its journal to MODEL~, and return that path; raises ModelFileError.
+
+    The caller holds the model's lock.  The model comes first: a journal of another model is
+    ignored, so that what a crash leaves in between is a whole model too.
+    """
+    target = os.path.realpath(path)
+    kept = f"{target}~"
+    with locked(kept):
+        try:
+            _copy(target, kept)
+            if os.path.exists(journal_path(target)):
+                _copy(journal_path(target), journal_path(kept))
+            else:
+                remove_journal(kept)
+        except OSError as error:
+            raise unwritable(path, error) from error
+    return kept
+
+
+def _copy(source: str, target: str) -> None:
+    def write_all(file: BinaryIO) -> None:
+        adopt(file.fileno(), source)
+        with open(source, "rb") as stream:
+            shutil.copyfileobj(stream, file)
+
+    replace_file(target, write_all)
