@@ -92,7 +92,7 @@ def read_text_model(path: str) -> Classifier:
 
     The text is the output of `nbspam export` or of `bogoutil -d`.
     """
-    from nbspam.store import bogofilter, interchange
+    from nbspam.store.text import bogofilter, interchange
 
     try:
         with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as stream:

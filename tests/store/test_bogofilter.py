@@ -5,9 +5,9 @@ import pytest
 
 from nbspam.errors import InputError, UsageError
 from nbspam.sources.items import Item
-from nbspam.store.bogofilter import dump_lines, load_lines
 from nbspam.store.model import StoredModel
 from nbspam.store.open import read_text_model as load_file
+from nbspam.store.text.bogofilter import dump_lines, load_lines
 from support import HAM, SPAM
 
 LABELS = ("ham", "spam")
@@ -145,7 +145,7 @@ def test_only_ham_and_spam_in_whole_numbers_can_be_dumped(nbspam, tmp_path, fold
 
 
 def test_every_origin_of_the_embedded_mail_comes_back(nbspam, model, mails):
-    from nbspam.store.bogofilter import _OURS, _THEIRS
+    from nbspam.store.text.bogofilter import _OURS, _THEIRS
     from nbspam.tokens.definition import token_of
 
     nbspam("train", mails)

@@ -17,9 +17,9 @@ from nbspam.errors import NbspamError
 from nbspam.sources.items import Item
 from nbspam.sources.records import read_records
 from nbspam.store.format.journal import journal_path, read_journal
-from nbspam.store.interchange import dump_lines
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load, save
+from nbspam.store.text.interchange import dump_lines
 from nbspam.verdicts import posterior
 from support import ROOT
 

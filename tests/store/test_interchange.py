@@ -12,10 +12,10 @@ from nbspam.counts.counting import count_items
 from nbspam.errors import InputError, NbspamError
 from nbspam.settings import MANY, PRESETS
 from nbspam.sources.items import Item
-from nbspam.store.interchange import dump_lines, load_lines
 from nbspam.store.model import StoredModel
 from nbspam.store.open import read_text_model as load_file
 from nbspam.store.open import save
+from nbspam.store.text.interchange import dump_lines, load_lines
 from support import HAM, SPAM, examples
 
 WORDS = st.sampled_from(["pills", "lunch", "größe", "漢字", "v1agra", "a", "http://x.example/y"])

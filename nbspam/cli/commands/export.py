@@ -29,8 +29,8 @@ def command(model_path: str, form: str) -> None:
     nbspam export > model.jsonl
     nbspam export -m mail.nbspam --format bogoutil | bogoutil -l wordlist.db
     """
-    from nbspam.store import bogofilter, interchange
     from nbspam.store.model import StoredModel
+    from nbspam.store.text import bogofilter, interchange
 
     classifier = StoredModel(model_path).whole()
     if form == "bogoutil":

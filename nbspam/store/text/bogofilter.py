@@ -22,7 +22,7 @@ from nbspam.decision import HAM_AND_SPAM
 from nbspam.errors import InputError, UsageError
 from nbspam.mail.charsets import to_utf8
 from nbspam.settings import PRESETS
-from nbspam.store.interchange import vocabulary_of
+from nbspam.store.text.interchange import vocabulary_of
 from nbspam.tokens.definition import (
     BODY,
     GROUPS,
