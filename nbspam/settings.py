@@ -168,6 +168,8 @@ class TableChoices(NamedTuple):
     target: str | None = None  # the column that holds the class; None: not a table
     categorical: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
+    values: tuple[tuple[str, tuple[str, ...]], ...] = ()  # declared, by column
+    dirichlet: tuple[tuple[str | None, tuple[float, ...]], ...] = ()  # see tables/dirichlet.py
     discretise: str | None = None
     bins: int | None = None
     parent: str | None = None

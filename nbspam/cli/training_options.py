@@ -5,7 +5,7 @@ from typing import NamedTuple
 import click
 
 from nbspam.cli.options import filling
-from nbspam.cli.values import ALPHA, CLASS_PRIOR, PARTS, WEIGHT
+from nbspam.cli.values import ALPHA, CLASS_PRIOR, DECLARED, DIRICHLET, PARTS, WEIGHT
 from nbspam.models.registry import ESTIMATORS
 from nbspam.settings import PRESETS, WEIGHTINGS, Choices, TableChoices
 
@@ -134,6 +134,23 @@ table_options = filling(
         "--categorical", multiple=True, metavar="COLUMN", help="Read COLUMN as categories."
     ),
     click.option("--numeric", multiple=True, metavar="COLUMN", help="Read COLUMN as numbers."),
+    click.option(
+        "--values",
+        type=DECLARED,
+        multiple=True,
+        metavar="COLUMN=VALUE,VALUE,…",
+        help="All values that COLUMN, or the target, may have: one that does not occur counts"
+        " in the estimates too.",
+    ),
+    click.option(
+        "--dirichlet",
+        type=DIRICHLET,
+        multiple=True,
+        metavar="[COLUMN=]A,A,…",
+        help="Dirichlet (Beta) prior of COLUMN's values, or of the target's classes, with a"
+        " parameter for each in order; without COLUMN for all columns of as many values."
+        "  [default: --alpha for each]",
+    ),
     click.option(
         "--discretise",
         type=click.Choice(["width", "frequency", "mdl"]),

@@ -88,6 +88,21 @@ def _parts(text: str) -> tuple[str, ...]:
     return tuple(text.split(","))
 
 
+def _declared(text: str) -> tuple[str, tuple[str, ...]]:
+    import csv
+
+    name, _, listed = text.partition("=")
+    values = tuple(value.strip() for value in next(csv.reader([listed]), []))
+    _require(bool(name) and bool(values) and all(values) and len(set(values)) == len(values))
+    return name, values
+
+
+def _dirichlet(text: str) -> tuple[str | None, tuple[float, ...]]:
+    name, _, listed = text.rpartition("=")
+    parameters = tuple(_number_from_zero(part) for part in listed.split(","))
+    return name or None, parameters
+
+
 _WRONG_NUMBER = "not a number from 0 up; give one, or auto"
 _WRONG_SHARE = "not NAME=P; write it as --prior spam=0.8"
 
@@ -102,6 +117,12 @@ SHARE = Value("share", _share, _WRONG_SHARE)
 SHARE_OR_ESTIMATED = Value("share", _share_or_estimated, _WRONG_SHARE)
 FOLDS = Value("folds", _folds, "not a number of folds; give one, or loo")
 LETTER = Value("letter", _letter, "not one letter; give one, as in --flag F")
+DECLARED = Value(
+    "values", _declared, "not COLUMN=VALUE,VALUE; write it as --values colour=red,green"
+)
+DIRICHLET = Value(
+    "dirichlet", _dirichlet, "not [COLUMN=]A,A with numbers from 0 up; write --dirichlet 2,5"
+)
 PARTS = Value("parts", _parts, "")
 
 Shares = dict[str, float]

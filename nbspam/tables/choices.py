@@ -26,12 +26,20 @@ def table_settings(choices: Choices, columns: TableChoices) -> TableSettings:
     parameters = {name: value for name, value in choices.given.items() if name != "model"}
     if columns.parent is not None:
         parameters["parent"] = columns.parent
+    values = dict(columns.values)
+    both = sorted(values.keys() & set(columns.numeric))
+    if both:
+        raise UsageError(
+            f"--values {both[0]}: --numeric says that it holds numbers; leave out one"
+        )
     return TableSettings(
         columns.target,
         choices.model,
         columns.categorical,
         columns.numeric,
-        columns.discretise,
-        BINS if columns.bins is None else columns.bins,
-        parameters,
+        values=values,
+        dirichlet=columns.dirichlet,
+        discretise=columns.discretise,
+        bins=BINS if columns.bins is None else columns.bins,
+        parameters=parameters,
     )

@@ -14,7 +14,7 @@ import numpy as np
 from nbspam.answering import AnyClassifier, Judged, shares_by_chain
 from nbspam.arrays import Floats
 from nbspam.decision import Rule
-from nbspam.errors import InputError
+from nbspam.errors import InputError, UsageError
 from nbspam.models.columns.categorical import count_cells
 from nbspam.models.columns.levels import Levels
 from nbspam.models.registry import joint_log_proba, model_state, restored
@@ -62,8 +62,14 @@ class TableClassifier(AnyClassifier):
     def explain(self, given: Record, rule: Rule | None = None) -> Explanation:
         """Return why a row gets its verdict; raises InputError for a cell that is no number.
 
-        The score is the log-odds of the most probable class against the next.
+        The score is the log-odds of the most probable class against the next.  Raises
+        UsageError if there is a single class.
         """
+        if len(self.classes) == 1:
+            raise UsageError(
+                f"explain: {self.classes[0]} is the model's only class, so that nothing speaks"
+                " for or against it; see its probabilities by --factors"
+            )
         X = coded([given], self.schema).X[0]
         joint = self.joint_by_steps(X)
         towards, against = np.argsort(-joint[-1], kind="stable")[:2].tolist()

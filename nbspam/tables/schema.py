@@ -102,28 +102,37 @@ def detect(
     target: str,
     categorical: Iterable[str] = (),
     numeric: Iterable[str] = (),
+    values: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Schema, tuple[str, ...]]:
     """Return the schema of a table, and the names of its empty columns.
 
-    categorical, numeric: columns whose kind is given and not detected.  Raises InputError if
-    one of these columns or the target is missing, or if nothing can be learned.
+    categorical, numeric: columns whose kind is given and not detected.  values: all values of
+    columns of categories or of the target, in the order of their codes, whether they occur or
+    not.  Raises InputError if one of these columns or the target is missing, if a cell has
+    another value, or if nothing can be learned.
     """
+    values = values or {}
     names = list(dict.fromkeys(name for record in records for name in record.cells))
     where = records[0].name.rpartition("#")[0]  # the table's path
-    forced = dict.fromkeys(categorical, True) | dict.fromkeys(numeric, False)
+    forced = dict.fromkeys((*categorical, *values), True) | dict.fromkeys(numeric, False)
     for name in (target, *forced):
         if name not in names:
             raise InputError(f"{where}: no column {name!r}; there are: {', '.join(names[:20])}")
-    classes = _classes(where, target, _known(records, target), forced.get(target, False))
+    for name, declared in values.items():
+        _check_declared(records, name, declared)
+    seen = _classes(where, target, _known(records, target), forced.get(target, False))
+    classes = tuple(sorted(values.get(target, seen)))
     columns, empty = [], []
     for name in names:
         if name == target:
             continue
-        values = _known(records, name)
-        if not values:
+        known = _known(records, name)
+        if name in values:
+            columns.append(Column(name, tuple(values[name])))
+        elif not known:
             empty.append(name)
-        elif forced.get(name, not _are_numbers(values)):
-            columns.append(Column(name, _sorted(values)))
+        elif forced.get(name, not _are_numbers(known)):
+            columns.append(Column(name, _sorted(known)))
         else:
             columns.append(Column(name))
     if not columns:
@@ -135,6 +144,17 @@ def _known(records: Sequence[Record], name: str) -> dict[str, None]:
     """Return the different values of a column, in order of appearance."""
     cells = dict.fromkeys(record.cells.get(name, "") for record in records)
     return {cell: None for cell in cells if not is_missing(cell)}
+
+
+def _check_declared(records: Sequence[Record], name: str, declared: Sequence[str]) -> None:
+    """Raise InputError at the first cell that has none of the declared values."""
+    for record in records:
+        cell = record.cells.get(name, "")
+        if cell not in declared and not is_missing(cell):
+            raise InputError(
+                f"{record.name}: {name} is {cell[:40]!r}, but its values were declared as"
+                f" {', '.join(declared[:20])}; correct the cell, or declare it too"
+            )
 
 
 def _are_numbers(values: Iterable[str]) -> bool:
@@ -149,11 +169,6 @@ def _are_few_and_whole(values: Sequence[str]) -> bool:
 def _classes(where: str, target: str, values: Mapping[str, None], forced: bool) -> tuple[str, ...]:
     if not values:
         raise InputError(f"{where}: the target {target!r} has no value in any row; fill it in")
-    if len(values) == 1:
-        raise InputError(
-            f"{where}: the target {target!r} is {next(iter(values))!r} in every row;"
-            " a classifier needs two classes or more"
-        )
     if not forced and _are_numbers(values):
         raise InputError(
             f"{where}: the target {target!r} holds {len(values)} different numbers, not classes;"

@@ -15,6 +15,7 @@ from nbspam.errors import InputError, UsageError
 from nbspam.models.registry import COLUMN_MODELS, NUMERIC_MODELS, joint_log_proba, new_model
 from nbspam.sources.records import Record
 from nbspam.tables.classifier import TableClassifier, value_counts
+from nbspam.tables.dirichlet import Dirichlet, by_column
 from nbspam.tables.intervals import BINS, cut_points
 from nbspam.tables.schema import Schema, Table, coded, cut, detect, in_intervals
 from nbspam.verdicts import Skipped
@@ -28,6 +29,9 @@ class TableSettings:
     model: str | None = None  # one of COLUMN_MODELS; None: chosen by the kinds of the columns
     categorical: tuple[str, ...] = ()  # columns that hold categories, whatever their cells
     numeric: tuple[str, ...] = ()  # columns that hold numbers, whatever their cells
+    # Declared values of columns or of the target: those that may occur, whether they do or not.
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    dirichlet: tuple[Dirichlet, ...] = ()  # parameters of priors that differ by value
     discretise: str | None = None  # one of intervals.WAYS; None: mdl if the model needs intervals
     bins: int = BINS  # at most this many intervals
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the model
@@ -47,8 +51,15 @@ def read_table(records: Iterable[Record], settings: TableSettings) -> TableData:
     rows = list(records)
     if not rows:
         raise InputError("train: no rows; give a table with column names and rows")
-    schema, empty = detect(rows, settings.target, settings.categorical, settings.numeric)
+    schema, empty = detect(
+        rows, settings.target, settings.categorical, settings.numeric, settings.values
+    )
     notes = [f"column {name!r} is empty: left out" for name in empty]
+    if len(schema.classes) == 1:
+        notes.append(
+            f"the target {schema.target!r} is {schema.classes[0]!r} in every row:"
+            " one class, which every row will get"
+        )
     table, skipped = _labelled(rows, schema)
     if chosen_model(schema, settings) in NUMERIC_MODELS:
         notes += _constant_in_a_class(table)
@@ -111,6 +122,8 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     parameters = dict(settings.parameters)
     if "parent" in parameters:
         parameters["parent"] = _position(table.schema, parameters["parent"])
+    if settings.dirichlet:
+        parameters["dirichlet"] = by_column(settings.dirichlet, table.schema)
     if name != "gaussian":
         parameters["levels"] = table.schema.levels
     model = new_model(name, parameters)

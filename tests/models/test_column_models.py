@@ -1,25 +1,16 @@
-"""Models of columns give the textbooks' numbers, their definitions by brute force, and
-scikit-learn's numbers.
-"""
+"""Models of columns give the textbooks' numbers and scikit-learn's."""
 
 import csv
-from fractions import Fraction
-from itertools import combinations, product
-from math import log
 
 import numpy as np
 import pytest
-from hypothesis import given
 from scipy import sparse
 from scipy.stats import norm
 
-from nbspam.models import A2DE, AODE, SPODE, TAN, CategoricalNB, GaussianNB, MixedNB
+from nbspam.models import A2DE, AODE, SPODE, CategoricalNB, GaussianNB, MixedNB
 from nbspam.models.columns.estimates import addend, dirichlet_mean
-from nbspam.models.columns.tan import class_information, conditional_information, spanning_tree
 from nbspam.models.inputs import DataError
-from support import COLUMN_MODELS, PAIR_MODELS, ROOT, examples, tables
-
-some = examples(8)
+from support import COLUMN_MODELS, PAIR_MODELS, ROOT
 
 
 def textbook(name):
@@ -170,6 +161,20 @@ def test_aode_agrees_with_section_7_5():
     assert np.exp(spode.predict_joint_log_proba(asked)[0, YES]) == pytest.approx(7 / 20 * 4 / 9)
 
 
+def test_a_column_with_a_single_value_is_no_parent():
+    """Numbers that are not cut have one interval, and take no part; AODE as printed by hand."""
+    X, y = np.column_stack([MELON_X[:, :6], np.zeros((17, 2))]), MELON_Y
+    for Class, probability in ((AODE, 0.963181), (A2DE, 0.951121)):
+        without = Class(levels=LEVELS).fit(X[:, :6], y).predict_proba(X[:, :6])
+        both = Class(levels=[*LEVELS, 1, 1]).fit(X, y).predict_proba(X)
+        np.testing.assert_allclose(both, without, rtol=1e-12)
+        assert both[0, YES] == pytest.approx(probability, abs=5e-7)
+    # In the second column all values are one; as a parent it would make as few errors.
+    constant = SPODE(levels=[1, 2]).fit([[0, 0], [0, 1], [0, 0]], [0, 0, 0])
+    assert constant.parent_ == 1
+    assert SPODE(levels=[1, 1]).fit([[0, 0], [0, 0]], [0, 1]).parent_ == 0
+
+
 # --- estimates ---
 
 
@@ -203,245 +208,29 @@ def test_the_mode_is_where_the_posterior_is_highest():
     assert grid[log_posterior.argmax()] == pytest.approx(mode, abs=1e-3)
 
 
-# --- definitions, by brute force ---
+def test_a_beta_prior_may_differ_for_either_value():
+    """Document 004: (N_jc + b1) / (N_c + b0 + b1), and (N_c + alpha_c) / (N + sum of alpha)."""
+    X, y = [[1], [1], [0], [1], [0]], ["a", "a", "a", "b", "b"]
+    how = {"dirichlet": [[2.0, 5.0], [1.0, 4.0]]}  # b0, b1; then of the classes
+    mean = CategoricalNB(**how).fit(X, y)
+    one = [(2 + 5) / (3 + 2 + 5), (1 + 5) / (2 + 2 + 5)]
+    assert np.exp(mean.level_log_prob_[:, 1]) == pytest.approx(one)
+    assert np.exp(mean.class_log_prior_) == pytest.approx([(3 + 1) / 10, (2 + 4) / 10])
+    # The mode takes one less of each parameter.
+    mode = CategoricalNB(estimate="map", **how).fit(X, y)
+    one = [(2 + 4) / (3 + 1 + 4), (1 + 4) / (2 + 1 + 4)]
+    assert np.exp(mode.level_log_prob_[:, 1]) == pytest.approx(one)
+    assert np.exp(mode.class_log_prior_) == pytest.approx([(3 + 0) / 8, (2 + 3) / 8])
+    # Nothing is added under maximum likelihood, whatever the prior.
+    mle = CategoricalNB(estimate="mle", **how).fit(X, y)
+    assert np.exp(mle.level_log_prob_[:, 1]) == pytest.approx([2 / 3, 1 / 2])
 
 
-def count(X, y, label, fixed):
-    """Return the number of rows of a class (None: all) with these values {column: value}."""
-    return sum(
-        (label is None or c == label) and all(row[j] == v for j, v in fixed.items())
-        for row, c in zip(X, y, strict=True)
-    )
-
-
-def known(X, y, label, columns, fixed=()):
-    """Return the number of rows as `count` does, of those in which columns are known."""
-    return sum(
-        (label is None or c == label)
-        and not any(np.isnan(row[j]) for j in columns)
-        and all(row[j] == v for j, v in dict(fixed).items())
-        for row, c in zip(X, y, strict=True)
-    )
-
-
-def given_by(X, y, levels, label, column, value, fixed):
-    """Return (count + 1) / (n + values): Laplace's P(value given class and other values)."""
-    n = known(X, y, label, [column], fixed)
-    return Fraction(count(X, y, label, {**fixed, column: value}) + 1, int(n + levels[column]))
-
-
-def spode(X, y, levels, row, label, parent):
-    """Return P(class, parent) times P(others given class, parent) of a row."""
-    fixed = {parent: row[parent]}
-    n = known(X, y, None, [parent])
-    share = Fraction(count(X, y, label, fixed) + 1, int(n + levels[parent]))
-    for j, value in enumerate(row):
-        if j != parent and not np.isnan(value):
-            share *= given_by(X, y, levels, label, j, value, fixed)
-    return share
-
-
-def naive(X, y, levels, row, label):
-    share = Fraction(sum(y == label) + 1, len(y) + 3)
-    for j, value in enumerate(row):
-        if not np.isnan(value):
-            share *= given_by(X, y, levels, label, j, value, {})
-    return share
-
-
-def aode(X, y, levels, row, label):
-    parents = [j for j, v in enumerate(row) if levels[j] > 1 and count(X, y, None, {j: v})]
-    if not parents:
-        return naive(X, y, levels, row, label)
-    return sum(spode(X, y, levels, row, label, j) for j in parents) / len(parents)
-
-
-def a2de(X, y, levels, row, label):
-    total, n_parents = Fraction(0), 0
-    for i, j in combinations(range(len(row)), 2):
-        fixed = {i: row[i], j: row[j]}
-        if min(levels[i], levels[j]) == 1 or not count(X, y, None, fixed):
-            continue
-        n = known(X, y, None, [i, j])
-        share = Fraction(count(X, y, label, fixed) + 1, int(n + levels[i] * levels[j]))
-        for k, value in enumerate(row):
-            if k not in (i, j) and not np.isnan(value):
-                share *= given_by(X, y, levels, label, k, value, fixed)
-        total, n_parents = total + share, n_parents + 1
-    return total / n_parents if n_parents else aode(X, y, levels, row, label)
-
-
-def tan(X, y, levels, row, label, parents):
-    share = Fraction(sum(y == label) + 1, len(y) + 3)
-    for j, value in enumerate(row):
-        if not np.isnan(value):
-            parent = parents[j]
-            has_parent = parent >= 0 and not np.isnan(row[parent])
-            fixed = {parent: row[parent]} if has_parent else {}
-            share *= given_by(X, y, levels, label, j, value, fixed)
-    return share
-
-
-@given(table=tables())
-@some
-def test_models_agree_with_their_definitions_on_all_rows(table):
-    X, y, levels = table
-    asked = np.array(list(product(*([*range(n), np.nan] for n in levels))))[:25]
-    tree = TAN(levels=levels).partial_fit(X, y, classes=[0, 1, 2])
-    models = {
-        naive: CategoricalNB(levels=levels),
-        aode: AODE(levels=levels),
-        a2de: A2DE(levels=levels),
-        lambda *of: tan(*of, tree.parents_): tree,
-    }
-    for definition, model in models.items():
-        if model is not tree:
-            model.partial_fit(X, y, classes=[0, 1, 2])
-        expected = [[definition(X, y, levels, row, c) for c in range(3)] for row in asked]
-        np.testing.assert_allclose(
-            np.exp(model.predict_joint_log_proba(asked)), np.array(expected, float), rtol=1e-9
-        )
-
-
-@given(table=tables(missing=False))
-@some
-def test_spodes_agree_with_their_definition_on_all_rows(table):
-    X, y, levels = table
-    asked = np.array(list(product(*map(range, levels))), float)[:40]
-    for parent in range(len(levels)):
-        model = SPODE(levels=levels, parent=parent).partial_fit(X, y, classes=[0, 1, 2])
-        expected = [[spode(X, y, levels, row, c, parent) for c in range(3)] for row in asked]
-        np.testing.assert_allclose(
-            np.exp(model.predict_joint_log_proba(asked)), np.array(expected, float), rtol=1e-9
-        )
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_the_parent_has_the_fewest_errors_in_leave_one_out_cross_validation(seed):
-    rng = np.random.default_rng(seed)
-    X = rng.integers(0, 3, (25, 4)).astype(float)
-    y = ((X[:, 1] + X[:, 2] + rng.integers(0, 2, 25)) % 3).astype(int)
-    X[rng.random(X.shape) < 0.1] = np.nan
-    figures = []
-    for parent in range(4):
-        errors, loss = 0, 0.0
-        for i in range(25):
-            rest = np.arange(25) != i
-            model = SPODE(levels=[3] * 4, parent=parent)
-            model.partial_fit(X[rest], y[rest], classes=[0, 1, 2])
-            # Rounded, because of classes that are equally probable the first is the answer.
-            posterior = model.predict_proba(X[i : i + 1])[0].round(9)
-            errors += posterior.argmax() != y[i]
-            loss -= log(posterior[y[i]])
-        figures.append((errors, loss))
-
-    chosen = SPODE(levels=[3] * 4).fit(X, y)
-    assert chosen.parent_ == figures.index(min(figures))
-    assert chosen.parent_errors_.tolist() == [errors for errors, _ in figures]
-    np.testing.assert_allclose(chosen.parent_loss_, [loss / 25 for _, loss in figures], atol=1e-9)
-    assert SPODE().fit(X > 0, y).parent_ in range(4)
-
-
-def test_a_column_with_a_single_value_is_no_parent():
-    """Numbers that are not cut have one interval, and take no part; AODE as printed by hand."""
-    X, y = np.column_stack([MELON_X[:, :6], np.zeros((17, 2))]), MELON_Y
-    for Class, probability in ((AODE, 0.963181), (A2DE, 0.951121)):
-        without = Class(levels=LEVELS).fit(X[:, :6], y).predict_proba(X[:, :6])
-        both = Class(levels=[*LEVELS, 1, 1]).fit(X, y).predict_proba(X)
-        np.testing.assert_allclose(both, without, rtol=1e-12)
-        assert both[0, YES] == pytest.approx(probability, abs=5e-7)
-    # In the second column all values are one; as a parent it would make as few errors.
-    constant = SPODE(levels=[1, 2]).fit([[0, 0], [0, 1], [0, 0]], [0, 0, 0])
-    assert constant.parent_ == 1
-    assert SPODE(levels=[1, 1]).fit([[0, 0], [0, 0]], [0, 1]).parent_ == 0
-
-
-def test_partial_fit_keeps_the_parent_and_fit_chooses_anew():
-    y = np.array([0, 1] * 10)
-    by_first, by_second = np.column_stack([y, y * 0]), np.column_stack([y * 0, y])
-    model = SPODE(alpha=0.1).partial_fit(by_second, y)
-    assert model.parent_ == model.partial_fit(by_first, y).parent_
-    assert SPODE(parent=1).fit(by_first, y).parent_ == 1
-    noise = np.random.default_rng(0).integers(0, 2, (20, 2))
-    xor = (noise.sum(axis=1) + y) % 2
-    X = np.column_stack([noise[:, 0], xor, noise[:, 1]])
-    assert model.fit(X, y).parent_ == SPODE(alpha=0.1).fit(X, y).parent_
-
-
-@given(table=tables())
-@some
-def test_mutual_information_agrees_with_its_definition(table):
-    X, y, levels = table
-    model = AODE(levels=levels).partial_fit(X, y, classes=[0, 1, 2])
-    counts = list(model.value_counts())
-    found = conditional_information(counts, model.encoding.levels)
-    for i, j in combinations(range(len(levels)), 2):
-        both = ~np.isnan(X[:, i]) & ~np.isnan(X[:, j])
-        expected, n = 0.0, both.sum()
-        for a, b, c in product(range(levels[i]), range(levels[j]), range(3)):
-            of_class = both & (y == c)
-            joint = (of_class & (X[:, i] == a) & (X[:, j] == b)).sum()
-            if joint:
-                alone = (of_class & (X[:, i] == a)).sum() * (of_class & (X[:, j] == b)).sum()
-                expected += joint / n * log(joint * of_class.sum() / alone)
-        assert found[[i, j], [j, i]] == pytest.approx(expected, abs=1e-12)
-
-    alone = class_information(model.own_counts(), model.encoding.levels)
-    for j in range(len(levels)):
-        some = ~np.isnan(X[:, j])
-        expected = 0.0
-        for a, c in product(range(levels[j]), range(3)):
-            joint = (some & (X[:, j] == a) & (y == c)).mean()
-            if joint:
-                rest = (some & (X[:, j] == a)).mean() * (some & (y == c)).mean()
-                expected += joint / some.mean() * log(joint * some.mean() / rest)
-        assert alone[j] == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_the_spanning_tree_is_the_heaviest_of_all_trees(seed):
-    rng = np.random.default_rng(seed)
-    n = 5
-    weight = rng.random((n, n))
-    weight = weight + weight.T
-    best = max(
-        sum(weight[i, j] for i, j in edges)
-        for edges in combinations(combinations(range(n), 2), n - 1)
-        if is_tree(n, edges)
-    )
-
-    parents = spanning_tree(weight, root=2)
-    assert parents[2] == -1
-    assert is_tree(n, [(i, p) for i, p in enumerate(parents.tolist()) if p >= 0])
-    assert sum(weight[i, p] for i, p in enumerate(parents) if p >= 0) == pytest.approx(best)
-
-
-def is_tree(n, edges):
-    reached = {0}
-    for _ in range(n):
-        reached |= {b for a, b in edges if a in reached} | {a for a, b in edges if b in reached}
-    return len(edges) == n - 1 and len(reached) == n
-
-
-def test_tan_finds_the_tree_of_a_hand_worked_table():
-    # Two classes of four rows.  Given the class, column 1 copies column 0, and column 2 is
-    # independent of both: I(0;1|C) = log 2; I(0;2|C) = I(1;2|C) = 0.
-    X = [[0, 0, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]] * 2
-    y = [0] * 4 + [1] * 4
-    X[7] = [1, 1, 0]  # now column 2 depends on the class, and is the root
-    model = TAN(levels=[2, 2, 2], estimate="mle").fit(X, y)
-
-    counts = model.value_counts()
-    information = conditional_information(counts, model.encoding.levels)
-    assert information[0, 1] == pytest.approx(log(2))
-    # In class 1 the four rows are 000, 001, 110, 110: of eight rows in all,
-    # 2/8 log(2 * 4 / (2 * 3)) + 1/8 log(1 * 4 / (2 * 3)) + 1/8 log(1 * 4 / (2 * 1)).
-    expected = 2 / 8 * log(8 / 6) + 1 / 8 * log(4 / 6) + 1 / 8 * log(4 / 2)
-    assert information[0, 2] == information[1, 2] == pytest.approx(expected)
-    assert model.parents_.tolist() == [2, 0, -1]
-    # P(class 1) P(x2=0 | 1) P(x0=1 | x2=0, 1) P(x1=1 | x0=1, 1) = 1/2 3/4 2/3 1.
-    joint = np.exp(model.predict_joint_log_proba([[1, 1, 0]])[0])
-    assert joint == pytest.approx([1 / 2 * 1 / 2 * 1 / 2, 1 / 2 * 3 / 4 * 2 / 3])
+def test_five_tosses_of_one_coin_are_an_estimation():
+    """Three heads of five: theta = 3/5; there is a single class."""
+    tosses = CategoricalNB(levels=[2], estimate="mle").fit([[1], [1], [0], [1], [0]], ["coin"] * 5)
+    assert np.exp(tosses.level_log_prob_[0, 1]) == pytest.approx(3 / 5)
+    assert tosses.predict_proba([[1]]).tolist() == [[1.0]]
 
 
 # --- scikit-learn ---
@@ -537,6 +326,10 @@ def test_numbers_whose_density_is_beyond_all_numbers_get_an_answer(far):
         ({"levels": [2, 2], "alpha": -1.0}, [[0, 1], [1, 0]], "alpha"),
         ({"levels": [2, 2], "estimate": "map", "alpha": 0.5}, [[0, 1], [1, 0]], "mode"),
         ({"levels": [2, 2]}, [[0, np.inf], [1, 0]], "infinity"),
+        ({"levels": [2, 2], "dirichlet": [None]}, [[0, 1], [1, 0]], "1 entries for 2 columns"),
+        ({"levels": [2, 2], "dirichlet": [[1], None, None]}, [[0, 1], [1, 0]], "1 numbers for 2"),
+        ({"levels": [2, 2], "dirichlet": [None, [1, -1], None]}, [[0, 1], [1, 0]], "from 0 up"),
+        ({"levels": [2, 2], "dirichlet": [None, None, [1, 2, 3]]}, [[0, 1], [1, 0]], "2 classes"),
     ],
 )
 def test_parameters_and_codes_out_of_range_are_refused(Class, parameters, X, words):

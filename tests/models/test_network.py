@@ -468,8 +468,8 @@ def test_unknown_variables_and_values_are_refused_with_the_known_ones():
 
 
 def test_smoothing_is_lidstones_and_unseen_rows_are_uniform():
-    (table,) = smoothed_tables([np.array([[3.0, 1.0], [0.0, 0.0]])], 1.0)
-    (bare,) = smoothed_tables([np.array([[3.0, 1.0], [0.0, 0.0]])], 0.0)
+    (table,) = smoothed_tables([np.array([[3.0, 1.0], [0.0, 0.0]])], [np.ones(2)])
+    (bare,) = smoothed_tables([np.array([[3.0, 1.0], [0.0, 0.0]])], [np.zeros(2)])
 
     assert table.tolist() == [[4 / 6, 2 / 6], [0.5, 0.5]]
     assert bare.tolist() == [[0.75, 0.25], [0.5, 0.5]]

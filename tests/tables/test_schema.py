@@ -111,8 +111,6 @@ def test_a_schema_survives_its_dictionary():
     ("text", "target", "words"),
     [
         (TEXT, "price", ["no column 'price'", "colour"]),
-        ("x,y\n1,a\n2,a\n", "y", ["'a' in every row"]),
-        ("x,y\n1,a\n", "y", ["'a' in every row"]),
         ("x,y\n1,\n2,?\n", "y", ["no value in any row"]),
         ("x,y\n1,0.5\n2,1.5\n3,2.5\n", "y", ["3 different numbers", "--categorical y"]),
         ("x,y\n,a\nNA,b\n", "y", ["no column beside 'y' has a value"]),
@@ -123,6 +121,39 @@ def test_a_target_that_cannot_be_told_is_refused(text, target, words):
         detect(records(text), target)
     for word in words:
         assert word in str(error.value)
+
+
+def test_declared_values_that_do_not_occur_are_codes_too():
+    how = {"colour": ("green", "red", "blue"), "good": ("yes", "no", "perhaps"), "e": ("a", "b")}
+    rows = records(TEXT.replace("good", "e,good").replace(",yes", ",,yes").replace(",no", ",,no"))
+    schema, empty = detect(rows, "good", values=how)
+
+    assert schema.columns[1].levels == ("green", "red", "blue")
+    assert schema.columns[4] == Column("e", ("a", "b"))  # though no cell has a value
+    assert (schema.classes, empty) == (("no", "perhaps", "yes"), ())
+    np.testing.assert_array_equal(coded(rows, schema).X[:, 1], [1, 0, 1, np.nan])
+    # A declared column of numbers holds categories.
+    weights = {"weight": ("0.5", "1.5", "2.5", "3.5")}
+    assert detect(records(TEXT), "good", values=weights)[0].columns[3].n_values == 4
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (
+            {"colour": ("red", "blue")},
+            "-#2: colour is 'green', but its values were declared as red",
+        ),
+        (
+            {"good": ("yes", "maybe")},
+            "-#2: good is 'no', but its values were declared as yes, may",
+        ),
+        ({"price": ("high",)}, "no column 'price'"),
+    ],
+)
+def test_a_cell_beside_the_declared_values_is_refused(values, words):
+    with pytest.raises(InputError, match=words):
+        detect(records(TEXT), "good", values=values)
 
 
 def test_a_column_that_is_empty_is_left_out_and_named():

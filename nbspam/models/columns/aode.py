@@ -27,6 +27,7 @@ from nbspam.models.inputs import DataError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from nbspam.models.columns.levels import Dirichlet
     from nbspam.models.inputs import Array, Codes, Sums
 
 
@@ -52,8 +53,15 @@ class AODE(PairModel):
         estimate: str = "mean",
         alpha: float = 1.0,
         class_prior: str | ArrayLike = "smoothed",
+        dirichlet: Dirichlet = None,
     ) -> None:
-        super().__init__(levels=levels, estimate=estimate, alpha=alpha, class_prior=class_prior)
+        super().__init__(
+            levels=levels,
+            estimate=estimate,
+            alpha=alpha,
+            class_prior=class_prior,
+            dirichlet=dirichlet,
+        )
         self.min_support = min_support
 
     def _become(self, learnt: Any, n_features: int) -> Any:
@@ -136,19 +144,22 @@ class A2DE(AODE):
         levels, counts = self.encoding.levels, np.stack(list(self.value_counts()))
         in_all = counts.sum(axis=0)
         both_known = levels.sums(levels.sums(in_all).T).T
-        n_values = levels.n[levels.column]
+        n_values, added = levels.n[levels.column], self.added_
+        added_to_column = levels.sums(added)
         scores = []
         for value in range(levels.total):
             here = levels.column == levels.column[value]
             of_classes = []
             for k, triples in enumerate(self.triple_count_[:, value]):
-                given = given_table(triples, levels, self.added_)
+                given = given_table(triples, levels, added)
                 given[:, :-1][:, here] = 0.0
+                # A pair of values gets the mean of what is added to either.
                 parent = log_shares(
                     counts[k, value],
                     both_known[value],
                     n_values[value] * n_values,
-                    self.added_,
+                    (added[value] + added) / 2,
+                    (added_to_column[value] * n_values + added_to_column * n_values[value]) / 2,
                 )
                 table = ValueTables(np.append(parent, 0.0), given)
                 of_classes.append(ParentScores.of(table, self.encoding))

@@ -1,14 +1,14 @@
 """Estimates of probabilities from counts: maximum likelihood, MAP and posterior mean.
 
-Given counts n_1 ... n_v with sum n, and a Dirichlet prior with parameter alpha for each of
-the v values, the estimates are
+Given counts n_1 ... n_v with sum n, and a Dirichlet prior with parameters alpha_1 ... alpha_v
+(for two values, a Beta distribution), the estimates are
 
-    maximum likelihood   n_i / n                                no prior
-    MAP, the mode        (n_i + alpha - 1) / (n + v (alpha - 1))
-    posterior mean       (n_i + alpha) / (n + v alpha)          Laplace's with alpha 1
+    maximum likelihood   n_i / n                                        no prior
+    MAP, the mode        (n_i + alpha_i - 1) / (n + sum of alpha - v)
+    posterior mean       (n_i + alpha_i) / (n + sum of alpha)           Laplace's with alpha 1
 
-All three have the form (n_i + a) / (n + v a), with a = 0, alpha - 1 and alpha.  Hence the
-mode under alpha equals the mean under alpha - 1.
+All three have the form (n_i + a_i) / (n + sum of a), with a = 0, alpha - 1 and alpha.  Hence
+the mode under alpha equals the mean under alpha - 1.
 
 Secret: that the estimates differ only by the number added, and what 0 of 0 is.
 """
@@ -46,16 +46,23 @@ def addend(estimate: str, alpha: float) -> float:
     return {"mle": 0.0, "map": alpha - 1.0, "mean": float(alpha)}[estimate]
 
 
-def log_shares(count: ArrayLike, total: ArrayLike, values: ArrayLike, added: float) -> Array:
-    """Return log((count + added) / (total + values * added)) in nats, broadcast.
+def log_shares(
+    count: ArrayLike,
+    total: ArrayLike,
+    values: ArrayLike,
+    added: ArrayLike,
+    added_to_all: ArrayLike,
+) -> Array:
+    """Return log((count + added) / (total + added_to_all)) in nats, broadcast.
 
-    values: the number of values that share the total.  With added 0 this is the limit of
-    added going to 0: 0 of n gives -inf, 0 of 0 gives log(1 / values).
+    values: the number of values that share the total; added_to_all: the sum of what is added
+    to them.  With nothing added this is the limit of adding the same little to all: 0 of n
+    gives -inf, 0 of 0 gives log(1 / values).
     """
     counts, totals = np.asarray(count, np.float64), np.asarray(total, np.float64)
-    everything = totals + np.asarray(values) * added
+    everything = totals + np.asarray(added_to_all)
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = (counts + added) / everything
+        share = (counts + np.asarray(added)) / everything
         return np.log(np.where(everything > 0, share, 1.0 / np.asarray(values)))
 
 

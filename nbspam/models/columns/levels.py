@@ -21,9 +21,13 @@ from nbspam.models.columns.estimates import addend, log_shares
 from nbspam.models.inputs import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
     from nbspam.models.inputs import Array, Codes
+
+    Dirichlet = Sequence[Sequence[float] | None] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +86,14 @@ class Levels:
         """Return, for each value, the sum over all values of its column, along the last axis."""
         return np.asarray(np.add.reduceat(count, self.start, axis=-1)[..., self.column])
 
-    def log_shares(self, count: Array, added: float, left_out: int = 0) -> Array:
+    def log_shares(self, count: Array, added: Array, left_out: int = 0) -> Array:
         """Return the log of each value's share of its column, along the last axis, nats.
 
-        left_out: 1 for the share after one occurrence of the value has been removed.
+        added: to the count of each value, (total,).  left_out: 1 for the share after one
+        occurrence of the value has been removed.
         """
         in_column = np.add.reduceat(count, self.start, axis=-1) - left_out
-        everything = np.maximum(in_column, 0.0) + self.n * added
+        everything = np.maximum(in_column, 0.0) + np.add.reduceat(added, self.start)
         empty = everything <= 0
         # log a - log b, because there are fewer columns than values to take logarithms of.
         log_total = np.log(np.where(empty, 1.0, everything))
@@ -108,6 +113,8 @@ class ColumnModel(Model):
 
     levels: the number of values of each column.
     estimate: "mean" (posterior mean), "map" or "mle"; alpha: parameter of the prior.
+    dirichlet: parameters that differ from value to value: a sequence for each column and,
+    last, for the classes; None stands for alpha.
     class_prior: "smoothed" like the columns, "estimated" from the documents, "uniform", or
     one probability per class.
     """
@@ -123,16 +130,42 @@ class ColumnModel(Model):
         estimate: str = "mean",
         alpha: float = 1.0,
         class_prior: str | ArrayLike = "smoothed",
+        dirichlet: Dirichlet = None,
     ) -> None:
         self.levels = levels
         self.estimate = estimate
         self.alpha = alpha
         self.class_prior = class_prior
+        self.dirichlet = dirichlet
 
     @property
-    def added_(self) -> float:
-        """Return the number that the estimate adds to every count."""
-        return addend(self.estimate, self.alpha)
+    def added_(self) -> Array:
+        """Return what the estimate adds to the count of each value, (values of all columns,)."""
+        added = addend(self.estimate, self.alpha)
+        if self.dirichlet is None:
+            return np.full(int(self.levels_.sum()), added)
+        if len(self.dirichlet) != len(self.levels_) + 1:
+            raise DataError(
+                f"dirichlet: {len(self.dirichlet)} entries for {len(self.levels_)} columns and"
+                " the classes; give one for each, None where alpha applies"
+            )
+        columns = zip(self.dirichlet, self.levels_.tolist(), strict=False)
+        return np.concatenate([self._added(own, n, "values") for own, n in columns])
+
+    def class_added(self, n_classes: int) -> Array:
+        """Return what the estimate adds to the count of each class, shape (n_classes,)."""
+        own = None if self.dirichlet is None else self.dirichlet[-1]
+        return self._added(own, n_classes, "classes")
+
+    def _added(self, parameters: Sequence[float] | None, n: int, what: str) -> Array:
+        """Return what is added to each of n counts; raises DataError."""
+        if parameters is None:
+            return np.full(n, addend(self.estimate, self.alpha))
+        if len(parameters) != n:
+            raise DataError(
+                f"dirichlet: {len(parameters)} numbers for {n} {what}; give one for each"
+            )
+        return np.array([addend(self.estimate, alpha) for alpha in parameters])
 
     def _begin(self, X: Any) -> None:
         self.levels_ = self._levels_of(X)
@@ -152,12 +185,18 @@ class ColumnModel(Model):
 
     def _log_prior(self, class_count: Array) -> Array:
         if isinstance(self.class_prior, str) and self.class_prior == "smoothed":
-            return log_shares(class_count, class_count.sum(), len(class_count), self.added_)
+            n_classes = len(class_count)
+            added = self.class_added(n_classes)
+            return log_shares(class_count, class_count.sum(), n_classes, added, added.sum())
         return super()._log_prior(class_count)
 
     def _become(self, learnt: Statistics, n_features: int) -> Self:
-        addend(self.estimate, self.alpha)
+        self._check_prior(len(learnt.classes))
         return super()._become(learnt, n_features)
+
+    def _check_prior(self, n_classes: int) -> None:
+        """Raise DataError if the prior does not fit the columns and classes."""
+        _ = self.added_, self.class_added(n_classes)
 
     def merge(self, other: Self) -> Self:
         """Add what another model of the same class and columns has learnt."""

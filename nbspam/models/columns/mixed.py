@@ -21,6 +21,7 @@ from nbspam.models.columns.levels import ColumnModel, Levels
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from nbspam.models.columns.levels import Dirichlet
     from nbspam.models.inputs import Array, Codes, Sums
 
 
@@ -52,10 +53,17 @@ class MixedNB(ColumnModel):
         estimate: str = "mean",
         alpha: float = 1.0,
         class_prior: str | ArrayLike = "smoothed",
+        dirichlet: Dirichlet = None,
         ddof: int | None = None,
         var_smoothing: float = 1e-9,
     ) -> None:
-        super().__init__(levels=levels, estimate=estimate, alpha=alpha, class_prior=class_prior)
+        super().__init__(
+            levels=levels,
+            estimate=estimate,
+            alpha=alpha,
+            class_prior=class_prior,
+            dirichlet=dirichlet,
+        )
         self.ddof = ddof
         self.var_smoothing = var_smoothing
 

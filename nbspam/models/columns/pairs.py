@@ -131,12 +131,13 @@ class ValueTables:
     given: Array
 
 
-def given_table(counts: Array, levels: Levels, added: float, left_out: int = 0) -> Array:
+def given_table(counts: Array, levels: Levels, added: Array, left_out: int = 0) -> Array:
     """Return log P(b given class, a) in nats, shape (D + 1, D + 1); see ValueTables.given.
 
     (count(class, a, b) + l) / (count(class, a) + l n_values), Zhou Zhihua, Machine
-    Learning, eq. 7.25, with l = `added`; count(class, a) is of rows whose column of b is
-    known.  counts: (D, D) of the class; left_out: as for `Levels.log_shares`.
+    Learning, eq. 7.25, with l = `added`, which may differ from b to b; count(class, a) is of
+    rows whose column of b is known.  counts: (D, D) of the class; left_out: as for
+    `Levels.log_shares`.
     """
     total = levels.total
     given = np.zeros((total + 1, total + 1))
@@ -204,11 +205,12 @@ class PairModel(BinaryByDefault):
         """
         own, levels = self.own_counts(), self.encoding.levels
         n_known = levels.sums(own.sum(axis=0))
-        n_values = levels.n[levels.column]
-        parent = log_shares(np.maximum(own - left_out, 0.0), n_known, n_values, self.added_)
+        n_values, added = levels.n[levels.column], self.added_
+        left = np.maximum(own - left_out, 0.0)
+        parent = log_shares(left, n_known, n_values, added, levels.sums(added))
         prior = self.class_log_prior_ + self._log_left(left_out)
         for k, counts in enumerate(self.value_counts()):
-            given = given_table(counts, levels, self.added_, left_out)
+            given = given_table(counts, levels, added, left_out)
             yield ValueTables(np.append(parent[k], prior[k]), given)
 
     def _log_left(self, left_out: int) -> Array:
@@ -216,7 +218,7 @@ class PairModel(BinaryByDefault):
         of_counts = isinstance(self.class_prior, str) and self.class_prior != "uniform"
         if not (of_counts and left_out):
             return np.zeros(len(self.class_count_))
-        added = self.added_ if self.class_prior == "smoothed" else 0.0
-        count = self.class_count_ + added
+        smoothed = self.class_prior == "smoothed"
+        count = self.class_count_ + (self.class_added(len(self.class_count_)) if smoothed else 0.0)
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(count - left_out, 0.0) / np.where(count > 0, count, 1.0))

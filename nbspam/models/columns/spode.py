@@ -17,6 +17,7 @@ from nbspam.models.inputs import DataError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from nbspam.models.columns.levels import Dirichlet
     from nbspam.models.inputs import Array, Codes
 
 _IMPOSSIBLE = 1e6  # log loss of a document whose class got probability 0, nats
@@ -52,8 +53,15 @@ class SPODE(PairModel):
         estimate: str = "mean",
         alpha: float = 1.0,
         class_prior: str | ArrayLike = "smoothed",
+        dirichlet: Dirichlet = None,
     ) -> None:
-        super().__init__(levels=levels, estimate=estimate, alpha=alpha, class_prior=class_prior)
+        super().__init__(
+            levels=levels,
+            estimate=estimate,
+            alpha=alpha,
+            class_prior=class_prior,
+            dirichlet=dirichlet,
+        )
         self.parent = parent
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:

@@ -25,6 +25,7 @@ from nbspam.models.network.structure import FamilyScores, family_counts
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from nbspam.models.columns.levels import Dirichlet
     from nbspam.models.inputs import Array, Codes, Sums
 
 STARTS = ("tree", "naive", "empty")
@@ -106,12 +107,19 @@ class BayesianNetwork(BinaryByDefault):
         estimate: str = "mean",
         alpha: float = 1.0,
         class_prior: str | ArrayLike = "smoothed",
+        dirichlet: Dirichlet = None,
         criterion: str = "bic",
         start: str = "tree",
         climb: bool = True,
         max_parents: int | None = None,
     ) -> None:
-        super().__init__(levels=levels, estimate=estimate, alpha=alpha, class_prior=class_prior)
+        super().__init__(
+            levels=levels,
+            estimate=estimate,
+            alpha=alpha,
+            class_prior=class_prior,
+            dirichlet=dirichlet,
+        )
         self.criterion = criterion
         self.start = start
         self.climb = climb
@@ -171,7 +179,8 @@ class BayesianNetwork(BinaryByDefault):
             for child, its_parents in enumerate(self.parents_[:-1])
         ]
         prior = np.exp(self.class_log_prior_)[None]
-        return *smoothed_tables(counts, self.added_), prior
+        added = np.split(self.added_, np.cumsum(self.levels_)[:-1])
+        return *smoothed_tables(counts, added), prior
 
     def network(self, names: Any = None, states: Any = None) -> Network:
         """Return the network with names; the class is the last variable.

@@ -63,17 +63,17 @@ def _some(names: Sequence[str], most: int = 20) -> str:
     return ", ".join(names[:most]) + (" …" if len(names) > most else "")
 
 
-def smoothed_tables(counts: Sequence[Floats], added: float) -> tuple[Floats, ...]:
-    """Return the conditional tables (n + a) / (N + a values) of counts, with a = `added`.
+def smoothed_tables(counts: Sequence[Floats], added: Sequence[Floats]) -> tuple[Floats, ...]:
+    """Return the conditional tables (n + a) / (N + sum of a) of counts.
 
-    counts: (rows, values) for each variable.  A row without counts is uniform, also with
-    `added` 0.
+    counts: (rows, values) for each variable; added: a, for each variable (values,).  A row
+    without counts is uniform if nothing is added.
     """
     tables = []
-    for count in counts:
-        total = count.sum(axis=1, keepdims=True) + added * count.shape[1]
+    for count, more in zip(counts, added, strict=True):
+        total = count.sum(axis=1, keepdims=True) + more.sum()
         even = np.full(count.shape, 1.0 / count.shape[1])
-        tables.append(np.divide(count + added, total, out=even, where=total > 0))
+        tables.append(np.divide(count + more, total, out=even, where=total > 0))
     return tuple(tables)
 
 

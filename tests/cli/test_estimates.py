@@ -1,0 +1,119 @@
+"""Estimates of table models on the command line: priors, declared values, a single class."""
+
+import json
+from fractions import Fraction
+from itertools import product
+from math import log
+
+import pytest
+
+from support import ROOT, complains
+
+MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
+LIHANG = ROOT / "corpora" / "lihang-4.1.csv"
+TOSSES = "toss,coin\n" + "".join(f"{side},one\n" for side in ("h", "h", "t", "h", "t"))
+
+
+def factors(nbspam, *rows):
+    """Return the factors of the last row, each by class, as `explain --factors` prints them."""
+    status, out, err = nbspam("explain", "--factors", "--json", stdin="\n".join(rows).encode())
+    assert (status, err) == (0, "")
+    return [row["factor"] for row in json.loads(out.splitlines()[-1])["factors"]]
+
+
+@pytest.fixture
+def tosses(tmp_path):
+    path = tmp_path / "tosses.csv"
+    path.write_text(TOSSES)
+    return path
+
+
+# --- one class ---
+
+
+def test_five_tosses_of_one_coin_are_a_table(nbspam, model, tosses):
+    status, _, err = nbspam("train", tosses, "--target", "coin", "--estimate", "mle")
+    assert status == 0
+    assert (
+        err == "nbspam: the target 'coin' is 'one' in every row: one class, which every row"
+        " will get\n"
+    )
+    assert factors(nbspam, "toss", "h") == [{"one": 1.0}, {"one": pytest.approx(3 / 5)}]
+    assert nbspam("classify", stdin=b"toss\nt\n") == (0, "one\t1.000000\t-#1\n", "")
+    assert nbspam("eval", tosses)[1].startswith("5 of 5 right")
+    refused = nbspam("explain", stdin=b"toss\nt\n")
+    assert complains(refused, 2, "one is the model's only class", "--factors")
+
+
+# --- priors ---
+
+
+@pytest.mark.parametrize("estimate", ["mean", "map"])
+def test_priors_may_differ_from_value_to_value_and_class_to_class(nbspam, model, estimate):
+    """Document 004, on the table of 15 rows: (N_jc + b) / (N_c + sum of b), by hand."""
+    how = ("--dirichlet", "X1=2,3,4", "--dirichlet", "Y=1,5", "--alpha", "2", "--estimate")
+    assert nbspam("train", LIHANG, "--target", "Y", *how, estimate)[0] == 0
+    one = estimate == "map"  # the mode takes one less of each parameter
+    # Of the 6 rows of class -1, 2 have X1=2 and 3 have X2=S; of the 9 of class 1, 3 and 1.
+    share, *rest = factors(nbspam, "2,S")
+    assert share == pytest.approx(
+        {"-1": (6 + 1 - one) / (15 + 6 - 2 * one), "1": (9 + 5 - one) / (15 + 6 - 2 * one)}
+    )
+    x1 = {"-1": (2 + 3 - one) / (6 + 9 - 3 * one), "1": (3 + 3 - one) / (9 + 9 - 3 * one)}
+    x2 = {"-1": (3 + 2 - one) / (6 + 6 - 3 * one), "1": (1 + 2 - one) / (9 + 6 - 3 * one)}
+    assert rest == [pytest.approx(x1), pytest.approx(x2)]
+
+
+def test_a_prior_without_a_column_is_for_all_columns_of_as_many_values(nbspam, model, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,c,y\n0,1,u,p\n1,1,v,p\n0,0,w,q\n")
+    how = ("--target", "y", "--dirichlet", "2,5", "--dirichlet", "b=1,1")
+    assert nbspam("train", tmp_path / "t.csv", *how)[0] == 0
+    prior, a, b, c = factors(nbspam, "1,1,u")
+    assert prior == pytest.approx({"p": 3 / 5, "q": 2 / 5})  # the classes are no column
+    assert a == pytest.approx({"p": (1 + 5) / (2 + 7), "q": (0 + 5) / (1 + 7)})
+    assert b == pytest.approx({"p": (2 + 1) / (2 + 2), "q": (0 + 1) / (1 + 2)})
+    assert c == pytest.approx({"p": (1 + 1) / (2 + 3), "q": (0 + 1) / (1 + 3)})
+
+
+@pytest.mark.parametrize(
+    "name", ["mixed", "spode", "tan", "aode", "a2de", "network --start=naive --no-climb"]
+)
+def test_every_model_of_columns_takes_such_priors(nbspam, model, name):
+    how = ("--target", "Y", "--model", *name.split(), "--dirichlet")
+    posteriors = []
+    for prior in ("X2=1,1,1", "X2=1,9,1"):
+        assert nbspam("train", LIHANG, *how, prior)[0] == 0
+        rows = [",".join(row) for row in product("123", "SML")]
+        out = nbspam("classify", "--json", stdin="\n".join(["X1,X2", *rows]).encode())[1]
+        posteriors.append([json.loads(line)["posterior"] for line in out.splitlines()])
+    assert posteriors[0] != posteriors[1]
+
+
+# --- declared values ---
+
+
+def test_a_declared_value_counts_though_it_never_occurs(nbspam, model, tosses):
+    """S_j = 3 and K = 2: (3 + 1) / (5 + 3), (5 + 1) / (5 + 2); class two has only the prior."""
+    how = ("--target", "coin", "--values", "toss=h,t,edge", "--values", "coin=one,two")
+    assert nbspam("train", tosses, *how)[::2] == (0, "")
+    prior, value = factors(nbspam, "toss", "h")
+    assert prior == pytest.approx({"one": 6 / 7, "two": 1 / 7})
+    assert value == pytest.approx({"one": 4 / 8, "two": 1 / 3})
+    # It is no unknown value: it has a probability, and there is no warning.
+    edge = factors(nbspam, "toss", "edge")
+    assert edge[1] == pytest.approx({"one": 1 / 8, "two": 1 / 3})
+    status, out, err = nbspam("eval", tosses, *how, "--cv", "5", "--json")
+    assert (status, err) == (0, "")
+    # Each fold leaves one toss out: -log P(one | toss), worked out by hand.
+    log_loss = json.loads(out)["log_loss"]
+    heads, tails = ((Fraction(5, 6) * Fraction(n, 7), Fraction(1, 6) / 3) for n in (3, 2))
+    likely = [float(own / (own + other)) for own, other in (heads, tails)]
+    assert log_loss == pytest.approx(-(3 * log(likely[0]) + 2 * log(likely[1])) / 5)
+
+
+def test_declared_values_keep_their_order_and_may_hold_commas(nbspam, model, tmp_path):
+    (tmp_path / "t.csv").write_text('size,y\nlarge,a\n"small, or so",b\n')
+    how = ("--target", "y", "--values", 'size="small, or so",medium,large')
+    assert nbspam("train", tmp_path / "t.csv", *how, "--dirichlet", "size=1,2,4")[0] == 0
+    assert factors(nbspam, "size", "medium")[1] == pytest.approx({"a": 2 / 8, "b": 2 / 8})
+    assert factors(nbspam, "size", "large")[1] == pytest.approx({"a": 5 / 8, "b": 4 / 8})

@@ -1,0 +1,264 @@
+"""Models of columns that depend on each other agree with their definitions, by brute force."""
+
+from fractions import Fraction
+from itertools import combinations, product
+from math import log
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from nbspam.models import A2DE, AODE, SPODE, TAN, BayesianNetwork, CategoricalNB
+from nbspam.models.columns.tan import class_information, conditional_information, spanning_tree
+from support import examples, tables
+
+some = examples(8)
+
+
+def count(X, y, label, fixed):
+    """Return the number of rows of a class (None: all) with these values {column: value}."""
+    return sum(
+        (label is None or c == label) and all(row[j] == v for j, v in fixed.items())
+        for row, c in zip(X, y, strict=True)
+    )
+
+
+def known(X, y, label, columns, fixed=()):
+    """Return the number of rows as `count` does, of those in which columns are known."""
+    return sum(
+        (label is None or c == label)
+        and not any(np.isnan(row[j]) for j in columns)
+        and all(row[j] == v for j, v in dict(fixed).items())
+        for row, c in zip(X, y, strict=True)
+    )
+
+
+def given_by(X, y, prior, label, column, value, fixed):
+    """Return (count + a) / (n + sum of a): P(value given class and other values).
+
+    prior: the numbers a that are added, for each column, and for the classes last.
+    """
+    n = known(X, y, label, [column], fixed)
+    added = prior[column][int(value)]
+    return Fraction(count(X, y, label, {**fixed, column: value}) + added, n + sum(prior[column]))
+
+
+def spode(X, y, prior, row, label, parent):
+    """Return P(class, parent) times P(others given class, parent) of a row."""
+    fixed = {parent: row[parent]}
+    n = known(X, y, None, [parent])
+    added = prior[parent][int(row[parent])]
+    share = Fraction(count(X, y, label, fixed) + added, n + sum(prior[parent]))
+    for j, value in enumerate(row):
+        if j != parent and not np.isnan(value):
+            share *= given_by(X, y, prior, label, j, value, fixed)
+    return share
+
+
+def class_share(y, prior, label):
+    return Fraction(int(sum(y == label)) + prior[-1][label], len(y) + sum(prior[-1]))
+
+
+def naive(X, y, prior, row, label):
+    share = class_share(y, prior, label)
+    for j, value in enumerate(row):
+        if not np.isnan(value):
+            share *= given_by(X, y, prior, label, j, value, {})
+    return share
+
+
+def aode(X, y, prior, row, label):
+    parents = [j for j, v in enumerate(row) if len(prior[j]) > 1 and count(X, y, None, {j: v})]
+    if not parents:
+        return naive(X, y, prior, row, label)
+    return sum(spode(X, y, prior, row, label, j) for j in parents) / len(parents)
+
+
+def a2de(X, y, prior, row, label):
+    total, n_parents = Fraction(0), 0
+    for i, j in combinations(range(len(row)), 2):
+        fixed = {i: row[i], j: row[j]}
+        if 1 in (len(prior[i]), len(prior[j])) or not count(X, y, None, fixed):
+            continue
+        n = known(X, y, None, [i, j])
+        # What is added to a pair is the mean of what is added to its values.
+        added = [Fraction(a + b, 2) for a in prior[i] for b in prior[j]]
+        own = added[int(row[i]) * len(prior[j]) + int(row[j])]
+        share = (count(X, y, label, fixed) + own) / (n + sum(added))
+        for k, value in enumerate(row):
+            if k not in (i, j) and not np.isnan(value):
+                share *= given_by(X, y, prior, label, k, value, fixed)
+        total, n_parents = total + share, n_parents + 1
+    return total / n_parents if n_parents else aode(X, y, prior, row, label)
+
+
+def tan(X, y, prior, row, label, parents):
+    share = class_share(y, prior, label)
+    for j, value in enumerate(row):
+        if not np.isnan(value):
+            parent = parents[j]
+            has_parent = parent >= 0 and not np.isnan(row[parent])
+            fixed = {parent: row[parent]} if has_parent else {}
+            share *= given_by(X, y, prior, label, j, value, fixed)
+    return share
+
+
+def priors(levels):
+    """Return Laplace's prior and an uneven one: what is added to each value and class."""
+    return [[1] * n for n in (*levels, 3)], [
+        [(2 * k + n) % 5 + 1 for k in range(n)] for n in (*levels, 3)
+    ]
+
+
+@pytest.mark.parametrize("is_uneven", [False, True])
+@given(table=tables())
+@some
+def test_models_agree_with_their_definitions_on_all_rows(is_uneven, table):
+    X, y, levels = table
+    asked = np.array(list(product(*([*range(n), np.nan] for n in levels))))[:25]
+    prior = priors(levels)[is_uneven]
+    how = {"levels": levels, "dirichlet": prior if is_uneven else None}
+    tree = TAN(**how).partial_fit(X, y, classes=[0, 1, 2])
+    models = {
+        naive: CategoricalNB(**how),
+        lambda *of: naive(*of): BayesianNetwork(start="naive", climb=False, **how),
+        aode: AODE(**how),
+        a2de: A2DE(**how),
+        lambda *of: tan(*of, tree.parents_): tree,
+    }
+    for definition, model in models.items():
+        if model is not tree:
+            model.partial_fit(X, y, classes=[0, 1, 2])
+        expected = [[definition(X, y, prior, row, c) for c in range(3)] for row in asked]
+        np.testing.assert_allclose(
+            np.exp(model.predict_joint_log_proba(asked)), np.array(expected, float), rtol=1e-9
+        )
+
+
+@given(table=tables(missing=False))
+@some
+def test_spodes_agree_with_their_definition_on_all_rows(table):
+    X, y, levels = table
+    asked = np.array(list(product(*map(range, levels))), float)[:40]
+    prior = priors(levels)[1]
+    for parent in range(len(levels)):
+        model = SPODE(levels=levels, parent=parent, dirichlet=prior)
+        model.partial_fit(X, y, classes=[0, 1, 2])
+        expected = [[spode(X, y, prior, row, c, parent) for c in range(3)] for row in asked]
+        np.testing.assert_allclose(
+            np.exp(model.predict_joint_log_proba(asked)), np.array(expected, float), rtol=1e-9
+        )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_parent_has_the_fewest_errors_in_leave_one_out_cross_validation(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (25, 4)).astype(float)
+    y = ((X[:, 1] + X[:, 2] + rng.integers(0, 2, 25)) % 3).astype(int)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    figures = []
+    for parent in range(4):
+        errors, loss = 0, 0.0
+        for i in range(25):
+            rest = np.arange(25) != i
+            model = SPODE(levels=[3] * 4, parent=parent)
+            model.partial_fit(X[rest], y[rest], classes=[0, 1, 2])
+            # Rounded, because of classes that are equally probable the first is the answer.
+            posterior = model.predict_proba(X[i : i + 1])[0].round(9)
+            errors += posterior.argmax() != y[i]
+            loss -= log(posterior[y[i]])
+        figures.append((errors, loss))
+
+    chosen = SPODE(levels=[3] * 4).fit(X, y)
+    assert chosen.parent_ == figures.index(min(figures))
+    assert chosen.parent_errors_.tolist() == [errors for errors, _ in figures]
+    np.testing.assert_allclose(chosen.parent_loss_, [loss / 25 for _, loss in figures], atol=1e-9)
+    assert SPODE().fit(X > 0, y).parent_ in range(4)
+
+
+def test_partial_fit_keeps_the_parent_and_fit_chooses_anew():
+    y = np.array([0, 1] * 10)
+    by_first, by_second = np.column_stack([y, y * 0]), np.column_stack([y * 0, y])
+    model = SPODE(alpha=0.1).partial_fit(by_second, y)
+    assert model.parent_ == model.partial_fit(by_first, y).parent_
+    assert SPODE(parent=1).fit(by_first, y).parent_ == 1
+    noise = np.random.default_rng(0).integers(0, 2, (20, 2))
+    xor = (noise.sum(axis=1) + y) % 2
+    X = np.column_stack([noise[:, 0], xor, noise[:, 1]])
+    assert model.fit(X, y).parent_ == SPODE(alpha=0.1).fit(X, y).parent_
+
+
+@given(table=tables())
+@some
+def test_mutual_information_agrees_with_its_definition(table):
+    X, y, levels = table
+    model = AODE(levels=levels).partial_fit(X, y, classes=[0, 1, 2])
+    counts = list(model.value_counts())
+    found = conditional_information(counts, model.encoding.levels)
+    for i, j in combinations(range(len(levels)), 2):
+        both = ~np.isnan(X[:, i]) & ~np.isnan(X[:, j])
+        expected, n = 0.0, both.sum()
+        for a, b, c in product(range(levels[i]), range(levels[j]), range(3)):
+            of_class = both & (y == c)
+            joint = (of_class & (X[:, i] == a) & (X[:, j] == b)).sum()
+            if joint:
+                alone = (of_class & (X[:, i] == a)).sum() * (of_class & (X[:, j] == b)).sum()
+                expected += joint / n * log(joint * of_class.sum() / alone)
+        assert found[[i, j], [j, i]] == pytest.approx(expected, abs=1e-12)
+
+    alone = class_information(model.own_counts(), model.encoding.levels)
+    for j in range(len(levels)):
+        some = ~np.isnan(X[:, j])
+        expected = 0.0
+        for a, c in product(range(levels[j]), range(3)):
+            joint = (some & (X[:, j] == a) & (y == c)).mean()
+            if joint:
+                rest = (some & (X[:, j] == a)).mean() * (some & (y == c)).mean()
+                expected += joint / some.mean() * log(joint * some.mean() / rest)
+        assert alone[j] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_spanning_tree_is_the_heaviest_of_all_trees(seed):
+    rng = np.random.default_rng(seed)
+    n = 5
+    weight = rng.random((n, n))
+    weight = weight + weight.T
+    best = max(
+        sum(weight[i, j] for i, j in edges)
+        for edges in combinations(combinations(range(n), 2), n - 1)
+        if is_tree(n, edges)
+    )
+
+    parents = spanning_tree(weight, root=2)
+    assert parents[2] == -1
+    assert is_tree(n, [(i, p) for i, p in enumerate(parents.tolist()) if p >= 0])
+    assert sum(weight[i, p] for i, p in enumerate(parents) if p >= 0) == pytest.approx(best)
+
+
+def is_tree(n, edges):
+    reached = {0}
+    for _ in range(n):
+        reached |= {b for a, b in edges if a in reached} | {a for a, b in edges if b in reached}
+    return len(edges) == n - 1 and len(reached) == n
+
+
+def test_tan_finds_the_tree_of_a_hand_worked_table():
+    # Two classes of four rows.  Given the class, column 1 copies column 0, and column 2 is
+    # independent of both: I(0;1|C) = log 2; I(0;2|C) = I(1;2|C) = 0.
+    X = [[0, 0, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]] * 2
+    y = [0] * 4 + [1] * 4
+    X[7] = [1, 1, 0]  # now column 2 depends on the class, and is the root
+    model = TAN(levels=[2, 2, 2], estimate="mle").fit(X, y)
+
+    counts = model.value_counts()
+    information = conditional_information(counts, model.encoding.levels)
+    assert information[0, 1] == pytest.approx(log(2))
+    # In class 1 the four rows are 000, 001, 110, 110: of eight rows in all,
+    # 2/8 log(2 * 4 / (2 * 3)) + 1/8 log(1 * 4 / (2 * 3)) + 1/8 log(1 * 4 / (2 * 1)).
+    expected = 2 / 8 * log(8 / 6) + 1 / 8 * log(4 / 6) + 1 / 8 * log(4 / 2)
+    assert information[0, 2] == information[1, 2] == pytest.approx(expected)
+    assert model.parents_.tolist() == [2, 0, -1]
+    # P(class 1) P(x2=0 | 1) P(x0=1 | x2=0, 1) P(x1=1 | x0=1, 1) = 1/2 3/4 2/3 1.
+    joint = np.exp(model.predict_joint_log_proba([[1, 1, 0]])[0])
+    assert joint == pytest.approx([1 / 2 * 1 / 2 * 1 / 2, 1 / 2 * 3 / 4 * 2 / 3])
