@@ -4,7 +4,7 @@ usage: python benchmarks/accuracy.py CORPUS [--folds 10] [--online] [--only NAME
 
 CORPUS is a folder with ham/ and spam/, one message per file.  Every program learns the same files
 and classifies the same other files.  With --online each program classifies a message before it
-learns it, in the order of the numbers in the file names.  Programs that are not installed are
+learns it, in the order of `nbspam eval --online`.  Programs that are not installed are
 left out; spamprobe, which is slow, runs only if it is named.
 """
 
@@ -24,9 +24,9 @@ from nbspam.counts.corpus import read_corpus
 from nbspam.counts.folds import stratified_folds
 from nbspam.evaluation.evaluation import evaluate
 from nbspam.evaluation.judging import fold_trial, online_trial
-from nbspam.evaluation.order import arrival
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item, read_items
+from nbspam.sources.order import arranged
 
 CLASSES = ("ham", "spam")
 UNSURE = 2
@@ -243,11 +243,10 @@ def main() -> None:
     )
     options = parser.parse_args()
     items = list(read_items([options.corpus]))
-    y = np.array([CLASSES.index(str(item.label)) for item in items])
     folds = None if options.online else options.folds
     if options.online:
-        order = arrival(None, [item.name for item in items], y)
-        items, y = [items[i] for i in order], y[order]
+        items, _ = arranged(items)
+    y = np.array([CLASSES.index(str(item.label)) for item in items])
     mail = Messages(items, y)
     how = "online" if folds is None else f"{folds} folds, seed 0"
     print(f"{options.corpus}: {len(y)} messages ({y.sum()} spam), {how}\n")

@@ -16,9 +16,9 @@ from accuracy import CLASSES, Messages, bogofilter_online
 
 from nbspam.counts.corpus import read_corpus
 from nbspam.evaluation.judging import online_trial
-from nbspam.evaluation.order import arrival
 from nbspam.settings import Choices, settings_for
 from nbspam.sources.items import read_items
+from nbspam.sources.order import arranged
 
 
 def main() -> None:
@@ -27,10 +27,9 @@ def main() -> None:
     )
     parser.add_argument("corpus", help="folder with ham/ and spam/")
     options = parser.parse_args()
-    items = [item for item in read_items([options.corpus]) if item.label in CLASSES]
+    labelled = (item for item in read_items([options.corpus]) if item.label in CLASSES)
+    items, _ = arranged(labelled)
     y = np.array([CLASSES.index(str(item.label)) for item in items])
-    order = arrival(None, [item.name for item in items], y)
-    items, y = [items[i] for i in order], y[order]
     print(f"{options.corpus}: {len(items)} messages ({y.sum()} spam), messages a second\n")
     settings, _ = settings_for(items, Choices())
     start = time.perf_counter()

@@ -38,7 +38,7 @@ ONLY_IN = {
     "scipy": {"counts", "classifier"},
     "sklearn": {"models", "classifier"},
     "matplotlib": {"evaluation"},
-    "email": {"evaluation"},
+    "email": {"sources"},
     "joblib": set(),
 }
 

@@ -42,17 +42,6 @@ class Corpus:
         """The counts as a SciPy CSR matrix (n_docs, n_features)."""
         return csr(self.documents)
 
-    def take(self, rows: Integers) -> "Corpus":
-        """Return the corpus of some documents, in this order, over the same vocabulary."""
-        return Corpus(
-            tuple(self.names[row] for row in rows.tolist()),
-            self.classes,
-            self.y[rows],
-            self.digests[rows],
-            self.vocabulary,
-            self.documents.take(rows),
-        )
-
     def over_keys(self, rows: Integers) -> Documents:
         """Return some documents over the keys of all tokens."""
         return self.documents.take(rows)._replace(tokens=self.vocabulary.keys)

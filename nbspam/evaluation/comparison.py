@@ -74,6 +74,7 @@ class Compared(NamedTuple):
 
     comparisons: tuple[Comparison, ...]
     skipped: tuple[Skipped, ...]  # items that could not be read
+    order: str | None  # of a stream, one of `sources.order.ORDERS`
 
 
 def compare_items(
@@ -108,7 +109,8 @@ def compare_tables(
 def _against_first(trials: Sequence[Trial], rule_of: Callable[[Trial], Rule]) -> Compared:
     rule = rule_of(trials[0])  # the same costs for all
     first, *others = (replace(trial, rule=rule) for trial in trials)
-    return Compared(tuple(compare(first, other) for other in others), first.skipped)
+    compared = tuple(compare(first, other) for other in others)
+    return Compared(compared, first.skipped, first.order)
 
 
 def _differences(first: Trial, second: Trial, folds: list[Integers]) -> Iterator[Difference]:

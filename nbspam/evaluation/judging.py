@@ -7,8 +7,7 @@ Secret: documents are tokenised once, however many models are trained on them; m
 and give answers by the same functions as in `nbspam train` and `nbspam classify`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,11 +25,11 @@ from nbspam.decision import default_rule
 from nbspam.errors import InputError, UsageError
 from nbspam.evaluation.evaluation import Evaluation
 from nbspam.evaluation.online import progress
-from nbspam.evaluation.order import arrival, date_of
 from nbspam.evaluation.trial import Smaller, Trial, evaluation_of
 from nbspam.settings import FEATURES, Choices, Settings, settings_for
 from nbspam.sources.given import items_of
 from nbspam.sources.items import Item
+from nbspam.sources.order import arranged
 from nbspam.sources.records import Record
 from nbspam.tables.schema import Schema, Table
 from nbspam.tables.training import TableSettings, train_table
@@ -144,18 +143,17 @@ def judge_online(
     settings: Settings,
     policy: str,
     order: str | None = None,
+    seed: int = 0,
     jobs: int = 1,
 ) -> Trial:
     """Return the answers of a model that learns each message after it has answered it.
 
-    policy: which messages it learns, one of decision.POLICIES.  order: of the messages (see
-    `order.arrival`).
+    policy: which messages it learns, one of decision.POLICIES.  order: of the messages, see
+    `sources.order.arranged`.
     """
-    dates: dict[str, float | None] = {}
-    items = _noting_dates(items, dates) if order == "date" else items
-    data, skipped = read_corpus(items, settings, jobs)
-    data = _arranged(data, order, [dates.get(name) for name in data.names])
-    return replace(online_trial(data, settings, policy), skipped=skipped)
+    stream = arranged(items, order, seed)
+    data, skipped = read_corpus(stream.items, settings, jobs)
+    return replace(online_trial(data, settings, policy), skipped=skipped, order=stream.order)
 
 
 def judge_several(
@@ -170,6 +168,9 @@ def judge_several(
     k: number of folds, the same folds for all; None for a stream (see `judge_online`).  Settings
     with the same tokens share one reading of the documents.
     """
+    order = None
+    if k is None:
+        items, order = arranged(items, seed=seed)
     items = list(items)
     trials: list[Trial] = []
     read: dict[tuple[object, ...], tuple[Corpus, tuple[Skipped, ...]]] = {}
@@ -179,16 +180,11 @@ def judge_several(
             read[how] = read_corpus(items, settings, jobs)
         data, skipped = read[how]
         if k is None:
-            trial = online_trial(_arranged(data, None), settings, "everything")
+            trial = online_trial(data, settings, "everything")
         else:
             trial = fold_trial(data, settings, k, seed)
-        trials.append(replace(trial, skipped=skipped))
+        trials.append(replace(trial, skipped=skipped, order=order))
     return trials
-
-
-def _arranged(data: Corpus, order: str | None, dates: Sequence[float | None] = ()) -> Corpus:
-    """Return the corpus in the order in which its messages arrive."""
-    return data.take(arrival(order, data.names, data.y, dates))
 
 
 def fold_trial(
@@ -259,14 +255,6 @@ def online_trial(data: Corpus, settings: Settings, policy: str) -> Trial:
 def _prior(data: Corpus, settings: Settings) -> Floats:
     class_count = np.bincount(data.y, minlength=len(data.classes)).astype(np.float64)
     return assumed_prior(class_count, settings)
-
-
-def _noting_dates(items: Iterable[Item], dates: dict[str, float | None]) -> Iterator[Item]:
-    """Yield the items unchanged, and put the time at which each was sent into `dates`."""
-    for item in items:
-        with suppress(InputError):  # the caller reads the item too, and reports the error
-            dates[item.name] = date_of(item.read())
-        yield item
 
 
 def judge_classifier(classifier: AnyClassifier, items: Iterable[Any], jobs: int = 1) -> Trial:

@@ -18,6 +18,7 @@ from nbspam.evaluation.evaluation import Evaluation
 from nbspam.evaluation.metrics import HM, Report, Scores
 from nbspam.evaluation.trial import Trial, evaluation_of
 from nbspam.printing import printable
+from nbspam.sources.order import ORDERS
 
 WIDTH = 80
 LABEL_WIDTH = 20  # longer class names are cut, except in the classification report
@@ -157,14 +158,19 @@ def trial_text(trial: Trial, seed: int | None = None) -> str:
     evaluation = evaluation_of(trial, None if seed is None else np.random.default_rng(seed))
     shares = shares_of(trial.probability, trial.y, trial.prior)
     blocks = [evaluation_text(evaluation), shares_text(shares, trial.classes)]
-    return "\n".join(block for block in blocks if block)
+    head = f"judged and then learned {ORDERS[trial.order]}\n" if trial.order else ""
+    return head + "\n".join(block for block in blocks if block)
 
 
 def trial_json(trial: Trial, seed: int | None = None) -> dict[str, Any]:
     """Return all numbers of a trial as JSON values; seed: see `trial_text`."""
     evaluation = evaluation_of(trial, None if seed is None else np.random.default_rng(seed))
     shares = shares_of(trial.probability, trial.y, trial.prior)
-    return {**evaluation_json(evaluation), "shares": shares_json(shares, trial.classes)}
+    return {
+        **evaluation_json(evaluation),
+        "shares": shares_json(shares, trial.classes),
+        "order": trial.order,
+    }
 
 
 def _report_json(report: Report) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def items_of(given: Any, options: SourceOptions = _NO_OPTIONS) -> Iterator[Item]
         if isinstance(data, os.PathLike) and os.path.exists(data):
             yield from read_items([os.fsdecode(data)], label=label, options=options)
         else:
-            yield item_of(data, f"#{number}", label)
+            yield item_of(data, f"#{number}", label)._replace(series="given")
 
 
 def item_of(data: Any, name: str = "-", label: str | None = None) -> Item:

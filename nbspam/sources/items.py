@@ -71,6 +71,7 @@ class Item(NamedTuple):
     label: str | None  # the class, if known
     data: bytes | None = None  # None: in the file `name`
     is_text: bool = False  # text, not mail
+    series: str | None = None  # the index, table or mailbox whose order it came in; None: none
 
     def read(self) -> bytes:
         """Return the item's bytes, truncated to MAX_MESSAGE; raises InputError."""
@@ -225,7 +226,7 @@ def _stored_items(
     elif kind == "trec":
         base = os.path.dirname(name)
         for found, path in index_entries(stream):
-            yield Item(os.path.join(base, path), label or found)
+            yield Item(os.path.join(base, path), label or found, series=name)
     else:
         from nbspam.sources.texts import read_rows
 
@@ -233,7 +234,7 @@ def _stored_items(
         for number, (row_label, text) in enumerate(rows, 1):
             # JSON can contain lone surrogates, which cannot be encoded as UTF-8.
             data = text.encode("utf-8", "replace")
-            yield Item(f"{name}#{number}", label or row_label, data, is_text=True)
+            yield Item(f"{name}#{number}", label or row_label, data, is_text=True, series=name)
 
 
 def _mbox_items(
@@ -251,7 +252,7 @@ def _mbox_items(
         yield alone(first[0])
         return
     for number, raw in enumerate(chain(first, messages), 1):
-        yield Item(f"{name}#{number}", label, unwrap(raw))
+        yield Item(f"{name}#{number}", label, unwrap(raw), series=name)
 
 
 def _folder_items(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:

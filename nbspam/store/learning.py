@@ -24,6 +24,7 @@ from nbspam.errors import ModelFileError, NbspamError, NotTrainedError, UsageErr
 from nbspam.mail.digest import Copies
 from nbspam.settings import PRESENCE, Settings
 from nbspam.sources.items import Item
+from nbspam.sources.order import GIVEN, ORDERS, arranged
 from nbspam.store.assembly import compacted, memory_of, message_at_hand, with_changes
 from nbspam.tokens.documents import Documents
 from nbspam.tokens.reading import chunk_by_chunk
@@ -94,14 +95,18 @@ class LivingModel:
         """Learn labelled items; raises NbspamError.
 
         day: today, in days since 1970-01-01.  policy: which messages to learn, one of
-        decision.POLICIES.
+        decision.POLICIES.  With another policy than everything, the order of the messages matters,
+        and `sources.order.arranged` finds it.
         """
         if policy not in POLICIES:
             raise UsageError(f"policy {policy!r}: unknown; choose from {', '.join(POLICIES)}")
         if policy == "everything":
             return self._change(items, day, jobs, Copies())
+        stream = arranged(items)
         outcome, copies = Outcome(), Copies()
-        for item in items:
+        if stream.order != GIVEN:
+            outcome = Outcome(notes=(f"policy {policy}: judged {ORDERS[stream.order]}",))
+        for item in stream.items:
             needed = item.label is None or self._needs(item, policy)
             outcome += self._change([item], day, 1, copies) if needed else Outcome(passed=1)
         return outcome

@@ -1,5 +1,6 @@
 """Laws of online evaluation; that it answers as `update` does is in store/test_learning_on.py."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +14,9 @@ from nbspam.decision import POLICIES
 from nbspam.errors import UsageError
 from nbspam.evaluation.judging import judge_online
 from nbspam.evaluation.online import progress
-from nbspam.evaluation.order import date_of
 from nbspam.settings import MANY, PRESETS
 from nbspam.sources.items import Item
+from nbspam.sources.order import date_of
 from support import examples
 
 MAIL = PRESETS["mail"]
@@ -97,10 +98,10 @@ def test_nothing_is_known_until_both_classes_were_learned(policy, first):
 def test_an_answer_is_that_of_a_model_that_learned_the_same_messages(policy, chosen):
     """All that was not learned leaves no trace, and the truth of the last is not yet known."""
     messages = stream(150)
-    data, learned = progress_of(messages, policy, chosen)
+    _, learned = progress_of(messages, policy, chosen)
     before = np.flatnonzero(learned.learned[:-1])
     rest = np.append(before, len(messages) - 1)
-    alone = progress(data.take(rest), chosen)
+    _, alone = progress_of([messages[row] for row in rest.tolist()], chosen=chosen)
 
     assert alone.learned.all()
     assert len(rest) < len(messages)
@@ -230,3 +231,39 @@ def test_intervals_are_the_seeds(nbspam, trained, folder, few_resamples, how):
 
     assert first == again
     assert "95 % interval" in first[1]
+
+
+def test_eval_online_says_which_order_it_took(nbspam, tmp_path):
+    for label, numbers in (("ham", range(40)), ("spam", range(20))):
+        (tmp_path / "mails" / label).mkdir(parents=True)
+        for n in numbers:
+            (tmp_path / "mails" / label / f"{n}.eml").write_text(f"Subject: {label} {n}\n\n{n}\n")
+    index = tmp_path / "index"
+    index.write_text(
+        "".join(f"{c} mails/{c}/{n}.eml\n" for c in ("ham", "spam") for n in range(9))
+    )
+
+    for arguments, words, order in (
+        ([tmp_path / "mails"], "in a random order", "shuffled"),
+        ([tmp_path / "mails", "--order", "name"], "in the order of the numbers", "name"),
+        ([index], "in the order of the source", "given"),
+    ):
+        online = ["eval", "--online", *arguments]
+        assert nbspam(*online)[1].startswith(f"judged and then learned {words}")
+        assert json.loads(nbspam(*online, "--json")[1])["order"] == order
+    drawn = [nbspam(*("eval", "--online", tmp_path / "mails"), "--seed", n)[1] for n in (0, 0, 3)]
+    assert drawn[0] == drawn[1] != drawn[2]
+    against = ["compare", "--online", tmp_path / "mails", "--against", "--pairs"]
+    assert "10 stretches, in a random order" in nbspam(*against)[1]
+    assert json.loads(nbspam(*against, "--json")[1])[0]["order"] == "shuffled"
+
+
+def test_a_policy_of_update_judges_folders_in_the_same_order(nbspam, trained, tmp_path):
+    for label, words in (("ham", "lunch on friday"), ("spam", "cheap pills")):
+        (tmp_path / "more" / label).mkdir(parents=True)
+        for n in range(20 if label == "ham" else 9):
+            (tmp_path / "more" / label / f"{n}.eml").write_text(f"Subject: {words}\n\n{n}\n")
+
+    _, _, said = nbspam("update", "--policy", "error", tmp_path / "more")
+    assert said == "nbspam: policy error: judged in a random order\n"
+    assert nbspam("update", "--policy", "error", "--ham", tmp_path / "more" / "ham")[2] == ""

@@ -108,6 +108,8 @@ def test_a_trec_index_gives_classes_and_paths_beside_it(tmp_path):
     assert data(index) == data(index, format="trec") == MAIL
     assert {item.label for item in read(index)} == {"spam"}
     assert {item.label for item in read(index, label="ham")} == {"ham"}
+    assert {item.series for item in read(index)} == {str(index)}
+    assert {item.series for item in read(tmp_path / "data")} == {None}
 
 
 @pytest.mark.parametrize("head", [b"Subject: m\n", b"ham .\n", b"ham no\n", b"ham m\nHi\nx y\n"])
@@ -163,7 +165,7 @@ def test_a_single_message_keeps_its_from_line(tmp_path):
 def test_a_single_message_in_a_file_named_mbox_has_number_one(tmp_path):
     path = write(tmp_path / "m.mbox", FROM + b"A: 1\n\nx\n\n")
 
-    assert read(path) == [Item(f"{path}#1", None, b"A: 1\n\nx\n")]
+    assert read(path) == [Item(f"{path}#1", None, b"A: 1\n\nx\n", series=str(path))]
 
 
 @pytest.mark.parametrize(
@@ -221,9 +223,9 @@ def test_tables_give_texts_with_classes(name, tmp_path):
     path = write(tmp_path / name, TABLES[name])
 
     assert read(path) == [
-        Item(f"{path}#1", "ham", b"one", is_text=True),
-        Item(f"{path}#2", "spam", b"two", is_text=True),
-        Item(f"{path}#3", None, b"three", is_text=True),
+        Item(f"{path}#1", "ham", b"one", is_text=True, series=str(path)),
+        Item(f"{path}#2", "spam", b"two", is_text=True, series=str(path)),
+        Item(f"{path}#3", None, b"three", is_text=True, series=str(path)),
     ]
     assert {item.label for item in read(path, label="x")} == {"x"}
 
@@ -240,7 +242,7 @@ def test_a_table_comes_from_standard_input_with_its_format():
     table = io.BytesIO(b"a,b,c\n1,x,ham\n")
 
     items = read("-", stdin=table, format="csv", text_column="b", label_column="c")
-    assert items == [Item("-#1", "ham", b"x", is_text=True)]
+    assert items == [Item("-#1", "ham", b"x", is_text=True, series="-")]
 
 
 def test_a_lone_surrogate_in_json_becomes_a_question_mark(tmp_path):

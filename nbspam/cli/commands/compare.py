@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         help="Instead of folds, start with models that know nothing, judge each message before"
         " it is learned, and compare ten parts of the stream.",
     ),
-    seed_option("the folds"),
+    seed_option("folds and orders"),
 )
 @decision_options
 @label_options
@@ -92,6 +92,7 @@ def command(
     nbspam compare iris.csv --target species --against '--model aode'
     """
     from nbspam.evaluation.comparison import compare_items, compare_tables
+    from nbspam.sources.order import ORDERS
 
     several = [(training, columns), *map(_parsed, others)]
     rule = partial(rule_of, decision)
@@ -115,11 +116,12 @@ def command(
     report_skipped(compared.skipped, strict)
     if as_json:
         pairs = zip(others, compared.comparisons, strict=True)
-        echo_json([_values(*pair) for pair in pairs], indent=2)
+        echo_json([{**_values(*pair), "order": compared.order} for pair in pairs], indent=2)
         return
     first = _spelt(training, columns) or "the defaults"
+    pieces = f"stretches, {ORDERS[compared.order]}" if compared.order else "folds"
     for other, comparison in zip(others, compared.comparisons, strict=True):
-        click.echo(_text(first, other, comparison, "stretches" if online else "folds"))
+        click.echo(_text(first, other, comparison, pieces))
 
 
 @click.command("training", add_help_option=False)

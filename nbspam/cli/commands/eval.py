@@ -88,9 +88,10 @@ way_options = filling(
     ),
     click.option(
         "--order",
-        type=click.Choice(["given", "name", "date"]),
-        help="With --online: the order of messages.  [default: given, or by the number in the"
-        " file name if one class comes after the other]",
+        type=click.Choice(["given", "name", "date", "shuffled"]),
+        help="With --online: the order of messages, as given, by the number in the file name, by"
+        " date, or drawn by --seed.  [default: given in an index, a table or a mailbox; of"
+        " folders by name if that mixes the classes, else shuffled]",
     ),
 )
 
@@ -102,7 +103,7 @@ way_options = filling(
 @titled(
     JUDGING,
     click.option("--intervals", is_flag=True, help="Add 95 % bootstrap intervals of all numbers."),
-    seed_option("folds and intervals"),
+    seed_option("folds, orders and intervals"),
     click.option(
         "--plot",
         metavar="FILE",
@@ -209,7 +210,7 @@ def _trial_of_items(
     settings, items = settings_for(items, training)
     if way.online:
         policy = way.policy or "everything"
-        return judging.judge_online(items, settings, policy, way.order, jobs)
+        return judging.judge_online(items, settings, policy, way.order, seed, jobs)
     if way.cv is not None:
         return judging.judge_folds(items, settings, way.cv, seed, jobs, with_curve)
     test_items = items_of([str(way.test)], corpus.reading)

@@ -49,7 +49,8 @@ def command(
 
     How evidence adds up is fitted anew when a class has changed by a twentieth since the
     last fit, or after 2,000 changes.  Between two fits only the counts change.  With
-    --policy error or near, the order of the messages decides which of them are learned.
+    --policy error or near, the order of the messages decides which of them are learned: it is
+    found as by `nbspam eval --online`.
 
     \b
     nbspam update --spam ~/Maildir/.Junk

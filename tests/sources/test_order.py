@@ -1,0 +1,193 @@
+"""The order of messages: kept, found in names, or drawn; dates of any shape."""
+
+import random
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.sources.items import Item
+from nbspam.sources.order import arranged, date_of
+
+NAMES = ["ham/2.txt", "ham/10.txt", "ham/notes", "spam/0001.1999-12-14.x", "spam/0003.txt"]
+
+
+def _items(names, series=None):
+    """Return items of these names, labelled by the folder."""
+    return [Item(name, name.split("/")[0], b"", series=series) for name in names]
+
+
+def _folders(n_ham, n_spam, numbers):
+    """Return files of two class folders, all ham first, with these numbers in their names."""
+    labels = ["ham"] * n_ham + ["spam"] * n_spam
+    return _items([f"{label}/{n}.txt" for label, n in zip(labels, numbers, strict=True)])
+
+
+def _one_numbering(n_ham, n_spam):
+    """Return files as Enron has them: one numbering goes through both classes."""
+    drawn = random.Random(0).sample(range(n_ham + n_spam), n_ham + n_spam)
+    return _folders(n_ham, n_spam, [*sorted(drawn[:n_ham]), *sorted(drawn[n_ham:])])
+
+
+def _own_numberings(n_ham, n_spam):
+    """Return files as SpamAssassin has them: each class has a numbering of its own."""
+    return _folders(n_ham, n_spam, [*range(n_ham), *range(n_spam)])
+
+
+def test_names_are_ordered_by_the_first_number_of_the_file():
+    found, order = arranged(_items(NAMES), "name")
+
+    assert [item.name for item in found] == [NAMES[row] for row in (3, 0, 4, 1, 2)]
+    assert order == "name"
+
+
+def test_messages_without_a_date_follow_the_one_before():
+    dates = ["", "Date: 9 Jan 1970 00:00\n", "", "Date: 1 Jan 1970 00:00\n", ""]
+    items = [Item(str(n), "ham", f"{date}\nx".encode()) for n, date in enumerate(dates)]
+
+    assert [item.name for item in arranged(items, "date").items] == ["0", "3", "4", "1", "2"]
+
+
+@pytest.mark.parametrize("n_spam", [300, 60])
+def test_folders_go_by_number_if_that_mixes_the_classes(n_spam):
+    found, order = arranged(_one_numbering(300, n_spam))
+
+    assert order == "name"
+    assert [int(item.name[:-4].split("/")[1]) for item in found] == list(range(300 + n_spam))
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        _own_numberings(300, 100),
+        _own_numberings(4150, 1896),
+        _items([f"{c}/{n}" for c in ("a", "b", "c") for n in range(ord(c) * 100, ord(c) * 101)]),
+        _items([*(f"ham/{c}" for c in "abcdefgh"), *(f"spam/{c}" for c in "stuvwxyz")]),
+    ],
+    ids=["own numbers", "SpamAssassin", "three classes", "no numbers"],
+)
+def test_folders_are_shuffled_by_a_seed_if_numbers_do_not_mix_the_classes(items):
+    found, order = arranged(items)
+
+    assert order == "shuffled"
+    assert found != items
+    assert sorted(found) == sorted(items)
+    assert found == arranged(items).items
+    assert found != arranged(items, seed=1).items
+
+
+@pytest.mark.parametrize("order", ["given", "name", "date", "shuffled"])
+def test_an_order_that_is_asked_for_is_taken(order):
+    assert arranged(_one_numbering(9, 9), order).order == order
+
+
+def test_a_series_of_several_classes_keeps_its_order():
+    items = _items(NAMES, series="index")
+
+    assert arranged(items) == (items, "given")
+
+
+def test_series_of_one_class_each_have_no_common_order():
+    """As with --ham ham.mbox --spam spam.mbox."""
+    boxes = [_items([f"{c}/{c}.mbox#{n}" for n in range(50)], c) for c in ("ham", "spam")]
+    longer = _items([f"ham/ham.mbox#{n}" for n in range(500)], "ham")
+
+    assert arranged(boxes[0] + boxes[1]).order == "name"
+    assert arranged(longer + boxes[1]).order == "shuffled"
+
+
+def test_messages_of_one_class_stay_as_they_are():
+    items = _items(["ham/9", "ham/1"])
+
+    assert arranged(items) == (items, "given")
+    assert arranged([]) == ([], "given")
+
+
+# --- dates -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("date", "seconds"),
+    [
+        ("Thu, 01 Jan 1970 00:00:00 +0000", 0),
+        ("1 Jan 1970 01:00 +0100", 0),
+        ("Thu,  1 Jan 70 00:00:09 -0001", 69),
+        ("Thu, 1 Jan 1970 00:00:60", 59),
+        ("Thu, 1 Jan 1970 00:00:07 -0000", 7),
+        ("Thu, 1 Jan 1970 00:00:00 EST", 5 * 3600),
+        ("\r\n Thu, 1 Jan 1970\r\n\t00:00:01 GMT (a comment)", 1),
+        ("Sat, 1 Jan 00 00:00:00 GMT", 946684800),
+        ("Fri, 31 Dec 9999 23:59:59 +0000", 253402300799),
+        ("Sat, 1 Jan 10000 00:00:00 +0000", None),
+        (f"Sat, 1 Jan {'9' * 100} 00:00:00 +0000", None),
+        ("Thu, 32 Jan 1970 00:00:00 +0000", None),
+        ("Thu, 1 Jan 1970 24:00:00 +0000", None),
+        ("Thu, 1 Foo 1970 00:00:00 +0000", None),
+        ("yesterday", None),
+        ("", None),
+        (" " * 60000, None),
+    ],
+)
+def test_a_date_is_seconds_or_none(date, seconds):
+    assert date_of(f"Subject: x\r\ndate: {date}\r\n\r\nbody".encode()) == seconds
+
+
+def test_a_date_in_the_body_does_not_count():
+    assert date_of(b"Subject: x\n\nDate: Thu, 01 Jan 1970 00:00:00 +0000\n") is None
+
+
+PIECES = st.sampled_from(
+    [
+        *(
+            "Thu",
+            ",",
+            "Jan",
+            "1",
+            "32",
+            "1970",
+            "99999",
+            "9" * 50,
+            ":",
+            "00:00:00",
+            "12.30.5",
+            "am",
+        ),
+        *(
+            "+0100",
+            "-9999999",
+            "+" + "9" * 100,
+            "GMT",
+            "(",
+            ")",
+            "-",
+            "\n ",
+            "\0",
+            "\xe9",
+            "٣",
+            "²",
+        ),
+    ]
+)
+
+
+@given(st.lists(st.tuples(PIECES, st.sampled_from(["", " "])), max_size=12))
+def test_no_arrangement_of_the_pieces_of_dates_raises(pieces):
+    text = "".join(piece + space for piece, space in pieces)
+
+    assert isinstance(date_of(b"Date: " + text.encode("utf-8")), float | None)
+
+
+@given(st.binary())
+def test_no_bytes_raise(junk):
+    date_of(b"Date: 1 Jan " + junk)
+    date_of(junk)
+
+
+@pytest.mark.parametrize(
+    "piece", [b"(", b" ", b"-", b"1", b"Date: ", b"\n ", b":", b"a,", b"\r\n"]
+)
+def test_no_long_date_takes_long(piece):
+    start = time.perf_counter()
+    date_of(b"Date: " + piece * 1_000_000)
+    assert time.perf_counter() - start < 1
