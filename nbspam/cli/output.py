@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nbspam.tables.schema import Schema
     from nbspam.verdicts import Skipped, Verdict
 
+_MAX_COLUMNS = 20  # of a table, that are listed
 _MAX_SKIPPED = 5  # items that are named on standard error
 T = TypeVar("T")
 
@@ -195,6 +196,13 @@ def counts_text(n_docs: dict[str, int]) -> str:
 def counts_of(classes: Sequence[str], class_count: Iterable[float]) -> dict[str, int]:
     """Return how many documents or rows of each class a model has learned."""
     return {name: int(n) for name, n in zip(classes, class_count, strict=True)}
+
+
+def columns_text(schema: "Schema") -> list[str]:
+    """Return what each column of a table holds; of a wide table, only the first columns."""
+    lines = [str(column) for column in schema.columns[:_MAX_COLUMNS]]
+    more = len(schema.columns) - len(lines)
+    return [*lines, f"… and {more:,} more columns"] if more else lines
 
 
 def columns_json(schema: "Schema") -> object:

@@ -40,9 +40,10 @@ training_options = filling(
         "--model",
         type=click.Choice(list(ESTIMATORS)),
         metavar="NAME",
-        help="The model.  bernoulli, multinomial and complement sum the evidence of all tokens."
-        "  spode, tan, aode, a2de and network let a few tokens depend on each other.  These five,"
-        " categorical, gaussian and mixed are for tables with --target.",
+        help="The model.  bernoulli, multinomial and complement sum the evidence of all tokens,"
+        " or of a table of counts.  spode, tan, aode, a2de and network let a few tokens, or the"
+        " columns of a table, depend on each other.  categorical, gaussian and mixed are for"
+        " tables with --target.",
     ),
     click.option(
         "--alpha",

@@ -45,6 +45,13 @@ ESTIMATORS = {
 }
 TOKEN_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.learns_from == TOKENS)
 COLUMN_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.learns_from == COLUMNS)
+# On a table of counts, models of tokens are these classes, which know missing cells; Bernoulli's
+# columns have two values, absent and present.
+COUNTED = {
+    "bernoulli": ("columns.categorical", "CategoricalNB"),
+    "multinomial": ("columns.counted", "CountedMultinomialNB"),
+    "complement": ("columns.counted", "CountedComplementNB"),
+}
 NUMERIC_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.takes_numbers)
 EM_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.fits_unlabelled)
 # Models of the presence of chosen tokens, and the number of tokens each uses by default.
@@ -60,14 +67,21 @@ DAMAGE = (
 
 def estimator_class(name: str) -> Any:
     """Return the class of an estimator; name: one of ESTIMATORS."""
-    estimator = ESTIMATORS[name]
-    module = import_module(f"nbspam.models.{estimator.module}")
-    return getattr(module, estimator.class_name)
+    return _imported(*ESTIMATORS[name][:2])
+
+
+def column_class(name: str) -> Any:
+    """Return the class of a model of columns; name: one of COLUMN_MODELS or COUNTED."""
+    return _imported(*COUNTED[name]) if name in COUNTED else estimator_class(name)
+
+
+def _imported(module: str, class_name: str) -> Any:
+    return getattr(import_module(f"nbspam.models.{module}"), class_name)
 
 
 def new_model(name: str, parameters: Mapping[str, Any]) -> Any:
-    """Return an untrained estimator; name: one of ESTIMATORS.  Raises UsageError."""
-    make = estimator_class(name)
+    """Return an untrained model of columns, see `column_class`.  Raises UsageError."""
+    make = column_class(name)
     for parameter in parameters.keys() - make().get_params().keys():
         option = parameter.replace("_", "-")
         raise UsageError(f"--{option}: --model {name} has no such setting; leave it out")
@@ -89,12 +103,12 @@ def model_state(model: Any) -> dict[str, Any]:
 def restored(name: str, state: Mapping[str, Any], classes: Sequence[str], nothing: Any) -> Any:
     """Return the estimator that `model_state` described; raises one of DAMAGE.
 
-    name: one of COLUMN_MODELS; nothing: (1, n_columns), a row without information.  It is
-    classified once, which fails if the parts of a damaged state do not fit together.
+    name: one of COLUMN_MODELS or COUNTED; nothing: (1, n_columns), a row without information.
+    It is classified once, which fails if the parts of a damaged state do not fit together.
     """
     import numpy as np
 
-    if name not in COLUMN_MODELS:
+    if name not in COLUMN_MODELS and name not in COUNTED:
         raise ValueError(f"it has no model of columns, but {name!r}")
     model = new_model(name, state["parameters"])
     learnt = state["learnt"]

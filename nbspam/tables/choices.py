@@ -1,6 +1,7 @@
 """From a user's choices to the settings of a table's model."""
 
 from nbspam.errors import UsageError
+from nbspam.models.registry import COUNTED
 from nbspam.settings import PARAMETERS, Choices, TableChoices, option_name
 from nbspam.tables.intervals import BINS
 from nbspam.tables.training import TableSettings
@@ -32,6 +33,13 @@ def table_settings(choices: Choices, columns: TableChoices) -> TableSettings:
         raise UsageError(
             f"--values {both[0]}: --numeric says that it holds numbers; leave out one"
         )
+    if choices.model in COUNTED:
+        said = {*columns.categorical, *columns.numeric, *values} - {columns.target}
+        if said:
+            raise UsageError(
+                f"--model {choices.model}: all columns hold counts; leave out what says that"
+                f" {min(said)} holds something else"
+            )
     return TableSettings(
         columns.target,
         choices.model,

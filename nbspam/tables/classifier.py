@@ -23,6 +23,7 @@ from nbspam.tables.schema import Schema, Table, coded, schema_from_dict, schema_
 from nbspam.verdicts import Evidence, Explanation, Skipped
 
 _CHUNK = 1024  # rows
+_STEPS = 256  # of an explanation, computed at a time; each is a row as wide as the table
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class TableClassifier(AnyClassifier):
     """A trained model and the columns it was trained on."""
 
     schema: Schema
-    name: str  # one of registry.COLUMN_MODELS
+    name: str  # one of registry.ESTIMATORS
     model: Any
     counts: Floats  # (n_classes, values of all columns) rows in training; see `value_counts`
 
@@ -94,11 +95,15 @@ class TableClassifier(AnyClassifier):
         X: (n_columns,).  Shape (n_known + 1, n_classes), with `shift`; the first row knows
         nothing.  Unlike `joint_of`, -inf in all classes stays.
         """
-        known = np.flatnonzero(~np.isnan(X))
-        nested = np.full((len(known) + 1, len(X)), np.nan)
-        for step, column in enumerate(known.tolist(), 1):
-            nested[step:, column] = X[column]
-        return np.asarray(self.model.predict_joint_log_proba(nested)) + self.shift
+        known = ~np.isnan(X)
+        before = np.cumsum(known) - known  # how many columns become known before each one
+        n_steps = int(known.sum()) + 1
+        joint = np.empty((n_steps, len(self.classes)))
+        for start in range(0, n_steps, _STEPS):
+            steps = np.arange(start, min(start + _STEPS, n_steps))
+            nested = np.where(before < steps[:, None], X, np.nan)
+            joint[steps] = self.model.predict_joint_log_proba(nested)
+        return joint + self.shift
 
     def values(self, X: Floats) -> tuple[str, ...]:
         """Return "column=value" for every known value of a row (n_columns,)."""
@@ -163,9 +168,12 @@ class TableClassifier(AnyClassifier):
 def value_counts(table: Table) -> Floats:
     """Return how many rows of each class have each value, shape (n_classes, all values).
 
-    A column of numbers has a single entry, which counts its known cells.
+    A column of numbers has a single entry, which counts its known cells, or of counts those
+    above 0.
     """
     levels = Levels(np.maximum(table.schema.levels, 1))
     X = np.where(np.isnan(table.X) | (table.schema.levels > 0), table.X, 0.0)
+    are_counts = [column.is_count and column.cuts is None for column in table.schema.columns]
+    X[(table.X == 0) & are_counts] = np.nan
     cells = levels.cells(X, "value_counts")
     return count_cells(cells, levels.total, table.y, None, len(table.schema.classes))

@@ -32,6 +32,7 @@ class Column:
     name: str
     levels: tuple[str, ...] | None = None  # categories, in the order of their codes
     cuts: tuple[float, ...] | None = None  # ends of intervals, ascending, each inclusive
+    is_count: bool = False  # its numbers count something, and are not below 0
 
     @property
     def n_values(self) -> int:
@@ -48,6 +49,8 @@ class Column:
             return self.levels[int(number)]
         if self.cuts is None:
             return f"{number:g}"
+        if self.is_count:
+            return "present" if number else "absent"
         ends = ["", *(f"{cut:g}" for cut in self.cuts), ""]
         low, high = ends[int(number)], ends[int(number) + 1]
         if low and high:
@@ -55,6 +58,8 @@ class Column:
         return f"above {low}" if low else f"up to {high}" if high else "any"
 
     def __str__(self) -> str:
+        if self.is_count:
+            return f"{self.name} {'count' if self.cuts is None else 'present or absent'}"
         if self.cuts is not None:
             cut = ", ".join(f"{cut:g}" for cut in self.cuts)
             return f"{self.name} numeric, cut at {cut}" if cut else f"{self.name} numeric, not cut"
@@ -103,13 +108,14 @@ def detect(
     categorical: Iterable[str] = (),
     numeric: Iterable[str] = (),
     values: Mapping[str, Sequence[str]] | None = None,
+    are_counts: bool = False,
 ) -> tuple[Schema, tuple[str, ...]]:
     """Return the schema of a table, and the names of its empty columns.
 
     categorical, numeric: columns whose kind is given and not detected.  values: all values of
     columns of categories or of the target, in the order of their codes, whether they occur or
-    not.  Raises InputError if one of these columns or the target is missing, if a cell has
-    another value, or if nothing can be learned.
+    not.  are_counts: every column counts something.  Raises InputError if one of these columns
+    or the target is missing, if a cell has another value, or if nothing can be learned.
     """
     values = values or {}
     names = list(dict.fromkeys(name for record in records for name in record.cells))
@@ -131,6 +137,8 @@ def detect(
             columns.append(Column(name, tuple(values[name])))
         elif not known:
             empty.append(name)
+        elif are_counts:
+            columns.append(Column(name, is_count=True))
         elif forced.get(name, not _are_numbers(known)):
             columns.append(Column(name, _sorted(known)))
         else:
@@ -216,7 +224,7 @@ def coded(records: Sequence[Record], schema: Schema) -> Table:
     for j, column in enumerate(schema.columns):
         cells = [record.cells.get(column.name, "") for record in records]
         if column.levels is None:
-            X[:, j] = _numbers(records, column.name, cells)
+            X[:, j] = _numbers(records, column, cells)
             continue
         code = {level: float(k) for k, level in enumerate(column.levels)}
         X[:, j] = [code.get(cell, np.nan) for cell in cells]
@@ -226,25 +234,31 @@ def coded(records: Sequence[Record], schema: Schema) -> Table:
     return Table(schema, names, in_intervals(X, schema), np.array(y, np.int64))
 
 
-def _numbers(records: Sequence[Record], column: str, cells: list[str]) -> Floats:
+def _numbers(records: Sequence[Record], column: Column, cells: list[str]) -> Floats:
     """Return a column of numbers, NaN where missing; raises InputError."""
     with suppress(ValueError):
         all_numbers = np.array(list(map(float, cells)))
-        if not np.isinf(all_numbers).any():
+        if not (np.isinf(all_numbers).any() or (column.is_count and (all_numbers < 0).any())):
             return all_numbers
     # Some cells are missing or are not numbers.
     numbers = np.empty(len(cells))
     for i, cell in enumerate(cells):
         if is_missing(cell):
             numbers[i] = np.nan
-        elif is_number(cell):
+        elif is_number(cell) and not (column.is_count and float(cell) < 0):
             numbers[i] = float(cell)
         else:
             raise InputError(
-                f"{records[i].name}: {column} is {cell[:40]!r}, not a number; correct the cell,"
-                f" or train with --categorical {column}"
+                f"{records[i].name}: {column.name} is {cell[:40]!r}, {_wrong(column)}"
             )
     return numbers
+
+
+def _wrong(column: Column) -> str:
+    """Return what a cell is not, and what to do."""
+    if column.is_count:
+        return "not a count from 0 up; correct the cell, or choose another --model"
+    return f"not a number; correct the cell, or train with --categorical {column.name}"
 
 
 def in_intervals(X: Floats, schema: Schema) -> Floats:
@@ -273,6 +287,7 @@ def schema_to_dict(schema: Schema) -> dict[str, Any]:
             "name": column.name,
             "levels": None if column.levels is None else list(column.levels),
             "cuts": None if column.cuts is None else list(column.cuts),
+            **({"is_count": True} if column.is_count else {}),
         }
         for column in schema.columns
     ]
@@ -286,6 +301,7 @@ def schema_from_dict(values: dict[str, Any]) -> Schema:
             values["name"],
             None if values["levels"] is None else tuple(values["levels"]),
             None if values["cuts"] is None else tuple(values["cuts"]),
+            values.get("is_count", False),
         )
         for values in values["columns"]
     )

@@ -12,7 +12,13 @@ import numpy as np
 
 from nbspam.arrays import Floats, Integers
 from nbspam.errors import InputError, UsageError
-from nbspam.models.registry import COLUMN_MODELS, NUMERIC_MODELS, joint_log_proba, new_model
+from nbspam.models.registry import (
+    COUNTED,
+    ESTIMATORS,
+    NUMERIC_MODELS,
+    joint_log_proba,
+    new_model,
+)
 from nbspam.sources.records import Record
 from nbspam.tables.classifier import TableClassifier, value_counts
 from nbspam.tables.dirichlet import Dirichlet, by_column
@@ -26,7 +32,7 @@ class TableSettings:
     """How a table becomes a model."""
 
     target: str  # the column that holds the class
-    model: str | None = None  # one of COLUMN_MODELS; None: chosen by the kinds of the columns
+    model: str | None = None  # one of ESTIMATORS; None: chosen by the kinds of the columns
     categorical: tuple[str, ...] = ()  # columns that hold categories, whatever their cells
     numeric: tuple[str, ...] = ()  # columns that hold numbers, whatever their cells
     # Declared values of columns or of the target: those that may occur, whether they do or not.
@@ -52,7 +58,12 @@ def read_table(records: Iterable[Record], settings: TableSettings) -> TableData:
     if not rows:
         raise InputError("train: no rows; give a table with column names and rows")
     schema, empty = detect(
-        rows, settings.target, settings.categorical, settings.numeric, settings.values
+        rows,
+        settings.target,
+        settings.categorical,
+        settings.numeric,
+        settings.values,
+        settings.model in COUNTED,
     )
     notes = [f"column {name!r} is empty: left out" for name in empty]
     if len(schema.classes) == 1:
@@ -101,15 +112,15 @@ def chosen_model(schema: Schema, settings: TableSettings) -> str:
         if settings.discretise or not numbers.any():
             return "categorical"
         return "gaussian" if numbers.all() else "mixed"
-    if name not in COLUMN_MODELS:
-        raise UsageError(f"--model {name}: not for tables; choose from {', '.join(COLUMN_MODELS)}")
+    if name not in ESTIMATORS:
+        raise UsageError(f"--model {name}: unknown; choose from {', '.join(ESTIMATORS)}")
     if name == "gaussian" and not numbers.all():
         column = schema.columns[int((~numbers).argmax())].name
         raise UsageError(
             f"--model gaussian: column {column!r} holds categories; use --model mixed,"
             f" or say --numeric {column}"
         )
-    if name in NUMERIC_MODELS and settings.discretise:
+    if name in (*NUMERIC_MODELS, *COUNTED) and settings.discretise:
         raise UsageError(f"--discretise: --model {name} takes numbers as they are; leave out one")
     return name
 
@@ -117,14 +128,17 @@ def chosen_model(schema: Schema, settings: TableSettings) -> str:
 def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     """Return the classifier trained on a table; raises UsageError."""
     name = chosen_model(table.schema, settings)
-    if name not in NUMERIC_MODELS:
-        table = _in_intervals(table, settings)
     parameters = dict(settings.parameters)
+    if name == "bernoulli":
+        table = cut(table, dict.fromkeys(range(len(table.schema.columns)), (0.0,)))
+        parameters.setdefault("class_prior", "estimated")
+    elif name not in (*NUMERIC_MODELS, *COUNTED):
+        table = _in_intervals(table, settings)
     if "parent" in parameters:
         parameters["parent"] = _position(table.schema, parameters["parent"])
     if settings.dirichlet:
         parameters["dirichlet"] = by_column(settings.dirichlet, table.schema)
-    if name != "gaussian":
+    if name not in ("gaussian", "multinomial", "complement"):
         parameters["levels"] = table.schema.levels
     model = new_model(name, parameters)
     # All classes are named, because the rows of a fold may lack one.

@@ -219,7 +219,6 @@ def test_a_cell_that_is_no_number_skips_its_row(nbspam, model, tmp_path):
         ("x,y\n", ["--target", "y"], 1, ["no rows"]),
         ("x,y\n,a\n,b\n", ["--target", "y"], 1, ["no column beside 'y'"]),
         (NUMBERS, ["--target", "y", "--numeric", "w"], 1, ["no column 'w'"]),
-        (NUMBERS, ["--target", "y", "--model", "bernoulli"], 2, ["not for tables"]),
         ("x,y\nred,a\nblue,b\n", ["--target", "y", "--model", "gaussian"], 2, ["--model mixed"]),
         (NUMBERS, ["--target", "y", "--model", "gaussian", "--discretise", "mdl"], 2, ["leave"]),
         (NUMBERS, ["--target", "y", "--model", "gaussian", "--alpha", "1"], 2, ["no such"]),

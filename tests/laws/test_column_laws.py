@@ -20,7 +20,12 @@ from nbspam.models import (
     MixedNB,
 )
 from nbspam.models.base import logsumexp
-from nbspam.models.registry import ESTIMATORS, model_state, restored
+from nbspam.models.columns.counted import (
+    Counted,
+    CountedComplementNB,
+    CountedMultinomialNB,
+)
+from nbspam.models.registry import COUNTED, ESTIMATORS, column_class, model_state, restored
 from support import COLUMN_MODELS, PAIR_MODELS, examples, tables
 
 # The parameters of each model beside levels: the defaults, and others.
@@ -30,6 +35,8 @@ VARIANTS = {
     "gaussian": (GaussianNB, {}),
     "gaussian ddof 0": (GaussianNB, {"ddof": 0, "class_prior": "uniform"}),
     "mixed": (MixedNB, {}),
+    "multinomial": (CountedMultinomialNB, {}),
+    "complement": (CountedComplementNB, {}),
     "spode": (SPODE, {"parent": 0}),
     "tan": (TAN, {}),
     "aode": (AODE, {}),
@@ -62,7 +69,7 @@ some = examples(5)
 def new(name, levels):
     """Return an untrained model; a mixed model takes every other column for numbers."""
     Class, more = (VARIANTS | UNSMOOTHED)[name]
-    if Class is GaussianNB:
+    if issubclass(Class, GaussianNB | Counted):
         return Class(**more)
     if Class is MixedNB:
         levels = np.where(np.arange(len(levels)) % 2, 0, levels)
@@ -94,7 +101,8 @@ def assert_same(one, two, ask):
 
 
 def test_the_laws_are_tried_on_every_model_of_columns():
-    assert {Class for Class, _ in VARIANTS.values()} == set(COLUMN_MODELS)
+    of_counts = {column_class(name) for name in COUNTED}
+    assert {Class for Class, _ in VARIANTS.values()} == {*COLUMN_MODELS, *of_counts}
 
 
 # --- learning is addition ---
@@ -287,7 +295,7 @@ def test_a_restored_model_predicts_the_same_bit_for_bit(name, table):
 
     again = pickle.loads(pickle.dumps(model))
     assert again.predict_joint_log_proba(ask).tolist() == expected
-    (kind,) = (kind for kind, e in ESTIMATORS.items() if e.class_name == type(model).__name__)
+    kind = next(kind for kind in ESTIMATORS if column_class(kind) is type(model))
     from_file = restored(kind, model_state(model), model.classes_, ask[:1])
     assert from_file.predict_joint_log_proba(ask).tolist() == expected
 

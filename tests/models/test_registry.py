@@ -13,22 +13,26 @@ import nbspam.models
 from nbspam import settings
 from nbspam.errors import UsageError
 from nbspam.models.base import Model
+from nbspam.models.columns.categorical import CategoricalNB
+from nbspam.models.columns.counted import Counted
 from nbspam.models.columns.levels import BinaryByDefault, ColumnModel
 from nbspam.models.columns.pairs import PairModel
 from nbspam.models.linear import LinearModel
 from nbspam.models.registry import (
     COLUMN_MODELS,
+    COUNTED,
     EM_MODELS,
     ESTIMATORS,
     FEATURES,
     NUMERIC_MODELS,
     TOKEN_MODELS,
+    column_class,
     estimator_class,
     new_model,
     restored,
 )
 
-ABSTRACT = {Model, LinearModel, ColumnModel, BinaryByDefault, PairModel}
+ABSTRACT = {Model, Counted, LinearModel, ColumnModel, BinaryByDefault, PairModel}
 
 
 def estimators_found():
@@ -43,9 +47,11 @@ def estimators_found():
 
 def test_every_estimator_is_registered_once():
     registered = [estimator_class(name) for name in ESTIMATORS]
+    of_counts = {column_class(name) for name in COUNTED} - {CategoricalNB}
 
-    assert set(registered) == estimators_found()
+    assert {*registered, *of_counts} == estimators_found()
     assert len(registered) == len(set(registered))
+    assert set(COUNTED) == set(TOKEN_MODELS)
 
 
 def test_names_of_kinds_of_models():
@@ -114,5 +120,5 @@ def test_unknown_parameters_are_refused_by_the_name_of_their_option():
 
 
 def test_only_models_of_columns_are_restored():
-    with pytest.raises(ValueError, match="no model of columns, but 'bernoulli'"):
-        restored("bernoulli", {"parameters": {}, "learnt": {}}, ["a"], [[0]])
+    with pytest.raises(ValueError, match="no model of columns, but 'oracle'"):
+        restored("oracle", {"parameters": {}, "learnt": {}}, ["a"], [[0]])

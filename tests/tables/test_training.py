@@ -49,7 +49,7 @@ def test_the_kinds_of_columns_choose_the_model_unless_one_is_given(text, how, na
     [
         (MIXED, {"model": "gaussian"}, "column 'c' holds categories; use --model mixed"),
         (NUMBERS, {"model": "mixed", "discretise": "mdl"}, "takes numbers as they are"),
-        (NUMBERS, {"model": "bernoulli"}, "not for tables; choose from"),
+        (NUMBERS, {"model": "oracle"}, "--model oracle: unknown; choose from bernoulli"),
         (NAMES, {"model": "spode", "parameters": {"parent": "d"}}, "no such column"),
     ],
 )

@@ -20,6 +20,7 @@ from nbspam.cli.options import (
 from nbspam.cli.output import (
     check_no_filter,
     columns_json,
+    columns_text,
     counts_of,
     counts_text,
     echo_json,
@@ -160,7 +161,7 @@ def _show_table(
     echo_summary(
         [
             (f"read {sum(n_rows.values()):,} rows ({counts_text(n_rows)}){failed}",),
-            *((f"  {column}",) for column in schema.columns),
+            *((f"  {line}",) for line in columns_text(schema)),
             (f"learned {schema.target} by {classifier.name}; model in {model_path}",),
         ]
     )
