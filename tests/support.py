@@ -1,5 +1,6 @@
 """What several tests share: mail, texts, tables, trials, and what an error looks like."""
 
+import json
 import unicodedata
 from pathlib import Path
 
@@ -40,6 +41,13 @@ def complains(result, status, *words):
     for word in words:
         assert word in err, err
     return True
+
+
+def json_lines(out):
+    """Return the objects of JSON lines, without the version that each of them has."""
+    values = [json.loads(line) for line in out.splitlines()]
+    assert {each.pop("version") for each in values} == {1}
+    return values
 
 
 def columns(line):

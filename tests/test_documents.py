@@ -8,7 +8,6 @@ look at the difference, and shorten the new outputs by `...` again.
 
 import doctest
 import glob
-import json
 import os
 import re
 import shlex
@@ -198,62 +197,6 @@ def documented_keys(page, heading):
     (section,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.S | re.M)
     columns = re.findall(r"^\| (`[^|]*`) \|", section, re.MULTILINE)
     return {name for column in columns for name in re.findall(r"`([^`]+)`", column)}
-
-
-NETWORK = "corpora/melon-network.json"
-JSON_COMMANDS = {
-    "train": "corpora/mail",
-    "update": "--spam message.eml",
-    "info": "",
-    "doctor": "",
-    "classify": "message.eml",
-    "explain": "message.eml",
-    "eval": "corpora/mail --cv 2",
-    "compare": "corpora/mail --cv 2 --against --pairs",
-    "tune": "corpora/mail --cv 2",
-    "tokens": "message.eml",
-    "words": "-n 1",
-    "prune": "",
-    "merge": "A B -o C",
-    "import": "model.jsonl",
-    "sort": "--dry-run Maildir",
-    "cluster": "corpora/two-coins.csv -k 2",
-    "query": f"-m {NETWORK} --target 好瓜",
-    "query (structure)": f"-m {NETWORK}",
-    "query --independent": f"-m {NETWORK} --independent 敲声 色泽",
-    "explain --factors": "--factors row.csv",
-}
-
-
-@pytest.mark.slow
-def test_every_json_key_is_in_the_reference(terminal):
-    alike = {"predict", "lazy", "unlearn", "relabel"}  # each is described with another command
-    with_json = {
-        name
-        for name, command in commands()
-        if any("--json" in parameter.opts for parameter in command.params)
-    }
-    assert {name.split()[0] for name in JSON_COMMANDS} | alike == with_json
-    for heading, arguments in JSON_COMMANDS.items():
-        command = heading.split()[0]
-        if command == "merge":
-            shell("cp .local/share/nbspam/model.nbspam A; cp A B")
-        if command == "import":
-            shell("nbspam export > model.jsonl")
-        if heading == "explain --factors":
-            shell("head -2 corpora/lihang-4.1.csv > row.csv")
-            terminal("nbspam train corpora/lihang-4.1.csv --target Y")
-        printed = terminal(f"nbspam {command} {arguments} --json")
-        try:
-            values = json.loads(printed)
-        except ValueError:
-            values = json.loads(printed.splitlines()[0])
-        values = values[0] if isinstance(values, list) else values
-        documented = documented_keys("json.md", heading)
-        if heading == "words":
-            assert set(values) == {"ham", "spam"}
-            (values, *_) = values["ham"]
-        assert set(values) == documented, heading
 
 
 MODELS = {

@@ -4,7 +4,7 @@ Secret: text from strangers is escaped before it reaches the terminal.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nbspam.verdicts import Skipped, Verdict
 
 _MAX_COLUMNS = 20  # of a table, that are listed
+JSON_VERSION = 1  # another one if a key changes its name, type or meaning
 _MAX_SKIPPED = 5  # items that are named on standard error
 T = TypeVar("T")
 
@@ -35,18 +36,16 @@ def echo_rows(rows: Iterable[Iterable[str]]) -> None:
     write_lines(("\t".join(map(printable, row)) for row in rows), sys.stdout)
 
 
-def echo_json(values: object, indent: int | None = None) -> None:
-    """Print one JSON document."""
+def echo_json(values: Mapping[str, object]) -> None:
+    """Print one result as a line of JSON."""
+    click.echo(json_line(values))
+
+
+def json_line(values: Mapping[str, object]) -> str:
+    """Return one result as a line of JSON: an object that names the version of its keys."""
     import json
 
-    click.echo(json.dumps(values, indent=indent))
-
-
-def json_line(value: object) -> str:
-    """Return a value as JSON on one line."""
-    import json
-
-    return json.dumps(value)
+    return json.dumps({"version": JSON_VERSION, **values})
 
 
 def echo_summary(rows: Iterable[Iterable[str]]) -> None:
@@ -94,15 +93,13 @@ def _counting(things: Iterator[T], what: str) -> Iterator[T]:
 
 def verdict_json(verdict: "Verdict") -> dict[str, object]:
     """Return the values of a verdict for JSON."""
-    values: dict[str, object] = {
+    return {
         "name": verdict.name,
         "label": verdict.label,
+        "probability": verdict.probability,
         "posterior": verdict.posterior,
+        "score": verdict.score,
     }
-    if verdict.score is not None:
-        last = list(verdict.posterior.values())[-1]
-        values |= {"probability": last, "score": verdict.score}
-    return values
 
 
 def verdict_row(verdict: "Verdict", as_json: bool) -> tuple[str, ...]:

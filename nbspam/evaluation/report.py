@@ -108,9 +108,9 @@ def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
         "confusion": evaluation.confusion.tolist(),
         "report": _report_json(report),
     }
-    if len(report.classes) == 2:
-        answer["false_positives"] = int(evaluation.confusion[0, 1])
-        answer["false_negatives"] = int(evaluation.confusion[1, 0])
+    is_binary = len(report.classes) == 2
+    answer["false_positives"] = int(evaluation.confusion[0, 1]) if is_binary else None
+    answer["false_negatives"] = int(evaluation.confusion[1, 0]) if is_binary else None
     answer |= {name: _finite(getattr(evaluation, name)) for name in names}
     answer["intervals"] = {
         name: [_finite(low), _finite(high)] for name, (low, high) in evaluation.intervals.items()

@@ -7,7 +7,7 @@ import pytest
 from nbspam.classifier.clusters import cluster, typical_tokens
 from nbspam.classifier.unlabelled import em_settings
 from nbspam.settings import PLAIN
-from support import ROOT, TOPICS, texts
+from support import ROOT, TOPICS, json_lines, texts
 
 
 @pytest.mark.parametrize("model", ["multinomial", "bernoulli"])
@@ -62,7 +62,7 @@ def test_assignments_name_every_item(nbspam, table):
     assert len(rows) == 30
     assert {(row[0], row[1]) for row in rows} == {("1", "1.0000"), ("2", "1.0000")}
     as_json = nbspam(*arguments, "--json")[1]
-    assert len(json.loads(as_json)) == 30
+    assert len(json_lines(as_json)) == 30
 
 
 COINS = ROOT / "corpora"

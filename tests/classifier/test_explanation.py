@@ -15,7 +15,7 @@ from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import read_items
 from nbspam.tokens.tokenizer import tokenize
 from nbspam.verdicts import Explanation, Skipped
-from support import ROOT, SPAM, count_batch, examples, message
+from support import ROOT, SPAM, count_batch, examples, json_lines, message
 
 MAILS = sorted((ROOT / "corpora" / "mail").glob("*/*.eml"))
 SETTINGS = {
@@ -146,7 +146,7 @@ def test_long_tokens_are_cut_at_eighty_columns(nbspam, model, folder):
 def test_json_has_every_number_of_the_explanation(nbspam, trained):
     _, out, _ = nbspam("explain", "--json", "-n", "1000", stdin=SPAM)
 
-    values = json.loads(out)
+    (values,) = json_lines(out)
     assert set(values) == {
         *("name", "label", "posterior", "probability", "score", "towards", "against"),
         *("constant", "tokens"),

@@ -96,6 +96,6 @@ def test_one_document_at_a_time_can_be_left_out(nbspam, tmp_path):
     assert json.loads(by_name[1])["n_docs"] == 5
     assert nbspam("eval", table, "--cv", "5", "--model", "multinomial", "--json") == by_name
     other = ("compare", table, "--cv", "loo", "--against", "--model multinomial", "--json")
-    assert json.loads(nbspam(*other)[1])[0]["n_folds"] == 5
+    assert json.loads(nbspam(*other)[1])["n_folds"] == 5
     assert complains(nbspam("eval", table, "--cv", "all"), 2, "--cv all: not a number of folds")
     assert complains(nbspam("eval", table, "--cv", "6"), 2, "--cv 6: there are 5 documents")

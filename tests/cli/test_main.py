@@ -7,7 +7,7 @@ import pytest
 
 from nbspam.cli import main as cli
 from nbspam.cli.main import COMMANDS
-from support import HAM, SPAM
+from support import HAM, SPAM, json_lines
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -122,7 +122,7 @@ def test_exit_code_is_for_models_of_ham_and_spam(nbspam, tmp_path, folder):
 def test_costs_move_the_verdict(nbspam, trained, folder):
     _, out, _ = nbspam("classify", "--json", folder / "spam" / "1.eml")
     verdict = json.loads(out)
-    assert verdict["probability"] == verdict["posterior"]["spam"]
+    assert verdict["probability"] == verdict["posterior"][verdict["label"]]
     odds = math.exp(verdict["score"])
 
     for options, labels in (
@@ -246,7 +246,7 @@ def test_tokens_shows_what_the_tokenizer_made_of_a_message(nbspam):
 def test_tokens_json(nbspam):
     _, out, _ = nbspam("tokens", "--json", stdin=SPAM)
 
-    assert {"token": "subject:cheap", "count": 1} in map(json.loads, out.splitlines())
+    assert {"token": "subject:cheap", "count": 1} in json_lines(out)
 
 
 def test_words_shows_the_strongest_tokens(nbspam, trained):
@@ -256,7 +256,9 @@ def test_words_shows_the_strongest_tokens(nbspam, trained):
     assert status == 0
     assert "lunch" in ham
     assert "pills" in spam
-    assert json.loads(nbspam("words", "--json")[1]).keys() == {"ham", "spam"}
+    rows = json_lines(nbspam("words", "--json", "-n", "3")[1])
+    assert [row["class"] for row in rows] == ["ham"] * 3 + ["spam"] * 3
+    assert rows[0]["counts"] == {"ham": 2, "spam": 0}
 
 
 def test_info_shows_what_is_in_a_model(nbspam, trained):

@@ -11,7 +11,7 @@ from nbspam.evaluation.comparison import compare, sign_test
 from nbspam.evaluation.judging import judge_folds, judge_several
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
-from support import random_trial, trial_of
+from support import json_lines, random_trial, trial_of
 
 FOLD = [0, 0, 1, 1, 2, 2]
 Y = [0, 1, 0, 1, 0, 1]
@@ -102,7 +102,7 @@ def test_compare_knows_several_and_json_and_streams(nbspam, folder):
     status, out, _ = nbspam("compare", folder, *arguments)
 
     assert status == 0
-    first, second = json.loads(out)
+    first, second = json_lines(out)
     assert (first["against"], second["against"]) == ("--pairs", "--preset mail")
     assert second["differences"][0] == {
         "name": "errors",
@@ -131,7 +131,7 @@ def test_compare_prices_both_alike(nbspam, folder):
     status, out, _ = nbspam("compare", folder, "--against", "--model multinomial", *arguments)
 
     assert status == 0
-    assert "undecided" in [each["name"] for each in json.loads(out)[0]["differences"]]
+    assert "undecided" in [each["name"] for each in json.loads(out)["differences"]]
 
 
 def test_compare_says_what_both_are(nbspam, folder):

@@ -255,7 +255,7 @@ def test_eval_online_says_which_order_it_took(nbspam, tmp_path):
     assert drawn[0] == drawn[1] != drawn[2]
     against = ["compare", "--online", tmp_path / "mails", "--against", "--pairs"]
     assert "10 stretches, in a random order" in nbspam(*against)[1]
-    assert json.loads(nbspam(*against, "--json")[1])[0]["order"] == "shuffled"
+    assert json.loads(nbspam(*against, "--json")[1])["order"] == "shuffled"
 
 
 def test_a_policy_of_update_judges_folders_in_the_same_order(nbspam, trained, tmp_path):

@@ -10,7 +10,7 @@ from nbspam.errors import ModelFileError
 from nbspam.store.format.journal import journal_path
 from nbspam.store.format.modelfile import load_state, save_state
 from nbspam.store.open import load, save
-from support import HAM, ROOT, SPAM, complains, write_mails
+from support import HAM, ROOT, SPAM, complains, json_lines, write_mails
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
@@ -183,7 +183,7 @@ def test_compare_on_a_table_is_eval_twice(nbspam):
     others = ("--against", "--model aode", "--against", "--discretise width --bins 3")
     status, out, err = nbspam("compare", MELONS, *TARGET, "--cv", 4, *others, "--json")
     assert (status, err) == (0, "")
-    for comparison, options in zip(json.loads(out), others[1::2], strict=True):
+    for comparison, options in zip(json_lines(out), others[1::2], strict=True):
         errors = comparison["differences"][0]
         assert errors["name"] == "errors"
         for which, how in (("first", ""), ("second", options)):

@@ -133,7 +133,8 @@ def _show_assignments(found: "Clusters", as_json: bool) -> None:
     classes = [found.classifier.classes[c] for c in found.share.argmax(axis=1).tolist()]
     rows = zip(classes, found.share.max(axis=1).tolist(), found.names, strict=True)
     if as_json:
-        echo_json([{"cluster": c, "share": share, "name": name} for c, share, name in rows])
+        for c, share, name in rows:
+            echo_json({"name": name, "cluster": c, "share": share})
     else:
         echo_rows((c, f"{share:.4f}", name) for c, share, name in rows)
 

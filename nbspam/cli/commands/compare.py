@@ -115,8 +115,8 @@ def command(
         compared = compare_tables(tables, cv, seed, rule)
     report_skipped(compared.skipped, strict)
     if as_json:
-        pairs = zip(others, compared.comparisons, strict=True)
-        echo_json([{**_values(*pair), "order": compared.order} for pair in pairs], indent=2)
+        for pair in zip(others, compared.comparisons, strict=True):
+            echo_json({**_values(*pair), "order": compared.order})
         return
     first = _spelt(training, columns) or "the defaults"
     pieces = f"stretches, {ORDERS[compared.order]}" if compared.order else "folds"

@@ -168,7 +168,7 @@ def command(
     report_skipped(trial.skipped, strict)
     interval_seed = seed if intervals else None
     if as_json:
-        echo_json(trial_json(trial, interval_seed), indent=2)
+        echo_json(trial_json(trial, interval_seed))
     else:
         click.echo(trial_text(trial, interval_seed))
     if draw is not None:

@@ -145,8 +145,13 @@ def _nats(value: float, digits: int = 3) -> str:
 
 def _json(explanation: "Explanation", number: int) -> dict[str, object]:
     """Return an explanation for JSON, which has no infinity: null replaces it."""
+    classes = list(explanation.verdict.posterior)
     tokens = [
-        {**row._asdict(), "contribution": _finite(row.contribution)}
+        {
+            **row._asdict(),
+            "contribution": _finite(row.contribution),
+            "counts": dict(zip(classes, row.counts, strict=True)),
+        }
         for row in explanation.strongest(number)
     ]
     return {

@@ -40,9 +40,7 @@ def _show(classifier: "Classifier", model_path: str, n_bytes: int, as_json: bool
     if as_json:
         facts = {"model": model_path, "bytes": n_bytes, "read": n_docs, "tokens": n_tokens}
         cutoffs = getattr(classifier, "cutoffs", None)
-        echo_json(
-            {**facts, "settings": settings, "cutoffs": cutoffs and cutoffs._asdict()}, indent=2
-        )
+        echo_json({**facts, "settings": settings, "cutoffs": cutoffs and cutoffs._asdict()})
         return
     settings |= settings.pop("parameters", {})
     settings |= settings.pop("tokens")
@@ -71,10 +69,7 @@ def _show_table(
     if as_json:
         facts = {"model": model_path, "bytes": n_bytes, "kind": classifier.name, "read": n_rows}
         columns = columns_json(schema)
-        echo_json(
-            {**facts, "target": schema.target, "columns": columns, "settings": parameters},
-            indent=2,
-        )
+        echo_json({**facts, "target": schema.target, "columns": columns, "settings": parameters})
         return
     settings = [classifier.name, *(f"{name} {value}" for name, value in parameters.items())]
     echo_rows(

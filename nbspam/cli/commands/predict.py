@@ -56,6 +56,10 @@ def command(
         for verdict in question.classifier.classify(question.inputs, jobs, question.rule):
             if isinstance(verdict, Skipped):
                 raise InputError(verdict.reason)
-            yield (json_line(verdict.label) if as_json else verdict.label,)
+            yield (
+                json_line({"name": verdict.name, "label": verdict.label})
+                if as_json
+                else verdict.label,
+            )
 
     echo_rows(rows())

@@ -101,7 +101,7 @@ def _show_graph(network: "Network", dot: bool, moral: bool, as_json: bool) -> No
     if dot:
         click.echo(to_dot(network.parents, network.names, moral))
     elif as_json:
-        echo_json(to_json(network), indent=1)
+        echo_json(to_json(network))
     elif moral:
         edges = sorted(moral_graph(network.parents))
         echo_rows((network.names[a], "-", network.names[b]) for a, b in edges)
@@ -136,15 +136,18 @@ def _show_belief(believed: "Belief", as_json: bool) -> None:
 def _belief_json(
     believed: "Belief", probability: list[float], errors: list[float] | None
 ) -> dict[str, object]:
-    rows: list[dict[str, object]] = [
-        {**dict(zip(believed.targets, value, strict=True)), "probability": p}
-        for value, p in zip(believed.values, probability, strict=True)
-    ]
     sampled = believed.sampled
-    if sampled is None or errors is None:
+    exact: list[float | None] = [None] * len(probability)
+    rows = [
+        {
+            "values": dict(zip(believed.targets, value, strict=True)),
+            "probability": p,
+            "standard_error": error,
+        }
+        for value, p, error in zip(believed.values, probability, errors or exact, strict=True)
+    ]
+    if sampled is None:
         return {"rows": rows, "log_evidence": believed.log_evidence}
-    for row, error in zip(rows, errors, strict=True):
-        row["standard_error"] = error
     # JSON has no infinity, which is the R-hat of chains that never left their start.
     r_hat = sampled.r_hat if sampled.r_hat < float("inf") else None
     return {

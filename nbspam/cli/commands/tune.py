@@ -79,7 +79,7 @@ def command(
     if is_kept:
         save_cutoffs(tuned.tuning.chosen.cutoffs, model_path)
     if as_json:
-        echo_json(_values(tuned.tuning), indent=2)
+        echo_json(_values(tuned.tuning))
         return
     click.echo(_text(tuned.tuning))
     click.echo(f"kept in {model_path}" if is_kept else "--save keeps them in the model")

@@ -34,7 +34,10 @@ def command(model_path: str, number: int, as_json: bool) -> None:
         raise UsageError(f"{model_path}: the model of a table has no tokens; see nbspam info")
     strongest = strongest_tokens(cast("Classifier", classifier), number)
     if as_json:
-        echo_json({name: [row._asdict() for row in rows] for name, rows in strongest.items()})
+        for name, rows in strongest.items():
+            for row in rows:
+                counts = dict(zip(classifier.classes, row.counts, strict=True))
+                echo_json({"class": name, **row._asdict(), "counts": counts})
         return
     for name, rows in strongest.items():
         echo_rows([(f"# {name}: weight", *classifier.classes, "token")])

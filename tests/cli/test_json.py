@@ -1,0 +1,174 @@
+"""The keys and types of `--json`, compared with the tables of docs/reference/json.md both ways."""
+
+import json
+import re
+
+import pytest
+
+from nbspam.cli.main import COMMANDS, cli
+from nbspam.cli.output import skipped_json
+from nbspam.verdicts import Skipped
+from support import HAM, ROOT, SPAM
+
+PAGE = (ROOT / "docs" / "reference" / "json.md").read_text("utf-8")
+SECTION = re.compile(r"^## (.*)\n((?:(?!^## ).*\n)*)", re.MULTILINE)
+SECTIONS = dict(SECTION.findall(PAGE))
+# What is run for each section.  FOLDER has mail of two classes, and MODEL has learned it.
+RUNS = {
+    "train": "train FOLDER",
+    "train --target": "train LIHANG --target Y -m OTHER",
+    "train --unlabelled": "train TEXTS --unlabelled TEXTS --unlabelled-weight 0.5",
+    "update": "update --spam NEW",
+    "info": "info",
+    "info of a table's model": "info -m TABLE",
+    "doctor": "doctor",
+    "classify": "classify FOLDER",
+    "predict": "predict FOLDER",
+    "explain": "explain FOLDER",
+    "explain --factors": "explain --factors ROWS -m TABLE",
+    "eval": "eval FOLDER --intervals",
+    "compare": "compare FOLDER --cv 2 --against --pairs --against --no-pairs",
+    "tune": "tune FOLDER --cv 2",
+    "tokens": "tokens NEW",
+    "words": "words -n 2",
+    "prune": "prune",
+    "merge": "merge MODEL MODEL -o OTHER",
+    "import": "import TEXT",
+    "sort": "sort BOX",
+    "cluster": "cluster TEXTS -k 2",
+    "cluster --assignments": "cluster TEXTS -k 2 --assignments",
+    "query": "query -m NETWORK --target 好瓜",
+    "query --gibbs": "query -m NETWORK --target 好瓜 --gibbs 100",
+    "query of the structure": "query -m NETWORK",
+    "query --independent": "query -m NETWORK --independent 敲声 色泽",
+}
+ALIKE = {"lazy", "unlearn", "relabel"}  # each is described with another command
+SCALARS = {
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "object": lambda value: isinstance(value, dict),
+    "null": lambda value: value is None,
+}
+
+
+def documented(title):
+    """Return the types of the keys of a section, by key."""
+    types = {"version": "integer"}
+    for keys, kind in re.findall(r"^\| (`.*?`) \| ([^|]*) \|", SECTIONS[title], re.MULTILINE):
+        types |= dict.fromkeys(re.findall(r"`([^`]+)`", keys), kind)
+    return types
+
+
+def fits(value, kind):
+    """Return whether a value is of a type that is written in words."""
+    if kind.startswith("list of "):
+        kind, *null = kind.removeprefix("list of ").split(" or null", 1)
+        if value is None:
+            return bool(null)
+        return isinstance(value, list) and all(fits(each, one(kind)) for each in value)
+    if kind.endswith(" by class"):
+        kinds = kind.removesuffix(" by class")
+        return isinstance(value, dict) and all(fits(v, one(kinds)) for v in value.values())
+    return any(SCALARS[name](value) for name in kind.split(" or "))
+
+
+def one(kinds):
+    """Return the singular of a type: `number or null` of `numbers or nulls`."""
+    if kinds.startswith("lists of "):
+        return "list of " + kinds.removeprefix("lists of ")
+    return re.sub(r"s\b", "", kinds)
+
+
+def check(value, types, prefix=""):
+    """Assert that an object has the keys of a section, and that they have its types."""
+    expected = {}
+    for path, kind in types.items():
+        if path.startswith(prefix):
+            name = path.removeprefix(prefix)
+            if not re.search(r"[.\[]", name):
+                expected[name] = kind
+    if not expected:
+        return  # an object that has any keys
+    assert set(value) == set(expected), prefix
+    for name, kind in expected.items():
+        assert fits(value[name], kind), (prefix + name, kind, value[name])
+        if isinstance(value[name], dict):
+            check(value[name], types, f"{prefix}{name}.")
+        elif isinstance(value[name], list):
+            for each in value[name]:
+                if isinstance(each, dict):
+                    check(each, types, f"{prefix}{name}[].")
+
+
+@pytest.fixture
+def places(nbspam, trained, folder, tmp_path):
+    """Return what the arguments of RUNS stand for."""
+    lihang = ROOT / "corpora" / "lihang-4.1.csv"
+    nbspam("train", lihang, "--target", "Y", "-m", tmp_path / "table")
+    (tmp_path / "box" / "cur").mkdir(parents=True)
+    (tmp_path / "box" / "new").mkdir()
+    for name, data in (("1", HAM), ("2", SPAM)):
+        (tmp_path / "box" / "new" / name).write_bytes(data)
+    (tmp_path / "new.eml").write_bytes(SPAM + b"new\n")
+    (tmp_path / "text").write_text(nbspam("export")[1])
+    (tmp_path / "rows.csv").write_text("X1,X2\n2,S\n")
+    (tmp_path / "t.csv").write_text("label,text\n" + "a,x y z\nb,q r s\n" * 4)
+    return {
+        "FOLDER": folder,
+        "MODEL": trained,
+        "OTHER": tmp_path / "other",
+        "TABLE": tmp_path / "table",
+        "LIHANG": lihang,
+        "ROWS": tmp_path / "rows.csv",
+        "TEXTS": tmp_path / "t.csv",
+        "TEXT": tmp_path / "text",
+        "BOX": tmp_path / "box",
+        "NEW": tmp_path / "new.eml",
+        "NETWORK": ROOT / "corpora" / "melon-network.json",
+    }
+
+
+def test_every_command_with_json_has_a_section():
+    with_json = {
+        name
+        for name in COMMANDS
+        if any(each.name == "as_json" for each in cli.get_command(None, name).params)
+    }
+    assert {line.split()[0] for line in RUNS.values()} | ALIKE == with_json
+    assert set(RUNS) == set(SECTIONS)
+
+
+@pytest.mark.parametrize("title", RUNS)
+def test_keys_and_types_are_those_of_the_reference(title, places, nbspam, few_resamples):
+    words = [places.get(word, word) for word in RUNS[title].split()]
+    _, out, err = nbspam(*words, "--json")
+    lines = out.splitlines()
+
+    assert lines, err
+    for line in lines:
+        value = json.loads(line, parse_constant=lambda name: pytest.fail(name))
+        assert value["version"] == 1
+        check(value, documented(title))
+
+
+def test_skipped_items_have_the_keys_of_the_reference():
+    skipped = {"skipped": skipped_json([Skipped("a", "b")])}
+    check(skipped, {k: v for k, v in documented("train").items() if k.startswith("skipped")})
+
+
+def test_a_wrong_key_or_type_is_found():
+    types = {"a": "integer", "b": "list of objects", "b[].c": "numbers or nulls by class"}
+
+    check({"a": 1, "b": [{"c": {"x": None, "y": 0.5}}]}, types)
+    for wrong in (
+        {"a": 1},
+        {"a": 1.5, "b": []},
+        {"a": True, "b": []},
+        {"a": 1, "b": [], "d": 1},
+        {"a": 1, "b": [{"c": {"x": "1"}}]},
+        {"a": 1, "b": [{}]},
+    ):
+        with pytest.raises(AssertionError):
+            check(wrong, types)
