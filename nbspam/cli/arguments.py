@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nbspam.evaluation.trial import Trial
     from nbspam.models.network.questions import NamedNetwork
     from nbspam.sources.records import Record
+    from nbspam.store.tables import StoredTable
     from nbspam.tables.schema import Schema
     from nbspam.tables.training import TableData, TableSettings
 
@@ -134,6 +135,19 @@ def table_of(
     return data
 
 
+def rows_of(
+    model: "StoredTable",
+    sources: Iterable[str],
+    reading: SourceOptions,
+    labels: Labels = _NO_LABELS,
+) -> "list[Record]":
+    """Return the rows that a model of a table is to learn or to un-learn."""
+    _refuse_options_of_texts(reading, labels)
+    from nbspam.sources.records import read_records
+
+    return list(read_records(sources or ["-"], reading.format, model.schema.names))
+
+
 def records_of(
     sources: Iterable[str],
     reading: SourceOptions,
@@ -143,6 +157,14 @@ def records_of(
     """Yield the rows of tables; with a schema, warn of categories that it does not have."""
     from nbspam.sources.records import read_records
 
+    _refuse_options_of_texts(reading, labels)
+    names = () if schema is None else schema.names
+    records = counted(read_records(sources or ["-"], reading.format, names), "rows")
+    return records if schema is None else _warning(records, schema)
+
+
+def _refuse_options_of_texts(reading: SourceOptions, labels: Labels) -> None:
+    """Raise UsageError for options that do not go with a table of columns."""
     options = {
         "text_column": reading.text_column,
         "label_column": reading.label_column,
@@ -155,10 +177,6 @@ def records_of(
             raise UsageError(
                 f"{option_name(name)}: for mail and text; the class of a table is its --target"
             )
-    if schema is None:
-        return counted(read_records(sources or ["-"], reading.format), "rows")
-    records = counted(read_records(sources or ["-"], reading.format, schema.names), "rows")
-    return _warning(records, schema)
 
 
 def _warning(records: "Iterator[Record]", schema: "Schema") -> "Iterator[Record]":

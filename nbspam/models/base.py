@@ -65,6 +65,11 @@ class Statistics:
         sums = {name: np.maximum(total, 0.0) for name, total in self.sums.items()}
         return type(self)(self.classes, sums)
 
+    def seen(self) -> Statistics:
+        """Return these statistics without the classes of which nothing is left."""
+        kept = self.sums["class_count_"] > 0
+        return type(self)(self.classes[kept], {k: total[kept] for k, total in self.sums.items()})
+
     def _over(self, classes: Labels) -> Sums:
         """Return the sums with one row per class; `classes` contains self.classes."""
         if len(classes) == len(self.classes):
@@ -176,6 +181,10 @@ class Model(Scored):
                 "merge models that were trained alike"
             )
         return self._become(mine.plus(theirs), self.n_features_in_)
+
+    def forget_empty_classes(self) -> Self:
+        """Forget the classes of which no documents are left after un-learning."""
+        return self._become(self._learnt().seen(), self.n_features_in_)
 
     def _batch(
         self, verb: str, X: Any, y: Any, sample_weight: Any, classes: ArrayLike | None = None

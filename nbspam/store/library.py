@@ -18,6 +18,7 @@ from nbspam.store.learning import LivingModel, Outcome
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load as load_classifier
 from nbspam.store.open import save as save_classifier
+from nbspam.store.tables import LivingTable, StoredTable
 from nbspam.tables.classifier import TableClassifier
 from nbspam.verdicts import Explanation, Skipped, Verdict
 
@@ -33,7 +34,7 @@ class Model:
     def __init__(
         self,
         classifier: AnyClassifier,
-        living: LivingModel | None = None,
+        living: LivingModel | LivingTable | None = None,
         skipped: tuple[Skipped, ...] = (),
     ) -> None:
         self._classifier = classifier
@@ -77,10 +78,13 @@ class Model:
     ) -> Outcome:
         """Learn labelled messages; of a model from disk, they are on disk on return.
 
-        given: a path, or an iterable of (data, label) pairs or Items.  policy: everything,
-        error (only what it gets wrong) or near (also near misses).  day: on which they are
-        learned, counted from 1970-01-01; today unless given.  Raises NbspamError.
+        given: a path, or an iterable of (data, label) pairs or Items; for a model of a table, of
+        rows with their class.  policy: everything, error (only what it gets wrong) or near (also
+        near misses); the rows of a table all count.  day: on which they are learned, counted
+        from 1970-01-01; today unless given.  Raises NbspamError.
         """
+        if isinstance(self._living, LivingTable):
+            return self._living.learn(self._inputs(given))
         living = self._learning()
         return living.learn(items_of(given), day=_day(day), policy=policy, jobs=jobs)
 
@@ -89,7 +93,12 @@ class Model:
         return self._learning().relabel(items_of(given), to, day=_day(day), jobs=jobs)
 
     def unlearn(self, given: Any, jobs: int = 1, day: int | None = None) -> Outcome:
-        """Take messages out of the model, whatever class they were learned as."""
+        """Take messages out of the model, whatever class they were learned as.
+
+        The rows of a table must be given with the class that they were learned as.
+        """
+        if isinstance(self._living, LivingTable):
+            return self._living.unlearn(self._inputs(given))
         return self._learning().unlearn(items_of(given), day=_day(day), jobs=jobs)
 
     def save(self, path: "str | os.PathLike[str]") -> None:
@@ -106,6 +115,8 @@ class Model:
             save_classifier(target, self._classifier if living is None else living.whole())
 
     def _learning(self) -> LivingModel:
+        if isinstance(self._living, LivingTable):
+            raise UsageError("model: rows of a table are not remembered; unlearn and update them")
         if self._living is None:
             raise UsageError("model: this kind does not learn on; train it anew")
         return self._living
@@ -148,7 +159,8 @@ def train(
 
         settings = table_settings(chosen, columns)
         data = read_table(read_records(only_paths(given)), settings)
-        return Model(train_table(data.table, settings), skipped=data.skipped)
+        of_table = train_table(data.table, settings)
+        return Model(of_table, LivingTable(of_table), data.skipped)
     from nbspam.classifier.training import learn
 
     how, items = settings_for(items_of(given), chosen)
@@ -165,6 +177,8 @@ def load(path: "str | os.PathLike[str]") -> Model:
     """
     where = os.fsdecode(path)
     classifier = load_classifier(where)
+    if isinstance(classifier, TableClassifier):
+        return Model(classifier, StoredTable(where, classifier))
     # Only a model of tokens that knows its messages has a journal, and can learn on.
     if isinstance(classifier, Classifier) and (classifier.memory or read_journal(where).changes):
         return Model(classifier, StoredModel(where))

@@ -18,6 +18,8 @@ from nbspam.counts.table import add_tables
 from nbspam.errors import UsageError
 from nbspam.store.assembly import assembled, memory_of, message_at_hand, part_of
 from nbspam.store.model import StoredModel
+from nbspam.store.tables import StoredTable, living, merge_tables
+from nbspam.tables.classifier import TableClassifier
 
 # Settings that must be equal, since counts of different tokens or weights cannot be added.
 _MUST_AGREE = ("tokens", "reading", "strip", "weighting")
@@ -27,7 +29,7 @@ _MUST_AGREE = ("tokens", "reading", "strip", "weighting")
 class Merged:
     """The sum of models, and the number of messages that they had in common."""
 
-    classifier: Classifier
+    classifier: Classifier | TableClassifier
     in_both: int  # messages that more than one model knew, counted once
     disputed: int  # how many of these had different classes; the later one is kept
 
@@ -37,19 +39,22 @@ def merge(paths: Sequence[str]) -> Merged:
 
     paths: the model files.  If models know a message in different classes, the one that was
     learned later is kept; if both were on the same day, that of the model named later.  Settings
-    that do not affect counts are those of the first model.
+    that do not affect counts are those of the first model.  Rows of tables have no identity, so
+    each of them counts.
     """
     if len(paths) < 2:
         raise UsageError("merge: only one model; name two or more")
-    total = StoredModel(paths[0]).whole()
+    first = living(paths[0])
+    if isinstance(first, StoredTable):
+        return Merged(merge_tables(paths), 0, 0)
+    total = first.whole()
     in_both = disputed = 0
     for path in paths[1:]:
         other = StoredModel(path).whole()
         _check_settings(paths[0], total, path, other)
-        merged = _merge_two(total, other, path)
-        total = merged.classifier
-        in_both += merged.in_both
-        disputed += merged.disputed
+        total, n_both, n_disputed = _merge_two(total, other, path)
+        in_both += n_both
+        disputed += n_disputed
     return Merged(total, in_both, disputed)
 
 
@@ -63,7 +68,8 @@ def _check_settings(first: str, total: Classifier, path: str, other: Classifier)
         )
 
 
-def _merge_two(first: Classifier, second: Classifier, path: str) -> Merged:
+def _merge_two(first: Classifier, second: Classifier, path: str) -> tuple[Classifier, int, int]:
+    """Return the model of both, how many messages both knew, and how many as different classes."""
     ledgers = memory_of(first).ledger, memory_of(second).ledger
     both, here, there = np.intersect1d(
         ledgers[0].digests, ledgers[1].digests, assume_unique=True, return_indices=True
@@ -95,4 +101,4 @@ def _merge_two(first: Classifier, second: Classifier, path: str) -> Merged:
         for model, changes in zip((first, second), gone, strict=True)
     ]
     n_disputed = sum(ours != theirs for ours, theirs in zip(*names, strict=True))
-    return Merged(assembled(table, parts, settings), len(both), n_disputed)
+    return assembled(table, parts, settings), len(both), n_disputed

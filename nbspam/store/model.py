@@ -26,6 +26,7 @@ from nbspam.store.format.journal import (
     remove_journal,
     set_journal_aside,
 )
+from nbspam.store.format.modelfile import Snapshot
 from nbspam.store.learning import LivingModel, Outcome
 from nbspam.store.open import classifier_of, of_tokens, write
 
@@ -36,9 +37,10 @@ class StoredModel(LivingModel):
     When a method returns, its changes are on disk.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, just_read: tuple[Snapshot, Journal] | None = None) -> None:
+        """Open a model; just_read: what `read_model` returned, to save reading it again."""
         self.path = self.name = path
-        self._load()
+        self._load(just_read)
 
     def size(self) -> int:
         """Return the bytes that the model takes on disk, including its journal."""
@@ -53,8 +55,8 @@ class StoredModel(LivingModel):
             write(self.path, compacted(self._base, self._changes))
             self._load()
 
-    def _load(self) -> None:
-        snapshot, journal = read_model(self.path)
+    def _load(self, just_read: tuple[Snapshot, Journal] | None = None) -> None:
+        snapshot, journal = just_read or read_model(self.path)
         base = of_tokens(self.path, classifier_of(self.path, snapshot.state))
         if base.memory is None:
             raise ModelFileError(

@@ -33,6 +33,7 @@ class Column:
     levels: tuple[str, ...] | None = None  # categories, in the order of their codes
     cuts: tuple[float, ...] | None = None  # ends of intervals, ascending, each inclusive
     is_count: bool = False  # its numbers count something, and are not below 0
+    closed: bool = False  # the categories were stated: none is added or forgotten
 
     @property
     def n_values(self) -> int:
@@ -75,6 +76,7 @@ class Schema:
     columns: tuple[Column, ...]
     target: str
     classes: tuple[str, ...]  # sorted
+    closed: bool = False  # the classes were stated: none is added or forgotten
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -125,36 +127,36 @@ def detect(
         if name not in names:
             raise InputError(f"{where}: no column {name!r}; there are: {', '.join(names[:20])}")
     for name, declared in values.items():
-        _check_declared(records, name, declared)
-    seen = _classes(where, target, _known(records, target), forced.get(target, False))
+        check_declared(records, name, declared)
+    seen = _classes(where, target, known_cells(records, target), forced.get(target, False))
     classes = tuple(sorted(values.get(target, seen)))
     columns, empty = [], []
     for name in names:
         if name == target:
             continue
-        known = _known(records, name)
+        known = known_cells(records, name)
         if name in values:
-            columns.append(Column(name, tuple(values[name])))
+            columns.append(Column(name, tuple(values[name]), closed=True))
         elif not known:
             empty.append(name)
         elif are_counts:
             columns.append(Column(name, is_count=True))
         elif forced.get(name, not _are_numbers(known)):
-            columns.append(Column(name, _sorted(known)))
+            columns.append(Column(name, sorted_cells(known)))
         else:
             columns.append(Column(name))
     if not columns:
         raise InputError(f"{where}: no column beside {target!r} has a value; give some")
-    return Schema(tuple(columns), target, classes), tuple(empty)
+    return Schema(tuple(columns), target, classes, target in values), tuple(empty)
 
 
-def _known(records: Sequence[Record], name: str) -> dict[str, None]:
+def known_cells(records: Sequence[Record], name: str) -> dict[str, None]:
     """Return the different values of a column, in order of appearance."""
     cells = dict.fromkeys(record.cells.get(name, "") for record in records)
     return {cell: None for cell in cells if not is_missing(cell)}
 
 
-def _check_declared(records: Sequence[Record], name: str, declared: Sequence[str]) -> None:
+def check_declared(records: Sequence[Record], name: str, declared: Sequence[str]) -> None:
     """Raise InputError at the first cell that has none of the declared values."""
     for record in records:
         cell = record.cells.get(name, "")
@@ -185,7 +187,7 @@ def _classes(where: str, target: str, values: Mapping[str, None], forced: bool) 
     return tuple(sorted(values))
 
 
-def _sorted(values: Iterable[str]) -> tuple[str, ...]:
+def sorted_cells(values: Iterable[str]) -> tuple[str, ...]:
     """Return categories sorted as numbers if all of them are numbers, else as strings."""
     values = list(values)
     if all(map(is_number, values)):
@@ -288,10 +290,16 @@ def schema_to_dict(schema: Schema) -> dict[str, Any]:
             "levels": None if column.levels is None else list(column.levels),
             "cuts": None if column.cuts is None else list(column.cuts),
             **({"is_count": True} if column.is_count else {}),
+            "closed": column.closed,
         }
         for column in schema.columns
     ]
-    return {"columns": columns, "target": schema.target, "classes": list(schema.classes)}
+    return {
+        "columns": columns,
+        "target": schema.target,
+        "classes": list(schema.classes),
+        "closed": schema.closed,
+    }
 
 
 def schema_from_dict(values: dict[str, Any]) -> Schema:
@@ -302,7 +310,9 @@ def schema_from_dict(values: dict[str, Any]) -> Schema:
             None if values["levels"] is None else tuple(values["levels"]),
             None if values["cuts"] is None else tuple(values["cuts"]),
             values.get("is_count", False),
+            values.get("closed", False),  # older files have none
         )
         for values in values["columns"]
     )
-    return Schema(columns, values["target"], tuple(values["classes"]))
+    classes = tuple(values["classes"])
+    return Schema(columns, values["target"], classes, values.get("closed", False))

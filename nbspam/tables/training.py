@@ -5,7 +5,7 @@ rows only, while the kinds of columns are detected on all rows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -71,13 +71,13 @@ def read_table(records: Iterable[Record], settings: TableSettings) -> TableData:
             f"the target {schema.target!r} is {schema.classes[0]!r} in every row:"
             " one class, which every row will get"
         )
-    table, skipped = _labelled(rows, schema)
+    table, skipped = labelled(rows, schema)
     if chosen_model(schema, settings) in NUMERIC_MODELS:
         notes += _constant_in_a_class(table)
     return TableData(table, skipped, tuple(notes))
 
 
-def _labelled(records: Sequence[Record], schema: Schema) -> tuple[Table, tuple[Skipped, ...]]:
+def labelled(records: Sequence[Record], schema: Schema) -> tuple[Table, tuple[Skipped, ...]]:
     """Return the rows that have a class of the schema, and those that have none."""
     table = coded(records, schema)
     has_class = table.y >= 0
@@ -134,6 +134,7 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
         parameters.setdefault("class_prior", "estimated")
     elif name not in (*NUMERIC_MODELS, *COUNTED):
         table = _in_intervals(table, settings)
+    table = replace(table, schema=_closed(table.schema, settings))
     if "parent" in parameters:
         parameters["parent"] = _position(table.schema, parameters["parent"])
     if settings.dirichlet:
@@ -145,6 +146,18 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     labels = np.array(table.schema.classes)
     model.partial_fit(table.X, labels[table.y], classes=labels)
     return TableClassifier(table.schema, name, model, value_counts(table))
+
+
+def _closed(schema: Schema, settings: TableSettings) -> Schema:
+    """Return the schema with what has stated priors closed: a new value would have none."""
+    if isinstance(settings.parameters.get("class_prior"), tuple):
+        schema = replace(schema, closed=True)
+    if not settings.dirichlet:
+        return schema
+    *columns, classes = by_column(settings.dirichlet, schema)
+    pairs = zip(schema.columns, columns, strict=True)
+    stated = tuple(replace(c, closed=c.closed or own is not None) for c, own in pairs)
+    return replace(schema, columns=stated, closed=schema.closed or classes is not None)
 
 
 def _in_intervals(table: Table, settings: TableSettings) -> Table:

@@ -35,13 +35,7 @@ def make(nbspam, folder, model):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "command",
-    [
-        *("update SOURCE", "unlearn SOURCE", "relabel --to ham SOURCE", "prune", "export"),
-        *("merge MODEL MODEL -o other", "tune SOURCE", "filter", "sort MAILDIR"),
-    ],
-)
+@pytest.mark.parametrize("command", ["prune", "export", "tune SOURCE", "filter", "sort MAILDIR"])
 def test_what_needs_all_tokens_refuses_other_models(nbspam, make, model, tmp_path, kind, command):
     source = make(kind)
     for name in ("cur", "new"):

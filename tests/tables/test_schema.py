@@ -129,7 +129,7 @@ def test_declared_values_that_do_not_occur_are_codes_too():
     schema, empty = detect(rows, "good", values=how)
 
     assert schema.columns[1].levels == ("green", "red", "blue")
-    assert schema.columns[4] == Column("e", ("a", "b"))  # though no cell has a value
+    assert schema.columns[4] == Column("e", ("a", "b"), closed=True)  # though no cell has a value
     assert (schema.classes, empty) == (("no", "perhaps", "yes"), ())
     np.testing.assert_array_equal(coded(rows, schema).X[:, 1], [1, 0, 1, np.nan])
     # A declared column of numbers holds categories.

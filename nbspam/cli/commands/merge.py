@@ -25,33 +25,32 @@ def command(models: tuple[str, ...], output_path: str, as_json: bool) -> None:
     the last model decides.  All models must have the same settings for tokens; other
     settings are those of the first model.
 
+    Models of tables are added if their columns are the same; each row counts, however many
+    models know it.
+
     \b
     nbspam merge home.nbspam office.nbspam -o both.nbspam
     """
+    from nbspam.classifier.classifier import Classifier
     from nbspam.store.merge import merge
 
     for path in models:
         say(f"model {path}")
     merged = merge(models)
-    kept = save(merged.classifier, output_path)
-    table = merged.classifier.table
-    n_docs = counts_of(table.classes, table.class_count)
+    classifier = merged.classifier
+    kept = save(classifier, output_path)
+    if isinstance(classifier, Classifier):
+        n_docs = counts_of(classifier.classes, classifier.table.class_count)
+        what, n_tokens = "messages", len(classifier.table.vocabulary)
+        facts = {"tokens": n_tokens, "in_both": merged.in_both, "disputed": merged.disputed}
+        both = f"{merged.in_both:,} known to several, {merged.disputed:,} as different classes"
+        rows = [(both,), (f"learned {n_tokens:,} tokens; model in {output_path}",)]
+    else:
+        n_docs = counts_of(classifier.classes, classifier.model.class_count_)
+        what, facts = "rows", {}
+        rows = [(f"learned {classifier.schema.target}; model in {output_path}",)]
     if as_json:
-        facts = {"read": n_docs, "tokens": len(table.vocabulary)}
-        echo_json(
-            {
-                "model": output_path,
-                "kept": kept,
-                **facts,
-                "in_both": merged.in_both,
-                "disputed": merged.disputed,
-            }
-        )
+        echo_json({"model": output_path, "kept": kept, "read": n_docs, **facts})
         return
-    echo_summary(
-        [
-            (f"added {len(models)} models: {table.n_docs:,} messages ({counts_text(n_docs)})",),
-            (f"{merged.in_both:,} known to several, {merged.disputed:,} as different classes",),
-            (f"learned {len(table.vocabulary):,} tokens; model in {output_path}",),
-        ]
-    )
+    n = sum(n_docs.values())
+    echo_summary([(f"added {len(models)} models: {n:,} {what} ({counts_text(n_docs)})",), *rows])

@@ -12,6 +12,7 @@ from nbspam.cli.options import (
     sources_argument,
 )
 from nbspam.cli.output import report_outcome
+from nbspam.errors import UsageError
 from nbspam.sources.items import SourceOptions
 
 
@@ -39,8 +40,13 @@ def command(
     nbspam relabel --to ham message.eml
     nbspam relabel --to spam ~/Maildir/.Junk
     """
-    from nbspam.store.model import StoredModel
+    from nbspam.store.tables import StoredTable, living
 
-    items = items_of(sources, reading)
-    outcome = StoredModel(model_path).relabel(items, to, day=today(), jobs=jobs)
+    model = living(model_path)
+    if isinstance(model, StoredTable):
+        raise UsageError(
+            f"{model_path}: a model of kind table, which does not remember its rows; unlearn them"
+            " with their old class, then update with the new one"
+        )
+    outcome = model.relabel(items_of(sources, reading), to, day=today(), jobs=jobs)
     return report_outcome(outcome, model_path, as_json)

@@ -2,7 +2,7 @@
 
 import click
 
-from nbspam.cli.arguments import items_of, today
+from nbspam.cli.arguments import items_of, rows_of, today
 from nbspam.cli.command import Command
 from nbspam.cli.options import (
     jobs_option,
@@ -27,14 +27,18 @@ def command(
     """Take messages out of the model, as if it had never learned them.
 
     The model remembers the class that each message was learned as.  Messages that it never
-    learned change nothing.
+    learned change nothing.  The rows of a table are not remembered one by one: they must be given
+    as they were learned, with their class, and all of them or none are taken out.
 
     \b
     nbspam unlearn message.eml
     nbspam unlearn ~/Maildir/.Trash
     """
-    from nbspam.store.model import StoredModel
+    from nbspam.store.tables import StoredTable, living
 
-    items = items_of(sources, reading)
-    outcome = StoredModel(model_path).unlearn(items, day=today(), jobs=jobs)
+    model = living(model_path)
+    if isinstance(model, StoredTable):
+        outcome = model.unlearn(rows_of(model, sources, reading))
+    else:
+        outcome = model.unlearn(items_of(sources, reading), day=today(), jobs=jobs)
     return report_outcome(outcome, model_path, as_json)

@@ -2,7 +2,7 @@
 
 import click
 
-from nbspam.cli.arguments import items_of, today
+from nbspam.cli.arguments import items_of, rows_of, today
 from nbspam.cli.command import Command
 from nbspam.cli.options import (
     Labels,
@@ -14,6 +14,7 @@ from nbspam.cli.options import (
     sources_argument,
 )
 from nbspam.cli.output import report_outcome
+from nbspam.errors import UsageError
 from nbspam.sources.items import SourceOptions
 
 
@@ -52,13 +53,23 @@ def command(
     --policy error or near, the order of the messages decides which of them are learned: it is
     found as by `nbspam eval --online`.
 
+    For a model of a table, SOURCE is a table with the columns and the class that the model was
+    trained on.  Every row counts, also one that was learned before.
+
     \b
     nbspam update --spam ~/Maildir/.Junk
     nbspam update --ham - < message.eml
     nbspam update --policy near mails/
+    nbspam update -m iris.nbspam more.csv
     """
-    from nbspam.store.model import StoredModel
+    from nbspam.store.tables import StoredTable, living
 
-    items = items_of(sources, reading, labels)
-    outcome = StoredModel(model_path).learn(items, day=today(), policy=policy, jobs=jobs)
+    model = living(model_path)
+    if isinstance(model, StoredTable):
+        if policy != "everything":
+            raise UsageError(f"--policy {policy}: for mail and text; a table's rows all count")
+        outcome = model.learn(rows_of(model, sources, reading, labels))
+    else:
+        items = items_of(sources, reading, labels)
+        outcome = model.learn(items, day=today(), policy=policy, jobs=jobs)
     return report_outcome(outcome, model_path, as_json)

@@ -119,6 +119,7 @@ class A2DE(AODE):
     """
 
     _sums = ("class_count_", "pair_count_", "triple_count_")
+    _over_values: tuple[tuple[str, int], ...] = (("pair_count_", 2), ("triple_count_", 3))
     triple_count_: Array  # (n_classes, D, D, D): for each value, pairs in the documents with it
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:

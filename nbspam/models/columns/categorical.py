@@ -63,6 +63,7 @@ class CategoricalNB(ColumnModel):
     """
 
     _sums = ("class_count_", "level_count_")
+    _over_values: tuple[tuple[str, int], ...] = (("level_count_", 1),)
     level_count_: Array
 
     @property

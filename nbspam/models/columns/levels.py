@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from nbspam.models.inputs import Array, Codes
+    from nbspam.models.inputs import Array, Codes, Sums
 
     Dirichlet = Sequence[Sequence[float] | None] | None
 
@@ -82,6 +82,14 @@ class Levels:
             cells[code < 0] = self.total
         return cells
 
+    def places(self, codes: Sequence[Codes]) -> Codes:
+        """Return the index of each value that has one of these codes, in order; -1 for code -1.
+
+        codes: for each column, any number of its codes.
+        """
+        places = [np.where(c >= 0, c + s, -1) for c, s in zip(codes, self.start, strict=True)]
+        return np.concatenate(places).astype(np.intp)
+
     def sums(self, count: Array) -> Array:
         """Return, for each value, the sum over all values of its column, along the last axis."""
         return np.asarray(np.add.reduceat(count, self.start, axis=-1)[..., self.column])
@@ -121,6 +129,7 @@ class ColumnModel(Model):
 
     _missing = True
     _sparse = False
+    _over_values: tuple[tuple[str, int], ...] = ()  # sums whose last axes are values: how many
     levels_: Codes
 
     def __init__(
@@ -197,6 +206,33 @@ class ColumnModel(Model):
     def _check_prior(self, n_classes: int) -> None:
         """Raise DataError if the prior does not fit the columns and classes."""
         _ = self.added_, self.class_added(n_classes)
+
+    def with_levels(self, levels: Codes, codes: Sequence[Codes]) -> Self:
+        """Return the model of columns that have other numbers of values; its counts stay.
+
+        levels: (n_columns,) the new numbers of values; codes: for each column, the new code of
+        each old value, -1 for a value that no document has and that is forgotten.
+        """
+        made = type(self)(**{**self.get_params(), "levels": levels})
+        vars(made).update({k: v for k, v in vars(self).items() if k.endswith("_")})
+        made.levels_ = np.asarray(levels, np.intp)
+        sums = {**self._learnt().sums, **self._spread(made.levels_, codes)}
+        return made._become(self._statistics(self.classes_, sums), self.n_features_in_)
+
+    def _spread(self, levels: Codes, codes: Sequence[Codes]) -> Sums:
+        """Return the sums that have axes over values, over new values; see `with_levels`."""
+        new = Levels(levels)
+        place = new.places(codes)
+        kept = np.flatnonzero(place >= 0)
+        spread = {}
+        for name, n_axes in self._over_values:
+            total = getattr(self, name)
+            rows = np.arange(len(total))
+            spread[name] = np.zeros((len(total), *[new.total] * n_axes))
+            spread[name][np.ix_(rows, *[place[kept]] * n_axes)] = total[
+                np.ix_(rows, *[kept] * n_axes)
+            ]
+        return spread
 
     def merge(self, other: Self) -> Self:
         """Add what another model of the same class and columns has learnt."""

@@ -41,6 +41,7 @@ class MixedNB(ColumnModel):
 
     _sums = ("class_count_", "level_count_", "value_count_", "mean_", "deviation_")
     _statistics = Moments
+    _over_values: tuple[tuple[str, int], ...] = (("level_count_", 1),)
     level_count_: Array
     value_count_: Array
     mean_: Array

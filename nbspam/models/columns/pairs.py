@@ -156,6 +156,7 @@ class PairModel(BinaryByDefault):
     """
 
     _sums: tuple[str, ...] = ("class_count_", "pair_count_")
+    _over_values: tuple[tuple[str, int], ...] = (("pair_count_", 2),)
     pair_count_: Array  # (n_classes, n_events, n_events)
 
     @property

@@ -23,6 +23,8 @@ from nbspam.models.network.search import empty_start, hill_climb, naive_start, t
 from nbspam.models.network.structure import FamilyScores, family_counts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
     from nbspam.models.columns.levels import Dirichlet
@@ -50,6 +52,14 @@ class Rows(Statistics):
         weight = np.concatenate([self.sums["row_count_"], sign * other.sums["row_count_"]])
         class_count = mine.plus(theirs, sign).sums["class_count_"]
         return Rows(classes, {"class_count_": class_count, **different_rows(rows, weight)})
+
+    def seen(self) -> Rows:
+        """Return these statistics without the classes of which nothing is left."""
+        kept = self.sums["class_count_"] > 0
+        rows = self.sums["rows_"].copy()
+        rows[:, -1] = (np.cumsum(kept) - 1)[rows[:, -1]]
+        sums = {**self.sums, "class_count_": self.sums["class_count_"][kept], "rows_": rows}
+        return Rows(self.classes[kept], sums)
 
     def clipped(self) -> Statistics:
         """Return these statistics with rounding errors below zero replaced by zero."""
@@ -142,6 +152,13 @@ class BayesianNetwork(BinaryByDefault):
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         rows = np.column_stack([self._codes(X, self._at("fit")), code]).astype(np.int32)
         return different_rows(rows, np.ones(len(rows)) if weight is None else weight)
+
+    def _spread(self, levels: Codes, codes: Sequence[Codes]) -> Sums:
+        rows = self.rows_.copy()
+        for column, code in enumerate(codes):
+            # A missing value, -1, stays what it is.
+            rows[:, column] = np.append(code, -1)[rows[:, column]]
+        return different_rows(rows, self.row_count_)
 
     def _become(self, learnt: Statistics, n_features: int) -> Self:
         super()._become(learnt, n_features)

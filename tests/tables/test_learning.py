@@ -1,0 +1,237 @@
+"""Models of tables learn on: the parts of a table, in any order, make the model of the whole."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.errors import InputError, NotTrainedError, UsageError
+from nbspam.models.registry import COLUMN_MODELS, COUNTED, ESTIMATORS, model_state
+from nbspam.sources.records import Record
+from nbspam.tables.learning import learn_rows, merged, unlearn_rows
+from nbspam.tables.training import TableSettings, read_table, train_table
+from support import examples
+
+NAMES = "abc"
+ROUNDED = ("mean_", "deviation_")  # equal up to rounding; all other sums are equal to the bit
+PARAMETERS = {"spode": {"parent": "b"}, "network": {"criterion": "aic"}}
+MODELS = (*COLUMN_MODELS, *COUNTED)
+every_model = pytest.mark.parametrize("model", MODELS)
+
+
+def settings_of(model):
+    """Return settings under which the kinds of columns do not depend on the rows."""
+    if model in COUNTED:
+        return TableSettings("y", model)
+    numbers = {"gaussian": NAMES, "mixed": "c"}.get(model, "")
+    categories = [name for name in NAMES if name not in numbers]
+    return TableSettings(
+        "y", model, tuple(categories), tuple(numbers), parameters=PARAMETERS.get(model, {})
+    )
+
+
+def at_once(records, settings):
+    return train_table(read_table(records, settings).table, settings)
+
+
+@st.composite
+def parts(draw):
+    """Return two parts of a table; in the second, values and a class are new, cells missing."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+
+    def rows(n, values, classes):
+        cells = rng.integers(1, values + 1, (n, len(NAMES))).astype(str)
+        cells[rng.random(cells.shape) < 0.15] = "?"
+        labels = rng.integers(0, classes, n)
+        return [[*row, f"class {k}"] for row, k in zip(cells.tolist(), labels, strict=True)]
+
+    whole = [["1", "1", "1", "class 0"], ["2", "2", "2", "class 1"]]
+    first = whole + rows(rng.integers(0, 9), 2, 2)
+    second = rows(rng.integers(1, 9), 4, 4)
+    return [
+        [
+            Record(f"t#{i}", dict(zip([*NAMES, "y"], row, strict=True)))
+            for i, row in enumerate(part)
+        ]
+        for part in (first, second)
+    ]
+
+
+def assert_same(one, other):
+    """Assert that two classifiers have the same columns, counts and parameters."""
+    assert one.schema == other.schema
+    assert one.counts.tolist() == other.counts.tolist()
+    ours, theirs = model_state(one.model), model_state(other.model)
+    assert str(ours["parameters"]) == str(theirs["parameters"])
+    assert ours["learnt"].keys() == theirs["learnt"].keys()
+    for name, learnt in ours["learnt"].items():
+        if name in ROUNDED:
+            np.testing.assert_allclose(learnt, theirs["learnt"][name], atol=1e-12)
+        else:
+            assert np.array_equal(learnt, theirs["learnt"][name]), name
+
+
+@every_model
+@given(table=parts())
+@examples(15)
+def test_learned_in_parts_trained_at_once_and_merged_are_one_model(model, table):
+    first, second = table
+    settings = settings_of(model)
+    whole = at_once(first + second, settings)
+    learned = learn_rows(at_once(first, settings), second)
+
+    assert_same(learned.classifier, whole)
+    assert learned.n_rows == len(second)
+    if len({r.cells["y"] for r in second}) > 1 and not _has_empty_column(second):
+        other = at_once(second, settings)
+        assert_same(merged(at_once(first, settings), other, "t"), whole)
+        assert_same(merged(other, at_once(first, settings), "t"), whole)
+
+
+def _has_empty_column(records):
+    return any(all(r.cells[name] == "?" for r in records) for name in NAMES)
+
+
+@every_model
+@given(table=parts())
+@examples(15)
+def test_unlearning_leaves_the_model_that_never_learned(model, table):
+    first, second = table
+    before = at_once(first, settings_of(model))
+    after = unlearn_rows(learn_rows(before, second).classifier, second[::-1])
+
+    assert_same(after.classifier, before)
+    assert after.n_rows == len(second)
+
+
+@every_model
+@given(table=parts())
+@examples(10)
+def test_what_was_learned_changes_no_classifier_made_before(model, table):
+    first, second = table
+    before = at_once(first, settings_of(model))
+    answers = [a.joint.tolist() for a in before.answers(first)]
+    learned = learn_rows(before, second).classifier
+    unlearn_rows(learned, second)
+    merged(before, learned, "t")
+
+    assert [a.joint.tolist() for a in before.answers(first)] == answers
+
+
+def test_the_laws_are_tried_on_every_model_of_tables():
+    assert set(MODELS) == set(ESTIMATORS)
+
+
+# --- what stays, and what is refused -------------------------------------------------------
+
+
+def record(*cells):
+    return Record("new.csv#1", dict(zip([*NAMES, "y"], cells, strict=True)))
+
+
+ROWS = [record(*row.split()) for row in ("1 1 1 no", "2 2 2 yes", "1 2 3 yes", "2 1 4 no")]
+KIND = TableSettings("y", categorical=tuple(NAMES))
+
+
+def test_intervals_and_a_chosen_parent_stay_as_they_were_chosen():
+    rows = [Record("#", {"x": str(n / 7), "z": "ab"[n % 2], "y": "nm"[n > 9]}) for n in range(20)]
+    for settings in (
+        TableSettings("y", discretise="mdl"),
+        TableSettings("y", model="spode", discretise="width", bins=3),
+    ):
+        before = at_once(rows, settings)
+        strange = [Record("#", {"x": "99", "z": "c", "y": "n"})] * 9
+        after = learn_rows(before, strange).classifier
+        assert after.schema.columns[0] == before.schema.columns[0]
+        assert getattr(after.model, "parent_", 0) == getattr(before.model, "parent_", 0)
+        assert after.counts.sum() == before.counts.sum() + 2 * 9
+
+
+def test_new_values_and_classes_are_told():
+    lesson = learn_rows(at_once(ROWS, KIND), [record("1", "7", "1", "perhaps")])
+    assert lesson.notes == (
+        "b: new values 7",
+        "perhaps: a new class; the model had no, yes",
+    )
+    assert lesson.classifier.schema.columns[1].levels == ("1", "2", "7")
+
+
+def test_rows_without_a_class_are_skipped():
+    classifier = at_once(ROWS, KIND)
+    lesson = learn_rows(classifier, [record("9", "1", "1", "?")])
+    assert (lesson.classifier, lesson.n_rows) == (classifier, 0)
+    assert [(s.name, s.reason) for s in lesson.skipped] == [("new.csv#1", "no label")]
+
+
+def test_another_table_is_refused_and_so_is_none():
+    classifier = at_once(ROWS, KIND)
+    other = Record("new.csv#1", {"a": "1", "c": "1", "y": "no"})
+    for change in (learn_rows, unlearn_rows):
+        with pytest.raises(InputError, match=r"^new.csv: no column 'b', which the model has"):
+            change(classifier, [other])
+        with pytest.raises(InputError, match="rows: there are none"):
+            change(classifier, [])
+
+
+@pytest.mark.parametrize(
+    "row", [("1", "1", "1", "yes"), ("1", "8", "1", "no"), ("1", "1", "1", "maybe")]
+)
+@pytest.mark.parametrize("model", ["categorical", "network", "aode"])
+def test_rows_that_were_never_learned_are_not_unlearned(model, row):
+    settings = KIND if model == "categorical" else settings_of(model)
+    classifier = at_once([*ROWS, record("1", "1", "2", "no")], settings)
+    with pytest.raises(InputError, match=r"^new.csv: not all of these rows were learned like"):
+        unlearn_rows(classifier, [record(*row), record(*row)])
+
+
+def test_a_classifier_keeps_a_row():
+    classifier = unlearn_rows(at_once(ROWS, KIND), [ROWS[0], ROWS[3]]).classifier
+    assert classifier.classes == ("yes",)
+    with pytest.raises(NotTrainedError, match="no row would be left"):
+        unlearn_rows(classifier, ROWS[1:3])
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"values": {"b": ("2", "1", "9"), "y": ("yes", "no", "maybe")}},
+        {
+            "values": {"b": ("2", "1", "9")},
+            "dirichlet": (("b", (1.0, 2.0, 3.0)), ("y", (1.0, 2.0))),
+        },
+        {"values": {"b": ("2", "1")}, "parameters": {"class_prior": (0.3, 0.7)}},
+    ],
+)
+def test_stated_values_and_classes_neither_come_nor_go(stated):
+    settings = TableSettings("y", "categorical", tuple(NAMES), **stated)
+    before = at_once(ROWS[:3], settings)
+    more = [ROWS[3], record("2", "2", "2", "no")]
+    after = learn_rows(before, more).classifier
+    assert_same(after, at_once([*ROWS[:3], *more], settings))
+    assert_same(unlearn_rows(after, more).classifier, before)
+    left = unlearn_rows(before, [ROWS[0]]).classifier
+    assert left.classes == before.classes
+    assert left.schema.columns[1] == before.schema.columns[1]
+    for strange in (record("1", "7", "1", "no"), record("1", "1", "1", "never")):
+        with pytest.raises(InputError, match=r"new.csv#1: (b|y) is '(7|never)', but its values"):
+            learn_rows(before, [strange])
+    for strange in (record("1", "7", "1", "no"), record("1", "1", "1", "never")):
+        other = at_once([*ROWS, strange], KIND)
+        with pytest.raises(UsageError, match="first model were stated as"):
+            merged(before, other, "two")
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (TableSettings("y", "aode", tuple(NAMES)), "a model aode, which cannot be added"),
+        (TableSettings("a", categorical=(*NAMES, "y")), "its columns are b, c, y, a, and not"),
+        (
+            TableSettings("y", categorical=("a", "b"), numeric=("c",), discretise="width"),
+            "c numer",
+        ),
+    ],
+)
+def test_models_of_other_columns_are_not_merged(other, words):
+    with pytest.raises(UsageError, match=f"^two: {words}"):
+        merged(at_once(ROWS, KIND), at_once(ROWS, other), "two")
