@@ -42,6 +42,11 @@ class AnyClassifier(ABC):
 
     @property
     @abstractmethod
+    def noun(self) -> str:
+        """What its inputs are called, in the plural: messages, texts or rows."""
+
+    @property
+    @abstractmethod
     def prior(self) -> Floats:
         """The shares of the classes that training estimated or was given, shape (n_classes,)."""
 

@@ -81,6 +81,11 @@ class Settings:
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
     @property
+    def noun(self) -> str:
+        """What the items are called, in the plural."""
+        return "messages" if self.reading == "mail" else "texts"
+
+    @property
     def is_mail_combined(self) -> bool:
         """Whether the model combines the evidence of mail, so that costs decide by default.
 

@@ -66,6 +66,11 @@ class Classifier(AnyClassifier):
         return self.table.classes
 
     @property
+    def noun(self) -> str:
+        """What its inputs are called, in the plural."""
+        return self.settings.noun
+
+    @property
     def prior(self) -> Floats:
         """The class prior, estimated in training or given, shape (n_classes,)."""
         from nbspam.classifier.summing import assumed_prior

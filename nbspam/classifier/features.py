@@ -43,6 +43,11 @@ class FeatureClassifier(AnyClassifier):
         return self.table.classes
 
     @property
+    def noun(self) -> str:
+        """What its inputs are called, in the plural."""
+        return self.settings.noun
+
+    @property
     def prior(self) -> Floats:
         """The shares of the classes that training estimated or was given, shape (n_classes,)."""
         return np.asarray(np.exp(self.model.class_log_prior_))

@@ -19,11 +19,12 @@ from nbspam.arrays import Floats, Integers
 from nbspam.classifier.features import held_out as features_held_out
 from nbspam.classifier.summing import assumed_prior
 from nbspam.classifier.training import learn, train
-from nbspam.counts.corpus import Corpus, read_corpus
+from nbspam.counts.corpus import Corpus
 from nbspam.counts.folds import stratified_folds
 from nbspam.decision import default_rule
-from nbspam.errors import InputError, UsageError
+from nbspam.errors import UsageError
 from nbspam.evaluation.evaluation import Evaluation
+from nbspam.evaluation.labels import labelled, nothing_judged
 from nbspam.evaluation.online import progress
 from nbspam.evaluation.trial import Smaller, Trial, evaluation_of
 from nbspam.settings import FEATURES, Choices, Settings, settings_for
@@ -134,7 +135,7 @@ def judge_folds(
 
     with_smaller: also the answers of models trained on the SHARES of those folds.
     """
-    data, skipped = read_corpus(items, settings, jobs)
+    data, skipped = labelled(items, settings, jobs)
     return replace(fold_trial(data, settings, k, seed, with_smaller), skipped=skipped)
 
 
@@ -152,7 +153,7 @@ def judge_online(
     `sources.order.arranged`.
     """
     stream = arranged(items, order, seed)
-    data, skipped = read_corpus(stream.items, settings, jobs)
+    data, skipped = labelled(stream.items, settings, jobs)
     return replace(online_trial(data, settings, policy), skipped=skipped, order=stream.order)
 
 
@@ -177,7 +178,7 @@ def judge_several(
     for settings in several:
         how = settings.reading, settings.strip, settings.tokens
         if how not in read:
-            read[how] = read_corpus(items, settings, jobs)
+            read[how] = labelled(items, settings, jobs)
         data, skipped = read[how]
         if k is None:
             trial = online_trial(data, settings, "everything")
@@ -194,7 +195,8 @@ def fold_trial(
     fold = folds(data.y, k, seed)
     rule = default_rule(data.classes, settings.is_mail_combined)
     # Everything except the answers, which `_answered` adds.
-    blank = Trial(data.classes, data.y, np.empty((0, 0)), rule, fold, _prior(data, settings))
+    prior = _prior(data, settings)
+    blank = Trial(data.classes, data.y, np.empty((0, 0)), rule, fold, prior, settings.noun)
     return _answered(blank, answers_held_out(data, settings), with_smaller)
 
 
@@ -249,7 +251,7 @@ def online_trial(data: Corpus, settings: Settings, policy: str) -> Trial:
     stretch = np.arange(len(data.y)) * N_STRETCHES // max(len(data.y), 1)
     rule = default_rule(data.classes, settings.is_mail_combined)
     prior = _prior(data, settings)
-    return Trial(data.classes, data.y, joint, rule, stretch, prior, is_stream=True)
+    return Trial(data.classes, data.y, joint, rule, stretch, prior, settings.noun, is_stream=True)
 
 
 def _prior(data: Corpus, settings: Settings) -> Floats:
@@ -263,21 +265,20 @@ def judge_classifier(classifier: AnyClassifier, items: Iterable[Any], jobs: int 
     truth: list[int] = []
     joint: list[Floats] = []
     skipped: list[Skipped] = []
+    heard: set[str] = set()  # classes that the model does not have
     for answer in classifier.answers(items, jobs):
         if isinstance(answer, Skipped):
             skipped.append(answer)
         elif answer.truth is None:
             skipped.append(Skipped(answer.name, "no label"))
         elif answer.truth not in index:
+            heard.add(answer.truth)
             skipped.append(Skipped(answer.name, f"class {answer.truth} is not one of the model's"))
         else:
             truth.append(index[answer.truth])
             joint.append(answer.joint)
     if not truth:
-        raise InputError(
-            "eval: no message with a class the model knows"
-            f" ({', '.join(classifier.classes)}); give labelled mail"
-        )
+        raise nothing_judged(skipped, classifier.noun, heard, classifier.classes)
     y = np.array(truth)
     return Trial(
         classifier.classes,
@@ -286,5 +287,6 @@ def judge_classifier(classifier: AnyClassifier, items: Iterable[Any], jobs: int 
         classifier.rule,
         np.zeros(len(y), np.int64),
         classifier.prior,
+        classifier.noun,
         skipped=tuple(skipped),
     )

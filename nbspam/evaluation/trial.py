@@ -34,6 +34,7 @@ class Trial:
     rule: Rule  # turns probabilities into decisions
     fold: Integers  # (n_docs,) the fold, or the stretch of a stream, that a document belongs to
     prior: Floats  # (n_classes,) the shares of the classes that the answers assume
+    noun: str = "messages"  # what the documents are called, in the plural
     is_stream: bool = False  # each document was answered before it was learned, in this order
     order: str | None = None  # of a stream, one of `sources.order.ORDERS`
     smaller: tuple[Smaller, ...] = ()  # for a learning curve

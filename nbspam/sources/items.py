@@ -18,6 +18,8 @@ The first rule that fits says what a path is (an explicit format decides instead
     folder with .mh_sequences, numbers   MH: the numbered files
     folder with sub-folders, no files    each sub-folder is a class (unless the class is
       (or with sub-folders ham, spam)    given already); below it, the rules of a folder
+    folder of folders with ham/, spam/   parts of one corpus: ham and spam are the classes;
+                                         so it is with train/ and test/ of the same classes
     any other folder                     tree: its files, then its sub-folders
 
 A file whose name has a further ending .gz, .bz2 or .xz is decompressed.  In a tree the name

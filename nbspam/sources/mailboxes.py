@@ -7,7 +7,7 @@ Secret: where one message ends and the next begins, and the order of files.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import BinaryIO, NamedTuple
 
@@ -25,6 +25,7 @@ _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
 _DIGITS = re.compile(r"(\d+)")
 _MBOX_NAMES = tuple(mbox + end for mbox in (".mbox", ".mbx") for end in ("", ".gz", ".bz2", ".xz"))
 _INDEX_LINE_BYTES = 1 << 16
+_HAM_AND_SPAM = frozenset(("ham", "spam"))
 
 
 def begins_with_from_line(head: bytes) -> bool:
@@ -110,7 +111,7 @@ class Folder(NamedTuple):
         if self.has_sequences and self.numbered():
             return "mh"
         names = {name.lower() for name in self.folders}
-        if may_be_classes and names and (not self.files or {"ham", "spam"} <= names):
+        if may_be_classes and names and (not self.files or names >= _HAM_AND_SPAM):
             return "classes"
         return "tree"
 
@@ -124,20 +125,24 @@ def walk(path: str, label: str | None, kind: str | None) -> Iterator[tuple[str, 
 
     The kind yielded is "eml", "mbox", or "unsure" where only the content can tell.
     kind: that of the folder, or of each file in it; None: found out.
+
+    The classes are its sub-folders or, if some of these are parts of a corpus, the folders in
+    the parts; files elsewhere then have no class.
     """
     # Folders already read, by device and inode: links may form circles.
     seen: set[tuple[int, int]] = set()
     # A list instead of recursion, so that folders may be nested to any depth.
-    waiting = [(path, label, kind)]
+    waiting = [(path, label, kind, label is None)]
     while waiting:
-        path, label, kind = waiting.pop()
+        path, label, kind, may_be_classes = waiting.pop()
         status = os.stat(path)
         if (status.st_dev, status.st_ino) in seen:
             continue
         folder = _scan(path)
-        found = kind or folder.kind(may_be_classes=not seen and label is None)
-        seen.add((status.st_dev, status.st_ino))
+        found = kind or folder.kind(may_be_classes)
         below = os.path.join(path, "")
+        parts = set() if seen or kind or not may_be_classes else _parts(below, folder.folders)
+        seen.add((status.st_dev, status.st_ino))
         if found == "maildir":
             yield from ((name, label, "eml") for name in _maildir_files(below, folder))
             continue
@@ -149,8 +154,31 @@ def walk(path: str, label: str | None, kind: str | None) -> Iterator[tuple[str, 
         else:
             yield from ((below + name, label, _file_kind(name, found)) for name in folder.files)
         for name in reversed(folder.folders):
-            is_class = found == "classes" and label is None
-            waiting.append((below + name, name if is_class else label, kind))
+            is_class = found == "classes" and label is None and not parts
+            waiting.append((below + name, name if is_class else label, kind, name in parts))
+
+
+def _parts(below: str, names: Sequence[str]) -> set[str]:
+    """Return the sub-folders that are parts of a corpus, and not classes.
+
+    Those are all that hold ham/ and spam/ or, if there are none, those called train and test
+    (or ...train, ...test) that hold the same folders.
+    """
+    if _HAM_AND_SPAM & {name.lower() for name in names}:
+        return set()
+    if of_mail := {name for name in names if _holds_ham_and_spam(below + name)}:
+        return of_mail
+    halves = {name for name in names if name.lower().endswith(("train", "test"))}
+    classes = {tuple(_scan(below + name).folders) for name in halves}
+    return halves if len(halves) > 1 and len(classes) == 1 and any(classes) else set()
+
+
+def _holds_ham_and_spam(path: str) -> bool:
+    """Return whether a folder has both sub-folders, however they are capitalised."""
+    return all(
+        any(os.path.isdir(os.path.join(path, n)) for n in (name, name.title(), name.upper()))
+        for name in _HAM_AND_SPAM
+    )
 
 
 def _maildir_files(below: str, folder: Folder) -> Iterator[str]:

@@ -41,6 +41,11 @@ class TableClassifier(AnyClassifier):
         return self.schema.classes
 
     @property
+    def noun(self) -> str:
+        """What its inputs are called, in the plural."""
+        return "rows"
+
+    @property
     def prior(self) -> Floats:
         """The shares of the classes that training estimated or was given, shape (n_classes,)."""
         return np.asarray(np.exp(self.model.class_log_prior_))

@@ -216,9 +216,51 @@ def test_with_a_label_sub_folders_are_a_tree(tmp_path):
 
 
 def test_sub_folders_of_a_tree_are_not_classes(tmp_path):
-    fill(tmp_path, "1", "deep/ham/1", "deep/spam/1")
+    fill(tmp_path, "1", "deep/work/1", "deep/spam/1", "deep/notes")
 
     assert {label for _, label, _ in walked(tmp_path)} == {None}
+
+
+def test_folders_with_ham_and_spam_are_parts_of_one_corpus(tmp_path):
+    """As Enron-Spam is unpacked."""
+    fill(tmp_path, "enron1/ham/1", "enron1/spam/2", "enron1/Summary.txt", "enron2/Ham/x/3")
+    fill(tmp_path, "enron2/SPAM/4")
+
+    assert walked(tmp_path) == [
+        ("enron1/ham/1", "ham", "eml"),
+        ("enron1/spam/2", "spam", "eml"),
+        ("enron2/Ham/x/3", "Ham", "eml"),
+        ("enron2/SPAM/4", "SPAM", "eml"),
+    ]
+
+
+@pytest.mark.parametrize("other", ["README.txt", "extras/1"])
+def test_what_lies_beside_the_parts_has_no_class(tmp_path, other):
+    fill(tmp_path, "enron1/ham/1", "enron1/spam/2", other)
+
+    labels = {name: label for name, label, _ in walked(tmp_path)}
+    assert labels == {"enron1/ham/1": "ham", "enron1/spam/2": "spam", other: None}
+
+
+def test_train_and_test_are_parts_if_they_hold_the_same_folders(tmp_path):
+    fill(tmp_path / "a", "20news-train/sea/1", "20news-train/sky/2", "20news-test/sea/3")
+    fill(tmp_path / "b", "train/sea/1", "test/sky/3")
+    fill(tmp_path / "c", "train/1", "test/3")
+
+    assert {label for _, label, _ in walked(tmp_path / "b")} == {"train", "test"}
+    assert {label for _, label, _ in walked(tmp_path / "c")} == {"train", "test"}
+    assert {label for _, label, _ in walked(tmp_path / "a")} == {"20news-train", "20news-test"}
+    fill(tmp_path / "a", "20news-test/sky/4")
+    assert {label for _, label, _ in walked(tmp_path / "a")} == {"sea", "sky"}
+
+
+def test_a_class_may_hold_ham_and_spam(tmp_path):
+    """The user said so, by --format classes, or by other classes called ham or spam."""
+    fill(tmp_path, "ours/ham/1", "ours/spam/2", "spam/3")
+
+    assert {label for _, label, _ in walked(tmp_path)} == {"ours", "spam"}
+    assert {label for _, label, _ in walked(tmp_path / "ours")} == {"ham", "spam"}
+    assert {label for _, label, _ in walked(tmp_path, kind="classes")} == {"ours", "spam"}
 
 
 def test_format_classes_skips_files_beside_the_folders(tmp_path):
