@@ -29,8 +29,6 @@ def nothing_judged(
 
     heard: the classes of labelled inputs that the model does not have.  classes: those it has.
     """
-    if not skipped:
-        return InputError(f"labels: no {noun} to read; name some that have labels")
     if heard:
         return InputError(
             f"labels: the classes are {', '.join(sorted(heard))}, and the model knows"

@@ -61,9 +61,8 @@ def progress(data: Corpus, settings: Settings, policy: str = "everything") -> Pr
 
 def _check(data: Corpus, settings: Settings) -> None:
     if len(data.classes) < 2:
-        found = ", ".join(data.classes) or "no labelled mail"
         raise UsageError(
-            f"--online: only one class ({found}); give mail of two or more classes,"
+            f"--online: only one class ({data.classes[0]}); give mail of two or more classes,"
             " for example with --spam PATH --ham PATH"
         )
     if not settings.combine:

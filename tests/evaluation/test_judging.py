@@ -91,5 +91,5 @@ def test_inputs_a_model_cannot_be_judged_by_are_named(table):
     assert trial.y.tolist() == [1]
     assert [skipped.name for skipped in trial.skipped] == ["a", "b"]
     assert "class maybe is not one of the model's" in trial.skipped[1].reason
-    with pytest.raises(InputError, match="no message with a class the model knows"):
+    with pytest.raises(InputError, match="classes are maybe, and the model knows 否, 是"):
         judge_classifier(classifier, [unlabelled, strange])

@@ -184,7 +184,6 @@ def test_what_cannot_be_read_is_skipped_in_every_order(tmp_path):
     ("messages", "chosen", "said"),
     [
         ([(["a"], "x")], MAIL, "only one class (x)"),
-        ([], MAIL, "no labelled mail"),
         (BOTH, replace(MAIL, combine=False), "--preset mail"),
         (BOTH, replace(MAIL, min_df=2), "--min-df"),
         (BOTH, replace(MAIL, max_features=9), "--max-features"),
