@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from nbspam.errors import InputError, UsageError
 from nbspam.models.registry import COLUMN_MODELS, PRESENCE_MODELS, TOKEN_MODELS
 from nbspam.models.registry import FEATURES as FEATURES
+from nbspam.sources.columns import NO_COLUMNS, SILENT, Columns, Listener
 from nbspam.sources.items import Item
 
 MODELS = (*TOKEN_MODELS, *FEATURES)  # of messages, by name
@@ -53,6 +54,7 @@ class Settings:
     combine: bool = False
     strip: tuple[str, ...] = ()  # parts of a text that are removed before it is read
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of a model in FEATURES
+    columns: Columns = NO_COLUMNS  # of the table that the model was trained on
 
     def __post_init__(self) -> None:
         for part in self.strip:
@@ -75,9 +77,12 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for the model file."""
-        values = {**asdict(self), "tokens": self.tokens._asdict()}
+        columns = {"text": list(self.columns.text), "label": self.columns.label}
+        values = {**asdict(self), "tokens": self.tokens._asdict(), "columns": columns}
         if not self.parameters:
             del values["parameters"]
+        if self.columns == NO_COLUMNS:
+            del values["columns"]
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
     @property
@@ -103,8 +108,18 @@ def settings_from_dict(values: dict[str, Any]) -> Settings:
             "tokens": TokenSettings(**values["tokens"]),
             "class_prior": tuple(prior) if isinstance(prior, list) else prior,
             "strip": tuple(values.get("strip", ())),  # older files have none
+            "columns": _columns_from_dict(values.get("columns")),
         }
     )
+
+
+def _columns_from_dict(values: dict[str, Any] | None) -> Columns:
+    if values is None:  # a model of mail, or an older one
+        return NO_COLUMNS
+    columns = Columns(tuple(values["text"]), values["label"])
+    if not all(isinstance(name, str) for name in (*columns.text, columns.label or "")):
+        raise ValueError("its columns are not names")
+    return columns
 
 
 # As in scikit-learn's tutorial on 20 newsgroups: every file is Latin-1 text, words have two
@@ -279,7 +294,12 @@ def look(
     return is_text, len(labels) > 2, chain(seen, items)
 
 
-def settings_for(items: Iterable[Item], choices: Choices) -> tuple[Settings, Iterator[Item]]:
-    """Return the settings that `nbspam train` uses for labelled items, and all the items."""
+def settings_for(
+    items: Iterable[Item], choices: Choices, listener: Listener = SILENT
+) -> tuple[Settings, Iterator[Item]]:
+    """Return the settings that `nbspam train` uses for labelled items, and all the items.
+
+    listener: the one to the tables among the sources, whose columns the settings keep.
+    """
     is_text, many, items = look(items)
-    return chosen(choices, is_text, many), items
+    return replace(chosen(choices, is_text, many), columns=listener.columns), items

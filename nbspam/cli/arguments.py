@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.cli.options import Decision, Labels
 from nbspam.cli.output import counted, report_skipped, warn
@@ -94,7 +94,8 @@ def items_for_em(
     from nbspam.classifier.unlabelled import em_chosen
 
     is_text, items = first_is_text(items_of(sources, reading, labels))
-    return em_chosen(choices, is_text), items
+    settings = em_chosen(choices, is_text)
+    return replace(settings, columns=reading.listener.columns), items
 
 
 def starts_of(path: str | None) -> "list[Start]":
@@ -145,7 +146,7 @@ def rows_of(
     _refuse_options_of_texts(reading, labels)
     from nbspam.sources.records import read_records
 
-    return list(read_records(sources or ["-"], reading.format, model.schema.names))
+    return list(read_records(sources or ["-"], reading, model.schema.names))
 
 
 def records_of(
@@ -159,14 +160,14 @@ def records_of(
 
     _refuse_options_of_texts(reading, labels)
     names = () if schema is None else schema.names
-    records = counted(read_records(sources or ["-"], reading.format, names), "rows")
+    records = counted(read_records(sources or ["-"], reading, names), "rows")
     return records if schema is None else _warning(records, schema)
 
 
 def _refuse_options_of_texts(reading: SourceOptions, labels: Labels) -> None:
     """Raise UsageError for options that do not go with a table of columns."""
     options = {
-        "text_column": reading.text_column,
+        "text_column": reading.text_columns,
         "label_column": reading.label_column,
         "spam": labels.spam,
         "ham": labels.ham,
@@ -279,8 +280,13 @@ def inputs_of(
     """Return what a classifier can judge: rows for the model of a table, else items."""
     schema = schema_of(classifier)
     if schema is None:
-        return items_of(sources, reading, labels)
+        return items_of(sources, knowing(reading, classifier), labels)
     return records_of(sources, reading, labels, schema)
+
+
+def knowing(reading: SourceOptions, model: Any) -> SourceOptions:
+    """Return how sources are read for a model of mail or text: it remembers its columns."""
+    return reading._replace(learned=model.settings.columns)
 
 
 # --- decisions -------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ def learn(
     import_module("numpy")
     from nbspam.classifier import training as library
 
-    settings, items = settings_for(items_of(sources, reading, labels), training)
+    settings, items = settings_for(items_of(sources, reading, labels), training, reading.listener)
     with progress() as show:
         learned = library.learn(items, settings, jobs, show, today())
     report_skipped(learned.skipped, strict)

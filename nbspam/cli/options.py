@@ -1,7 +1,7 @@
 """Options and arguments that several commands share, and the values that they fill.
 
-`@reading_options` adds --format, --text-column and --label-column to a command, which gets
-all three as one value `reading`.  Such values are NamedTuples, of this module or of the
+`@reading_options` adds --format, --text-column and so on to a command, which gets them all
+as one value `reading`.  Such values are NamedTuples, of this module or of the
 library: a dataclass takes 1.6 ms or more to define, at every start.
 
 Secret: the names of options, and their help.
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import click
 
 from nbspam.cli.command import COMMON, Decorator, Function, titled
+from nbspam.cli.tables import reading_of
 from nbspam.cli.values import (
     COST,
     FOLDS,
@@ -25,7 +26,6 @@ from nbspam.cli.values import (
     SHARE_OR_ESTIMATED,
     shares,
 )
-from nbspam.sources.items import SourceOptions
 
 # Titles under which help lists options.
 SOURCES = "What is read"
@@ -196,7 +196,7 @@ folds_option = click.option(
     help="Number of folds of the cross-validation; loo leaves out one document at a time.",
 )
 reading_options = filling(
-    SourceOptions,
+    reading_of,
     "reading",
     SOURCES,
     click.option(
@@ -205,9 +205,23 @@ reading_options = filling(
         help="Format of SOURCE: eml, mbox, maildir, mh, classes, trec, csv, tsv, jsonl or"
         " fasttext.  [default: found by looking]",
     ),
-    click.option("--text-column", metavar="NAME", help="Column of a table that holds the texts."),
+    click.option(
+        "--text-column",
+        "text_columns",
+        multiple=True,
+        metavar="NAME",
+        help="Column of a table that holds the texts; of several, the texts are joined.",
+    ),
     click.option(
         "--label-column", metavar="NAME", help="Column of a table that holds the classes."
+    ),
+    click.option(
+        "--id-column", metavar="NAME", help="Column of a table that holds the names of its rows."
+    ),
+    click.option(
+        "--encoding",
+        metavar="NAME",
+        help="Encoding of a table, such as gb18030 or utf-16.  [default: found by looking]",
     ),
 )
 label_options = filling(

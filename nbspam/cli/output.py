@@ -143,12 +143,19 @@ class Successes:
         """Yield the results of what could be read."""
         from nbspam.verdicts import Skipped
 
+        for result in self.all_of(results):
+            if not isinstance(result, Skipped):
+                yield result
+
+    def all_of(self, results: "Iterable[T | Skipped]") -> "Iterator[T | Skipped]":
+        """Yield all results, those of what could not be read, too."""
+        from nbspam.verdicts import Skipped
+
         for result in results:
             if isinstance(result, Skipped):
                 self.n_skipped += 1
                 report_skipped([result], self._strict)
-            else:
-                yield result
+            yield result
 
     @property
     def status(self) -> int:

@@ -7,10 +7,12 @@ Secret: how cells are delimited, and whether the first row holds column names.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import chain, islice
 from math import isfinite
 from typing import BinaryIO
+
+from nbspam.sources.columns import NO_COLUMNS, SILENT, Listener, listed
+from nbspam.sources.encodings import decoded_lines
 
 Cells = dict[str, str]  # by column name
 
@@ -21,7 +23,11 @@ _SAMPLE_CHARS = 1 << 18
 
 
 def read_cells(
-    stream: BinaryIO, kind: str | None = None, names: Sequence[str] = ()
+    stream: BinaryIO,
+    kind: str | None = None,
+    names: Sequence[str] = (),
+    encoding: str | None = None,
+    listener: Listener = SILENT,
 ) -> Iterator[Cells]:
     """Yield the rows of a table as stripped cells by column name; raises ValueError.
 
@@ -30,34 +36,50 @@ def read_cells(
     names: the columns that are expected.  They are the column names of a table without a
     row of names; the last may then be missing.  If no names are given, and the first row
     holds nothing but numbers, the columns are called 1, 2, 3 ...
+
+    encoding: found by looking if it is None.
     """
-    lines = lines_of(stream)
+    lines = lines_of(stream, encoding, listener)
     if kind is None:
         head = list(islice(lines, 1))
         kind = "jsonl" if head and head[0].startswith("{") else "csv"
         lines = chain(head, lines)
     if kind == "jsonl":
-        for number, line in enumerate(lines, 1):
-            if not line.isspace():
-                row = json_object(line, number)
-                yield {name.strip(): as_text(value, number).strip() for name, value in row.items()}
+        yield from _json_cells(lines, listener)
         return
     rows = csv_cells(lines)[0] if kind == "csv" else _cut_at_tabs(lines)
     first = next(rows, None)
     if first is None:
         return
     header = [cell.strip() for cell in first]
-    if not _is_header(header, names):
+    has_names = _is_header(header, names)
+    if not has_names:
         header, rows = _standing_in(len(first), names), chain([first], rows)
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
         raise ValueError(f"two columns are called {twice!r}; rename one")
+    listener.table(first if has_names else None, NO_COLUMNS)
     for number, cells in enumerate(rows, 1):
         if len(cells) > len(header):
             raise ValueError(
                 f"row {number}: {len(cells)} cells, but {len(header)} columns; correct the row"
             )
+        listener.row(cells)
         yield dict(zip(header, map(str.strip, cells), strict=False))
+
+
+def _json_cells(lines: Iterator[str], listener: Listener) -> Iterator[Cells]:
+    """Yield the cells of JSON objects; the names of the first are those of the table."""
+    names: list[str] = []
+    for number, line in enumerate(lines, 1):
+        if line.isspace():
+            continue
+        row = json_object(line, number)
+        if not names:
+            names = list(row)
+            listener.table(names, NO_COLUMNS)
+        listener.row([as_cell(row.get(name)) for name in names])
+        yield {name.strip(): as_text(value, number).strip() for name, value in row.items()}
 
 
 def _is_header(first: list[str], names: Sequence[str]) -> bool:
@@ -91,25 +113,18 @@ def is_number(cell: str) -> bool:
         return False
 
 
-def lines_of(stream: BinaryIO, most: int = _MAX_LINE) -> Iterator[str]:
+def lines_of(
+    stream: BinaryIO,
+    encoding: str | None = None,
+    listener: Listener = SILENT,
+    most: int = _MAX_LINE,
+) -> Iterator[str]:
     """Yield the decoded lines, each ending in its only newline; raises ValueError.
 
-    most: bytes of a line.
+    encoding: None: found by looking.  most: bytes of a line.
     """
-    number = 0
-    while line := stream.readline(most):
-        number += 1
-        if number == 1:
-            if line.startswith((b"\xff\xfe", b"\xfe\xff")):
-                raise ValueError("text in UTF-16; save it as UTF-8")
-            line = line.removeprefix(b"\xef\xbb\xbf")
-        if len(line) == most:
-            raise ValueError(f"line {number}: over {most:,} bytes, so not a table; give a table")
-        try:
-            text = line.decode()
-        except UnicodeDecodeError:
-            text = line.decode("cp1252", "replace")
-        yield text.rstrip("\r\n").replace("\r", " ") + "\n"
+    for line in decoded_lines(stream, encoding, listener.notice, most):
+        yield line.rstrip("\r\n").replace("\r", " ") + "\n"
 
 
 def _sample(lines: Iterator[str]) -> list[str]:
@@ -133,28 +148,43 @@ def csv_cells(
     """
     import csv
 
-    csv.field_size_limit(max(csv.field_size_limit(), most))
-    with _explained():
-        sample = _sample(lines)
-        delimiter, rows = _find_delimiter(sample)
-    return _rows(csv.reader(chain(sample, lines), delimiter=delimiter)), rows
+    # A cell that fills the sample, and its last line, must not stop the search there.
+    csv.field_size_limit(max(csv.field_size_limit(), most + _SAMPLE_CHARS))
+    sample = _sample(lines)
+    delimiter, rows = _find_delimiter(sample)
+    return _rows(chain(sample, lines), delimiter), rows
 
 
-def _rows(reader: Iterable[list[str]]) -> Iterator[list[str]]:
-    """Yield the rows of a CSV reader, without empty ones."""
-    with _explained():
-        yield from (row for row in reader if row)
-
-
-@contextmanager
-def _explained() -> Iterator[None]:
-    """Turn csv.Error into a ValueError that says what to do."""
+def _rows(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+    """Yield the rows of CSV lines, without empty ones; raises ValueError."""
     import csv
 
+    is_ended = False
+
+    def until_the_end() -> Iterator[str]:
+        nonlocal is_ended
+        yield from lines
+        is_ended = True
+
+    reader = csv.reader(until_the_end(), delimiter=delimiter)
+    start = 1
     try:
-        yield
+        for row in reader:
+            # A whole row is returned before the reader asks for another line.
+            if is_ended:
+                raise _never_closed(start + sum(cell.count("\n") for cell in row[:-1]))
+            if row:
+                yield row
+            start = reader.line_num + 1
     except csv.Error as error:
-        raise ValueError(f"not CSV ({error}); close the quote that was left open") from error
+        raise _never_closed(start) from error
+
+
+def _never_closed(number: int) -> ValueError:
+    return ValueError(
+        f"line {number}: not CSV, a quote that opens here is never closed; close it, or give"
+        " --format tsv if quotes are plain characters"
+    )
 
 
 def _find_delimiter(sample: list[str]) -> tuple[str, list[list[str]]]:
@@ -209,15 +239,17 @@ def json_object(line: str, number: int) -> dict[str, object]:
 
 def as_text(value: object, number: int) -> str:
     """Return a JSON string, number or truth value as text, null as empty; raises ValueError."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, str | int | float):
+    if isinstance(value, list | dict):
         raise ValueError(f"line {number}: a list or object instead of text; correct the line")
+    return as_cell(value)
+
+
+def as_cell(value: object) -> str:
+    """Return any JSON value as text, null as empty."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, bool | list | dict):
+        import json
+
+        return json.dumps(value, ensure_ascii=False)
     return str(value)
-
-
-def listed(names: list[str]) -> str:
-    """Return column names for an error message, shortened and at most 20."""
-    return ", ".join(name[:40] for name in names[:20])

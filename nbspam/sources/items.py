@@ -32,11 +32,13 @@ folder is read once, even if several links lead to it.
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import BinaryIO, NamedTuple
 
 from nbspam.errors import InputError, UsageError
+from nbspam.sources.columns import SILENT, Columns, Listener, Wanted
+from nbspam.sources.encodings import check_encoding
 from nbspam.sources.files import COMPRESSED, Blaming, open_file, read_plain, status_of
 from nbspam.sources.mailboxes import (
     MAX_MESSAGE,
@@ -73,10 +75,13 @@ class Item(NamedTuple):
     label: str | None  # the class, if known
     data: bytes | None = None  # None: in the file `name`
     is_text: bool = False  # text, not mail
+    problem: str | None = None  # why it cannot be read, if that is known already
     series: str | None = None  # the index, table or mailbox whose order it came in; None: none
 
     def read(self) -> bytes:
         """Return the item's bytes, truncated to MAX_MESSAGE; raises InputError."""
+        if self.problem is not None:
+            raise InputError(self.problem)
         if self.data is not None:
             return self.data
         with Blaming(self.name):
@@ -93,8 +98,37 @@ class SourceOptions(NamedTuple):
     """How to read sources, where they do not tell it themselves."""
 
     format: str | None = None  # one of FORMATS
-    text_column: str | None = None  # of a table
+    text_columns: tuple[str, ...] = ()  # of a table of texts
     label_column: str | None = None
+    id_column: str | None = None  # of a table: holds the names of the rows
+    encoding: str | None = None  # of a table; None: found by looking
+    learned: Columns = Columns()  # those that the model has learned from
+    listener: Listener = SILENT
+
+    @property
+    def wanted(self) -> Wanted:
+        """The columns to look for."""
+        return Wanted(self.text_columns, self.label_column, self.id_column, self.learned)
+
+    def heard(self, name: str) -> Listener:
+        """Return a listener to the table of this name, which passes on what it hears."""
+        return _Naming(name, self.listener)
+
+
+class _Naming(Listener):
+    """Puts the name of a table before what is said of it."""
+
+    def __init__(self, name: str, listener: Listener) -> None:
+        self._name, self._listener = name, listener
+
+    def notice(self, line: str) -> None:
+        self._listener.notice(f"{self._name}: {line}")
+
+    def table(self, names: Sequence[str] | None, columns: Columns) -> None:
+        self._listener.table(names, columns)
+
+    def row(self, cells: Sequence[str]) -> None:
+        self._listener.row(cells)
 
 
 _NO_OPTIONS = SourceOptions()
@@ -114,6 +148,7 @@ def read_items(
     """
     if options.format not in (None, *FORMATS):
         raise UsageError(f"--format {options.format}: unknown; choose from {', '.join(FORMATS)}")
+    check_encoding(options.encoding)
     checked = list(paths)
     for path in checked:
         if path != "-":
@@ -232,11 +267,12 @@ def _stored_items(
     else:
         from nbspam.sources.texts import read_rows
 
-        rows = read_rows(stream, kind, options.text_column, options.label_column)
-        for number, (row_label, text) in enumerate(rows, 1):
+        rows = read_rows(stream, kind, options.wanted, options.encoding, options.heard(name))
+        for number, row in enumerate(rows, 1):
             # JSON can contain lone surrogates, which cannot be encoded as UTF-8.
-            data = text.encode("utf-8", "replace")
-            yield Item(f"{name}#{number}", label or row_label, data, is_text=True, series=name)
+            data = row.text.encode("utf-8", "replace")
+            row_name = row.name or f"{name}#{number}"
+            yield Item(row_name, label or row.label, data, is_text=True, series=name)
 
 
 def _mbox_items(
@@ -268,7 +304,15 @@ def _folder_items(path: str, label: str | None, options: SourceOptions) -> Itera
                 yield Item(name, found)
             else:
                 how = SourceOptions("mbox") if kind == "mbox" else _NO_OPTIONS
-                yield from _file_items(name, found, how)
+                yield from _whatever_readable(name, found, how)
+
+
+def _whatever_readable(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:
+    """Yield the items of a file in a folder; what cannot be read is an item with a problem."""
+    try:
+        yield from _file_items(path, label, options)
+    except InputError as error:
+        yield Item(path, label, problem=str(error))
 
 
 def _read_message(stream: BinaryIO, head: bytes = b"") -> bytes:

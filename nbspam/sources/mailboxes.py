@@ -138,7 +138,13 @@ def walk(path: str, label: str | None, kind: str | None) -> Iterator[tuple[str, 
         status = os.stat(path)
         if (status.st_dev, status.st_ino) in seen:
             continue
-        folder = _scan(path)
+        try:
+            folder = _scan(path)
+        except OSError:
+            if not seen:
+                raise
+            yield path, label, "eml"  # reading it will say why it cannot be read
+            continue
         found = kind or folder.kind(may_be_classes)
         below = os.path.join(path, "")
         parts = set() if seen or kind or not may_be_classes else _parts(below, folder.folders)
@@ -214,7 +220,7 @@ def _scan(path: str) -> Folder:
                 has_sequences |= name == ".mh_sequences"
             elif _is(entry.is_dir):
                 folders.append(name)
-            elif _is(entry.is_file) or entry.is_symlink():
+            elif _is(entry.is_file) or _is_barred(entry):
                 files.append(name)
     return Folder(_natural_order(files), _natural_order(folders), has_sequences)
 
@@ -225,6 +231,17 @@ def _is(question: Callable[[], bool]) -> bool:
         return question()
     except OSError:  # a link to itself, or through a folder without permission
         return False
+
+
+def _is_barred(entry: "os.DirEntry[str]") -> bool:
+    """Return whether there are no rights to see what a link leads to; a dead link is nothing."""
+    try:
+        entry.stat()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _natural_order(names: Iterable[str]) -> list[str]:

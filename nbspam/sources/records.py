@@ -8,10 +8,13 @@ from typing import BinaryIO
 
 from nbspam.errors import InputError, UsageError
 from nbspam.sources.cells import Cells, read_cells
+from nbspam.sources.columns import position
+from nbspam.sources.encodings import check_encoding
 from nbspam.sources.files import Blaming, open_file, status_of
-from nbspam.sources.items import kind_by_name
+from nbspam.sources.items import SourceOptions, kind_by_name
 
 FORMATS = ("csv", "tsv", "jsonl")
+_NO_OPTIONS = SourceOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,42 +27,52 @@ class Record:
 
 def read_records(
     paths: Iterable[str],
-    form: str | None = None,
+    options: SourceOptions = _NO_OPTIONS,
     names: Sequence[str] = (),
     stdin: BinaryIO | None = None,
 ) -> Iterator[Record]:
     """Yield the rows of all tables, lazily; raises InputError and UsageError.
 
-    form: one of FORMATS; None: told by the file's name or content.  names: of the columns
-    that are expected, see `read_cells`.
+    options: its format is one of FORMATS, or None: told by the file's name or content.
+    names: of the columns that are expected, see `read_cells`.
     """
-    if form not in (None, *FORMATS):
+    if options.format not in (None, *FORMATS):
         raise UsageError(
-            f"--format {form}: not a format of tables; choose from {', '.join(FORMATS)}"
+            f"--format {options.format}: not a format of tables; choose from {', '.join(FORMATS)}"
         )
+    check_encoding(options.encoding)
     for path in paths:
         if path != "-":
-            yield from _file_records(path, form, names)
+            yield from _file_records(path, options, names)
         elif stdin is None and sys.stdin is None:
             raise InputError("-: standard input is closed; give a path")
         else:
-            yield from _records("-", stdin or sys.stdin.buffer, form, names)
+            yield from _records("-", stdin or sys.stdin.buffer, options, names)
 
 
-def _file_records(path: str, form: str | None, names: Sequence[str]) -> Iterator[Record]:
+def _file_records(path: str, options: SourceOptions, names: Sequence[str]) -> Iterator[Record]:
     if stat.S_ISDIR(status_of(path).st_mode):
         raise InputError(f"{path}: a folder; give a table: CSV, TSV or JSON lines")
-    kind = form or kind_by_name(path)
+    kind = options.format or kind_by_name(path)
     with Blaming(path), open_file(path) as stream:
-        yield from _records(path, stream, kind if kind in FORMATS else None, names)
+        options = options._replace(format=kind if kind in FORMATS else None)
+        yield from _records(path, stream, options, names)
 
 
 def _records(
-    name: str, stream: BinaryIO, kind: str | None, names: Sequence[str]
+    name: str, stream: BinaryIO, options: SourceOptions, names: Sequence[str]
 ) -> Iterator[Record]:
     with Blaming(name):
         number = 0
-        for number, cells in enumerate(read_cells(stream, kind, names), 1):
-            yield Record(f"{name}#{number}", cells)
+        rows = read_cells(stream, options.format, names, options.encoding, options.heard(name))
+        for number, cells in enumerate(rows, 1):
+            yield Record(_take_name(cells, options.id_column) or f"{name}#{number}", cells)
         if not number:
             raise InputError(f"{name}: no rows; give a table with a row of names and other rows")
+
+
+def _take_name(cells: Cells, column: str | None) -> str | None:
+    """Remove and return the cell that names a row; raises ValueError if there is none."""
+    if column is None:
+        return None
+    return cells.pop(list(cells)[position(list(cells), column)])

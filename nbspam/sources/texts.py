@@ -3,36 +3,51 @@
 Rows are read lazily.  Damage is a ValueError with the line's number but without the file's
 name, which the caller adds.
 
-Secret: which column is the text, and which is the class.
+Secret: how the cells of a row become one text and one class.
 """
 
+import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from nbspam.sources.cells import (
+    DELIMITERS,
     SAMPLE_LINES,
+    as_cell,
     as_text,
     csv_cells,
     json_object,
     lines_of,
-    listed,
     tsv_cells,
 )
-
-Row = tuple[str | None, str]  # (label, text)
-
-# The text is in the first of these columns that a table has; case does not matter.
-TEXT_NAMES = (
-    "text", "message", "body", "content", "sms", "email", "mail", "document", "review",
-    "comment", "v2", "subject", "title",
-)  # fmt: skip
-LABEL_NAMES = ("label", "class", "category", "target", "spam", "is_spam", "type", "v1")
+from nbspam.sources.columns import (
+    ANY,
+    NO_COLUMNS,
+    SILENT,
+    Columns,
+    Listener,
+    Places,
+    Wanted,
+    is_header_of_texts,
+    named_places,
+    no_text_column,
+    places_of,
+    unnamed_places,
+)
 
 _FASTTEXT = "__label__"
 # A class, then a tab.  A class has no colon: "Subject:<TAB>..." is a header.
-_LABELLED_LINE = re.compile(rb"([^\s:,;]{1,40})\t")
+_LABELLED_LINE = re.compile(r"([^\s:,;]{1,40})\t")
+
+
+class Row(NamedTuple):
+    """One text of a table."""
+
+    label: str | None
+    text: str
+    name: str | None = None  # if a column holds names
 
 
 def sniff(head: bytes) -> str | None:
@@ -40,10 +55,10 @@ def sniff(head: bytes) -> str | None:
 
     "tsv" means at least two lines of `class<TAB>text`, with classes that recur.
     """
-    head = head.removeprefix(b"\xef\xbb\xbf")
-    if head.startswith(_FASTTEXT.encode()):
+    text = _beginning(head)
+    if text.startswith(_FASTTEXT):
         return "fasttext"
-    lines = head.split(b"\n")
+    lines = text.split("\n")
     if len(lines) > 2:
         lines.pop()  # the last line may be incomplete
     matches = [_LABELLED_LINE.match(line) for line in lines[:SAMPLE_LINES]]
@@ -53,129 +68,115 @@ def sniff(head: bytes) -> str | None:
     return "tsv"
 
 
+def sniff_table(head: bytes, learned: Columns = NO_COLUMNS) -> str | None:
+    """Return the format if the beginning of a message looks like a table of texts, else None.
+
+    Besides what `sniff` finds these are lines of JSON objects, and cells below a row with a
+    known column of texts and one of classes, or with the columns that a model has learned from.
+    """
+    kind = sniff(head)
+    if kind is not None:
+        return kind
+    first, newline, rest = _beginning(head).partition("\n")
+    if not (newline and rest):
+        return None
+    if first.startswith("{"):
+        try:
+            names = list(json_object(first, 1))
+            return "jsonl" if named_places(names, Wanted(learned=learned)) else None
+        except ValueError:
+            return None
+    for delimiter in DELIMITERS:
+        cells = [cell.strip(' "\r') for cell in first.split(delimiter)]
+        if is_header_of_texts(cells, learned):
+            return "tsv" if delimiter == "\t" else "csv"
+    return None
+
+
+def _beginning(head: bytes) -> str:
+    """Return the beginning of a file as text, in which only ASCII need be right."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return head.decode("utf-16", "replace")
+    return head.removeprefix(codecs.BOM_UTF8).decode("latin-1")
+
+
 def read_rows(
     stream: BinaryIO,
     kind: str,
-    text_column: str | None = None,
-    label_column: str | None = None,
+    wanted: Wanted = ANY,
+    encoding: str | None = None,
+    listener: Listener = SILENT,
 ) -> Iterator[Row]:
-    """Yield the (label, text) rows of a table; raises ValueError.
+    """Yield the texts of a table; raises ValueError.
 
-    kind: csv, tsv, jsonl or fasttext.  text_column, label_column: names; without them the
-    columns are recognised.  A line that is not UTF-8 is read as cp1252.
+    kind: csv, tsv, jsonl or fasttext.  Columns that nobody named are recognised.  encoding:
+    found by looking if it is None.
     """
-    lines = lines_of(stream)
+    lines = lines_of(stream, encoding, listener)
     if kind == "fasttext":
         return _fasttext_rows(lines)
     if kind == "jsonl":
-        return _json_rows(lines, text_column, label_column)
+        return _json_rows(lines, wanted, listener)
     rows, sample = tsv_cells(lines) if kind == "tsv" else csv_cells(lines)
-    return _pick_cells(rows, sample, text_column, label_column)
+    return _pick_cells(rows, sample, wanted, listener)
 
 
 def _pick_cells(
-    rows: Iterator[list[str]],
-    sample: list[list[str]],
-    text_column: str | None,
-    label_column: str | None,
+    rows: Iterator[list[str]], sample: list[list[str]], wanted: Wanted, listener: Listener
 ) -> Iterator[Row]:
-    """Yield label and text of each row; the sample's rows help to recognise the columns."""
+    """Yield the text of each row; the sample's rows help to recognise the columns."""
     first = next(rows, None)
     if first is None:
         return
-    columns = None
-    if text_column or label_column or not _is_data(first, sample):
-        columns = _named_columns(first, text_column, label_column)
-    if columns is None:
-        columns = _unnamed_columns(sample or [first])
+    places = places_of(first, sample, wanted)
+    if places is None and wanted.is_named:
+        raise no_text_column(first)
+    if places is None:
+        places = unnamed_places(sample or [first])
         rows = chain([first], rows)
-    text, label = columns
+        listener.table(None, NO_COLUMNS)
+    else:
+        listener.table(first, _named(first, places))
     for row in rows:
-        found = row[label].strip() if label is not None and label < len(row) else ""
-        yield found or None, row[text] if text < len(row) else ""
+        listener.row(row)
+        yield _text_of(row, places)
 
 
-def _is_data(first: list[str], sample: list[list[str]]) -> bool:
-    """Return whether a first row of two cells is data, though one cell is a known column name.
-
-    "spam", for example, can be the name of a column or a class.
-    """
-    known = [at for at, cell in enumerate(first) if _fold(cell) in (*TEXT_NAMES, *LABEL_NAMES)]
-    if len(first) != 2 or len(known) != 1:
-        return False
-    # A class recurs in its column; the column's name does not.
-    at = known[0]
-    recurs = any(len(row) == 2 and row[at] == first[at] for row in sample[1:])
-    return recurs or _fold(first[at]) == "spam"
+def _named(names: Sequence[str], places: Places) -> Columns:
+    label = None if places.label is None else names[places.label].strip()
+    return Columns(tuple(names[place].strip() for place in places.text), label)
 
 
-def _named_columns(
-    names: list[str], text_column: str | None, label_column: str | None
-) -> tuple[int, int | None] | None:
-    """Return the positions of text and label in a row of names; None if it has no names."""
-    text = _find_column(names, text_column, TEXT_NAMES)
-    label = _find_column(names, label_column, LABEL_NAMES)
-    if text is None and label is not None and len(names) == 2:
-        text = 1 - label
-    if text is None:
-        return None
-    return text, None if label == text else label
+def _text_of(row: Sequence[str], places: Places) -> Row:
+    """Return the text of a row; cells that the row lacks are empty."""
+
+    def cell(place: int | None) -> str:
+        return row[place] if place is not None and place < len(row) else ""
+
+    text = "\n".join(map(cell, places.text))
+    return Row(cell(places.label).strip() or None, text, cell(places.id).strip() or None)
 
 
-def _fold(name: str) -> str:
-    return name.strip().lower()
-
-
-def _find_column(names: list[str], wanted: str | None, known: tuple[str, ...]) -> int | None:
-    """Return the position of the wanted column; if none is wanted, of the first known name."""
-    folded = [_fold(name) for name in names]
-    if wanted is None:
-        return next((folded.index(name) for name in known if name in folded), None)
-    if _fold(wanted) not in folded:
-        raise ValueError(f"no column {wanted!r}; there are: {listed(names)}")
-    return folded.index(_fold(wanted))
-
-
-def _no_text_column(names: list[str]) -> ValueError:
-    return ValueError(f"no known text column; name one of: {listed(names)}")
-
-
-def _unnamed_columns(rows: list[list[str]]) -> tuple[int, int | None]:
-    """Return the positions of text and label in a table of at most two columns without names.
-
-    The label is the column with fewer different values; on a tie, the one without spaces,
-    then the shorter one, then the first.
-    """
-    width = len(rows[0])
-    if width == 1:
-        return 0, None
-    if width > 2:
-        raise _no_text_column(rows[0])
-
-    def size(position: int) -> tuple[int, bool, int]:
-        cells = [row[position] for row in rows if len(row) == 2]
-        return len(set(cells)), any(" " in cell for cell in cells), sum(map(len, cells))
-
-    label = min((0, 1), key=size)
-    return 1 - label, label
-
-
-def _json_rows(
-    lines: Iterator[str], text_column: str | None, label_column: str | None
-) -> Iterator[Row]:
+def _json_rows(lines: Iterator[str], wanted: Wanted, listener: Listener) -> Iterator[Row]:
     names: list[str] = []
+    places: Places | None = None
     for number, line in enumerate(lines, 1):
         if line.isspace():
             continue
-        row = json_object(line, number)
-        if not names:
-            names = list(row)
-            columns = _named_columns(names, text_column, label_column)
-            if columns is None:
-                raise _no_text_column(names)
-            text, label = columns
-        found = "" if label is None else as_text(row.get(names[label]), number).strip()
-        yield found or None, as_text(row.get(names[text]), number)
+        values = json_object(line, number)
+        if places is None:
+            names = list(values)
+            places = named_places(names, wanted)
+            if places is None:
+                raise no_text_column(names)
+            listener.table(names, _named(names, places))
+        listener.row([as_cell(values.get(name)) for name in names])
+        needed = {*places.text, places.label, places.id}
+        row = [
+            as_text(values.get(name), number) if place in needed else ""
+            for place, name in enumerate(names)
+        ]
+        yield _text_of(row, places)
 
 
 def _fasttext_rows(lines: Iterator[str]) -> Iterator[Row]:
@@ -186,4 +187,4 @@ def _fasttext_rows(lines: Iterator[str]) -> Iterator[Row]:
             word, _, text = text.partition(" ")
             label = label or word.removeprefix(_FASTTEXT) or None
         if label or text:
-            yield label, text
+            yield Row(label, text)

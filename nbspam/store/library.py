@@ -11,8 +11,10 @@ from typing import Any
 from nbspam.answering import AnyClassifier
 from nbspam.classifier.classifier import Classifier
 from nbspam.errors import InputError, UsageError
-from nbspam.settings import Choices, TableChoices, is_for_table, settings_for
+from nbspam.settings import Choices, Settings, TableChoices, is_for_table, settings_for
+from nbspam.sources.columns import Rememberer
 from nbspam.sources.given import item_of, items_of, only_paths
+from nbspam.sources.items import SourceOptions
 from nbspam.store.format.journal import read_journal
 from nbspam.store.learning import LivingModel, Outcome
 from nbspam.store.model import StoredModel
@@ -86,11 +88,15 @@ class Model:
         if isinstance(self._living, LivingTable):
             return self._living.learn(self._inputs(given))
         living = self._learning()
-        return living.learn(items_of(given), day=_day(day), policy=policy, jobs=jobs)
+        return living.learn(
+            items_of(given, self._reading), day=_day(day), policy=policy, jobs=jobs
+        )
 
     def relabel(self, given: Any, to: str, jobs: int = 1, day: int | None = None) -> Outcome:
         """Move messages to a class; messages that were never learned are learned as that."""
-        return self._learning().relabel(items_of(given), to, day=_day(day), jobs=jobs)
+        return self._learning().relabel(
+            items_of(given, self._reading), to, day=_day(day), jobs=jobs
+        )
 
     def unlearn(self, given: Any, jobs: int = 1, day: int | None = None) -> Outcome:
         """Take messages out of the model, whatever class they were learned as.
@@ -99,7 +105,7 @@ class Model:
         """
         if isinstance(self._living, LivingTable):
             return self._living.unlearn(self._inputs(given))
-        return self._learning().unlearn(items_of(given), day=_day(day), jobs=jobs)
+        return self._learning().unlearn(items_of(given, self._reading), day=_day(day), jobs=jobs)
 
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write the model to a file; raises ModelFileError.
@@ -121,6 +127,12 @@ class Model:
             raise UsageError("model: this kind does not learn on; train it anew")
         return self._living
 
+    @property
+    def _reading(self) -> SourceOptions:
+        """How sources are read: a model of text remembers its columns of a table."""
+        settings: Settings = self._classifier.settings  # type: ignore[attr-defined]
+        return SourceOptions(learned=settings.columns)
+
     def _input(self, data: Any) -> Any:
         if isinstance(self._classifier, TableClassifier):
             return _record(data, "row")
@@ -128,7 +140,7 @@ class Model:
 
     def _inputs(self, given: Any) -> Iterator[Any]:
         if not isinstance(self._classifier, TableClassifier):
-            yield from items_of(given)
+            yield from items_of(given, self._reading)
         elif isinstance(given, os.PathLike):
             from nbspam.sources.records import read_records
 
@@ -163,7 +175,8 @@ def train(
         return Model(of_table, LivingTable(of_table), data.skipped)
     from nbspam.classifier.training import learn
 
-    how, items = settings_for(items_of(given), chosen)
+    tables = Rememberer()
+    how, items = settings_for(items_of(given, SourceOptions(listener=tables)), chosen, tables)
     learned = learn(items, how, jobs, day=_day(day))
     classifier = learned.classifier
     living = LivingModel(classifier) if isinstance(classifier, Classifier) else None

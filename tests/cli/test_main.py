@@ -194,13 +194,16 @@ def test_predict_prints_labels_only(nbspam, trained, folder):
     assert nbspam("predict", folder) == (0, "ham\nham\nspam\nspam\n", "")
 
 
-def test_predict_stops_where_a_message_cannot_be_read(nbspam, trained, tmp_path):
-    (tmp_path / "box").mkdir()
-    (tmp_path / "box" / "a.eml").symlink_to(tmp_path / "gone")
-    status, out, err = nbspam("predict", tmp_path / "box" / "a.eml")
+def test_predict_keeps_line_n_for_message_n(nbspam, trained, folder):
+    (folder / "ham" / "1.eml.gz").write_bytes(b"not gzip")
+    status, out, err = nbspam("predict", folder)
 
-    assert (status, out) == (1, "")
-    assert "a.eml" in err
+    assert (status, out) == (1, "ham\n\nham\nspam\nspam\n")
+    assert err.startswith("nbspam: skipped")
+    assert "1.eml.gz" in err
+    assert err.count("\n") == 1
+    answers = map(json.loads, nbspam("predict", "--json", folder)[1].splitlines())
+    assert [answer["label"] for answer in answers] == ["ham", None, "ham", "spam", "spam"]
 
 
 def test_eval_of_a_model_prints_the_report(nbspam, trained, folder):
@@ -318,7 +321,7 @@ def test_a_missing_model_says_how_to_make_one(nbspam, model, command):
 
 
 def test_an_unreadable_message_is_skipped_unless_strict(nbspam, folder, model):
-    (folder / "spam" / "3.eml").symlink_to(folder / "gone")
+    (folder / "spam" / "3.eml.gz").write_bytes(b"not gzip")
     status, out, err = nbspam("train", folder)
 
     assert status == 0

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from nbspam.errors import InputError, UsageError
 from nbspam.sources.cells import read_cells
+from nbspam.sources.items import SourceOptions
 from nbspam.sources.records import Record, read_records
 
 
@@ -66,7 +67,7 @@ def test_other_inputs_are_refused(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="a folder; give a table"):
         list(read_records([str(tmp_path)]))
     with pytest.raises(UsageError, match="choose from csv"):
-        list(read_records(["-"], "mbox"))
+        list(read_records(["-"], SourceOptions("mbox")))
     with pytest.raises(InputError, match="no rows"):
         records("")
     monkeypatch.setattr("sys.stdin", None)

@@ -241,7 +241,7 @@ def test_lines_of_class_and_text_are_a_table_whatever_the_name(tmp_path):
 def test_a_table_comes_from_standard_input_with_its_format():
     table = io.BytesIO(b"a,b,c\n1,x,ham\n")
 
-    items = read("-", stdin=table, format="csv", text_column="b", label_column="c")
+    items = read("-", stdin=table, format="csv", text_columns=("b",), label_column="c")
     assert items == [Item("-#1", "ham", b"x", is_text=True, series="-")]
 
 

@@ -54,7 +54,7 @@ def questions(name, model):
     if "rows" in asked:
         own = MODELS / name / asked["table"]
         table = own if own.exists() else ROOT / "corpora" / asked["table"]
-        records = list(read_records([str(table)], None, model.schema.names))
+        records = list(read_records([str(table)], names=model.schema.names))
         return [records[row - 1] for row in asked["rows"]]
     if "texts" in asked:
         return [Item(f"text {n}", None, t.encode(), True) for n, t in enumerate(asked["texts"])]

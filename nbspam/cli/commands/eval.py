@@ -207,13 +207,14 @@ def _trial_of_items(
     from nbspam.evaluation import judging
 
     items = items_of(corpus.sources, corpus.reading, corpus.labels)
-    settings, items = settings_for(items, training)
+    settings, items = settings_for(items, training, corpus.reading.listener)
     if way.online:
         policy = way.policy or "everything"
         return judging.judge_online(items, settings, policy, way.order, seed, jobs)
     if way.cv is not None:
         return judging.judge_folds(items, settings, way.cv, seed, jobs, with_curve)
-    test_items = items_of([str(way.test)], corpus.reading)
+    reading = corpus.reading._replace(learned=settings.columns)
+    test_items = items_of([str(way.test)], reading)
     return judging.judge_split(items, test_items, settings, jobs)
 
 

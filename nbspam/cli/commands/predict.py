@@ -16,9 +16,8 @@ from nbspam.cli.options import (
     reading_options,
     sources_argument,
 )
-from nbspam.cli.output import echo_rows, json_line
+from nbspam.cli.output import Successes, echo_rows, json_line
 from nbspam.cli.values import Shares
-from nbspam.errors import InputError
 from nbspam.sources.items import SourceOptions
 
 
@@ -38,11 +37,11 @@ def command(
     reading: SourceOptions,
     jobs: int,
     as_json: bool,
-) -> None:
+) -> int:
     """Print the label of every message, one per line, and nothing else.
 
-    The labels are those of `nbspam classify`.  If a message cannot be read the command
-    fails there, so that line N is always the label of message N.
+    The labels are those of `nbspam classify`.  Line N is always the label of message N: for a
+    message that cannot be read it is empty (in JSON, null), and the exit status is 1.
 
     \b
     nbspam predict message.eml
@@ -51,15 +50,13 @@ def command(
     from nbspam.verdicts import Skipped
 
     question = asked(model_path, sources, reading, decision, prior)
+    results = question.classifier.classify(question.inputs, jobs, question.rule)
+    successes = Successes()
 
     def rows() -> Iterator[tuple[str]]:
-        for verdict in question.classifier.classify(question.inputs, jobs, question.rule):
-            if isinstance(verdict, Skipped):
-                raise InputError(verdict.reason)
-            yield (
-                json_line({"name": verdict.name, "label": verdict.label})
-                if as_json
-                else verdict.label,
-            )
+        for each in successes.all_of(results):
+            label = None if isinstance(each, Skipped) else each.label
+            yield (json_line({"name": each.name, "label": label}) if as_json else label or "",)
 
     echo_rows(rows())
+    return successes.status

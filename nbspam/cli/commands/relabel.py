@@ -2,7 +2,7 @@
 
 import click
 
-from nbspam.cli.arguments import items_of, today
+from nbspam.cli.arguments import items_of, knowing, today
 from nbspam.cli.command import Command
 from nbspam.cli.options import (
     jobs_option,
@@ -48,5 +48,6 @@ def command(
             f"{model_path}: a model of kind table, which does not remember its rows; unlearn them"
             " with their old class, then update with the new one"
         )
-    outcome = model.relabel(items_of(sources, reading), to, day=today(), jobs=jobs)
+    items = items_of(sources, knowing(reading, model))
+    outcome = model.relabel(items, to, day=today(), jobs=jobs)
     return report_outcome(outcome, model_path, as_json)

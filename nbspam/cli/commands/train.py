@@ -29,6 +29,7 @@ from nbspam.cli.output import (
     save,
     skipped_json,
 )
+from nbspam.cli.tables import columns_read_json, columns_read_rows
 from nbspam.cli.training_options import (
     Unlabelled,
     table_options,
@@ -101,7 +102,9 @@ def command(
         from nbspam.classifier.unlabelled import train_with_unlabelled
 
         em_settings, items = items_for_em(sources, reading, training, labels)
-        others = items_of(unlabelled.paths, reading)
+        # Their classes do not matter, and so need no column.
+        unlabelled_reading = reading._replace(label_column=None, learned=em_settings.columns)
+        others = items_of(unlabelled.paths, unlabelled_reading)
         weight = unlabelled.weight if isinstance(unlabelled.weight, float) else None
         report = train_with_unlabelled(items, others, em_settings, weight, unlabelled.hard, jobs)
         report_skipped(report.skipped, strict)
@@ -121,6 +124,7 @@ def _show(learned: "Learned", model_path: str, kept: str | None, as_json: bool) 
     n_docs = counts_of(table.classes, table.class_count)
     if as_json:
         facts = {"read": n_docs, "tokens": len(table.vocabulary)}
+        facts |= columns_read_json(learned.classifier.settings.columns)
         skipped = skipped_json(learned.skipped)
         echo_json(
             {
@@ -137,6 +141,7 @@ def _show(learned: "Learned", model_path: str, kept: str | None, as_json: bool) 
     echo_summary(
         [
             (f"read {table.n_docs:,} messages ({counts_text(n_docs)}){again}{failed}",),
+            *columns_read_rows(learned.classifier.settings.columns),
             (f"learned {len(table.vocabulary):,} tokens; model in {model_path}",),
         ]
     )
@@ -184,6 +189,7 @@ def _show_rounds(report: "Report", model_path: str, kept: str | None, as_json: b
                     for s in steps
                 ],
                 "tokens": n_tokens,
+                **columns_read_json(report.classifier.settings.columns),
                 "skipped": skipped_json(report.skipped),
             }
         )
@@ -198,6 +204,7 @@ def _show_rounds(report: "Report", model_path: str, kept: str | None, as_json: b
     echo_summary(
         [
             (f"read {report.n_labelled:,} labelled, {report.n_unlabelled:,} unlabelled",),
+            *columns_read_rows(report.classifier.settings.columns),
             (f"an unlabelled document counts {report.weight:g}{chosen}",),
             (f"learned {n_tokens:,} tokens; model in {model_path}",),
         ]

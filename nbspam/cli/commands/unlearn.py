@@ -2,7 +2,7 @@
 
 import click
 
-from nbspam.cli.arguments import items_of, rows_of, today
+from nbspam.cli.arguments import items_of, knowing, rows_of, today
 from nbspam.cli.command import Command
 from nbspam.cli.options import (
     jobs_option,
@@ -40,5 +40,6 @@ def command(
     if isinstance(model, StoredTable):
         outcome = model.unlearn(rows_of(model, sources, reading))
     else:
-        outcome = model.unlearn(items_of(sources, reading), day=today(), jobs=jobs)
+        items = items_of(sources, knowing(reading, model))
+        outcome = model.unlearn(items, day=today(), jobs=jobs)
     return report_outcome(outcome, model_path, as_json)

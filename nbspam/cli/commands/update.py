@@ -2,7 +2,7 @@
 
 import click
 
-from nbspam.cli.arguments import items_of, rows_of, today
+from nbspam.cli.arguments import items_of, knowing, rows_of, today
 from nbspam.cli.command import Command
 from nbspam.cli.options import (
     Labels,
@@ -70,6 +70,6 @@ def command(
             raise UsageError(f"--policy {policy}: for mail and text; a table's rows all count")
         outcome = model.learn(rows_of(model, sources, reading, labels))
     else:
-        items = items_of(sources, reading, labels)
+        items = items_of(sources, knowing(reading, model), labels)
         outcome = model.learn(items, day=today(), policy=policy, jobs=jobs)
     return report_outcome(outcome, model_path, as_json)

@@ -1,0 +1,118 @@
+"""Columns are found by what the user named, what the model knows, or well-known names."""
+
+import io
+
+import pytest
+
+from nbspam.errors import InputError
+from nbspam.sources.columns import Columns, Rememberer, Wanted
+from nbspam.sources.items import SourceOptions, read_items
+from nbspam.sources.records import read_records
+from nbspam.sources.texts import read_rows, sniff_table
+
+TABLE = "id,title,body,label\n7,Lunch?,at noon,ham\n8,Win,money now,spam\n"
+LEARNED = Columns(("title", "body"), "label")
+
+
+def rows(table, kind="csv", **wanted):
+    return list(read_rows(io.BytesIO(table.encode()), kind, Wanted(**wanted)))
+
+
+def as_json(table):
+    names, *lines = (line.split(",") for line in table.splitlines())
+    cells = ("{" + ", ".join(f'"{n}": "{c}"' for n, c in zip(names, line, strict=True)) + "}"
+             for line in lines)  # fmt: skip
+    return "\n".join(cells)
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl"])
+def test_several_columns_are_one_text_in_the_order_given(kind):
+    table = {"csv": TABLE, "tsv": TABLE.replace(",", "\t"), "jsonl": as_json(TABLE)}[kind]
+    found = rows(table, kind, text=("body", "Title"), id="ID")
+
+    assert found == [("ham", "at noon\nLunch?", "7"), ("spam", "money now\nWin", "8")]
+
+
+def test_a_model_finds_its_columns_in_tables_of_any_order():
+    table = "label,body,note,TITLE\nham,at noon,x,Lunch?\n"
+    assert rows(table, learned=LEARNED) == [("ham", "Lunch?\nat noon", None)]
+    # Those that the user names come first; without classes a table is read too.
+    assert rows(table, text=("note",), learned=LEARNED) == [("ham", "x", None)]
+    assert rows("title,body\na,b\n", learned=LEARNED) == [(None, "a\nb", None)]
+
+
+def test_a_table_without_the_columns_of_the_model_is_read_as_if_it_had_none():
+    assert rows("message,class\na,ham\n", learned=LEARNED) == [("ham", "a", None)]
+    assert rows("the price\nwhat time\n", learned=LEARNED) == [
+        (None, "the price", None), (None, "what time", None),
+    ]  # fmt: skip
+    # A name of a column that is also a class would be data, if the model did not know it.
+    assert rows("spam,note\nspam,x\n", learned=Columns(("note",), "spam")) == [("spam", "x", None)]
+
+
+@pytest.mark.parametrize(
+    ("table", "wanted", "message"),
+    [
+        ("title,text\na,b\n", {"learned": LEARNED}, "no column 'body'; there are: title, text"),
+        (TABLE, {"text": ("titel",)}, "no column 'titel'; did you mean 'title'? there are: id,"),
+        (TABLE, {"label": "Lable"}, "no column 'Lable'; did you mean 'label'?"),
+        (TABLE, {"text": ("title",), "id": "no"}, "no column 'no'; there are: id, title"),
+        ("a,b,c\n1,2,3\n", {"label": "a"}, "no known text column; name one by --text-column"),
+        (",".join(f"c{n}" for n in range(30)), {"text": ("x",)}, "c19 and 10 more"),
+    ],
+)
+def test_a_missing_column_is_an_error_that_lists_the_others(table, wanted, message):
+    with pytest.raises(ValueError, match=message.replace("?", r"\?")):
+        rows(table, **wanted)
+
+
+def test_the_columns_of_the_first_table_are_remembered(tmp_path):
+    (tmp_path / "a.csv").write_text(TABLE)
+    (tmp_path / "b.csv").write_text("message,class\na,ham\n")
+    tables = Rememberer()
+    options = SourceOptions(text_columns=("title",), listener=tables)
+    next(read_items([str(tmp_path / "a.csv")], options=options))
+    list(read_items([str(tmp_path / "b.csv")], options=SourceOptions(listener=tables)))
+
+    assert tables.columns == (("title",), "label")
+
+
+def test_rows_of_columns_can_be_named_by_a_column():
+    stream = io.BytesIO(TABLE.encode())
+    records = list(read_records(["-"], SourceOptions(id_column="id"), stdin=stream))
+
+    assert [record.name for record in records] == ["7", "8"]
+    assert "id" not in records[0].cells
+    with pytest.raises(InputError, match="-: no column 'nr'; there are: id, title"):
+        list(read_records(["-"], SourceOptions(id_column="nr"), stdin=io.BytesIO(TABLE.encode())))
+
+
+def test_a_row_without_a_name_is_numbered():
+    table = io.BytesIO(b"id,text\n,x\nB,y\n")
+    options = SourceOptions("csv", id_column="id")
+    assert [item.name for item in read_items(["-"], options=options, stdin=table)] == ["-#1", "B"]
+
+
+@pytest.mark.parametrize(
+    ("head", "learned", "kind"),
+    [
+        (b"id,headline,queue\n1,x,y\n", Columns(), None),
+        (b"id,headline,queue\n1,x,y\n", Columns(("headline",)), "csv"),
+        (b'"text";"label"\r\nx;ham\r\n', Columns(), "csv"),
+        (b"label\ttext\nham\tx\n", Columns(), "tsv"),
+        ("label\ttext\nham\tx\n".encode("utf-16"), Columns(), "tsv"),
+        (b"ham\tx\nspam\ty\nham\tz\n", Columns(), "tsv"),
+        (b"__label__ham x\n", Columns(), "fasttext"),
+        (b'{"text": "x"}\n{"text": "y"}\n', Columns(), "jsonl"),
+        (b'{"title": "x", "body": "y"}\n{}\n', LEARNED, "jsonl"),
+        (b'{"a": 1}\n{"a": 2}\n', Columns(), None),
+        (b"{text}\nlabel\n", Columns(), None),
+        (b"Hello Ann, how are you?\nFine, thanks.\n", Columns(), None),
+        (b"label,text\n", Columns(), None),  # a single line is a text
+        (b"Subject: text,label\n\nx\n", Columns(), None),
+        (b"text,text\nx\n", Columns(), None),
+        (b"", LEARNED, None),
+    ],
+)
+def test_the_beginning_of_a_table_is_told_from_a_text(head, learned, kind):
+    assert sniff_table(head, learned) == kind
