@@ -104,6 +104,7 @@ def test_unlabelled_tables_need_no_column_of_classes(nbspam, tickets, tmp_path, 
     (tmp_path / "more.csv").write_text("title,body\nprice,the cost of it\nbroken,it stops\n")
     columns = ("--text-column", "title", "--text-column", "body", "--label-column", "queue")
     more = ("--unlabelled", tmp_path / "more.csv", "--unlabelled-weight", "0.5", "--min-df", "1")
+    model.unlink()
     status, out, err = nbspam("train", tickets, *columns, *more)
 
     assert (status, err) == (0, "")
