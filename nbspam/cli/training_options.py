@@ -165,6 +165,12 @@ table_options = filling(
         help="Cut numbers into at most K intervals.",
     ),
     click.option("--parent", metavar="COLUMN", help="For spode: the column all others depend on."),
+    click.option(
+        "--structure",
+        metavar="FILE",
+        help="For network: the graph, instead of a search.  A JSON file of parents, of arrows,"
+        " or as `nbspam query --json` prints it.",
+    ),
 )
 unlabelled_options = filling(
     Unlabelled,

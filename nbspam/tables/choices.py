@@ -3,6 +3,7 @@
 from nbspam.errors import UsageError
 from nbspam.models.registry import COUNTED
 from nbspam.settings import PARAMETERS, Choices, TableChoices, option_name
+from nbspam.sources.files import read_json
 from nbspam.tables.intervals import BINS
 from nbspam.tables.training import TableSettings
 
@@ -40,9 +41,11 @@ def table_settings(choices: Choices, columns: TableChoices) -> TableSettings:
                 f"--model {choices.model}: all columns hold counts; leave out what says that"
                 f" {min(said)} holds something else"
             )
+    if columns.structure is not None:
+        _check_no_search(choices)
     return TableSettings(
         columns.target,
-        choices.model,
+        choices.model if columns.structure is None else "network",
         columns.categorical,
         columns.numeric,
         values=values,
@@ -50,4 +53,17 @@ def table_settings(choices: Choices, columns: TableChoices) -> TableSettings:
         discretise=columns.discretise,
         bins=BINS if columns.bins is None else columns.bins,
         parameters=parameters,
+        structure=None if columns.structure is None else read_json(columns.structure),
+        structure_from=columns.structure or "",
     )
+
+
+def _check_no_search(choices: Choices) -> None:
+    """Raise UsageError for choices that do not go with a given structure."""
+    if choices.model not in (None, "network"):
+        raise UsageError(f"--structure: for --model network, not for {choices.model}")
+    for name in ("start", "climb", "max_parents"):
+        if getattr(choices, name) is not None:
+            raise UsageError(
+                f"{option_name(name)}: for a search, and --structure gives it; leave out one"
+            )

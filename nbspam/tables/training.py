@@ -41,6 +41,8 @@ class TableSettings:
     discretise: str | None = None  # one of intervals.WAYS; None: mdl if the model needs intervals
     bins: int = BINS  # at most this many intervals
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the model
+    structure: Any = None  # of a network: what its JSON file holds; None: searched for
+    structure_from: str = ""  # the path of that file
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,11 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
         parameters["parent"] = _position(table.schema, parameters["parent"])
     if settings.dirichlet:
         parameters["dirichlet"] = by_column(settings.dirichlet, table.schema)
+    if settings.structure is not None:
+        from nbspam.models.network.network import structure_from_json
+
+        names, where = table.schema.names, f"--structure {settings.structure_from}"
+        parameters["structure"] = structure_from_json(settings.structure, names, where)
     if name not in ("gaussian", "multinomial", "complement"):
         parameters["levels"] = table.schema.levels
     model = new_model(name, parameters)

@@ -16,7 +16,7 @@ import numpy as np
 from nbspam.models.base import Statistics
 from nbspam.models.columns.levels import BinaryByDefault, Levels
 from nbspam.models.inputs import DataError
-from nbspam.models.network.graphs import Parents
+from nbspam.models.network.graphs import Parents, topological_order
 from nbspam.models.network.inference import log_marginals
 from nbspam.models.network.network import Network, smoothed_tables
 from nbspam.models.network.search import empty_start, hill_climb, naive_start, tree_start
@@ -90,13 +90,15 @@ def different_rows(rows: Any, weight: Array) -> dict[str, Any]:
 class BayesianNetwork(BinaryByDefault):
     """P(class) times the product of P(column given its parents), in a graph that is searched.
 
-    Zhou Zhihua, Machine Learning, section 7.5.  The class may be a parent but never a child,
-    so that P(class) is the prior, as in all other models.  The graph is searched anew
+    Zhou Zhihua, Machine Learning, section 7.5.  A search makes the class a parent but never a
+    child, so that P(class) is the prior, as in all other models.  The graph is searched anew
     whenever rows are learnt or unlearnt.
 
     levels: the number of values of each column; unless given, columns are binary: X above 0
     or not.  criterion: bic, aic, mdl or likelihood.  start: tree (TAN), naive or empty.
     climb: improve the start by hill climbing.  max_parents: limit per variable.
+    structure: the parents of each column and, last, of the class; with it nothing is searched,
+    and the class may have parents.
 
     >>> from nbspam.models import BayesianNetwork
     >>> xor = [[0, 0], [0, 1], [1, 0], [1, 1]] * 20
@@ -122,6 +124,7 @@ class BayesianNetwork(BinaryByDefault):
         start: str = "tree",
         climb: bool = True,
         max_parents: int | None = None,
+        structure: Sequence[Sequence[int]] | None = None,
     ) -> None:
         super().__init__(
             levels=levels,
@@ -134,6 +137,7 @@ class BayesianNetwork(BinaryByDefault):
         self.start = start
         self.climb = climb
         self.max_parents = max_parents
+        self.structure = structure
 
     @property
     def parents_(self) -> Parents:
@@ -179,6 +183,8 @@ class BayesianNetwork(BinaryByDefault):
                 f"max_parents: {self.max_parents!r} is not a number from 1 up; give one"
             )
         cardinality, target = self._cardinality(), self.n_features_in_
+        if self.structure is not None:
+            return self._given_graph(self.structure)
         scores = FamilyScores(self.rows_, cardinality, self.criterion, self.row_count_)
         if self.start == "tree" and self.max_parents != 1:
             graph = tree_start(scores, target)
@@ -188,16 +194,42 @@ class BayesianNetwork(BinaryByDefault):
             graph = naive_start(len(cardinality), target)
         return hill_climb(scores, graph, self.max_parents, [target]) if self.climb else graph
 
+    def _given_graph(self, structure: Sequence[Sequence[int]]) -> Parents:
+        """Return the graph that was given; raises DataError, or UsageError for a cycle."""
+        graph = tuple(tuple(sorted(nodes)) for nodes in structure)
+        n_nodes = self.n_features_in_ + 1
+        if len(graph) != n_nodes or not {n for nodes in graph for n in nodes} <= {*range(n_nodes)}:
+            raise DataError(
+                f"structure: not the parents of {n_nodes - 1} columns and the class; give a list"
+                " for each"
+            )
+        if graph[-1] and not (
+            isinstance(self.class_prior, str) and self.class_prior == "smoothed"
+        ):
+            raise DataError(
+                f"class_prior: {self.class_prior}, but the structure gives the class parents, so"
+                " that it has no prior; leave it out"
+            )
+        topological_order(graph)
+        return graph
+
+    @property
+    def class_log_prior_(self) -> Array:
+        """Return log P(class) in nats, shape (n_classes,)."""
+        if not self.parents_[-1]:
+            return super().class_log_prior_
+        return log_marginals(self.network(), [self.n_features_in_], {})
+
     def _derive(self) -> Any:
-        """Return the conditional table of each column, and the prior of the class last."""
-        cardinality = self._cardinality()
+        """Return the conditional table of each column, and of the class last."""
+        cardinality, parents = self._cardinality(), self.parents_
         counts = [
             family_counts(self.rows_, cardinality, child, its_parents, self.row_count_)
-            for child, its_parents in enumerate(self.parents_[:-1])
+            for child, its_parents in enumerate(parents)
         ]
-        prior = np.exp(self.class_log_prior_)[None]
         added = np.split(self.added_, np.cumsum(self.levels_)[:-1])
-        return *smoothed_tables(counts, added), prior
+        tables = smoothed_tables(counts, [*added, self.class_added(cardinality[-1])])
+        return tables if parents[-1] else (*tables[:-1], np.exp(self.class_log_prior_)[None])
 
     def network(self, names: Any = None, states: Any = None) -> Network:
         """Return the network with names; the class is the last variable.

@@ -129,6 +129,47 @@ def from_json(data: Any, where: str = "network") -> Network:
     return Network(names, states, parents, tuple(tables))
 
 
+def structure_from_json(data: Any, names: Sequence[str], where: str) -> list[list[int]]:
+    """Return the parents of each variable, ascending; raises UsageError.
+
+    data: a network as `to_json` returns it, whose tables are ignored; or the parents of each
+    child, {"child": ["parent", …], …}; or the arrows, [["parent", "child"], …].  A variable that
+    is not mentioned has no parents.  where: what the errors call the document.
+    """
+    try:
+        rows = data["variables"] if isinstance(data, dict) and "variables" in data else data
+        if isinstance(rows, dict):
+            arrows = [(str(p), child) for child, parents in rows.items() for p in _listed(parents)]
+        elif rows and all(isinstance(row, dict) for row in rows):
+            arrows = [(str(p), str(row["name"])) for row in rows for p in _listed(row["parents"])]
+        else:
+            arrows = [(str(parent), str(child)) for parent, child in map(_listed, _listed(rows))]
+    except (KeyError, TypeError, ValueError):
+        raise UsageError(
+            f'{where}: not a structure; write {{"child": ["parent", …], …}}, or'
+            ' [["parent", "child"], …], or give what nbspam query --json prints'
+        ) from None
+    for name in (name for arrow in arrows for name in arrow):
+        if name not in names:
+            raise UsageError(f"{where}: {name!r} is no column; choose from: {_some(names)}")
+    parents: list[set[int]] = [set() for _ in names]
+    for parent, child in arrows:
+        parents[names.index(child)].add(names.index(parent))
+    ascending = [sorted(nodes) for nodes in parents]
+    try:
+        topological_order(tuple(map(tuple, ascending)))
+    except UsageError:
+        raise UsageError(f"{where}: its arrows lead round in a circle; remove one") from None
+    return ascending
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return a list; raises TypeError for anything else, such as a string."""
+    if not isinstance(value, list):
+        raise TypeError("not a list")
+    return value
+
+
 def _check_names(
     where: str,
     names: Sequence[str],
