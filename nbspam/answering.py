@@ -71,6 +71,11 @@ class AnyClassifier(ABC):
         """Return why one input gets its verdict; raises InputError if it cannot be read."""
 
     @property
+    def lack(self) -> str | None:
+        """What the model needs before it can judge at all, in a sentence; None for most."""
+        return None
+
+    @property
     def rule(self) -> Rule:
         """The decision rule used when the caller gives none."""
         return default_rule(self.classes, calibrated=False)

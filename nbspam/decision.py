@@ -67,6 +67,7 @@ class LossMatrix(NamedTuple):
 
 
 Rule = Cutoffs | LossMatrix
+UNDECIDED = LossMatrix((UNSURE,), np.zeros((2, 1)))  # the rule of a model of a single class
 
 
 def conditional_risk(probability: ArrayLike, loss: ArrayLike) -> Floats:

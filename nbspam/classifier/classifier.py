@@ -15,7 +15,14 @@ from nbspam.arrays import Floats
 from nbspam.classifier.combining import Combination, with_groups
 from nbspam.counts.ledger import Memory, memory_from_dict, memory_to_dict
 from nbspam.counts.table import CountTable, compact
-from nbspam.decision import Cutoffs, Rule, cutoffs_from_dict, default_rule
+from nbspam.decision import (
+    HAM_AND_SPAM,
+    UNDECIDED,
+    Cutoffs,
+    Rule,
+    cutoffs_from_dict,
+    default_rule,
+)
 from nbspam.mail.message import Message
 from nbspam.settings import Settings, settings_from_dict
 from nbspam.sources.items import Item
@@ -23,7 +30,7 @@ from nbspam.tokens.documents import Documents
 from nbspam.tokens.reading import chunks_of, read, read_message
 from nbspam.tokens.tokenizer import batches, tokenize
 from nbspam.tokens.vocabulary import Vocabulary
-from nbspam.verdicts import Explanation
+from nbspam.verdicts import Answer, Explanation, Verdict
 
 if TYPE_CHECKING:
     from nbspam.classifier.blending import Blend
@@ -48,6 +55,21 @@ class HowEvidenceAddsUp(Protocol):
 
 
 Fit = Union["LogTables", Combination, "Blend"]
+
+
+def lack_of(known: Sequence[str], classes: Sequence[str]) -> str | None:
+    """Return what a model of ham and spam needs before it can judge, None if nothing.
+
+    known: the classes of which it has learned messages.
+    """
+    missing = [name for name in HAM_AND_SPAM if name not in known]
+    if tuple(classes) != HAM_AND_SPAM or not missing:
+        return None
+    options = " ".join(f"--{name} PATH" for name in missing)
+    return (
+        f"the model knows {f'only {known[0]}' if known else 'no mail yet'}, and is unsure of"
+        f" everything; teach it {' and '.join(missing)}: nbspam update {options}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +97,21 @@ class Classifier(AnyClassifier):
         """The class prior, estimated in training or given, shape (n_classes,)."""
         from nbspam.classifier.summing import assumed_prior
 
+        if self.lack is not None:
+            return np.full(len(self.classes), 1 / len(self.classes))
         return assumed_prior(self.table.class_count, self.settings)
+
+    @property
+    def lack(self) -> str | None:
+        """What a model that knows only ham, only spam or nothing needs; None for others."""
+        counts = zip(self.classes, self.table.class_count.tolist(), strict=True)
+        return lack_of([name for name, n in counts if n], self.classes)
 
     @property
     def rule(self) -> Rule:
         """The rule by which probabilities become labels, unless the caller gives another."""
+        if self.lack is not None:
+            return UNDECIDED
         return self.cutoffs or default_rule(self.classes, self.settings.is_mail_combined)
 
     def joint_of(self, documents: Documents) -> Floats:
@@ -109,6 +141,10 @@ class Classifier(AnyClassifier):
     def truth(self, given: Item) -> str | None:
         """Return an item's own label, or None."""
         return given.label
+
+    def verdicts(self, answers: Sequence[Answer], rule: Rule | None = None) -> Iterator[Verdict]:
+        """Yield the verdict on each answer; all are unsure before both classes are known."""
+        return AnyClassifier.verdicts(self, answers, rule if self.lack is None else None)
 
     def scores(self, joint: Floats) -> list[float | None]:
         """Return the log-odds of the last of two classes, nats; None if sums are not combined."""

@@ -153,6 +153,11 @@ def fit(table: CountTable, documents: Documents, y: Integers) -> Combination:
     return Combination(worth, correction)
 
 
+def without_evidence(n_features: int) -> Combination:
+    """Return the combination in which no token tells anything: log-odds are always 0."""
+    return Combination(np.zeros(len(GROUPS) + 1), np.zeros(n_features, np.float32))
+
+
 def means_left_out(table: CountTable, documents: Documents, y: Integers) -> Floats:
     """Return each message's group means by the counts of all others, shape (n_docs, n_groups)."""
     count, groups = table.feature_count[documents.tokens], table.vocabulary.groups

@@ -111,8 +111,10 @@ def fitted(
     """Return how evidence adds up, fitted to a sample of the counted messages.
 
     documents: over columns of the table, in the order of their digests.  y: (n_docs,) class of
-    each document.
+    each document.  Before a message of each class is there, nothing is evidence.
     """
+    if not table.class_count.all():
+        return combining.without_evidence(len(table.vocabulary))
     if not settings.combine:
         from nbspam.classifier.summing import log_tables
 
@@ -135,5 +137,6 @@ def check_classes(table: CountTable) -> None:
         found = f"only one class ({table.classes[0]})" if table.classes else "no labelled mail"
         raise NotTrainedError(
             f"train: {found}; a classifier needs two or more: give a folder with one"
-            " sub-folder per class, or --spam PATH --ham PATH"
+            " sub-folder per class, or --spam PATH --ham PATH (or first the one and then the"
+            " other to nbspam update)"
         )

@@ -214,6 +214,12 @@ def loaded(model_path: str) -> "AnyClassifier":
     return load(model_path)
 
 
+def report_lack(classifier: "AnyClassifier") -> None:
+    """Say on standard error what a model needs that does not know ham and spam yet."""
+    if classifier.lack is not None:
+        warn(classifier.lack)
+
+
 def loaded_tokens(model_path: str) -> "Classifier":
     """Return the classifier in a model file of mail or text; raises ModelFileError, UsageError."""
     from nbspam.store.open import load_tokens
@@ -245,7 +251,9 @@ def asked(
     jobs: int = 1,
 ) -> Asked:
     """Return what a model is to be asked, under the prior and the costs that are stated."""
-    question = asked_of(loaded(model_path), sources, reading, decision)
+    classifier = loaded(model_path)
+    report_lack(classifier)
+    question = asked_of(classifier, sources, reading, decision)
     if prior is None:
         return question
     from nbspam.decision import stated_prior, with_estimated_prior, with_prior

@@ -1,6 +1,6 @@
-"""Training on labelled mail and text, for `train` and `lazy`."""
+"""Training on labelled mail and text, for `train` and `lazy`; learning on, for `update`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -8,10 +8,21 @@ from nbspam.cli.arguments import items_of, today
 from nbspam.cli.options import Labels
 from nbspam.cli.output import progress, report_skipped
 from nbspam.settings import Choices, settings_for
-from nbspam.sources.items import SourceOptions
+from nbspam.sources.items import Item, SourceOptions
 
 if TYPE_CHECKING:
     from nbspam.classifier.training import Learned
+    from nbspam.store.model import StoredModel
+
+
+def new_model(
+    model_path: str, items: Iterator[Item], reading: SourceOptions
+) -> "tuple[StoredModel, Iterator[Item]]":
+    """Return a model that the first item makes, with the settings that suit it, and the items."""
+    from nbspam.store.model import StoredModel
+
+    settings, items = settings_for(items, Choices(), reading.listener)
+    return StoredModel(model_path, new=settings), items
 
 
 def learn(

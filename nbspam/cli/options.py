@@ -161,6 +161,10 @@ prior_or_estimated_option = titled(
     ),
 )
 
+new_class_option = click.option(
+    "--new-class", is_flag=True, help="Let a class that the model does not have be a new one."
+)
+
 
 def number_option(default: int, thing: str) -> Decorator:
     """Return the option that says how many tokens are shown."""

@@ -15,7 +15,7 @@ from nbspam.arrays import Floats, Integers, Octets
 from nbspam.settings import COUNTS, LOG_LENGTH, PRESENCE, TF_IDF, UNIT_LENGTH
 from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.documents import Documents, gather
-from nbspam.tokens.vocabulary import Vocabulary, join
+from nbspam.tokens.vocabulary import Vocabulary, empty_vocabulary, join
 from nbspam.verdicts import Evidence
 
 # Weights are multiples of the grain, so that sums have no rounding error: they do not depend on
@@ -204,6 +204,12 @@ def without_empty(table: CountTable) -> CountTable:
         np.ascontiguousarray(table.feature_count[:, classes]),
         table.document_frequency,
     )
+
+
+def no_counts(classes: tuple[str, ...]) -> CountTable:
+    """Return the table of no documents of some classes, which are sorted."""
+    rows, none = np.zeros((0, len(classes))), np.zeros(0, np.int64)
+    return CountTable(classes, rows.sum(axis=0), empty_vocabulary(), rows, none)
 
 
 class TableSum:

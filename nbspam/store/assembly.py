@@ -18,10 +18,11 @@ from nbspam.classifier.learner import Growth, overlay
 from nbspam.classifier.training import derive
 from nbspam.counts.changes import Change, added, messages_of_changes, respelt, signed_table
 from nbspam.counts.ledger import Memory, ledger_of
-from nbspam.counts.sample import Messages, Sampling, keep, messages_of
-from nbspam.counts.table import CountTable
+from nbspam.counts.sample import Messages, Sample, Sampling, keep, messages_of
+from nbspam.counts.table import CountTable, add_tables, no_counts
+from nbspam.decision import HAM_AND_SPAM
 from nbspam.settings import PRESENCE, Settings
-from nbspam.tokens.documents import Documents
+from nbspam.tokens.documents import Documents, no_documents
 from nbspam.tokens.vocabulary import empty_vocabulary
 
 
@@ -79,7 +80,12 @@ def _part_of_changes(changes: Sequence[Change], with_counts: bool) -> Part:
 
 
 def assembled(table: CountTable, parts: Sequence[Part], settings: Settings) -> Classifier:
-    """Return the model of a table and the messages counted in it; raises NotTrainedError."""
+    """Return the model of a table and the messages counted in it; raises NotTrainedError.
+
+    A model of ham alone or spam alone, or of no messages, is one of ham and spam.
+    """
+    if len(table.classes) < 2 and set(table.classes) <= set(HAM_AND_SPAM):
+        table = add_tables([table, no_counts(HAM_AND_SPAM)])
     sampling = Sampling(settings.weighting, max(part.bits for part in parts))
     sampling.add(part.messages for part in parts)
     last_seen = np.zeros(len(table.vocabulary), np.uint16)
@@ -96,6 +102,16 @@ def assembled(table: CountTable, parts: Sequence[Part], settings: Settings) -> C
     sample = keep(sampling.messages, sampling.bits, table.vocabulary, with_counts)
     decayed = max(part.decayed for part in parts)
     return derive(table, Memory(ledger, sample, last_seen, decayed), settings)
+
+
+def begun(settings: Settings) -> Classifier:
+    """Return the model of ham and spam that has not learned any message."""
+    nothing = np.empty(0, np.uint64)
+    documents = no_documents(np.empty(0, np.int64), settings.weighting != PRESENCE)
+    days = np.empty(0, np.uint16)
+    ledger = ledger_of(nothing, nothing.astype(np.str_), days, HAM_AND_SPAM)
+    memory = Memory(ledger, Sample(0, nothing, documents), days)
+    return derive(no_counts(HAM_AND_SPAM), memory, settings)
 
 
 def compacted(base: Classifier, changes: Sequence[Change]) -> Classifier:

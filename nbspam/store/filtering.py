@@ -32,13 +32,14 @@ def filter_message(
     additions: Additions,
     sure: float | None,
     day: int,
-) -> str | None:
+) -> list[str]:
     """Copy one message with a verdict in its head; raises NbspamError after the message.
 
     rule_of: gives the rule for a classifier.  sure: learn the message if its class is as
     probable as this; None learns nothing.  day: today, counted from 1970-01-01.  Returns
-    why the message was not learned, if that failed.
+    what the model's owner should know, such as why the message was not learned.
     """
+    notes: list[str] = []
     lesson: tuple[str, bytes] | None = None
 
     def rewrite(data: bytes, whole: bool) -> Iterable[bytes]:
@@ -48,6 +49,7 @@ def filter_message(
         from nbspam.store.open import load_tokens
 
         classifier = load_tokens(model_path)
+        notes.extend([classifier.lack] if classifier.lack else [])
         least = sure if whole else None
         wanted = Wanted(**additions._asdict(), sure=least)
         verdict, pieces = mark(classifier, rule_of(classifier), wanted, data, whole)
@@ -56,7 +58,9 @@ def filter_message(
         return pieces
 
     copy_message(source, sink, rewrite)
-    return None if lesson is None else _learn(model_path, *lesson, day)
+    if lesson is not None and (failure := _learn(model_path, *lesson, day)):
+        notes.append(f"the message is through, and was not learned: {failure}")
+    return notes
 
 
 def _learn(model_path: str, label: str, data: bytes, day: int) -> str | None:

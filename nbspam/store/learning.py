@@ -8,23 +8,25 @@ messages at once would have made.
 Secret: which changes a batch of messages makes, and which of them a new fit includes.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from functools import partial
 
 import numpy as np
 
-from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.classifier import Classifier, lack_of
 from nbspam.classifier.learner import Growth
 from nbspam.counts.changes import Change, respelt
 from nbspam.counts.counting import Lesson, read_lessons
-from nbspam.decision import POLICIES, is_worth_learning
+from nbspam.decision import HAM_AND_SPAM, POLICIES, is_worth_learning
 from nbspam.errors import ModelFileError, NbspamError, NotTrainedError, UsageError
 from nbspam.mail.digest import Copies
 from nbspam.settings import PRESENCE, Settings
 from nbspam.sources.items import Item
 from nbspam.sources.order import GIVEN, ORDERS, arranged
+from nbspam.sources.waiting import looked_through
 from nbspam.store.assembly import compacted, memory_of, message_at_hand, with_changes
 from nbspam.tokens.documents import Documents
 from nbspam.tokens.reading import chunk_by_chunk
@@ -51,6 +53,20 @@ class Outcome:
     def __add__(self, other: "Outcome") -> "Outcome":
         names = [field.name for field in fields(self)]
         return Outcome(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+
+def check_known(classes: Iterable[str], known: Collection[str]) -> None:
+    """Raise UsageError for classes that are not known; ham and spam may join each other."""
+    of_mail = set(HAM_AND_SPAM)
+    allowed = of_mail.union(known) if of_mail.issuperset(known) else set(known)
+    wrong = sorted(set(classes) - allowed)
+    if wrong:
+        near = get_close_matches(wrong[0], sorted(allowed), 1)
+        asks = f"did you mean {near[0]}? --new-class" if near else "--new-class"
+        raise UsageError(
+            f"{', '.join(wrong)}: not among the model's classes ({', '.join(sorted(known))});"
+            f" {asks} makes a new class"
+        )
 
 
 class LivingModel:
@@ -89,17 +105,40 @@ class LivingModel:
         self._refresh()
         return compacted(self._base, self._changes)
 
+    def _needs_more(self) -> Outcome:
+        """Return a note if the model knows only ham, only spam or nothing."""
+        lack = lack_of(self._growth.classes, self._base.classes)
+        return Outcome(notes=() if lack is None else (lack,))
+
     def learn(
-        self, items: Iterable[Item], *, day: int, policy: str = "everything", jobs: int = 1
+        self,
+        items: Iterable[Item],
+        *,
+        day: int,
+        policy: str = "everything",
+        jobs: int = 1,
+        classes: Iterable[str] | None = None,
+        new_class: bool = False,
     ) -> Outcome:
         """Learn labelled items; raises NbspamError.
 
         day: today, in days since 1970-01-01.  policy: which messages to learn, one of
         decision.POLICIES.  With another policy than everything, the order of the messages matters,
-        and `sources.order.arranged` finds it.
+        and `sources.order.arranged` finds it.  classes: those of the items, where they are known;
+        otherwise all items are looked at before any is learned.  new_class: the model may get new
+        classes; otherwise they raise UsageError, and nothing is learned.
         """
         if policy not in POLICIES:
             raise UsageError(f"policy {policy!r}: unknown; choose from {', '.join(POLICIES)}")
+        if new_class:
+            return self._learn(items, day, policy, jobs) + self._needs_more()
+        if classes is None:
+            with looked_through(items) as (found, again):
+                return self.learn(again, day=day, policy=policy, jobs=jobs, classes=found)
+        check_known(classes, {*self._base.classes, *self._growth.classes})
+        return self._learn(items, day, policy, jobs) + self._needs_more()
+
+    def _learn(self, items: Iterable[Item], day: int, policy: str, jobs: int) -> Outcome:
         if policy == "everything":
             return self._change(items, day, jobs, Copies())
         stream = arranged(items)
@@ -111,14 +150,23 @@ class LivingModel:
             outcome += self._change([item], day, 1, copies) if needed else Outcome(passed=1)
         return outcome
 
-    def relabel(self, items: Iterable[Item], to: str, *, day: int, jobs: int = 1) -> Outcome:
+    def relabel(
+        self,
+        items: Iterable[Item],
+        to: str,
+        *,
+        day: int,
+        jobs: int = 1,
+        new_class: bool = False,
+    ) -> Outcome:
         """Move messages to a class; messages that were never learned are learned in it."""
-        return self.learn((item._replace(label=to) for item in items), day=day, jobs=jobs)
+        items = (item._replace(label=to) for item in items)
+        return self.learn(items, day=day, jobs=jobs, classes=[to], new_class=new_class)
 
     def unlearn(self, items: Iterable[Item], *, day: int, jobs: int = 1) -> Outcome:
         """Un-learn messages, whichever class they were learned in."""
         items = (item._replace(label="") for item in items)
-        return self._change(items, day, jobs, Copies(), to_none=True)
+        return self._change(items, day, jobs, Copies(), to_none=True) + self._needs_more()
 
     # ---- deciding ----
 
@@ -225,18 +273,23 @@ class LivingModel:
         return None if place < 0 else self._base.classes[int(ledger.labels[place])]
 
     def _check_classes(self, changes: Sequence[Change]) -> Outcome:
-        """Report new classes; raise NotTrainedError if fewer than two classes would be left."""
+        """Report new classes; raise NotTrainedError if fewer than two classes would be left.
+
+        A model of ham and spam may lose all messages of a class: it has a lack then.
+        """
         before = self._growth.classes
         growth = Growth(self._growth.class_count)
         growth.note_all(changes)
         left = growth.classes
+        if {*left, *self._base.classes} <= set(HAM_AND_SPAM):
+            return Outcome()
         if len(left) < 2:
             raise NotTrainedError(
                 f"{self.name}: only the class {', '.join(left) or 'none'} would be left, and a"
                 " classifier needs two; train a new model instead"
             )
         new = [name for name in left if name not in before]
-        had = f"a new class; the model had {', '.join(before)}"
+        had = f"a new class; the model had {', '.join(before) or 'none'}"
         return Outcome(notes=tuple(f"{name}: {had}" for name in new))
 
     # ---- keeping ----

@@ -76,26 +76,39 @@ class Model:
         return self.classifier.explain(self._input(data))
 
     def update(
-        self, given: Any, policy: str = "everything", jobs: int = 1, day: int | None = None
+        self,
+        given: Any,
+        policy: str = "everything",
+        jobs: int = 1,
+        day: int | None = None,
+        new_class: bool = False,
     ) -> Outcome:
         """Learn labelled messages; of a model from disk, they are on disk on return.
 
         given: a path, or an iterable of (data, label) pairs or Items; for a model of a table, of
         rows with their class.  policy: everything, error (only what it gets wrong) or near (also
         near misses); the rows of a table all count.  day: on which they are learned, counted
-        from 1970-01-01; today unless given.  Raises NbspamError.
+        from 1970-01-01; today unless given.  new_class: labels that the model does not have are
+        new classes, and no UsageError.  Raises NbspamError.
         """
         if isinstance(self._living, LivingTable):
-            return self._living.learn(self._inputs(given))
-        living = self._learning()
-        return living.learn(
-            items_of(given, self._reading), day=_day(day), policy=policy, jobs=jobs
+            return self._living.learn(self._inputs(given), new_class)
+        items = items_of(given, self._reading)
+        return self._learning().learn(
+            items, day=_day(day), policy=policy, jobs=jobs, new_class=new_class
         )
 
-    def relabel(self, given: Any, to: str, jobs: int = 1, day: int | None = None) -> Outcome:
+    def relabel(
+        self,
+        given: Any,
+        to: str,
+        jobs: int = 1,
+        day: int | None = None,
+        new_class: bool = False,
+    ) -> Outcome:
         """Move messages to a class; messages that were never learned are learned as that."""
         return self._learning().relabel(
-            items_of(given, self._reading), to, day=_day(day), jobs=jobs
+            items_of(given, self._reading), to, day=_day(day), jobs=jobs, new_class=new_class
         )
 
     def unlearn(self, given: Any, jobs: int = 1, day: int | None = None) -> Outcome:

@@ -7,6 +7,7 @@ Secret: in which order model file and journal are written, so that a crash at an
 change that was reported.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,9 +15,10 @@ from dataclasses import replace
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.changes import Change
 from nbspam.decision import Cutoffs
-from nbspam.disk import locked, stamp_of, unwritable
+from nbspam.disk import Stamp, locked, stamp_of, unwritable
 from nbspam.errors import ModelFileError
-from nbspam.store.assembly import compacted
+from nbspam.settings import Settings
+from nbspam.store.assembly import begun, compacted
 from nbspam.store.format.journal import (
     NOBODY,
     Journal,
@@ -26,7 +28,7 @@ from nbspam.store.format.journal import (
     remove_journal,
     set_journal_aside,
 )
-from nbspam.store.format.modelfile import Snapshot
+from nbspam.store.format.modelfile import Identity, Snapshot
 from nbspam.store.learning import LivingModel, Outcome
 from nbspam.store.open import classifier_of, of_tokens, write
 
@@ -37,14 +39,32 @@ class StoredModel(LivingModel):
     When a method returns, its changes are on disk.
     """
 
-    def __init__(self, path: str, just_read: tuple[Snapshot, Journal] | None = None) -> None:
-        """Open a model; just_read: what `read_model` returned, to save reading it again."""
+    _identity: Identity | None  # of the model file; None: there is none yet
+    _stamp: Stamp | None
+
+    def __init__(
+        self,
+        path: str,
+        just_read: tuple[Snapshot, Journal] | None = None,
+        new: Settings | None = None,
+    ) -> None:
+        """Open a model; raises ModelFileError.
+
+        just_read: what `read_model` returned, to save reading it again.  new: the settings of
+        the model that the first message makes, if there is none.
+        """
         self.path = self.name = path
+        self._new = new
         self._load(just_read)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a model file."""
+        return self._identity is not None
 
     def size(self) -> int:
         """Return the bytes that the model takes on disk, including its journal."""
-        return self._identity.length + self._end
+        return (self._identity.length if self._identity else 0) + self._end
 
     def compact(self) -> None:
         """Write a model file that includes everything any process has learned so far.
@@ -56,6 +76,10 @@ class StoredModel(LivingModel):
             self._load()
 
     def _load(self, just_read: tuple[Snapshot, Journal] | None = None) -> None:
+        if self._new is not None and not os.path.exists(self.path):
+            self._identity, self._stamp, self._end, self._mark = None, None, 0, b""
+            self._begin(begun(self._new))
+            return
         snapshot, journal = just_read or read_model(self.path)
         base = of_tokens(self.path, classifier_of(self.path, snapshot.state))
         if base.memory is None:
@@ -89,7 +113,8 @@ class StoredModel(LivingModel):
         self._load()
 
     def _make_way(self) -> Outcome:
-        return Outcome() if self._end else self._clear_away()
+        made = () if self.is_there else (f"{self.path}: a new model",)
+        return Outcome(notes=made) + (Outcome() if self._end else self._clear_away())
 
     def _take_base(self, whole: Classifier) -> None:
         """Write a model file, and remove the journal, whose changes it includes.
@@ -101,6 +126,10 @@ class StoredModel(LivingModel):
 
     def _append(self, changes: list[Change]) -> None:
         """Write changes to the journal."""
+        if self._identity is None:  # there was no place for the first model file
+            write(self.path, self._base)
+            self._load()
+        assert self._identity is not None
         try:
             self._take_in(append(self.path, self._identity, changes, self._end))
         except OSError as error:

@@ -89,11 +89,13 @@ def _rare_and_old(table: CountTable, part: Part, rule: Rule, day: int) -> Boolea
 def faded(table: CountTable, factor: float, weighting: str) -> CountTable:
     """Return the table with all counts multiplied by a factor, rounded to the weighting's grain.
 
-    Tokens whose document frequency becomes 0 are dropped.  Each class keeps at least one message.
+    Tokens whose document frequency becomes 0 are dropped.  A class with messages keeps one.
     """
     return without_empty(
         table._replace(
-            class_count=np.maximum(np.rint(table.class_count * factor), 1),
+            class_count=np.maximum(
+                np.rint(table.class_count * factor), np.minimum(table.class_count, 1)
+            ),
             feature_count=rounded(table.feature_count * factor, weighting),
             document_frequency=np.rint(table.document_frequency * factor).astype(np.int64),
         )

@@ -30,7 +30,9 @@ from nbspam.mail.maildir import (
     write_note,
 )
 from nbspam.mail.verdict_headers import check_labels
+from nbspam.settings import PRESETS
 from nbspam.sources.items import Item
+from nbspam.store.assembly import begun
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens
 from nbspam.verdicts import Skipped, Verdict
@@ -68,6 +70,7 @@ class Report:
     learned: list[Sorted] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    lack: str | None = None  # what the model needs before it can judge; no mail was moved
 
 
 def sort_maildir(
@@ -199,7 +202,7 @@ class _Sorter:
 
     def _teach(self, lessons: Iterable[Entry], day: int) -> None:
         items = (Item(os.path.join(self.root, e.path), self.place(e)) for e in lessons)
-        outcome = StoredModel(self.model_path).learn(items, day=day)
+        outcome = StoredModel(self.model_path, new=PRESETS["mail"]).learn(list(items), day=day)
         self.report.skipped += (s for s in outcome.skipped if os.path.lexists(s.name))
         self.report.notes += outcome.notes
 
@@ -219,6 +222,8 @@ class _Sorter:
                 self._leave(target)
 
     def _target(self, entry: Entry, label: str) -> Entry:
+        if self.report.lack is not None:
+            return entry
         if self.choices.flag is not None:
             return entry.flagged(self.choices.flag) if label == "spam" else entry
         folder = {"spam": self.spam, "unsure": self.unsure}.get(label, INBOX)
@@ -228,7 +233,8 @@ class _Sorter:
         """Yield messages with their verdicts; reports or ignores those that cannot be read."""
         if not chosen:
             return
-        classifier = load_tokens(self.model_path)
+        classifier = self._classifier()
+        self.report.lack = classifier.lack
         rule = self.rule_of(classifier)
         check_labels("nbspam sort", (*classifier.classes, *rule.actions))
         items = [Item(os.path.join(self.root, entry.path), None) for entry in chosen]
@@ -237,6 +243,12 @@ class _Sorter:
                 self._skip(entry, verdict.reason)
             else:
                 yield entry, verdict
+
+    def _classifier(self) -> Classifier:
+        """Return the model, or one that knows nothing if there is none yet."""
+        if os.path.exists(self.model_path):
+            return load_tokens(self.model_path)
+        return begun(PRESETS["mail"])
 
     def note(self) -> None:
         """Write down where messages were left, for the next run."""

@@ -14,7 +14,7 @@ from nbspam.disk import Stamp, locked, stamp_of
 from nbspam.errors import UsageError
 from nbspam.sources.records import Record
 from nbspam.store.format.journal import read_model
-from nbspam.store.learning import Outcome
+from nbspam.store.learning import Outcome, check_known
 from nbspam.store.model import StoredModel
 from nbspam.store.open import classifier_of, load, write
 from nbspam.tables.classifier import TableClassifier
@@ -43,9 +43,19 @@ class LivingTable:
         """Return the classifier that a model file written now would hold: the same."""
         return self.classifier()
 
-    def learn(self, records: Iterable[Record]) -> Outcome:
-        """Learn rows with their classes; each counts.  Raises NbspamError."""
-        lesson = self._change(learn_rows, list(records))
+    def learn(self, records: Iterable[Record], new_class: bool = False) -> Outcome:
+        """Learn rows with their classes; each counts.  Raises NbspamError.
+
+        new_class: the model may get new classes; otherwise they raise UsageError.
+        """
+
+        def change(classifier: TableClassifier, records: Sequence[Record]) -> Lesson:
+            lesson = learn_rows(classifier, records)
+            if not new_class:
+                check_known(lesson.classifier.classes, classifier.classes)
+            return lesson
+
+        lesson = self._change(change, list(records))
         return Outcome(learned=lesson.n_rows, skipped=lesson.skipped, notes=lesson.notes)
 
     def unlearn(self, records: Iterable[Record]) -> Outcome:

@@ -159,6 +159,38 @@ def test_the_scripts_of_the_document_learn(home):
     assert (done.returncode, done.stdout) == (0, b"learned 1\n")
 
 
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_recipes_work_from_the_first_message_on(home, name):
+    """Without a model, then with the spam that a user reports, then with ham too."""
+    (home.path / "none").mkdir()
+    home.environment["NBSPAM_MODEL"] = str(home.path / "none" / "m.nbspam")
+    home.install()
+
+    def deliver():
+        assert home.deliver(name, recipe(name), SPAM).returncode == 0
+
+    def learn(label, message):
+        subprocess.run(
+            [home.bin / "nbspam", "update", f"--{label}", "-"],
+            input=message,
+            env=home.environment,
+            capture_output=True,
+            check=True,
+        )
+
+    deliver()
+    assert home.mail() == [SPAM]
+    learn("spam", SPAM)
+    deliver()
+    (judged,) = set(home.mail()) - {SPAM}
+    assert judged.startswith(b"X-Nbspam: unsure, probability=0.500000")
+    for n in range(3):
+        learn("ham", HAM + b"%d\n" % n)
+        learn("spam", SPAM + b"%d\n" % n)
+    deliver()
+    assert [b"X-Nbspam: spam" in message for message in home.mail(".Spam")] == [True]
+
+
 def test_every_command_of_the_document_is_one():
     from nbspam.cli.main import COMMANDS
 

@@ -133,7 +133,7 @@ def call(model, do, run, names, jobs=1):
     items = [item(n, names[k % len(names)], names[n % len(names)], delivery=k) for n, k in run]
     if do == "relabel":
         return model.relabel(items, names[0], day=DAY, jobs=jobs)
-    return model.learn(items, day=DAY, jobs=jobs)
+    return model.learn(items, day=DAY, jobs=jobs, new_class=True)
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
@@ -169,7 +169,7 @@ def test_a_hundred_messages_in_one_call_are_a_hundred_calls(tmp_path, kind):
         StoredModel(str(paths[2])).learn(items[start : start + 10], day=DAY)
     held = StoredModel(str(paths[3]))
     for each in items:
-        held.learn([each], day=DAY)
+        held.learn([each], day=DAY, new_class=True)
 
     changes = read_journal(str(paths[0])).changes
     assert changes
@@ -226,7 +226,7 @@ def test_three_of_each_and_a_hundred_more_answer_as_all_trained_at_once(tmp_path
     train_on(few_of_each, paths[0])
     held = StoredModel(str(paths[0]))
     for each in more:
-        held.learn([each], day=DAY)
+        held.learn([each], day=DAY, new_class=True)
     train_on([*few_of_each, *more], paths[1])
     probe = items_of(["ham", "spam"], range(2000, 2600))
     on, once = ([v.label for v in load(str(path)).classify(probe)] for path in paths)
@@ -269,7 +269,7 @@ def test_online_evaluation_answers_as_a_stored_model_does(tmp_path, kind, seed):
         places = [data.classes.index(name) for name in classifier.classes]
         ours, theirs = judged.joint[number, places], joint_of(classifier, [each])[0]
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-9, err_msg=str(number))
-        held.learn([each], day=DAY)
+        held.learn([each], day=DAY, new_class=True)
     # Both models that were just fitted and models that learned on since were compared.
     assert 10 < sum(had_journal) < len(had_journal) - 20
 
@@ -309,7 +309,7 @@ def test_a_disk_that_takes_no_model_loses_nothing_and_readers_fit_where_it_was_d
             if path == paths[0]:
                 patched.setattr(store_model, "write", full_disk)
             for items in calls:
-                outcome = StoredModel(path).learn(items, day=DAY)
+                outcome = StoredModel(path).learn(items, day=DAY, new_class=True)
                 assert outcome.learned == len(items)
                 notes.append(outcome.notes)
 

@@ -7,7 +7,7 @@ from nbspam.classifier import training
 from nbspam.classifier.training import train
 from nbspam.counts.counting import count_items
 from nbspam.counts.table import without_empty
-from nbspam.errors import ModelFileError, NotTrainedError, UsageError
+from nbspam.errors import ModelFileError, UsageError
 from nbspam.settings import PRESENCE, PRESETS
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
@@ -93,8 +93,10 @@ def test_messages_that_have_faded_can_be_unlearned_without_harm(aged):
     assert table.class_count.tolist() == [1, 1]
     assert (table.feature_count >= 0).all()
     assert (table.document_frequency > 0).all()
-    with pytest.raises(NotTrainedError):
-        StoredModel(aged).unlearn([item(n, None, b"common old%d" % n) for n in (2, 4)], day=NEW)
+    StoredModel(aged).unlearn([item(n, None, b"common old%d" % n) for n in (2, 4)], day=NEW)
+    assert StoredModel(aged).classifier().lack is not None
+    prune(aged, Rule(half_life=500), NEW + 500)
+    assert StoredModel(aged).whole().table.class_count.tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("values", [{"min_df": 0}, {"older_than": -1}, {"half_life": 0.0}])

@@ -65,7 +65,11 @@ def test_update_unlearn_and_merge_give_the_answers_of_training_at_once(
 def test_rows_without_names_are_learned_in_the_order_of_training(nbspam, model, tmp_path):
     (tmp_path / "t.csv").write_text("size,y\nbig,a\nsmall,b\n")
     assert nbspam("train", tmp_path / "t.csv", "--target", "y")[0] == 0
-    status, out, err = nbspam("update", stdin=b"huge,a\nbig,c\n")
+    before = model.read_bytes()
+    refused = nbspam("update", stdin=b"huge,a\nbig,c\n")
+    assert complains(refused, 2, "c: not among the model's classes (a, b)", "--new-class")
+    assert model.read_bytes() == before
+    status, out, err = nbspam("update", "--new-class", stdin=b"huge,a\nbig,c\n")
     assert (status, out) == (0, "learned 2\n")
     assert err == "nbspam: size: new values huge\nnbspam: c: a new class; the model had a, b\n"
     assert nbspam("info", "--json")[0] == 0

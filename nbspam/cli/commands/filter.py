@@ -100,6 +100,5 @@ def command(
 
     confidence = sure if learn == "confident" else None
     rule = partial(rule_of, decision)
-    failure = filter_message(*_streams(), model_path, rule, additions, confidence, today())
-    if failure is not None:
-        warn(f"the message is through, and was not learned: {failure}")
+    for note in filter_message(*_streams(), model_path, rule, additions, confidence, today()):
+        warn(note)

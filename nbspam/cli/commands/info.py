@@ -96,6 +96,8 @@ def _decision(classifier: "Classifier") -> str:
     """Return how the model decides by default."""
     from nbspam.decision import Cutoffs
 
+    if classifier.lack is not None:
+        return classifier.lack
     rule = classifier.rule
     if not isinstance(rule, Cutoffs):
         return "the most probable class"

@@ -8,6 +8,7 @@ from nbspam.cli.options import (
     jobs_option,
     json_option,
     model_option,
+    new_class_option,
     reading_options,
     sources_argument,
 )
@@ -21,6 +22,7 @@ from nbspam.sources.items import SourceOptions
 @model_option
 @click.option("--to", required=True, metavar="CLASS", help="The class they belong to.")
 @reading_options
+@new_class_option
 @jobs_option
 @json_option
 def command(
@@ -28,13 +30,14 @@ def command(
     model_path: str,
     to: str,
     reading: SourceOptions,
+    new_class: bool,
     jobs: int,
     as_json: bool,
 ) -> int:
     """Move messages to the class they belong to.
 
     SOURCE is a message or a whole folder.  Messages that the model never learned are learned
-    as that class.
+    as that class.  A class that the model does not have is refused, unless --new-class is given.
 
     \b
     nbspam relabel --to ham message.eml
@@ -49,5 +52,5 @@ def command(
             " with their old class, then update with the new one"
         )
     items = items_of(sources, knowing(reading, model))
-    outcome = model.relabel(items, to, day=today(), jobs=jobs)
+    outcome = model.relabel(items, to, day=today(), jobs=jobs, new_class=new_class)
     return report_outcome(outcome, model_path, as_json)

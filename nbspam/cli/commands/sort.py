@@ -79,7 +79,10 @@ def command(
     report = sort_maildir(maildir, model_path, choices, today(), partial(rule_of, decision))
     report_skipped(report.skipped)
     for note in report.notes:
-        warn(note)
+        if note != report.lack:
+            warn(note)
+    if report.lack is not None:
+        warn(f"{report.lack}; new mail stays where it is")
     if as_json:
         values = {**asdict(report), "skipped": skipped_json(report.skipped)}
         echo_json({"maildir": maildir, "dry_run": dry_run, **values})

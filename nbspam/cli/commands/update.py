@@ -1,15 +1,19 @@
 """nbspam update: more labelled mail for a model."""
 
+import os
+
 import click
 
 from nbspam.cli.arguments import items_of, knowing, rows_of, today
 from nbspam.cli.command import Command
+from nbspam.cli.learning import new_model
 from nbspam.cli.options import (
     Labels,
     jobs_option,
     json_option,
     label_options,
     model_option,
+    new_class_option,
     reading_options,
     sources_argument,
 )
@@ -30,6 +34,7 @@ from nbspam.sources.items import SourceOptions
     show_default=True,
     help="Learn every message, those the model gets wrong, or those and the near misses.",
 )
+@new_class_option
 @jobs_option
 @json_option
 def command(
@@ -38,15 +43,21 @@ def command(
     labels: Labels,
     reading: SourceOptions,
     policy: str,
+    new_class: bool,
     jobs: int,
     as_json: bool,
 ) -> int:
     """Learn more labelled mail.
 
-    SOURCE, --spam, --ham and --label are as for `nbspam train`; a new label makes a new
-    class.  A message that the model knows is not counted again; if it was learned as
-    another class, it moves to the new one.  When the command ends, the messages are on
-    disk, in the model file or in a journal beside it.
+    SOURCE, --spam, --ham and --label are as for `nbspam train`.  A message that the model
+    knows is not counted again; if it was learned as another class, it moves to the new one.
+    When the command ends, the messages are on disk, in the model file or in a journal beside
+    it.
+
+    Without a model file, the command makes one.  A model that knows only spam, or only ham,
+    answers unsure to everything, and says what it needs.  If a message has a class that the
+    model does not have, nothing at all is learned, unless --new-class is given; ham and spam
+    need no leave in a model of mail.
 
     How evidence adds up is fitted anew when a class has changed by a twentieth since the
     last fit, or after 2,000 changes.  Between two fits only the counts change.  With
@@ -64,12 +75,19 @@ def command(
     """
     from nbspam.store.tables import StoredTable, living
 
-    model = living(model_path)
+    model = living(model_path) if os.path.exists(model_path) else None
     if isinstance(model, StoredTable):
         if policy != "everything":
             raise UsageError(f"--policy {policy}: for mail and text; a table's rows all count")
-        outcome = model.learn(rows_of(model, sources, reading, labels))
+        outcome = model.learn(rows_of(model, sources, reading, labels), new_class)
+        return report_outcome(outcome, model_path, as_json)
+    if model is None:
+        items = items_of(sources, reading, labels)
+        model, items = new_model(model_path, items, reading)
     else:
         items = items_of(sources, knowing(reading, model), labels)
-        outcome = model.learn(items, day=today(), policy=policy, jobs=jobs)
+    stated = None if sources or not labels.paths else {name for name, _ in labels.paths}
+    outcome = model.learn(
+        items, day=today(), policy=policy, jobs=jobs, classes=stated, new_class=new_class
+    )
     return report_outcome(outcome, model_path, as_json)

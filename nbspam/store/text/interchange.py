@@ -21,6 +21,7 @@ from nbspam.classifier.training import derive
 from nbspam.counts.ledger import Ledger, Memory, ledger_of
 from nbspam.counts.sample import Sample
 from nbspam.counts.table import CountTable
+from nbspam.decision import HAM_AND_SPAM
 from nbspam.errors import InputError, UsageError
 from nbspam.settings import PRESENCE, Settings, TokenSettings, settings_from_dict
 from nbspam.tokens.definition import GROUPS, reference_key, token_of
@@ -158,7 +159,7 @@ class _Loader:
         if list(self.classes) != sorted(self.classes):
             raise ValueError("classes are not sorted")
         self.class_count = [_number(n) for n in header["classes"].values()]
-        if not all(self.class_count):
+        if not all(self.class_count) and self.classes != HAM_AND_SPAM:
             raise ValueError("a class without messages")
         self.decayed = 0 if header["decayed"] is None else _day(header["decayed"])
         self.bits = _whole(header["sample_bits"], 63)
