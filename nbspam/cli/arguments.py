@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.cli.options import Decision, Labels
-from nbspam.cli.output import counted, report_skipped, warn
+from nbspam.cli.output import counted, report_lack, report_skipped, warn
 from nbspam.cli.values import ESTIMATED, Shares
 from nbspam.errors import UsageError
 from nbspam.settings import Choices, Settings, TableChoices, chosen, first_is_text, option_name
@@ -212,12 +212,6 @@ def loaded(model_path: str) -> "AnyClassifier":
     from nbspam.store.open import load
 
     return load(model_path)
-
-
-def report_lack(classifier: "AnyClassifier") -> None:
-    """Say on standard error what a model needs that does not know ham and spam yet."""
-    if classifier.lack is not None:
-        warn(classifier.lack)
 
 
 def loaded_tokens(model_path: str) -> "Classifier":

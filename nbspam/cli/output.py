@@ -109,6 +109,12 @@ def verdict_row(verdict: "Verdict", as_json: bool) -> tuple[str, ...]:
     return verdict.label, f"{verdict.probability:.6f}", verdict.name
 
 
+def report_lack(classifier: "AnyClassifier") -> None:
+    """Say on standard error what a model needs that does not know ham and spam yet."""
+    if classifier.lack is not None:
+        warn(classifier.lack)
+
+
 # --- items that could not be read ------------------------------------------------------------
 
 
