@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from nbspam.models.distributions import Distribution
 from nbspam.models.inputs import (
     DataError,
     UnfittedError,
@@ -26,6 +27,8 @@ from nbspam.models.inputs import (
 from nbspam.models.scored import Scored
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import ArrayLike
 
     from nbspam.models.inputs import Array, Codes, Labels, Sums
@@ -109,6 +112,21 @@ class Model(Scored):
 
     def _begin(self, X: Any) -> None:
         """Record properties of the first documents that all later ones must share."""
+
+    def distributions(self, whole: bool = True) -> Iterator[Distribution]:
+        """Yield what has been estimated, P(class) first; in probabilities, not logarithms.
+
+        whole: with the tables of pairs and triples of columns, of which AODE and A2DE have many.
+        """
+        class_prior = np.exp(self.class_log_prior_)
+        yield Distribution((self.n_features_in_,), (), self.class_count_, class_prior)
+
+    def structure(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return which columns depend on which, and why, as plain values; {} for naive Bayes.
+
+        names: of the columns and the class.
+        """
+        return {}
 
     def _derive(self) -> Any:
         """Return the tables that predictions are computed from, derived from the sums."""

@@ -1,6 +1,7 @@
 """nbspam info: the contents of a model file."""
 
 import os
+import sys
 from typing import TYPE_CHECKING, cast
 
 import click
@@ -8,7 +9,7 @@ import click
 from nbspam.cli.arguments import loaded, schema_of
 from nbspam.cli.command import Command
 from nbspam.cli.options import json_option, model_option
-from nbspam.cli.output import columns_json, counts_of, counts_text, echo_json, echo_rows
+from nbspam.cli.output import counts_of, counts_text, echo_json, echo_rows
 
 if TYPE_CHECKING:
     from nbspam.classifier.classifier import Classifier
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 @json_option
 def command(model_path: str, as_json: bool) -> None:
     """Verify a model file, and show its training data and settings.
+
+    Of the model of a table, also what it has estimated: class priors, tables of categories with
+    their counts, means and standard deviations, and which columns depend on which.
 
     \b
     nbspam info
@@ -58,29 +62,16 @@ def _show(classifier: "Classifier", model_path: str, n_bytes: int, as_json: bool
 def _show_table(
     classifier: "TableClassifier", model_path: str, n_bytes: int, as_json: bool
 ) -> None:
-    """Print what the model of a table was trained on and with."""
-    schema, model = classifier.schema, classifier.model
-    n_rows = counts_of(schema.classes, model.class_count_)
-    parameters = {
-        name: value
-        for name, value in model.get_params().items()
-        if name != "levels" and value is not None
-    }
+    """Print what the model of a table was trained on, and what it has estimated."""
+    from nbspam.cli.estimates import facts_of, info_lines
+    from nbspam.printing import write_lines
+
     if as_json:
-        facts = {"model": model_path, "bytes": n_bytes, "kind": classifier.name, "read": n_rows}
-        columns = columns_json(schema)
-        echo_json({**facts, "target": schema.target, "columns": columns, "settings": parameters})
-        return
-    settings = [classifier.name, *(f"{name} {value}" for name, value in parameters.items())]
-    echo_rows(
-        [
-            ("model", f"{model_path} ({n_bytes:,} bytes, verified)"),
-            ("trained", f"{sum(n_rows.values()):,} rows ({counts_text(n_rows)})"),
-            ("target", schema.target),
-            *(("column", str(column)) for column in schema.columns),
-            ("settings", ", ".join(settings)),
-        ]
-    )
+        facts = facts_of(classifier, whole=False)
+        echo_json({"model": model_path, "bytes": n_bytes, **facts})
+    else:
+        file = f"{model_path} ({n_bytes:,} bytes, verified)"
+        write_lines(info_lines(classifier, file), sys.stdout)
 
 
 def _shown(value: object) -> str:

@@ -8,6 +8,7 @@ Secret: how the SPODEs of a row are averaged for all parents and documents at on
 
 from __future__ import annotations
 
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,9 +23,12 @@ from nbspam.models.columns.pairs import (
     one_hot,
     refuse_large,
 )
+from nbspam.models.distributions import Distribution
 from nbspam.models.inputs import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import ArrayLike
 
     from nbspam.models.columns.levels import Dirichlet
@@ -71,11 +75,40 @@ class AODE(PairModel):
 
     def _derive(self) -> Any:
         """Return the SPODEs of each class, and (D + 1,) which values are parents."""
-        support = self.own_counts().sum(axis=0)
         # A missing value, the last one, is no parent.
-        is_parent = np.append((support >= self.min_support) & self.encoding.levels.varies, False)
+        is_parent = np.append(self._are_parents(self.own_counts().sum(axis=0)), False)
         encoding = self.encoding
         return [ParentScores.of(table, encoding) for table in self.value_tables()], is_parent
+
+    def distributions(self, whole: bool = True) -> Iterator[Distribution]:
+        """Yield P(class), P(class, parent), P(column given class), and those of pairs.
+
+        The second last are for rows without a parent.
+        """
+        yield from super().distributions(whole)
+        tables, parents = list(self.value_tables()), self._parent_columns()
+        for parent in parents:
+            yield self.joint_with_class(parent, tables)
+        for column in range(self.n_features_in_):
+            yield self.of_column(column, tables)
+        if whole:
+            counts = list(self.value_counts())
+            for parent, column in product(parents, range(self.n_features_in_)):
+                if column != parent:
+                    yield self.of_pair(column, parent, tables, counts)
+
+    def structure(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return the columns of which some value is a parent."""
+        return {"parents": [names[column] for column in self._parent_columns()]}
+
+    def _parent_columns(self) -> list[int]:
+        is_parent = self._are_parents(self.own_counts().sum(axis=0))
+        columns: list[int] = np.unique(self.encoding.levels.column[is_parent]).tolist()
+        return columns
+
+    def _are_parents(self, support: Array) -> Any:
+        """Return which values are parents, (D,); support: the number of rows with each."""
+        return (support >= self.min_support) & self.encoding.levels.varies
 
     def _joint_log_proba(self, X: Any) -> Array:
         tables = self.tables()
@@ -142,12 +175,24 @@ class A2DE(AODE):
         They are AODE's tables, the SPODEs of each value and class, and (D, D + 1) which pairs
         of values are parents.
         """
+        levels = self.encoding.levels
+        scores = [
+            [ParentScores.of(table, self.encoding) for table in of_value]
+            for of_value in self._tables_of_two()
+        ]
+        # Each pair of columns counts once, and a missing value, the last one, is no parent.
+        in_all = sum(self.value_counts())
+        is_parent = (in_all >= self.min_support) & (levels.column > levels.column[:, None])
+        is_parent &= levels.varies & levels.varies[:, None]
+        return super()._derive(), scores, np.pad(is_parent, ((0, 0), (0, 1)))
+
+    def _tables_of_two(self) -> Iterator[list[ValueTables]]:
+        """Yield for each value the tables of each class in which it is one of two parents."""
         levels, counts = self.encoding.levels, np.stack(list(self.value_counts()))
         in_all = counts.sum(axis=0)
         both_known = levels.sums(levels.sums(in_all).T).T
         n_values, added = levels.n[levels.column], self.added_
         added_to_column = levels.sums(added)
-        scores = []
         for value in range(levels.total):
             here = levels.column == levels.column[value]
             of_classes = []
@@ -162,13 +207,28 @@ class A2DE(AODE):
                     (added[value] + added) / 2,
                     (added_to_column[value] * n_values + added_to_column * n_values[value]) / 2,
                 )
-                table = ValueTables(np.append(parent, 0.0), given)
-                of_classes.append(ParentScores.of(table, self.encoding))
-            scores.append(of_classes)
-        # Each pair of columns counts once, and a missing value, the last one, is no parent.
-        is_parent = (in_all >= self.min_support) & (levels.column > levels.column[:, None])
-        is_parent &= levels.varies & levels.varies[:, None]
-        return super()._derive(), scores, np.pad(is_parent, ((0, 0), (0, 1)))
+                of_classes.append(ValueTables(np.append(parent, 0.0), given))
+            yield of_classes
+
+    def distributions(self, whole: bool = True) -> Iterator[Distribution]:
+        """Yield those of AODE, P(class and two parents), and P(column given all three)."""
+        yield from super().distributions(whole)
+        if not whole:
+            return
+        slices, of_class = self.encoding.levels.slices, self.n_features_in_
+        tables, counts = list(self._tables_of_two()), np.stack(list(self.value_counts()))
+        for first, second in combinations(self._parent_columns(), 2):
+            rows, others = range(slices[first].start, slices[first].stop), slices[second]
+            joint = [[table.parent[others] for table in tables[value]] for value in rows]
+            both = counts[:, slices[first], others]
+            of = (of_class, first, second)
+            yield Distribution(of, (), both, np.exp(joint).transpose(1, 0, 2))
+            for column in set(range(of_class)) - {first, second}:
+                place = others, slices[column]
+                given = [[table.given[place] for table in tables[value]] for value in rows]
+                count = self.triple_count_[:, slices[first]][(..., *place)]
+                probability = np.exp(given).transpose(1, 0, 2, 3)
+                yield Distribution((column,), of, count, probability)
 
     def _joint_log_proba(self, X: Any) -> Array:
         of_one, of_two, is_parent = self.tables()

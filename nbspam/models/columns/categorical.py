@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbspam.models.columns.levels import ColumnModel, Levels
+from nbspam.models.distributions import Distribution
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from nbspam.models.inputs import Array, Codes, Sums
 
 _BLOCK = 1 << 16  # values looked up at a time, so that they stay in the processor's cache
@@ -71,6 +74,14 @@ class CategoricalNB(ColumnModel):
         """Return log P(value given class) in nats, shape (n_classes, values of all columns)."""
         self._learnt()
         return Levels(self.levels_).log_shares(self.level_count_, self.added_)
+
+    def distributions(self, whole: bool = True) -> Iterator[Distribution]:
+        """Yield P(class), and P(value given class) of each column."""
+        yield from super().distributions(whole)
+        levels, probability = Levels(self.levels_), np.exp(self.level_log_prob_)
+        for column, values in enumerate(levels.slices):
+            counts = self.level_count_[:, values]
+            yield Distribution((column,), (len(levels.n),), counts, probability[:, values])
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         levels = Levels(self.levels_)

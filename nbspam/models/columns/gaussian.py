@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nbspam.models.base import Model, Statistics
+from nbspam.models.distributions import Distribution
 from nbspam.models.inputs import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from numpy.typing import ArrayLike
 
     from nbspam.models.inputs import Array, Codes, Sums
@@ -138,6 +141,16 @@ def bells(sums: Sums, ddof: int, var_smoothing: float) -> Bells:
     return Bells(np.where(n > 0, mean, mean_all), variance)
 
 
+def normal_distributions(
+    columns: Iterable[int], of_class: int, learnt: Statistics, curves: Bells
+) -> Iterator[Distribution]:
+    """Yield the normal distribution of each column of numbers; of_class: the class's number."""
+    count = learnt.sums["value_count_"]
+    for j, column in enumerate(columns):
+        mean, variance = curves.mean[:, j], curves.variance[:, j]
+        yield Distribution((column,), (of_class,), count[:, j], None, mean, variance)
+
+
 def divisor(ddof: int | None, estimate: str) -> int:
     """Return what is subtracted from n in the variance: `ddof`, or by the estimate.
 
@@ -196,6 +209,14 @@ class GaussianNB(Model):
         """Return the variance of each distribution, shape (n_classes, n_columns)."""
         variance: Array = self.tables().variance
         return variance
+
+    def distributions(self, whole: bool = True) -> Iterator[Distribution]:
+        """Yield P(class), and the normal distribution of each column given the class."""
+        yield from super().distributions(whole)
+        columns = range(self.n_features_in_)
+        yield from normal_distributions(
+            columns, self.n_features_in_, self._learnt(), self.tables()
+        )
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         return moments(X, code, weight, n_classes)

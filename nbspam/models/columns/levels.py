@@ -54,6 +54,12 @@ class Levels:
         """The column of each value, shape (total,)."""
         return np.repeat(np.arange(len(self.n)), self.n)
 
+    @cached_property
+    def slices(self) -> list[slice]:
+        """The indices of each column's values."""
+        ends = (self.start + self.n).tolist()
+        return [slice(start, end) for start, end in zip(self.start.tolist(), ends, strict=True)]
+
     @property
     def varies(self) -> Any:
         """Whether the column of each value has other values, too, shape (total,)."""

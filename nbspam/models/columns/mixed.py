@@ -15,10 +15,14 @@ from nbspam.models.columns.gaussian import (
     checked_var_smoothing,
     divisor,
     moments,
+    normal_distributions,
 )
 from nbspam.models.columns.levels import ColumnModel, Levels
+from nbspam.models.distributions import Distribution
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import ArrayLike
 
     from nbspam.models.columns.levels import Dirichlet
@@ -77,6 +81,22 @@ class MixedNB(ColumnModel):
         is_number = self.levels_ == 0
         levels = Levels(self.levels_[~is_number])
         return levels, levels.cells(X[:, ~is_number], type(self).__name__), X[:, is_number]
+
+    def distributions(self, whole: bool = True) -> Iterator[Distribution]:
+        """Yield P(class), the shares of categories, and then the normal distributions."""
+        yield from super().distributions(whole)
+        log_prob, curves = self.tables()
+        n_columns, is_number = len(self.levels_), self.levels_ == 0
+        categories = zip(
+            np.flatnonzero(~is_number).tolist(),
+            Levels(self.levels_[~is_number]).slices,
+            strict=True,
+        )
+        for column, values in categories:
+            probability = np.exp(log_prob[:, values])
+            yield Distribution((column,), (n_columns,), self.level_count_[:, values], probability)
+        numbers = np.flatnonzero(is_number).tolist()
+        yield from normal_distributions(numbers, n_columns, self._learnt(), curves)
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         levels, cells, numbers = self._parts(X)

@@ -10,7 +10,7 @@ Secret: for binary columns only pairs of ones are counted; the rest follows by s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from nbspam.models.columns.estimates import log_shares
 from nbspam.models.columns.levels import BinaryByDefault, Levels
+from nbspam.models.distributions import Distribution
 from nbspam.models.inputs import DataError, is_sparse
 
 if TYPE_CHECKING:
@@ -194,6 +195,30 @@ class PairModel(BinaryByDefault):
         # One class at a time: for binary columns they take four times the memory of
         # pair_count_.
         return map(self.encoding.counts, self.pair_count_, self.class_count_)
+
+    def of_column(self, column: int, tables: Sequence[ValueTables]) -> Distribution:
+        """Return P(column given class); tables: of each class."""
+        values = self.encoding.levels.slices[column]
+        probability = np.exp([each.given[-1, values] for each in tables])
+        given = (len(self.levels_),)
+        return Distribution((column,), given, self.own_counts()[:, values], probability)
+
+    def joint_with_class(self, parent: int, tables: Sequence[ValueTables]) -> Distribution:
+        """Return P(class, parent), eq. 7.24."""
+        values = self.encoding.levels.slices[parent]
+        probability = np.exp([each.parent[values] for each in tables])
+        of = (len(self.levels_), parent)
+        return Distribution(of, (), self.own_counts()[:, values], probability)
+
+    def of_pair(
+        self, column: int, parent: int, tables: Sequence[ValueTables], counts: Sequence[Array]
+    ) -> Distribution:
+        """Return P(column given class and parent), eq. 7.25; counts: `value_counts`."""
+        slices = self.encoding.levels.slices
+        place = slices[parent], slices[column]
+        probability = np.exp([each.given[place] for each in tables])
+        count = np.array([each[place] for each in counts])
+        return Distribution((column,), (len(self.levels_), parent), count, probability)
 
     def value_tables(self, left_out: int = 0) -> Iterator[ValueTables]:
         """Yield the tables of each class.

@@ -15,9 +15,12 @@ from nbspam.models.columns.pairs import PairModel
 from nbspam.models.inputs import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import ArrayLike
 
     from nbspam.models.columns.levels import Dirichlet
+    from nbspam.models.distributions import Distribution
     from nbspam.models.inputs import Array, Codes
 
 _IMPOSSIBLE = 1e6  # log loss of a document whose class got probability 0, nats
@@ -132,6 +135,28 @@ class SPODE(PairModel):
             surprise = total - np.where(np.isneginf(of_truth), 0.0, of_truth)
             loss += np.where(np.isneginf(of_truth), _IMPOSSIBLE, surprise).sum(axis=0)
         return errors, (loss / max(len(code), 1)).round(_DIGITS)
+
+    def distributions(self, whole: bool = True) -> Iterator[Distribution]:
+        """Yield P(class), P(class, parent), and P(column given class, parent)."""
+        yield from super().distributions(whole)
+        tables, counts = list(self.value_tables()), list(self.value_counts())
+        yield self.joint_with_class(self.parent_, tables)
+        for column in range(self.n_features_in_):
+            if column != self.parent_:
+                yield self.of_pair(column, self.parent_, tables, counts)
+
+    def structure(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return the parent, and of each column how it did in cross-validation, if it was."""
+        candidates = [
+            {
+                "column": names[column],
+                "errors": int(self.parent_errors_[column]),
+                "log_loss": float(self.parent_loss_[column]),
+            }
+            for column in np.flatnonzero(self.levels_ > 1).tolist()
+            if "parent_errors_" in vars(self)
+        ]
+        return {"parent": names[self.parent_], "candidates": candidates}
 
     def _derive(self) -> Any:
         tree = Tree(np.full(self.n_features_in_, self.parent_), self.encoding.levels)

@@ -5,7 +5,7 @@ Secret: how the tree is found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from nbspam.models.columns.pairs import PairModel
 
 if TYPE_CHECKING:
     from nbspam.models.columns.levels import Levels
+    from nbspam.models.distributions import Distribution
     from nbspam.models.inputs import Array, Codes
 
 
@@ -37,6 +38,34 @@ class TAN(PairModel):
         """Return the parent of each column, -1 for the root, shape (n_columns,)."""
         tree: Tree = self.tables()[0]
         return tree.parents
+
+    def distributions(self, whole: bool = True) -> Iterator[Distribution]:
+        """Yield P(class), and P(column given class and its parent), without it of the root."""
+        yield from super().distributions(whole)
+        tables, counts = list(self.value_tables()), list(self.value_counts())
+        for column, parent in enumerate(self.parents_.tolist()):
+            if parent < 0:
+                yield self.of_column(column, tables)
+            else:
+                yield self.of_pair(column, parent, tables, counts)
+
+    def structure(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return the root, and each edge of the tree with its information, nats.
+
+        Columns with a single value, which take no part, are left out.
+        """
+        parents = self.parents_.tolist()
+        information = conditional_information(self.value_counts(), self.encoding.levels)
+        edges = [
+            {
+                "parent": names[parent],
+                "column": names[column],
+                "information": float(information[parent, column]),
+            }
+            for column, parent in enumerate(parents)
+            if parent >= 0 and self.levels_[column] > 1
+        ]
+        return {"root": names[parents.index(-1)], "edges": edges}
 
     def _derive(self) -> Any:
         levels = self.encoding.levels

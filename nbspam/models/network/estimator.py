@@ -15,6 +15,7 @@ import numpy as np
 
 from nbspam.models.base import Statistics
 from nbspam.models.columns.levels import BinaryByDefault, Levels
+from nbspam.models.distributions import Distribution
 from nbspam.models.inputs import DataError
 from nbspam.models.network.graphs import Parents, topological_order
 from nbspam.models.network.inference import log_marginals
@@ -23,7 +24,7 @@ from nbspam.models.network.search import empty_start, hill_climb, naive_start, t
 from nbspam.models.network.structure import FamilyScores, family_counts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import ArrayLike
 
@@ -230,6 +231,29 @@ class BayesianNetwork(BinaryByDefault):
         added = np.split(self.added_, np.cumsum(self.levels_)[:-1])
         tables = smoothed_tables(counts, [*added, self.class_added(cardinality[-1])])
         return tables if parents[-1] else (*tables[:-1], np.exp(self.class_log_prior_)[None])
+
+    def distributions(self, whole: bool = True) -> Iterator[Distribution]:
+        """Yield P(class), and P(column given its parents in the graph)."""
+        cardinality, tables = self._cardinality(), self.tables()
+        target = len(cardinality) - 1
+        for child in (target, *range(target)):
+            parents = self.parents_[child]
+            counts = family_counts(self.rows_, cardinality, child, parents, self.row_count_)
+            shape = [*(cardinality[parent] for parent in parents), cardinality[child]]
+            yield Distribution(
+                (child,), parents, counts.reshape(shape), tables[child].reshape(shape)
+            )
+
+    def structure(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return the arrows, and the graph's cost by the criterion: nats, less is better."""
+        scores = FamilyScores(self.rows_, self._cardinality(), self.criterion, self.row_count_)
+        edges = [
+            {"parent": names[parent], "column": names[child]}
+            for child, parents in enumerate(self.parents_)
+            for parent in parents
+        ]
+        cost = float(scores.total(self.parents_))
+        return {"edges": edges, "criterion": self.criterion, "score": cost}
 
     def network(self, names: Any = None, states: Any = None) -> Network:
         """Return the network with names; the class is the last variable.

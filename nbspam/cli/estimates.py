@@ -1,0 +1,223 @@
+"""The estimates of a table's model, laid out for 80 columns of a terminal.
+
+Secret: which numbers are left out where there are many.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from nbspam.cli.output import columns_text, counts_text
+from nbspam.evaluation.report import display_width, left, right
+from nbspam.printing import printable
+
+if TYPE_CHECKING:
+    from nbspam.tables.classifier import TableClassifier
+    from nbspam.tables.estimates import Estimated
+
+WIDTH = 80
+_LABEL = 28  # columns for the values, which are cut
+_HEAD = 10  # columns for what stands before a fact
+_MAX_LINES, _MAX_ROWS = 60, 12  # of all distributions, and rows of each
+
+
+def info_lines(classifier: "TableClassifier", file: str) -> Iterator[str]:
+    """Yield what a model of a table was made of, and what it has estimated."""
+    from nbspam.tables.estimates import description, estimated
+
+    facts = description(classifier)
+    settings = (f"{name} {value}" for name, value in facts["settings"].items())
+    n_rows = facts["read"]
+    yield from _fact("model", file)
+    yield from _fact("trained", f"{sum(n_rows.values()):,} rows ({counts_text(n_rows)})")
+    yield from _fact("target", facts["target"])
+    for line in columns_text(classifier.schema):
+        yield from _fact("column", line)
+    yield from _fact("settings", ", ".join([facts["kind"], *settings]))
+    yield from _structure_lines(facts["structure"])
+    # A column with a single value has nothing to show.
+    told = (each for each in estimated(classifier, whole=False) if _tells(each))
+    n_lines = left_out = 0
+    for each in told:
+        lines = ["", *_table(_rows(each, facts["target"]))]
+        n_lines += len(lines)
+        left_out += n_lines > _MAX_LINES
+        if not left_out:
+            yield from lines
+    yield ""
+    if left_out:
+        yield f"… and {left_out:,} more of these tables"
+    yield "In brackets: counts.  All numbers: nbspam export --format csv, or json."
+
+
+def _fact(name: str, text: str) -> Iterator[str]:
+    """Yield a named fact, in lines that end before column 80 where it has spaces."""
+    line = left(name, _HEAD)
+    for word in printable(text).split(" "):
+        if line.strip() and display_width(f"{line} {word}") > WIDTH:
+            yield line.rstrip()
+            line = " " * _HEAD
+        line = f"{line}{word}" if line.endswith(" ") else f"{line} {word}"
+    yield line
+
+
+def _structure_lines(structure: dict[str, Any]) -> Iterator[str]:
+    """Yield which columns depend on which, and the figures that decided."""
+    if "root" in structure:
+        yield from _fact("root", structure["root"])
+    if "parents" in structure:
+        yield from _fact("parents", ", ".join(structure["parents"]) or "none")
+    if "parent" in structure:
+        chosen = structure["candidates"]
+        how = ", chosen by leave-one-out cross-validation" if chosen else ""
+        yield from _fact("parent", structure["parent"] + how)
+        if chosen:
+            yield ""
+            yield from _table(
+                [
+                    ["parent", "errors", "log loss"],
+                    *([c["column"], str(c["errors"]), f"{c['log_loss']:.4f}"] for c in chosen),
+                ]
+            )
+    if "criterion" in structure:
+        cost = f"{structure['score']:.4f} nats (less is better)"
+        yield from _fact(structure["criterion"], cost)
+    if "edges" in structure:
+        yield ""
+        yield from _table(_edge_rows(structure["edges"]))
+
+
+def _edge_rows(edges: list[dict[str, Any]]) -> list[list[str]]:
+    """Return the arrows of a graph, and in a tree the information of each."""
+    if not edges:
+        return [["no column depends on another, or on the class"]]
+    arrows = [[f"{edge['column']} <- {edge['parent']}"] for edge in edges]
+    if "information" not in edges[0]:
+        return [["depends on"], *arrows]
+    figures = ([f"{edge['information']:.6f}"] for edge in edges)
+    head = ["depends on", "information given the class (nats)"]
+    return [head, *(arrow + figure for arrow, figure in zip(arrows, figures, strict=True))]
+
+
+# --- distributions ---------------------------------------------------------------------------
+
+
+def _tells(each: "Estimated") -> bool:
+    return each.probability is None or len(each.values[-1]) > 1
+
+
+def _rows(each: "Estimated", target: str) -> list[list[str]]:
+    """Return a distribution as rows of cells: a column for each class, or a single one."""
+    import numpy as np
+
+    is_density = each.probability is None
+    variables = each.given if is_density else (*each.given, *each.of)
+    classes, axis = [""], len(variables)
+    if target in variables and (is_density or variables != (target,)):
+        axis = variables.index(target)
+        classes = list(each.values[axis])
+
+    def by_class(array: Any) -> list[list[float]]:
+        whole = array[..., None] if axis == array.ndim else array
+        cells: list[list[float]] = np.moveaxis(whole, axis, -1).reshape(-1, len(classes)).tolist()
+        return cells
+
+    labels, counts = _labels(each, axis), by_class(each.counts)
+    head = [each.title, *classes]
+    if each.probability is not None:
+        shares = by_class(each.probability)
+        lines = zip(labels, shares, counts, strict=True)
+        return [head, *([label, *map(_share, p, n)] for label, p, n in lines)]
+    assert each.mean is not None
+    assert each.variance is not None
+    deviation = by_class(np.sqrt(each.variance))[0]
+    return [
+        head,
+        ["rows", *(f"{n:g}" for n in counts[0])],
+        ["mean", *map(_number, by_class(each.mean)[0])],
+        ["standard deviation", *map(_number, deviation)],
+    ]
+
+
+def _labels(each: "Estimated", axis: int) -> Iterator[str]:
+    """Yield "value | given value" for all combinations of values but those of one axis."""
+    n_given = sum(k < len(each.given) for k in range(len(each.values)) if k != axis)
+    for names in product(*(values for k, values in enumerate(each.values) if k != axis)):
+        of, given = ", ".join(names[n_given:]), ", ".join(names[:n_given])
+        yield f"{of} | {given}" if given else of
+
+
+def _share(probability: float, count: float) -> str:
+    return f"{probability:.4f} ({count:g})"
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}" if 0.01 <= abs(value) < 10_000 else f"{value:.4g}"
+
+
+def _table(rows: list[list[str]]) -> Iterator[str]:
+    """Yield aligned rows; those and the columns that are too many are counted."""
+    rows = [[printable(cell) for cell in row] for row in rows]
+    shown = rows[: _MAX_ROWS + 1]
+    first = max(min(_LABEL, display_width(row[0])) for row in shown[1:] or shown)
+    first = max(first, min(_LABEL, display_width(rows[0][0])))
+    columns = zip(*(row[1:] for row in shown), strict=True)
+    widths = [2 + max(map(display_width, cells)) for cells in columns]
+    n_fitting = 0
+    while n_fitting < len(widths) and first + sum(widths[: n_fitting + 1]) <= WIDTH:
+        n_fitting += 1
+    for row in shown:
+        cells = (right(cell, w) for cell, w in zip(row[1:], widths[:n_fitting], strict=False))
+        yield (left(_cut(row[0], first), first) + "".join(cells)).rstrip()
+    missing = [
+        f"{n:,} more {what}"
+        for n, what in ((len(rows) - len(shown), "rows"), (len(widths) - n_fitting, "classes"))
+        if n
+    ]
+    if missing:
+        yield f"… {' and '.join(missing)}"
+
+
+def _cut(text: str, width: int) -> str:
+    """Return text, cut to this many columns of a terminal."""
+    if display_width(text) <= width:
+        return text
+    while display_width(text) > width - 1:
+        text = text[:-1]
+    return text + "…"
+
+
+# --- everything ------------------------------------------------------------------------------
+
+
+def facts_of(classifier: "TableClassifier", whole: bool) -> dict[str, Any]:
+    """Return what a model of a table was made of and has estimated, for JSON.
+
+    whole: with the tables of pairs and triples of columns.
+    """
+    from nbspam.tables.estimates import description, estimate_to_dict, estimated, rows_of
+
+    rows = (row for each in estimated(classifier, whole) for row in rows_of(each))
+    return {**description(classifier), "estimates": list(map(estimate_to_dict, rows))}
+
+
+def csv_lines(classifier: "TableClassifier") -> Iterator[str]:
+    """Yield the lines of a table of all estimates, its column names first."""
+    import csv
+
+    from nbspam.tables.estimates import FIELDS, estimate_to_cells, estimated, rows_of
+
+    writer = csv.writer(_Lines(), lineterminator="")
+    yield str(writer.writerow(FIELDS))
+    for each in estimated(classifier):
+        for row in rows_of(each):
+            cells = estimate_to_cells(row, classifier.schema.target)
+            yield str(writer.writerow(map(printable, map(str, cells))))
+
+
+class _Lines:
+    """A file for csv.writer, whose writerow returns what `write` does."""
+
+    def write(self, line: str) -> str:
+        """Return the line."""
+        return line
