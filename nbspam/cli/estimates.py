@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 _LABEL = 28  # columns for the values, which are cut
-_HEAD = 10  # columns for what stands before a fact
+_HEAD = 12  # columns for what stands before a fact
 _MAX_LINES, _MAX_ROWS = 60, 12  # of all distributions, and rows of each
 
 
@@ -32,7 +32,7 @@ def info_lines(classifier: "TableClassifier", file: str) -> Iterator[str]:
     yield from _fact("trained", f"{sum(n_rows.values()):,} rows ({counts_text(n_rows)})")
     yield from _fact("target", facts["target"])
     for line in columns_text(classifier.schema):
-        yield from _fact("column", line)
+        yield _cut(left("column", _HEAD) + printable(line), WIDTH)
     yield from _fact("settings", ", ".join([facts["kind"], *settings]))
     yield from _structure_lines(facts["structure"])
     # A column with a single value has nothing to show.
@@ -52,12 +52,13 @@ def info_lines(classifier: "TableClassifier", file: str) -> Iterator[str]:
 
 def _fact(name: str, text: str) -> Iterator[str]:
     """Yield a named fact, in lines that end before column 80 where it has spaces."""
-    line = left(name, _HEAD)
-    for word in printable(text).split(" "):
-        if line.strip() and display_width(f"{line} {word}") > WIDTH:
-            yield line.rstrip()
-            line = " " * _HEAD
-        line = f"{line}{word}" if line.endswith(" ") else f"{line} {word}"
+    first, *words = printable(text).split(" ")
+    line = left(name, _HEAD) + first
+    for word in words:
+        if display_width(f"{line} {word}") > WIDTH:
+            yield line
+            line = " " * (_HEAD - 1)
+        line = f"{line} {word}"
     yield line
 
 
@@ -82,15 +83,15 @@ def _structure_lines(structure: dict[str, Any]) -> Iterator[str]:
     if "criterion" in structure:
         cost = f"{structure['score']:.4f} nats (less is better)"
         yield from _fact(structure["criterion"], cost)
-    if "edges" in structure:
+    if structure.get("edges"):
         yield ""
         yield from _table(_edge_rows(structure["edges"]))
+    elif "edges" in structure:
+        yield from _fact("arrows", "none")
 
 
 def _edge_rows(edges: list[dict[str, Any]]) -> list[list[str]]:
     """Return the arrows of a graph, and in a tree the information of each."""
-    if not edges:
-        return [["no column depends on another, or on the class"]]
     arrows = [[f"{edge['column']} <- {edge['parent']}"] for edge in edges]
     if "information" not in edges[0]:
         return [["depends on"], *arrows]
@@ -170,8 +171,11 @@ def _table(rows: list[list[str]]) -> Iterator[str]:
         cells = (right(cell, w) for cell, w in zip(row[1:], widths[:n_fitting], strict=False))
         yield (left(_cut(row[0], first), first) + "".join(cells)).rstrip()
     missing = [
-        f"{n:,} more {what}"
-        for n, what in ((len(rows) - len(shown), "rows"), (len(widths) - n_fitting, "classes"))
+        f"{n:,} more {one if n == 1 else several}"
+        for n, one, several in (
+            (len(rows) - len(shown), "row", "rows"),
+            (len(widths) - n_fitting, "class", "classes"),
+        )
         if n
     ]
     if missing:
@@ -195,10 +199,12 @@ def facts_of(classifier: "TableClassifier", whole: bool) -> dict[str, Any]:
 
     whole: with the tables of pairs and triples of columns.
     """
-    from nbspam.tables.estimates import description, estimate_to_dict, estimated, rows_of
+    from dataclasses import asdict
 
-    rows = (row for each in estimated(classifier, whole) for row in rows_of(each))
-    return {**description(classifier), "estimates": list(map(estimate_to_dict, rows))}
+    from nbspam.tables.estimates import description, estimated, rows_of
+
+    rows = [asdict(row) for each in estimated(classifier, whole) for row in rows_of(each)]
+    return {**description(classifier), "estimates": rows}
 
 
 def csv_lines(classifier: "TableClassifier") -> Iterator[str]:

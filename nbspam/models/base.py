@@ -121,7 +121,7 @@ class Model(Scored):
         class_prior = np.exp(self.class_log_prior_)
         yield Distribution((self.n_features_in_,), (), self.class_count_, class_prior)
 
-    def structure(self, names: Sequence[str]) -> dict[str, Any]:
+    def dependences(self, names: Sequence[str]) -> dict[str, Any]:
         """Return which columns depend on which, and why, as plain values; {} for naive Bayes.
 
         names: of the columns and the class.

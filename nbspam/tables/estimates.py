@@ -7,7 +7,7 @@ Secret: how variables are named.
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -89,7 +89,7 @@ def rows_of(each: Estimated) -> Iterator[Estimate]:
     for place in np.ndindex(each.counts.shape):
         named = [values[k] for values, k in zip(each.values, place, strict=True)]
         given = dict(zip(each.given, named, strict=False))
-        count = _short(each.counts[place])
+        count = _short(float(each.counts[place]))
         if each.probability is not None:
             of: dict[str, str | None] = dict(zip(each.of, named[len(given) :], strict=True))
             yield Estimate(each.title, of, given, count, float(each.probability[place]))
@@ -98,11 +98,6 @@ def rows_of(each: Estimated) -> Iterator[Estimate]:
             mean = float(each.mean[place])
             of = dict.fromkeys(each.of)
             yield Estimate(each.title, of, given, count, None, mean, variance, sqrt(variance))
-
-
-def estimate_to_dict(row: Estimate) -> dict[str, Any]:
-    """Return what an estimate has, as plain values."""
-    return {name: value for name, value in asdict(row).items() if value is not None}
 
 
 NUMBERS = ("count", "probability", "mean", "variance", "standard_deviation")
@@ -142,13 +137,13 @@ def description(classifier: TableClassifier) -> dict[str, Any]:
     return {
         "kind": classifier.name,
         "target": schema.target,
-        "read": dict(zip(schema.classes, map(_short, model.class_count_), strict=True)),
+        "read": dict(zip(schema.classes, map(int, model.class_count_), strict=True)),
         "columns": schema_to_dict(schema)["columns"],
         "settings": settings,
-        "structure": model.structure(schema.names),
+        "structure": model.dependences(schema.names),
     }
 
 
 def _short(count: float) -> float:
     """Return a number as an int if it is whole."""
-    return int(count) if count == int(count) else float(count)
+    return int(count) if count == int(count) else count

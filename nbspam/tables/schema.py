@@ -289,7 +289,7 @@ def schema_to_dict(schema: Schema) -> dict[str, Any]:
             "name": column.name,
             "levels": None if column.levels is None else list(column.levels),
             "cuts": None if column.cuts is None else list(column.cuts),
-            **({"is_count": True} if column.is_count else {}),
+            "is_count": column.is_count,
             "closed": column.closed,
         }
         for column in schema.columns

@@ -97,7 +97,7 @@ class AODE(PairModel):
                 if column != parent:
                     yield self.of_pair(column, parent, tables, counts)
 
-    def structure(self, names: Sequence[str]) -> dict[str, Any]:
+    def dependences(self, names: Sequence[str]) -> dict[str, Any]:
         """Return the columns of which some value is a parent."""
         return {"parents": [names[column] for column in self._parent_columns()]}
 

@@ -145,7 +145,7 @@ class SPODE(PairModel):
             if column != self.parent_:
                 yield self.of_pair(column, self.parent_, tables, counts)
 
-    def structure(self, names: Sequence[str]) -> dict[str, Any]:
+    def dependences(self, names: Sequence[str]) -> dict[str, Any]:
         """Return the parent, and of each column how it did in cross-validation, if it was."""
         candidates = [
             {

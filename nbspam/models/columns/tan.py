@@ -49,7 +49,7 @@ class TAN(PairModel):
             else:
                 yield self.of_pair(column, parent, tables, counts)
 
-    def structure(self, names: Sequence[str]) -> dict[str, Any]:
+    def dependences(self, names: Sequence[str]) -> dict[str, Any]:
         """Return the root, and each edge of the tree with its information, nats.
 
         Columns with a single value, which take no part, are left out.

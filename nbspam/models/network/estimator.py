@@ -244,7 +244,7 @@ class BayesianNetwork(BinaryByDefault):
                 (child,), parents, counts.reshape(shape), tables[child].reshape(shape)
             )
 
-    def structure(self, names: Sequence[str]) -> dict[str, Any]:
+    def dependences(self, names: Sequence[str]) -> dict[str, Any]:
         """Return the arrows, and the graph's cost by the criterion: nats, less is better."""
         scores = FamilyScores(self.rows_, self._cardinality(), self.criterion, self.row_count_)
         edges = [
