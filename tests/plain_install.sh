@@ -13,3 +13,15 @@ cd "$work"
 "$work/venv/bin/python" -I -c '
 import nbspam, pathlib
 assert pathlib.Path(nbspam.__file__).with_name("py.typed").exists(), "py.typed is not installed"'
+# Man pages and completions are where man and the shells of this environment look for them.
+for file in man/man1/nbspam.1 man/man1/nbspam-train.1 bash-completion/completions/nbspam \
+    zsh/site-functions/_nbspam fish/vendor_completions.d/nbspam.fish; do
+    [ -s "$work/venv/share/$file" ] || { echo "$file is not installed" >&2; exit 1; }
+done
+if command -v man >/dev/null; then
+    PATH="$work/venv/bin:$PATH" man -w nbspam-train | grep -q "$work/venv"
+fi
+if command -v bash >/dev/null; then
+    bash -c ". $work/venv/share/bash-completion/completions/nbspam && complete -p nbspam" |
+        grep -q _nbspam
+fi

@@ -125,17 +125,25 @@ class Command(click.Command):
         say(f"took {time.perf_counter() - start:.2f} s")
         return result
 
+    def groups(self, ctx: click.Context) -> dict[str, list[click.Option]]:
+        """Return the options by title, in the order of help: the common ones come last."""
+        found: dict[str, list[click.Option]] = {}
+        for option in self.get_params(ctx):
+            if isinstance(option, click.Option):
+                is_help = option is self.get_help_option(ctx)
+                title = COMMON if is_help else vars(option).get("title") or _PLAIN
+                found.setdefault(title, []).append(option)
+        found[COMMON] = found.pop(COMMON)
+        return found
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, under their titles, in columns that are equally wide."""
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None and isinstance(parameter, click.Option):
-                is_help = parameter is self.get_help_option(ctx)
-                title = COMMON if is_help else vars(parameter).get("title") or _PLAIN
-                groups.setdefault(title, []).append(record)
-        groups[COMMON] = groups.pop(COMMON)  # to the end
-        write_groups(groups, formatter)
+        records = {
+            title: [option.get_help_record(ctx) for option in options]
+            for title, options in self.groups(ctx).items()
+        }
+        shown = {title: [each for each in rows if each] for title, rows in records.items()}
+        write_groups(shown, formatter)
 
 
 # --- help ------------------------------------------------------------------------------------

@@ -1,0 +1,174 @@
+"""The man pages and completions that are installed with the package."""
+
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+
+import click
+import pytest
+
+from nbspam.cli.main import COMMANDS, cli
+from support import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+
+import manual
+
+SHARE = ROOT / "data" / "share"
+BASH = SHARE / "bash-completion" / "completions" / "nbspam"
+ZSH = SHARE / "zsh" / "site-functions"
+FISH = SHARE / "fish" / "vendor_completions.d" / "nbspam.fish"
+
+
+def test_the_files_are_those_that_would_be_made_now():
+    made = manual.files()
+    there = {str(path.relative_to(ROOT / "data")) for path in SHARE.rglob("*") if path.is_file()}
+
+    assert there == set(made), "run `make manual`"
+    for name, text in made.items():
+        assert (ROOT / "data" / name).read_text("utf-8") == text, f"{name}: run `make manual`"
+
+
+def test_the_package_installs_the_files():
+    assert 'directory = "data"' in (ROOT / "pyproject.toml").read_text()
+
+
+# --- man pages -------------------------------------------------------------------------------
+
+
+def options(name):
+    for each in cli.get_command(None, name).params:
+        if isinstance(each, click.Option):
+            yield from (*each.opts, *each.secondary_opts)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_man_page_has_every_option(name):
+    page = (SHARE / "man" / "man1" / f"nbspam-{name}.1").read_text("utf-8")
+
+    for option in options(name):
+        assert re.search(rf"(?<![\w-]){option}(?![\w-])", page.replace("\\-", "-")), option
+    sections = re.findall(r"^\.SH (.*)$", page, re.MULTILINE)
+    assert sections == [
+        *("NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLES", "OPTIONS", "EXIT STATUS", "SEE ALSO")
+    ]
+
+
+def test_the_first_man_page_has_every_command():
+    page = (SHARE / "man" / "man1" / "nbspam.1").read_text("utf-8")
+    assert re.findall(r"^\.BR nbspam\\-(\w+) \(1\)$", page, re.MULTILINE) == list(COMMANDS[:-1])
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
+def test_groff_has_nothing_to_say_about_the_man_pages():
+    pages = sorted((SHARE / "man" / "man1").glob("*.1"))
+    command = ["groff", "-Kutf8", "-man", "-Tutf8", "-ww", "-z", *pages]
+    done = subprocess.run(command, capture_output=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_text_with_the_marks_of_roff_stays_text():
+    assert manual._roff(".hidden -x \\n") == "\\&.hidden \\-x \\en"
+
+
+# --- completion ------------------------------------------------------------------------------
+
+EXPECTED = [
+    ("tra", {"train"}),
+    ("", {*COMMANDS, "--version", "--help"}),
+    ("help cla", {"classify"}),
+    ("train --preset ", {"mail", "text", "tutorial"}),
+    ("train mails/ --weighting un", {"unit-length"}),
+    ("classify --exit", {"--exit-code"}),
+    ("classify -q --fp", {"--fp-cost"}),
+    ("eval --cv ", set()),
+    ("eval --plot mai", {"mails"}),
+    ("classify mai", {"mails"}),
+    ("--version sort --unsure-f", {"--unsure-folder"}),
+]
+
+
+@pytest.fixture
+def mails(tmp_path, monkeypatch):
+    (tmp_path / "mails").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@pytest.mark.parametrize(("line", "found"), EXPECTED)
+def test_bash_completes(mails, line, found):
+    # Outside a completion `compopt` fails; where it is called, bash completes names of files.
+    script = f"""
+        compopt() {{ COMPREPLY=($(compgen -f -- "${{COMP_WORDS[COMP_CWORD]}}")); }}
+        source {BASH}
+        complete -p nbspam | grep -q _nbspam || exit 1
+        COMP_WORDS=(nbspam "$@") COMP_CWORD=$#
+        _nbspam
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    words = line.split(" ")
+    done = subprocess.run(["bash", "-c", script, "-", *words], capture_output=True, check=True)
+
+    assert (set(done.stdout.decode().split()), done.stderr) == (found, b"")
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+@pytest.mark.parametrize(("line", "found"), EXPECTED)
+def test_fish_completes(mails, monkeypatch, tmp_path, line, found):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    script = f"source {FISH}; complete -C 'nbspam {line}'"
+    done = subprocess.run(["fish", "-c", script], capture_output=True, check=True)
+
+    shown = {row.split("\t")[0].rstrip("/") for row in done.stdout.decode().splitlines()}
+    if line == "":
+        found = set(COMMANDS)  # fish shows options after a hyphen only
+    assert shown == found
+
+
+ZSH_LINES = [
+    ("tra", "train"),
+    ("help cla", "help classify"),
+    ("train --preset=tu", "train --preset=tutorial"),
+    ("train --preset tu", "train --preset tutorial"),
+    ("classify --exit", "classify --exit-code"),
+    ("classify mai", "classify mails"),
+    ("eval --plot mai", "eval --plot mails"),
+]
+
+
+def read(terminal):
+    """Return what comes from a terminal until it is silent for half a second."""
+    seen = b""
+    while select.select([terminal], [], [], 0.5)[0]:
+        seen += os.read(terminal, 10_000)
+    return seen.decode()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh_completes(mails, tmp_path):
+    setup = f"fpath=({ZSH} $fpath); autoload -U compinit; compinit -u -D\n"
+    terminal, its_end = pty.openpty()
+    environment = {**os.environ, "TERM": "dumb", "ZDOTDIR": str(tmp_path), "PS1": ""}
+    streams = {"stdin": its_end, "stdout": its_end, "stderr": its_end}
+    zsh = subprocess.Popen(["zsh", "-f", "-i"], env=environment, start_new_session=True, **streams)
+    try:
+        read(terminal)
+        os.write(terminal, setup.encode())
+        read(terminal)
+        for line, completed in ZSH_LINES:
+            os.write(terminal, f"nbspam {line}\t".encode())
+            read(terminal)
+            os.write(terminal, b"\x01print -r -- do''ne \n")  # to the beginning of the line
+            (printed,) = re.findall("\ndone nbspam (.*)\r", read(terminal))
+            assert printed.rstrip(" /") == completed
+    finally:
+        zsh.kill()
+        zsh.wait()
+        os.close(terminal)
+        os.close(its_end)

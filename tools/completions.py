@@ -1,0 +1,210 @@
+"""Completion for bash, zsh and fish: scripts that know all commands, options and choices.
+
+Nothing of nbspam runs when a user presses the tab key: that would take 100 ms each time.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import click
+
+from nbspam.cli.command import summary
+from nbspam.cli.main import COMMANDS, cli
+
+HEAD = "# Completion of nbspam for {}.  Written by tools/manual.py; do not edit.\n"
+_PATHS = re.compile(r"FILE|PATH|SOURCE")  # in the metavar of an option that takes a path
+
+
+class Known(NamedTuple):
+    """What completion knows of an option."""
+
+    short: list[str]  # with their hyphens
+    long: list[str]
+    text: str  # what it does, in a sentence
+    takes_value: bool
+    choices: list[str]
+    takes_path: bool
+    repeats: bool
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Yield every command and its name, in the order of help."""
+    context = click.Context(cli, info_name="nbspam")
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        assert command is not None
+        yield name, command
+
+
+def options(command: click.Command) -> list[Known]:
+    """Return what completion knows of the options of a command."""
+    known = []
+    context = click.Context(command, info_name=command.name, help_option_names=["-h", "--help"])
+    for option in command.get_params(context):
+        if not isinstance(option, click.Option):
+            continue
+        names = [*option.opts, *option.secondary_opts]
+        takes_value = not option.is_flag
+        choices = list(option.type.choices) if isinstance(option.type, click.Choice) else []
+        known.append(
+            Known(
+                short=[name for name in names if not name.startswith("--")],
+                long=[name for name in names if name.startswith("--")],
+                text=re.split(r"[.;](?:\s|$)", option.help or "")[0],
+                takes_value=takes_value,
+                choices=[str(choice) for choice in choices] if takes_value else [],
+                takes_path=takes_value and bool(_PATHS.search(option.metavar or "")),
+                repeats=option.multiple,
+            )
+        )
+    return known
+
+
+def names_of(known: Known) -> list[str]:
+    """Return all names of an option."""
+    return [*known.short, *known.long]
+
+
+# --- bash ------------------------------------------------------------------------------------
+
+_BASH = """
+_nbspam() {{
+    local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command= word
+    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+        [[ $word == -* ]] || {{ command=$word; break; }}
+    done
+    local words= kind=any
+    case "$command $prev" in
+{values}
+    esac
+    if [[ $kind == any ]]; then
+        case "$command/$cur" in
+            /*) words="{commands} --version --help" ;;
+            help/*) words="{commands}" kind=word ;;
+{options}
+        esac
+    fi
+    COMPREPLY=($(compgen -W "$words" -- "$cur"))
+    if [[ ${{#COMPREPLY[@]}} -eq 0 && $kind != word ]]; then
+        compopt -o default
+    fi
+}}
+complete -F _nbspam nbspam
+"""
+
+
+def bash() -> str:
+    """Return the script for bash."""
+    values, all_options = [], []
+    for name, command in commands():
+        known = options(command)
+        words = " ".join(each for option in known for each in names_of(option))
+        all_options.append(f'            {name}/-*) words="{words}" ;;')
+        for option in known:
+            pattern = "|".join(f'"{name} {each}"' for each in names_of(option))
+            if option.choices:
+                chosen = " ".join(option.choices)
+                values.append(f'        {pattern}) words="{chosen}" kind=word ;;')
+            elif option.takes_value and not option.takes_path:
+                values.append(f"        {pattern}) kind=word ;;")
+            elif option.takes_path:
+                values.append(f"        {pattern}) kind=path ;;")
+    text = _BASH.format(
+        values="\n".join(values), commands=" ".join(COMMANDS), options="\n".join(all_options)
+    )
+    return HEAD.format("bash") + text
+
+
+# --- zsh -------------------------------------------------------------------------------------
+
+_ZSH = """
+_nbspam() {{
+  local curcontext=$curcontext state line
+  typeset -A opt_args
+  _arguments -C \\
+    '(- *)'{{-h,--help}}'[Show the commands]' \\
+    '(- *)--version[Show the version]' \\
+    '1:command:->command' \\
+    '*::argument:->argument'
+  case $state in
+    command)
+      local -a commands
+      commands=(
+{commands}
+      )
+      _describe command commands
+      ;;
+    argument)
+      case $words[1] in
+{arguments}
+      esac
+      ;;
+  esac
+}}
+
+if [ "$funcstack[1]" = _nbspam ]; then
+  _nbspam "$@"
+else
+  compdef _nbspam nbspam
+fi
+"""
+
+
+def zsh() -> str:
+    """Return the script for zsh, which begins with the command that it completes."""
+    listed, arguments = [], []
+    for name, command in commands():
+        listed.append(f"        {_quoted(name + ':' + summary(command))}")
+        lines = [f"        {name})", "          _arguments -s \\"]
+        lines += [f"            {spec} \\" for each in options(command) for spec in _specs(each)]
+        what = f"'1:command:({' '.join(COMMANDS)})'" if name == "help" else "'*:file:_files'"
+        arguments += [*lines, f"            {what}", "          ;;"]
+    text = _ZSH.format(commands="\n".join(listed), arguments="\n".join(arguments))
+    return "#compdef nbspam\n" + HEAD.format("zsh") + text
+
+
+def _specs(known: Known) -> Iterator[str]:
+    """Yield what _arguments wants to know of an option: a line for each of its names."""
+    text = re.sub(r"([\[\]:\\])", r"\\\1", known.text)
+    value = ""
+    if known.choices:
+        value = f":value:({' '.join(known.choices)})"
+    elif known.takes_value:
+        value = ":file:_files" if known.takes_path else ":value: "
+    for name in names_of(known):
+        joint = "=" if known.takes_value and name.startswith("--") else ""
+        yield _quoted(f"{'*' * known.repeats}{name}{joint}[{text}]{value}")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+# --- fish ------------------------------------------------------------------------------------
+
+
+def fish() -> str:
+    """Return the script for fish."""
+    first = "__fish_use_subcommand"
+    lines = [f"complete -c nbspam -n {first} -f"]
+    lines.append(f"complete -c nbspam -n {first} -l version -d 'Show the version'")
+    for name, command in commands():
+        lines.append(f"complete -c nbspam -n {first} -a {name} -d {_fish(summary(command))}")
+    for name, command in commands():
+        here = f"complete -c nbspam -n '__fish_seen_subcommand_from {name}'"
+        if name == "help":
+            lines.append(f"{here} -f -a '{' '.join(COMMANDS)}'")
+        for each in options(command):
+            spelt = [f"-s {n[1:]}" for n in each.short] + [f"-l {n[2:]}" for n in each.long]
+            value = ""
+            if each.choices:
+                value = f" -x -a '{' '.join(each.choices)}'"
+            elif each.takes_value:
+                value = " -r" if each.takes_path else " -x"
+            lines.append(f"{here} {' '.join(spelt)}{value} -d {_fish(each.text)}")
+    return HEAD.format("fish") + "\n".join(lines) + "\n"
+
+
+def _fish(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
