@@ -92,12 +92,13 @@ def read_text_model(path: str) -> Classifier:
 
     The text is the output of `nbspam export` or of `bogoutil -d`.
     """
-    from nbspam.store.text import bogofilter, interchange
+    from nbspam.store.text import bogofilter, foreign, interchange
 
     try:
         with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as stream:
             lines = _lines(stream)
             first = next(lines, b"")
+            foreign.check_ours(first, path)
             is_json = first.lstrip()[:1] in (b"{", b"")
             load_lines = interchange.load_lines if is_json else bogofilter.load_lines
             return load_lines(chain([first] if first else [], lines), path)

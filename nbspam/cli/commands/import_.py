@@ -19,6 +19,7 @@ def command(file: str, model_path: str, as_json: bool) -> None:
     so on).  A model from bogofilter has counts but no messages, so a message that
     bogofilter had learned is counted again if it is learned again.  Teach such a model ham
     and spam alike: it knows the tokens that bogofilter does not have from new messages only.
+    A backup of sa-learn or an export of spamprobe cannot become a model; train from the mail.
 
     \b
     nbspam import model.jsonl -m mail.nbspam
