@@ -56,10 +56,9 @@ def main(corpus: Path) -> None:
         for token in reference_tokens(read_message(item, PRESETS["mail"]), PRESETS["mail"].tokens)
         if token.origin == BODY
     }
+    hashes = {word: hashlib.sha1(word).hexdigest()[-10:] for word in sorted(words)}
     lines = [f".MSG_COUNT {n_spam} {n_ham} 0".encode()]
-    for word in sorted(words):
-        if found := counts.get(hashlib.sha1(word).hexdigest()[-10:]):
-            lines.append(b"%s %d %d 0" % (word, *found))
+    lines += [b"%s %d %d 0" % (w, *counts[each]) for w, each in hashes.items() if each in counts]
     print(
         f"{len(counts):,} tokens in the backup, {len(lines) - 1:,} of them words that were guessed"
     )
