@@ -4,7 +4,6 @@ Secret: which numbers are left out where there are many.
 """
 
 from collections.abc import Iterator
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from nbspam.cli.output import columns_text, counts_text
@@ -109,43 +108,19 @@ def _tells(each: "Estimated") -> bool:
 
 def _rows(each: "Estimated", target: str) -> list[list[str]]:
     """Return a distribution as rows of cells: a column for each class, or a single one."""
-    import numpy as np
+    from nbspam.tables.estimates import matrix_of
 
-    is_density = each.probability is None
-    variables = each.given if is_density else (*each.given, *each.of)
-    classes, axis = [""], len(variables)
-    if target in variables and (is_density or variables != (target,)):
-        axis = variables.index(target)
-        classes = list(each.values[axis])
-
-    def by_class(array: Any) -> list[list[float]]:
-        whole = array[..., None] if axis == array.ndim else array
-        cells: list[list[float]] = np.moveaxis(whole, axis, -1).reshape(-1, len(classes)).tolist()
-        return cells
-
-    labels, counts = _labels(each, axis), by_class(each.counts)
-    head = [each.title, *classes]
-    if each.probability is not None:
-        shares = by_class(each.probability)
-        lines = zip(labels, shares, counts, strict=True)
+    matrix = matrix_of(each, target)
+    head = [each.title, *matrix.classes]
+    if matrix.probability is not None:
+        lines = zip(matrix.labels, matrix.probability, matrix.counts, strict=True)
         return [head, *([label, *map(_share, p, n)] for label, p, n in lines)]
-    assert each.mean is not None
-    assert each.variance is not None
-    deviation = by_class(np.sqrt(each.variance))[0]
     return [
         head,
-        ["rows", *(f"{n:g}" for n in counts[0])],
-        ["mean", *map(_number, by_class(each.mean)[0])],
-        ["standard deviation", *map(_number, deviation)],
+        ["rows", *(f"{n:g}" for n in matrix.counts[0])],
+        ["mean", *map(_number, matrix.mean)],
+        ["standard deviation", *map(_number, matrix.deviation)],
     ]
-
-
-def _labels(each: "Estimated", axis: int) -> Iterator[str]:
-    """Yield "value | given value" for all combinations of values but those of one axis."""
-    n_given = sum(k < len(each.given) for k in range(len(each.values)) if k != axis)
-    for names in product(*(values for k, values in enumerate(each.values) if k != axis)):
-        of, given = ", ".join(names[n_given:]), ", ".join(names[:n_given])
-        yield f"{of} | {given}" if given else of
 
 
 def _share(probability: float, count: float) -> str:

@@ -8,6 +8,7 @@ Secret: how variables are named.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -98,6 +99,55 @@ def rows_of(each: Estimated) -> Iterator[Estimate]:
             mean = float(each.mean[place])
             of = dict.fromkeys(each.of)
             yield Estimate(each.title, of, given, count, None, mean, variance, sqrt(variance))
+
+
+class Matrix(NamedTuple):
+    """A distribution with a row for each combination of values and a column for each class.
+
+    If the class is not among the variables, or is the only one, there is a single column.
+    """
+
+    classes: tuple[str, ...]
+    labels: tuple[str, ...]  # of the rows: "value | given value"
+    counts: list[list[float]]
+    probability: list[list[float]] | None
+    mean: list[float]  # of a normal distribution, by class
+    deviation: list[float]
+
+
+def matrix_of(each: Estimated, target: str) -> Matrix:
+    """Return a distribution as a matrix, for people to look at."""
+    is_density = each.probability is None
+    variables = each.given if is_density else (*each.given, *each.of)
+    classes: tuple[str, ...] = ("",)
+    axis = len(variables)
+    if target in variables and (is_density or variables != (target,)):
+        axis = variables.index(target)
+        classes = each.values[axis]
+
+    def by_class(array: Floats | None) -> list[list[float]]:
+        if array is None:
+            return [[]]
+        whole = array[..., None] if axis == array.ndim else array
+        cells: list[list[float]] = np.moveaxis(whole, axis, -1).reshape(-1, len(classes)).tolist()
+        return cells
+
+    return Matrix(
+        classes,
+        tuple(_labels(each, axis)),
+        by_class(each.counts),
+        None if is_density else by_class(each.probability),
+        by_class(each.mean)[0],
+        by_class(None if each.variance is None else np.sqrt(each.variance))[0],
+    )
+
+
+def _labels(each: Estimated, axis: int) -> Iterator[str]:
+    """Yield "value | given value" for all combinations of values but those of one axis."""
+    n_given = sum(k < len(each.given) for k in range(len(each.values)) if k != axis)
+    for names in product(*(values for k, values in enumerate(each.values) if k != axis)):
+        of, given = ", ".join(names[n_given:]), ", ".join(names[:n_given])
+        yield " | ".join(part for part in (of, given) if part)
 
 
 NUMBERS = ("count", "probability", "mean", "variance", "standard_deviation")
