@@ -1,28 +1,31 @@
 #!/bin/sh
-# Train on most of the embedded mail, evaluate on the rest, classify one message.
+# Train on most of the embedded mail, evaluate on the rest, classify two messages, explain one.
 # usage: demo.sh NBSPAM MAILS
 set -eu
-nbspam=$1
-mails=$2
+case $1 in */*) nbspam=$(cd "$(dirname "$1")" && pwd)/$(basename "$1") ;; *) nbspam=$1 ;; esac
+mails=$(cd "$2" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+cd "$work"
+export NBSPAM_MODEL=demo.nbspam XDG_CONFIG_HOME="$work"
 
 # Every fifth message is held out.
 for class in ham spam; do
-    mkdir -p "$work/train/$class" "$work/test/$class"
+    mkdir -p train/$class test/$class
     n=0
     for message in "$mails/$class"/*.eml; do
         n=$((n + 1))
         if [ $((n % 5)) -eq 0 ]; then part=test; else part=train; fi
-        cp "$message" "$work/$part/$class/"
+        cp "$message" $part/$class/
     done
 done
 
-say() { printf '\n$ %s\n' "$*"; }
-say nbspam train "train/"
-"$nbspam" train -m "$work/demo.nbspam" "$work/train"
-say nbspam eval "test/"
-"$nbspam" eval -m "$work/demo.nbspam" "$work/test"
-message=$(ls "$work/test/spam"/*.eml | head -n 1)
-say "nbspam classify < $(basename "$message")"
-"$nbspam" classify -m "$work/demo.nbspam" < "$message"
+cp -r "$mails" mails
+
+nbspam() { "$nbspam" "$@"; }
+run() { printf '\n$ %s\n' "$1"; eval "$1"; }
+run "nbspam train train"
+run "nbspam eval test | head -n 15"
+run "nbspam eval mails --cv 10 | head -n 2"
+run "nbspam classify test/spam/154-*.eml test/ham/120-*.eml"
+run "nbspam explain -n 12 test/spam/154-*.eml"

@@ -15,7 +15,7 @@ from nbspam.counts.counting import count_items
 from nbspam.counts.folds import bootstrap_interval
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
-from support import ROOT, write_mails
+from support import first_mails, write_mails
 
 # A machine that has other things to do is no failure: no law has a deadline. `make test` asks
 # for `--hypothesis-profile quick`.
@@ -97,11 +97,11 @@ def pytest_addoption(parser):
 
 @pytest.fixture(scope="session")
 def mails():
-    """The embedded mail: a folder with ham/ and spam/."""
-    return ROOT / "corpora" / "mail"
+    """A folder with ham/ and spam/: the first hundred embedded messages of each."""
+    return first_mails()
 
 
 @pytest.fixture(scope="session")
 def mail_classifier(mails):
-    """A classifier of the preset "mail" that was trained on the embedded mail."""
+    """A classifier of the preset "mail" that was trained on that folder."""
     return train(count_items(read_items([str(mails)]), PRESETS["mail"]), PRESETS["mail"])

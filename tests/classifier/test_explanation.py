@@ -15,9 +15,9 @@ from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import read_items
 from nbspam.tokens.tokenizer import tokenize
 from nbspam.verdicts import Explanation, Skipped
-from support import ROOT, SPAM, count_batch, examples, json_lines, message
+from support import SPAM, count_batch, examples, first_mails, json_lines, message
 
-MAILS = sorted((ROOT / "corpora" / "mail").glob("*/*.eml"))
+MAILS = sorted(first_mails().glob("*/*.eml"))
 SETTINGS = {
     "combined": PRESETS["mail"],
     "text": PRESETS["text"],
@@ -32,7 +32,7 @@ SETTINGS = {
 @cache
 def classifier(name):
     how = SETTINGS[name]
-    items = list(read_items([str(ROOT / "corpora" / "mail")]))
+    items = list(read_items([str(first_mails())]))
     if name == "blended":
         items = [item._replace(label=f"{item.label}{n % 2}") for n, item in enumerate(items)]
     return train(count_items(items, how), how)

@@ -15,9 +15,9 @@ from nbspam.sources.items import Item, read_items
 from nbspam.store.format.modelfile import load_state, save_state
 from nbspam.store.open import load
 from nbspam.verdicts import Skipped
-from support import ROOT, complains
+from support import complains, first_mails
 
-MAILS = ROOT / "corpora" / "mail"
+MAILS = first_mails()
 
 
 @pytest.fixture(scope="module")

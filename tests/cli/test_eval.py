@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nbspam.evaluation.report import MEASURES
-from support import ROOT, complains
+from support import complains
 
 NAMES = {measure.name for measure in MEASURES}
 OF_TWO_CLASSES = {"hm_rate", "sm_rate", "lam", "auc", "sm_at_hm"}
@@ -13,11 +13,11 @@ LOSS = '{"actions": ["inbox", "junk"], "loss": {"ham": [0, 20], "spam": [1, 0]}}
 
 
 @pytest.fixture
-def some(tmp_path):
-    """A folder with every eighth of the embedded messages."""
+def some(tmp_path, mails):
+    """A folder with every eighth of these messages."""
     for label in ("ham", "spam"):
         (tmp_path / "some" / label).mkdir(parents=True)
-        for path in sorted((ROOT / "corpora" / "mail" / label).iterdir())[::8]:
+        for path in sorted((mails / label).iterdir())[::8]:
             (tmp_path / "some" / label / path.name).symlink_to(path)
     return tmp_path / "some"
 
