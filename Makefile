@@ -21,7 +21,7 @@ $(VENV)/developing: $(VENV)/installed
 
 install: $(VENV)/installed ## make a virtual environment and install nbspam in it
 
-demo: $(VENV)/installed ## train on embedded mail, evaluate on held-out mail, classify a message
+demo: $(VENV)/installed ## train on embedded mail, evaluate on held-out mail, explain a verdict
 	@sh benchmarks/demo.sh $(BIN)/nbspam $(MAILS)
 
 test: $(VENV)/developing ## the fast tests, a little over a minute
