@@ -67,7 +67,8 @@ class LossMatrix(NamedTuple):
 
 
 Rule = Cutoffs | LossMatrix
-UNDECIDED = LossMatrix((UNSURE,), np.zeros((2, 1)))  # the rule of a model of a single class
+# The rule of a model that knows one class only: it may name a class, but unsure is always cheaper.
+UNDECIDED = LossMatrix((*HAM_AND_SPAM, UNSURE), np.array([[2.0, 2.0, 1.0], [2.0, 2.0, 1.0]]))
 
 
 def conditional_risk(probability: ArrayLike, loss: ArrayLike) -> Floats:

@@ -71,6 +71,24 @@ def test_every_command_is_unsure_with_one_class_and_says_why(nbspam, model, tmp_
     assert out.endswith(SPAM.decode())
 
 
+def test_eval_finds_every_message_undecided_with_one_class(nbspam, model, folder, few_resamples):
+    nbspam("update", "--spam", "-", stdin=SPAM)
+    status, out, err = nbspam("eval", folder, "--json")
+    answer = json.loads(out)
+
+    assert (status, err) == (0, ONLY_SPAM)
+    assert (answer["n_docs"], answer["undecided"], answer["errors"]) == (4, 4, 0)
+
+
+def test_other_filters_headers_say_unsure_too(nbspam, model):
+    nbspam("update", "--spam", "-", stdin=SPAM)
+    out = nbspam("filter", "--spam-status", "--subject-tag", "[SPAM] ", stdin=SPAM)[1]
+
+    assert "X-Spam-Status: No, score=4.9 required=5.0 tests=BAYES_50" in out
+    assert "X-Spam-Flag" not in out
+    assert "[SPAM]" not in out
+
+
 def test_a_filter_that_learns_what_it_is_sure_of_learns_nothing(nbspam, model):
     nbspam("update", "--spam", "-", stdin=SPAM)
     nbspam("filter", "--learn", "confident", "--sure", "0.6", stdin=HAM)

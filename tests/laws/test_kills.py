@@ -12,6 +12,11 @@ from functools import partial
 
 import pytest
 
+from nbspam.settings import PRESETS
+from nbspam.sources.items import Item
+from nbspam.store.check import BAD, findings
+from nbspam.store.keeping import save_keeping
+from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
 from support import ROOT, SPAM, write_mails
 
@@ -32,10 +37,8 @@ def test_no_kill_loses_what_was_acknowledged_or_shows_a_torn_state(kills):
     assert int(acknowledged.replace(",", "")) > kills
 
 
-def keep_and_save_until(path, classifier, n):
-    """Replace a model in a process that dies before its call number n; return its status."""
-    from nbspam.store.keeping import save_keeping
-
+def work_until(n, work):
+    """Do some work in a process that dies before its call number n; return its status."""
     process = os.fork()
     if process:
         return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
@@ -49,15 +52,13 @@ def keep_and_save_until(path, classifier, n):
 
         setattr(os, name, partial(call, getattr(os, name)))
     try:
-        save_keeping(path, classifier)
+        work()
     finally:
         os._exit(0)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
 def test_no_kill_in_between_loses_the_old_model_or_tears_the_new_one(nbspam, trained, tmp_path):
-    from nbspam.store.check import BAD, findings
-
     other = str(tmp_path / "other")
     nbspam("train", "-m", other, write_mails(tmp_path / "more", 24))
     nbspam("update", "-m", other, "--spam", "-", stdin=SPAM + b"later\n")
@@ -70,7 +71,7 @@ def test_no_kill_in_between_loses_the_old_model_or_tears_the_new_one(nbspam, tra
         path = str(folder / "m")
         for end in ("", ".journal"):
             shutil.copy(other + end, path + end)
-        status = keep_and_save_until(path, load(str(trained)), n)
+        status = work_until(n, lambda path=path: save_keeping(path, load(str(trained))))
         found = load(path).table.n_docs
         assert not [each for each in findings(path) if each.state == BAD]
         assert found == old or load(f"{path}~").table.n_docs == old
@@ -80,3 +81,27 @@ def test_no_kill_in_between_loses_the_old_model_or_tears_the_new_one(nbspam, tra
 
     assert n > 8
     assert seen == {old, new}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="forks")
+def test_no_kill_leaves_half_of_a_first_model(tmp_path):
+    seen = []
+    for n in range(100):
+        path = str(tmp_path / f"{n}" / "m")
+
+        def learn(path=path):
+            model = StoredModel(path, new=PRESETS["mail"])
+            model.learn([Item("a", "spam", SPAM)], day=1)
+
+        status = work_until(n, learn)
+        seen.append(os.path.exists(path))
+        if seen[-1]:
+            assert load(path).table.class_count.tolist() == [0, 1]
+            assert not [each for each in findings(path) if each.state == BAD]
+        learn()
+        assert load(path).table.class_count.tolist() == [0, 1]
+        if status == 0:
+            break
+
+    assert seen == sorted(seen)
+    assert set(seen) == {False, True}

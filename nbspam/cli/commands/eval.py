@@ -31,7 +31,7 @@ from nbspam.cli.options import (
     sources_argument,
     strict_option,
 )
-from nbspam.cli.output import echo_json, report_skipped
+from nbspam.cli.output import echo_json, report_lack, report_skipped
 from nbspam.cli.training_options import table_options, training_options
 from nbspam.cli.values import FOLDS, Shares
 from nbspam.errors import UsageError
@@ -197,6 +197,7 @@ def _trial_of_model(model_path: str, corpus: Corpus, jobs: int) -> "Trial":
     from nbspam.evaluation.judging import judge_classifier
 
     classifier = loaded(model_path)
+    report_lack(classifier)
     inputs = inputs_of(classifier, corpus.sources, corpus.reading, corpus.labels)
     return judge_classifier(classifier, inputs, jobs)
 
