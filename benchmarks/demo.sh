@@ -1,8 +1,8 @@
 #!/bin/sh
-# Train on most of the embedded mail, evaluate on the rest, classify two messages, explain one.
+# Train on most of the embedded mail, evaluate on the rest, classify some, explain one.
 # usage: demo.sh NBSPAM MAILS
 set -eu
-case $1 in */*) nbspam=$(cd "$(dirname "$1")" && pwd)/$(basename "$1") ;; *) nbspam=$1 ;; esac
+nbspam=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 mails=$(cd "$2" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -19,7 +19,6 @@ for class in ham spam; do
         cp "$message" $part/$class/
     done
 done
-
 cp -r "$mails" mails
 
 nbspam() { "$nbspam" "$@"; }
@@ -27,5 +26,5 @@ run() { printf '\n$ %s\n' "$1"; eval "$1"; }
 run "nbspam train train"
 run "nbspam eval test | head -n 15"
 run "nbspam eval mails --cv 10 | head -n 2"
-run "nbspam classify test/spam/154-*.eml test/ham/120-*.eml"
-run "nbspam explain -n 12 test/spam/154-*.eml"
+run "nbspam classify test/spam/1[45]4-*.eml test/ham/1[26]0-*.eml"
+run "nbspam explain -n 12 < test/spam/144-loan-guaranteed-approval.eml"

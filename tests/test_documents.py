@@ -19,7 +19,7 @@ import joblib
 import pytest
 
 from nbspam.cli.main import COMMANDS, cli
-from support import ROOT
+from support import ROOT, columns
 from test_architecture import RANK, arrows
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -211,8 +211,8 @@ def documented_keys(page, heading):
     """Return the names in the first column of the tables of one section."""
     text = (ROOT / "docs" / "reference" / page).read_text("utf-8")
     (section,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.S | re.M)
-    columns = re.findall(r"^\| (`[^|]*`) \|", section, re.MULTILINE)
-    return {name for column in columns for name in re.findall(r"`([^`]+)`", column)}
+    listed = re.findall(r"^\| (`[^|]*`) \|", section, re.MULTILINE)
+    return {name for column in listed for name in re.findall(r"`([^`]+)`", column)}
 
 
 MODELS = {
@@ -258,6 +258,16 @@ def test_the_guide_names_a_command_for_every_system():
 
     assert len(rows) >= 14
     assert {"SPODE", "TAN", "AODE", "A2DE", "EM", "Bayesian network"} <= set(rows)
+
+
+def test_the_demonstration_judges_nine_tenths_right_and_fits_a_terminal(terminal):
+    out = terminal(f"sh {ROOT}/benchmarks/demo.sh bin/nbspam corpora/mail")
+
+    right = [float(share) for share in re.findall(r"right \((.*)%\)", out)]
+    assert len(right) == 2
+    assert min(right) > 90
+    assert out.endswith("(constant)\n")
+    assert max(map(columns, out.splitlines())) <= 80
 
 
 def test_the_corpora_are_counted_truly():
