@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ class Judged(NamedTuple):
 
     joint: Floats  # (n_read, n_classes) log P(class, input), nats, of the readable inputs
     failures: Mapping[int, Skipped]  # the unreadable inputs, by position in the chunk
+    notes: Mapping[int, str] = MappingProxyType({})  # what is odd about inputs, by position
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,8 @@ class AnyClassifier(ABC):
         for answer, label, row, score in zip(
             answers, labels, probability.tolist(), self.scores(joint), strict=True
         ):
-            yield Verdict(answer.name, label, dict(zip(self.classes, row, strict=True)), score)
+            shares = dict(zip(self.classes, row, strict=True))
+            yield Verdict(answer.name, label, shares, score, answer.note)
 
     def verdict(self, name: str, joint: Floats, rule: Rule | None = None) -> Verdict:
         """Return the verdict on one input; joint: (n_classes,), nats, with `shift`."""
@@ -141,7 +144,7 @@ class AnyClassifier(ABC):
         return [
             judged.failures[position]
             if position in judged.failures
-            else Answer(given.name, self.truth(given), next(rows))
+            else Answer(given.name, self.truth(given), next(rows), judged.notes.get(position))
             for position, given in enumerate(inputs)
         ]
 

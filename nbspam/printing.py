@@ -1,5 +1,6 @@
 """Printing text from untrusted sources: file names and tokens of received mail."""
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Any, BinaryIO, TextIO
 
@@ -15,6 +16,17 @@ def printable(text: str) -> str:
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
     )
+
+
+def raw_name(name: str) -> bytes:
+    """Return a file name as the bytes that the system knows it by.
+
+    A name that no file can have, such as one of a cell with lone surrogates, is escaped.
+    """
+    try:
+        return os.fsencode(name)
+    except UnicodeEncodeError:
+        return printable(name).encode()
 
 
 def write_lines(lines: Iterable[str], stream: TextIO | BinaryIO) -> None:

@@ -188,6 +188,7 @@ class TableChoices(NamedTuple):
     target: str | None = None  # the column that holds the class; None: not a table
     categorical: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()  # columns that are left out
     values: tuple[tuple[str, tuple[str, ...]], ...] = ()  # declared, by column
     dirichlet: tuple[tuple[str | None, tuple[float, ...]], ...] = ()  # see tables/dirichlet.py
     discretise: str | None = None

@@ -17,6 +17,7 @@ class Answer(NamedTuple):
     name: str
     truth: str | None  # the item's own label, if it has one
     joint: Floats  # (n_classes,) log P(class, item), nats
+    note: str | None = None  # what is odd about the item, if it looks like no mail or text
 
 
 class Verdict(NamedTuple):
@@ -26,6 +27,7 @@ class Verdict(NamedTuple):
     label: str  # decided by the rule: a class, or another action such as unsure
     posterior: dict[str, float]  # P(class given item) of every class, 0 to 1
     score: float | None = None  # log-odds of the last class, nats; only of combined evidence
+    note: str | None = None  # what is odd about the item, if it looks like no mail or text
 
     @property
     def probability(self) -> float:

@@ -136,7 +136,7 @@ class Classifier(AnyClassifier):
         found = read(inputs, self.settings)
         rows = [self.joint_of(documents) for documents in self.documents(found.messages)]
         joint = np.concatenate([np.zeros((0, len(self.classes))), *rows])
-        return Judged(joint, found.failures)
+        return Judged(joint, found.failures, found.notes)
 
     def truth(self, given: Item) -> str | None:
         """Return an item's own label, or None."""

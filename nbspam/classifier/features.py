@@ -67,7 +67,7 @@ class FeatureClassifier(AnyClassifier):
         """Return what the model says of one chunk of items, without `shift`."""
         found = read(inputs, self.settings)
         joint = joint_log_proba(self.model, self.presence(found.messages))
-        return Judged(joint, found.failures)
+        return Judged(joint, found.failures, found.notes)
 
     def truth(self, given: Item) -> str | None:
         """Return the item's label, None if it has none."""

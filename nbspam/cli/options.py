@@ -101,7 +101,53 @@ def cores(_: click.Context, __: click.Parameter, jobs: int | None) -> int:
     return jobs or available_cores()
 
 
-sources_argument = click.argument("sources", nargs=-1, metavar="[SOURCE]...")
+class Listed(tuple[str, ...]):
+    """Sources that were listed in a file.
+
+    Though there may be none, it is true: then nothing is read, and not standard input.
+    """
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def _keep_listed(context: click.Context, _: click.Parameter, path: str | None) -> None:
+    """Keep the names in the file of --files0-from for the argument SOURCE."""
+    from nbspam.sources.files import names_in
+
+    if path is not None:
+        context.meta["listed"] = names_in(path)
+
+
+def _with_listed(
+    context: click.Context, _: click.Parameter, sources: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the sources of the command line, and those of --files0-from."""
+    listed = context.meta.get("listed")
+    return sources if listed is None else Listed([*sources, *listed])
+
+
+def sources_argument(command: Function) -> Function:
+    """Add the argument SOURCE, and the option that reads more of them from a list."""
+    argument = click.argument("sources", nargs=-1, metavar="[SOURCE]...", callback=_with_listed)
+    option = click.option(
+        "--files0-from",
+        is_eager=True,  # before the argument
+        expose_value=False,
+        callback=_keep_listed,
+        metavar="FILE",
+        help="Read the names of more SOURCEs from FILE, each ending in NUL, as `find -print0`"
+        " writes them; - is standard input.",
+    )
+    return argument(titled(SOURCES, option)(command))
+
+
+null_option = click.option(
+    "-0",
+    "--null",
+    is_flag=True,
+    help="End each answer in NUL, with the name as it is: for `xargs -0` and --files0-from.",
+)
 model_option = titled(
     COMMON,
     click.option(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _MAX_COLUMNS = 20  # of a table, that are listed
 JSON_VERSION = 1  # another one if a key changes its name, type or meaning
-_MAX_SKIPPED = 5  # items that are named on standard error
+_MAX_SKIPPED = _MAX_ODD = 5  # items that are named on standard error
 T = TypeVar("T")
 
 
@@ -102,6 +102,23 @@ def verdict_json(verdict: "Verdict") -> dict[str, object]:
     }
 
 
+def echo_verdicts(verdicts: "Iterable[Verdict]", as_json: bool, null: bool = False) -> None:
+    """Print a line for each verdict; with `null` end it in NUL, and leave names as they are.
+
+    A terminal gets no raw names.
+    """
+    if as_json or not null or sys.stdout.isatty():
+        echo_rows(verdict_row(verdict, as_json) for verdict in verdicts)
+        return
+    from nbspam.printing import printable, raw_name
+
+    sys.stdout.flush()
+    for verdict in verdicts:
+        start = "".join(f"{printable(field)}\t" for field in verdict_row(verdict, False)[:2])
+        sys.stdout.buffer.write(start.encode() + raw_name(verdict.name) + b"\0")
+    sys.stdout.buffer.flush()
+
+
 def verdict_row(verdict: "Verdict", as_json: bool) -> tuple[str, ...]:
     """Return the fields of a verdict: label, probability and name, or one of JSON."""
     if as_json:
@@ -139,11 +156,11 @@ def skipped_json(skipped: "Iterable[Skipped]") -> list[dict[str, str]]:
 
 
 class Successes:
-    """Lets results pass; what was skipped is reported on standard error and counted."""
+    """Lets results pass; says on standard error what was skipped, and what was odd."""
 
     def __init__(self, strict: bool = False) -> None:
         self._strict = strict
-        self.n_skipped = 0
+        self.n_skipped = self._n_odd = 0
 
     def of(self, results: "Iterable[T | Skipped]") -> Iterator[T]:
         """Yield the results of what could be read."""
@@ -155,13 +172,19 @@ class Successes:
 
     def all_of(self, results: "Iterable[T | Skipped]") -> "Iterator[T | Skipped]":
         """Yield all results, those of what could not be read, too."""
-        from nbspam.verdicts import Skipped
+        from nbspam.verdicts import Skipped, Verdict
 
         for result in results:
             if isinstance(result, Skipped):
                 self.n_skipped += 1
                 report_skipped([result], self._strict)
+            elif isinstance(result, Verdict) and result.note is not None:
+                self._n_odd += 1
+                if self._n_odd <= _MAX_ODD:
+                    warn(f"{result.name}: {result.note}")
             yield result
+        if self._n_odd > _MAX_ODD:
+            warn(f"{self._n_odd - _MAX_ODD} more that do not look like mail or text")
 
     @property
     def status(self) -> int:

@@ -135,6 +135,7 @@ table_options = filling(
         "--categorical", multiple=True, metavar="COLUMN", help="Read COLUMN as categories."
     ),
     click.option("--numeric", multiple=True, metavar="COLUMN", help="Read COLUMN as numbers."),
+    click.option("--drop", multiple=True, metavar="COLUMN", help="Leave COLUMN out."),
     click.option(
         "--values",
         type=DECLARED,

@@ -7,6 +7,7 @@ Secret: which exceptions opening, decompressing and parsing a file can raise.
 
 import os
 import stat
+import sys
 from collections.abc import Callable
 from itertools import islice
 from types import TracebackType
@@ -124,6 +125,33 @@ def _problem(name: str, error: BaseException) -> str | None:
     if isinstance(error, _damages(name)):
         return f"{name}: damaged ({error}); restore it from its source"
     return None
+
+
+def names_in(path: str) -> list[str]:
+    """Return the file names in a file, each of which ends in NUL; raises InputError.
+
+    path: "-" is standard input.  A file called "-" is no longer standard input.
+    """
+    if path != "-":
+        with Blaming(path), open_file(path) as stream:
+            data = stream.read()
+    elif sys.stdin is None:
+        raise InputError("--files0-from -: standard input is closed; give a file")
+    else:
+        data = sys.stdin.buffer.read()
+    if b"\n" in data and b"\0" not in data:
+        raise InputError(
+            f"--files0-from {path}: no NUL in it, its names end in newlines; write it with"
+            " `find -print0`"
+        )
+    names = data.split(b"\0")
+    if not names[-1]:
+        names.pop()
+    if b"" in names:
+        raise InputError(
+            f"--files0-from {path}: name {names.index(b'') + 1} is empty; leave it out"
+        )
+    return ["./-" if name == b"-" else os.fsdecode(name) for name in names]
 
 
 def status_of(path: str) -> os.stat_result:

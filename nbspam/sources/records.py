@@ -23,6 +23,7 @@ class Record:
 
     name: str  # "path#3" is the third row
     cells: Cells
+    source: str = ""  # the table's path
 
 
 def read_records(
@@ -66,7 +67,8 @@ def _records(
         number = 0
         rows = read_cells(stream, options.format, names, options.encoding, options.heard(name))
         for number, cells in enumerate(rows, 1):
-            yield Record(_take_name(cells, options.id_column) or f"{name}#{number}", cells)
+            row_name = _take_name(cells, options.id_column) or f"{name}#{number}"
+            yield Record(row_name, cells, name)
         if not number:
             raise InputError(f"{name}: no rows; give a table with a row of names and other rows")
 

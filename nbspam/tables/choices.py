@@ -29,6 +29,10 @@ def table_settings(choices: Choices, columns: TableChoices) -> TableSettings:
     if columns.parent is not None:
         parameters["parent"] = columns.parent
     values = dict(columns.values)
+    used = {columns.target, *columns.categorical, *columns.numeric, *values}
+    for name in columns.drop:
+        if name in used:
+            raise UsageError(f"--drop {name}: another option names it too; leave out one")
     both = sorted(values.keys() & set(columns.numeric))
     if both:
         raise UsageError(
@@ -48,6 +52,7 @@ def table_settings(choices: Choices, columns: TableChoices) -> TableSettings:
         choices.model if columns.structure is None else "network",
         columns.categorical,
         columns.numeric,
+        drop=columns.drop,
         values=values,
         dirichlet=columns.dirichlet,
         discretise=columns.discretise,

@@ -6,9 +6,11 @@ its cells: it holds numbers if every known cell is a number, unless they are a f
 Secret: how cells become codes and numbers, and which cells are missing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import numpy as np
 from nbspam.arrays import Floats, Integers
 from nbspam.errors import InputError
 from nbspam.sources.cells import is_number
+from nbspam.sources.columns import no_column
 from nbspam.sources.records import Record
 
 # Cells without a value, in lower case.
@@ -23,6 +26,9 @@ MISSING = frozenset({"", "?", "na", "n/a", "nan", "null"})
 # Up to this many different whole numbers are taken for category names: codes and small scales
 # are more often categories than measures, and options overrule it.
 FEW = 10
+_FEWEST_NUMBERED = 5  # rows that are taken for numbered
+_WHOLE = re.compile(r"[0-9]{1,18}")
+_ID = re.compile(r"(?i:(^|[\W_])(id|nr|no|row|index|key)$)|[a-z]I[Dd]$|编号|序号|番号")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,28 +117,31 @@ def detect(
     numeric: Iterable[str] = (),
     values: Mapping[str, Sequence[str]] | None = None,
     are_counts: bool = False,
+    drop: Sequence[str] = (),
 ) -> tuple[Schema, tuple[str, ...]]:
     """Return the schema of a table, and the names of its empty columns.
 
     categorical, numeric: columns whose kind is given and not detected.  values: all values of
     columns of categories or of the target, in the order of their codes, whether they occur or
-    not.  are_counts: every column counts something.  Raises InputError if one of these columns
-    or the target is missing, if a cell has another value, or if nothing can be learned.
+    not.  are_counts: every column counts something.  drop: columns to leave out.
+
+    Raises InputError if one of these columns or the target is missing, if a cell has another
+    value, or if nothing can be learned.
     """
     values = values or {}
     names = list(dict.fromkeys(name for record in records for name in record.cells))
-    where = records[0].name.rpartition("#")[0]  # the table's path
+    where = records[0].source
     forced = dict.fromkeys((*categorical, *values), True) | dict.fromkeys(numeric, False)
-    for name in (target, *forced):
+    for name in (target, *forced, *drop):
         if name not in names:
-            raise InputError(f"{where}: no column {name!r}; there are: {', '.join(names[:20])}")
+            raise InputError(f"{where}: {no_column(name, names)}")
     for name, declared in values.items():
         check_declared(records, name, declared)
     seen = _classes(where, target, known_cells(records, target), forced.get(target, False))
     classes = tuple(sorted(values.get(target, seen)))
     columns, empty = [], []
     for name in names:
-        if name == target:
+        if name == target or name in drop:
             continue
         known = known_cells(records, name)
         if name in values:
@@ -148,6 +157,24 @@ def detect(
     if not columns:
         raise InputError(f"{where}: no column beside {target!r} has a value; give some")
     return Schema(tuple(columns), target, classes, target in values), tuple(empty)
+
+
+def numbering(records: Sequence[Record], schema: Schema, said: Container[str]) -> Iterator[str]:
+    """Yield the columns that number the rows: from such a column no class can be learned.
+
+    These hold a different whole number in every row, in ascending order or under a name like
+    id.  said: columns that the user said what to take for.
+    """
+    if len(records) < _FEWEST_NUMBERED:
+        return
+    for column in schema.columns:
+        cells = [record.cells.get(column.name, "") for record in records]
+        if column.name in said or not all(map(_WHOLE.fullmatch, cells)):
+            continue
+        numbers = list(map(int, cells))
+        are_ascending = all(a < b for a, b in pairwise(numbers))
+        if are_ascending or (len(set(numbers)) == len(numbers) and _ID.search(column.name)):
+            yield column.name
 
 
 def known_cells(records: Sequence[Record], name: str) -> dict[str, None]:

@@ -23,7 +23,7 @@ from nbspam.sources.records import Record
 from nbspam.tables.classifier import TableClassifier, value_counts
 from nbspam.tables.dirichlet import Dirichlet, by_column
 from nbspam.tables.intervals import BINS, cut_points
-from nbspam.tables.schema import Schema, Table, coded, cut, detect, in_intervals
+from nbspam.tables.schema import Schema, Table, coded, cut, detect, in_intervals, numbering
 from nbspam.verdicts import Skipped
 
 
@@ -35,6 +35,7 @@ class TableSettings:
     model: str | None = None  # one of ESTIMATORS; None: chosen by the kinds of the columns
     categorical: tuple[str, ...] = ()  # columns that hold categories, whatever their cells
     numeric: tuple[str, ...] = ()  # columns that hold numbers, whatever their cells
+    drop: tuple[str, ...] = ()  # columns that are left out
     # Declared values of columns or of the target: those that may occur, whether they do or not.
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     dirichlet: tuple[Dirichlet, ...] = ()  # parameters of priors that differ by value
@@ -66,6 +67,7 @@ def read_table(records: Iterable[Record], settings: TableSettings) -> TableData:
         settings.numeric,
         settings.values,
         settings.model in COUNTED,
+        settings.drop,
     )
     notes = [f"column {name!r} is empty: left out" for name in empty]
     if len(schema.classes) == 1:
@@ -73,6 +75,11 @@ def read_table(records: Iterable[Record], settings: TableSettings) -> TableData:
             f"the target {schema.target!r} is {schema.classes[0]!r} in every row:"
             " one class, which every row will get"
         )
+    notes += [
+        f"column {name!r} numbers the rows: --drop {name} leaves it out, and --id-column {name}"
+        " names the rows by it"
+        for name in numbering(rows, schema, {*settings.numeric, *settings.categorical})
+    ]
     table, skipped = labelled(rows, schema)
     if chosen_model(schema, settings) in NUMERIC_MODELS:
         notes += _constant_in_a_class(table)

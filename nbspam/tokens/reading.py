@@ -14,6 +14,7 @@ from nbspam.mail.message import Field, Message, parse_messages, plain_text
 from nbspam.parallel import ordered_map
 from nbspam.settings import STRIPPABLE, Settings
 from nbspam.sources.items import Chunk, Item, chunks
+from nbspam.sources.oddities import oddity
 from nbspam.verdicts import Skipped
 
 _LAST_CHUNKS = 2  # chunks at the end that are cut into smaller ones
@@ -29,6 +30,7 @@ class Read(NamedTuple):
     items: list[Item]  # the readable items, in order
     messages: list[Message]  # one for each readable item
     failures: dict[int, Skipped]  # the unreadable items, by position among the items given
+    notes: dict[int, str]  # what is odd about readable ones, by position
 
 
 class ReadToLearn(NamedTuple):
@@ -75,12 +77,16 @@ def read(items: Iterable[Item], settings: Settings) -> Read:
     """Return the messages that items hold, and why some items could not be read."""
     found: list[Item] = []
     failures: dict[int, Skipped] = {}
+    notes: dict[int, str] = {}
 
-    def note(item: Item, data: bytes) -> None:
+    def note(place: int, item: Item, data: bytes) -> None:
         found.append(item)
+        odd = None if item.is_text else oddity(data, settings.columns)
+        if odd is not None:
+            notes[place] = odd
 
     messages = _messages(enumerate(items), settings, note, failures)
-    return Read(found, messages, failures)
+    return Read(found, messages, failures, notes)
 
 
 def read_to_learn(items: Iterable[Item], settings: Settings) -> ReadToLearn:
@@ -96,7 +102,7 @@ def read_to_learn(items: Iterable[Item], settings: Settings) -> ReadToLearn:
         if item.label is None
     }
 
-    def note(item: Item, data: bytes) -> None:
+    def note(place: int, item: Item, data: bytes) -> None:
         found.append(item)
         digests.append(digest_of(data, item.is_text or settings.reading != "mail"))
 
@@ -108,11 +114,12 @@ def read_to_learn(items: Iterable[Item], settings: Settings) -> ReadToLearn:
 def _messages(
     items: Iterable[tuple[int, Item]],
     settings: Settings,
-    note: Callable[[Item, bytes], None],
+    note: Callable[[int, Item, bytes], None],
     failures: dict[int, Skipped],
 ) -> list[Message]:
-    """Return the messages of the readable items, after calling `note` with each item and its data.
+    """Return the messages of the readable items.
 
+    note: called with the position, the item and its data, before the data is read as a message.
     items: with their positions.  Adds the unreadable ones to `failures`.
     """
     messages: list[Message] = []
@@ -124,7 +131,7 @@ def _messages(
         except InputError as error:
             failures[place] = Skipped(item.name, str(error))
         else:
-            note(item, data)
+            note(place, item, data)
             yield data
 
     for is_text, alike in groupby(items, lambda pair: pair[1].is_text):

@@ -84,6 +84,14 @@ def test_every_command_remembers_the_columns(nbspam, tickets, tmp_path):
     assert nbspam("update", tickets)[1] == "already known 3, moved 1\n"
 
 
+def test_a_table_without_a_known_column_of_classes_is_refused_with_its_columns(nbspam, tickets):
+    answer = nbspam("train", tickets, "--text-column", "body")
+    said = "train: no column that is known to hold classes; name one by --label-column, of: nr,"
+    assert complains(answer, 1, said)
+    labels = nbspam("train", "--spam", tickets, "--text-column", "body", "-m", "other")
+    assert "--label-column" not in labels[2]
+
+
 def test_an_option_overrides_what_the_model_remembers(nbspam, tickets):
     whole = nbspam("classify", tickets)[1]
     body = nbspam("classify", tickets, "--text-column", "body")[1]

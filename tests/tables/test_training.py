@@ -28,6 +28,42 @@ def read(text, **options):
     return read_table(records, TableSettings("y", **options))
 
 
+def numbered(name, numbers):
+    """Return the notes on a table whose first column holds these numbers."""
+    rows = "".join(f"{n},{'no' if i < 9 else 'yes'},{i / 7}\n" for i, n in enumerate(numbers))
+    return read(f"{name},y,size\n{rows}").notes
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "is_named"),
+    [
+        ("id", range(100, 120), True),
+        ("anything", range(100, 120), True),
+        ("anything", [*range(19, 0, -1), 20], False),
+        ("order_id", [*range(19, 0, -1), 20], True),
+        ("customerId", [*range(19, 0, -1), 20], True),
+        ("width", [*range(19, 0, -1), 20], False),
+        ("id", [*range(19), 3], False),
+        ("id", [n / 2 for n in range(20)], False),
+        ("id", [*range(19), ""], False),
+        ("编号", range(1, 11), True),  # ten numbers or fewer are taken for categories
+    ],
+)
+def test_a_column_that_numbers_the_rows_is_named_in_a_warning(name, numbers, is_named):
+    said = f"column {name!r} numbers the rows: --drop {name} leaves it out, and --id-column {name}"
+    notes = numbered(name, numbers)
+    assert notes == ((f"{said} names the rows by it",) if is_named else ())
+
+
+def test_columns_can_be_left_out():
+    data = read("a,b,c,y\n" + "1,2,x,p\n3,4,z,q\n" * 3, drop=("a", "c"))
+    assert data.table.schema.names == ("b", "y")
+    with pytest.raises(InputError, match=r"^-: no column 'colour'; did you mean 'colours'\?"):
+        read("colours,y\nred,p\nblue,q\n", drop=("colour",))
+    with pytest.raises(InputError, match="no column beside 'y' has a value"):
+        read(NAMES, drop=("c",))
+
+
 @pytest.mark.parametrize(
     ("text", "how", "name"),
     [

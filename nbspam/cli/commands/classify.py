@@ -1,10 +1,11 @@
 """nbspam classify: a verdict for each message."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Mapping, Sequence
 
 import click
 
-from nbspam.cli.arguments import asked
+from nbspam.cli.arguments import asked, under_prior
 from nbspam.cli.command import Command
 from nbspam.cli.options import (
     Decision,
@@ -12,12 +13,14 @@ from nbspam.cli.options import (
     jobs_option,
     json_option,
     model_option,
+    null_option,
     prior_or_estimated_option,
     reading_options,
     sources_argument,
     strict_option,
 )
-from nbspam.cli.output import Successes, echo_rows, verdict_row
+from nbspam.cli.output import Successes, echo_verdicts
+from nbspam.cli.tables import Rows
 from nbspam.cli.values import Shares
 from nbspam.errors import UsageError
 from nbspam.sources.items import SourceOptions
@@ -35,6 +38,13 @@ EXIT_CODES = {"spam": 0, "ham": 1, "unsure": 2}
 @jobs_option
 @strict_option
 @json_option
+@null_option
+@click.option(
+    "--csv",
+    "as_csv",
+    is_flag=True,
+    help="Print the tables among SOURCE as CSV, with the columns label and probability added.",
+)
 @click.option(
     "--exit-code",
     is_flag=True,
@@ -50,6 +60,8 @@ def command(
     jobs: int,
     strict: bool,
     as_json: bool,
+    null: bool,
+    as_csv: bool,
     exit_code: bool,
 ) -> int:
     """Print label, its probability and name of each message.
@@ -71,24 +83,51 @@ def command(
     nbspam classify ~/Maildir/new
     nbspam classify --fp-cost 20 --unsure-cost 0.2 ~/Maildir/new
     nbspam classify --exit-code < message.eml && echo spam
+    nbspam classify --csv tickets.csv > answered.csv
     """
+    _refuse_two({"--json": as_json, "-0": null, "--csv": as_csv, "--exit-code": exit_code})
+    if as_csv:
+        return _write_back(sources, model_path, decision, prior, reading, jobs, strict)
     question = asked(model_path, sources, reading, decision, prior, jobs)
     classifier, rule = question.classifier, question.rule
     if exit_code:
         _check_labels("the model's classes", classifier.classes)
         _check_labels("the labels of --loss", rule.actions)
-    labels: list[str] = []
     successes = Successes(strict)
+    verdicts = successes.of(classifier.classify(question.inputs, jobs, rule))
+    if exit_code:
+        return _exit_code([verdict.label for verdict in verdicts])
+    echo_verdicts(verdicts, as_json, null)
+    return successes.status
 
-    def rows() -> Iterator[Iterable[str]]:
-        for verdict in successes.of(classifier.classify(question.inputs, jobs, rule)):
-            if exit_code:
-                labels.append(verdict.label)
-            else:
-                yield verdict_row(verdict, as_json)
 
-    echo_rows(rows())
-    return _exit_code(labels) if exit_code else successes.status
+def _refuse_two(options: Mapping[str, bool]) -> None:
+    """Raise UsageError if more than one of the ways to answer is chosen."""
+    given = [name for name, is_given in options.items() if is_given]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)}: one answers without the other; leave out one")
+
+
+def _write_back(
+    sources: tuple[str, ...],
+    model_path: str,
+    decision: Decision,
+    prior: Shares | str | None,
+    reading: SourceOptions,
+    jobs: int,
+    strict: bool,
+) -> int:
+    """Print tables with the label and the probability of each row; return the exit status."""
+    from nbspam.printing import write_lines
+
+    rows = Rows()
+    question = asked(model_path, sources, reading._replace(listener=rows), decision, None)
+    inputs = rows.only(question.inputs)
+    question = under_prior(question._replace(inputs=inputs), prior, jobs)
+    results = question.classifier.classify(question.inputs, jobs, question.rule)
+    successes = Successes(strict)
+    write_lines(rows.lines(successes.all_of(results)), sys.stdout)
+    return successes.status
 
 
 def _check_labels(what: str, labels: Sequence[str]) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nbspam.cli.arguments import items_of, rule_of, table_of, table_settings_of
+from nbspam.cli.arguments import items_of, table_of, table_settings_of
 from nbspam.cli.command import Command, titled
+from nbspam.cli.decisions import rule_of
 from nbspam.cli.options import (
     JUDGING,
     Decision,

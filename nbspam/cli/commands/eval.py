@@ -12,9 +12,9 @@ from nbspam.cli.arguments import (
     records_of,
     table_of,
     table_settings_of,
-    trial_under,
 )
 from nbspam.cli.command import Command, titled
+from nbspam.cli.decisions import trial_under
 from nbspam.cli.options import (
     JUDGING,
     Decision,

@@ -6,8 +6,9 @@ from typing import Any, BinaryIO
 
 import click
 
-from nbspam.cli.arguments import rule_of, today
+from nbspam.cli.arguments import today
 from nbspam.cli.command import Command
+from nbspam.cli.decisions import rule_of
 from nbspam.cli.options import Decision, decision_options, filling, model_option
 from nbspam.cli.output import warn
 from nbspam.errors import InputError

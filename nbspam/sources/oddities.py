@@ -1,0 +1,76 @@
+"""Telling what data are that are neither mail nor text: programs, pictures, archives, tables.
+
+They get a verdict like any message, but whoever gave them will want to know.
+
+Secret: by which bytes kinds of data are known.
+"""
+
+import re
+
+from nbspam.sources.columns import Columns
+
+# Beginnings of files, and what the files are.
+_MAGIC = {
+    b"\x7fELF": "a program",
+    b"\xca\xfe\xba\xbe": "a program",
+    b"\xcf\xfa\xed\xfe": "a program",
+    b"\x89PNG\r\n": "a PNG picture",
+    b"\xff\xd8\xff": "a JPEG picture",
+    b"GIF87a": "a GIF picture",
+    b"GIF89a": "a GIF picture",
+    b"%PDF-": "a PDF document",
+    b"PK\x03\x04": "a ZIP archive or office document",
+    b"\xd0\xcf\x11\xe0": "an office document",
+    b"\x1f\x8b": "data compressed by gzip",
+    b"BZh": "data compressed by bzip2",
+    b"\xfd7zXZ\0": "data compressed by xz",
+    b"\x28\xb5\x2f\xfd": "data compressed by zstd",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"Rar!\x1a": "a RAR archive",
+    b"SQLite format 3\0": "a database",
+}
+_BEGINNINGS = tuple(_MAGIC)
+_UNICODE = (b"\xff\xfe", b"\xfe\xff")
+_HEADER = re.compile(rb"[A-Za-z][!-9;-~]*:|From ")  # as mail begins
+_HEAD = 2048  # bytes
+# Control characters, but for those that texts have: white space, backspace, bell and escape.
+_CONTROLS = bytes({*range(32), 127} - {*b"\t\n\r\f\v\b\a\x1b"})
+_MANY = 20  # binary data have at least one control character in so many bytes
+
+
+def oddity(data: bytes, learned: Columns) -> str | None:
+    """Return what is odd about a message, or None if it looks like mail or text.
+
+    learned: the columns of a table that the model has learned from.
+    """
+    if _HEADER.match(data):
+        return None
+    head = data[:_HEAD]
+    what = _binary_kind(head)
+    if what is not None:
+        return f"looks like {what}, not like mail or text"
+    kind = _table_kind(head, learned)
+    if kind is not None:
+        return f"looks like a table, judged as one text; --format {kind} judges its rows"
+    return None
+
+
+def _binary_kind(head: bytes) -> str | None:
+    if head.startswith(_BEGINNINGS):
+        return next(what for start, what in _MAGIC.items() if head.startswith(start))
+    if head.startswith(_UNICODE):
+        return None
+    if head.startswith(b"MZ") and b"\0" in head:
+        return "a program"
+    n_controls = len(head) - len(head.translate(None, _CONTROLS))
+    return "binary data" if n_controls * _MANY > len(head) else None
+
+
+def _table_kind(head: bytes, learned: Columns) -> str | None:
+    # A table has more than one line, and its first line has a delimiter.
+    first, newline, _ = head.partition(b"\n")
+    if not newline or not re.search(rb"[,;\t|{]|__label__", first):
+        return None
+    from nbspam.sources.texts import sniff_table
+
+    return sniff_table(head, learned)

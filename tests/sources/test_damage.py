@@ -1,0 +1,145 @@
+"""What cannot be read is skipped and counted, or refused by its line, and never ends a run."""
+
+import csv
+import gzip
+import io
+import os
+from contextlib import nullcontext
+from itertools import chain, repeat
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.errors import InputError
+from nbspam.sources.cells import csv_cells, lines_of
+from nbspam.sources.items import read_items
+from nbspam.sources.mailboxes import walk
+from nbspam.sources.texts import read_rows
+
+MBOX = b"From a Thu Aug 22 12:36:23 2002\nSubject: x\n\none\n\n"
+
+
+def data_of(folder):
+    """Return the data of the items in a folder, and the errors of those that have none."""
+    found = []
+    for item in read_items([str(folder)]):
+        try:
+            found.append(item.read())
+        except InputError as error:
+            found.append(str(error))
+    return found
+
+
+@pytest.fixture
+def box(tmp_path):
+    """A folder with a message, and a mailbox without an ending between others."""
+    (tmp_path / "box").mkdir()
+    (tmp_path / "box" / "1.eml").write_bytes(b"Subject: x\n\none\n")
+    (tmp_path / "box" / "Inbox").symlink_to("/proc/self/mem")  # reading it is an error
+    (tmp_path / "box" / "Other").write_bytes(MBOX * 2)
+    return tmp_path / "box"
+
+
+def test_an_unreadable_mailbox_does_not_stop_its_folder(box):
+    first, second, *others = data_of(box)
+    assert (first, len(others)) == (b"Subject: x\n\none\n", 2)
+    assert second.startswith(f"{box / 'Inbox'}: cannot be read")
+
+
+def test_a_damaged_mailbox_does_not_stop_its_folder(box):
+    (box / "Inbox").unlink()
+    (box / "Inbox.mbox.gz").write_bytes(gzip.compress(MBOX)[:-9])
+    found = data_of(box)
+
+    assert len(found) == 4
+    assert found[1].startswith(f"{box / 'Inbox.mbox.gz'}: damaged (Compressed file ended")
+
+
+def test_a_folder_that_cannot_be_read_does_not_stop_the_others(box, monkeypatch):
+    (box / "Inbox").unlink()
+    (box / "barred").mkdir()
+    scan = os.scandir
+
+    def scandir(path):
+        if str(path).startswith(f"{box / 'barred'}"):
+            raise PermissionError(13, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    found = list(walk(str(box), "x", None))
+    assert (f"{box / 'barred'}", "x", "eml") in found
+    assert len(found) == 3
+    with pytest.raises(PermissionError):
+        list(walk(str(box / "barred"), "x", None))
+
+
+def test_a_dead_link_is_no_message_but_a_barred_one_is(box, monkeypatch):
+    (box / "Inbox").unlink()
+    (box / "dead.eml").symlink_to("nowhere")
+    (box / "loop.eml").symlink_to("loop.eml")
+    assert len(data_of(box)) == 3
+
+
+def test_a_link_that_there_are_no_rights_to_follow_is_an_unreadable_message(box, monkeypatch):
+    (box / "Inbox").unlink()
+    (box / "barred.eml").symlink_to("1.eml")
+
+    class Barred:
+        name = "barred.eml"
+
+        def stat(self):
+            raise PermissionError(13, "Permission denied")
+
+        is_dir = is_file = stat
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", lambda path: nullcontext([Barred()]))
+        names = [name for name, *_ in walk(str(box), "x", None)]
+    assert names == [f"{box}/barred.eml"]
+
+
+@pytest.mark.parametrize(
+    ("table", "number"),
+    [
+        ('label,text\nham,"x\nspam,y\n', 2),
+        ('label,text\nham,x\nspam,"y', 3),
+        ('label,text\n"ham","a\nb"\n"spam\n","c\nd\n', 5),
+        ('"label,text\n', 1),
+    ],
+)
+def test_a_quote_that_never_closes_is_refused_by_the_line_where_it_opens(table, number):
+    with pytest.raises(ValueError, match=f"^line {number}: not CSV, a quote that opens here"):
+        list(read_rows(io.BytesIO(table.encode()), "csv"))
+
+
+cells = st.text(st.characters(codec="ascii", exclude_characters='\r\0"'), max_size=8)
+
+
+@given(st.lists(st.tuples(cells, cells), min_size=1, max_size=6), st.data())
+def test_any_open_quote_is_found_in_any_table(table, data):
+    at = data.draw(st.integers(0, len(table) - 1))
+    out = io.StringIO()
+    writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerows(table[:at])
+    line = out.getvalue().count("\n") + 1
+    first, last = table[at]
+    text = out.getvalue() + f'"{first}","{last}\n' + "x,y\n" * (len(table) - at)
+    lines = lines_of(io.BytesIO(text.encode()))
+    with pytest.raises(ValueError, match=rf"^line {line + first.count(chr(10))}: not CSV"):
+        list(csv_cells(lines)[0])
+
+
+def test_an_open_quote_in_an_endless_table_needs_no_more_memory_than_a_cell():
+    n_taken = 0
+
+    def lines():
+        nonlocal n_taken
+        for line in chain(["label,text\n", "ham,x\n", 'ham,"'], repeat("xxxxxxxxx\n")):
+            n_taken += 1
+            yield line
+
+    csv.field_size_limit(131_072)  # the default; the limit is only ever raised
+    with pytest.raises(ValueError, match="line 3: not CSV, a quote that opens here"):
+        list(csv_cells(lines(), 200_000)[0])
+    assert n_taken * 10 < 600_000
