@@ -120,6 +120,15 @@ def test_training_with_one_class_is_refused_and_names_update(nbspam, model, fold
     assert not model.exists()
 
 
+def test_an_import_of_one_class_says_what_it_needs(nbspam, model):
+    words = b".MSG_COUNT 3 0 20260101\npills 3 0 20260101\n"
+    status, out, err = nbspam("import", "-", stdin=words)
+
+    assert (status, err) == (0, ONLY_SPAM)
+    assert "(0 ham, 3 spam)" in out
+    assert nbspam("classify", stdin=SPAM)[1] == "unsure\t0.500000\t-\n"
+
+
 # --- sort ------------------------------------------------------------------------------------
 
 

@@ -179,5 +179,6 @@ def test_a_model_of_one_class_is_exported_imported_and_pruned(path):
     assert path.read_bytes() == before
     lines = list(bogofilter.dump_lines(load(str(path))))
     assert lines[0].startswith(b".MSG_COUNT 3 0 ")
+    assert "only spam" in bogofilter.load_lines(lines, "-").lack
     prune(str(path), Rule(min_df=2, half_life=1.0), DAY + 9)
     assert np.asarray(load(str(path)).table.class_count).tolist() == [0, 1]

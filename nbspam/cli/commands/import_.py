@@ -4,7 +4,7 @@ import click
 
 from nbspam.cli.command import Command
 from nbspam.cli.options import json_option, model_option
-from nbspam.cli.output import counts_of, counts_text, echo_json, echo_summary, save
+from nbspam.cli.output import counts_of, counts_text, echo_json, echo_summary, report_lack, save
 
 
 @click.command("import", cls=Command)
@@ -29,6 +29,7 @@ def command(file: str, model_path: str, as_json: bool) -> None:
 
     classifier = read_text_model(file)
     kept = save(classifier, model_path)
+    report_lack(classifier)
     table = classifier.table
     n_docs, n_tokens = counts_of(table.classes, table.class_count), len(table.vocabulary)
     if as_json:

@@ -122,8 +122,8 @@ def load_lines(lines: Iterable[bytes], name: str) -> Classifier:
     if total is None or not found:
         what = "token" if total else _TOTAL.decode()
         raise InputError(f"{name}: no line of {what}; give the whole word list")
-    if not all(total):
-        raise InputError(f"{name}: no {'spam' if total[0] else 'ham'}; a model needs both")
+    if not any(total):
+        raise InputError(f"{name}: no messages; give a word list that has learned some")
     return _classifier(total, found)
 
 
