@@ -23,6 +23,7 @@ READINGS = ("mail", "text", "latin1")
 STRIPPABLE = ("headers", "footers", "quotes")  # parts of a text, in the order they are cut off
 PRESENCE, COUNTS, UNIT_LENGTH, TF_IDF = "presence", "counts", "unit-length", "tf-idf"
 LOG_LENGTH = "log-length"  # 1 + ln count; every group of a document scaled to unit length
+AUTO = "auto"  # as alpha: chosen from the counts
 WEIGHTINGS = (PRESENCE, COUNTS, UNIT_LENGTH, LOG_LENGTH, TF_IDF)
 
 

@@ -15,11 +15,11 @@ from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.inspection import token_weights
 from nbspam.classifier.summing import log_tables
 from nbspam.classifier.unlabelled import (
+    alpha_of,
     chosen,
     columns_times,
     frequent,
     model_of,
-    shared_alpha,
     without_labels,
 )
 from nbspam.counts.corpus import read_corpus
@@ -82,8 +82,8 @@ def cluster(
     frequency = frequency[keep]
     is_tf_idf = settings.weighting == TF_IDF
     seen = columns_times(X, inverse_document_frequency(frequency, n_docs) if is_tf_idf else None)
-    alpha = shared_alpha(float(settings.alpha), k, X.shape[1], float(seen.sum()))
-    settings = replace(settings, alpha=alpha, min_df=1)
+    alpha = alpha_of(settings, k, X.shape[1], float(seen.sum()))
+    settings = replace(settings, alpha=alpha, class_prior="estimated", min_df=1)
     stopping = Stopping() if rounds is None else Stopping(0.0, 0.0, rounds)
     vocabulary, like = data.vocabulary.take(keep), model_of(settings)
     if starts:

@@ -4,8 +4,8 @@ An unlabelled document counts as `weight` documents, divided among the classes b
 probabilities.  The model holds the sums of such counts and is used like any other.
 
 Pitfall: with Laplace's alpha and a small weight, smoothing adds more than was counted, and one
-class gets all documents.  Therefore alpha is relative here: an alpha of 1 adds a tenth of the sum
-of all counts, spread evenly over classes and tokens, but at most 1 to each count.
+class gets all documents.  Therefore, unless the user gives alpha, a tenth of the sum of all
+counts is added, spread evenly over classes and tokens, but at most 1 to each count.
 
 Secret: how alpha and the weight are chosen, and how two corpora get one vocabulary.
 """
@@ -25,7 +25,7 @@ from nbspam.counts.table import CountTable, inverse_document_frequency
 from nbspam.errors import InputError, NotTrainedError, UsageError
 from nbspam.models.em import Fit, Stopping, expectation_maximization
 from nbspam.models.registry import EM_MODELS, estimator_class
-from nbspam.settings import PRESENCE, TF_IDF, Choices, Settings
+from nbspam.settings import AUTO, PRESENCE, TF_IDF, Choices, Settings
 from nbspam.settings import chosen as chosen_settings
 from nbspam.sources.items import Item
 from nbspam.tokens.documents import Documents
@@ -39,8 +39,10 @@ if TYPE_CHECKING:
 WEIGHTS = (0.0, 0.1, 0.3, 1.0)
 _FOLDS = 5
 _ROUNDS_TO_CHOOSE = 5  # rounds of EM at most, when the weight is chosen
-# Smoothing adds this share of the sum of all counts if alpha is 1: E-070.
+# Smoothing adds this share of the sum of all counts unless alpha is given: E-070.
 _SHARE = 0.1
+# The prior that stays that of the labelled documents; "estimated" is estimated in every round.
+_LABELLED = "labelled"
 _MAX_ROUNDS = 30  # rounds of EM at most, for the final model
 
 
@@ -75,13 +77,14 @@ def em_settings(settings: Settings, choices: dict[str, Any]) -> Settings:
     model = choices.get("model") or "multinomial"
     if model not in EM_MODELS:
         raise UsageError(f"--model {model}: not possible with EM; give {' or '.join(EM_MODELS)}")
-    if choices.get("alpha") in ("auto", "0", 0):
+    if choices.get("alpha") == 0:
         raise UsageError(f"--alpha {choices['alpha']}: not for EM; give a number above 0")
     return replace(
         settings,
         combine=False,
         model=model,
-        alpha=settings.alpha if choices.get("alpha") else 1.0,
+        alpha=choices.get("alpha", AUTO),
+        class_prior=choices.get("class_prior", _LABELLED),
         weighting=choices.get("weighting") or (PRESENCE if model == "bernoulli" else TF_IDF),
         # A token that occurs in a single document tells nothing about other documents.
         min_df=choices.get("min_df") or 2,
@@ -166,11 +169,11 @@ def _fit(
     unlabelled = columns_times(data.unlabelled, rarity)
     n_classes = len(data.classes)
     counted = float(labelled.sum() + weight * unlabelled.sum())
-    alpha = shared_alpha(float(settings.alpha), n_classes, labelled.shape[1], counted)
+    alpha = alpha_of(settings, n_classes, labelled.shape[1], counted)
     prior = settings.class_prior
-    if prior == "estimated":
-        # From labelled documents only: a class that is given many unlabelled documents would
-        # get a higher prior, and so be given still more of them.
+    if prior == _LABELLED:
+        # A class that is given many unlabelled documents would get a higher prior, and so be
+        # given still more of them.
         prior = tuple((np.bincount(data.y, minlength=n_classes) / len(data.y)).tolist())
     settings = replace(settings, alpha=alpha, class_prior=prior, min_df=1)
     known = model_of(settings).fit(labelled, data.y)
@@ -178,12 +181,14 @@ def _fit(
     return expectation_maximization(known, unlabelled, known, weight, hard, stopping), settings
 
 
-def shared_alpha(alpha: float, n_classes: int, n_features: int, counted: float) -> float:
-    """Return the absolute alpha: alpha times a tenth of the mean count, but at most alpha.
+def alpha_of(settings: Settings, n_classes: int, n_features: int, counted: float) -> float:
+    """Return the alpha that was given, or else a tenth of the mean count, but at most 1.
 
     counted: the sum of the counts of all classes and tokens.
     """
-    return alpha * min(1.0, _SHARE * counted / (n_classes * n_features))
+    if settings.alpha != AUTO:
+        return float(settings.alpha)
+    return min(1.0, _SHARE * counted / (n_classes * n_features))
 
 
 def model_of(settings: Settings) -> "LinearModel":

@@ -228,7 +228,7 @@ def counts_text(n_docs: dict[str, int]) -> str:
 
 def counts_of(classes: Sequence[str], class_count: Iterable[float]) -> dict[str, int]:
     """Return how many documents or rows of each class a model has learned."""
-    return {name: int(n) for name, n in zip(classes, class_count, strict=True)}
+    return {name: round(n) for name, n in zip(classes, class_count, strict=True)}
 
 
 def columns_text(schema: "Schema") -> list[str]:

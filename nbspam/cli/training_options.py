@@ -16,6 +16,7 @@ class Unlabelled(NamedTuple):
     paths: tuple[str, ...] = ()
     weight: float | str | None = None  # None and "auto": by cross-validation
     hard: bool = False
+    em: bool = False  # rows of a table without a class take part
 
 
 preset_option = click.option(
@@ -191,6 +192,12 @@ unlabelled_options = filling(
         metavar="NUMBER|auto",
         help="Weight of an unlabelled document; a labelled one has 1.  [default: auto, by"
         " cross-validation]",
+    ),
+    click.option(
+        "--em",
+        is_flag=True,
+        help="With --target: learn from the rows without a class too, by EM; for network, also"
+        " from empty cells.  --unlabelled implies it.",
     ),
     click.option(
         "--hard", is_flag=True, help="Let EM assign every document to one class entirely."

@@ -4,13 +4,14 @@ The E step computes the posterior of each document under the current model.  The
 trains a model in which each document belongs to the classes by these fractions.  A round
 never lowers the log-likelihood (Dempster, Laird & Rubin 1977).
 
-Secret: the function Q is computed from counts alone, because the models are linear in them.
+Secret: labelled documents are known by their counts alone, because the models are linear in them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -56,9 +57,62 @@ class Step:
 class Fit:
     """The result of EM.  steps[0] is the start, with no gain and no change."""
 
-    model: LinearModel
-    responsibility: Array  # (n_docs, n_classes) posteriors the model was trained with
+    model: Any
+    responsibility: Array  # what the last M step divided documents by; see `Expected.share`
     steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """The result of an E step."""
+
+    share: Array  # of each way to complete the data, such as (n_docs, n_classes) posteriors
+    joint: Array  # log P of each of these ways, nats, same shape
+    log_likelihood: float  # see `Step`
+
+
+class Incomplete(Protocol):
+    """Data of which a part was not observed, and how they are completed and learned."""
+
+    def expect(self, model: Any) -> Expected:
+        """Return the E step under a model; raises DataError if a probability has become 0."""
+
+    def maximise(self, share: Array) -> Any:
+        """Return the model that the M step trains on data completed by these shares."""
+
+    def q(self, share: Array, joint: Array, model: Any) -> float:
+        """Return Q in nats: the expected log-likelihood of the completed data under a model.
+
+        Zhou, eq. 7.36, plus the log-prior of the model.  joint: of the model, see `Expected`.
+        """
+
+    def n_docs(self) -> float:
+        """Return the number of documents, or the sum of their weights."""
+
+    def change(self, new: Any, old: Any) -> float:
+        """Return the largest change of any parameter from one model to the next."""
+
+
+def climb(start: Any, data: Incomplete, stopping: Stopping | None = None) -> Fit:
+    """Return the model that EM reaches from a start; raises DataError."""
+    stopping = stopping or Stopping()
+    model, expected = start, data.expect(start)
+    share = expected.share
+    steps = [Step(expected.log_likelihood, 0.0, 0.0)]
+    for _ in range(stopping.most):
+        share, before = expected.share, expected.joint
+        new = data.maximise(share)
+        expected = data.expect(new)
+        gain = data.q(share, expected.joint, new) - data.q(share, before, model)
+        change = data.change(new, model)
+        steps.append(Step(expected.log_likelihood, gain, change))
+        model = new
+        if change < stopping.change or gain <= stopping.gain * data.n_docs():
+            break
+    return Fit(model, share, tuple(steps))
+
+
+# --- documents without labels ----------------------------------------------------------------
 
 
 def expectation_maximization(
@@ -77,24 +131,53 @@ def expectation_maximization(
     hard: assign each document to its most probable class instead of fractionally to all.
     Raises DataError if a probability becomes 0.
     """
-    stopping = stopping or Stopping()
-    events = start._events(X)
-    model, joint = start, _finite_joint(start, X)
-    steps = [Step(_log_likelihood(model, joint, known, weight, hard), 0.0, 0.0)]
-    share = _responsibility(joint, hard)
-    for _ in range(stopping.most):
-        share = _responsibility(joint, hard)
-        new = _maximise(start, events, share, known, weight)
-        joint = _finite_joint(new, X)
-        gain = _expected(new, new) - _expected(new, model)
-        change = float(
-            np.abs(np.exp(new.feature_log_prob_) - np.exp(model.feature_log_prob_)).max()
-        )
-        steps.append(Step(_log_likelihood(new, joint, known, weight, hard), gain, change))
-        model = new
-        if change < stopping.change or gain <= stopping.gain * new.class_count_.sum():
-            break
-    return Fit(model, share, tuple(steps))
+    return climb(start, Unlabelled(start, X, known, weight, hard), stopping)
+
+
+@dataclass(frozen=True, eq=False)
+class Unlabelled:
+    """Documents without labels, beside labelled ones that are known by their counts only."""
+
+    like: LinearModel  # gives the parameters of the models
+    X: Any  # (n_docs, n_features)
+    known: LinearModel | None
+    weight: float
+    hard: bool
+
+    def expect(self, model: LinearModel) -> Expected:
+        """Return the posteriors, (n_docs, n_classes); if hard, 1 for the best class, else 0."""
+        joint = _finite_joint(model, self.X)
+        share = responsibility(joint, self.hard)
+        seen = joint.max(axis=1) if self.hard else logsumexp(joint)
+        return Expected(share, joint, self._of_known(model) + self.weight * float(seen.sum()))
+
+    def maximise(self, share: Array) -> LinearModel:
+        """Return the model of documents that belong to classes by shares, plus known counts."""
+        return _maximise(self.like, self._events, share, self.known, self.weight)
+
+    def q(self, share: Array, joint: Array, model: LinearModel) -> float:
+        """Return Q in nats."""
+        return self._of_known(model) + self.weight * float((share * joint).sum())
+
+    def n_docs(self) -> float:
+        """Return the number of documents, the unlabelled ones by their weight."""
+        labelled = 0.0 if self.known is None else float(self.known.class_count_.sum())
+        return labelled + self.weight * float(self.X.shape[0])
+
+    def change(self, new: LinearModel, old: LinearModel) -> float:
+        """Return the largest change of any probability."""
+        return float(np.abs(np.exp(new.feature_log_prob_) - np.exp(old.feature_log_prob_)).max())
+
+    @cached_property
+    def _events(self) -> Any:
+        return self.like._events(self.X)
+
+    def _of_known(self, model: LinearModel) -> float:
+        """Return the log-likelihood of the labelled documents, with the log-prior, nats."""
+        if self.known is None:
+            return _log_prior(model)
+        tables, n, x = model.tables(), self.known.class_count_, self.known.feature_count_
+        return float(n @ tables.intercept + (x.T * tables.weight).sum() + _log_prior(model))
 
 
 def mixture(
@@ -108,24 +191,36 @@ def mixture(
 ) -> Fit:
     """Return the most likely of several mixtures of k components with random starts.
 
-    like: a model of the components' class and parameters.  Each component starts as the
-    mean of a few documents drawn at random.  Raises DataError.
+    like: a model of the components' class and parameters.  Raises DataError.
     """
-    if not 1 <= k <= X.shape[0]:
-        raise DataError(
-            f"mixture: {k} components of {X.shape[0]} documents; give 1 to {X.shape[0]}"
-        )
+    unknown = type(like).from_counts(
+        np.zeros(k), np.zeros((k, X.shape[1])), np.arange(k), **like.get_params()
+    )
+    data = Unlabelled(unknown, X, None, 1.0, hard)
+    return best_mixture(data, X.shape[0], k, rng, restarts, stopping)
+
+
+def best_mixture(
+    data: Incomplete,
+    n_docs: int,
+    k: int,
+    rng: np.random.Generator,
+    restarts: int,
+    stopping: Stopping | None,
+) -> Fit:
+    """Return the most likely of several fits with random starts; raises DataError.
+
+    Each component starts as the mean of a few documents drawn at random.
+    """
+    if not 1 <= k <= n_docs:
+        raise DataError(f"mixture: {k} components of {n_docs} documents; give 1 to {n_docs}")
     best: Fit | None = None
     for _ in range(restarts):
-        share = np.zeros((X.shape[0], k))
-        seeds = max(1, min(_SEEDS, X.shape[0] // k))
-        drawn = rng.permutation(X.shape[0])[: seeds * k].reshape(k, seeds)
+        share = np.zeros((n_docs, k))
+        seeds = max(1, min(_SEEDS, n_docs // k))
+        drawn = rng.permutation(n_docs)[: seeds * k].reshape(k, seeds)
         share[drawn, np.arange(k)[:, None]] = 1.0
-        unknown = type(like).from_counts(
-            np.zeros(k), np.zeros((k, X.shape[1])), np.arange(k), **like.get_params()
-        )
-        start = _maximise(unknown, like._events(X), share, None, 1.0)
-        fit = expectation_maximization(start, X, hard=hard, stopping=stopping)
+        fit = climb(data.maximise(share), data, stopping)
         if best is None or fit.steps[-1].log_likelihood > best.steps[-1].log_likelihood:
             best = fit
     assert best is not None, "restarts: at least one"
@@ -139,7 +234,7 @@ def _finite_joint(model: LinearModel, X: Any) -> Array:
     return np.asarray(model.predict_joint_log_proba(X))
 
 
-def _responsibility(joint: Array, hard: bool) -> Array:
+def responsibility(joint: Array, hard: bool) -> Array:
     """Return P(class given document); if hard, 1 for the most probable class, else 0."""
     if hard:
         return np.asarray(np.eye(joint.shape[1])[joint.argmax(axis=1)])
@@ -160,17 +255,6 @@ def _maximise(
     return type(like).from_counts(class_count, feature_count, like.classes_, **like.get_params())
 
 
-def _expected(counts: LinearModel, model: LinearModel) -> float:
-    """Return Q in nats: the log-likelihood of one model's counts under another model.
-
-    The counts are expected counts, so this is the expected log-likelihood of the complete
-    data (Zhou, eq. 7.36), plus the log-prior that alpha implies.
-    """
-    tables = model.tables()
-    n, x = counts.class_count_, counts.feature_count_
-    return float(n @ tables.intercept + (x.T * tables.weight).sum() + _log_prior(model))
-
-
 def _log_prior(model: LinearModel) -> float:
     """Return the log-density of the parameters under alpha's prior, nats, up to a constant.
 
@@ -180,11 +264,3 @@ def _log_prior(model: LinearModel) -> float:
     tables, alpha = model.tables(), model.alpha_
     beyond_prior = tables.intercept - model.class_log_prior_
     return float(2 * alpha * beyond_prior.sum() + alpha * tables.weight.sum())
-
-
-def _log_likelihood(
-    model: LinearModel, joint: Array, known: LinearModel | None, weight: float, hard: bool
-) -> float:
-    seen = joint.max(axis=1) if hard else logsumexp(joint)
-    of_known = _log_prior(model) if known is None else _expected(known, model)
-    return float(of_known + weight * seen.sum())

@@ -64,7 +64,7 @@ class LivingTable:
         return Outcome(unlearned=lesson.n_rows, skipped=lesson.skipped, notes=lesson.notes)
 
     def _change(self, change: Change, records: Sequence[Record]) -> Lesson:
-        lesson = change(self._classifier, records)
+        lesson = change(able(self._classifier, "model"), records)
         self._classifier = lesson.classifier
         return lesson
 
@@ -86,7 +86,7 @@ class StoredTable(LivingTable):
 
     def _change(self, change: Change, records: Sequence[Record]) -> Lesson:
         with locked(self.path):
-            lesson = change(self.classifier(), records)
+            lesson = change(able(self.classifier(), self.path), records)
             if lesson.n_rows:
                 write(self.path, lesson.classifier)
         return lesson
@@ -122,9 +122,19 @@ def living(path: str) -> StoredModel | StoredTable:
     return StoredModel(path, (snapshot, journal))
 
 
+def able(classifier: TableClassifier, name: str) -> TableClassifier:
+    """Return a classifier that can learn on; raises UsageError, which names it, for others."""
+    if classifier.by_em:
+        raise UsageError(
+            f"{name}: trained by EM, so that its counts depend on all of its rows at once, and it"
+            " cannot learn on; train it anew with the new rows, too"
+        )
+    return classifier
+
+
 def merge_tables(paths: Sequence[str]) -> TableClassifier:
     """Return the model of all rows that several models have learned; raises NbspamError."""
-    total = table_at(paths[0])
+    total = able(table_at(paths[0]), paths[0])
     for path in paths[1:]:
-        total = merged(total, table_at(path), path)
+        total = merged(total, able(table_at(path), path), path)
     return total

@@ -33,7 +33,8 @@ class TableClassifier(AnyClassifier):
     schema: Schema
     name: str  # one of registry.ESTIMATORS
     model: Any
-    counts: Floats  # (n_classes, values of all columns) rows in training; see `value_counts`
+    counts: Floats  # (n_classes, values of all columns) labelled rows; see `value_counts`
+    by_em: bool = False  # trained by EM, so that its counts are shares of rows
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -126,6 +127,7 @@ class TableClassifier(AnyClassifier):
             "model": self.name,
             **model_state(self.model),
             "counts": self.counts,
+            "by_em": self.by_em,
         }
 
     @classmethod
@@ -137,7 +139,8 @@ class TableClassifier(AnyClassifier):
         n_values = int(np.maximum(schema.levels, 1).sum())
         if state["counts"].shape != (len(schema.classes), n_values):
             raise ValueError("its columns and counts differ in number")
-        return cls(schema, state["model"], model, state["counts"])
+        by_em = state.get("by_em", False)  # older files have none
+        return cls(schema, state["model"], model, state["counts"], by_em)
 
     def _coded_rows(self, records: Sequence[Record]) -> tuple[Floats, dict[int, Skipped]]:
         """Return the readable rows as numbers, and the failures by position."""

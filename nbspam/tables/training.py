@@ -55,8 +55,13 @@ class TableData:
     notes: tuple[str, ...]  # warnings about columns
 
 
-def read_table(records: Iterable[Record], settings: TableSettings) -> TableData:
-    """Return the labelled rows of records, with detected columns; raises InputError."""
+def read_table(
+    records: Iterable[Record], settings: TableSettings, with_unlabelled: bool = False
+) -> TableData:
+    """Return the rows of records, with detected columns; raises InputError.
+
+    with_unlabelled: also those without a class, whose y is -1.
+    """
     rows = list(records)
     if not rows:
         raise InputError("train: no rows; give a table with column names and rows")
@@ -80,7 +85,7 @@ def read_table(records: Iterable[Record], settings: TableSettings) -> TableData:
         " names the rows by it"
         for name in numbering(rows, schema, {*settings.numeric, *settings.categorical})
     ]
-    table, skipped = labelled(rows, schema)
+    table, skipped = (coded(rows, schema), ()) if with_unlabelled else labelled(rows, schema)
     if chosen_model(schema, settings) in NUMERIC_MODELS:
         notes += _constant_in_a_class(table)
     return TableData(table, skipped, tuple(notes))

@@ -1,7 +1,6 @@
 """Few labels and many documents without: better with them, never collapsed."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -34,19 +33,43 @@ def test_unlabelled_documents_help(model, hard):
     assert em.n_unlabelled == 200
 
 
-@pytest.mark.parametrize("alpha", ["0.01", "1", "10"])
+@pytest.mark.parametrize("alpha", ["auto", 0.01])
 @pytest.mark.parametrize("weight", [0.001, 0.1, 1.0])
 def test_under_no_alpha_and_no_weight_one_class_takes_all(alpha, weight):
     settings = em_settings(TEXT, {"alpha": alpha})
-    settings = replace(settings, alpha=float(alpha))
     report = train_with_unlabelled(texts(2, 1), texts(100, 2), settings, weight=weight)
 
     share = report.fit.responsibility.mean(axis=0)
     assert share.min() > 0.25
 
 
+def test_alpha_and_prior_are_those_that_were_asked_for():
+    labelled, others = texts(2, 1), [*texts(60, 2)[:60], *texts(5, 3)[5:]]
+
+    def trained(**choices):
+        report = train_with_unlabelled(labelled, others, em_settings(TEXT, choices), weight=1.0)
+        return report.classifier, report.fit.model
+
+    classifier, model = trained()
+    assert model.alpha == classifier.settings.alpha < 1
+    assert np.exp(model.class_log_prior_).tolist() == pytest.approx([0.5, 0.5])
+    classifier, model = trained(alpha=1.0, class_prior="estimated")
+    assert model.alpha == classifier.settings.alpha == 1
+    shares = model.class_count_ / model.class_count_.sum()
+    assert np.exp(model.class_log_prior_) == pytest.approx(shares)
+    assert classifier.prior == pytest.approx(shares)
+    assert abs(shares[0] - 0.5) > 0.1
+    given = trained(class_prior=(0.2, 0.8))[1]
+    assert np.exp(given.class_log_prior_).tolist() == pytest.approx([0.2, 0.8])
+
+
 def test_the_classifier_holds_the_model_of_the_last_round():
-    for choices in ({}, {"weighting": "counts"}, {"model": "bernoulli"}):
+    for choices in (
+        {},
+        {"weighting": "counts"},
+        {"model": "bernoulli"},
+        {"alpha": 0.5, "class_prior": "estimated"},
+    ):
         settings = em_settings(TEXT, choices)
         report = train_with_unlabelled(texts(3, 1), texts(20, 2), settings, weight=0.5)
         table = report.classifier.table
@@ -146,7 +169,6 @@ def test_train_with_unlabelled_as_json(nbspam, few, model):
             2,
             ["tf-idf: --model"],
         ),
-        (["--unlabelled", "others", "--alpha", "auto"], 2, ["--alpha auto"]),
         (["--unlabelled", "others", "--alpha", "0"], 2, ["--alpha 0"]),
         (["--unlabelled", "others", "--min-df", "1000"], 2, ["--min-df 1000"]),
     ],

@@ -2,6 +2,7 @@
 
 import json
 import os
+from itertools import product
 
 import numpy as np
 import pytest
@@ -34,8 +35,13 @@ def make(nbspam, folder, model):
     return call
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("command", ["prune", "export", "tune SOURCE", "filter", "sort MAILDIR"])
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        *product(("prune", "tune SOURCE", "filter", "sort MAILDIR"), KINDS),
+        ("export", "features"),
+    ],
+)
 def test_what_needs_all_tokens_refuses_other_models(nbspam, make, model, tmp_path, kind, command):
     source = make(kind)
     for name in ("cur", "new"):

@@ -44,8 +44,9 @@ mixture_options = filling(
     click.option(
         "--alpha",
         type=ALPHA,
-        metavar="NUMBER",
-        help="Smoothing; 1 adds a tenth of what is counted.  [default: 1]",
+        metavar="NUMBER|auto",
+        help="Smoothing: what is added to every count.  [default: auto, a tenth of what is"
+        " counted, spread evenly]",
     ),
     click.option(
         "--weighting",

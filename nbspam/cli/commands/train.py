@@ -1,10 +1,17 @@
 """nbspam train: labelled mail to a model file."""
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
 
-from nbspam.cli.arguments import items_for_em, items_of, table_of, table_settings_of
+from nbspam.cli.arguments import (
+    items_for_em,
+    items_of,
+    records_of,
+    table_of,
+    table_settings_of,
+)
 from nbspam.cli.command import Command
 from nbspam.cli.learning import learn
 from nbspam.cli.options import (
@@ -28,6 +35,7 @@ from nbspam.cli.output import (
     report_skipped,
     save,
     skipped_json,
+    warn,
 )
 from nbspam.cli.tables import columns_read_json, columns_read_rows
 from nbspam.cli.training_options import (
@@ -41,9 +49,15 @@ from nbspam.settings import Choices, TableChoices, is_for_table
 from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from nbspam.classifier.training import Learned
     from nbspam.classifier.unlabelled import Report
+    from nbspam.models.em import Step
+    from nbspam.sources.records import Record
     from nbspam.tables.classifier import TableClassifier
+    from nbspam.tables.em import EmReport
+    from nbspam.tables.training import TableSettings
     from nbspam.verdicts import Skipped
 
 
@@ -88,16 +102,24 @@ def command(
     nbspam train iris.csv --target species
     """
     if is_for_table(training, columns):
-        if unlabelled != Unlabelled():
-            raise UsageError("--unlabelled: for mail and text; leave it out with --target")
-        from nbspam.tables.training import train_table
-
         check_no_filter(model_path)
         settings = table_settings_of(training, columns)
-        data = table_of(sources, reading, labels, settings, strict)
-        classifier = train_table(data.table, settings)
-        kept = save(classifier, model_path)
-        _show_table(classifier, data.skipped, model_path, kept, as_json)
+        if unlabelled == Unlabelled():
+            from nbspam.tables.training import train_table
+
+            data = table_of(sources, reading, labels, settings, strict)
+            classifier = train_table(data.table, settings)
+            kept = save(classifier, model_path)
+            _show_table(classifier, data.skipped, model_path, kept, as_json)
+        else:
+            of_row = _weight_in_table(unlabelled)
+            records = records_of(sources, reading, labels)
+            more = records_of(unlabelled.paths, reading) if unlabelled.paths else iter(())
+            found = _by_em(records, more, settings, of_row, unlabelled.hard)
+            kept = save(found.classifier, model_path)
+            _show_em(found, of_row, model_path, kept, as_json)
+    elif unlabelled.em:
+        raise UsageError("--em: for a table; say --target COLUMN, or --unlabelled PATH for texts")
     elif unlabelled.paths:
         from nbspam.classifier.unlabelled import train_with_unlabelled
 
@@ -116,6 +138,35 @@ def command(
         learned = learn(sources, reading, labels, training, jobs, strict)
         kept = save(learned.classifier, model_path)
         _show(learned, model_path, kept, as_json)
+
+
+def _by_em(
+    records: "Iterator[Record]",
+    others: "Iterator[Record]",
+    settings: "TableSettings",
+    weight: float,
+    hard: bool,
+) -> "EmReport":
+    """Return what EM makes of rows with a class and of others, whose classes are not read."""
+    from nbspam.tables.em import train_by_em, without_class
+    from nbspam.tables.training import read_table
+
+    rows = chain(records, without_class(others, settings.target))
+    data = read_table(rows, settings, with_unlabelled=True)
+    for note in data.notes:
+        warn(note)
+    return train_by_em(data.table, settings, weight, hard)
+
+
+def _weight_in_table(unlabelled: Unlabelled) -> float:
+    """Return the weight of a row without a class; raises UsageError."""
+    if not (unlabelled.paths or unlabelled.em):
+        raise UsageError(
+            "--unlabelled-weight, --hard: for rows without a class; say --em or --unlabelled PATH"
+        )
+    if isinstance(unlabelled.weight, str):
+        raise UsageError("--unlabelled-weight auto: for mail and text; give a number for a table")
+    return 1.0 if unlabelled.weight is None else unlabelled.weight
 
 
 def _show(learned: "Learned", model_path: str, kept: str | None, as_json: bool) -> None:
@@ -172,6 +223,45 @@ def _show_table(
     )
 
 
+def _show_em(
+    found: "EmReport", weight: float, model_path: str, kept: str | None, as_json: bool
+) -> None:
+    """Print how many rows were read, and each round of EM."""
+    classifier, schema = found.classifier, found.classifier.schema
+    if as_json:
+        facts = {"model": model_path, "kept": kept, "kind": classifier.name}
+        read = {"labelled": found.n_labelled, "unlabelled": found.n_unlabelled, "weight": weight}
+        echo_json({**facts, **read, **_rounds_json(found.steps), "columns": columns_json(schema)})
+        return
+    echo_summary(_rounds_rows(found.steps))
+    echo_summary(
+        [
+            (f"read {found.n_labelled:,} rows with a class, {found.n_unlabelled:,} without",),
+            *((f"  {line}",) for line in columns_text(schema)),
+            (f"learned {schema.target} by {classifier.name} and EM; model in {model_path}",),
+        ]
+    )
+
+
+def _rounds_json(steps: "Iterable[Step]") -> dict[str, object]:
+    """Return the rounds of EM, for JSON."""
+    rounds = [
+        {"log_likelihood": s.log_likelihood, "gain": s.gain, "change": s.change} for s in steps
+    ]
+    return {"rounds": rounds}
+
+
+def _rounds_rows(steps: "Iterable[Step]") -> list[tuple[str, ...]]:
+    """Return the rounds of EM as rows, under a row of headings."""
+    return [
+        ("round", "log-likelihood", "gain of Q", "largest change"),
+        *(
+            (str(n), f"{s.log_likelihood:.1f}", f"{s.gain:.1f}", f"{s.change:.6f}")
+            for n, s in enumerate(steps)
+        ),
+    ]
+
+
 def _show_rounds(report: "Report", model_path: str, kept: str | None, as_json: bool) -> None:
     """Print what was read, how the weight was chosen, and each round of EM."""
     n_tokens, steps = len(report.classifier.table.vocabulary), report.fit.steps
@@ -184,10 +274,7 @@ def _show_rounds(report: "Report", model_path: str, kept: str | None, as_json: b
                 "unlabelled": report.n_unlabelled,
                 "weight": report.weight,
                 "held_out_accuracy": {f"{w:g}": a for w, a in report.accuracy.items()},
-                "rounds": [
-                    {"log_likelihood": s.log_likelihood, "gain": s.gain, "change": s.change}
-                    for s in steps
-                ],
+                **_rounds_json(steps),
                 "tokens": n_tokens,
                 **columns_read_json(report.classifier.settings.columns),
                 "skipped": skipped_json(report.skipped),
@@ -196,11 +283,7 @@ def _show_rounds(report: "Report", model_path: str, kept: str | None, as_json: b
         return
     tried = ", ".join(f"{w:g}: {a:.1%}" for w, a in report.accuracy.items())
     chosen = f" (held-out accuracy by weight {tried})" if tried else ""
-    echo_summary([("round", "log-likelihood", "gain of Q", "largest change")])
-    echo_summary(
-        (str(n), f"{s.log_likelihood:.1f}", f"{s.gain:.1f}", f"{s.change:.6f}")
-        for n, s in enumerate(steps)
-    )
+    echo_summary(_rounds_rows(steps))
     echo_summary(
         [
             (f"read {report.n_labelled:,} labelled, {report.n_unlabelled:,} unlabelled",),

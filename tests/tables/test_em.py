@@ -1,0 +1,177 @@
+"""EM on tables: rows without a class, and networks with missing cells."""
+
+import json
+
+import numpy as np
+import pytest
+
+from nbspam.errors import UsageError
+from nbspam.sources.records import Record
+from nbspam.store.open import load
+from nbspam.tables.em import train_by_em, without_class
+from nbspam.tables.training import TableSettings, read_table, rows_of, train_table
+from support import ROOT, complains
+
+MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
+TARGET = ("--target", "好瓜")
+
+
+def rows(n, seed, n_labelled):
+    """Return rows of two kinds, of which the first n_labelled say which kind they are."""
+    rng = np.random.default_rng(seed)
+    records = []
+    for i in range(n):
+        kind = i % 2
+        cells = {f"c{j}": "xy"[int(rng.random() < 0.25 + 0.5 * kind)] for j in range(8)}
+        cells["size"] = f"{rng.normal(kind, 1):.3f}"
+        cells["y"] = "ab"[kind] if i < n_labelled else ""
+        records.append(Record(f"t#{i}", cells))
+    return records
+
+
+def table_of(records, settings):
+    return read_table(records, settings, with_unlabelled=True).table
+
+
+@pytest.mark.parametrize("model", ["categorical", "mixed", "network"])
+@pytest.mark.parametrize("hard", [False, True])
+def test_rows_without_a_class_help(model, hard):
+    # The graph that two rows would justify is empty.
+    how = {"start": "naive", "climb": False} if model == "network" else {}
+    settings = TableSettings("y", model, parameters=how)
+    few = rows(2, 2, 2)
+    test = rows(300, 3, 300)
+    table = table_of([*few, *rows(300, 4, 0)], settings)
+    report = train_by_em(table, settings, hard=hard)
+    plain = train_table(read_table(few, settings).table, settings)
+
+    def right(classifier):
+        verdicts = classifier.classify(test)
+        return np.mean([v.label == r.cells["y"] for v, r in zip(verdicts, test, strict=True)])
+
+    assert right(report.classifier) > max(0.85, right(plain))
+    assert (report.n_labelled, report.n_unlabelled) == (2, 300)
+    reached = [step.log_likelihood for step in report.steps]
+    assert reached == sorted(reached)
+
+
+def test_a_weight_of_nothing_ignores_rows_without_a_class():
+    settings = TableSettings("y", "categorical", categorical=("size",))
+    records = rows(30, 1, 20)
+    table = table_of(records, settings)
+    report = train_by_em(table, settings, weight=0.0)
+    plain = train_table(rows_of(table, np.arange(20)), settings)
+    found, expected = (list(c.answers(records)) for c in (report.classifier, plain))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.joint, other.joint)
+
+
+def test_the_prior_is_estimated_again_and_given_ones_are_kept():
+    records = [*rows(20, 1, 20), *rows(200, 2, 0)[::2]]  # rows without a class are of kind a
+
+    def trained(**parameters):
+        settings = TableSettings("y", "categorical", ("size",), parameters=parameters)
+        return train_by_em(table_of(records, settings), settings).classifier
+
+    again = trained()
+    n = again.model.class_count_
+    assert n.sum() == pytest.approx(120)
+    assert again.prior[0] > 0.7
+    assert again.prior[0] == pytest.approx((n[0] + 1) / (120 + 2))
+    assert trained(class_prior="uniform").prior[0] == pytest.approx(0.5)
+    assert trained(class_prior=(0.3, 0.7)).prior[0] == pytest.approx(0.3)
+
+
+def test_the_alpha_is_the_alpha_that_was_given():
+    settings = TableSettings("y", "categorical", ("size",), parameters={"alpha": 7.0})
+    model = train_by_em(table_of(rows(40, 1, 20), settings), settings).classifier.model
+    n = model.level_count_[:, :2]  # the values of the first column
+    shares = np.exp(model.level_log_prob_[:, :2])
+    np.testing.assert_allclose(shares, (n + 7) / (n.sum(axis=1, keepdims=True) + 14))
+
+
+def test_without_smoothing_what_labelled_rows_lack_can_still_be_found():
+    """The only labelled row of class b never shows x, though most rows of that class do."""
+    cells = [("x", "x", "a"), ("y", "y", "b"), *[("x", "y", "")] * 6]
+    records = [Record(f"#{i}", dict(zip("cdy", row, strict=True))) for i, row in enumerate(cells)]
+    settings = TableSettings("y", parameters={"estimate": "mle"})
+    classifier = train_by_em(table_of(records, settings), settings).classifier
+    assert np.isfinite(classifier.joint_of(np.array([0.0, 1.0]))).any()
+
+
+def test_labels_of_unlabelled_rows_are_not_read():
+    one, other = rows(9, 1, 9), rows(9, 1, 0)
+    assert [r.cells for r in without_class(one, "y")] == [r.cells for r in other]
+
+
+@pytest.mark.parametrize("model", ["tan", "aode", "a2de", "spode", "multinomial", "complement"])
+def test_models_without_a_likelihood_of_rows_are_refused(model):
+    settings = TableSettings("y", model)
+    records = [Record("#", {"c": "1", "y": "a"}), Record("#", {"c": "0", "y": "b"})]
+    with pytest.raises(
+        UsageError, match=f"--model {model}: not possible with EM; give categorica"
+    ):
+        train_by_em(table_of(records, settings), settings)
+
+
+# --- commands --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gaps(tmp_path):
+    """The melons without some cells; every third has no class."""
+    header, *lines = MELONS.read_text("utf-8").splitlines()
+    for number, line in enumerate(lines):
+        cells = line.split(",")
+        cells[number % 6] = "?"
+        if number % 3 == 0:
+            cells[-1] = ""
+        lines[number] = ",".join(cells)
+    (tmp_path / "gaps.csv").write_text("\n".join([header, *lines]), "utf-8")
+    return tmp_path / "gaps.csv"
+
+
+@pytest.mark.parametrize("kind", ["mixed", "network"])
+def test_train_with_em_shows_each_round(nbspam, gaps, model, kind):
+    status, out, err = nbspam("train", gaps, *TARGET, "--em", "--model", kind)
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "round\tlog-likelihood\tgain of Q\tlargest change"
+    assert "read 11 rows with a class, 6 without" in lines
+    assert lines[-1].startswith(f"learned 好瓜 by {kind} and EM; model in {model}")
+    status, out, _ = nbspam("train", gaps, *TARGET, "--em", "--model", kind, "--json")
+    facts = json.loads(out)
+    reached = [step["log_likelihood"] for step in facts["rounds"]]
+    assert reached == sorted(reached)
+    assert (facts["labelled"], facts["unlabelled"], facts["weight"]) == (11, 6, 1)
+    assert nbspam("classify", MELONS)[0] == nbspam("info")[0] == nbspam("doctor")[0] == 0
+
+
+def test_unlabelled_tables_are_read_beside_labelled_ones(nbspam, gaps, model):
+    how = ("--unlabelled", gaps, "--unlabelled-weight", "0.5", "--hard")
+    status, out, _ = nbspam("train", MELONS, *TARGET, *how)
+    assert status == 0
+    assert "read 17 rows with a class, 17 without" in out
+    assert load(str(model)).model.class_count_.sum() == pytest.approx(17 + 17 / 2)
+
+
+def test_a_model_of_em_does_not_learn_on(nbspam, gaps, model, tmp_path):
+    assert nbspam("train", gaps, *TARGET, "--em")[0] == 0
+    for command in ("update", "unlearn"):
+        result = nbspam(command, MELONS)
+        assert complains(result, 2, f"{model}: trained by EM, so that its counts depend on all")
+    assert complains(nbspam("merge", model, model, "-o", tmp_path / "o"), 2, "trained by EM")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((*TARGET, "--hard"), "for rows without a class; say --em or --unlabelled PATH"),
+        ((*TARGET, "--em", "--unlabelled-weight", "auto"), "--unlabelled-weight auto: for mail"),
+        (("--em",), "--em: for a table; say --target COLUMN, or --unlabelled PATH"),
+        ((*TARGET, "--em", "--model", "tan"), "--model tan: not possible with EM"),
+    ],
+)
+def test_what_em_cannot_do_is_refused_in_one_line(nbspam, gaps, model, options, words):
+    assert complains(nbspam("train", gaps, *options), 2, words)
+    assert not model.exists()
