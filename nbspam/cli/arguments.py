@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.cli.decisions import rule_of
 from nbspam.cli.options import Decision, Labels
-from nbspam.cli.output import counted, report_lack, report_skipped, warn
+from nbspam.cli.output import counted, or_standard_input, report_lack, report_skipped, warn
 from nbspam.cli.values import ESTIMATED, Shares
 from nbspam.errors import UsageError
 from nbspam.settings import Choices, Settings, TableChoices, chosen, first_is_text, option_name
@@ -55,7 +55,7 @@ def items_of(
     if names:
         parts[:0] = [_items_beside(path, reading, names) for path in sources]
     elif sources or not parts:
-        parts.insert(0, read_items(sources or ["-"], options=reading))
+        parts.insert(0, read_items(or_standard_input(sources), options=reading))
     return counted(chain.from_iterable(parts), "messages")
 
 
@@ -145,7 +145,7 @@ def rows_of(
     _refuse_options_of_texts(reading, labels)
     from nbspam.sources.records import read_records
 
-    return list(read_records(sources or ["-"], reading, model.schema.names))
+    return list(read_records(or_standard_input(sources), reading, model.schema.names))
 
 
 def records_of(
@@ -159,7 +159,7 @@ def records_of(
 
     _refuse_options_of_texts(reading, labels)
     names = () if schema is None else schema.names
-    records = counted(read_records(sources or ["-"], reading, names), "rows")
+    records = counted(read_records(or_standard_input(sources), reading, names), "rows")
     return records if schema is None else _warning(records, schema)
 
 

@@ -63,6 +63,14 @@ def warn(line: str) -> None:
     click.echo(f"nbspam: {printable(line)}", err=True)
 
 
+def or_standard_input(sources: Iterable[str]) -> list[str]:
+    """Return the sources, or standard input if there are none; say so where it is a terminal."""
+    paths = list(sources)
+    if not paths and sys.stdin is not None and sys.stdin.isatty():
+        warn("no SOURCE: reading from this terminal; end with Ctrl-D, or give up with Ctrl-C")
+    return paths or ["-"]
+
+
 @contextmanager
 def progress() -> Iterator[Callable[[int], None] | None]:
     """Yield a function that shows a running count, or None if standard error is no terminal."""

@@ -1,6 +1,10 @@
-"""Sources beside class options: what a shell's glob leaves to SOURCE has the option's class."""
+"""Sources: none but a terminal, and beside class options what a shell's glob leaves to SOURCE."""
 
 import json
+import os
+import pty
+import subprocess
+import sys
 
 import pytest
 
@@ -79,3 +83,13 @@ def test_without_class_options_files_have_no_class(nbspam, trained, tmp_path):
     (tmp_path / "a.eml").write_bytes(HAM)
 
     assert nbspam("update", tmp_path / "a.eml")[:2] == (1, "skipped 1\n")
+
+
+def test_without_a_source_at_a_terminal_it_says_that_it_waits(trained):
+    typing, terminal = pty.openpty()
+    os.write(typing, b"cheap pills\n\x04")
+    command = [sys.executable, "-m", "nbspam", "classify"]
+    done = subprocess.run(command, stdin=terminal, capture_output=True, text=True, check=True)
+
+    assert done.stderr.startswith("nbspam: no SOURCE: reading from this terminal; end with Ctrl-D")
+    assert done.stdout.startswith("spam\t")
