@@ -3,6 +3,7 @@
 Secret: by which names columns are recognised, and how a first row without names is told.
 """
 
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ TEXT_NAMES = (
 )  # fmt: skip
 LABEL_NAMES = ("label", "class", "category", "target", "spam", "is_spam", "type", "v1")
 _LONGEST_NAME = 40  # characters
+_LEARNED = ", which the model has learned from"
 
 
 class Columns(NamedTuple):
@@ -42,6 +44,12 @@ class Places(NamedTuple):
     text: tuple[int, ...]
     label: int | None
     id: int | None = None
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Those of the texts, then of label and name; where there is none, beyond every row."""
+        others = (sys.maxsize if at is None else at for at in (self.label, self.id))
+        return (*self.text, *others)
 
 
 class Listener:
@@ -96,7 +104,7 @@ def named_places(names: list[str], wanted: Wanted) -> Places | None:
     learned = wanted.learned
     text = [position(names, name) for name in wanted.text]
     if not text and not set(map(_fold, learned.text)).isdisjoint(folded):
-        text = [position(names, name) for name in learned.text]
+        text = [position(names, name, _LEARNED) for name in learned.text]
     label = _label_of(names, wanted)
     if not text:
         text = [folded.index(name) for name in TEXT_NAMES if name in folded][:1]
@@ -147,21 +155,24 @@ def is_header_of_texts(cells: list[str], learned: Columns) -> bool:
     )
 
 
-def position(names: Sequence[str], wanted: str) -> int:
-    """Return the position of a column, whatever its case; raises ValueError."""
+def position(names: Sequence[str], wanted: str, why: str = "") -> int:
+    """Return the position of a column, whatever its case; raises ValueError.
+
+    why: what an error says of the column.
+    """
     folded = [_fold(name) for name in names]
     if _fold(wanted) not in folded:
-        raise no_column(wanted, names)
+        raise no_column(wanted, names, why)
     return folded.index(_fold(wanted))
 
 
-def no_column(wanted: str, names: Sequence[str]) -> ValueError:
+def no_column(wanted: str, names: Sequence[str], why: str = "") -> ValueError:
     """Return the error for a column that a table does not have."""
     from difflib import get_close_matches
 
     near = get_close_matches(_fold(wanted), map(_fold, names), 1)
     meant = f"did you mean {next(n for n in names if _fold(n) == near[0])!r}? " if near else ""
-    return ValueError(f"no column {wanted!r}; {meant}there are: {listed(names)}")
+    return ValueError(f"no column {wanted!r}{why}; {meant}there are: {listed(names)}")
 
 
 def no_text_column(names: Sequence[str]) -> ValueError:

@@ -39,10 +39,8 @@ _CHUNK = 1 << 18
 _EXAMPLES = "gb18030, big5, shift_jis, koi8-r, windows-1251 or utf-16"
 
 
-def check_encoding(name: str | None) -> None:
+def check_encoding(name: str) -> None:
     """Raise UsageError if a name is not that of an encoding of text."""
-    if name is None:
-        return
     try:
         is_text = codecs.lookup(name)._is_text_encoding
     except (LookupError, ValueError):  # ValueError: a NUL in the name

@@ -38,7 +38,6 @@ from typing import BinaryIO, NamedTuple
 
 from nbspam.errors import InputError, UsageError
 from nbspam.sources.columns import SILENT, Columns, Listener, Wanted
-from nbspam.sources.encodings import check_encoding
 from nbspam.sources.files import COMPRESSED, Blaming, open_file, read_plain, status_of
 from nbspam.sources.mailboxes import (
     MAX_MESSAGE,
@@ -148,7 +147,10 @@ def read_items(
     """
     if options.format not in (None, *FORMATS):
         raise UsageError(f"--format {options.format}: unknown; choose from {', '.join(FORMATS)}")
-    check_encoding(options.encoding)
+    if options.encoding is not None:
+        from nbspam.sources.encodings import check_encoding
+
+        check_encoding(options.encoding)
     checked = list(paths)
     for path in checked:
         if path != "-":

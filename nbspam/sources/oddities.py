@@ -5,8 +5,6 @@ They get a verdict like any message, but whoever gave them will want to know.
 Secret: by which bytes kinds of data are known.
 """
 
-import re
-
 from nbspam.sources.columns import Columns
 
 # Beginnings of files, and what the files are.
@@ -31,8 +29,9 @@ _MAGIC = {
 }
 _BEGINNINGS = tuple(_MAGIC)
 _UNICODE = (b"\xff\xfe", b"\xfe\xff")
-_HEADER = re.compile(rb"[A-Za-z][!-9;-~]*:|From ")  # as mail begins
 _HEAD = 2048  # bytes
+_LONGEST_NAME = 80
+_MARKS_OF_TABLES = (b",", b";", b"\t", b"|", b"{", b"__label__")
 # Control characters, but for those that texts have: white space, backspace, bell and escape.
 _CONTROLS = bytes({*range(32), 127} - {*b"\t\n\r\f\v\b\a\x1b"})
 _MANY = 20  # binary data have at least one control character in so many bytes
@@ -43,7 +42,7 @@ def oddity(data: bytes, learned: Columns) -> str | None:
 
     learned: the columns of a table that the model has learned from.
     """
-    if _HEADER.match(data):
+    if _begins_like_mail(data):
         return None
     head = data[:_HEAD]
     what = _binary_kind(head)
@@ -53,6 +52,14 @@ def oddity(data: bytes, learned: Columns) -> str | None:
     if kind is not None:
         return f"looks like a table, judged as one text; --format {kind} judges its rows"
     return None
+
+
+def _begins_like_mail(data: bytes) -> bool:
+    """Return whether data begin with the name of a header, or with a From_ line."""
+    # Without a regular expression, which takes longer to compile than a verdict may take.
+    name, colon, _ = data[:_LONGEST_NAME].partition(b":")
+    is_name = bool(colon) and name.replace(b"-", b"").isalnum() and name[:1].isalpha()
+    return is_name or data.startswith(b"From ")
 
 
 def _binary_kind(head: bytes) -> str | None:
@@ -69,7 +76,7 @@ def _binary_kind(head: bytes) -> str | None:
 def _table_kind(head: bytes, learned: Columns) -> str | None:
     # A table has more than one line, and its first line has a delimiter.
     first, newline, _ = head.partition(b"\n")
-    if not newline or not re.search(rb"[,;\t|{]|__label__", first):
+    if not newline or not any(mark in first for mark in _MARKS_OF_TABLES):
         return None
     from nbspam.sources.texts import sniff_table
 

@@ -41,7 +41,8 @@ def read_records(
         raise UsageError(
             f"--format {options.format}: not a format of tables; choose from {', '.join(FORMATS)}"
         )
-    check_encoding(options.encoding)
+    if options.encoding is not None:
+        check_encoding(options.encoding)
     for path in paths:
         if path != "-":
             yield from _file_records(path, options, names)

@@ -39,7 +39,7 @@ from nbspam.sources.columns import (
 
 _FASTTEXT = "__label__"
 # A class, then a tab.  A class has no colon: "Subject:<TAB>..." is a header.
-_LABELLED_LINE = re.compile(r"([^\s:,;]{1,40})\t")
+_LABELLED_LINE = re.compile(r"([^\s:,;]{1,40})\t", re.ASCII)
 
 
 class Row(NamedTuple):
@@ -137,9 +137,10 @@ def _pick_cells(
         listener.table(None, NO_COLUMNS)
     else:
         listener.table(first, _named(first, places))
+    positions = places.positions
     for row in rows:
         listener.row(row)
-        yield _text_of(row, places)
+        yield _text_of(row, positions)
 
 
 def _named(names: Sequence[str], places: Places) -> Columns:
@@ -147,14 +148,14 @@ def _named(names: Sequence[str], places: Places) -> Columns:
     return Columns(tuple(names[place].strip() for place in places.text), label)
 
 
-def _text_of(row: Sequence[str], places: Places) -> Row:
-    """Return the text of a row; cells that the row lacks are empty."""
+def _text_of(row: Sequence[str], positions: Sequence[int]) -> Row:
+    """Return the text of a row; cells that the row lacks are empty.
 
-    def cell(place: int | None) -> str:
-        return row[place] if place is not None and place < len(row) else ""
-
-    text = "\n".join(map(cell, places.text))
-    return Row(cell(places.label).strip() or None, text, cell(places.id).strip() or None)
+    positions: those of the texts, then of label and name.
+    """
+    width = len(row)
+    *texts, label, name = [row[at] if at < width else "" for at in positions]
+    return Row(label.strip() or None, "\n".join(texts), name.strip() or None)
 
 
 def _json_rows(lines: Iterator[str], wanted: Wanted, listener: Listener) -> Iterator[Row]:
@@ -171,12 +172,12 @@ def _json_rows(lines: Iterator[str], wanted: Wanted, listener: Listener) -> Iter
                 raise no_text_column(names)
             listener.table(names, _named(names, places))
         listener.row([as_cell(values.get(name)) for name in names])
-        needed = {*places.text, places.label, places.id}
+        positions = places.positions
         row = [
-            as_text(values.get(name), number) if place in needed else ""
-            for place, name in enumerate(names)
+            as_text(values.get(name), number) if at in positions else ""
+            for at, name in enumerate(names)
         ]
-        yield _text_of(row, places)
+        yield _text_of(row, positions)
 
 
 def _fasttext_rows(lines: Iterator[str]) -> Iterator[Row]:

@@ -67,6 +67,27 @@ def test_train_says_which_columns_it_took(nbspam, tickets, tmp_path):
     assert out.splitlines()[1] == "  text in 'text'"
 
 
+def test_info_shows_the_columns(nbspam, tickets, tmp_path):
+    assert "text_columns\ttitle, body\nlabel_column\tqueue\n" in nbspam("info")[1]
+
+
+def test_columns_survive_export_and_merge(nbspam, tickets, model, tmp_path):
+    text = nbspam("export")[1]
+    assert nbspam("import", "-", "-m", tmp_path / "copy", stdin=text.encode())[0] == 0
+    assert (tmp_path / "copy").read_bytes() == model.read_bytes()
+    assert nbspam("merge", model, tmp_path / "copy", "-o", tmp_path / "both")[0] == 0
+    assert load(str(tmp_path / "both")).settings.columns == (("title", "body"), "queue")
+    wrong = text.replace('"text": ["title", "body"]', '"text": [1]').encode()
+    assert complains(nbspam("import", "-", stdin=wrong), 1, "line 1: its columns are not names")
+
+
+def test_a_model_of_dependent_tokens_remembers_columns_too(nbspam, tickets):
+    columns = ("--text-column", "title", "--label-column", "queue", "--model", "aode")
+    assert "text in 'title'" in nbspam("train", tickets, *columns)[1]
+    assert "title" in nbspam("info")[1]
+    assert nbspam("classify", tickets)[1].count("\n") == 4
+
+
 def test_every_command_remembers_the_columns(nbspam, tickets, tmp_path):
     assert load(str(tmp_path / "data" / "m.nbspam")).settings.columns == (
         ("title", "body"), "queue",

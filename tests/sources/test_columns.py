@@ -53,7 +53,11 @@ def test_a_table_without_the_columns_of_the_model_is_read_as_if_it_had_none():
 @pytest.mark.parametrize(
     ("table", "wanted", "message"),
     [
-        ("title,text\na,b\n", {"learned": LEARNED}, "no column 'body'; there are: title, text"),
+        (
+            "title,text\na,b\n",
+            {"learned": LEARNED},
+            "no column 'body', which the model has learned from; there are: title, text",
+        ),
         (TABLE, {"text": ("titel",)}, "no column 'titel'; did you mean 'title'? there are: id,"),
         (TABLE, {"label": "Lable"}, "no column 'Lable'; did you mean 'label'?"),
         (TABLE, {"text": ("title",), "id": "no"}, "no column 'no'; there are: id, title"),

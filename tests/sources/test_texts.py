@@ -200,6 +200,9 @@ def test_an_endless_cell_is_refused(line):
         (b"ham\tx\nspam\ty", "tsv"),
         (b"\xef\xbb\xbfham\tx\nspam\ty\nham\tz\nspa", "tsv"),
         (b"__label__spam buy\n", "fasttext"),
+        ("好评\tx\n差评\ty\n好评\tz\n".encode("gbk"), "tsv"),
+        ("亝\tx\n度\ty\n亝\tz\n".encode("gbk"), "tsv"),  # bytes that Latin-1 has for spaces
+        ("好评\tx\n差评\ty\n好评\tz\n".encode("utf-16"), "tsv"),
         (b"ham\tx\n", None),
         (b"Subject:\tx\nFrom:\ty\n", None),
         (b"a\tx\nb\ty\nc\tz\nd\tz\n", None),

@@ -10,6 +10,7 @@ from nbspam.cli.arguments import loaded, schema_of
 from nbspam.cli.command import Command
 from nbspam.cli.options import json_option, model_option
 from nbspam.cli.output import counts_of, counts_text, echo_json, echo_rows
+from nbspam.cli.tables import columns_read_json
 
 if TYPE_CHECKING:
     from nbspam.classifier.classifier import Classifier
@@ -48,6 +49,8 @@ def _show(classifier: "Classifier", model_path: str, n_bytes: int, as_json: bool
         return
     settings |= settings.pop("parameters", {})
     settings |= settings.pop("tokens")
+    if settings.pop("columns", None):
+        settings |= columns_read_json(classifier.settings.columns)
     echo_rows(
         [
             ("file", f"{model_path} ({n_bytes:,} bytes, verified)"),
