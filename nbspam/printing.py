@@ -29,6 +29,27 @@ def raw_name(name: str) -> bytes:
         return printable(name).encode()
 
 
+def display_width(text: str) -> int:
+    """Return how many columns of a terminal text takes; a Chinese character takes two."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import category, east_asian_width
+
+    return sum(
+        0 if category(c) in ("Mn", "Me") else 1 + (east_asian_width(c) in "FW") for c in text
+    )
+
+
+def left(text: str, width: int) -> str:
+    """Return text padded on its right to this many columns of a terminal."""
+    return text + " " * (width - display_width(text))
+
+
+def right(text: str, width: int) -> str:
+    """Return text padded on its left to this many columns of a terminal."""
+    return " " * (width - display_width(text)) + text
+
+
 def write_lines(lines: Iterable[str], stream: TextIO | BinaryIO) -> None:
     r"""Write lines; characters that the encoding lacks become \x, \u or \U escapes.
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.printing import printable, write_lines
+from nbspam.printing import display_width, left, printable, right, write_lines
 
 
 @given(st.text(st.characters()))
@@ -51,3 +51,22 @@ def test_names_that_are_not_valid_text_are_escaped():
     write_lines(["é 好"], ascii_only)
     ascii_only.flush()
     assert ascii_only.buffer.getvalue() == b"\\xe9 \\u597d\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [
+        ("ham", 3),
+        ("", 0),
+        ("好瓜", 4),
+        ("e\u0301", 1),
+        ("ＡＢ", 4),
+        ("ที่", 1),
+        ("한글", 4),
+        ("é", 1),
+    ],
+)
+def test_the_width_of_text_in_a_terminal(text, width):
+    assert display_width(text) == width
+    assert left(text, 6) == text + " " * (6 - width)
+    assert right(text, 6) == " " * (6 - width) + text

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from nbspam.cli.output import columns_text, counts_text
-from nbspam.evaluation.report import display_width, left, right
-from nbspam.printing import printable
+from nbspam.printing import display_width, left, printable, right
 
 if TYPE_CHECKING:
     from nbspam.tables.classifier import TableClassifier

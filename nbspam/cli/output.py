@@ -3,6 +3,7 @@
 Secret: text from strangers is escaped before it reaches the terminal.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from nbspam.cli.command import is_quiet, is_verbose, say
-from nbspam.errors import InputError
+from nbspam.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from nbspam.answering import AnyClassifier
@@ -34,6 +35,24 @@ def echo_rows(rows: Iterable[Iterable[str]]) -> None:
     from nbspam.printing import printable, write_lines
 
     write_lines(("\t".join(map(printable, row)) for row in rows), sys.stdout)
+
+
+def write_rows(rows: Iterable[Iterable[str]], option: str, path: str) -> None:
+    """Write rows as `echo_rows` prints them into the file that an option names; InputError."""
+    from nbspam.printing import printable, write_lines
+
+    try:
+        with open(path, "wb") as stream:
+            write_lines(("\t".join(map(printable, row)) for row in rows), stream)
+    except OSError as error:
+        raise InputError(f"{option} {path}: {error.strerror}; give another name") from error
+
+
+def check_folder(option: str, path: str | None) -> None:
+    """Raise UsageError, before any work is done, if an option's file is in no folder."""
+    folder = os.path.dirname(path or "") or "."
+    if not os.path.isdir(folder):
+        raise UsageError(f"{option} {path}: there is no folder {folder}; create it")
 
 
 def echo_json(values: Mapping[str, object]) -> None:

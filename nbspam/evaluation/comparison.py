@@ -74,6 +74,8 @@ class Compared(NamedTuple):
 
     comparisons: tuple[Comparison, ...]
     skipped: tuple[Skipped, ...]  # items that could not be read
+    classes: tuple[str, ...]
+    noun: str  # what was judged, in the plural
     order: str | None  # of a stream, one of `sources.order.ORDERS`
 
 
@@ -110,7 +112,7 @@ def _against_first(trials: Sequence[Trial], rule_of: Callable[[Trial], Rule]) ->
     rule = rule_of(trials[0])  # the same costs for all
     first, *others = (replace(trial, rule=rule) for trial in trials)
     compared = tuple(compare(first, other) for other in others)
-    return Compared(compared, first.skipped, first.order)
+    return Compared(compared, first.skipped, first.classes, first.noun, first.order)
 
 
 def _differences(first: Trial, second: Trial, folds: list[Integers]) -> Iterator[Difference]:

@@ -196,7 +196,8 @@ def fold_trial(
     rule = default_rule(data.classes, settings.is_mail_combined)
     # Everything except the answers, which `_answered` adds.
     prior = _prior(data, settings)
-    blank = Trial(data.classes, data.y, np.empty((0, 0)), rule, fold, prior, settings.noun)
+    of = data.names, settings.noun
+    blank = Trial(data.classes, data.y, np.empty((0, 0)), rule, fold, prior, *of)
     return _answered(blank, answers_held_out(data, settings), with_smaller)
 
 
@@ -210,9 +211,8 @@ def table_trial(
     classifier = train_table(table, settings)
     fold = folds(table.y, k, seed)
     held_out = partial(rows_held_out, table, settings)
-    blank = Trial(
-        classifier.classes, table.y, np.empty((0, 0)), classifier.rule, fold, classifier.prior
-    )
+    of = fold, classifier.prior, table.names, classifier.noun
+    blank = Trial(classifier.classes, table.y, np.empty((0, 0)), classifier.rule, *of)
     return _answered(blank, held_out, with_smaller)
 
 
@@ -251,7 +251,8 @@ def online_trial(data: Corpus, settings: Settings, policy: str) -> Trial:
     stretch = np.arange(len(data.y)) * N_STRETCHES // max(len(data.y), 1)
     rule = default_rule(data.classes, settings.is_mail_combined)
     prior = _prior(data, settings)
-    return Trial(data.classes, data.y, joint, rule, stretch, prior, settings.noun, is_stream=True)
+    of = data.names, settings.noun
+    return Trial(data.classes, data.y, joint, rule, stretch, prior, *of, is_stream=True)
 
 
 def _prior(data: Corpus, settings: Settings) -> Floats:
@@ -264,6 +265,7 @@ def judge_classifier(classifier: AnyClassifier, items: Iterable[Any], jobs: int 
     index = {name: k for k, name in enumerate(classifier.classes)}
     truth: list[int] = []
     joint: list[Floats] = []
+    names: list[str] = []
     skipped: list[Skipped] = []
     heard: set[str] = set()  # classes that the model does not have
     for answer in classifier.answers(items, jobs):
@@ -277,6 +279,7 @@ def judge_classifier(classifier: AnyClassifier, items: Iterable[Any], jobs: int 
         else:
             truth.append(index[answer.truth])
             joint.append(answer.joint)
+            names.append(answer.name)
     if not truth:
         raise nothing_judged(skipped, classifier.noun, heard, classifier.classes)
     y = np.array(truth)
@@ -287,6 +290,7 @@ def judge_classifier(classifier: AnyClassifier, items: Iterable[Any], jobs: int 
         classifier.rule,
         np.zeros(len(y), np.int64),
         classifier.prior,
+        tuple(names),
         classifier.noun,
         skipped=tuple(skipped),
     )

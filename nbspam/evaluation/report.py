@@ -17,12 +17,13 @@ from nbspam.decision import Shares, shares_of
 from nbspam.evaluation.evaluation import Evaluation
 from nbspam.evaluation.metrics import HM, Report, Scores
 from nbspam.evaluation.trial import Trial, evaluation_of
-from nbspam.printing import printable
+from nbspam.printing import display_width, left, printable, right
 from nbspam.sources.order import ORDERS
 
 WIDTH = 80
 LABEL_WIDTH = 20  # longer class names are cut, except in the classification report
 N_CONFUSIONS = 10  # most frequent errors shown where the confusion matrix is too wide
+_SHORT = 8  # columns of a class name at least in the matrix of many classes
 N_SHARES = 10  # with more classes, their shares are not shown
 
 
@@ -63,6 +64,9 @@ def _percent(rate: float) -> float:
     return 100 * rate
 
 
+# Of two classes that are not those of mail: the rates of both errors, by the names of the classes.
+_ERRORS = {"hm_rate": (0, 1), "sm_rate": (1, 0)}
+_OF_MAIL = ("lam", "sm_at_hm")  # measures that only spam filters have
 MEASURES = (
     Measure("accuracy", "accuracy"),
     Measure("macro F1", "macro_f1"),
@@ -80,16 +84,35 @@ MEASURES = (
 )
 
 
-def evaluation_text(evaluation: Evaluation) -> str:
-    """Return an evaluation as text: errors, report, intervals, confusion matrix, measures."""
+def evaluation_text(evaluation: Evaluation, noun: str = "messages") -> str:
+    """Return an evaluation as text: errors, report, intervals, confusion matrix, measures.
+
+    noun: what the documents are called; rows of a table are no mail, whatever their classes.
+    """
+    is_mail = _is_mail(evaluation.report.classes, noun)
     blocks = [
-        _errors_text(evaluation),
+        _errors_text(evaluation, is_mail),
         classification_report_text(evaluation.report),
         _class_intervals_text(evaluation),
         _confusion_text(evaluation),
-        _measures_text(evaluation),
+        _measures_text(evaluation, is_mail),
     ]
     return "\n".join(block for block in blocks if block)
+
+
+def _is_mail(classes: tuple[str, ...], noun: str) -> bool:
+    return classes == ("ham", "spam") and noun != "rows"
+
+
+def error_names(classes: tuple[str, ...], noun: str) -> dict[str, str]:
+    """Return what the errors of two classes that are not those of mail are called, if so."""
+    if len(classes) != 2 or _is_mail(classes, noun):
+        return {}
+    first, second = (shortened(printable(name), 7) for name in classes)
+    return {
+        "false positives": f"{first} called {second}",
+        "false negatives": f"{second} called {first}",
+    }
 
 
 def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
@@ -157,7 +180,7 @@ def trial_text(trial: Trial, seed: int | None = None) -> str:
     """
     evaluation = evaluation_of(trial, None if seed is None else np.random.default_rng(seed))
     shares = shares_of(trial.probability, trial.y, trial.prior)
-    blocks = [evaluation_text(evaluation), shares_text(shares, trial.classes)]
+    blocks = [evaluation_text(evaluation, trial.noun), shares_text(shares, trial.classes)]
     head = f"judged and then learned {ORDERS[trial.order]}\n" if trial.order else ""
     return head + "\n".join(block for block in blocks if block)
 
@@ -190,14 +213,14 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and isfinite(value) else None
 
 
-def _errors_text(evaluation: Evaluation) -> str:
+def _errors_text(evaluation: Evaluation, is_mail: bool) -> str:
     """Return how many documents got the right and the wrong class, and which way round."""
     n_docs = evaluation.n_docs
     n_right = n_docs - evaluation.errors - evaluation.undecided
     text = f"{n_right:,} of {n_docs:,} right ({n_right / n_docs:.2%})"
     text += f", {evaluation.errors:,} wrong"
     text += f", {evaluation.undecided:,} unsure\n" if evaluation.undecided else "\n"
-    if evaluation.report.classes == ("ham", "spam"):
+    if is_mail:
         false_positives, false_negatives = evaluation.confusion[0, 1], evaluation.confusion[1, 0]
         text += f"{false_positives:,} false positives (ham called spam), "
         text += f"{false_negatives:,} false negatives (spam called ham)\n"
@@ -218,7 +241,7 @@ def _class_intervals_text(evaluation: Evaluation) -> str:
 
 
 def _confusion_text(evaluation: Evaluation) -> str:
-    """Return the confusion matrix or, if it is too wide, the most frequent errors."""
+    """Return the confusion matrix; if it is too wide, in per cent, and the worst errors."""
     answers = [fitted(name) for name in evaluation.answers]
     names = answers[: len(evaluation.confusion)]
     corner = "truth \\ prediction"
@@ -226,11 +249,38 @@ def _confusion_text(evaluation: Evaluation) -> str:
     counts = [[str(n) for n in row] for row in evaluation.confusion.tolist()]
     widths = [2 + max(map(display_width, column)) for column in zip(answers, *counts, strict=True)]
     if first + sum(widths) > WIDTH:
-        return _worst_confusions(evaluation, answers)
+        return _shares_matrix(evaluation, answers) + _worst_confusions(evaluation, answers)
     rows = [(corner, answers), *zip(names, counts, strict=True)]
     return "".join(
         left(label, first) + "".join(map(right, cells, widths)) + "\n" for label, cells in rows
     )
+
+
+def _shares_matrix(evaluation: Evaluation, answers: list[str]) -> str:
+    """Return the confusion matrix in per cent of each class, three columns a cell.
+
+    Columns have numbers in place of names.  It is empty if names would get less than _SHORT
+    columns, or numbers more than two digits.
+    """
+    width = WIDTH - 1 - 3 * len(answers) - 3
+    if width < _SHORT:
+        return ""
+    text = "class, % by answer".ljust(width + 3)[: width + 3]
+    text += "".join(f"{n:>3}" for n in range(1, len(answers) + 1)) + "\n"
+    for n, name in enumerate(answers, 1):
+        line = f"{n:>2} {left(shortened(name, width), width)}"
+        if n <= len(evaluation.confusion):
+            counts = evaluation.confusion[n - 1]
+            line += "".join(f"{_percent_of(k, counts.sum()):>3}" for k in counts.tolist())
+        text += line.rstrip() + "\n"
+    return text + "\n"
+
+
+def _percent_of(part: int, whole: int) -> str:
+    """Return a share in two digits: a dot for none, and 100 only for all."""
+    if not part:
+        return "."
+    return "100" if part == whole else str(min(round(100 * part / whole), 99))
 
 
 def _worst_confusions(evaluation: Evaluation, names: list[str]) -> str:
@@ -248,14 +298,21 @@ def _worst_confusions(evaluation: Evaluation, names: list[str]) -> str:
     )
 
 
-def _measures_text(evaluation: Evaluation) -> str:
+def _measures_text(evaluation: Evaluation, is_mail: bool) -> str:
     """Return a line for each measure that applies, with its interval if there is one."""
-    lines = []
+    names = [shortened(printable(name), 10) for name in evaluation.report.classes]
+    rows = []
     for label, name, shown in MEASURES:
         value = getattr(evaluation, name)
-        if value is None:
+        if value is None or (name in _OF_MAIL and not is_mail):
             continue
-        line = f"{label:<22}{shown(value):>10.5f}"
+        if name in _ERRORS and not is_mail:
+            label = "{} called {}, %".format(*(names[k] for k in _ERRORS[name]))
+        rows.append((label, name, shown, value))
+    width = max([22, *(display_width(label) for label, *_ in rows)])
+    lines = []
+    for label, name, shown, value in rows:
+        line = f"{left(label, width)}{shown(value):>10.5f}"
         if name in evaluation.intervals:
             low, high = sorted(map(shown, evaluation.intervals[name]))
             line += f"   95 % interval {low:.5f} to {high:.5f}"
@@ -265,29 +322,13 @@ def _measures_text(evaluation: Evaluation) -> str:
 
 def fitted(name: str) -> str:
     """Return a class name, safe to print and cut to LABEL_WIDTH columns of a terminal."""
-    name = printable(name)
-    if display_width(name) <= LABEL_WIDTH:
+    return shortened(printable(name), LABEL_WIDTH)
+
+
+def shortened(name: str, width: int) -> str:
+    """Return a name cut to this many columns of a terminal; two dots are in place of the rest."""
+    if display_width(name) <= width:
         return name
-    name = name[:LABEL_WIDTH]
-    while display_width(name) > LABEL_WIDTH - 2:
+    while display_width(name) > width - 2:
         name = name[:-1]
     return name + ".."
-
-
-def display_width(text: str) -> int:
-    """Return how many columns of a terminal text takes; a Chinese character takes two."""
-    if text.isascii():
-        return len(text)
-    from unicodedata import combining, east_asian_width
-
-    return sum(0 if combining(c) else 1 + (east_asian_width(c) in "FW") for c in text)
-
-
-def left(text: str, width: int) -> str:
-    """Return text padded on its right to this many columns of a terminal."""
-    return text + " " * (width - display_width(text))
-
-
-def right(text: str, width: int) -> str:
-    """Return text padded on its left to this many columns of a terminal."""
-    return " " * (width - display_width(text)) + text

@@ -24,6 +24,19 @@ class Smaller(NamedTuple):
     joint: Floats  # (n_docs, n_classes) log P(class, document), nats
 
 
+class Mistake(NamedTuple):
+    """One document that was given a wrong class."""
+
+    answer: str
+    truth: str
+    probability: float  # of the answer
+    name: str
+
+    def row(self) -> tuple[str, ...]:
+        """Return the fields as `nbspam classify` prints them, with the true class second."""
+        return self.answer, self.truth, f"{self.probability:.6f}", self.name
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
     """The true classes of documents, and a model's answers, in the order of the documents."""
@@ -34,6 +47,7 @@ class Trial:
     rule: Rule  # turns probabilities into decisions
     fold: Integers  # (n_docs,) the fold, or the stretch of a stream, that a document belongs to
     prior: Floats  # (n_classes,) the shares of the classes that the answers assume
+    names: tuple[str, ...] = ()  # (n_docs,)
     noun: str = "messages"  # what the documents are called, in the plural
     is_stream: bool = False  # each document was answered before it was learned, in this order
     order: str | None = None  # of a stream, one of `sources.order.ORDERS`
@@ -76,6 +90,24 @@ class Trial:
             return self.probability.argmax(axis=1), self.classes
         names = (*self.classes, *(name for name in actions if name not in self.classes))
         return np.array([names.index(name) for name in actions])[self.actions], names
+
+    def mistakes(self) -> list[Mistake]:
+        """Return the wrong answers, the most probable first.
+
+        Among answers that are as probable to the last bit, those first whose true class is the
+        least likely.  An answer that is no class, such as unsure, is no mistake.
+        """
+        answers, names = self.answers()
+        rows = np.flatnonzero((answers != self.y) & (answers < len(self.classes)))
+        wrong, right = answers[rows], self.y[rows]
+        probability = self.probability[rows, wrong]
+        lead = self.joint[rows, wrong] - self.joint[rows, right]
+        return [
+            Mistake(
+                names[wrong[k]], self.classes[right[k]], float(probability[k]), self.names[rows[k]]
+            )
+            for k in np.lexsort((-lead, -probability)).tolist()
+        ]
 
 
 def under_prior(trial: Trial, new: Floats) -> Trial:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nbspam.evaluation.report import MEASURES
-from support import complains
+from support import ROOT, complains
 
 NAMES = {measure.name for measure in MEASURES}
 OF_TWO_CLASSES = {"hm_rate", "sm_rate", "lam", "auc", "sm_at_hm"}
@@ -99,3 +99,79 @@ def test_one_document_at_a_time_can_be_left_out(nbspam, tmp_path):
     assert json.loads(nbspam(*other)[1])["n_folds"] == 5
     assert complains(nbspam("eval", table, "--cv", "all"), 2, "--cv all: not a number of folds")
     assert complains(nbspam("eval", table, "--cv", "6"), 2, "--cv 6: there are 5 documents")
+
+
+# --- what was wrong ------------------------------------------------------------------------------
+
+MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
+
+
+@pytest.mark.parametrize(
+    "how", [["--cv", 3], ["--online"], ["--test", "some"], ["model"], ["--cv", 3, "--target"]]
+)
+def test_errors_are_listed_in_every_way_of_judging(nbspam, some, model, tmp_path, how):
+    source, path = some, tmp_path / "wrong.tsv"
+    if "--target" in how:
+        source, how = MELONS, [*how, "好瓜"]
+    elif how == ["model"]:
+        # A model of the opposite is wrong nearly everywhere.
+        assert nbspam("train", "--ham", some / "spam", "--spam", some / "ham")[0] == 0
+        how = []
+    how = [some if each == "some" else each for each in how]
+
+    status, report, _ = nbspam("eval", source, *how, "--errors", path)
+
+    assert status == 0
+    rows = [line.split("\t") for line in path.read_text().splitlines()]
+    assert f", {len(rows)} wrong" in report
+    for answer, truth, probability, name in rows:
+        assert answer != truth
+        assert 0 < float(probability) <= 1
+        assert "watermelon-3.0.csv#" in name if source == MELONS else f"/{truth}/" in name
+    shown = nbspam("eval", source, *how, "--errors", "-")[1]
+    assert shown == report + path.read_text()
+
+
+def test_errors_go_where_there_is_a_folder(nbspam, some, tmp_path):
+    none = tmp_path / "none" / "x.tsv"
+    assert complains(nbspam("eval", some, "--errors", none), 2, "--errors", "there is no folder")
+    (tmp_path / "folder").mkdir()
+    result = nbspam("eval", some, "--cv", 2, "--errors", tmp_path / "folder")
+    assert complains((result[0], "", result[2]), 1, "Is a directory; give another name")
+    both = nbspam("eval", some, "--cv", 2, "--errors", "-", "--json")
+    assert complains(both, 2, "--errors -: not beside --json")
+
+
+# --- tables are no mail --------------------------------------------------------------------------
+
+
+def test_rows_of_a_table_are_not_called_messages_nor_ham(nbspam, model, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("size,kind\n" + "1,ham\n2,spam\n1,ham\n1,spam\n2,spam\n2,ham\n" * 3)
+    target = ["--target", "kind"]
+    against = ["--against", "--model aode"]
+    for command in (
+        ["train", table, *target],
+        ["eval", table],
+        ["eval", table, *target, "--cv", 3],
+        ["compare", table, *target, "--cv", 3, *against],
+        ["info"],
+    ):
+        status, out, err = nbspam(*command)
+        assert (status, err) == (0, "")
+        assert "rows" in out or command[0] == "eval"
+        assert not {"messages", "documents,"} & set(out.replace("share of documents,", "").split())
+        assert "positives" not in out
+        if command[0] == "eval":
+            assert "ham called spam, %" in out
+            assert "lam %" not in out
+
+
+def test_texts_are_called_texts(nbspam, model, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("label,text\n" + "ham,lunch on friday\nspam,cheap pills\n" * 3)
+
+    assert nbspam("train", table)[1].startswith("read 6 texts (3 ham, 3 spam)")
+    assert "trained\t6 texts (3 ham, 3 spam)" in nbspam("info")[1]
+    assert nbspam("tune", table, "--cv", 3)[1].startswith("6 texts; a miss costs 1")
+    assert "6 texts, 3 folds" in nbspam("compare", table, "--cv", 3, "--against", "--pairs")[1]

@@ -92,7 +92,7 @@ def test_compare_prints_won_tied_and_lost(nbspam, mails):
     status, out, _ = nbspam("compare", mails, "--cv", 2, "--against", "--model multinomial")
 
     assert status == 0
-    assert "A  the defaults\nB  --model multinomial\n196 documents, 2 folds" in out
+    assert "A  the defaults\nB  --model multinomial\n196 messages, 2 folds" in out
     assert "B won  tied  lost" in out
     assert max(map(len, out.splitlines())) <= 80
 
@@ -139,4 +139,4 @@ def test_compare_says_what_both_are(nbspam, folder):
     status, out, _ = nbspam("compare", folder, *arguments)
 
     assert status == 0
-    assert out.startswith("A  --no-pairs --min-df 2\nB  --pairs\n4 documents, 2 folds\n")
+    assert out.startswith("A  --no-pairs --min-df 2\nB  --pairs\n4 messages, 2 folds\n")

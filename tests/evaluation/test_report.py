@@ -224,6 +224,46 @@ def test_text_of_many_classes_names_the_most_frequent_confusions_instead():
     assert len(lines) == 10
 
 
+def test_the_matrix_of_twenty_classes_is_in_per_cent_and_fits():
+    names = [f"新闻组.number.{i}" for i in range(20)]
+    confusion = np.diag(np.full(20, 200))
+    confusion[3, 4], confusion[5, 6], confusion[7, 7], confusion[7, 0] = 50, 1, 0, 3
+    report = classification_report(confusion, names)
+    text = evaluation_text(Evaluation(confusion, tuple(names), report))
+    head, *rows = text.split("\n\n")[4].splitlines()
+
+    assert head.split()[-20:] == [str(n) for n in range(1, 21)]
+    assert len({columns(line) for line in (head, *rows)}) == 1
+    assert columns(head) <= 79
+    cells = [[row[-60:][3 * k : 3 * k + 3].strip() for k in range(20)] for row in rows]
+    # Of class 3 (row 4) 200 of 250 are right; 1 of 201 rounds to 0, and is none; 200 to 99.
+    assert cells[3][3:5] == ["80", "20"]
+    assert cells[5][5:7] == ["99", "0"]
+    assert cells[7] == ["100", *["."] * 19]
+    assert cells[0][0] == "100"
+    assert [row.split()[0] for row in rows] == [str(n) for n in range(1, 21)]
+
+
+@pytest.mark.parametrize(("n", "shown"), [(22, True), (23, False)])
+def test_the_matrix_in_per_cent_leaves_room_for_names_or_is_left_out(n, shown):
+    report = classification_report(np.full((n, n), 10_000), [f"a long name {i}" for i in range(n)])
+    run = Evaluation(np.full((n, n), 10_000), report.classes, report)
+
+    text = evaluation_text(run)
+    assert ("class, %" in text) == shown
+    assert max(map(columns, text.splitlines())) <= 80
+
+
+def test_two_classes_that_are_not_ham_and_spam_are_named(few_resamples):
+    names = ["否" * 9, "a" * 20]
+    run = evaluate([0, 0, 1, 1], [0, 1, 1, 0], names, rng=np.random.default_rng(0))
+    text = evaluation_text(run)
+
+    assert "否否否否.. called aaaaaaaa.., %  50.00000   95 % interval" in text
+    assert not any(word in text for word in ("(hm)", "lam %", "positives"))
+    assert max(map(columns, text.splitlines())) <= 80
+
+
 @given(st.lists(st.text(max_size=40), min_size=2, max_size=12))
 def test_confusions_fit_eighty_columns_and_line_up_whatever_the_names(names):
     confusion = np.full((len(names), len(names)), 12345)

@@ -55,3 +55,29 @@ def test_another_prior_moves_smaller_models_too():
     (smaller,) = under_prior(trial, np.array([0.2, 0.8])).smaller
     assert smaller.n_learned == 2
     np.testing.assert_allclose(smaller.joint[:, 1] - smaller.joint[:, 0], np.log(4))
+
+
+def test_mistakes_are_wrong_answers_and_the_surest_come_first():
+    # Both 40 and 50 are a probability of 1 to the last bit; 5 is undecided, and 1 is right.
+    unsure = Cutoffs(0.999, 0.001, fp_cost=2, unsure_cost=0.5)
+    y, score = [0, 1, 0, 0, 0, 1], [40, -8, 5, 50, -40, -30]
+    trial = trial_of(y, score, rule=unsure, names=tuple("abcdef"))
+
+    found = trial.mistakes()
+
+    assert [mistake.name for mistake in found] == ["d", "a", "f", "b"]
+    assert found[3].row() == ("ham", "spam", "0.999665", "b")
+    assert (found[0].answer, found[0].truth, found[0].probability) == ("spam", "ham", 1.0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_as_many_mistakes_as_errors(seed):
+    trial = random_trial(seed)
+    named = trial_of(
+        trial.y, trial.joint[:, 1] - trial.joint[:, 0], names=tuple(map(str, range(400)))
+    )
+
+    found = named.mistakes()
+
+    assert len(found) == evaluation_of(named).errors > 0
+    assert [m.probability for m in found] == sorted((m.probability for m in found), reverse=True)

@@ -192,7 +192,7 @@ def test_compare_on_a_table_is_eval_twice(nbspam):
             assert errors[which] == round(judged["n_docs"] * (1 - judged["accuracy"]))
 
     out = nbspam("compare", MELONS, *TARGET, "--cv", 4, *others[:2])[1]
-    assert out.startswith("A  --target 好瓜\nB  --model aode\n17 documents, 4 folds\n")
+    assert out.startswith("A  --target 好瓜\nB  --model aode\n17 rows, 4 folds\n")
 
 
 def test_compare_says_what_does_not_go_together(nbspam, folder):

@@ -32,7 +32,7 @@ from nbspam.settings import Choices, TableChoices, is_for_table
 from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
-    from nbspam.evaluation.comparison import Comparison
+    from nbspam.evaluation.comparison import Compared, Comparison
 
 
 @click.command("compare", cls=Command)
@@ -122,7 +122,8 @@ def command(
     first = _spelt(training, columns) or "the defaults"
     pieces = f"stretches, {ORDERS[compared.order]}" if compared.order else "folds"
     for other, comparison in zip(others, compared.comparisons, strict=True):
-        click.echo(_text(first, other, comparison, pieces))
+        judged = f"{comparison.n_docs:,} {compared.noun}, {comparison.n_folds} {pieces}"
+        click.echo(_text([f"A  {first}", f"B  {other}", judged], comparison, compared))
 
 
 @click.command("training", add_help_option=False)
@@ -171,18 +172,22 @@ def _words(parameter: click.Parameter, value: object) -> Iterator[str]:
         yield f"{parameter.opts[0]} {text}"
 
 
-def _text(first: str, second: str, comparison: "Comparison", pieces: str) -> str:
-    """Return a comparison as text."""
+def _text(head: list[str], comparison: "Comparison", compared: "Compared") -> str:
+    """Return a comparison as text; head: its first lines."""
+    from nbspam.evaluation.report import error_names
+    from nbspam.printing import display_width, left
+
+    names = error_names(compared.classes, compared.noun)
+    width = max([18, *map(display_width, names.values())])
     lines = [
-        f"A  {first}",
-        f"B  {second}",
-        f"{comparison.n_docs:,} documents, {comparison.n_folds} {pieces}",
+        *head,
         "",
-        f"{'':18}{'A':>12}{'B':>12}{'B - A':>12}{'B won':>9}{'tied':>6}{'lost':>6}",
+        f"{'':{width}}{'A':>12}{'B':>12}{'B - A':>12}{'B won':>9}{'tied':>6}{'lost':>6}",
     ]
     for name, a, b, won, tied, lost in comparison.differences:
         values = "".join(f"{_short(value):>12}" for value in (a, b))
-        lines.append(f"{name:18}{values}{_short(b - a, '+'):>12}{won:>9}{tied:>6}{lost:>6}")
+        values += f"{_short(b - a, '+'):>12}"
+        lines.append(f"{left(names.get(name, name), width)}{values}{won:>9}{tied:>6}{lost:>6}")
     lines += [
         "",
         f"only A right {comparison.only_first_right}, only B right"

@@ -31,7 +31,14 @@ from nbspam.cli.options import (
     sources_argument,
     strict_option,
 )
-from nbspam.cli.output import echo_json, report_lack, report_skipped
+from nbspam.cli.output import (
+    check_folder,
+    echo_json,
+    echo_rows,
+    report_lack,
+    report_skipped,
+    write_rows,
+)
 from nbspam.cli.training_options import table_options, training_options
 from nbspam.cli.values import FOLDS, Shares
 from nbspam.errors import UsageError
@@ -105,6 +112,12 @@ way_options = filling(
     click.option("--intervals", is_flag=True, help="Add 95 % bootstrap intervals of all numbers."),
     seed_option("folds, orders and intervals"),
     click.option(
+        "--errors",
+        metavar="FILE",
+        help="Write what was answered wrongly to FILE, or with - below the report: a line with"
+        " answer, given class, probability of the answer, and name, the surest mistakes first.",
+    ),
+    click.option(
         "--plot",
         metavar="FILE",
         help="Draw curves of errors, calibration, scores and learning into a .png or .svg file,"
@@ -126,6 +139,7 @@ def command(
     way: Way,
     intervals: bool,
     seed: int,
+    errors: str | None,
     plot: str | None,
     decision: Decision,
     prior: Shares | str | None,
@@ -152,8 +166,10 @@ def command(
     """
     from nbspam.evaluation.report import trial_json, trial_text
 
-    if plot == "-" and as_json:
-        raise UsageError("--plot -: not beside --json; give a file's name")
+    for option, path in (("--plot", plot), ("--errors", errors)):
+        if path == "-" and as_json:
+            raise UsageError(f"{option} -: not beside --json; give a file's name")
+    check_folder("--errors", errors)
     draw = None if plot is None else _drawing(plot)
     corpus = Corpus(sources, labels, reading)
     if not _is_new(way):
@@ -171,8 +187,19 @@ def command(
         echo_json(trial_json(trial, interval_seed))
     else:
         click.echo(trial_text(trial, interval_seed))
+    if errors is not None:
+        _list_errors(trial, errors)
     if draw is not None:
         draw(trial)
+
+
+def _list_errors(trial: "Trial", path: str) -> None:
+    """Write the wrong answers to a file, or to standard output for "-"; raises InputError."""
+    rows = (mistake.row() for mistake in trial.mistakes())
+    if path == "-":
+        echo_rows(rows)
+    else:
+        write_rows(rows, "--errors", path)
 
 
 def _is_new(way: Way) -> bool:

@@ -35,5 +35,5 @@ def command(file: str, model_path: str, as_json: bool) -> None:
     if as_json:
         echo_json({"model": model_path, "kept": kept, "read": n_docs, "tokens": n_tokens})
         return
-    learned = f"imported {n_tokens:,} tokens of {table.n_docs:,} messages ({counts_text(n_docs)})"
-    echo_summary([(f"{learned}; model in {model_path}",)])
+    n_read = f"{table.n_docs:,} {classifier.noun} ({counts_text(n_docs)})"
+    echo_summary([(f"imported {n_tokens:,} tokens of {n_read}; model in {model_path}",)])

@@ -54,7 +54,7 @@ def _show(classifier: "Classifier", model_path: str, n_bytes: int, as_json: bool
     echo_rows(
         [
             ("file", f"{model_path} ({n_bytes:,} bytes, verified)"),
-            ("trained", f"{table.n_docs:,} messages ({counts_text(n_docs)})"),
+            ("trained", f"{table.n_docs:,} {classifier.noun} ({counts_text(n_docs)})"),
             ("tokens", f"{n_tokens:,}"),
             ("decision", _decision(classifier)),
             *((name, _shown(value)) for name, value in settings.items()),

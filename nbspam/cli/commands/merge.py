@@ -41,13 +41,13 @@ def command(models: tuple[str, ...], output_path: str, as_json: bool) -> None:
     kept = save(classifier, output_path)
     if isinstance(classifier, Classifier):
         n_docs = counts_of(classifier.classes, classifier.table.class_count)
-        what, n_tokens = "messages", len(classifier.table.vocabulary)
+        what, n_tokens = classifier.noun, len(classifier.table.vocabulary)
         facts = {"tokens": n_tokens, "in_both": merged.in_both, "disputed": merged.disputed}
         both = f"{merged.in_both:,} known to several, {merged.disputed:,} as different classes"
         rows = [(both,), (f"learned {n_tokens:,} tokens; model in {output_path}",)]
     else:
         n_docs = counts_of(classifier.classes, classifier.model.class_count_)
-        what, facts = "rows", {}
+        what, facts = classifier.noun, {}
         rows = [(f"learned {classifier.schema.target}; model in {output_path}",)]
     if as_json:
         echo_json({"model": output_path, "kept": kept, "read": n_docs, **facts})

@@ -187,11 +187,12 @@ def _show(learned: "Learned", model_path: str, kept: str | None, as_json: bool) 
             }
         )
         return
+    noun = learned.classifier.noun
     again = f", {learned.repeated:,} more than once" if learned.repeated else ""
     failed = f", skipped {len(learned.skipped):,}" if learned.skipped else ""
     echo_summary(
         [
-            (f"read {table.n_docs:,} messages ({counts_text(n_docs)}){again}{failed}",),
+            (f"read {table.n_docs:,} {noun} ({counts_text(n_docs)}){again}{failed}",),
             *columns_read_rows(learned.classifier.settings.columns),
             (f"learned {len(table.vocabulary):,} tokens; model in {model_path}",),
         ]

@@ -81,16 +81,16 @@ def command(
     if as_json:
         echo_json(_values(tuned.tuning))
         return
-    click.echo(_text(tuned.tuning))
+    click.echo(_text(tuned.tuning, classifier.noun))
     click.echo(f"kept in {model_path}" if is_kept else "--save keeps them in the model")
 
 
-def _text(tuning: "Tuning") -> str:
-    """Return a tuning as text."""
+def _text(tuning: "Tuning", noun: str) -> str:
+    """Return a tuning as text; noun: what was judged, in the plural."""
     costs = tuning.derived.cutoffs
     priced = "" if costs.unsure_cost is None else f", unsure {costs.unsure_cost:g}"
     lines = [
-        f"{tuning.n_docs:,} messages; a miss costs 1, ham called spam {costs.fp_cost:g}{priced}",
+        f"{tuning.n_docs:,} {noun}; a miss costs 1, ham called spam {costs.fp_cost:g}{priced}",
         "",
         f"{'spam from':>10}{'ham up to':>11}{'fp':>8}{'fn':>8}{'unsure':>8}{'cost':>12}",
     ]

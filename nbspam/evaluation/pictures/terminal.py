@@ -10,7 +10,8 @@ import numpy as np
 
 from nbspam.arrays import Floats
 from nbspam.evaluation.pictures.curves import Histogram, Learning, Tradeoff, Views
-from nbspam.evaluation.report import fitted, right
+from nbspam.evaluation.report import fitted
+from nbspam.printing import right
 
 _HEIGHT, _WIDTH = 15, 64  # lines and columns of the grid of errors
 _BAR = 40  # columns of the longest bar
