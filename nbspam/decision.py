@@ -79,6 +79,16 @@ def conditional_risk(probability: ArrayLike, loss: ArrayLike) -> Floats:
     return np.asarray(probability, np.float64) @ np.asarray(loss, np.float64)
 
 
+def risks(posterior: Mapping[str, float], rule: Rule) -> dict[str, float]:
+    """Return the conditional risk of each action for one document, by the rule's costs.
+
+    R(action given x) = sum over classes of cost(class, action) P(class given x).  posterior:
+    by class, in the order of the rule's loss.
+    """
+    risk = conditional_risk([list(posterior.values())], rule.loss)[0]
+    return dict(zip(rule.actions, risk.tolist(), strict=True))
+
+
 def bayes_actions(probability: ArrayLike, loss: ArrayLike) -> Integers:
     """Return the action of least expected loss, shape (n_docs,); on a tie the first.
 

@@ -75,6 +75,7 @@ def test_json_of_one_message_has_these_keys(nbspam, monkeypatch, tmp_path, optio
     _, out, _ = nbspam("classify", "-m", model, "--json", MAILS[0])
 
     verdict = json.loads(out)
-    assert set(verdict) == {"version", "name", "label", "probability", "posterior", "score"}
+    keys = {"version", "name", "label", "probability", "posterior", "score", "risk"}
+    assert set(verdict) == keys
     assert (verdict["score"] is None) == bool(options)  # plain models sum the evidence
     assert sum(verdict["posterior"].values()) == pytest.approx(1)

@@ -233,6 +233,7 @@ class Asked(NamedTuple):
     classifier: "AnyClassifier"
     rule: "Rule"
     inputs: "Iterable[Item | Record]"
+    costs: "Rule | None"  # the rule, if its costs were stated
 
 
 def asked(
@@ -274,7 +275,8 @@ def asked_of(
 ) -> Asked:
     """Return what a classifier is to be asked, under the costs that are stated."""
     rule = rule_of(decision, classifier)
-    return Asked(classifier, rule, inputs_of(classifier, sources, reading))
+    inputs = inputs_of(classifier, sources, reading)
+    return Asked(classifier, rule, inputs, None if decision == Decision() else rule)
 
 
 def inputs_of(

@@ -70,4 +70,4 @@ def trial_under(trial: "Trial", prior: Shares | str | None, decision: Decision) 
         trial = under_prior(trial, estimate_prior(trial.probability, trial.prior))
     elif prior is not None:
         trial = under_prior(trial, stated_prior(prior, trial.classes, trial.prior))
-    return replace(trial, rule=rule_of(decision, trial))
+    return replace(trial, rule=rule_of(decision, trial), has_costs=decision != Decision())

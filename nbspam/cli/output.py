@@ -16,7 +16,7 @@ from nbspam.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from nbspam.answering import AnyClassifier
-    from nbspam.decision import Cutoffs
+    from nbspam.decision import Cutoffs, Rule
     from nbspam.store.learning import Outcome
     from nbspam.tables.schema import Schema
     from nbspam.verdicts import Skipped, Verdict
@@ -118,39 +118,41 @@ def _counting(things: Iterator[T], what: str) -> Iterator[T]:
 # --- verdicts --------------------------------------------------------------------------------
 
 
-def verdict_json(verdict: "Verdict") -> dict[str, object]:
-    """Return the values of a verdict for JSON."""
+def verdict_json(verdict: "Verdict", costs: "Rule | None") -> dict[str, object]:
+    """Return the values of a verdict for JSON, with the risks if costs were stated."""
+    from nbspam.decision import risks
+
     return {
         "name": verdict.name,
         "label": verdict.label,
         "probability": verdict.probability,
         "posterior": verdict.posterior,
         "score": verdict.score,
+        "risk": costs and risks(verdict.posterior, costs),
     }
 
 
-def echo_verdicts(verdicts: "Iterable[Verdict]", as_json: bool, null: bool = False) -> None:
+def echo_verdicts(
+    verdicts: "Iterable[Verdict]", as_json: bool, costs: "Rule | None", null: bool = False
+) -> None:
     """Print a line for each verdict; with `null` end it in NUL, and leave names as they are.
 
-    A terminal gets no raw names.
+    costs: the rule, if its costs were stated.  A terminal gets no raw names.
     """
-    if as_json or not null or sys.stdout.isatty():
-        echo_rows(verdict_row(verdict, as_json) for verdict in verdicts)
+    if as_json:
+        echo_rows((json_line(verdict_json(verdict, costs)),) for verdict in verdicts)
+        return
+    rows = ((v.label, f"{v.probability:.6f}", v.name) for v in verdicts)
+    if not null or sys.stdout.isatty():
+        echo_rows(rows)
         return
     from nbspam.printing import printable, raw_name
 
     sys.stdout.flush()
-    for verdict in verdicts:
-        start = "".join(f"{printable(field)}\t" for field in verdict_row(verdict, False)[:2])
-        sys.stdout.buffer.write(start.encode() + raw_name(verdict.name) + b"\0")
+    for label, probability, name in rows:
+        start = f"{printable(label)}\t{probability}\t"
+        sys.stdout.buffer.write(start.encode() + raw_name(name) + b"\0")
     sys.stdout.buffer.flush()
-
-
-def verdict_row(verdict: "Verdict", as_json: bool) -> tuple[str, ...]:
-    """Return the fields of a verdict: label, probability and name, or one of JSON."""
-    if as_json:
-        return (json_line(verdict_json(verdict)),)
-    return verdict.label, f"{verdict.probability:.6f}", verdict.name
 
 
 def report_lack(classifier: "AnyClassifier") -> None:

@@ -42,7 +42,8 @@ class Evaluation:
     """All measures of one run; None where a measure does not apply.
 
     `hm_rate` to `sm_at_hm` need two classes; `auc` and `sm_at_hm` need scores; `log_loss`,
-    `brier` and `calibration_error` need probabilities; `cost` needs the cost of each answer.
+    `brier` and `calibration_error` need probabilities; `cost` needs the cost of each answer,
+    `bayes_risk` the least expected cost of each.
     `intervals`: 95 % intervals (low, high) by the name of the measure.  `class_intervals`: of
     each class's precision, recall and F1.
     """
@@ -62,6 +63,7 @@ class Evaluation:
     brier: float | None = None
     calibration_error: float | None = None
     cost: float | None = None
+    bayes_risk: float | None = None  # the mean of the least risks
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     class_intervals: Mapping[str, Sequence[Interval]] = field(default_factory=dict)
 
@@ -90,6 +92,7 @@ def evaluate(
     score: ArrayLike | None = None,
     probability: ArrayLike | None = None,
     cost: ArrayLike | None = None,
+    risk: ArrayLike | None = None,
     rng: np.random.Generator | None = None,
 ) -> Evaluation:
     """Return all measures of a run, with bootstrap intervals if rng is given.
@@ -97,13 +100,14 @@ def evaluate(
     y_true, y_pred: (n_docs,) numbers of classes and answers.  other_answers: names of the
     answers numbered after the classes; they are neither right nor errors.  score: (n_docs,),
     the higher, the likelier class 1; by default P(class 1).  probability: (n_docs, n_classes),
-    or (n_docs,) of class 1.  cost: (n_docs,).  Raises UsageError if shapes or values do not fit.
+    or (n_docs,) of class 1.  cost, risk: (n_docs,).  Raises UsageError if shapes or values do
+    not fit.
     """
     answers = (*classes, *other_answers)
     confusion = confusion_matrix(y_true, y_pred, len(classes), len(answers))
     if not confusion.sum():
         raise UsageError("evaluation: no documents; give some that carry a label")
-    run = _checked_run(y_true, y_pred, confusion, score, probability, cost)
+    run = _checked_run(y_true, y_pred, confusion, score, probability, cost, risk)
     measures = run.measures(np.arange(len(run.y_true)))
     intervals, class_intervals = ({}, {}) if rng is None else run.intervals(rng, classes)
     return Evaluation(
@@ -193,6 +197,7 @@ def _checked_run(
     score: ArrayLike | None,
     probability: ArrayLike | None,
     cost: ArrayLike | None,
+    risk: ArrayLike | None,
 ) -> _Run:
     """Return the run of these arrays, see `evaluate`; raises UsageError."""
     truth, prediction = np.asarray(y_true, np.int64), np.asarray(y_pred, np.int64)
@@ -204,6 +209,8 @@ def _checked_run(
         score = p[:, 1] if score is None and n_classes == 2 else score
     if cost is not None:
         losses["cost"] = _checked_cost(cost, len(truth))
+    if risk is not None:
+        losses["bayes_risk"] = _checked_cost(risk, len(truth))
     checked_score = None if score is None else _checked_score(score, confusion)
     return _Run(n_classes, n_answers, truth, prediction, checked_score, p, losses)
 

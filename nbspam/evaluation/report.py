@@ -81,6 +81,7 @@ MEASURES = (
     Measure("Brier score", "brier"),
     Measure("calibration error", "calibration_error"),
     Measure("cost per document", "cost"),
+    Measure("Bayes risk", "bayes_risk"),
 )
 
 

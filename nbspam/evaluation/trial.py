@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Floats, Integers
-from nbspam.decision import Rule, prior_shift
+from nbspam.decision import Rule, conditional_risk, prior_shift
 from nbspam.evaluation.evaluation import Evaluation, evaluate
 from nbspam.verdicts import Skipped, posterior
 
@@ -51,6 +51,7 @@ class Trial:
     noun: str = "messages"  # what the documents are called, in the plural
     is_stream: bool = False  # each document was answered before it was learned, in this order
     order: str | None = None  # of a stream, one of `sources.order.ORDERS`
+    has_costs: bool = False  # the rule's costs were stated
     smaller: tuple[Smaller, ...] = ()  # for a learning curve
     skipped: tuple[Skipped, ...] = ()  # inputs left out: unreadable, or without a known label
 
@@ -77,6 +78,11 @@ class Trial:
     def cost(self) -> Floats:
         """The cost of each decision, by the rule's loss, shape (n_docs,)."""
         return np.asarray(self.rule.loss[self.y, self.actions])
+
+    @property
+    def risk(self) -> Floats:
+        """The least expected cost of any action, by the probabilities, shape (n_docs,)."""
+        return np.asarray(conditional_risk(self.probability, self.rule.loss).min(axis=1))
 
     def answers(self) -> tuple[Integers, tuple[str, ...]]:
         """Return each document's answer (n_docs,), and the names of all answers.
@@ -128,5 +134,6 @@ def evaluation_of(trial: Trial, rng: np.random.Generator | None = None) -> Evalu
         score=trial.score,
         probability=trial.probability,
         cost=trial.cost,
+        risk=trial.risk if trial.has_costs else None,
         rng=rng,
     )

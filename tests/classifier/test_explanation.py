@@ -149,7 +149,7 @@ def test_json_has_every_number_of_the_explanation(nbspam, trained):
     (values,) = json_lines(out)
     assert set(values) == {
         *("name", "label", "posterior", "probability", "score", "towards", "against"),
-        *("constant", "tokens"),
+        *("constant", "tokens", "risk"),
     }
     added = math.fsum(token["contribution"] for token in values["tokens"])
     assert values["constant"] + added == pytest.approx(values["score"], abs=1e-9)

@@ -76,7 +76,8 @@ def command(
 
     JSON has the posterior probability of every class.  For models that combine evidence, as
     those of mail do, it also has the probability of the last class (spam) and its score, the
-    log-odds in nats.
+    log-odds in nats.  With --loss, --fp-cost or --unsure-cost it has the risk of every answer:
+    its expected cost, of which the label has the least.
 
     \b
     nbspam classify message.eml
@@ -97,7 +98,7 @@ def command(
     verdicts = successes.of(classifier.classify(question.inputs, jobs, rule))
     if exit_code:
         return _exit_code([verdict.label for verdict in verdicts])
-    echo_verdicts(verdicts, as_json, null)
+    echo_verdicts(verdicts, as_json, question.costs, null)
     return successes.status
 
 

@@ -28,9 +28,10 @@ from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
     from nbspam.answering import AnyClassifier
+    from nbspam.decision import Rule
     from nbspam.tables.classifier import TableClassifier
     from nbspam.tables.factors import Factors
-    from nbspam.verdicts import Explanation
+    from nbspam.verdicts import Explanation, Verdict
 
 WIDTH = 80  # columns of the terminal
 _LONG = 1e9  # nats; larger numbers are shown with an exponent
@@ -68,7 +69,8 @@ def command(
 
     The columns are the nats it adds (above 0 for the class that the score is for), the
     number of messages of each class that have the token, its kind, and the token.  All of
-    them and the constant add up to the score, which is the log-odds of that class.
+    them and the constant add up to the score, which is the log-odds of that class.  Where
+    costs are stated, the expected cost of every answer follows.
 
     \b
     nbspam explain message.eml
@@ -86,13 +88,17 @@ def command(
         explained = successes.of(explain(question.inputs, question.rule))
         for place, each in enumerate(explained):
             if as_json:
-                yield json_line(_factors_json(each) if factors else _json(each, number))
+                verdict = verdict_json(each.verdict, question.costs)
+                details = _factors_json(each) if factors else _json(each, number)
+                yield json_line({**verdict, **details})
                 continue
             if brief and not factors:
                 yield each.brief(number)
                 continue
             yield from [""] * (place > 0)
             yield from _factor_lines(each) if factors else _lines(each, number, classifier)
+            if question.costs is not None:
+                yield from _risk_lines(each.verdict, question.costs)
 
     write_lines(lines(), sys.stdout)
     return successes.status
@@ -138,6 +144,15 @@ def _lines(explanation: "Explanation", number: int, classifier: "AnyClassifier")
         yield start + cut(token, WIDTH - len(start))
 
 
+def _risk_lines(verdict: "Verdict", costs: "Rule") -> Iterator[str]:
+    """Yield what each answer is expected to cost, the cheapest first."""
+    from nbspam.decision import risks
+    from nbspam.printing import printable
+
+    for action, risk in sorted(risks(verdict.posterior, costs).items(), key=lambda each: each[1]):
+        yield f"{risk:.6g}  expected cost of the answer {printable(action)}"
+
+
 def _nats(value: float, digits: int = 3) -> str:
     """Return a sum of evidence; densities far from every mean have hundreds of digits."""
     return f"{value:+.{digits}f}" if abs(value) < _LONG else f"{value:+.{digits}e}"
@@ -155,7 +170,6 @@ def _json(explanation: "Explanation", number: int) -> dict[str, object]:
         for row in explanation.strongest(number)
     ]
     return {
-        **verdict_json(explanation.verdict),
         "towards": explanation.towards,
         "against": explanation.against,
         "score": _finite(explanation.score),
@@ -196,7 +210,7 @@ def _factors_json(row: "Factors") -> dict[str, object]:
         }
         for name, factor, product in _steps(row)
     ]
-    return {**verdict_json(row.verdict), "factors": factors}
+    return {"factors": factors}
 
 
 def _steps(row: "Factors") -> Iterator[tuple[str, list[float], list[float]]]:

@@ -16,7 +16,7 @@ from nbspam.cli.options import (
     reading_options,
     sources_argument,
 )
-from nbspam.cli.output import Successes, echo_rows, verdict_row
+from nbspam.cli.output import Successes, echo_verdicts
 from nbspam.cli.training_options import table_options, training_options
 from nbspam.settings import Choices, TableChoices, is_for_table
 from nbspam.sources.items import SourceOptions
@@ -58,7 +58,7 @@ def command(
     question = asked_of(classifier, sources, reading, decision)
     successes = Successes()
     verdicts = classifier.classify(question.inputs, jobs, question.rule)
-    echo_rows(verdict_row(verdict, as_json) for verdict in successes.of(verdicts))
+    echo_verdicts(successes.of(verdicts), as_json, question.costs)
     return successes.status
 
 
