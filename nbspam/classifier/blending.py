@@ -16,6 +16,7 @@ import numpy as np
 from nbspam.arrays import Floats, Integers, Octets
 from nbspam.classifier.summing import weighted_sums
 from nbspam.counts.table import CountTable, counts_of, entry_weights
+from nbspam.progress import tracked
 from nbspam.settings import Settings
 from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.documents import Documents
@@ -202,7 +203,7 @@ def fit(
     sums = group_sums(table)
     judged = np.empty((documents.n_docs, 2 * len(GROUPS) + 1, n_classes))
     judged[:, -1] = _log_shares(table.class_count)
-    for number in range(FOLDS):
+    for number in tracked(range(FOLDS), "folds"):
         fold = np.arange(documents.n_docs) % FOLDS == number
         part = documents.take(fold).without_unused()
         judged[fold, :-1] = _left_out(table, sums, part, y[fold], weighting)

@@ -18,6 +18,7 @@ import numpy as np
 
 from nbspam.arrays import Floats, Floats32, Indices, Integers, Octets
 from nbspam.counts.table import CountTable
+from nbspam.progress import tracked
 from nbspam.settings import Settings
 from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.documents import Documents
@@ -245,7 +246,7 @@ def _corrections(
     """
     scale = layer_scale(layer)
     correction, constant = np.zeros(len(layer.tokens), np.float32), 0.0
-    for number in range(PASSES):
+    for number in tracked(range(PASSES), "passes"):
         if number in LOOKS:
             summed = _sums(correction, layer.columns, layer.offsets) if number else 0.0
             far = np.abs(y - probability(score + constant + scale * summed))

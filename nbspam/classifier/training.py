@@ -9,7 +9,7 @@ computed from counts but from documents.
 Secret: which fit the settings and classes need, and what a model forgets so that it stays small.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -51,16 +51,14 @@ def learn(
     items: Iterable[Item],
     settings: Settings,
     jobs: int = 1,
-    progress: Callable[[int], None] | None = None,
     day: int = 0,
 ) -> Learned:
     """Return a classifier trained on items; raises NotTrainedError.
 
-    progress: called with the number of messages read so far.  day: today, in days since
-    1970-01-01.
+    day: today, in days since 1970-01-01.
     """
     if settings.model not in FEATURES:
-        training = count_items(items, settings, jobs, progress)
+        training = count_items(items, settings, jobs)
         return Learned(train(training, settings, day), training.repeated, training.skipped)
     from nbspam.classifier.features import train_features
     from nbspam.counts.corpus import read_corpus

@@ -25,6 +25,7 @@ from nbspam.counts.table import CountTable, inverse_document_frequency
 from nbspam.errors import InputError, NotTrainedError, UsageError
 from nbspam.models.em import Fit, Stopping, expectation_maximization
 from nbspam.models.registry import EM_MODELS, estimator_class
+from nbspam.progress import tracked
 from nbspam.settings import AUTO, PRESENCE, TF_IDF, Choices, Settings
 from nbspam.settings import chosen as chosen_settings
 from nbspam.sources.items import Item
@@ -150,7 +151,7 @@ def _weigh_unlabelled(
         return {}
     fold = stratified_folds(data.y, k, np.random.RandomState(seed))
     right = dict.fromkeys(WEIGHTS, 0)
-    for number in range(k):
+    for number in tracked(range(k), "folds"):
         held, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
         part = data._replace(y=data.y[rest], labelled=data.labelled[rest])
         for weight in WEIGHTS:

@@ -56,7 +56,8 @@ def items_of(
         parts[:0] = [_items_beside(path, reading, names) for path in sources]
     elif sources or not parts:
         parts.insert(0, read_items(or_standard_input(sources), options=reading))
-    return counted(chain.from_iterable(parts), "messages")
+    paths = [*sources, *(path for _, path in labels.paths)] or ["-"]
+    return counted(chain.from_iterable(parts), "messages", paths)
 
 
 def _items_beside(path: str, reading: SourceOptions, names: list[str]) -> Iterator[Item]:
@@ -159,7 +160,8 @@ def records_of(
 
     _refuse_options_of_texts(reading, labels)
     names = () if schema is None else schema.names
-    records = counted(read_records(or_standard_input(sources), reading, names), "rows")
+    paths = or_standard_input(sources)
+    records = counted(read_records(paths, reading, names), "rows", paths)
     return records if schema is None else _warning(records, schema)
 
 

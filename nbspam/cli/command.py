@@ -8,11 +8,13 @@ Secret: how help is laid out, and how a command knows how much it may say.
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import click
 
-from nbspam.cli.config import config_path, defaults
+from nbspam.cli.frame.bars import bars
+from nbspam.cli.frame.config import config_path, defaults
 
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
@@ -20,6 +22,8 @@ Decorator = Callable[[Function], Function]
 COMMON = "Common options"  # come last in every command
 _PLAIN = "Options"  # those of one command alone
 _MAX_WIDTH = 26  # of the left column; longer names have a line of their own
+# Commands that print results while they read.
+_AT_ONCE = {"classify", "predict", "explain", "lazy", "tokens"}
 _QUIET, _VERBOSE, _CONFIG = "nbspam.quiet", "nbspam.verbose", "nbspam.config"  # of the context
 
 
@@ -121,7 +125,8 @@ class Command(click.Command):
             say(f"configuration {config_path()}")
         if "model_path" in ctx.params:
             say(f"model {ctx.params['model_path']}")
-        result = super().invoke(ctx)
+        with nullcontext() if is_quiet() else bars(self.name in _AT_ONCE):
+            result = super().invoke(ctx)
         say(f"took {time.perf_counter() - start:.2f} s")
         return result
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nbspam.cli.arguments import items_of, today
 from nbspam.cli.options import Labels
-from nbspam.cli.output import progress, report_skipped
+from nbspam.cli.output import report_skipped
 from nbspam.cli.tables import check_label_column
 from nbspam.errors import NotTrainedError
 from nbspam.settings import Choices, settings_for
@@ -43,12 +43,11 @@ def learn(
     from nbspam.classifier import training as library
 
     settings, items = settings_for(items_of(sources, reading, labels), training, reading.listener)
-    with progress() as show:
-        try:
-            learned = library.learn(items, settings, jobs, show, today())
-        except NotTrainedError:
-            if not labels.paths:
-                check_label_column(reading)
-            raise
+    try:
+        learned = library.learn(items, settings, jobs, today())
+    except NotTrainedError:
+        if not labels.paths:
+            check_label_column(reading)
+        raise
     report_skipped(learned.skipped, strict)
     return learned

@@ -5,14 +5,15 @@ Secret: text from strangers is escaped before it reaches the terminal.
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from nbspam.cli.command import is_quiet, is_verbose, say
+from nbspam.cli.frame.bars import reading_of
 from nbspam.errors import InputError, UsageError
+from nbspam.progress import tracked
 
 if TYPE_CHECKING:
     from nbspam.answering import AnyClassifier
@@ -90,20 +91,9 @@ def or_standard_input(sources: Iterable[str]) -> list[str]:
     return paths or ["-"]
 
 
-@contextmanager
-def progress() -> Iterator[Callable[[int], None] | None]:
-    """Yield a function that shows a running count, or None if standard error is no terminal."""
-    if is_quiet() or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("reading") as status:
-        yield lambda n: status.update(f"{n:,} messages read")
-
-
-def counted(things: Iterator[T], what: str) -> Iterator[T]:
-    """Let things pass; with -v, say at the end how many they were."""
+def counted(things: Iterator[T], what: str, paths: Iterable[str]) -> Iterator[T]:
+    """Let things that are read from paths pass; with -v, say at the end how many they were."""
+    things = iter(tracked(things, what, reading_of(paths)))
     return _counting(things, what) if is_verbose() else things
 
 

@@ -3,7 +3,7 @@
 Secret: what a worker process returns, and how messages that come again are subtracted.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -50,13 +50,12 @@ def count_items(
     items: Iterable[Item],
     settings: Settings,
     jobs: int = 1,
-    progress: Callable[[int], None] | None = None,
     limits: Limits = LIMITS,
 ) -> Training:
     """Return the counts of labelled items.
 
     A message that comes again is not counted again; if it then has another class, it moves to
-    that class.  progress: called with the number of messages read so far.
+    that class.
     """
     sampling = Sampling(settings.weighting)
     skipped: list[Skipped] = []
@@ -69,8 +68,6 @@ def count_items(
         skipped.extend(part.skipped)
         if part.table is not None:
             counts.add(part.table)
-        if progress is not None:
-            progress(unique.n_read)
     table = counts.total()
     table = table._replace(vocabulary=table.vocabulary.with_riders(0))
     table = unique.with_moves(unique.without_repeated(table), sampling.messages)

@@ -27,6 +27,7 @@ from nbspam.evaluation.evaluation import Evaluation
 from nbspam.evaluation.labels import labelled, nothing_judged
 from nbspam.evaluation.online import progress
 from nbspam.evaluation.trial import Smaller, Trial, evaluation_of
+from nbspam.progress import tracked
 from nbspam.settings import FEATURES, Choices, Settings, settings_for
 from nbspam.sources.given import items_of
 from nbspam.sources.items import Item
@@ -52,7 +53,7 @@ def answers_by_fold(
     fold: (n_docs,), from 0.  share: the part of the other folds' documents that models learn.
     """
     joint = np.empty((len(y), n_classes))
-    for number in range(fold.max() + 1):
+    for number in tracked(range(fold.max() + 1), "folds"):
         of, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
         joint[of] = held_out(rest if share == 1 else _some_of(rest, y, share), of)
     return joint

@@ -20,6 +20,7 @@ from nbspam.counts.table import CountTable, counts_of
 from nbspam.decision import is_worth_learning
 from nbspam.errors import UsageError
 from nbspam.mail.digest import Copies
+from nbspam.progress import tracked
 from nbspam.settings import Settings
 from nbspam.tokens.documents import Documents
 from nbspam.verdicts import posterior
@@ -46,9 +47,8 @@ def progress(data: Corpus, settings: Settings, policy: str = "everything") -> Pr
     joint, learned = np.zeros((n_docs, len(data.classes))), np.zeros(n_docs, np.bool_)
     life = _Life(data, settings)
     copies = Copies()
-    for row, (digest, truth) in enumerate(
-        zip(data.digests.tolist(), data.y.tolist(), strict=True)
-    ):
+    stream = zip(data.digests.tolist(), data.y.tolist(), strict=True)
+    for row, (digest, truth) in enumerate(tracked(stream, "messages", n_docs)):
         answer = life.answer(data.documents.one(row))
         if answer is not None:
             joint[row] = life.over_all_classes(answer)

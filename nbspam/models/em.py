@@ -17,6 +17,7 @@ import numpy as np
 
 from nbspam.models.base import logsumexp
 from nbspam.models.inputs import DataError
+from nbspam.progress import Extent, tracked
 
 if TYPE_CHECKING:
     from nbspam.models.inputs import Array
@@ -99,7 +100,7 @@ def climb(start: Any, data: Incomplete, stopping: Stopping | None = None) -> Fit
     model, expected = start, data.expect(start)
     share = expected.share
     steps = [Step(expected.log_likelihood, 0.0, 0.0)]
-    for _ in range(stopping.most):
+    for _ in tracked(range(stopping.most), "rounds", Extent(lambda: None)):  # most end earlier
         share, before = expected.share, expected.joint
         new = data.maximise(share)
         expected = data.expect(new)
@@ -215,7 +216,7 @@ def best_mixture(
     if not 1 <= k <= n_docs:
         raise DataError(f"mixture: {k} components of {n_docs} documents; give 1 to {n_docs}")
     best: Fit | None = None
-    for _ in range(restarts):
+    for _ in tracked(range(restarts), "starts"):
         share = np.zeros((n_docs, k))
         seeds = max(1, min(_SEEDS, n_docs // k))
         drawn = rng.permutation(n_docs)[: seeds * k].reshape(k, seeds)

@@ -16,6 +16,7 @@ from nbspam.classifier.classifier import Classifier
 from nbspam.counts.changes import Change, added, signed_table
 from nbspam.counts.table import add_tables
 from nbspam.errors import UsageError
+from nbspam.progress import tracked
 from nbspam.store.assembly import assembled, memory_of, message_at_hand, part_of
 from nbspam.store.model import StoredModel
 from nbspam.store.tables import StoredTable, living, merge_tables
@@ -49,7 +50,7 @@ def merge(paths: Sequence[str]) -> Merged:
         return Merged(merge_tables(paths), 0, 0)
     total = first.whole()
     in_both = disputed = 0
-    for path in paths[1:]:
+    for path in tracked(paths[1:], "models"):
         other = StoredModel(path).whole()
         _check_settings(paths[0], total, path, other)
         total, n_both, n_disputed = _merge_two(total, other, path)

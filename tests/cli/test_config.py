@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from nbspam.cli.config import config_path
+from nbspam.cli.frame.config import config_path
 from support import SPAM, complains
 
 

@@ -18,6 +18,7 @@ from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.errors import UsageError
 from nbspam.models.network.graphs import ancestors, children, topological_order
 from nbspam.models.network.network import Network
+from nbspam.progress import tracked
 
 CHAINS = 20
 MAX_STATES = 1 << 20  # more are not tried out for being connected
@@ -64,7 +65,7 @@ def gibbs(
     shape = tuple(len(network.states[t]) for t in targets)
     # The halves of each chain are counted separately: if a chain still drifts, they differ.
     counts = np.zeros((2, chains, int(np.prod(shape))))
-    for step in range(burn_in + steps):
+    for step in tracked(range(burn_in + steps), "steps"):
         state.step(rng)
         if step == burn_in and not state.are_possible():
             raise UsageError(

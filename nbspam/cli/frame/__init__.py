@@ -1,0 +1,1 @@
+"""What is around every command: a configuration file, and progress bars."""
