@@ -32,6 +32,10 @@ class Signs(AnyClassifier):
         return "above", "below"
 
     @property
+    def noun(self) -> str:
+        return "numbers"
+
+    @property
     def prior(self) -> Floats:
         return np.array([0.5, 0.5])
 

@@ -87,7 +87,7 @@ def or_standard_input(sources: Iterable[str]) -> list[str]:
     """Return the sources, or standard input if there are none; say so where it is a terminal."""
     paths = list(sources)
     if not paths and sys.stdin is not None and sys.stdin.isatty():
-        warn("no SOURCE: reading from this terminal; end with Ctrl-D, or give up with Ctrl-C")
+        warn("no SOURCE: reading from this terminal; end with Ctrl-D")
     return paths or ["-"]
 
 

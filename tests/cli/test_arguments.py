@@ -91,5 +91,5 @@ def test_without_a_source_at_a_terminal_it_says_that_it_waits(trained):
     command = [sys.executable, "-m", "nbspam", "classify"]
     done = subprocess.run(command, stdin=terminal, capture_output=True, text=True, check=True)
 
-    assert done.stderr.startswith("nbspam: no SOURCE: reading from this terminal; end with Ctrl-D")
+    assert done.stderr == "nbspam: no SOURCE: reading from this terminal; end with Ctrl-D\n"
     assert done.stdout.startswith("spam\t")

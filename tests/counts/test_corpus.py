@@ -122,14 +122,3 @@ def test_a_corpus_holds_every_item_in_order(jobs):
         words = {data.vocabulary.text(int(j)) for j in one.tokens}
         assert {word for word in words if ":" not in word} == set(item.data.decode().split())
     assert (csr(data.documents).toarray() == data.X.toarray()).all()
-
-
-def test_a_part_of_a_corpus_is_over_the_same_vocabulary():
-    items = items_of([(n, n % 2) for n in range(8)], "text", ["ham", "spam"])
-    data, _ = read_corpus(items, PRESETS["text"])
-    rows = np.array([5, 1, 6])
-    part = data.take(rows)
-
-    assert part.names == ("5", "1", "6")
-    assert (part.X.toarray() == data.X.toarray()[rows]).all()
-    assert plain(part.table(np.arange(3), PRESENCE)) == plain(data.table(rows, PRESENCE))
