@@ -112,7 +112,7 @@ def is_missing(cell: str) -> bool:
 
 def detect(
     records: Sequence[Record],
-    target: str,
+    target: str | None,
     categorical: Iterable[str] = (),
     numeric: Iterable[str] = (),
     values: Mapping[str, Sequence[str]] | None = None,
@@ -121,6 +121,7 @@ def detect(
 ) -> tuple[Schema, tuple[str, ...]]:
     """Return the schema of a table, and the names of its empty columns.
 
+    target: None for a table whose rows have no classes; all columns are then those of the rows.
     categorical, numeric: columns whose kind is given and not detected.  values: all values of
     columns of categories or of the target, in the order of their codes, whether they occur or
     not.  are_counts: every column counts something.  drop: columns to leave out.
@@ -132,13 +133,16 @@ def detect(
     names = list(dict.fromkeys(name for record in records for name in record.cells))
     where = records[0].source
     forced = dict.fromkeys((*categorical, *values), True) | dict.fromkeys(numeric, False)
-    for name in (target, *forced, *drop):
+    for name in (*([] if target is None else [target]), *forced, *drop):
         if name not in names:
             raise InputError(f"{where}: {no_column(name, names)}")
     for name, declared in values.items():
         check_declared(records, name, declared)
-    seen = _classes(where, target, known_cells(records, target), forced.get(target, False))
-    classes = tuple(sorted(values.get(target, seen)))
+    classes: tuple[str, ...] = ()
+    if target is not None:
+        known = known_cells(records, target)
+        seen = _classes(where, target, known, forced.get(target, False))
+        classes = tuple(sorted(values.get(target, seen)))
     columns, empty = [], []
     for name in names:
         if name == target or name in drop:
@@ -155,8 +159,9 @@ def detect(
         else:
             columns.append(Column(name))
     if not columns:
-        raise InputError(f"{where}: no column beside {target!r} has a value; give some")
-    return Schema(tuple(columns), target, classes, target in values), tuple(empty)
+        beside = "" if target is None else f" beside {target!r}"
+        raise InputError(f"{where}: no column{beside} has a value; give some")
+    return Schema(tuple(columns), target or "", classes, target in values), tuple(empty)
 
 
 def numbering(records: Sequence[Record], schema: Schema, said: Container[str]) -> Iterator[str]:

@@ -1,10 +1,10 @@
 """nbspam cluster: documents without labels into clusters."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from nbspam.cli.arguments import items_for_em, starts_of
+from nbspam.cli.arguments import items_for_em, records_of, starts_of
 from nbspam.cli.command import Command
 from nbspam.cli.options import (
     filling,
@@ -18,12 +18,26 @@ from nbspam.cli.options import (
 )
 from nbspam.cli.output import echo_json, echo_rows, report_skipped
 from nbspam.cli.values import ALPHA
+from nbspam.errors import UsageError
 from nbspam.models.registry import EM_MODELS
-from nbspam.settings import Choices
+from nbspam.settings import Choices, option_name
 from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nbspam.arrays import Floats
     from nbspam.classifier.clusters import Clusters, Typical
+    from nbspam.tables.clusters import TableClusters
+
+
+class Columns(NamedTuple):
+    """What the columns of a table hold."""
+
+    table: bool = False
+    categorical: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
 
 
 def _mixture(
@@ -62,6 +76,19 @@ mixture_options = filling(
 )
 
 
+columns_options = filling(
+    Columns,
+    "columns",
+    "Tables of columns",
+    click.option("--table", is_flag=True, help="Read SOURCE as a table of columns."),
+    click.option(
+        "--categorical", multiple=True, metavar="COLUMN", help="Read COLUMN as categories."
+    ),
+    click.option("--numeric", multiple=True, metavar="COLUMN", help="Read COLUMN as numbers."),
+    click.option("--drop", multiple=True, metavar="COLUMN", help="Leave COLUMN out."),
+)
+
+
 @click.command("cluster", cls=Command)
 @sources_argument
 @click.option(
@@ -88,6 +115,7 @@ mixture_options = filling(
 @click.option("--hard", is_flag=True, help="Assign every document to one cluster entirely.")
 @seed_option("the starts")
 @number_option(10, "cluster")
+@columns_options
 @click.option("--assignments", is_flag=True, help="Print the cluster of every item instead.")
 @reading_options
 @jobs_option
@@ -103,6 +131,7 @@ def command(
     hard: bool,
     seed: int,
     number: int,
+    columns: Columns,
     assignments: bool,
     reading: SourceOptions,
     jobs: int,
@@ -111,12 +140,28 @@ def command(
 ) -> None:
     """Sort documents without labels into K clusters, and print the typical tokens of each.
 
-    The number after a token is its probability in the cluster.
+    The number after a token is its probability in the cluster.  With --table, SOURCE is a table
+    of columns, and what is typical are values and their probabilities, or numbers and their
+    means and standard deviations.
 
     \b
     nbspam cluster ~/Maildir -k 5
     nbspam cluster tickets.csv -k 8 --assignments
+    nbspam cluster iris.csv -k 3 --table --drop species
     """
+    if columns != Columns():
+        _check_for_table(columns, mixture, start)
+        from nbspam.tables.clusters import cluster_rows
+
+        alpha = 1.0 if mixture.alpha is None else float(mixture.alpha)
+        kinds = columns.categorical, columns.numeric, columns.drop
+        rows = records_of(sources, reading)
+        in_table = cluster_rows(rows, k, alpha, *kinds, restarts, hard, seed, rounds)
+        if assignments:
+            _show_assignments(in_table.clusters, in_table.share, in_table.names, as_json)
+        else:
+            _show_table(in_table, number, as_json)
+        return
     from nbspam.classifier.clusters import cluster, typical_tokens
 
     settings, items = items_for_em(sources, reading, mixture)
@@ -124,15 +169,48 @@ def command(
     found = cluster(items, settings, k, restarts, hard, jobs, seed, starts, rounds)
     report_skipped(found.skipped, strict)
     if assignments:
-        _show_assignments(found, as_json)
+        _show_assignments(found.classifier.classes, found.share, found.names, as_json)
     else:
         _show_clusters(found, typical_tokens(found, number), as_json)
 
 
-def _show_assignments(found: "Clusters", as_json: bool) -> None:
+def _check_for_table(columns: Columns, mixture: Choices, start: str | None) -> None:
+    """Raise UsageError for options that do not go together."""
+    if not columns.table:
+        name = next(name for name in ("categorical", "numeric", "drop") if getattr(columns, name))
+        raise UsageError(f"--{name}: for the columns of a table; say --table too")
+    given = [name for name in mixture.given if name != "alpha"]
+    if given or start is not None:
+        name = option_name(given[0]) if given else "--start"
+        raise UsageError(f"{name}: for mail and text; leave it out with --table")
+    if mixture.alpha == "auto":
+        raise UsageError("--alpha auto: not a number from 0 up; give one for a table")
+
+
+def _show_table(found: "TableClusters", number: int, as_json: bool) -> None:
+    """Print the size of each cluster of rows and what is typical of it."""
+    size = dict(zip(found.clusters, found.share.sum(axis=0).tolist(), strict=True))
+    typical = zip(size.items(), found.features, strict=True)
+    if not as_json:
+        echo_rows([("cluster", "rows", "typical values")])
+        echo_rows(
+            (c, f"{n:.4g}", "  ".join(str(feature) for feature in features[:number]))
+            for (c, n), features in typical
+        )
+        return
+    rows = [
+        {"cluster": c, "rows": n, "values": [feature._asdict() for feature in features[:number]]}
+        for (c, n), features in typical
+    ]
+    echo_json({"log_likelihood": found.fit.steps[-1].log_likelihood, "clusters": rows})
+
+
+def _show_assignments(
+    classes: "Sequence[str]", share: "Floats", names: "Sequence[str]", as_json: bool
+) -> None:
     """Print the most probable cluster of each item, and its probability."""
-    classes = [found.classifier.classes[c] for c in found.share.argmax(axis=1).tolist()]
-    rows = zip(classes, found.share.max(axis=1).tolist(), found.names, strict=True)
+    best = [classes[c] for c in share.argmax(axis=1).tolist()]
+    rows = zip(best, share.max(axis=1).tolist(), names, strict=True)
     if as_json:
         for c, share, name in rows:
             echo_json({"name": name, "cluster": c, "share": share})
