@@ -39,10 +39,6 @@ class Signs(AnyClassifier):
     def prior(self) -> Floats:
         return np.array([0.5, 0.5])
 
-    @property
-    def noun(self) -> str:
-        return "numbers"
-
     def chunks(self, inputs: Iterable[Number]) -> Iterator[list[Number]]:
         chunk: list[Number] = []
         for given in inputs:
