@@ -1,5 +1,6 @@
 """The numbers behind the pictures, and the pictures in a terminal and in files."""
 
+import re
 import struct
 import sys
 from xml.etree import ElementTree
@@ -164,10 +165,13 @@ def test_a_picture_is_png_and_has_room_for_its_panels(request, tmp_path, trial, 
     pytest.importorskip("matplotlib")
     from nbspam.evaluation.pictures.files import draw
 
-    draw(views_of(request.getfixturevalue(trial)), str(tmp_path / "a.png"))
+    views = views_of(request.getfixturevalue(trial))
+    draw(views, str(tmp_path / "a.png"), "mails")
     data = (tmp_path / "a.png").read_bytes()
     assert data.startswith(b"\x89PNG")
-    assert struct.unpack(">II", data[16:24]) == (1200, 264 * n_panels)
+    matrix = 3 + 0.35 * 3 if trial == "many" else 0  # inches
+    height = 4.4 * n_panels / 2 + 0.4 + matrix
+    assert struct.unpack(">II", data[16:24]) == (1200, round(120 * height))
 
 
 @pytest.mark.slow
@@ -175,7 +179,7 @@ def test_a_picture_is_svg_by_its_name(learned, tmp_path):
     pytest.importorskip("matplotlib")
     from nbspam.evaluation.pictures.files import draw
 
-    draw(views_of(learned), str(tmp_path / "a.SVG"))
+    draw(views_of(learned), str(tmp_path / "a.SVG"), "mails")
     assert ElementTree.parse(tmp_path / "a.SVG").getroot().tag.endswith("svg")
 
 
@@ -185,7 +189,7 @@ def test_a_picture_is_the_same_every_time(learned, tmp_path):
     from nbspam.evaluation.pictures.files import draw
 
     for name in ("one.png", "two.png"):
-        draw(views_of(learned), str(tmp_path / name))
+        draw(views_of(learned), str(tmp_path / name), "mails")
     assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
 
 
@@ -194,7 +198,66 @@ def test_a_picture_that_cannot_be_written_is_an_error(tmp_path):
     from nbspam.evaluation.pictures.files import draw
 
     with pytest.raises(InputError, match=r"none/a\.png: No such file.*; give another name"):
-        draw(views_of(random_trial(0)), str(tmp_path / "none" / "a.png"))
+        draw(views_of(random_trial(0)), str(tmp_path / "none" / "a.png"), "mails")
+
+
+def _texts(path):
+    """Return the texts of an SVG, which matplotlib keeps as comments beside their outlines."""
+    return re.findall("<!-- (.*?) -->", path.read_text())
+
+
+def test_a_picture_says_what_it_shows_and_has_the_matrix_of_many_classes(many, tmp_path):
+    pytest.importorskip("matplotlib")
+    from nbspam.evaluation.pictures.files import draw
+
+    views = views_of(many)
+    assert views.confusion.tolist() == evaluation_of(many).confusion.tolist()
+    draw(views, str(tmp_path / "a.svg"), "mails " + "x" * 100)
+
+    texts = _texts(tmp_path / "a.svg")
+    n_right = int(np.trace(views.confusion))
+    assert (
+        f"{n_right:,} of {views.n_docs:,} messages right ({n_right / views.n_docs:.2%})" in texts
+    )
+    assert "mails " + "x" * 73 + "…" in texts
+    assert "Confusion matrix" in texts
+    assert {f"{n:,}" for n in views.confusion.ravel().tolist() if n} <= set(texts)
+
+
+def test_a_font_is_found_that_has_what_matplotlibs_own_lacks():
+    pytest.importorskip("matplotlib")
+    from matplotlib.font_manager import findfont
+    from matplotlib.ft2font import FT2Font
+
+    from nbspam.evaluation.pictures.fonts import families_for
+
+    own, other = (
+        set(FT2Font(findfont(name)).get_charmap()) for name in ("DejaVu Sans", "STIXGeneral")
+    )
+    both = "".join(map(chr, sorted(other - own)))
+    assert both
+
+    families, lacking = families_for("ham" + both)
+    assert families[0] == "DejaVu Sans"
+    assert len(families) == 2
+    assert lacking == ""
+    assert families_for("ham, spam") == (["DejaVu Sans"], "")
+
+
+def test_where_no_font_has_a_letter_a_note_says_so(nbspam, tmp_path, monkeypatch):
+    font_manager = pytest.importorskip("matplotlib.font_manager")
+    own = [font for font in font_manager.fontManager.ttflist if font.name == "DejaVu Sans"]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", own)
+    table = tmp_path / "t.csv"
+    table.write_text("label,text\n" + "好,lunch on friday\n差,cheap pills\n" * 4)
+
+    picture = tmp_path / "a.png"
+    status, _, err = nbspam("eval", table, "--cv", 2, "--plot", picture)
+
+    assert status == 0
+    said = "no font on this machine has 好差; install one, such as Noto Sans CJK for Chinese,"
+    assert err == f"nbspam: --plot {picture}: {said} Japanese and Korean\n"
+    assert picture.stat().st_size > 10_000
 
 
 WAYS = [(), ("--cv", "2"), ("--online",), ("--test", "mails")]

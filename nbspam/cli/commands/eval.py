@@ -37,6 +37,7 @@ from nbspam.cli.output import (
     echo_rows,
     report_lack,
     report_skipped,
+    warn,
     write_rows,
 )
 from nbspam.cli.training_options import table_options, training_options
@@ -170,7 +171,7 @@ def command(
         if path == "-" and as_json:
             raise UsageError(f"{option} -: not beside --json; give a file's name")
     check_folder("--errors", errors)
-    draw = None if plot is None else _drawing(plot)
+    draw = None if plot is None else _drawing(plot, _described(sources, way))
     corpus = Corpus(sources, labels, reading)
     if not _is_new(way):
         _refuse(training, columns)
@@ -268,8 +269,21 @@ def _trial_of_table(
     return judging.judge_table_split(data.table, settings, test_records)
 
 
-def _drawing(path: str) -> "Callable[[Trial], None]":
-    """Return a function that draws a trial; raises UsageError before any work is done."""
+def _described(sources: tuple[str, ...], way: Way) -> str:
+    """Return what is judged, and how, for the title of a picture."""
+    ways = {
+        f"--cv {way.cv}": way.cv is not None,
+        f"--test {way.test}": way.test is not None,
+        "--online": way.online,
+    }
+    return " ".join([*sources, *(name for name, is_given in ways.items() if is_given)])
+
+
+def _drawing(path: str, what: str) -> "Callable[[Trial], None]":
+    """Return a function that draws a trial; raises UsageError before any work is done.
+
+    what: is judged, for the title.
+    """
     from nbspam.evaluation.pictures.curves import views_of
 
     if path == "-":
@@ -279,4 +293,9 @@ def _drawing(path: str) -> "Callable[[Trial], None]":
     from nbspam.evaluation.pictures.files import check, draw
 
     check(path)
-    return lambda trial: draw(views_of(trial), path)
+
+    def to_file(trial: "Trial") -> None:
+        if note := draw(views_of(trial), path, what):
+            warn(note)
+
+    return to_file

@@ -9,7 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Integers
-from nbspam.evaluation.metrics import ReliabilityBins, reliability_bins, roc_curve
+from nbspam.evaluation.metrics import (
+    ReliabilityBins,
+    confusion_matrix,
+    reliability_bins,
+    roc_curve,
+)
 from nbspam.evaluation.trial import Trial
 
 N_SCORE_BINS = 30  # of the histogram
@@ -50,6 +55,9 @@ class Views:
 
     classes: tuple[str, ...]
     n_docs: int
+    noun: str  # what the documents are called, in the plural
+    answers: tuple[str, ...]  # the classes, then the answers that are no class
+    confusion: Integers  # (n_classes, n_answers)
     calibration: ReliabilityBins
     histogram: Histogram
     tradeoff: Tradeoff | None  # for two classes that both occur
@@ -58,9 +66,13 @@ class Views:
 
 def views_of(trial: Trial) -> Views:
     """Return everything that pictures of a trial show."""
+    answer, answers = trial.answers()
     return Views(
         trial.classes,
         len(trial.y),
+        trial.noun,
+        answers,
+        confusion_matrix(trial.y, answer, len(trial.classes), len(answers)),
         reliability_bins(trial.y, trial.probability, 10),
         _histogram(trial),
         _tradeoff(trial),
