@@ -24,14 +24,20 @@ def info_lines(classifier: "TableClassifier", file: str) -> Iterator[str]:
     from nbspam.tables.estimates import description, estimated
 
     facts = description(classifier)
-    settings = (f"{name} {value}" for name, value in facts["settings"].items())
+    settings = facts["settings"]
+    priors = zip(classifier.schema.names, settings.pop("dirichlet", ()), strict=False)
+    settings.pop("structure", None)  # is shown with names
     n_rows = facts["read"]
     yield from _fact("model", file)
     yield from _fact("trained", f"{sum(n_rows.values()):,} rows ({counts_text(n_rows)})")
     yield from _fact("target", facts["target"])
     for line in columns_text(classifier.schema):
         yield _cut(left("column", _HEAD) + printable(line), WIDTH)
-    yield from _fact("settings", ", ".join([facts["kind"], *settings]))
+    said = (f"{name} {value}" for name, value in settings.items())
+    yield from _fact("settings", ", ".join([facts["kind"], *said]))
+    for name, own in priors:
+        if own is not None:
+            yield from _fact("prior", f"{name} {', '.join(f'{alpha:g}' for alpha in own)}")
     yield from _structure_lines(facts["structure"])
     # A column with a single value has nothing to show.
     told = (each for each in estimated(classifier, whole=False) if _tells(each))

@@ -68,6 +68,7 @@ def test_a_prior_without_a_column_is_for_all_columns_of_as_many_values(nbspam, m
     (tmp_path / "t.csv").write_text("a,b,c,y\n0,1,u,p\n1,1,v,p\n0,0,w,q\n")
     how = ("--target", "y", "--dirichlet", "2,5", "--dirichlet", "b=1,1")
     assert nbspam("train", tmp_path / "t.csv", *how)[0] == 0
+    assert "prior       a 2, 5\nprior       b 1, 1\n\nP(y)" in nbspam("info")[1]
     prior, a, b, c = factors(nbspam, "1,1,u")
     assert prior == pytest.approx({"p": 3 / 5, "q": 2 / 5})  # the classes are no column
     assert a == pytest.approx({"p": (1 + 5) / (2 + 7), "q": (0 + 5) / (1 + 7)})
