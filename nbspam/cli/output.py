@@ -85,10 +85,11 @@ def warn(line: str) -> None:
 
 def or_standard_input(sources: Iterable[str]) -> list[str]:
     """Return the sources, or standard input if there are none; say so where it is a terminal."""
-    paths = list(sources)
-    if not paths and sys.stdin is not None and sys.stdin.isatty():
+    if sources:  # which a list of names is, though it may hold none
+        return list(sources)
+    if sys.stdin is not None and sys.stdin.isatty():
         warn("no SOURCE: reading from this terminal; end with Ctrl-D")
-    return paths or ["-"]
+    return ["-"]
 
 
 def counted(things: Iterator[T], what: str, paths: Iterable[str]) -> Iterator[T]:
