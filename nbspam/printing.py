@@ -50,6 +50,16 @@ def right(text: str, width: int) -> str:
     return " " * (width - display_width(text)) + text
 
 
+def clipped(text: str, width: int) -> str:
+    """Return text, cut to this many columns of a terminal."""
+    if display_width(text) <= width:
+        return text
+    text = text[:width]
+    while display_width(text) > width - 1:
+        text = text[:-1]
+    return text + "…"
+
+
 def write_lines(lines: Iterable[str], stream: TextIO | BinaryIO) -> None:
     r"""Write lines; characters that the encoding lacks become \x, \u or \U escapes.
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.printing import display_width, left, printable, right, write_lines
+from nbspam.printing import clipped, display_width, left, printable, right, write_lines
 
 
 @given(st.text(st.characters()))
@@ -70,3 +70,28 @@ def test_the_width_of_text_in_a_terminal(text, width):
     assert display_width(text) == width
     assert left(text, 6) == text + " " * (6 - width)
     assert right(text, 6) == " " * (6 - width) + text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("ham", "ham"), ("spammer", "spam…"), ("垃圾邮件", "垃圾…"), ("邮" * 9, "邮邮…")],
+)
+def test_text_is_cut_to_columns_of_a_terminal(text, shown):
+    assert clipped(text, 5) == shown
+    assert display_width(shown) <= 5
+
+
+def test_explanations_line_up_whatever_the_classes_are_called(nbspam, model, tmp_path):
+    table = tmp_path / "t.csv"
+    table.write_text("大小,类\n" + "小,垃圾邮件\n大,ok\n大,ok\n" * 3)
+    assert nbspam("train", table, "--target", "类")[0] == 0
+
+    factors = nbspam("explain", "--factors", table)[1].splitlines()[1:4]
+    ends = ("value", "(类)", "大小=小")
+    starts = [line.removesuffix(end) for line, end in zip(factors, ends, strict=True)]
+    assert starts != factors
+    assert len({display_width(start) for start in starts}) == 1
+    tokens = nbspam("explain", table)[1].splitlines()[1:3]
+    starts = [tokens[0].removesuffix("token"), tokens[1].removesuffix("大小=小")]
+    assert starts != tokens
+    assert len({display_width(start) for start in starts}) == 1

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from nbspam.cli.output import columns_text, counts_text
-from nbspam.printing import display_width, left, printable, right
+from nbspam.printing import clipped, display_width, left, printable, right
 
 if TYPE_CHECKING:
     from nbspam.tables.classifier import TableClassifier
@@ -32,7 +32,7 @@ def info_lines(classifier: "TableClassifier", file: str) -> Iterator[str]:
     yield from _fact("trained", f"{sum(n_rows.values()):,} rows ({counts_text(n_rows)})")
     yield from _fact("target", facts["target"])
     for line in columns_text(classifier.schema):
-        yield _cut(left("column", _HEAD) + printable(line), WIDTH)
+        yield clipped(left("column", _HEAD) + printable(line), WIDTH)
     said = (f"{name} {value}" for name, value in settings.items())
     yield from _fact("settings", ", ".join([facts["kind"], *said]))
     for name, own in priors:
@@ -149,7 +149,7 @@ def _table(rows: list[list[str]]) -> Iterator[str]:
         n_fitting += 1
     for row in shown:
         cells = (right(cell, w) for cell, w in zip(row[1:], widths[:n_fitting], strict=False))
-        yield (left(_cut(row[0], first), first) + "".join(cells)).rstrip()
+        yield (left(clipped(row[0], first), first) + "".join(cells)).rstrip()
     missing = [
         f"{n:,} more {one if n == 1 else several}"
         for n, one, several in (
@@ -160,15 +160,6 @@ def _table(rows: list[list[str]]) -> Iterator[str]:
     ]
     if missing:
         yield f"… {' and '.join(missing)}"
-
-
-def _cut(text: str, width: int) -> str:
-    """Return text, cut to this many columns of a terminal."""
-    if display_width(text) <= width:
-        return text
-    while display_width(text) > width - 1:
-        text = text[:-1]
-    return text + "…"
 
 
 # --- everything ------------------------------------------------------------------------------

@@ -117,8 +117,7 @@ def _explainer(classifier: "AnyClassifier", factors: bool) -> Callable[..., Iter
 
 def _lines(explanation: "Explanation", number: int, classifier: "AnyClassifier") -> Iterator[str]:
     """Yield the lines of an explanation, laid out for 80 columns."""
-    from nbspam.printing import printable
-    from nbspam.verdicts import cut
+    from nbspam.printing import clipped, display_width, left, printable, right
 
     verdict, classes = explanation.verdict, classifier.classes
     yield printable(
@@ -126,7 +125,7 @@ def _lines(explanation: "Explanation", number: int, classifier: "AnyClassifier")
         f"  score {_nats(explanation.score, 2)} for {explanation.towards}  {verdict.name}"
     )
     pair = sorted(map(classes.index, (explanation.towards, explanation.against)))
-    rows = [("nats", *(printable(classes[k])[:12] for k in pair), "kind", "token")]
+    rows = [("nats", *(clipped(printable(classes[k]), 12) for k in pair), "kind", "token")]
     strongest = explanation.strongest(number)
     for token, nats, group, counts in strongest:
         rows.append((_nats(nats), *(f"{counts[k]:g}" for k in pair), group, printable(token)))
@@ -136,12 +135,11 @@ def _lines(explanation: "Explanation", number: int, classifier: "AnyClassifier")
         rest = sum(row.contribution for row in others)
         rows.append((_nats(rest), "", "", "", f"({len(others)} more)"))
     rows.append((_nats(explanation.constant), "", "", "", "(constant)"))
-    width = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for shown, first, second, kind, token in rows:
-        start = (
-            f"{shown:>{width[0]}}  {first:>{width[1]}}  {second:>{width[2]}}  {kind:<{width[3]}}  "
-        )
-        yield start + cut(token, WIDTH - len(start))
+    width = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
+    for *numbers, kind, token in rows:
+        cells = [*map(right, numbers, width), left(kind, width[3]), ""]
+        start = "  ".join(cells)
+        yield start + clipped(token, WIDTH - display_width(start))
 
 
 def _risk_lines(verdict: "Verdict", costs: "Rule") -> Iterator[str]:
@@ -184,7 +182,7 @@ def _finite(value: float) -> float | None:
 
 def _factor_lines(row: "Factors") -> Iterator[str]:
     """Yield the factors of one row, and the product after each of them, class by class."""
-    from nbspam.printing import printable
+    from nbspam.printing import display_width, printable, right
 
     verdict = row.verdict
     yield printable(f"{verdict.label}  probability {verdict.probability:.4f}  {verdict.name}")
@@ -193,9 +191,9 @@ def _factor_lines(row: "Factors") -> Iterator[str]:
     lines = [(*map(printable, heads), "value")]
     for name, factor, product in _steps(row):
         lines.append((*map(_shown, (*factor, *product)), printable(name)))
-    width = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    width = [max(map(display_width, column)) for column in zip(*lines, strict=True)]
     for line in lines:
-        cells = [f"{cell:>{w}}" for cell, w in zip(line[:-1], width[:-1], strict=True)]
+        cells = map(right, line[:-1], width)
         yield "  ".join([*cells, line[-1]])
 
 
