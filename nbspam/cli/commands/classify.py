@@ -74,10 +74,10 @@ def command(
     probability of 2/3 (--fp-cost 2); other models say the most probable class.  With
     --unsure-cost the label may be unsure, and the probability is then that of spam.
 
-    JSON has the posterior probability of every class.  For models that combine evidence, as
-    those of mail do, it also has the probability of the last class (spam) and its score, the
-    log-odds in nats.  With --loss, --fp-cost or --unsure-cost it has the risk of every answer:
-    its expected cost, of which the label has the least.
+    JSON also has the posterior probability of every class and, for models that combine
+    evidence, as those of mail do, the score: the log-odds of the last class (spam) in nats.
+    With --loss, --fp-cost or --unsure-cost it has the risk of every answer: its expected
+    cost, of which the label has the least.
 
     \b
     nbspam classify message.eml
