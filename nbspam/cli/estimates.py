@@ -3,10 +3,10 @@
 Secret: which numbers are left out where there are many.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from nbspam.cli.output import columns_text, counts_text
+from nbspam.cli.output import columns_text, counts_text, json_line
 from nbspam.printing import clipped, display_width, left, printable, right
 
 if TYPE_CHECKING:
@@ -165,17 +165,25 @@ def _table(rows: list[list[str]]) -> Iterator[str]:
 # --- everything ------------------------------------------------------------------------------
 
 
-def facts_of(classifier: "TableClassifier", whole: bool) -> dict[str, Any]:
-    """Return what a model of a table was made of and has estimated, for JSON.
+def json_pieces(
+    classifier: "TableClassifier", whole: bool, first: Mapping[str, object]
+) -> Iterator[str]:
+    """Yield a line of JSON in pieces: what a model was made of, and all that it has estimated.
 
-    whole: with the tables of pairs and triples of columns.
+    A2DE of 57 columns has millions of estimates, which are never in memory together.
+    whole: with the tables of pairs and triples of columns.  first: facts to begin with.
     """
-    from dataclasses import asdict
+    import json
 
-    from nbspam.tables.estimates import description, estimated, rows_of
+    from nbspam.tables.estimates import description, estimate_to_dict, estimated, rows_of
 
-    rows = [asdict(row) for each in estimated(classifier, whole) for row in rows_of(each)]
-    return {**description(classifier), "estimates": rows}
+    yield json_line({**first, **description(classifier)}).removesuffix("}") + ', "estimates": ['
+    separator = ""
+    for each in estimated(classifier, whole):
+        for row in rows_of(each):
+            yield separator + json.dumps(estimate_to_dict(row))
+            separator = ", "
+    yield "]}\n"
 
 
 def csv_lines(classifier: "TableClassifier") -> Iterator[str]:

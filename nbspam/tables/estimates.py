@@ -150,6 +150,11 @@ def _labels(each: Estimated, axis: int) -> Iterator[str]:
         yield " | ".join(part for part in (of, given) if part)
 
 
+def estimate_to_dict(row: Estimate) -> dict[str, Any]:
+    """Return an estimate as plain values."""
+    return {name: getattr(row, name) for name in ("distribution", "of", "given", *NUMBERS)}
+
+
 NUMBERS = ("count", "probability", "mean", "variance", "standard_deviation")
 FIELDS = (
     "distribution",

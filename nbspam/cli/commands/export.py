@@ -8,7 +8,6 @@ import click
 from nbspam.cli.arguments import loaded, schema_of
 from nbspam.cli.command import Command
 from nbspam.cli.options import model_option
-from nbspam.cli.output import echo_json
 from nbspam.errors import UsageError
 
 if TYPE_CHECKING:
@@ -63,10 +62,10 @@ def command(model_path: str, form: str | None) -> None:
 
 def _export_table(classifier: "TableClassifier", form: str | None) -> None:
     """Print all estimates of a table's model."""
-    from nbspam.cli.estimates import csv_lines, facts_of
+    from nbspam.cli.estimates import csv_lines, json_pieces
     from nbspam.printing import write_lines
 
     if form == "csv":
         write_lines(csv_lines(classifier), sys.stdout)
     else:
-        echo_json(facts_of(classifier, whole=True))
+        sys.stdout.writelines(json_pieces(classifier, whole=True, first={}))

@@ -66,12 +66,12 @@ def _show_table(
     classifier: "TableClassifier", model_path: str, n_bytes: int, as_json: bool
 ) -> None:
     """Print what the model of a table was trained on, and what it has estimated."""
-    from nbspam.cli.estimates import facts_of, info_lines
+    from nbspam.cli.estimates import info_lines, json_pieces
     from nbspam.printing import write_lines
 
     if as_json:
-        facts = facts_of(classifier, whole=False)
-        echo_json({"model": model_path, "bytes": n_bytes, **facts})
+        first = {"model": model_path, "bytes": n_bytes}
+        sys.stdout.writelines(json_pieces(classifier, whole=False, first=first))
     else:
         file = f"{model_path} ({n_bytes:,} bytes, verified)"
         write_lines(info_lines(classifier, file), sys.stdout)
