@@ -1,12 +1,13 @@
-"""Training on labelled mail and text, for `train` and `lazy`; learning on, for `update`."""
+"""Training on labelled mail, texts and rows, for `train` and `lazy`; learning on, for `update`."""
 
 from collections.abc import Iterable, Iterator
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from nbspam.cli.arguments import items_of, today
 from nbspam.cli.options import Labels
-from nbspam.cli.output import report_skipped
+from nbspam.cli.output import report_skipped, warn
 from nbspam.cli.tables import check_label_column
 from nbspam.errors import NotTrainedError
 from nbspam.settings import Choices, settings_for
@@ -14,7 +15,10 @@ from nbspam.sources.items import Item, SourceOptions
 
 if TYPE_CHECKING:
     from nbspam.classifier.training import Learned
+    from nbspam.sources.records import Record
     from nbspam.store.model import StoredModel
+    from nbspam.tables.em import EmReport
+    from nbspam.tables.training import TableSettings
 
 
 def new_model(
@@ -51,3 +55,21 @@ def learn(
         raise
     report_skipped(learned.skipped, strict)
     return learned
+
+
+def learn_rows(
+    records: "Iterator[Record]",
+    others: "Iterator[Record]",
+    settings: "TableSettings",
+    weight: float,
+    hard: bool,
+) -> "EmReport":
+    """Return what EM makes of rows with a class and of others, whose classes are not read."""
+    from nbspam.tables.em import train_by_em, without_class
+    from nbspam.tables.training import read_table
+
+    rows = chain(records, without_class(others, settings.target))
+    data = read_table(rows, settings, with_unlabelled=True)
+    for note in data.notes:
+        warn(note)
+    return train_by_em(data.table, settings, weight, hard)

@@ -1,6 +1,5 @@
 """nbspam train: labelled mail to a model file."""
 
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +12,7 @@ from nbspam.cli.arguments import (
     table_settings_of,
 )
 from nbspam.cli.command import Command
-from nbspam.cli.learning import learn
+from nbspam.cli.learning import learn, learn_rows
 from nbspam.cli.options import (
     Labels,
     jobs_option,
@@ -35,7 +34,6 @@ from nbspam.cli.output import (
     report_skipped,
     save,
     skipped_json,
-    warn,
 )
 from nbspam.cli.tables import columns_read_json, columns_read_rows
 from nbspam.cli.training_options import (
@@ -49,15 +47,13 @@ from nbspam.settings import Choices, TableChoices, is_for_table
 from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from nbspam.classifier.training import Learned
     from nbspam.classifier.unlabelled import Report
     from nbspam.models.em import Step
-    from nbspam.sources.records import Record
     from nbspam.tables.classifier import TableClassifier
     from nbspam.tables.em import EmReport
-    from nbspam.tables.training import TableSettings
     from nbspam.verdicts import Skipped
 
 
@@ -115,7 +111,7 @@ def command(
             of_row = _weight_in_table(unlabelled)
             records = records_of(sources, reading, labels)
             more = records_of(unlabelled.paths, reading) if unlabelled.paths else iter(())
-            found = _by_em(records, more, settings, of_row, unlabelled.hard)
+            found = learn_rows(records, more, settings, of_row, unlabelled.hard)
             kept = save(found.classifier, model_path)
             _show_em(found, of_row, model_path, kept, as_json)
     elif unlabelled.em:
@@ -138,24 +134,6 @@ def command(
         learned = learn(sources, reading, labels, training, jobs, strict)
         kept = save(learned.classifier, model_path)
         _show(learned, model_path, kept, as_json)
-
-
-def _by_em(
-    records: "Iterator[Record]",
-    others: "Iterator[Record]",
-    settings: "TableSettings",
-    weight: float,
-    hard: bool,
-) -> "EmReport":
-    """Return what EM makes of rows with a class and of others, whose classes are not read."""
-    from nbspam.tables.em import train_by_em, without_class
-    from nbspam.tables.training import read_table
-
-    rows = chain(records, without_class(others, settings.target))
-    data = read_table(rows, settings, with_unlabelled=True)
-    for note in data.notes:
-        warn(note)
-    return train_by_em(data.table, settings, weight, hard)
 
 
 def _weight_in_table(unlabelled: Unlabelled) -> float:
