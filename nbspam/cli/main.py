@@ -106,9 +106,12 @@ def main() -> NoReturn:
     # Imports create thousands of objects that live to the end.  By default the garbage
     # collector would scan them repeatedly, which takes a tenth of the start-up time.
     gc.set_threshold(50_000)
+    # Whoever closed a stream (`>&-`) wants nothing of it.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  open to the end
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     status = exit_status(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, AttributeError):  # full or closed, which is reported; or None
+        with suppress(OSError):  # full, which is reported
             stream.flush()
     # All files are closed.  Freeing memory object by object takes longer than a verdict.
     os._exit(status)

@@ -8,7 +8,6 @@ Secret: the names of options, and their help.
 """
 
 import os
-import sys
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 import click
 
 from nbspam.cli.command import COMMON, Decorator, Function, titled
+from nbspam.cli.frame.config import user_folder
 from nbspam.cli.tables import reading_of
 from nbspam.cli.values import (
     COST,
@@ -57,13 +57,8 @@ class Decision(NamedTuple):
 
 def default_model_path() -> str:
     """Return the default path of the model, in the user's data folder."""
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~")
-    elif sys.platform == "darwin":
-        base = os.path.expanduser("~/Library/Application Support")
-    else:
-        base = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
-    return os.path.join(base, "nbspam", "model.nbspam")
+    folder = user_folder("LOCALAPPDATA", "XDG_DATA_HOME", "~/.local/share")
+    return os.path.join(folder, "model.nbspam")
 
 
 def filling(kind: Callable[..., Any], name: str, *declared: Decorator | str) -> Decorator:

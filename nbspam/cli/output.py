@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from nbspam.cli.command import is_quiet, is_verbose, say
-from nbspam.cli.frame.bars import reading_of
+from nbspam.cli.frame.bars import extent_of
 from nbspam.errors import InputError, UsageError
 from nbspam.progress import tracked
 
@@ -33,25 +33,33 @@ T = TypeVar("T")
 
 def echo_rows(rows: Iterable[Iterable[str]]) -> None:
     """Print rows of fields, separated by tabs, with control characters escaped."""
-    from nbspam.printing import printable, write_lines
+    from nbspam.printing import write_lines
 
-    write_lines(("\t".join(map(printable, row)) for row in rows), sys.stdout)
+    write_lines(_lines(rows), sys.stdout)
 
 
 def write_rows(rows: Iterable[Iterable[str]], option: str, path: str) -> None:
     """Write rows as `echo_rows` prints them into the file that an option names; InputError."""
-    from nbspam.printing import printable, write_lines
+    from nbspam.printing import write_lines
 
     try:
         with open(path, "wb") as stream:
-            write_lines(("\t".join(map(printable, row)) for row in rows), stream)
+            write_lines(_lines(rows), stream)
     except OSError as error:
         raise InputError(f"{option} {path}: {error.strerror}; give another name") from error
 
 
-def check_folder(option: str, path: str | None) -> None:
-    """Raise UsageError, before any work is done, if an option's file is in no folder."""
-    folder = os.path.dirname(path or "") or "."
+def _lines(rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    from nbspam.printing import printable
+
+    return ("\t".join(map(printable, row)) for row in rows)
+
+
+def check_place(option: str, path: str) -> None:
+    """Raise UsageError, before any work is done, if an option's file cannot be made there."""
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        raise UsageError(f"{option} {path}: a folder; give a file's name")
     if not os.path.isdir(folder):
         raise UsageError(f"{option} {path}: there is no folder {folder}; create it")
 
@@ -94,7 +102,7 @@ def or_standard_input(sources: Iterable[str]) -> list[str]:
 
 def counted(things: Iterator[T], what: str, paths: Iterable[str]) -> Iterator[T]:
     """Let things that are read from paths pass; with -v, say at the end how many they were."""
-    things = iter(tracked(things, what, reading_of(paths)))
+    things = iter(tracked(things, what, extent_of(paths)))
     return _counting(things, what) if is_verbose() else things
 
 

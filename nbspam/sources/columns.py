@@ -158,12 +158,16 @@ def is_header_of_texts(cells: list[str], learned: Columns) -> bool:
 def position(names: Sequence[str], wanted: str, why: str = "") -> int:
     """Return the position of a column, whatever its case; raises ValueError.
 
-    why: what an error says of the column.
+    Of names that differ in case only, the one that is spelt alike is meant.  why: what an error
+    says of the column.
     """
-    folded = [_fold(name) for name in names]
-    if _fold(wanted) not in folded:
+    places = [at for at, name in enumerate(names) if _fold(name) == _fold(wanted)]
+    if not places:
         raise no_column(wanted, names, why)
-    return folded.index(_fold(wanted))
+    alike = [at for at in places if names[at].strip() == wanted.strip()]
+    if len(alike or places) > 1:
+        raise ValueError(f"two columns are called {wanted!r}; rename one")
+    return (alike or places)[0]
 
 
 def no_column(wanted: str, names: Sequence[str], why: str = "") -> ValueError:

@@ -103,6 +103,7 @@ class SourceOptions(NamedTuple):
     encoding: str | None = None  # of a table; None: found by looking
     learned: Columns = Columns()  # those that the model has learned from
     listener: Listener = SILENT
+    keeps_missing: bool = False  # a path that is not there is an item that cannot be read
 
     @property
     def wanted(self) -> Wanted:
@@ -143,7 +144,7 @@ def read_items(
     """Return an iterator over the items of all paths; raises InputError and UsageError.
 
     label: the class of all items.  stdin: read for the path "-"; sys.stdin by default.
-    A missing path is reported at once, before anything is read.
+    A missing path is reported at once, before anything is read, unless the options keep it.
     """
     if options.format not in (None, *FORMATS):
         raise UsageError(f"--format {options.format}: unknown; choose from {', '.join(FORMATS)}")
@@ -153,7 +154,7 @@ def read_items(
         check_encoding(options.encoding)
     checked = list(paths)
     for path in checked:
-        if path != "-":
+        if path != "-" and not options.keeps_missing:
             status_of(path)
     return chain.from_iterable(_items_of(path, label, options, stdin) for path in checked)
 
@@ -186,6 +187,8 @@ def _items_of(
         if stdin is None and sys.stdin is None:
             raise InputError("-: standard input is closed; give a path")
         items = _stdin_items(stdin or sys.stdin.buffer, label, options)
+    elif options.keeps_missing and not os.path.exists(path):
+        items = iter([Item(path, label)])
     elif stat.S_ISDIR(status_of(path).st_mode):
         items = _folder_items(path, label, options)
     else:

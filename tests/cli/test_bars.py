@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from nbspam.cli.frame import bars
-from nbspam.cli.frame.bars import Watcher, progress_text, reading_of
+from nbspam.cli.frame.bars import Watcher, extent_of, progress_text
 from nbspam.cli.main import exit_status
 from nbspam.progress import Extent
 from nbspam.sources.items import read_items
@@ -133,7 +133,7 @@ def test_worker_processes_draw_nothing(monkeypatch):
 
 def test_reading_is_measured_in_bytes(folder, tmp_path):
     def share(paths, things):
-        extent = reading_of(paths)
+        extent = extent_of(paths)
         return sum(map(extent.weight, things)) / extent.total()
 
     assert share([str(folder)], read_items([str(folder)])) == 1
@@ -146,5 +146,5 @@ def test_reading_is_measured_in_bytes(folder, tmp_path):
 def test_streams_and_compressed_files_have_no_size(tmp_path):
     (tmp_path / "a.mbox.gz").write_bytes(b"")
 
-    assert reading_of(["-"]).total() is None
-    assert reading_of([str(tmp_path)]).total() is None
+    assert extent_of(["-"]).total() is None
+    assert extent_of([str(tmp_path)]).total() is None

@@ -1,5 +1,8 @@
 """What all commands share: -q, -v, the model option, the environment."""
 
+import subprocess
+import sys
+
 import click
 import pytest
 
@@ -184,3 +187,12 @@ def test_options_win_over_the_environment(nbspam, trained, monkeypatch):
 def test_a_wrong_value_of_the_environment_is_named_by_its_variable(nbspam, monkeypatch):
     monkeypatch.setenv("NBSPAM_TRAIN_ALPHA", "much")
     assert complains(nbspam("train"), 2, "NBSPAM_TRAIN_ALPHA much: not a number from 0 up")
+
+
+@pytest.mark.parametrize(
+    ("closed", "out", "err"), [(">&-", b"", b""), ("2>&-", b"ham\n", b""), ("<&-", b"ham\n", b"")]
+)
+def test_a_closed_stream_gets_nothing_and_is_no_failure(trained, folder, closed, out, err):
+    command = f"exec {sys.executable} -m nbspam predict {folder}/ham/1.eml {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, out, err)

@@ -135,9 +135,10 @@ def test_errors_are_listed_in_every_way_of_judging(nbspam, some, model, tmp_path
 def test_errors_go_where_there_is_a_folder(nbspam, some, tmp_path):
     none = tmp_path / "none" / "x.tsv"
     assert complains(nbspam("eval", some, "--errors", none), 2, "--errors", "there is no folder")
-    (tmp_path / "folder").mkdir()
-    result = nbspam("eval", some, "--cv", 2, "--errors", tmp_path / "folder")
-    assert complains((result[0], "", result[2]), 1, "Is a directory; give another name")
+    for option in ("--errors", "--plot"):
+        folder = tmp_path / f"{option}.png"
+        folder.mkdir()
+        assert complains(nbspam("eval", some, option, folder), 2, option, "a folder; give a file")
     both = nbspam("eval", some, "--cv", 2, "--errors", "-", "--json")
     assert complains(both, 2, "--errors -: not beside --json")
 

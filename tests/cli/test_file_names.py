@@ -132,4 +132,4 @@ def test_two_ways_to_answer_are_refused(nbspam, trained):
     for one, other in (("-0", "--json"), ("--csv", "-0"), ("--csv", "--exit-code")):
         status, _, err = nbspam("classify", one, other)
         assert status in (2, 3)
-        assert "one answers without the other" in err
+        assert "two forms of answer" in err

@@ -109,9 +109,10 @@ def test_a_full_disk_is_a_failure(trained):
     assert b"No space left" in done.stderr
 
 
-def test_closed_streams_are_a_failure_in_one_line(trained):
-    command = f"exec {sys.executable} -m nbspam filter <&-"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_closed_streams_are_a_failure_in_one_line(trained, closed):
+    command = f"exec {sys.executable} -m nbspam filter {closed}"
+    done = subprocess.run(["sh", "-c", command], input=SPAM, capture_output=True, check=False)
 
     assert done.returncode == 1
     assert done.stderr == (

@@ -204,6 +204,10 @@ def test_predict_keeps_line_n_for_message_n(nbspam, trained, folder):
     assert err.count("\n") == 1
     answers = map(json.loads, nbspam("predict", "--json", folder)[1].splitlines())
     assert [answer["label"] for answer in answers] == ["ham", None, "ham", "spam", "spam"]
+    message = folder / "spam" / "1.eml"
+    status, out, err = nbspam("predict", message, folder / "gone.eml", message)
+    assert (status, out) == (1, "spam\n\nspam\n")
+    assert err.endswith("gone.eml: no such file or folder; check the spelling\n")
 
 
 def test_eval_of_a_model_prints_the_report(nbspam, trained, folder):
@@ -225,7 +229,7 @@ def test_eval_cross_validates_and_splits(nbspam, folder):
     ("arguments", "complaint"),
     [
         (["--cv", "3"], "the smallest class has 2 documents"),
-        (["--cv", "2", "--test", "x"], "one judges without the other"),
+        (["--cv", "2", "--test", "x"], "two ways to judge"),
         (["--alpha", "1"], "--alpha: only for training"),
         (["--cv", "2", "--alpha", "-1"], "not a number from 0 up"),
         (["--cv", "2", "--class-prior", "0.5,0.6"], "probabilities that sum to 1"),

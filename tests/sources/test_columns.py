@@ -33,6 +33,11 @@ def test_several_columns_are_one_text_in_the_order_given(kind):
     assert found == [("ham", "at noon\nLunch?", "7"), ("spam", "money now\nWin", "8")]
 
 
+def test_of_names_that_differ_in_case_only_the_one_spelt_alike_is_meant():
+    for name, text in (("Body", "first"), ("body", "second")):
+        assert rows("Body,body\nfirst,second\n", text=(name,)) == [(None, text, None)]
+
+
 def test_a_model_finds_its_columns_in_tables_of_any_order():
     table = "label,body,note,TITLE\nham,at noon,x,Lunch?\n"
     assert rows(table, learned=LEARNED) == [("ham", "Lunch?\nat noon", None)]
@@ -60,6 +65,7 @@ def test_a_table_without_the_columns_of_the_model_is_read_as_if_it_had_none():
         ),
         (TABLE, {"text": ("titel",)}, "no column 'titel'; did you mean 'title'? there are: id,"),
         (TABLE, {"label": "Lable"}, "no column 'Lable'; did you mean 'label'?"),
+        ("a,a,A,b\n", {"text": ("a",)}, "two columns are called 'a'; rename one"),
         (TABLE, {"text": ("title",), "id": "no"}, "no column 'no'; there are: id, title"),
         ("a,b,c\n1,2,3\n", {"label": "a"}, "no known text column; name one by --text-column"),
         (",".join(f"c{n}" for n in range(30)), {"text": ("x",)}, "c19 and 10 more"),

@@ -106,7 +106,7 @@ def _refuse_two(options: Mapping[str, bool]) -> None:
     """Raise UsageError if more than one of the ways to answer is chosen."""
     given = [name for name, is_given in options.items() if is_given]
     if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)}: one answers without the other; leave out one")
+        raise UsageError(f"{' and '.join(given)}: two forms of answer; leave out one")
 
 
 def _write_back(

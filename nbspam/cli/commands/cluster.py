@@ -212,10 +212,10 @@ def _show_assignments(
     best = [classes[c] for c in share.argmax(axis=1).tolist()]
     rows = zip(best, share.max(axis=1).tolist(), names, strict=True)
     if as_json:
-        for c, share, name in rows:
-            echo_json({"name": name, "cluster": c, "share": share})
+        for c, p, name in rows:
+            echo_json({"name": name, "cluster": c, "share": p})
     else:
-        echo_rows((c, f"{share:.4f}", name) for c, share, name in rows)
+        echo_rows((c, f"{p:.4f}", name) for c, p, name in rows)
 
 
 def _show_clusters(found: "Clusters", tokens: "dict[str, list[Typical]]", as_json: bool) -> None:

@@ -32,7 +32,7 @@ from nbspam.cli.options import (
     strict_option,
 )
 from nbspam.cli.output import (
-    check_folder,
+    check_place,
     echo_json,
     echo_rows,
     report_lack,
@@ -170,7 +170,8 @@ def command(
     for option, path in (("--plot", plot), ("--errors", errors)):
         if path == "-" and as_json:
             raise UsageError(f"{option} -: not beside --json; give a file's name")
-    check_folder("--errors", errors)
+        if path is not None:
+            check_place(option, path)
     draw = None if plot is None else _drawing(plot, _described(sources, way))
     corpus = Corpus(sources, labels, reading)
     if not _is_new(way):
@@ -208,7 +209,7 @@ def _is_new(way: Way) -> bool:
     ways = {"--cv": way.cv is not None, "--test": way.test is not None, "--online": way.online}
     given = [name for name, is_given in ways.items() if is_given]
     if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)}: one judges without the other; give one of them")
+        raise UsageError(f"{' and '.join(given)}: two ways to judge; give one of them")
     if not way.online and (way.policy or way.order):
         raise UsageError(f"{'--policy' if way.policy else '--order'}: only online; add --online")
     return bool(given)

@@ -16,7 +16,8 @@ from nbspam.store.filtering import Additions
 
 
 def _streams() -> tuple[BinaryIO, BinaryIO]:
-    if sys.stdin is None or sys.stdout is None:
+    # `main` gives other commands a place for what they print to a closed stream.
+    if sys.stdin is None or sys.__stdout__ is None:
         raise InputError("-: standard input or output is closed; pipe a message through")
     return sys.stdin.buffer, sys.stdout.buffer
 

@@ -49,6 +49,7 @@ def command(
     """
     from nbspam.verdicts import Skipped
 
+    reading = reading._replace(keeps_missing=True)
     question = asked(model_path, sources, reading, decision, prior)
     results = question.classifier.classify(question.inputs, jobs, question.rule)
     successes = Successes()

@@ -136,7 +136,7 @@ def progress_text(n_steps: int, part: float | None, seconds: float, total: int |
 # --- how long reading takes ------------------------------------------------------------------
 
 
-def reading_of(paths: Iterable[str]) -> Extent:
+def extent_of(paths: Iterable[str]) -> Extent:
     """Return the extent of reading the items or rows of files and folders, in bytes."""
     return Extent(lambda: _bytes_of(paths), _size_of)
 

@@ -23,13 +23,22 @@ _ADVICE = "mend the file, or give --no-config"
 
 def config_path() -> str:
     """Return where the configuration file is, if there is one."""
-    if sys.platform == "win32":
-        base = os.environ.get("APPDATA") or os.path.expanduser("~")
-    elif sys.platform == "darwin":
-        base = os.path.expanduser("~/Library/Application Support")
+    return os.path.join(user_folder("APPDATA", "XDG_CONFIG_HOME", "~/.config"), "config.toml")
+
+
+def user_folder(on_windows: str, on_unix: str, default: str) -> str:
+    """Return where a kind of nbspam's files is on this system.
+
+    on_windows, on_unix: environment variables that name the folder above.  default: that of
+    Unix without the variable.
+    """
+    if sys.platform == "darwin":
+        base = "~/Library/Application Support"
+    elif sys.platform == "win32":
+        base = os.environ.get(on_windows) or "~"
     else:
-        base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return os.path.join(base, "nbspam", "config.toml")
+        base = os.environ.get(on_unix) or default
+    return os.path.join(os.path.expanduser(base), "nbspam")
 
 
 def defaults(ctx: click.Context) -> dict[str, Any]:
