@@ -74,7 +74,9 @@ def cluster_rows(
     schema, _ = detect(rows, None, categorical, numeric, drop=drop)
     table = coded(rows, schema)
     if not 2 <= k <= len(rows):
-        raise UsageError(f"-k {k}: there are {len(rows)} rows; give 2 to that many clusters")
+        raise UsageError(
+            f"-k {k}: not from 2 to the number of rows, {len(rows)}; give another k, or more rows"
+        )
     like = MixedNB(levels=schema.levels, alpha=alpha, ddof=0)
     stopping = Stopping() if rounds is None else Stopping(0.0, 0.0, rounds)
     rng = np.random.default_rng(seed)
@@ -92,7 +94,9 @@ def _features(model: MixedNB, columns: Sequence[Column], cluster: int) -> tuple[
     """
     log_prob, bells = model.tables()
     share = np.exp(log_prob)
-    worth = share[cluster] * (log_prob[cluster] - np.log(share.mean(axis=0)))
+    here = share[cluster]
+    ratio = np.divide(here, share.mean(axis=0), out=np.ones_like(here), where=here > 0)
+    worth = here * np.log(ratio)
     start = iter(Levels(model.levels_[model.levels_ > 0]).start.tolist())
     number = iter(range(bells.mean.shape[1]))
     found: list[tuple[float, Feature]] = []
@@ -106,6 +110,6 @@ def _features(model: MixedNB, columns: Sequence[Column], cluster: int) -> tuple[
             continue
         first = next(start)
         for code, level in enumerate(column.levels):
-            p = float(share[cluster, first + code])
+            p = float(here[first + code])
             found.append((float(worth[first + code]), Feature(column.name, level, p)))
     return tuple(feature for _, feature in sorted(found, key=lambda pair: -pair[0]))

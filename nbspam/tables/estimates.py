@@ -192,7 +192,7 @@ def description(classifier: TableClassifier) -> dict[str, Any]:
     return {
         "kind": classifier.name,
         "target": schema.target,
-        "read": dict(zip(schema.classes, map(int, model.class_count_), strict=True)),
+        "read": dict(zip(schema.classes, map(round, model.class_count_.tolist()), strict=True)),
         "columns": schema_to_dict(schema)["columns"],
         "settings": settings,
         "structure": model.dependences(schema.names),

@@ -30,7 +30,8 @@ def cut_points(how: str, numbers: Floats, y: Integers, bins: int = BINS) -> tupl
     share = np.arange(1, bins) / bins
     if how == "width":
         low, high = values.min(), values.max()
-        ends = low + (high - low) * share
+        # Halves, because the difference of two huge numbers may be infinite.
+        ends = 2 * (low / 2 + (high / 2 - low / 2) * share)
     else:
         ends = np.quantile(values, share, method="inverted_cdf")
     # A cut at the largest value would leave the last interval empty.
@@ -57,7 +58,7 @@ def mdl_cuts(values: Floats, y: Integers) -> list[float]:
         start, end = parts.pop()
         middle = _best_cut(values, before, start, end)
         if middle is not None:
-            cuts.append(float(values[middle - 1] + values[middle]) / 2)
+            cuts.append(float(values[middle - 1] / 2 + values[middle] / 2))
             parts += [(start, middle), (middle, end)]
     return sorted(cuts)
 

@@ -95,7 +95,8 @@ def merged(one: TableClassifier, other: TableClassifier, where: str) -> TableCla
 
 
 def _where(records: Sequence[Record]) -> str:
-    return records[0].name.rpartition("#")[0]
+    """Return what errors call the table of some rows; rows in memory have no path."""
+    return records[0].source or "rows"
 
 
 def _check_columns(schema: Schema, records: Sequence[Record]) -> None:

@@ -17,7 +17,8 @@ from nbspam.errors import UsageError
 from nbspam.models import TAN, BayesianNetwork
 from nbspam.models.network.graphs import separated
 from nbspam.models.network.inference import query
-from nbspam.models.network.network import from_json
+from nbspam.models.network.network import Network, from_json
+from nbspam.models.network.sampling import gibbs
 from nbspam.models.network.structure import SCORES, FamilyScores
 from support import examples
 
@@ -286,3 +287,16 @@ def test_the_tree_of_tan_has_the_most_conditional_information(sample):
     # The root tells most about the class: information given nothing, so given a constant.
     of_class = [information([(*r, 0) for r in rows], c, label, len(sizes)) for c in columns]
     assert of_class[parents.index(-1)] == pytest.approx(max(of_class), abs=1e-9)
+
+
+@pytest.mark.parametrize(("kept", "caution"), [(0.5, ""), (1.0, "may never be reached")])
+def test_gibbs_walks_over_more_variables_than_an_array_has_axes(kept, caution):
+    """In a chain of 70 variables, each has the value of the one before with probability `kept`."""
+    names = tuple(f"v{i}" for i in range(70))
+    parents = ((), *((i,) for i in range(69)))
+    table = np.array([[kept, 1 - kept], [1 - kept, kept]])
+    tables = (np.array([[0.5, 0.5]]), *[table] * 69)
+    network = Network(names, (("0", "1"),) * 70, parents, tables)
+    sampled = gibbs(network, [69], {}, 400, np.random.default_rng(0))
+    assert sampled.caution.endswith(caution)
+    assert bool(sampled.caution) == bool(caution)

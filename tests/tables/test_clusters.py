@@ -59,6 +59,13 @@ def test_alpha_is_added_to_every_count():
     np.testing.assert_allclose(np.exp(model.tables()[0]), shares)
 
 
+def test_without_smoothing_what_a_cluster_lacks_comes_last():
+    cells = [("x", "u"), ("y", "v")] * 3
+    records = [Record(f"#{i}", dict(zip("ab", row, strict=True))) for i, row in enumerate(cells)]
+    for features in cluster_rows(records, 2, alpha=0.0).features:
+        assert [feature.probability for feature in features] == [1, 1, 0, 0]
+
+
 def test_the_command_prints_clusters_and_the_cluster_of_each_row(nbspam):
     how = ("cluster", MELONS, "-k", "2", "--table", "--drop", "好瓜")
     status, out, err = nbspam(*how, "-n", "3")
@@ -86,7 +93,7 @@ def test_the_command_prints_clusters_and_the_cluster_of_each_row(nbspam):
         (("--table", "--min-df", "3"), 2, "--min-df: for mail and text; leave it out with"),
         (("--table", "--start", "x.json"), 2, "--start: for mail and text"),
         (("--table", "--alpha", "auto"), 2, "--alpha auto: not a number from 0 up"),
-        (("--table", "-k", "18"), 2, "-k 18: there are 17 rows; give 2 to that many clusters"),
+        (("--table", "-k", "18"), 2, "-k 18: not from 2 to the number of rows, 17; give"),
     ],
 )
 def test_what_does_not_go_together_is_refused_in_one_line(nbspam, options, status, words):

@@ -152,7 +152,10 @@ def test_unlabelled_tables_are_read_beside_labelled_ones(nbspam, gaps, model):
     status, out, _ = nbspam("train", MELONS, *TARGET, *how)
     assert status == 0
     assert "read 17 rows with a class, 17 without" in out
-    assert load(str(model)).model.class_count_.sum() == pytest.approx(17 + 17 / 2)
+    shares = load(str(model)).model.class_count_
+    assert shares.sum() == pytest.approx(17 + 17 / 2)
+    read = json.loads(nbspam("info", "--json")[1])["read"]
+    assert list(read.values()) == np.rint(shares).tolist()
 
 
 def test_a_model_of_em_does_not_learn_on(nbspam, gaps, model, tmp_path):

@@ -83,6 +83,14 @@ def test_cuts_ascend_and_leave_no_end_empty(how, numbers, bins):
         assert len(cuts) < bins
 
 
+def test_huge_numbers_are_cut_like_others():
+    X = np.array([-1.5e308, 1e308, 1.5e308])
+    y = np.array([0, 1, 1])
+    assert cut_points("width", X, y, 2) == (0,)
+    assert cut_points("frequency", X, y, 3) == (-1.5e308, 1e308)
+    assert mdl_cuts(np.repeat([1e308, 1.5e308], 9), np.repeat([0, 1], 9)) == [1.25e308]
+
+
 def test_other_ways_are_refused():
     with pytest.raises(UsageError, match="width, frequency, mdl"):
         cut_points("depth", X, Y)

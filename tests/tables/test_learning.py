@@ -1,5 +1,7 @@
 """Models of tables learn on: the parts of a table, in any order, make the model of the whole."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -126,7 +128,7 @@ def test_the_laws_are_tried_on_every_model_of_tables():
 
 
 def record(*cells):
-    return Record("new.csv#1", dict(zip([*NAMES, "y"], cells, strict=True)))
+    return Record("new.csv#1", dict(zip([*NAMES, "y"], cells, strict=True)), "new.csv")
 
 
 ROWS = [record(*row.split()) for row in ("1 1 1 no", "2 2 2 yes", "1 2 3 yes", "2 1 4 no")]
@@ -165,10 +167,13 @@ def test_rows_without_a_class_are_skipped():
 
 def test_another_table_is_refused_and_so_is_none():
     classifier = at_once(ROWS, KIND)
-    other = Record("new.csv#1", {"a": "1", "c": "1", "y": "no"})
+    # Rows may have names of their own, and rows in memory have no path.
+    other = Record("Anna", {"a": "1", "c": "1", "y": "no"}, "new.csv")
     for change in (learn_rows, unlearn_rows):
         with pytest.raises(InputError, match=r"^new.csv: no column 'b', which the model has"):
             change(classifier, [other])
+        with pytest.raises(InputError, match=r"^rows: no column 'b', which the model has"):
+            change(classifier, [replace(other, source="")])
         with pytest.raises(InputError, match="rows: there are none"):
             change(classifier, [])
 

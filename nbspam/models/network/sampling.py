@@ -152,15 +152,18 @@ class _Chains:
 
         A step changes one variable, so all possible states must be connected by such steps.
         """
-        shape = [len(self.network.states[node]) for node in sorted(self.free)]
-        tables = [self._is_above_zero(node) for node in self.relevant]
-        if all(table.all() for table in tables):
+        if all((self._known_factor(node) > 0).all() for node in self.relevant):
             return ""
-        if prod(shape) > MAX_STATES:
+        # A variable of one value needs no axis, and so MAX_STATES limits their number.
+        lengths = self.network.cardinality
+        axes = [node for node in sorted(self.free) if lengths[node] > 1]
+        if prod(lengths[node] for node in axes) > MAX_STATES:
             return "the tables hold 0 or 1, and some values may never be reached"
-        possible = np.ones(shape, bool)
-        for table in tables:
-            possible &= table
+        possible = np.ones([lengths[node] for node in axes], bool)
+        for node in self.relevant:
+            family = {*self.network.parents[node], node}
+            shape = [lengths[n] if n in family else 1 for n in axes]
+            possible &= (self._known_factor(node) > 0).reshape(shape)
         if _are_connected(possible):
             return ""
         return (
@@ -168,16 +171,13 @@ class _Chains:
             " so this estimate is worthless"
         )
 
-    def _is_above_zero(self, node: int) -> Booleans:
-        """Return where a node's factor given the evidence is above 0, one axis per free node."""
+    def _known_factor(self, node: int) -> Floats:
+        """Return a node's factor given the evidence; its axes are the free nodes, ascending."""
         family = sorted((*self.network.parents[node], node))
-        factor = np.moveaxis(
-            self.network.factor(node), -1, family.index(node)
-        )  # its axes were the parents, ascending, and the node
+        # In a network's factor, the axes are the parents, ascending, and then the node.
+        factor = np.moveaxis(self.network.factor(node), -1, family.index(node))
         known = tuple(slice(None) if n in self.free else self.values[0, n] for n in family)
-        lengths = self.network.cardinality
-        shape = [lengths[n] if n in family else 1 for n in sorted(self.free)]
-        return np.asarray(factor[known] > 0).reshape(shape)
+        return np.asarray(factor[known])
 
     def _given_parents(self, node: int) -> Floats:
         """Return P(value given parents) for all values, shape (n_chains, n_values)."""
