@@ -90,8 +90,8 @@ training_options = filling(
     click.option(
         "--estimate",
         type=click.Choice(["mle", "map", "mean"]),
-        help="For tables and spode to network: how counts become probabilities, where --alpha"
-        " sets the Dirichlet prior.  [default: mean]",
+        help="For tables, and for spode, tan, aode, a2de and network: how counts become"
+        " probabilities.  --alpha sets the Dirichlet prior.  [default: mean]",
     ),
     click.option(
         "--min-support",
@@ -191,7 +191,7 @@ unlabelled_options = filling(
         type=WEIGHT,
         metavar="NUMBER|auto",
         help="Weight of an unlabelled document; a labelled one has 1.  [default: auto, by"
-        " cross-validation]",
+        " cross-validation; for a table 1]",
     ),
     click.option(
         "--em",

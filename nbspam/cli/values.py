@@ -10,6 +10,8 @@ from math import inf
 
 import click
 
+from nbspam.cli.frame.config import wrong_value
+
 AUTO, ESTIMATED = "auto", "estimated"
 
 
@@ -168,5 +170,5 @@ def reason(error: click.ClickException) -> str:
     """Return what click found wrong, without advice."""
     text = error.format_message()
     if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
-        text = f"{_spelt(error)} {error.message}"
+        text = f"{_spelt(error)} {wrong_value(error)}"
     return " ".join(text.split()).rstrip(".")

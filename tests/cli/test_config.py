@@ -105,6 +105,7 @@ def test_verbose_names_the_file(nbspam, trained, config):
         ("[classify]\nfp-cost = [2]", "[classify] fp-cost: not a string or a number"),
         ("[classify]\nfp-cost = 'x'", "[classify] fp-cost: x: not a number above 0"),
         ("[classify]\njobs = 0", "[classify] jobs: 0 is not in the range x>=1"),
+        ("[classify]\njobs = 'x'", "[classify] jobs: 'x' is not a whole number"),
         ("[classify]\nprior = [true]", "[classify] prior: not a string or a number or a list of"),
     ],
 )

@@ -70,6 +70,7 @@ def test_shares_are_one_value():
     [
         (["--fp-cost", "x"], "--fp-cost x: not a number above 0; a miss costs 1"),
         (["--jobs", "0"], "--jobs 0 is not in the range x>=1; see `nbspam classify --help`"),
+        (["--jobs", "x"], "--jobs 'x' is not a whole number; see `nbspam classify --help`"),
         (["--prior", "spam"], "--prior spam: not NAME=P; write it as --prior spam=0.8"),
     ],
 )

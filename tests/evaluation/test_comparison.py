@@ -126,6 +126,12 @@ def test_compare_says_what_is_wrong_with_the_other_options(nbspam, folder, again
     assert "give options of `nbspam train`" in err
 
 
+def test_compare_refuses_folds_of_a_stream(nbspam, folder):
+    status, _, err = nbspam("compare", folder, "--against", "--pairs", "--online", "--cv", 2)
+    assert status == 2
+    assert "--cv and --online: two ways to judge" in err
+
+
 def test_compare_prices_both_alike(nbspam, folder):
     arguments = ("--cv", 2, "--fp-cost", 9, "--unsure-cost", ".5", "--json")
     status, out, _ = nbspam("compare", folder, "--against", "--model multinomial", *arguments)

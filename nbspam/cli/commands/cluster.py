@@ -107,7 +107,7 @@ columns_options = filling(
     "--rounds",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Most rounds of EM.  [default: until it converges]",
+    help="Largest number of rounds of EM.  [default: until it converges]",
 )
 @click.option(
     "--start", metavar="FILE", help="JSON file of components to start from, without restarts."

@@ -95,6 +95,9 @@ def command(
     from nbspam.evaluation.comparison import compare_items, compare_tables
     from nbspam.sources.order import ORDERS
 
+    source = click.get_current_context().get_parameter_source("cv")
+    if online and source is click.core.ParameterSource.COMMANDLINE:
+        raise UsageError("--cv and --online: two ways to judge; give one of them")
     several = [(training, columns), *map(_parsed, others)]
     rule = partial(rule_of, decision)
     if columns.target is None:

@@ -14,12 +14,15 @@ from nbspam.cli.output import counts_of, counts_text, echo_json, echo_summary, r
 def command(file: str, model_path: str, as_json: bool) -> None:
     """Make a model from the output of `nbspam export` or `bogoutil -d`.
 
-    FILE may be -, for standard input.  A model that the file holds is kept as FILE~.  The tags of
-    bogofilter are translated (subj to subject:, rtrn to return-path:, rcvd to received: and
-    so on).  A model from bogofilter has counts but no messages, so a message that
-    bogofilter had learned is counted again if it is learned again.  Teach such a model ham
-    and spam alike: it knows the tokens that bogofilter does not have from new messages only.
-    A backup of sa-learn or an export of spamprobe cannot become a model; train from the mail.
+    FILE may be -, for standard input.  If the import would lose anything of a model that is
+    there, that model is kept beside the new one, with ~ after its name.
+
+    The tags of bogofilter are translated (rtrn to return-path:, subj to subject:, rcvd to
+    received: and so on).  A model from bogofilter has counts but no messages, so a message
+    that bogofilter had learned is counted again if it is learned again.  Teach such a model
+    ham and spam alike: it knows the tokens that bogofilter does not have from new messages
+    only.  A backup of sa-learn or an export of spamprobe cannot become a model; train from the
+    mail.
 
     \b
     nbspam import model.jsonl -m mail.nbspam

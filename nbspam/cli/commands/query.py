@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     "--target",
     multiple=True,
     metavar="NAME[=VALUE]",
-    help="A variable whose probabilities are asked for, or one value of it; more NAME may"
-    " follow, and of several the joint probabilities are asked for.",
+    help="A variable, or one value of it, whose probability is printed; more NAME may follow,"
+    " and then the joint probabilities are printed.",
 )
 @click.option(
     "--gibbs", type=int, metavar="N", help="Estimate from N samples, instead of calculating."

@@ -56,8 +56,8 @@ def command(
 
     Without a model file, the command makes one.  A model that knows only spam, or only ham,
     answers unsure to everything, and says what it needs.  If a message has a class that the
-    model does not have, nothing at all is learned, unless --new-class is given; ham and spam
-    need no leave in a model of mail.
+    model does not have, nothing at all is learned, unless --new-class is given.  A model of mail
+    learns ham and spam without it.
 
     How evidence adds up is fitted anew when a class has changed by a twentieth since the
     last fit, or after 2,000 changes.  Between two fits only the counts change.  With

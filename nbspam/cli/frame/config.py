@@ -18,6 +18,12 @@ from typing import Any
 import click
 
 COMMON_TABLE = "common"
+# What click calls types of values, and what users do.
+_TYPES = {
+    "valid integer range": "whole number",
+    "valid float range": "number",
+    "valid integer": "whole number",
+}
 _ADVICE = "mend the file, or give --no-config"
 
 
@@ -112,8 +118,16 @@ def _value(
     try:
         option.type_cast_value(ctx, spelt if several else spelt[0])
     except click.BadParameter as error:
-        raise click.UsageError(f"{where}: {error.message.rstrip('.')}; {_ADVICE}") from None
+        raise click.UsageError(f"{where}: {wrong_value(error)}; {_ADVICE}") from None
     return spelt if several else spelt[0]
+
+
+def wrong_value(error: click.BadParameter) -> str:
+    """Return what is wrong with a value in click's words, but for its names of types."""
+    text = error.message.rstrip(".")
+    for theirs, ours in _TYPES.items():
+        text = text.replace(theirs, ours)
+    return text
 
 
 def _check(group: click.Group, ctx: click.Context, path: str, tables: dict[str, Any]) -> None:
