@@ -67,7 +67,8 @@ DAMAGE = (
 
 def estimator_class(name: str) -> Any:
     """Return the class of an estimator; name: one of ESTIMATORS."""
-    return _imported(*ESTIMATORS[name][:2])
+    estimator = ESTIMATORS[name]
+    return _imported(estimator.module, estimator.class_name)
 
 
 def column_class(name: str) -> Any:

@@ -28,6 +28,25 @@ def table_settings(choices: Choices, columns: TableChoices) -> TableSettings:
     parameters = {name: value for name, value in choices.given.items() if name != "model"}
     if columns.parent is not None:
         parameters["parent"] = columns.parent
+    _check_columns(choices, columns)
+    return TableSettings(
+        columns.target,
+        choices.model if columns.structure is None else "network",
+        columns.categorical,
+        columns.numeric,
+        drop=columns.drop,
+        values=dict(columns.values),
+        dirichlet=columns.dirichlet,
+        discretise=columns.discretise,
+        bins=BINS if columns.bins is None else columns.bins,
+        parameters=parameters,
+        structure=None if columns.structure is None else read_json(columns.structure),
+        structure_from=columns.structure or "",
+    )
+
+
+def _check_columns(choices: Choices, columns: TableChoices) -> None:
+    """Raise UsageError for choices that contradict each other about columns."""
     values = dict(columns.values)
     used = {columns.target, *columns.categorical, *columns.numeric, *values}
     for name in columns.drop:
@@ -47,20 +66,6 @@ def table_settings(choices: Choices, columns: TableChoices) -> TableSettings:
             )
     if columns.structure is not None:
         _check_no_search(choices)
-    return TableSettings(
-        columns.target,
-        choices.model if columns.structure is None else "network",
-        columns.categorical,
-        columns.numeric,
-        drop=columns.drop,
-        values=values,
-        dirichlet=columns.dirichlet,
-        discretise=columns.discretise,
-        bins=BINS if columns.bins is None else columns.bins,
-        parameters=parameters,
-        structure=None if columns.structure is None else read_json(columns.structure),
-        structure_from=columns.structure or "",
-    )
 
 
 def _check_no_search(choices: Choices) -> None:

@@ -200,12 +200,11 @@ def check_declared(records: Sequence[Record], name: str, declared: Sequence[str]
 
 
 def _are_numbers(values: Iterable[str]) -> bool:
+    """Return whether cells are numbers, and not a few whole ones."""
     values = list(values)
-    return all(map(is_number, values)) and not _are_few_and_whole(values)
-
-
-def _are_few_and_whole(values: Sequence[str]) -> bool:
-    return len(values) <= FEW and all(float(value).is_integer() for value in values)
+    if not all(map(is_number, values)):
+        return False
+    return len(values) > FEW or not all(float(value).is_integer() for value in values)
 
 
 def _classes(where: str, target: str, values: Mapping[str, None], forced: bool) -> tuple[str, ...]:

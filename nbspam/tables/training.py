@@ -148,11 +148,11 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
         parameters.setdefault("class_prior", "estimated")
     elif name not in (*NUMERIC_MODELS, *COUNTED):
         table = _in_intervals(table, settings)
-    table = replace(table, schema=_closed(table.schema, settings))
     if "parent" in parameters:
         parameters["parent"] = _position(table.schema, parameters["parent"])
     if settings.dirichlet:
         parameters["dirichlet"] = by_column(settings.dirichlet, table.schema)
+    table = replace(table, schema=_closed(table.schema, parameters))
     if settings.structure is not None:
         from nbspam.models.network.network import structure_from_json
 
@@ -167,13 +167,16 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     return TableClassifier(table.schema, name, model, value_counts(table))
 
 
-def _closed(schema: Schema, settings: TableSettings) -> Schema:
-    """Return the schema with what has stated priors closed: a new value would have none."""
-    if isinstance(settings.parameters.get("class_prior"), tuple):
+def _closed(schema: Schema, parameters: Mapping[str, Any]) -> Schema:
+    """Return the schema with what has stated priors closed: a new value would have none.
+
+    parameters: of the model.
+    """
+    if isinstance(parameters.get("class_prior"), tuple):
         schema = replace(schema, closed=True)
-    if not settings.dirichlet:
+    if "dirichlet" not in parameters:
         return schema
-    *columns, classes = by_column(settings.dirichlet, schema)
+    *columns, classes = parameters["dirichlet"]
     pairs = zip(schema.columns, columns, strict=True)
     stated = tuple(replace(c, closed=c.closed or own is not None) for c, own in pairs)
     return replace(schema, columns=stated, closed=schema.closed or classes is not None)

@@ -76,7 +76,7 @@ class AODE(PairModel):
     def _derive(self) -> Any:
         """Return the SPODEs of each class, and (D + 1,) which values are parents."""
         # A missing value, the last one, is no parent.
-        is_parent = np.append(self._are_parents(self.own_counts().sum(axis=0)), False)
+        is_parent = np.append(self._are_parents(), False)
         encoding = self.encoding
         return [ParentScores.of(table, encoding) for table in self.value_tables()], is_parent
 
@@ -102,12 +102,13 @@ class AODE(PairModel):
         return {"parents": [names[column] for column in self._parent_columns()]}
 
     def _parent_columns(self) -> list[int]:
-        is_parent = self._are_parents(self.own_counts().sum(axis=0))
-        columns: list[int] = np.unique(self.encoding.levels.column[is_parent]).tolist()
-        return columns
+        """Return the columns of which some value is a parent."""
+        columns = self.encoding.levels.column[self._are_parents()]
+        return [int(column) for column in np.unique(columns)]
 
-    def _are_parents(self, support: Array) -> Any:
-        """Return which values are parents, (D,); support: the number of rows with each."""
+    def _are_parents(self) -> Any:
+        """Return which values are parents, (D,)."""
+        support = self.own_counts().sum(axis=0)
         return (support >= self.min_support) & self.encoding.levels.varies
 
     def _joint_log_proba(self, X: Any) -> Array:

@@ -51,6 +51,17 @@ def sum_cells(cells: Codes, log_prob: Array) -> Array:
     return joint
 
 
+def shares_of_values(n_values: Codes, count: Array, log_prob: Array) -> Iterator[Distribution]:
+    """Yield P(value given class) of each column of categories.
+
+    n_values: of each column, 0 for a column of numbers; count, log_prob: (n_classes, values).
+    """
+    columns = np.flatnonzero(n_values).tolist()
+    for column, values in zip(columns, Levels(n_values[columns]).slices, strict=True):
+        probability = np.exp(log_prob[:, values])
+        yield Distribution((column,), (len(n_values),), count[:, values], probability)
+
+
 class CategoricalNB(ColumnModel):
     """A distribution per class and column: P(value of the column given class).
 
@@ -78,10 +89,7 @@ class CategoricalNB(ColumnModel):
     def distributions(self, whole: bool = True) -> Iterator[Distribution]:
         """Yield P(class), and P(value given class) of each column."""
         yield from super().distributions(whole)
-        levels, probability = Levels(self.levels_), np.exp(self.level_log_prob_)
-        for column, values in enumerate(levels.slices):
-            counts = self.level_count_[:, values]
-            yield Distribution((column,), (len(levels.n),), counts, probability[:, values])
+        yield from shares_of_values(self.levels_, self.level_count_, self.level_log_prob_)
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         levels = Levels(self.levels_)

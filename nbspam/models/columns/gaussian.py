@@ -131,14 +131,22 @@ def bells(sums: Sums, ddof: int, var_smoothing: float) -> Bells:
     ddof: 1 divides by n - 1, 0 by n.
     """
     n, mean, deviation = (sums[name] for name in ("value_count_", "mean_", "deviation_"))
-    n_all = np.maximum(n.sum(axis=0), np.finfo(float).tiny)
-    mean_all = (n * mean).sum(axis=0) / n_all
-    variance_all = (deviation + n * (mean - mean_all) ** 2).sum(axis=0) / n_all
+    mean_all, variance_all = over_all_rows(n, mean, deviation)
     enough = n > ddof
     variance = np.where(enough, deviation / np.where(enough, n - ddof, 1.0), variance_all)
     variance = variance + var_smoothing * variance_all
     variance = np.where(variance > 0, np.maximum(variance, 1 / _FARTHEST), 1.0)
     return Bells(np.where(n > 0, mean, mean_all), variance)
+
+
+def over_all_rows(n: Array, mean: Array, deviation: Array) -> tuple[Array, Array]:
+    """Return the mean and variance of each column over all classes, (n_columns,).
+
+    n, mean, deviation: (n_classes, n_columns), see `moments`.  The variance divides by n.
+    """
+    n_all = np.maximum(n.sum(axis=0), np.finfo(float).tiny)
+    mean_all = (n * mean).sum(axis=0) / n_all
+    return mean_all, (deviation + n * (mean - mean_all) ** 2).sum(axis=0) / n_all
 
 
 def normal_distributions(

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nbspam.models.columns.gaussian import over_all_rows
 from nbspam.models.em import Expected, Fit, Stopping, best_mixture, climb
 from nbspam.models.inputs import DataError
 
@@ -167,9 +168,8 @@ def mixture_of_rows(
     The responsibilities of the fit are (n_rows, k).
     """
     n_rows = len(X)
-    data = completions(
-        like, X, np.full(n_rows, -1), np.arange(k), np.ones(n_rows), levels=None, hard=hard
-    )
+    nowhere = np.full(n_rows, -1)
+    data = completions(like, X, nowhere, np.arange(k), np.ones(n_rows), hard=hard)
     fit = best_mixture(data, n_rows, k, rng, restarts, stopping)
     return Fit(fit.model, fit.responsibility.reshape(n_rows, k), fit.steps)
 
@@ -216,7 +216,5 @@ def _above_floor(n: Array, mean: Array, deviation: Array) -> Array:
 
     n, mean, deviation: (n_classes, n_columns), see `gaussian.moments`.
     """
-    n_all = np.maximum(n.sum(axis=0), np.finfo(float).tiny)
-    mean_all = (n * mean).sum(axis=0) / n_all
-    variance = (deviation + n * (mean - mean_all) ** 2).sum(axis=0) / n_all
+    _, variance = over_all_rows(n, mean, deviation)
     return np.asarray(np.maximum(deviation, n * _FLOOR * variance))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from nbspam.models.base import Statistics
-from nbspam.models.columns.categorical import count_cells, sum_cells
+from nbspam.models.columns.categorical import count_cells, shares_of_values, sum_cells
 from nbspam.models.columns.gaussian import (
     Bells,
     Moments,
@@ -18,7 +18,6 @@ from nbspam.models.columns.gaussian import (
     normal_distributions,
 )
 from nbspam.models.columns.levels import ColumnModel, Levels
-from nbspam.models.distributions import Distribution
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from nbspam.models.columns.levels import Dirichlet
+    from nbspam.models.distributions import Distribution
     from nbspam.models.inputs import Array, Codes, Sums
 
 
@@ -86,17 +86,9 @@ class MixedNB(ColumnModel):
         """Yield P(class), the shares of categories, and then the normal distributions."""
         yield from super().distributions(whole)
         log_prob, curves = self.tables()
-        n_columns, is_number = len(self.levels_), self.levels_ == 0
-        categories = zip(
-            np.flatnonzero(~is_number).tolist(),
-            Levels(self.levels_[~is_number]).slices,
-            strict=True,
-        )
-        for column, values in categories:
-            probability = np.exp(log_prob[:, values])
-            yield Distribution((column,), (n_columns,), self.level_count_[:, values], probability)
-        numbers = np.flatnonzero(is_number).tolist()
-        yield from normal_distributions(numbers, n_columns, self._learnt(), curves)
+        yield from shares_of_values(self.levels_, self.level_count_, log_prob)
+        numbers = np.flatnonzero(self.levels_ == 0).tolist()
+        yield from normal_distributions(numbers, len(self.levels_), self._learnt(), curves)
 
     def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
         levels, cells, numbers = self._parts(X)

@@ -147,14 +147,14 @@ class SPODE(PairModel):
 
     def dependences(self, names: Sequence[str]) -> dict[str, Any]:
         """Return the parent, and of each column how it did in cross-validation, if it was."""
+        was_chosen = "parent_errors_" in vars(self)
         candidates = [
             {
                 "column": names[column],
                 "errors": int(self.parent_errors_[column]),
                 "log_loss": float(self.parent_loss_[column]),
             }
-            for column in np.flatnonzero(self.levels_ > 1).tolist()
-            if "parent_errors_" in vars(self)
+            for column in (np.flatnonzero(self.levels_ > 1).tolist() if was_chosen else ())
         ]
         return {"parent": names[self.parent_], "candidates": candidates}
 
