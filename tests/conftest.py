@@ -20,7 +20,7 @@ from support import first_mails, write_mails
 # A machine that has other things to do is no failure: no law has a deadline. `make test` asks
 # for `--hypothesis-profile quick`.
 settings.register_profile("nbspam", deadline=None)
-settings.register_profile("quick", deadline=None, max_examples=20)
+settings.register_profile("quick", deadline=None, max_examples=10)
 
 
 def pytest_configure():

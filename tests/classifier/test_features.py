@@ -49,10 +49,8 @@ def test_a_fold_chooses_from_its_own_documents_alone(corpus):
     np.testing.assert_allclose(held_out(corpus, settings, rest, of), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[pytest.mark.slow] if name != "tan" else []) for name in FEATURES],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FEATURES)
 def test_every_model_goes_the_whole_way(nbspam, model, corpus, name):
     n = 10 if name in ("a2de", "network") else 30
     status, out, err = nbspam("train", MAILS, "--model", name, "--features", n)

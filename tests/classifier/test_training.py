@@ -21,13 +21,8 @@ def model_bytes(tmp_path, items, settings, jobs=1, **limits):
     return path.read_bytes()
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        pytest.param(settings, id=name, marks=[pytest.mark.slow] if name != "mail" else [])
-        for name, settings in ALL_SETTINGS.items()
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("settings", ALL_SETTINGS.values(), ids=ALL_SETTINGS)
 def test_a_model_is_the_same_whatever_the_jobs_and_the_batches(mails, tmp_path, settings):
     items = [item for n in range(2) for item in read_items([str(mails)])]  # two chunks
     if settings in MANY.values():

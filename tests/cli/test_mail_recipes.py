@@ -159,6 +159,7 @@ def test_the_scripts_of_the_document_learn(home):
     assert (done.returncode, done.stdout) == (0, b"learned 1\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_recipes_work_from_the_first_message_on(home, name):
     """Without a model, then with the spam that a user reports, then with ham too."""

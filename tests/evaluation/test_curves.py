@@ -158,9 +158,8 @@ def test_a_sketch_of_perfect_calibration_has_bars_that_end_at_the_mark():
 # --- in a file ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("trial", "n_panels"), [pytest.param("learned", 4, marks=pytest.mark.slow), ("many", 2)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("trial", "n_panels"), [("learned", 4), ("many", 2)])
 def test_a_picture_is_png_and_has_room_for_its_panels(request, tmp_path, trial, n_panels):
     pytest.importorskip("matplotlib")
     from nbspam.evaluation.pictures.files import draw

@@ -21,9 +21,10 @@ from nbspam.store.open import load_tokens as load
 from support import ROOT, SPAM, write_mails
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
-@pytest.mark.parametrize("kills", [20, pytest.param(500, marks=pytest.mark.slow)])
-def test_no_kill_loses_what_was_acknowledged_or_shows_a_torn_state(kills):
+def test_no_kill_loses_what_was_acknowledged_or_shows_a_torn_state():
+    kills = 500
     done = subprocess.run(
         [sys.executable, "benchmarks/kills.py", "--kills", str(kills), "--seed", str(kills)],
         capture_output=True,
@@ -57,6 +58,7 @@ def work_until(n, work):
         os._exit(0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
 def test_no_kill_in_between_loses_the_old_model_or_tears_the_new_one(nbspam, trained, tmp_path):
     other = str(tmp_path / "other")

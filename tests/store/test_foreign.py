@@ -31,7 +31,10 @@ def test_an_import_says_why_it_cannot_be_and_what_to_do(nbspam, model, kind):
 @pytest.mark.parametrize(
     ("program", "learn", "write"),
     [
-        ("sa-learn", ["--dbpath", "bayes", "--spam"], ["--dbpath", "bayes", "--backup"]),
+        pytest.param(
+            *("sa-learn", ["--dbpath", "bayes", "--spam"], ["--dbpath", "bayes", "--backup"]),
+            marks=pytest.mark.slow,
+        ),
         ("spamprobe", ["-c", "-d", "probe", "spam"], ["-d", "probe", "export"]),
         ("spamprobe", ["-c", "-d", "probe", "spam"], ["-d", "probe", "dump"]),
     ],

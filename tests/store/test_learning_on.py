@@ -153,9 +153,8 @@ def test_however_changes_are_cut_into_calls_the_disk_holds_the_same(
     assert on_disk(paths[0]) == on_disk(paths[1]) == on_disk(paths[2])
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind != "mail")) for kind in SETTINGS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", SETTINGS)
 def test_a_hundred_messages_in_one_call_are_a_hundred_calls(tmp_path, kind):
     """Fits are due among them, and what is learned behind the last one stands in the journal."""
     names = NAMES[kind]
@@ -251,8 +250,9 @@ def stream_of(kind, n, seed):
     return items
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["mail", "many"])
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_online_evaluation_answers_as_a_stored_model_does(tmp_path, kind, seed):
     """Of the second kind a third class appears on the way."""
     path = tmp_path / "m.nbspam"
