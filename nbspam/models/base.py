@@ -116,7 +116,7 @@ class Model(Scored):
     def distributions(self, whole: bool = True) -> Iterator[Distribution]:
         """Yield what has been estimated, P(class) first; in probabilities, not logarithms.
 
-        whole: with the tables of pairs and triples of columns, of which AODE and A2DE have many.
+        whole: also the tables of pairs and triples of columns, of which AODE and A2DE have many.
         """
         class_prior = np.exp(self.class_log_prior_)
         yield Distribution((self.n_features_in_,), (), self.class_count_, class_prior)

@@ -40,7 +40,7 @@ class LivingTable:
         return self._classifier.schema
 
     def whole(self) -> TableClassifier:
-        """Return the classifier that a model file written now would hold: the same."""
+        """Return the classifier that a model file written now would hold."""
         return self.classifier()
 
     def learn(self, records: Iterable[Record], new_class: bool = False) -> Outcome:

@@ -36,8 +36,8 @@ def by_column(given: Iterable[Dirichlet], schema: Schema) -> list[list[float] | 
             raise UsageError(f"--dirichlet {name}: holds numbers; say --categorical {name} too")
         elif n_values[name] != n:
             raise UsageError(
-                f"--dirichlet {name}: {n} numbers, but there are {n_values[name]} values;"
-                " give one for each, in the order that `nbspam info` prints"
+                f"--dirichlet {name}: it has {n_values[name]} values, and not {n}; give a number"
+                " for each, in the order that `nbspam info` prints"
             )
         else:
             found[name] = list(parameters)

@@ -59,12 +59,12 @@ def unlearn_rows(classifier: TableClassifier, records: Sequence[Record]) -> Less
     """
     schema = classifier.schema
     _check_columns(schema, records)
-    wide, notes = _widened(schema, records)
+    wide, _ = _widened(schema, records)
     table, skipped = labelled(records, schema)
     model, counts = copy(classifier.model), classifier.counts - value_counts(table)
     try:
         if wide != schema or counts.min() < 0:
-            raise DataError("; ".join(notes))
+            raise DataError("values or classes that no learned row has")
         model.unlearn(table.X, np.array(schema.classes)[table.y])
     except DataError:
         raise InputError(

@@ -153,7 +153,7 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     if settings.dirichlet:
         parameters["dirichlet"] = by_column(settings.dirichlet, table.schema)
     table = replace(table, schema=_closed(table.schema, parameters))
-    if settings.structure is not None:
+    if settings.structure is not None or settings.structure_from:
         from nbspam.models.network.network import structure_from_json
 
         names, where = table.schema.names, f"--structure {settings.structure_from}"

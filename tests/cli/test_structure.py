@@ -81,6 +81,7 @@ def test_given_graphs_are_compared_and_cross_validated(nbspam, tmp_path):
         ([["纹理", "纹理"]], "its arrows lead round in a circle; remove one"),
         ({"variables": [{"name": "色泽"}]}, "not a structure"),
         (3, "not a structure"),
+        (None, "not a structure"),
         ([["a"]], "not a structure"),
     ],
 )

@@ -212,7 +212,7 @@ def test_a_cell_that_is_no_number_skips_its_row(nbspam, model, tmp_path):
         (NUMBERS, ["--target=y", "--values=x=1,2", "--numeric=x"], 2, ["--numeric says"]),
         ("x,y\nr,a\nb,b\n", ["--target=y", "--dirichlet=1,2,3"], 2, ["no column has 3 values"]),
         ("x,y\nr,a\nb,b\n", ["--target=y", "--dirichlet=z=1"], 2, ["--dirichlet z: no such"]),
-        ("x,y\nr,a\nb,b\n", ["--target=y", "--dirichlet=x=1"], 2, ["1 numbers", "2 values"]),
+        ("x,y\nr,a\nb,b\n", ["--target=y", "--dirichlet=x=1"], 2, ["2 values, and not 1"]),
         ("x,y\nr,a\nb,b\n", ["--target=y", "--dirichlet=x=1,-1"], 2, ["x=1,-1: not", "0 up"]),
         (NUMBERS, ["--target=y", "--model=mixed", "--dirichlet=x=1,1"], 2, ["x: holds numbers"]),
         (NUMBERS, ["--target=y", "--dirichlet=y=1,2"], 2, ["gaussian has no such setting"]),

@@ -322,6 +322,7 @@ def test_numbers_whose_density_is_beyond_all_numbers_get_an_answer(far):
         ({"levels": [2, -1]}, [[0, 1], [1, 0]], "levels"),
         ({"levels": [2, 2]}, [[0, 1], [2, 0]], "column 0 has a code above 1"),
         ({"levels": [2, 2]}, [[0, 1], [0.5, 0]], "not a whole number"),
+        ({"levels": [2, 2]}, [[0, 1], [1e300, 0]], "not a whole number"),
         ({"levels": [2, 2], "estimate": "best"}, [[0, 1], [1, 0]], "mle, map, mean"),
         ({"levels": [2, 2], "alpha": -1.0}, [[0, 1], [1, 0]], "alpha"),
         ({"levels": [2, 2], "estimate": "map", "alpha": 0.5}, [[0, 1], [1, 0]], "mode"),

@@ -81,9 +81,9 @@ class AODE(PairModel):
         return [ParentScores.of(table, encoding) for table in self.value_tables()], is_parent
 
     def distributions(self, whole: bool = True) -> Iterator[Distribution]:
-        """Yield P(class), P(class, parent), P(column given class), and those of pairs.
+        """Yield P(class), P(class, parent), P(column given class), P(column given class, parent).
 
-        The second last are for rows without a parent.
+        P(column given class) is for rows without a parent.
         """
         yield from super().distributions(whole)
         tables, parents = list(self.value_tables()), self._parent_columns()
@@ -212,7 +212,7 @@ class A2DE(AODE):
             yield of_classes
 
     def distributions(self, whole: bool = True) -> Iterator[Distribution]:
-        """Yield those of AODE, P(class and two parents), and P(column given all three)."""
+        """Yield AODE's distributions, P(class, two parents), and P(column given all three)."""
         yield from super().distributions(whole)
         if not whole:
             return

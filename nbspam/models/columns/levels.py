@@ -73,7 +73,8 @@ class Levels:
         values = X
         if X.dtype.kind == "f":
             values = np.where(X >= 0, X, -1.0)
-        code = values.astype(np.intp, copy=False)
+        with np.errstate(invalid="ignore"):  # a huge number is refused below
+            code = values.astype(np.intp, copy=False)
         if values is not X and (code != values).any():
             raise DataError(f"{where}: a category is not a whole number; give codes from 0 up")
         beyond = np.asarray(code.max(axis=0, initial=-1) >= self.n)
@@ -189,7 +190,8 @@ class ColumnModel(Model):
         """Return the number of values of each column, from the parameter or the first rows."""
         if self.levels is None:
             seen = np.fmax.reduce(X, axis=0, initial=0) if X.size else np.zeros(X.shape[1])
-            return np.asarray(seen).astype(np.intp) + 1
+            with np.errstate(invalid="ignore"):  # `cells` refuses a huge number
+                return np.asarray(seen).astype(np.intp) + 1
         levels = np.asarray(self.levels)
         if levels.shape != (X.shape[1],) or levels.dtype.kind not in "iu" or (levels < 0).any():
             raise DataError(

@@ -40,7 +40,7 @@ class TAN(PairModel):
         return tree.parents
 
     def distributions(self, whole: bool = True) -> Iterator[Distribution]:
-        """Yield P(class), and P(column given class and its parent), without it of the root."""
+        """Yield P(class), P(root given class), and P(column given class, parent) of the rest."""
         yield from super().distributions(whole)
         tables, counts = list(self.value_tables()), list(self.value_counts())
         for column, parent in enumerate(self.parents_.tolist()):

@@ -50,7 +50,10 @@ class Network:
         return self.names.index(name)
 
     def state(self, node: int, value: str, what: str = "evidence") -> int:
-        """Return the index of a variable's value; `what` names it in the error: UsageError."""
+        """Return the index of a variable's value; raises UsageError.
+
+        what: what the error calls the value.
+        """
         if value not in self.states[node]:
             raise UsageError(
                 f"{what} {self.names[node]}={value}: no such value;"
