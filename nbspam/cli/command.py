@@ -25,6 +25,7 @@ _MAX_WIDTH = 26  # of the left column; longer names have a line of their own
 # Commands that print results while they read.
 _AT_ONCE = {"classify", "predict", "explain", "lazy", "tokens"}
 _QUIET, _VERBOSE, _CONFIG = "nbspam.quiet", "nbspam.verbose", "nbspam.config"  # of the context
+FLAGS = "nbspam.flags"  # of the context: the options that are true, wherever they are set
 
 
 # --- how much is said ------------------------------------------------------------------------
@@ -121,6 +122,11 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; with -v, say by which model and how long."""
         start = time.perf_counter()
+        ctx.meta[FLAGS] = [
+            max(each.opts, key=len)
+            for each in self.params
+            if ctx.params.get(str(each.name)) is True
+        ]
         if ctx.meta.get(_CONFIG):
             say(f"configuration {config_path()}")
         if "model_path" in ctx.params:

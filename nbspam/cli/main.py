@@ -13,7 +13,7 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 from itertools import chain
-from typing import NoReturn
+from typing import Any, NoReturn
 
 # On import numpy's linear algebra starts a thread for every core; nothing here uses them.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -24,7 +24,7 @@ os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
 import click
 
 from nbspam import __version__
-from nbspam.cli.command import summary, write_groups
+from nbspam.cli.command import FLAGS, summary, write_groups
 from nbspam.cli.values import complaint
 from nbspam.errors import NbspamError, UsageError
 
@@ -119,9 +119,11 @@ def main() -> NoReturn:
 
 def exit_status(arguments: list[str]) -> int:
     """Run a command line; return 0 (success), 1 (error), 2 (usage) or the command's status."""
+    facts: dict[str, Any] = {}
     try:
         # Not cli.main, which turns a broken pipe into an error.
         with cli.make_context("nbspam", list(arguments) or ["--help"]) as context:
+            facts = context.meta
             status = cli.invoke(context)
         sys.stdout.flush()
         return status or 0
@@ -134,7 +136,10 @@ def exit_status(arguments: list[str]) -> int:
         failure = _INTERRUPTED
     except (click.ClickException, NbspamError, OSError) as error:
         failure = _report(error)
-    return next((FAILURES[word] for word in arguments if word in FAILURES), failure)
+    # The environment and the configuration file set options too; with a wrong command line
+    # only its words are known.
+    given = [*arguments, *facts.get(FLAGS, ())]
+    return next((FAILURES[word] for word in given if word in FAILURES), failure)
 
 
 def _report(error: click.ClickException | NbspamError | OSError) -> int:

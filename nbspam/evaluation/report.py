@@ -17,7 +17,7 @@ from nbspam.decision import Shares, shares_of
 from nbspam.evaluation.evaluation import Evaluation
 from nbspam.evaluation.metrics import HM, Report, Scores
 from nbspam.evaluation.trial import Trial, evaluation_of
-from nbspam.printing import display_width, left, printable, right
+from nbspam.printing import clipped, display_width, left, printable, right
 from nbspam.sources.order import ORDERS
 
 WIDTH = 80
@@ -328,8 +328,4 @@ def fitted(name: str) -> str:
 
 def shortened(name: str, width: int) -> str:
     """Return a name cut to this many columns of a terminal; two dots are in place of the rest."""
-    if display_width(name) <= width:
-        return name
-    while display_width(name) > width - 2:
-        name = name[:-1]
-    return name + ".."
+    return clipped(name, width, "..")

@@ -80,6 +80,21 @@ def test_options_that_turn_a_default_off_can_be_set(nbspam, folder, model, confi
     assert "cheap pills" not in nbspam("tokens", "--no-pairs", stdin=SPAM)[1]
 
 
+@pytest.mark.parametrize(
+    ("command", "option", "status"), [("classify", "exit-code", 3), ("filter", "tempfail", 75)]
+)
+def test_a_status_of_failures_holds_wherever_it_is_set(
+    nbspam, tmp_path, config, monkeypatch, command, option, status
+):
+    none = ("-m", tmp_path / "none.nbspam")
+    assert nbspam(command, *none, stdin=SPAM)[0] == 1
+    config.write_text(f"[{command}]\n{option} = true\n")
+    assert nbspam(command, *none, stdin=SPAM)[0] == status
+    assert nbspam(command, *none, "--no-config", stdin=SPAM)[0] == 1
+    monkeypatch.setenv(f"NBSPAM_{command}_{option}".replace("-", "_").upper(), "1")
+    assert nbspam(command, *none, "--no-config", stdin=SPAM)[0] == status
+
+
 def test_verbose_names_the_file(nbspam, trained, config):
     config.write_text("[common]\nverbose = true\n")
 
