@@ -24,13 +24,17 @@ from test_architecture import RANK, arrows
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NAMES = [str(path.relative_to(ROOT)) for path in DOCUMENTS]
+LONG_SESSIONS = {"docs/family.md", "docs/howto/scripts.md", "docs/tutorial.md"}
 COMMAND_PAGE = ROOT / "docs" / "reference" / "commands.md"
 CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ |```).*\n)*)", re.MULTILINE)
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-# One call of nbspam, which this process can make itself: fed by a pipe or a file, or not.
-SIMPLE = re.compile(r"(?:(?P<before>(?:(?!nbspam)[^;&])+) \| )?nbspam (?P<words>[^|;&<>]*)"
-                    r"(?:< (?P<file>[^|;&<> ]+))?")  # fmt: skip
+# One call of nbspam, which this process can make itself: fed by a pipe or a file, or not, and
+# written into a pipe or a file, or not.
+SIMPLE = re.compile(
+    r"(?:(?P<before>(?:(?!nbspam)[^;&])+) \| )?nbspam (?P<words>[^|;&<>]*)"
+    r"(?:< (?P<file>[^|;&<> ]+) ?)?(?P<after>[|>] (?:(?!nbspam )[^;&']|'[^']*')+)?"
+)
 
 
 @pytest.fixture
@@ -74,14 +78,16 @@ def terminal(nbspam, tmp_path, monkeypatch):
                 words += sorted(glob.glob(word)) if "*" in word else [word]
             status, out, err = nbspam(*words, stdin=stdin)
             assert status == 0, (line, err)
+            if simple["after"]:
+                out = shell(f"cat {simple['after']}", out.encode()).decode()
         out = out.replace(str(tmp_path), "/home/you")
         return "".join(f"{each.rstrip()}\n" for each in out.splitlines())
 
     return run
 
 
-def shell(line):
-    done = subprocess.run(line, shell=True, stdout=subprocess.PIPE, check=False)
+def shell(line, stdin=None):
+    done = subprocess.run(line, shell=True, input=stdin, stdout=subprocess.PIPE, check=False)
     assert done.returncode == 0, line
     return done.stdout
 
@@ -122,7 +128,13 @@ def test_gaps_in_an_output_stand_for_lines_and_for_text():
     assert not fits("a...\n", "a\nb\n")
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=NAMES)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=name, marks=[pytest.mark.slow] * (name in LONG_SESSIONS))
+        for path, name in zip(DOCUMENTS, NAMES, strict=True)
+    ],
+)
 def test_sessions_print_what_documents_show(path, terminal, request, monkeypatch):
     if path.name == "family.md":
         monkeypatch.setenv("NBSPAM_MODEL", "MODEL")
@@ -148,6 +160,7 @@ def test_programs_in_documents_run(path, terminal, capsys):
             exec(compile(program, path.name, "exec"), names)
 
 
+@pytest.mark.slow
 def test_commands_in_place_of_other_filters_run(terminal, tmp_path):
     """The page shows no output of these, so that nothing holds them but this."""
     page = (ROOT / "docs" / "howto" / "coming-from.md").read_text("utf-8")
@@ -260,6 +273,7 @@ def test_the_guide_names_a_command_for_every_system():
     assert {"SPODE", "TAN", "AODE", "A2DE", "EM", "Bayesian network"} <= set(rows)
 
 
+@pytest.mark.slow
 def test_the_demonstration_judges_nine_tenths_right_and_fits_a_terminal(terminal):
     out = terminal(f"sh {ROOT}/benchmarks/demo.sh bin/nbspam corpora/mail")
 
