@@ -145,7 +145,7 @@ def _size_of(read: "Item | Record") -> int:
     """Return about how many bytes of its source an item or a row takes."""
     cells = getattr(read, "cells", None)
     if cells is not None:
-        return sum(map(len, cells.values() if isinstance(cells, dict) else cells)) + len(cells)
+        return sum(map(len, cells.values())) + len(cells)
     data = getattr(read, "data", None)
     if data is not None:
         return len(data)
