@@ -256,8 +256,8 @@ def test_blended_models_store_two_sums_and_no_weights(terminal, tmp_path):
     assert state["weight"].size == 0
 
 
-def test_what_a_model_remembers_is_in_the_reference(terminal, tmp_path):
-    terminal("nbspam train corpora/mail -m model")
+def test_what_a_model_remembers_is_in_the_reference(nbspam, mails, tmp_path):
+    nbspam("train", mails, "-m", tmp_path / "model")
     found = set(joblib.load(tmp_path / "model")["memory"])
     assert found == documented_keys("model-file.md", "What a model remembers")
 

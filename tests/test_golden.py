@@ -68,10 +68,9 @@ def test_what_a_user_sees(nbspam, golden, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("options", [[], ["--model", "bernoulli"]])
-def test_json_of_one_message_has_these_keys(nbspam, monkeypatch, tmp_path, options):
-    monkeypatch.chdir(ROOT)
+def test_json_of_one_message_has_these_keys(nbspam, mails, tmp_path, options):
     model = tmp_path / "m.nbspam"
-    nbspam("train", "-m", model, "corpora/mail", *options)
+    nbspam("train", "-m", model, mails, *options)
     _, out, _ = nbspam("classify", "-m", model, "--json", MAILS[0])
 
     verdict = json.loads(out)
