@@ -205,6 +205,7 @@ def _texts(path):
     return re.findall("<!-- (.*?) -->", path.read_text())
 
 
+@pytest.mark.slow
 def test_a_picture_says_what_it_shows_and_has_the_matrix_of_many_classes(many, tmp_path):
     pytest.importorskip("matplotlib")
     from nbspam.evaluation.pictures.files import draw

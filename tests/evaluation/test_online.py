@@ -232,6 +232,7 @@ def test_intervals_are_the_seeds(nbspam, trained, folder, few_resamples, how):
     assert "95 % interval" in first[1]
 
 
+@pytest.mark.slow
 def test_eval_online_says_which_order_it_took(nbspam, tmp_path, few_resamples):
     for label, numbers in (("ham", range(40)), ("spam", range(20))):
         (tmp_path / "mails" / label).mkdir(parents=True)
