@@ -202,7 +202,8 @@ def test_compare_says_what_does_not_go_together(nbspam, folder):
     assert complains(nbspam(*mail, "--target y"), 2, "give it outside the quotes")
     assert complains(nbspam(*mail, "--model mixed"), 2, "say --target COLUMN too")
     assert complains(nbspam(*mail, "--parent x"), 2, "say --target COLUMN too")
-    assert complains(nbspam(*mail, "--model tan", "--online"), 2, "--online: not for --model tan")
+    online = nbspam("compare", folder, "--online", "--against", "--model tan")
+    assert complains(online, 2, "--online: not for --model tan")
 
 
 def test_compare_knows_models_of_features(nbspam, folder):
