@@ -29,7 +29,7 @@ from nbspam.errors import NbspamError
 from nbspam.mail.message import Field, Message
 from nbspam.settings import PRESETS, TokenSettings
 from nbspam.sources.items import Item
-from nbspam.store.check import GOOD, findings
+from nbspam.store.health.check import GOOD, findings
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
 from nbspam.store.open import save

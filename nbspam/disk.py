@@ -1,12 +1,18 @@
-"""Locking files, replacing them atomically, and giving them their owner.
+"""Files that nbspam writes: locked, replaced atomically, and never reached through a link.
 
-Secret: the order of system calls that leaves either the old file or the new one, whole,
-whenever the process or the machine stops.
+Whoever may write in a folder can put anything in the place of a file that we keep there: a link
+to somebody else's file, a FIFO that nobody writes to, a file of his own.  So a path is resolved
+once (`resolved`); from then on no link is followed, only regular files of the right owner are
+opened, and only a file that was just created is given an owner.
+
+Secret: which files in the place of ours are refused, and the order of system calls that leaves
+either the old file or the new one, whole, whenever the process or the machine stops.
 """
 
 import contextlib
 import errno
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
@@ -15,6 +21,25 @@ from nbspam.errors import ModelFileError
 
 # Device, inode, size and modification time: tells whether a path still leads to the same file.
 Stamp = tuple[int, int, int, int]
+
+_BINARY = getattr(os, "O_BINARY", 0)
+# O_NONBLOCK: opening a FIFO must not wait, so that it can be refused.
+_NO_LINK = _BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_PREFIX, _RANDOM_BYTES = ".nbspam-", 8  # of the names of temporary files
+
+
+def resolved(path: str) -> str:
+    """Return where a path leads, with all symbolic links followed; without links, the path."""
+    with contextlib.suppress(ValueError):  # NUL in the path: opening it will say so
+        target = os.path.realpath(path)
+        if target != os.path.abspath(path):
+            return target
+    return path
+
+
+def folder_of(path: str) -> str:
+    """Return the folder that a file is in."""
+    return os.path.dirname(path) or os.curdir
 
 
 def stamp_of(path: str) -> Stamp | None:
@@ -30,83 +55,104 @@ def stamp_of_status(status: os.stat_result) -> Stamp:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
+# ---- files of our own beside others ----
+
+
+def open_own(name: str, beside: str, flags: int = os.O_RDONLY) -> int:
+    """Open a file that nbspam keeps beside another, and return its descriptor.
+
+    beside: the file that it belongs to, or a folder.  Raises ModelFileError unless it is a
+    regular file that only those can have written who may write `beside`; FileNotFoundError, and
+    other OSErrors.
+    """
+    _check(name, os.lstat(name), beside)  # before it is opened: opening a device can do harm
+    try:
+        descriptor = os.open(name, flags | _NO_LINK)
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.ENXIO}:  # replaced meanwhile by a link or a FIFO
+            raise _refusal(name, "not a regular file") from error
+        raise
+    try:
+        _check(name, os.fstat(descriptor), beside)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read_own(name: str, beside: str) -> bytes:
+    """Return the contents of a file that nbspam keeps beside another; raises as `open_own`."""
+    with open(open_own(name, beside), "rb") as file:
+        return file.read()
+
+
+def _check(name: str, status: os.stat_result, beside: str) -> None:
+    """Raise ModelFileError unless a file can be one of ours."""
+    if stat.S_ISLNK(status.st_mode):
+        raise _refusal(name, "a symbolic link, and none is followed here")
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+        raise _refusal(name, kind)
+    if not _is_trusted(status, beside):
+        raise _refusal(
+            name, f"belongs to user {status.st_uid}, who does not own {os.path.basename(beside)}"
+        )
+
+
+def _is_trusted(status: os.stat_result, beside: str) -> bool:
+    """Return whether a file is ours, root's, or of those who may write what it belongs to."""
+    if sys.platform == "win32" or status.st_uid in {0, os.geteuid()}:
+        return True
+    try:
+        whole = os.stat(beside, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    # The members of a group that shares a model each write a journal of their own.
+    shared = whole.st_gid == status.st_gid and whole.st_mode & status.st_mode & stat.S_IWGRP
+    return status.st_uid == whole.st_uid or bool(shared)
+
+
+def _refusal(name: str, what: str) -> ModelFileError:
+    return ModelFileError(f"{name}: {what}; remove it, or move it away")
+
+
+# ---- locks ----
+
+
 @contextlib.contextmanager
-def locked(path: str) -> Iterator[None]:
+def locked(target: str, like: str | None = None) -> Iterator[None]:
     """Hold the write lock of a model; raises ModelFileError.  Readers need no lock.
 
-    The lock is on the file PATH.lock, because the model itself is replaced.  It ends with
-    the process that holds it, so it never goes stale.  The empty lock file is left behind:
+    target: a path from `resolved`.  like: whose owner a new lock file gets; the target's unless
+    given.  The lock is on the file TARGET.lock, because the model itself is replaced.  It ends
+    with the process that holds it, so it never goes stale.  The empty lock file is left behind:
     if it were removed, two writers could lock two different files of the same name.
     """
-    target = os.path.realpath(path)
+    if os.path.islink(target):  # it would have another lock than the file it leads to
+        raise _refusal(target, "a symbolic link, and none is followed here")
     try:
-        make_folder(os.path.dirname(target))
-        descriptor = os.open(f"{target}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        make_folder(folder_of(target))
+        descriptor = _open_lock(f"{target}.lock", like or target)
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise unwritable(target, error) from error
     try:
         try:
-            adopt(descriptor, target)
             _lock(descriptor)
         except OSError as error:
-            raise unwritable(path, error) from error
+            raise unwritable(target, error) from error
         yield
     finally:
         os.close(descriptor)
 
 
-def replace_file(target: str, write: Callable[[BinaryIO], None]) -> None:
-    """Write a temporary file beside the target, sync it, and rename it to the target.
-
-    The target keeps its owner and mode; a new one is readable by its owner only.  On any
-    failure the old file stays as it was.  Raises OSError, and what `write` raises.
-    """
-    folder = os.path.dirname(target)
-    make_folder(folder)
-    temporary = os.path.join(folder, f".nbspam-{os.urandom(8).hex()}")
-    descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with open(descriptor, "w+b") as file:
-            adopt(descriptor, target)
-            write(file)
-            file.flush()
-            os.fsync(descriptor)
-        os.replace(temporary, target)
-    except BaseException:  # also an interrupt, which may come after the rename
+def _open_lock(name: str, beside: str) -> int:
+    while True:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    sync_folder(folder)
-
-
-def make_folder(folder: str) -> None:
-    """Make a folder and its missing parents, accessible to the owner only."""
-    if not os.path.exists(folder):
-        make_folder(os.path.dirname(folder))
+            return open_own(name, beside, os.O_RDWR)
         with contextlib.suppress(FileExistsError):  # another process was faster
-            os.mkdir(folder, 0o700)
-
-
-def adopt(descriptor: int, target: str) -> None:
-    """Give an open file the owner and mode of the target, as far as the system allows it."""
-    if sys.platform != "win32":
-        with contextlib.suppress(FileNotFoundError, PermissionError):
-            old = os.stat(target)
-            for owner in (-1, old.st_gid), (old.st_uid, -1):
-                with contextlib.suppress(PermissionError):
-                    os.fchown(descriptor, *owner)
-            os.fchmod(descriptor, old.st_mode & 0o777)
-
-
-def sync_folder(folder: str) -> None:
-    """Force renames within a folder to disk, on systems that can sync folders."""
-    # The file itself is complete by now, so a failure here is not reported.
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+            descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600)
+            adopt(descriptor, beside)
+            return descriptor
 
 
 def _lock(descriptor: int) -> None:
@@ -121,6 +167,121 @@ def _lock(descriptor: int) -> None:
     import fcntl
 
     fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+# ---- replacing ----
+
+
+def replace_file(target: str, write: Callable[[BinaryIO], None], like: str | None = None) -> None:
+    """Write a temporary file beside the target, sync it, and rename it to the target.
+
+    The new file has the owner and mode of `like`, the target unless given; if that does not
+    exist, it is readable by its owner only.  A link in the target's place is replaced, not
+    followed.  On any failure the old file stays as it was.  Raises OSError, and what `write`
+    raises.
+    """
+    folder = folder_of(target)
+    make_folder(folder)
+    remove_leftovers(folder, like or target)
+    with _temporary(folder) as (path, file):
+        adopt(file.fileno(), like or target)
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+        if sys.platform == "win32":
+            file.close()  # an open file cannot be renamed there
+        os.replace(path, target)
+    sync_folder(folder)
+
+
+@contextlib.contextmanager
+def _temporary(folder: str) -> Iterator[tuple[str, BinaryIO]]:
+    """Make a file with a random name; it is removed if the block raises.
+
+    It is locked until it is closed, so that nobody takes it for a leftover (`remove_leftovers`).
+    """
+    while True:
+        path = os.path.join(folder, _PREFIX + os.urandom(_RANDOM_BYTES).hex())
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600)
+        if sys.platform == "win32":
+            break
+        _lock(descriptor)
+        if os.fstat(descriptor).st_nlink:
+            break
+        os.close(descriptor)  # somebody removed it just before it was locked
+    try:
+        with open(descriptor, "w+b") as file:
+            yield path, file
+    except BaseException:  # also an interrupt, which may come after the rename
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        raise
+
+
+def remove_leftovers(folder: str, beside: str) -> None:
+    """Remove the temporary files of processes that were killed; raises nothing.
+
+    A file that its process still writes is locked.  beside: says whose files are ours.
+    """
+    if sys.platform == "win32":
+        return
+    import fcntl
+
+    names = []
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        names = [entry.path for entry in entries if _is_temporary(entry.name)]
+    for name in names:
+        with contextlib.suppress(OSError, ModelFileError):
+            descriptor = open_own(name, beside)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # If its process has just renamed it, another file may have the name, or none.
+                if os.path.samestat(os.fstat(descriptor), os.lstat(name)):
+                    os.unlink(name)
+            finally:
+                os.close(descriptor)
+
+
+def _is_temporary(name: str) -> bool:
+    random = name.removeprefix(_PREFIX)
+    is_hex = set(random) <= set("0123456789abcdef")
+    return random != name and len(random) == 2 * _RANDOM_BYTES and is_hex
+
+
+def make_folder(folder: str) -> None:
+    """Make a folder and its missing parents, accessible to the owner only."""
+    if not os.path.exists(folder):
+        make_folder(folder_of(folder))
+        with contextlib.suppress(FileExistsError):  # another process was faster
+            os.mkdir(folder, 0o700)
+
+
+def adopt(descriptor: int, like: str) -> None:
+    """Give a file that was just created the owner of another, as far as the system allows it.
+
+    like: a file, whose mode it gets too, or a folder.
+    """
+    if sys.platform != "win32":
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            old = os.stat(like, follow_symlinks=False)
+            if stat.S_ISLNK(old.st_mode):
+                return
+            for owner in (-1, old.st_gid), (old.st_uid, -1):
+                with contextlib.suppress(PermissionError):
+                    os.fchown(descriptor, *owner)
+            if stat.S_ISREG(old.st_mode):
+                os.fchmod(descriptor, old.st_mode & 0o777)
+
+
+def sync_folder(folder: str) -> None:
+    """Force renames within a folder to disk, on systems that can sync folders."""
+    # The file itself is complete by now, so a failure here is not reported.
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def unwritable(path: str, error: OSError) -> ModelFileError:

@@ -6,7 +6,8 @@ NbspamError
 ├── NotTrainedError  a model was used before it had learned enough
 └── UsageError       options contradict each other, or do not fit the data
 
-Every message reads `where: what is wrong; what to do`.
+Every message reads `where: what is wrong; what to do`.  What does not stop a command is a
+ModelWarning, which the command line shows in one line, too.
 """
 
 
@@ -28,3 +29,7 @@ class NotTrainedError(NbspamError):
 
 class UsageError(NbspamError):
     """Options contradict each other, or do not fit the data."""
+
+
+class ModelWarning(UserWarning):
+    """Something is wrong with a model's files, and the command goes on without it."""

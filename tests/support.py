@@ -5,6 +5,8 @@ import json
 import shutil
 import tempfile
 import unicodedata
+import warnings
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from nbspam.counts.sample import Messages
 from nbspam.counts.table import CountTable, entry_weights
 from nbspam.decision import default_rule
+from nbspam.errors import ModelWarning
 from nbspam.evaluation.trial import Trial
 from nbspam.mail.message import Field, Message
 from nbspam.models import registry
@@ -34,6 +37,16 @@ PAIR_MODELS = [Class for Class in COLUMN_MODELS if issubclass(Class, PairModel)]
 def examples(n):
     """Return settings for a law that is tried on n examples, on a part of them when quick."""
     return settings(max_examples=max(n * settings.default.max_examples // 100, 3))
+
+
+@contextmanager
+def told():
+    """Yield a list that has, after the block, what the library said of a model's files."""
+    texts = []
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", ModelWarning)
+        yield texts
+    texts += [str(each.message) for each in found]
 
 
 def complains(result, status, *words):

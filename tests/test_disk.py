@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from nbspam.disk import locked
+from nbspam.disk import locked, resolved
 from nbspam.errors import ModelFileError
 from support import ROOT
 
@@ -36,10 +36,11 @@ for _ in range(30):
 
 def test_two_processes_never_hold_the_lock_at_once(model, tmp_path):
     (tmp_path / "link").symlink_to(model.name)
+    link = resolved(str(tmp_path / "link"))
     arguments = [sys.executable, "-c", HOLDER]
     holders = [
         subprocess.Popen([*arguments, tmp_path / name, tmp_path / "inside"], cwd=ROOT)
-        for name in ("m", "m", "link")
+        for name in ("m", "m", link)
     ]
 
     assert [holder.wait(60) for holder in holders] == [0, 0, 0]

@@ -58,6 +58,8 @@ def strongest_tokens(
     """Return for each class the n tokens that are the strongest evidence for it, best first."""
     table = classifier.table
     weight = token_weights(classifier)
+    # Without smoothing weights can be -inf, which nothing can be compared with.
+    weight = np.where(np.isneginf(weight).any(axis=1, keepdims=True), 0.0, weight)
     others = (weight.sum(axis=1, keepdims=True) - weight) / (weight.shape[1] - 1)
     strongest = {}
     for k, name in enumerate(classifier.classes):

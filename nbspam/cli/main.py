@@ -10,7 +10,9 @@ Secret: exit statuses, and how little is imported before the command is known.
 import gc
 import os
 import sys
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import chain
 from typing import Any, NoReturn
@@ -26,7 +28,7 @@ import click
 from nbspam import __version__
 from nbspam.cli.command import FLAGS, summary, write_groups
 from nbspam.cli.values import complaint
-from nbspam.errors import NbspamError, UsageError
+from nbspam.errors import ModelWarning, NbspamError, UsageError
 
 GROUPS = {
     "Daily use": ("classify", "predict", "explain", "filter", "sort"),
@@ -122,7 +124,10 @@ def exit_status(arguments: list[str]) -> int:
     facts: dict[str, Any] = {}
     try:
         # Not cli.main, which turns a broken pipe into an error.
-        with cli.make_context("nbspam", list(arguments) or ["--help"]) as context:
+        with (
+            warnings_in_one_line(),
+            cli.make_context("nbspam", list(arguments) or ["--help"]) as context,
+        ):
             facts = context.meta
             status = cli.invoke(context)
         sys.stdout.flush()
@@ -140,6 +145,25 @@ def exit_status(arguments: list[str]) -> int:
     # only its words are known.
     given = [*arguments, *facts.get(FLAGS, ())]
     return next((FAILURES[word] for word in given if word in FAILURES), failure)
+
+
+@contextmanager
+def warnings_in_one_line() -> Iterator[None]:
+    """Show each of the library's own warnings once, in one line; leave all others as they are."""
+    with warnings.catch_warnings():
+        show_others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+            if issubclass(category, ModelWarning):
+                from nbspam.cli.output import warn
+
+                warn(str(message))
+            else:
+                show_others(message, category, *rest)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        warnings.simplefilter("default", ModelWarning)
+        yield
 
 
 def _report(error: click.ClickException | NbspamError | OSError) -> int:

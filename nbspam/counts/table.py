@@ -81,7 +81,8 @@ class CountTable(NamedTuple):
 def compact(numbers: Any) -> Any:
     """Return numbers in 32 bits if that is exact, else unchanged."""
     for kind in (np.uint32, np.float32):
-        small = numbers.astype(kind)
+        with np.errstate(invalid="ignore", over="ignore"):  # too large for this type
+            small = numbers.astype(kind)
         if np.array_equal(small, numbers):
             return small
     return numbers

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from nbspam.disk import replace_file
+from nbspam.disk import read_own, replace_file
 from nbspam.errors import InputError, UsageError
 
 NOTE = "nbspam-sorted"  # file beside cur/, new/ and tmp/; other programs ignore it
@@ -124,14 +124,14 @@ def _make_folder(root: str, folder: str) -> None:
         with contextlib.suppress(FileExistsError):
             os.mkdir(os.path.join(path, part), 0o700)
     # This file marks a Maildir++ folder.
-    os.close(os.open(os.path.join(path, "maildirfolder"), os.O_CREAT | os.O_WRONLY, 0o600))
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(os.path.join(path, "maildirfolder"), os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def read_note(root: str) -> dict[str, Left]:
     """Return where messages were left, by unique name; damaged lines are skipped."""
     try:
-        with open(os.path.join(root, NOTE), "rb") as stream:
-            lines = stream.read().split(b"\n")
+        lines = read_own(os.path.join(root, NOTE), root).split(b"\n")
     except FileNotFoundError:
         return {}
     found = {}
@@ -146,4 +146,5 @@ def read_note(root: str) -> dict[str, Left]:
 def write_note(root: str, left: Mapping[str, Left]) -> None:
     """Write where messages were left, or keep the old note unchanged and raise OSError."""
     lines = (f"{place} {digest} {base}\n" for base, (place, digest) in sorted(left.items()))
-    replace_file(os.path.join(root, NOTE), lambda file: file.writelines(map(os.fsencode, lines)))
+    note = os.path.join(root, NOTE)
+    replace_file(note, lambda file: file.writelines(map(os.fsencode, lines)), like=root)

@@ -5,19 +5,23 @@ Failures are InputErrors that begin with the file's name and say what to do.
 Secret: which exceptions opening, decompressing and parsing a file can raise.
 """
 
+import io
 import os
 import stat
 import sys
 from collections.abc import Callable
 from itertools import islice
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from nbspam.errors import InputError
 
 COMPRESSED = (".gz", ".bz2", ".xz")  # files with these endings are decompressed
 _NO_FILE = "{}: not a file; give a file, or pipe it in and give -"
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+# Bounds of what a compressed file may hold: this many times its size, or at least so many bytes.
+MOST_TIMES, MOST_FREE = 250, 16 << 20
+_STEP = 1 << 18  # bytes that are decompressed at once
 _HINT_NAMES = 1000  # names compared with a missing one to suggest another
 _JSON_BYTES = 64 << 20
 
@@ -53,12 +57,58 @@ def open_file(path: str) -> BinaryIO:
     """Open a regular file for reading, decompressed if its name ends so; raises InputError."""
     if not stat.S_ISREG(status_of(path).st_mode):
         raise InputError(_NO_FILE.format(path))
-    stream: BinaryIO = _opener(path)(path, "rb")
-    return stream
+    source = open(os.open(path, _OPEN_FLAGS), "rb")  # noqa: SIM115
+    opener = _opener(path)
+    if opener is None:
+        return source
+    return cast("BinaryIO", io.BufferedReader(_Expanded(path, source, opener), _STEP))
 
 
-def _opener(path: str) -> Callable[..., Any]:
-    """Return the function that opens a file with this ending."""
+class _Expanded(io.RawIOBase):
+    """The contents of a compressed file, as far as they are in proportion to the file.
+
+    What is made to expand without end, a thousand times its size or a million, is found out
+    after MOST_FREE bytes.  Mail and tables of text shrink to a third, or seldom to a fiftieth.
+    """
+
+    def __init__(self, path: str, source: BinaryIO, opener: Callable[..., Any]) -> None:
+        super().__init__()
+        self._path, self._source = path, source
+        self._stream = opener(source, "rb")
+        self._n_read = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(min(len(buffer), _STEP))
+        buffer[: len(data)] = data
+        self._n_read += len(data)
+        if self._n_read > max(MOST_FREE, MOST_TIMES * self._source.tell()):
+            raise InputError(
+                f"{self._path}: expands to more than {MOST_TIMES} times its size, as mail and"
+                " tables do not; decompress it yourself if you trust it"
+            )
+        return len(data)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._n_read = self._stream.seek(offset, whence)
+        return self._n_read
+
+    def tell(self) -> int:
+        return self._n_read
+
+    def close(self) -> None:
+        self._stream.close()
+        self._source.close()
+        super().close()
+
+
+def _opener(path: str) -> Callable[..., Any] | None:
+    """Return the function that decompresses a file with this ending; None: there is no need."""
     path = path.lower()
     if path.endswith(".gz"):
         import gzip
@@ -72,7 +122,7 @@ def _opener(path: str) -> Callable[..., Any]:
         import lzma
 
         return lzma.open
-    return open
+    return None
 
 
 def _damages(path: str) -> tuple[type[Exception], ...]:

@@ -138,6 +138,27 @@ def with_changes(base: Classifier, changes: Sequence[Change]) -> Classifier:
     return overlay(fitted, rest)
 
 
+def in_step(base: Classifier, changes: Sequence[Change]) -> list[Change]:
+    """Return the changes that a journal holds, so that each follows from those before it.
+
+    A damaged journal has lost some: a message then leaves the class that it is in as far as is
+    known, and is not learned twice.
+    """
+    if base.memory is None or not changes:
+        return list(changes)
+    ledger = base.memory.ledger
+    digests = [change.digest for change in changes]
+    places = ledger.find(np.array(digests, np.uint64)).tolist()
+    names = [None if k < 0 else base.classes[int(ledger.labels[k])] for k in places]
+    now = dict(zip(digests, names, strict=True))
+    kept = []
+    for change in changes:
+        before, now[change.digest] = now[change.digest], change.after
+        if before != change.after:
+            kept.append(change if change.before == before else change._replace(before=before))
+    return kept
+
+
 def reassembled(base: Classifier, table: CountTable, parts: Sequence[Part]) -> Classifier:
     """Return the assembled model with the base's settings and, for the same classes, cutoffs."""
     model = assembled(table, parts, base.settings)

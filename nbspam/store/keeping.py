@@ -7,9 +7,7 @@ Secret: the order of writes that leaves the old model or the new one, whole, und
 never the new one before the old one is kept.
 """
 
-import os
 import shutil
-from typing import BinaryIO
 
 import numpy as np
 
@@ -17,10 +15,16 @@ from nbspam.answering import AnyClassifier
 from nbspam.arrays import Booleans
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import HAM_AND_SPAM
-from nbspam.disk import adopt, locked, replace_file, unwritable
+from nbspam.disk import locked, open_own, replace_file, resolved, unwritable
 from nbspam.errors import ModelFileError, NbspamError
-from nbspam.store.format.journal import Journal, journal_path, read_model, remove_journal
-from nbspam.store.format.modelfile import is_model_file
+from nbspam.store.format.journal import (
+    NO_JOURNAL,
+    Journal,
+    journal_path,
+    remove_journal,
+    snapshot_and_journal,
+)
+from nbspam.store.format.modelfile import is_model_file, read_snapshot
 from nbspam.store.open import classifier_of, write
 
 
@@ -29,6 +33,7 @@ def save_keeping(path: str, classifier: AnyClassifier) -> str | None:
 
     Raises ModelFileError; then the old model is there as before.
     """
+    path = resolved(path)
     with locked(path):
         kept = _keep(path) if _would_lose(path, classifier) else None
         write(path, classifier)
@@ -38,10 +43,11 @@ def save_keeping(path: str, classifier: AnyClassifier) -> str | None:
 def check_no_filter(path: str) -> None:
     """Raise ModelFileError if the model in a file is a mail filter's: one of ham and spam."""
     try:
-        state = read_model(path)[0].state
-    except ModelFileError:
+        state = read_snapshot(resolved(path)).state
+        classes = classifier_of(path, state).classes
+    except NbspamError:
         return  # there is none, or none that a filter can use
-    if state.get("kind") != "table" and set(state.get("classes", ())) <= set(HAM_AND_SPAM):
+    if state.get("kind") != "table" and set(classes) <= set(HAM_AND_SPAM):
         raise ModelFileError(
             f"{path}: holds the model of a mail filter, and this one is of a table; give it a"
             " file of its own with -m FILE, or name this file with -m to replace it"
@@ -53,8 +59,10 @@ def _would_lose(path: str, new: AnyClassifier) -> bool:
     try:
         if not is_model_file(path):
             return False
-        snapshot, journal = read_model(path)
+        snapshot, journal = snapshot_and_journal(path)
         old = classifier_of(path, snapshot.state)
+        if journal.owner != snapshot.identity:  # it is kept aside, whatever becomes of the model
+            journal = NO_JOURNAL
     except (NbspamError, OSError):
         return True  # somebody else may be able to read it
     if isinstance(old, Classifier) and isinstance(new, Classifier):
@@ -72,6 +80,8 @@ def _knows_all(new: Classifier, old: Classifier, journal: Journal) -> bool:
         return False
     if (old.settings, old.cutoffs) != (new.settings, new.cutoffs):
         return False
+    if journal.is_damaged:
+        return False
     last = {change.digest: change.after for change in journal.changes}
     stays: Booleans = ~np.isin(ledger.digests, np.array(list(last), np.uint64))
     learned = {digest: name for digest, name in last.items() if name is not None}
@@ -87,14 +97,13 @@ def _keep(path: str) -> str:
     The caller holds the model's lock.  The model comes first: a journal of another model is
     ignored, so that what a crash leaves in between is a whole model too.
     """
-    target = os.path.realpath(path)
-    kept = f"{target}~"
+    kept = f"{path}~"
     with locked(kept):
         try:
-            _copy(target, kept)
-            if os.path.exists(journal_path(target)):
-                _copy(journal_path(target), journal_path(kept))
-            else:
+            _copy(path, kept)
+            try:
+                _copy(journal_path(path), journal_path(kept))
+            except FileNotFoundError:
                 remove_journal(kept)
         except OSError as error:
             raise unwritable(path, error) from error
@@ -102,9 +111,5 @@ def _keep(path: str) -> str:
 
 
 def _copy(source: str, target: str) -> None:
-    def write_all(file: BinaryIO) -> None:
-        adopt(file.fileno(), source)
-        with open(source, "rb") as stream:
-            shutil.copyfileobj(stream, file)
-
-    replace_file(target, write_all)
+    with open(open_own(source, source), "rb") as stream:
+        replace_file(target, lambda file: shutil.copyfileobj(stream, file), like=source)

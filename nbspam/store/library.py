@@ -10,6 +10,7 @@ from typing import Any
 
 from nbspam.answering import AnyClassifier
 from nbspam.classifier.classifier import Classifier
+from nbspam.disk import resolved
 from nbspam.errors import InputError, UsageError
 from nbspam.settings import Choices, Settings, TableChoices, is_for_table, settings_for
 from nbspam.sources.columns import Rememberer
@@ -206,7 +207,9 @@ def load(path: "str | os.PathLike[str]") -> Model:
     if isinstance(classifier, TableClassifier):
         return Model(classifier, StoredTable(where, classifier))
     # Only a model of tokens that knows its messages has a journal, and can learn on.
-    if isinstance(classifier, Classifier) and (classifier.memory or read_journal(where).changes):
+    if isinstance(classifier, Classifier) and (
+        classifier.memory or read_journal(resolved(where)).changes
+    ):
         return Model(classifier, StoredModel(where))
     return Model(classifier)
 

@@ -15,22 +15,24 @@ from dataclasses import replace
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.changes import Change
 from nbspam.decision import Cutoffs
-from nbspam.disk import Stamp, locked, stamp_of, unwritable
-from nbspam.errors import ModelFileError
+from nbspam.disk import Stamp, locked, resolved, stamp_of, unwritable
 from nbspam.settings import Settings
-from nbspam.store.assembly import begun, compacted
+from nbspam.store.assembly import begun, compacted, in_step
 from nbspam.store.format.journal import (
-    NOBODY,
+    NO_JOURNAL,
     Journal,
     append,
     read_journal,
     read_model,
+    read_more,
     remove_journal,
-    set_journal_aside,
+    set_aside,
+    write_journal,
 )
 from nbspam.store.format.modelfile import Identity, Snapshot
+from nbspam.store.format.records import NOBODY
 from nbspam.store.learning import LivingModel, Outcome
-from nbspam.store.open import classifier_of, of_tokens, write
+from nbspam.store.open import base_of, classifier_of, of_tokens, write
 
 
 class StoredModel(LivingModel):
@@ -53,7 +55,8 @@ class StoredModel(LivingModel):
         just_read: what `read_model` returned, to save reading it again.  new: the settings of
         the model that the first message makes, if there is none.
         """
-        self.path = self.name = path
+        self.name = path
+        self.path = resolved(path)
         self._new = new
         self._load(just_read)
 
@@ -64,7 +67,7 @@ class StoredModel(LivingModel):
 
     def size(self) -> int:
         """Return the bytes that the model takes on disk, including its journal."""
-        return (self._identity.length if self._identity else 0) + self._end
+        return (self._identity.length if self._identity else 0) + self._journal.size
 
     def compact(self) -> None:
         """Write a model file that includes everything any process has learned so far.
@@ -72,28 +75,23 @@ class StoredModel(LivingModel):
         Raises ModelFileError; then the old file and its journal are unchanged.
         """
         with self._alone():
-            write(self.path, compacted(self._base, self._changes))
+            self._take_base(compacted(self._base, self._changes))
             self._load()
 
     def _load(self, just_read: tuple[Snapshot, Journal] | None = None) -> None:
         if self._new is not None and not os.path.exists(self.path):
-            self._identity, self._stamp, self._end, self._mark = None, None, 0, b""
+            self._identity, self._stamp, self._journal = None, None, NO_JOURNAL
             self._begin(begun(self._new))
             return
         snapshot, journal = just_read or read_model(self.path)
-        base = of_tokens(self.path, classifier_of(self.path, snapshot.state))
-        if base.memory is None:
-            raise ModelFileError(
-                f"{self.path}: knows none of its messages, as it comes from --unlabelled or"
-                " an older version; train it anew"
-            )
+        base = base_of(self.path, snapshot.state)
         self._identity, self._stamp = snapshot.identity, snapshot.stamp
         self._begin(base)
-        self._take_in(journal)
+        self._take_in(journal._replace(changes=in_step(base, journal.changes)))
 
     def _take_in(self, journal: Journal) -> None:
         """Take in the changes that a journal holds and this object does not know yet."""
-        self._end, self._mark = journal.end, journal.mark
+        self._journal = journal._replace(changes=[])
         self._note(journal.changes)
 
     @contextmanager
@@ -103,18 +101,12 @@ class StoredModel(LivingModel):
             yield
 
     def _refresh(self) -> None:
-        if stamp_of(self.path) == self._stamp:
-            journal = read_journal(self.path, self._end, self._mark)
-            if journal.owner == self._identity and journal.size >= self._end:
-                self._take_in(journal)
+        if self._identity is not None and stamp_of(self.path) == self._stamp:
+            more = read_more(self.path, self._identity, self._journal)
+            if more is not None and stamp_of(self.path) == self._stamp:
+                self._take_in(more)
                 return
-            if not self._end and stamp_of(self.path) == self._stamp:
-                return  # there is no journal, or one of another model
         self._load()
-
-    def _make_way(self) -> Outcome:
-        made = () if self.is_there else (f"{self.path}: a new model",)
-        return Outcome(notes=made) + (Outcome() if self._end else self._clear_away())
 
     def _take_base(self, whole: Classifier) -> None:
         """Write a model file, and remove the journal, whose changes it includes.
@@ -122,7 +114,8 @@ class StoredModel(LivingModel):
         If the file cannot be written, the caller writes the changes of this call to the
         journal; none of them was reported yet.
         """
-        write(self.path, whole)
+        self._clear_away()
+        write(self.path, whole, self._journal if self.is_there else None)
 
     def _append(self, changes: list[Change]) -> None:
         """Write changes to the journal."""
@@ -131,26 +124,36 @@ class StoredModel(LivingModel):
             self._load()
         assert self._identity is not None
         try:
-            self._take_in(append(self.path, self._identity, changes, self._end))
+            journal = None
+            if self._journal.is_whole and self._journal.owner == self._identity:
+                journal = append(self.path, self._journal, changes)
+            if journal is None:
+                self._clear_away()
+                everything = [*self._changes, *changes]
+                journal = write_journal(self.path, self._identity, everything)
+            self._take_in(journal._replace(changes=changes))
         except OSError as error:
             raise unwritable(self.path, error) from error
 
-    def _clear_away(self) -> Outcome:
-        """Remove or rename a journal that is not this model's, without losing anything."""
-        journal = read_journal(self.path)
-        if journal.owner is None:
-            return Outcome()
-        last = {change.digest: change.after for change in journal.changes}
-        is_known = all(self._label(digest) == after for digest, after in last.items())
-        if is_known and journal.owner != NOBODY:
-            remove_journal(self.path)  # left by a crash; the model has all of its changes
-            return Outcome()
+    def _make_way(self) -> Outcome:
+        return Outcome(notes=() if self.is_there else (f"{self.path}: a new model",))
+
+    def _clear_away(self) -> None:
+        """Remove or keep aside a journal that a write would lose; see `set_aside`."""
+        journal = self._journal
+        if journal.owner is None or (journal.is_whole and journal.owner == self._identity):
+            return
+        self._journal = NO_JOURNAL
+        if journal.owner not in {NOBODY, self._identity}:
+            changes = read_journal(self.path).changes
+            last = {change.digest: change.after for change in changes}
+            if all(self._label(digest) == after for digest, after in last.items()):
+                remove_journal(self.path)  # left by a crash; the model has all of its changes
+                return
         try:
-            aside = set_journal_aside(self.path, journal.owner)
+            set_aside(self.path, journal, self._identity)
         except OSError as error:
             raise unwritable(self.path, error) from error
-        note = f"{aside}: the journal of another model, moved out of the way; not learned from"
-        return Outcome(notes=(note,))
 
 
 def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
@@ -158,8 +161,9 @@ def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
 
     The new file includes the journal's changes, read under the same lock, so that nothing is lost.
     """
+    path = resolved(path)
     with locked(path):
         snapshot, journal = read_model(path)
         base = of_tokens(path, classifier_of(path, snapshot.state))
-        classifier = compacted(base, journal.changes)
+        classifier = compacted(base, in_step(base, journal.changes))
         write(path, replace(classifier, cutoffs=cutoffs))

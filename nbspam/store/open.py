@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from nbspam import __version__
 from nbspam.answering import AnyClassifier
 from nbspam.classifier.classifier import TOKENS, Classifier
-from nbspam.disk import locked
+from nbspam.disk import locked, resolved
 from nbspam.errors import InputError, ModelFileError, UsageError
 from nbspam.models.registry import DAMAGE
-from nbspam.store.format.journal import read_model, write_model
+from nbspam.store.contents.tokens import check, check_memory
+from nbspam.store.format.journal import Journal, read_model, write_model
 from nbspam.store.format.modelfile import State
 
 if TYPE_CHECKING:
@@ -32,13 +33,17 @@ _MAX_LINE = 64 << 20  # bytes; lines of messages in the sample are far shorter
 
 
 def load(path: str) -> AnyClassifier:
-    """Return the classifier that a model file and its journal hold; raises ModelFileError."""
+    """Return the classifier that a model file and its journal hold; raises ModelFileError.
+
+    Warns of changes that cannot be used (ModelWarning).
+    """
+    path = resolved(path)
     snapshot, journal = read_model(path)
     classifier = classifier_of(path, snapshot.state)
     if isinstance(classifier, Classifier) and journal.changes:
-        from nbspam.store.assembly import with_changes
+        from nbspam.store.assembly import in_step, with_changes
 
-        return with_changes(classifier, journal.changes)
+        return with_changes(classifier, in_step(classifier, journal.changes))
     return classifier
 
 
@@ -64,27 +69,53 @@ def of_tokens(path: str, classifier: AnyClassifier) -> Classifier:
 def classifier_of(path: str, state: State) -> AnyClassifier:
     """Return the classifier in a model file's state; raises ModelFileError."""
     kind = state.get("kind", TOKENS)
-    if kind not in _KINDS:
+    if type(kind) is not str or kind not in _KINDS:
         raise ModelFileError(f"{path}: a model of kind {kind!r}; upgrade nbspam")
     module, name = _KINDS[kind]
     try:
+        check(state)
         classifier: AnyClassifier = getattr(import_module(module), name).from_state(state)
     except DAMAGE as error:
-        raise ModelFileError(
-            f"{path}: its contents do not fit ({error}); train it anew"
-        ) from error
+        raise _unfit(path, error) from error
     return classifier
+
+
+def base_of(path: str, state: State) -> Classifier:
+    """Return the model of tokens in a state, which must be able to learn on.
+
+    Raises ModelFileError, or UsageError for other kinds.
+    """
+    classifier = of_tokens(path, classifier_of(path, state))
+    if classifier.memory is None:
+        raise ModelFileError(
+            f"{path}: knows none of its messages, as it comes from --unlabelled or"
+            " an older version; train it anew"
+        )
+    try:
+        check_memory(state)
+    except DAMAGE as error:
+        raise _unfit(path, error) from error
+    return classifier
+
+
+def _unfit(path: str, error: Exception) -> ModelFileError:
+    return ModelFileError(f"{path}: its contents do not fit ({error}); train it anew")
 
 
 def save(path: str, classifier: AnyClassifier) -> None:
     """Write a model file, replacing an existing one; raises ModelFileError."""
+    path = resolved(path)
     with locked(path):
         write(path, classifier)
 
 
-def write(path: str, classifier: AnyClassifier) -> None:
-    """Write a model file and remove the old one's journal; the caller holds the lock."""
-    write_model(path, {"program": f"nbspam {__version__}", **classifier.to_state()})
+def write(path: str, classifier: AnyClassifier, journal: Journal | None = None) -> None:
+    """Write a model file and remove the old one's journal; the caller holds the lock.
+
+    path: from `resolved`.  journal: that of the old one, if it was just read.
+    """
+    state = {"program": f"nbspam {__version__}", **classifier.to_state()}
+    write_model(path, state, journal)
 
 
 def read_text_model(path: str) -> Classifier:

@@ -11,7 +11,7 @@ import numpy as np
 from nbspam.arrays import Booleans
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.table import CountTable, rounded, without_empty
-from nbspam.disk import locked
+from nbspam.disk import locked, resolved
 from nbspam.errors import UsageError
 from nbspam.store.assembly import Part, memory_of, part_of, reassembled
 from nbspam.store.model import StoredModel
@@ -52,6 +52,7 @@ def prune(path: str, rule: Rule, day: int) -> tuple[Size, Size]:
 
     day: today, in days since 1970-01-01.  Raises NbspamError; then the file is unchanged.
     """
+    path = resolved(path)
     StoredModel(path)  # fails if there is no model; locking first would create its folder
     with locked(path):
         living = StoredModel(path)

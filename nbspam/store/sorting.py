@@ -88,7 +88,7 @@ def sort_maildir(
     check_maildir(root)
     lock: AbstractContextManager[None] = nullcontext()
     if not choices.dry_run:
-        lock = locked(os.path.join(root, NOTE))
+        lock = locked(os.path.join(root, NOTE), like=root)
     with lock:
         sorter = _Sorter(root, model_path, choices, rule_of)
         try:

@@ -10,7 +10,7 @@ Secret: that there is no journal.
 from collections.abc import Callable, Iterable, Sequence
 
 from nbspam.answering import AnyClassifier
-from nbspam.disk import Stamp, locked, stamp_of
+from nbspam.disk import Stamp, locked, resolved, stamp_of
 from nbspam.errors import UsageError
 from nbspam.sources.records import Record
 from nbspam.store.format.journal import read_model
@@ -75,7 +75,7 @@ class StoredTable(LivingTable):
     def __init__(self, path: str, classifier: TableClassifier, stamp: Stamp | None = None) -> None:
         """Open a model; stamp: of the file that the classifier was read from."""
         super().__init__(classifier)
-        self.path, self._stamp = path, stamp
+        self.path, self._stamp = resolved(path), stamp
 
     def classifier(self) -> TableClassifier:
         """Return the classifier that the file holds now."""
@@ -108,6 +108,7 @@ def living(path: str) -> StoredModel | StoredTable:
 
     Raises UsageError, with the reason, if the model cannot learn on.
     """
+    path = resolved(path)
     snapshot, journal = read_model(path)
     kind = snapshot.state.get("kind")
     if kind == "table":

@@ -14,7 +14,7 @@ import pytest
 
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item
-from nbspam.store.check import BAD, findings
+from nbspam.store.health.check import BAD, findings
 from nbspam.store.keeping import save_keeping
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load

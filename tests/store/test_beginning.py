@@ -15,7 +15,7 @@ from nbspam.errors import ModelFileError, NotTrainedError
 from nbspam.settings import PLAIN, PRESETS
 from nbspam.sources.items import Item
 from nbspam.store import model as store_model
-from nbspam.store.check import BAD, findings
+from nbspam.store.health.check import BAD, findings
 from nbspam.store.merge import merge
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
@@ -138,7 +138,7 @@ def test_nothing_learned_makes_no_file(path):
 
 
 def test_a_disk_that_takes_no_first_model_is_an_error(path, monkeypatch):
-    def full(path, classifier):
+    def full(path, classifier, journal=None):
         raise ModelFileError(f"{path}: cannot write the model: No space left on device")
 
     with monkeypatch.context() as patched:

@@ -8,8 +8,8 @@ import pytest
 
 from nbspam.decision import Cutoffs
 from nbspam.settings import PRESETS
-from nbspam.store.check import BAD, findings
 from nbspam.store.format.journal import journal_path
+from nbspam.store.health.check import BAD, findings
 from nbspam.store.open import load_tokens as load
 from nbspam.store.open import save
 from support import HAM, ROOT, SPAM, complains, write_mails

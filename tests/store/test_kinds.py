@@ -62,7 +62,7 @@ def test_doctor_and_info_know_every_kind(nbspam, make, model, kind):
     make(kind)
     status, out, _ = nbspam("doctor", "--json")
     assert status == 0
-    assert [each["what"] for each in json.loads(out)["findings"]] == ["file", "model"]
+    assert [each["what"] for each in json.loads(out)["findings"]] == ["file", "rights", "model"]
     assert nbspam("info")[0] == nbspam("info", "--json")[0] == 0
 
     save_state(str(model), {**load_state(str(model)), "learnt": {}})

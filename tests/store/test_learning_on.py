@@ -20,9 +20,9 @@ from nbspam.evaluation.online import progress
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import Item
 from nbspam.store import model as store_model
-from nbspam.store.check import GOOD, findings
 from nbspam.store.format import journal as journal_format
 from nbspam.store.format.journal import journal_path, read_journal
+from nbspam.store.health.check import GOOD, findings
 from nbspam.store.learning import LivingModel
 from nbspam.store.model import StoredModel, keep_cutoffs
 from nbspam.store.open import load, save
@@ -288,7 +288,7 @@ def test_a_stream_whose_only_ham_becomes_spam_starts_from_nothing():
 # ---- failures ----
 
 
-def full_disk(path, classifier):
+def full_disk(path, classifier, journal=None):
     raise ModelFileError(f"{path}: cannot write the model: No space left on device")
 
 

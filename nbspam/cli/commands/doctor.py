@@ -9,20 +9,33 @@ from nbspam.cli.output import echo_json, echo_rows
 
 @click.command("doctor", cls=Command)
 @model_option
+@click.option(
+    "--repair",
+    "repairs",
+    is_flag=True,
+    help="First save what is good in a damaged journal; the damaged file is kept.",
+)
 @json_option
-def command(model_path: str, as_json: bool) -> int:
+def command(model_path: str, repairs: bool, as_json: bool) -> int:
     """Verify a model and its journal, and print the findings.
 
     The exit status is 0 if all is well, and 1 if something is bad.  A finding that is only
-    a note costs no data.  Nothing is changed.
+    a note costs no data.  One finding says who else can read the words of your mail that the
+    model holds.  Without --repair nothing is changed.
 
     \b
     nbspam doctor
     nbspam doctor -m mail.nbspam --json
+    nbspam doctor --repair
     """
-    from nbspam.store.check import BAD, findings
+    from nbspam.store.health.check import BAD, findings
 
-    found = list(findings(model_path))
+    found = []
+    if repairs:
+        from nbspam.store.health.repair import repair
+
+        found.append(repair(model_path))
+    found += findings(model_path)
     if as_json:
         echo_json({"model": model_path, "findings": [finding._asdict() for finding in found]})
     else:

@@ -14,6 +14,7 @@ import os
 import stat
 import struct
 import zlib
+from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -32,6 +33,9 @@ FORMAT = 2  # format 1 had no ledger, no sample and no days
 # It has 40 bytes, so that the 64-bit words after it are aligned.
 HEADER = struct.Struct("<4s19sIQIc")
 PREFIX = b"\x80\x04C\x23" + MAGIC
+
+# O_NONBLOCK: opening a FIFO must not wait, so that it can be refused.
+_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 ROWS, COLUMNS = 256, 512
 CHUNK = ROWS * COLUMNS * 8  # bytes: fits a second-level cache
@@ -132,20 +136,34 @@ def read_snapshot(path: str) -> Snapshot:
         ) from error
 
 
+def identity_at(path: str) -> Identity | None:
+    """Return the identity that the header of a model file states, None if it states none."""
+    try:
+        with open(os.open(path, _OPEN_FLAGS), "rb") as file:
+            head = file.read(HEADER.size)
+    except OSError:
+        return None
+    if len(head) < HEADER.size or not head.startswith(PREFIX):
+        return None
+    _, _, _, length, checksum, _ = HEADER.unpack(head)
+    return Identity(length, checksum)
+
+
 def _map(path: str) -> tuple[mmap.mmap, Stamp]:
     """Return a read-only memory map of a model file, and its stamp; raises ModelFileError."""
     try:
-        status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode):
-            kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-            raise ModelFileError(f"{path}: {kind}; give a model file with -m")
-        if not status.st_size:
-            raise ModelFileError(
-                f"{path}: empty, not a model; train one with: nbspam train SOURCE -m {path}"
-            )
-        with open(path, "rb") as file:
-            stamp = stamp_of_status(os.fstat(file.fileno()))
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), stamp
+        _check_kind(path, os.stat(path))  # before it is opened: opening a device can do harm
+        descriptor = os.open(path, _OPEN_FLAGS)
+        try:
+            status = os.fstat(descriptor)
+            _check_kind(path, status)
+            if not status.st_size:
+                raise ModelFileError(
+                    f"{path}: empty, not a model; train one with: nbspam train SOURCE -m {path}"
+                )
+            return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ), stamp_of_status(status)
+        finally:
+            os.close(descriptor)
     except FileNotFoundError:
         raise ModelFileError(
             f"{path}: no such model; train one with: nbspam train SOURCE -m {path}"
@@ -161,28 +179,37 @@ def _map(path: str) -> tuple[mmap.mmap, Stamp]:
         ) from error
 
 
+def _check_kind(path: str, status: os.stat_result) -> None:
+    """Raise ModelFileError unless a file is a regular one."""
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+        raise ModelFileError(f"{path}: {kind}; give a model file with -m")
+
+
 # ---- writing ----
 
 
-def save_state(path: str, state: State) -> None:
+def save_state(
+    path: str, state: State, before: Callable[[Identity], None] = lambda identity: None
+) -> None:
     """Write a model file atomically; on ModelFileError the old file stays as it was.
 
-    The same state, in the same order, gives the same bytes.  A state that `load_state` could
-    not return is a bug in this program: a TypeError, and nothing is written.
+    path: from `disk.resolved`.  before: called with the new file's identity before it gets its
+    name.  The same state, in the same order, gives the same bytes.  A state that `load_state`
+    could not return is a bug in this program: a TypeError, and nothing is written.
     """
     try:
-        target = os.path.realpath(path)  # a symbolic link is kept, and its target replaced
         state = plain(state)
-        _check_target(path, target)
-        replace_file(target, lambda file: _write(file, state))
+        _check_target(path)
+        replace_file(path, lambda file: before(_write(file, state)))
     except RefusedError as error:
         raise TypeError(f"state {error}") from None
     except OSError as error:
         raise unwritable(path, error) from error
 
 
-def _write(file: BinaryIO, state: State) -> None:
-    """Write header and state to an empty file, and read them back."""
+def _write(file: BinaryIO, state: State) -> Identity:
+    """Write header and state to an empty file, read them back, and return its identity."""
     from nbspam.store.format.writer import write_plain  # here, because most commands only read
 
     file.write(bytes(HEADER.size))
@@ -190,26 +217,28 @@ def _write(file: BinaryIO, state: State) -> None:
     file.flush()
     memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     read_plain(memory, HEADER.size)  # raises if the file could not be read later
+    identity = Identity(len(memory), _checksum(memory))
     file.seek(0)
-    file.write(_header(len(memory), _checksum(memory)))
+    file.write(_header(*identity))
+    return identity
 
 
 def is_model_file(path: str) -> bool:
     """Return whether a path leads to a file that begins as model files do."""
     if not os.path.isfile(path):
         return False
-    with open(path, "rb") as file:
+    with open(os.open(path, _OPEN_FLAGS), "rb") as file:
         return file.read(len(PREFIX)) == PREFIX
 
 
-def _check_target(path: str, target: str) -> None:
+def _check_target(path: str) -> None:
     """Raise ModelFileError if a file that is not a model would be overwritten."""
     with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISREG(os.stat(target).st_mode):
+        if not stat.S_ISREG(os.lstat(path).st_mode):
             raise ModelFileError(
                 f"{path}: cannot write the model: not a regular file; give another place with -m"
             )
-        with open(target, "rb") as file:
+        with open(os.open(path, _OPEN_FLAGS), "rb") as file:
             start = file.read(len(PREFIX))
         if start not in {b"", PREFIX}:
             raise ModelFileError(

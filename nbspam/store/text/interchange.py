@@ -62,7 +62,7 @@ def dump_lines(classifier: Classifier) -> Iterator[bytes]:
     }
     for line in chain([header], _token_lines(table, memory), _message_lines(names, memory)):
         readable = line.get("token", "\n").isprintable()
-        yield json.dumps(line, ensure_ascii=not readable).encode("utf-8") + b"\n"
+        yield json.dumps(line, ensure_ascii=not readable).encode("utf-8", "surrogatepass") + b"\n"
 
 
 def _token_lines(table: CountTable, memory: Memory) -> Iterator[Line]:

@@ -1,0 +1,365 @@
+"""Damage to models and journals: nothing is lost in silence, and nothing ends in a traceback.
+
+    python benchmarks/damage.py bytes [--times 10000] [--seed 1]
+    python benchmarks/damage.py states [--times 10000] [--seed 1]
+
+bytes: a bit is flipped, a piece cut out, or two pieces exchanged, in a model file or in its
+journal.  Then the model is loaded.  Every acknowledged change must be there, or else something
+must have been said; what is there must never be wrong.  Then a message is learned, and again
+nothing may be lost in silence.
+
+states: a part of what a model file holds is replaced by something else (another type, shape or
+order, a number out of range), and the file is written with a right checksum.  Then the command
+line is run on it: every command must succeed, or fail with one line.
+
+Exits 1 if anything was silent, wrong, or raised an exception.
+"""
+
+import argparse
+import contextlib
+import copy
+import io
+import os
+import random
+import sys
+import tempfile
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nbspam.cli.main import exit_status
+from nbspam.errors import ModelWarning, NbspamError
+from nbspam.sources.items import Item
+from nbspam.store.format.journal import journal_path
+from nbspam.store.format.modelfile import load_state, save_state
+from nbspam.store.library import train
+from nbspam.store.model import StoredModel
+from nbspam.store.open import load, load_tokens
+
+N_START, N_CHANGES = 400, 9  # messages that the model file has, and that its journal has
+WORDS = ["cheap", "pills", "buy", "now", "lunch", "friday", "meeting", "draft", "sail", "wave"]
+
+
+def message(rng: random.Random, n: int) -> bytes:
+    words = " ".join(rng.choices(WORDS, k=6))
+    return f"Message-ID: <{n}@example.org>\nSubject: own{n}\n\n{words} own{n}\n".encode()
+
+
+def items(n: int, classes: tuple[str, ...], seed: int) -> list[Item]:
+    rng = random.Random(seed)
+    return [Item(f"m{i}", classes[i % len(classes)], message(rng, seed + i)) for i in range(n)]
+
+
+@contextlib.contextmanager
+def quick_disk() -> Iterator[None]:
+    """Do not wait for the disk: what a power failure leaves is not measured here."""
+    wait, os.fsync = os.fsync, lambda fd: None
+    try:
+        yield
+    finally:
+        os.fsync = wait
+
+
+# ---- bytes ----
+
+
+def damaged(data: bytes, rng: random.Random) -> tuple[str, bytes]:
+    """Return what was done to bytes, and the damaged bytes."""
+    kind = rng.choice(["flip", "cut", "cut end", "swap"])
+    start = rng.randrange(len(data))
+    if kind == "flip":
+        flipped = bytes([data[start] ^ 1 << rng.randrange(8)])
+        return kind, data[:start] + flipped + data[start + 1 :]
+    if kind == "cut end":
+        return kind, data[:start]
+    length = rng.choice([1, 4, 16, 64, 512, 4096])
+    if kind == "cut":
+        return kind, data[:start] + data[start + length :]
+    other = rng.randrange(len(data))
+    low, high = sorted((start, other))
+    length = min(length, high - low, len(data) - high)
+    one, two = data[low : low + length], data[high : high + length]
+    return kind, data[:low] + two + data[low + length : high] + one + data[high + length :]
+
+
+def learned(path: str, names: list[str]) -> set[str]:
+    """Return those of the messages whose own word a model knows."""
+    vocabulary = load_tokens(path).table.vocabulary
+    texts = {vocabulary.text(j) for j in range(len(vocabulary))}
+    return {name for name in names if name in texts}
+
+
+def attempt(path: str, names: list[str]) -> tuple[set[str], bool]:
+    """Return which messages a model knows, and whether something was said."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ModelWarning)
+        try:
+            return learned(path, names), bool(told)
+        except NbspamError:
+            return set(), True
+
+
+def damage_bytes(times: int, seed: int, folder: Path) -> tuple[Counter[str], list[str]]:
+    path = str(folder / "m.nbspam")
+    train(items(N_START, ("ham", "spam"), 0)).save(path)
+    for each in items(N_CHANGES, ("ham", "spam"), 10_000):
+        StoredModel(path).learn([each], day=1)
+    names = [f"own{10_000 + n}" for n in range(N_CHANGES)]
+    whole = {name: Path(name).read_bytes() for name in (path, journal_path(path))}
+    assert learned(path, names) == set(names)
+    found: Counter[str] = Counter()
+    wrong = []
+    rng = random.Random(seed)
+    for n in range(times):
+        for left in folder.iterdir():
+            left.unlink()
+        for name, data in whole.items():
+            Path(name).write_bytes(data)
+        victim = rng.choice(list(whole))
+        kind, data = damaged(whole[victim], rng)
+        Path(victim).write_bytes(data)
+        what = f"{'journal' if victim != path else 'model'}: {kind}"
+        here, said = attempt(path, names)
+        found["all there" if len(here) == len(names) else "reported"] += 1
+        found["changes saved"] += 0 if victim == path else len(here)
+        found["changes in damaged journals"] += 0 if victim == path else len(names)
+        if len(here) < len(names) and not said:
+            wrong.append(f"{n}, {what}: {len(names) - len(here)} changes are missing, silently")
+        wrong += later(path, names, here, f"{n}, {what}")
+    return found, wrong
+
+
+def later(path: str, names: list[str], before: set[str], what: str) -> list[str]:
+    """Learn one more message; return what was lost by it."""
+    (extra,) = items(1, ("ham",), 20_000)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        try:
+            StoredModel(path).learn([extra], day=1)
+        except NbspamError:
+            return []
+        after = learned(path, [*names, "own20000"])
+    if after != before | {"own20000"}:
+        return [f"{what}: had {sorted(before)}, and after learning one more {sorted(after)}"]
+    if any(word for word in load(path).classify([extra]) if not hasattr(word, "label")):
+        return [f"{what}: no verdict"]
+    return []
+
+
+# ---- states ----
+
+
+def table(folder: Path, columns: tuple[str, ...]) -> str:
+    rng = random.Random(1)
+    rows = [",".join([*columns, "sweet"])]
+    for _ in range(60):
+        colour, shape = rng.choice("rgb"), rng.choice(["round", "long"])
+        size, weight = (f"{rng.gauss(10 if colour == 'r' else 5, 1):.2f}" for _ in range(2))
+        cells = {"colour": colour, "shape": shape, "size": size, "weight": weight}
+        sweet = "yes" if colour == "r" else "no"
+        rows.append(",".join([*(cells[name] for name in columns), sweet]))
+    path = folder / f"{'-'.join(columns)}.csv"
+    path.write_text("\n".join(rows) + "\n")
+    return str(path)
+
+
+def models(folder: Path) -> dict[str, tuple[str, list[str]]]:
+    """Return models of all kinds: path, and what to classify."""
+    mail, text = folder / "x.eml", folder / "x.txt"
+    mail.write_bytes(message(random.Random(5), 5))
+    text.write_text("cheap sail on friday\n")
+    mixed = table(folder, ("colour", "shape", "weight"))
+    numbers = table(folder, ("size", "weight"))
+    made: dict[str, Any] = {
+        "mail": train(items(40, ("ham", "spam"), 0)),
+        "many": train(items(60, ("a", "b", "c", "d"), 0)),
+        "text": train([each._replace(is_text=True) for each in items(40, ("x", "y"), 0)]),
+        "multinomial": train(items(40, ("ham", "spam"), 0), model="multinomial"),
+        "bernoulli": train(items(40, ("ham", "spam"), 0), model="bernoulli"),
+    }
+    for name in ("spode", "tan", "aode", "a2de", "network"):
+        made[f"features {name}"] = train(items(40, ("ham", "spam"), 0), model=name, max_features=6)
+    for name in ("categorical", "gaussian", "mixed", "spode", "tan", "aode", "a2de", "network"):
+        rows = numbers if name == "gaussian" else mixed
+        made[f"table {name}"] = train(Path(rows), target="sweet", model=name)
+    paths = {}
+    for name, model in made.items():
+        path = str(folder / f"{name.replace(' ', '-')}.nbspam")
+        model.save(path)
+        rows = numbers if name == "table gaussian" else mixed
+        paths[name] = path, [rows if name.startswith("table") else str(mail)]
+    return paths
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to every value within a state."""
+    inner: Any = ()
+    if isinstance(value, dict):
+        inner = value.items()
+    elif isinstance(value, list):
+        inner = enumerate(value[:8])
+    for key, own in inner:
+        yield (*at, key)
+        yield from places(own, (*at, key))
+
+
+VALUES: list[Any] = [
+    *(None, True, False, 0, 1, -1, 2, 7, 300, 2**31, 2**63 - 1, -(2**63), 2**64 - 1),
+    *(0.5, -0.5, 1e308, -1e308, float("nan"), float("inf"), float("-inf")),
+    *("", "x", "ham", "spam", "\udcff", "auto", "uniform", "presence", "counts", "text"),
+    *([], {}, [1], ["x"], [None], {"x": 1}, [[]], [1.5, float("nan")]),
+]
+KINDS = ["b1", "i1", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
+
+
+def mutated_array(array: np.ndarray, rng: random.Random) -> Any:
+    """Return an array of another type, shape or order, or with other numbers."""
+    if not array.size or rng.random() < 0.2:
+        shape = tuple(rng.randrange(4) for _ in range(rng.randrange(4)))
+        return np.zeros(shape, rng.choice(KINDS))
+    way = rng.randrange(8)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if way == 0:
+            return array.astype(rng.choice(KINDS))
+        if way == 1:
+            return array[: rng.randrange(len(array))].copy() if array.ndim else array
+        if way == 2:
+            return np.concatenate([array, array[:1]]) if array.ndim else array
+        if way == 3:
+            return array[::-1].copy() if array.ndim else array
+        if way == 4:
+            return np.ascontiguousarray(array.T) if array.ndim > 1 else array[:, None]
+        if way == 5:
+            return rng.choice(VALUES)
+        changed = array.copy()
+        extremes = [0, 1, -1, 255, 65535, 2**31, 2**32 - 1, 2**62, float("nan"), float("inf")]
+        new = np.array(rng.choice([*extremes, -0.5, -1e308, 1e308])).astype(array.dtype)
+        if way == 6:
+            changed.ravel()[rng.randrange(array.size)] = new
+        else:
+            changed[...] = new
+        return changed
+
+
+def mutated(state: dict[str, Any], rng: random.Random) -> tuple[str, dict[str, Any]]:
+    """Return what was changed in a state, and the changed state."""
+    state = copy.deepcopy(state)
+    what = []
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        way = rng.choice(list(places(state)))
+        holder = state
+        for key in way[:-1]:
+            holder = holder[key]
+        old = holder[way[-1]]
+        if isinstance(holder, dict) and rng.random() < 0.1:
+            del holder[way[-1]]
+            what.append(f"{way}: deleted")
+            continue
+        new = rng.choice(VALUES)
+        if isinstance(old, np.ndarray):
+            new = mutated_array(old, rng)
+        elif isinstance(old, list) and old and rng.random() < 0.5:
+            new = rng.choice([old[::-1], old[:-1], [*old, old[0]], [*old, *old]])
+        holder[way[-1]] = new
+        what.append(f"{way}: {str(new)[:60]!r}")
+    return "; ".join(what), state
+
+
+def commands(name: str, path: str, sources: list[str]) -> list[list[str]]:
+    """Return the command lines that are run on a mutated model."""
+    run = [
+        ["classify", "-m", path, *sources],
+        ["explain", "-m", path, *sources],
+        ["info", "-m", path],
+        ["info", "-m", path, "--json"],
+        ["doctor", "-m", path],
+        ["words", "-m", path],
+        ["export", "-m", path],
+        ["eval", "-m", path, *sources],
+    ]
+    if "network" in name:
+        run.append(["query", "-m", path])
+    if " " not in name:
+        run += [["update", "-m", path, "--ham", sources[0]], ["prune", "-m", path]]
+    return run
+
+
+def complaint_of(line: list[str]) -> str | None:
+    """Run a command line; return why it failed in another way than with a line, or None."""
+    out, err = io.TextIOWrapper(io.BytesIO()), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            exit_status(line)
+    except Exception:
+        frames = traceback.format_exc().strip().splitlines()
+        return f"{line[0]}: {frames[-1]} ({frames[-3].strip()})"
+    if any(not each.startswith("nbspam: ") for each in err.getvalue().splitlines()):
+        return f"{line[0]}: {err.getvalue()!r}"
+    return None
+
+
+def damage_states(times: int, seed: int, folder: Path) -> tuple[Counter[str], list[str]]:
+    made = models(folder)
+    states = {name: load_state(path) for name, (path, _) in made.items()}
+    for name, (path, sources) in made.items():
+        for line in commands(name, path, sources):
+            complaint = complaint_of(line)
+            assert complaint is None, (name, complaint)
+    found: Counter[str] = Counter()
+    wrong = []
+    rng = random.Random(seed)
+    path = str(folder / "mutated.nbspam")
+    warnings.simplefilter("error")
+    for n in range(times):
+        name = rng.choice(list(states))
+        what, state = mutated(states[name], rng)
+        for left in folder.glob("mutated*"):
+            left.unlink()
+        save_state(path, state)
+        try:
+            load(path)
+        except NbspamError:
+            found["refused"] += 1
+            continue
+        except Exception:
+            frames = traceback.format_exc().strip().splitlines()
+            wrong.append(f"{n}, {name}, {what}: load: {frames[-1]} ({frames[-3].strip()})")
+            continue
+        found["opened"] += 1
+        for line in commands(name, path, made[name][1]):
+            found["commands run"] += 1
+            complaint = complaint_of(line)
+            if complaint is not None:
+                wrong.append(f"{n}, {name}, {what}: {complaint}")
+    return found, wrong
+
+
+WAYS: dict[str, Callable[[int, int, Path], tuple[Counter[str], list[str]]]] = {
+    "bytes": damage_bytes,
+    "states": damage_states,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("way", choices=WAYS)
+    parser.add_argument("--times", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, quick_disk():
+        found, wrong = WAYS[options.way](options.times, options.seed, Path(folder))
+    counts = ", ".join(f"{name} {n:,}" for name, n in found.items())
+    print(f"{options.times:,} times: {counts}; {len(wrong)} wrong")
+    for line in wrong[:20]:
+        print(line)
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""A state with a right checksum and wrong contents is refused in one line, or is harmless."""
+
+import re
+import subprocess
+import sys
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from nbspam.errors import ModelFileError
+from nbspam.settings import Settings, TokenSettings
+from nbspam.store.contents.columns import _PARAMETERS
+from nbspam.store.contents.tokens import _SETTINGS, _TOKENS, check
+from nbspam.store.format.modelfile import load_state, save_state
+from nbspam.store.health.check import BAD, findings
+from nbspam.store.model import StoredModel
+from nbspam.store.open import load
+from support import COLUMN_MODELS, HAM, ROOT, complains
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+MODELS = ROOT / "tests" / "evidence" / "models"
+
+
+def changed(state, way, value):
+    """Return a state in which one value is another."""
+    first, *rest = way
+    if isinstance(state, list):
+        new = changed(state[first], rest, value)
+        return [*state[:first], new, *state[first + 1 :]]
+    new = changed(state[first], rest, value) if rest else value(state.get(first))
+    return {**state, first: new}
+
+
+def always(value):
+    return lambda old: value
+
+
+def one(at, value):
+    """Return what sets one number of an array."""
+
+    def change(old):
+        new = np.array(old)
+        new[at] = value
+        return new
+
+    return change
+
+
+REFUSED = {
+    "mail": [
+        (["classes"], always(["spam", "ham"]), "classes"),
+        (["classes"], always(["ham", "ham"]), "classes"),
+        (["classes"], always(["ham", 1]), "classes"),
+        (["class_count"], one(0, np.nan), "class_count: out of range"),
+        (["class_count"], one(0, -1), "class_count: out of range"),
+        (["keys"], lambda old: old.astype(np.int64), "keys"),
+        (["keys"], lambda old: old[:-1], "text_offsets: of shape"),
+        (["text_offsets"], lambda old: old + 1, "text_offsets: out of range"),
+        (["text_offsets"], lambda old: np.minimum(old, 5), "not as long as the text"),
+        (["group"], one(3, 99), "group: out of range"),
+        (["feature_count"], lambda old: old[:, :1], "feature_count: of shape"),
+        (["feature_count"], lambda old: one(0, np.inf)(old.astype(float)), "out of range"),
+        (["document_frequency"], lambda old: old.astype(np.float16), "document_frequency"),
+        (["worth"], one(0, np.nan), "worth: out of range"),
+        (["worth"], lambda old: old[:0], "number of groups"),
+        (["correction"], one(0, np.inf), "correction: out of range"),
+        (["settings", "alpha"], always("often"), "settings: alpha"),
+        (["settings", "strip"], always("quotes"), "settings: strip"),
+        (["settings", "class_prior"], always([0.5, 0.6]), "settings: class_prior"),
+        (["settings", "class_prior"], always([1.0]), "settings: class_prior"),
+        (["settings", "tokens", "max_length"], always(40.0), "settings: tokens"),
+        (["settings", "tokens", "punctuation"], always("é"), "settings: tokens"),
+        (["memory", "label"], one(0, 7), "memory: label: out of range"),
+        (["memory"], always([]), None),
+        (["memory"], always(7), "not subscriptable"),
+        (["cutoffs"], always({"spam": 0.5}), "cutoffs"),
+        (["kind"], always(["table"]), "a model of kind"),
+    ],
+    "many": [
+        (["blend"], one(0, -1.0), "blend: out of range"),
+        (["blend"], lambda old: old[:3], ""),
+    ],
+    "plain": [
+        (["weight"], one((0, 0), np.nan), "weight: out of range"),
+        (["intercept"], lambda old: old[:1], "intercept: of shape"),
+    ],
+    "features-network": [
+        (["learnt", "arrows_"], one((0, 20), 1), "arrows_: the class has parents"),
+        (["learnt", "arrows_"], one(([0, 1], [1, 0]), 1), "arrows_: a cycle"),
+        (["learnt", "rows_"], one((0, 0), 2), "rows_: out of range"),
+        (["learnt", "levels_"], one(0, 3), "levels_"),
+        (["parameters", "start"], always("leaf"), "parameters: start"),
+        (["parameters", "levels"], always([2]), "parameters: levels"),
+    ],
+    "features-spode": [
+        (["learnt", "pair_count_"], one((0, 0, 1), 1e6), "pair_count_: impossible"),
+        (["learnt", "parent_"], always(20), "parent_"),
+        (["parameters", "parent"], always(20), "parameters: parent"),
+    ],
+    "table-mixed": [
+        (["columns", 0, "levels"], always(["a", "a", "b"]), "columns: levels"),
+        (["columns", 0, "cuts"], always([1.0]), "columns: both levels and cuts"),
+        (["columns", 0, "name"], always(3), "columns"),
+        (["target"], always(None), "target"),
+        (["learnt", "mean_"], one((0, 0), np.inf), "mean_: out of range"),
+        (["learnt", "deviation_"], one((0, 0), -1), "deviation_: out of range"),
+        (["learnt", "extra_"], always(1), None),
+        (["parameters", "dirichlet"], always([None]), "parameters: dirichlet"),
+        (["counts"], lambda old: old[:, 1:], "counts: of shape"),
+    ],
+}
+CASES = [(name, *case) for name, cases in REFUSED.items() for case in cases if case[2] is not None]
+
+
+@pytest.mark.parametrize(
+    ("name", "way", "value", "what"), CASES, ids=lambda value: str(value)[:40]
+)
+def test_what_we_do_not_write_is_refused_in_one_line(tmp_path, name, way, value, what):
+    path = str(tmp_path / "m")
+    state = load_state(str(MODELS / name / "model.nbspam"))
+    check(state)
+    state.setdefault("kind", "tokens")
+    save_state(path, changed(state, way, value))
+    with pytest.raises(ModelFileError) as caught:
+        load(path)
+
+    assert what in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize(
+    ("way", "value"),
+    [
+        (["keys"], lambda old: old[::-1].copy()),
+        (["text_offsets"], one(3, 0)),
+        (["memory", "digest"], lambda old: old[::-1].copy()),
+        (["memory", "sample_digest"], one(0, 12345)),
+        (["memory", "sample_offsets"], one(1, 4000)),
+        (["memory", "sample_column"], one(0, 1 << 20)),
+        (["memory", "sample_bits"], always(64)),
+        (["memory", "decayed"], always(-1)),
+    ],
+)
+def test_what_only_learning_reads_is_checked_there_and_by_doctor(nbspam, tmp_path, way, value):
+    path = str(tmp_path / "m")
+    save_state(path, changed(load_state(str(MODELS / "mail" / "model.nbspam")), way, value))
+
+    assert nbspam("classify", "-m", path, stdin=HAM)[0] == 0
+    assert [f.what for f in findings(path) if f.state == BAD] == ["contents"]
+    with pytest.raises(ModelFileError, match="its contents do not fit"):
+        StoredModel(path)
+    assert complains(nbspam("update", "-m", path, "--ham", "-", stdin=HAM), 1, "do not fit")
+
+
+def test_every_setting_and_parameter_has_its_check():
+    assert set(_SETTINGS) == {field.name for field in fields(Settings)}
+    assert set(_TOKENS) == set(TokenSettings._fields)
+    parameters = {name for Class in COLUMN_MODELS for name in Class().get_params()}
+    assert parameters <= set(_PARAMETERS)
+
+
+@pytest.mark.parametrize(
+    ("way", "times"),
+    [
+        ("bytes", 60),
+        ("states", 150),
+        *(pytest.param(w, 2000, marks=pytest.mark.slow) for w in ("bytes", "states")),
+    ],
+)
+def test_no_damage_is_silent_and_no_mutation_ends_in_a_traceback(way, times):
+    command = [sys.executable, "benchmarks/damage.py", way, "--times", str(times), "--seed", "7"]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "PATH": "/usr/bin"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.match(rf"{times:,} times: .*; 0 wrong\n", done.stdout)
+
+
+# ---- what mutations have found, E-101 ----
+
+
+def test_a_class_whose_name_is_not_utf_8_is_exported_and_comes_back(nbspam, tmp_path):
+    from nbspam.store.text.interchange import dump_lines, load_lines
+
+    path = str(tmp_path / "m")
+    state = load_state(str(MODELS / "mail" / "model.nbspam"))
+    save_state(path, {**state, "classes": ["ham", "\udcff"]})
+    lines = list(dump_lines(StoredModel(path).whole()))
+
+    assert load_lines(iter(lines), "x").classes == ("ham", "\udcff")
+
+
+def test_words_of_a_model_without_smoothing(nbspam, tmp_path):
+    path = str(tmp_path / "m")
+    state = load_state(str(MODELS / "mail" / "model.nbspam"))
+    save_state(path, changed(state, ["settings", "alpha"], always(0)))
+
+    status, out, _ = nbspam("words", "-m", path)
+    assert status == 0
+    assert "nan" not in out
+
+
+def test_counts_beyond_32_bits_are_stored_as_they_are():
+    from nbspam.counts.table import compact
+
+    assert compact(np.array([2.0**32])).tolist() == [2.0**32]
+
+
+def test_deviations_of_no_values_are_refused(tmp_path):
+    path = str(tmp_path / "m")
+    state = load_state(str(MODELS / "table-gaussian" / "model.nbspam"))
+    save_state(path, changed(state, ["learnt", "value_count_"], lambda old: old * 0))
+    with pytest.raises(ModelFileError, match="deviation_: of no values"):
+        load(path)

@@ -1,0 +1,344 @@
+"""A damaged journal: what is good in it is used, what is lost is said, and nothing is cut away."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nbspam.classifier.training import count_items, train
+from nbspam.errors import ModelFileError
+from nbspam.settings import PRESETS
+from nbspam.sources.items import Item
+from nbspam.store.format.journal import (
+    journal_path,
+    name_successor,
+    read_journal,
+    write_journal,
+    write_model,
+)
+from nbspam.store.format.modelfile import Identity, load_state
+from nbspam.store.format.records import END_SIZE, HEADER, Condition, end_mark
+from nbspam.store.health.check import BAD, GOOD, NOTE, findings
+from nbspam.store.health.repair import repair
+from nbspam.store.model import StoredModel, keep_cutoffs
+from nbspam.store.open import load_tokens as load
+from nbspam.store.open import save
+from nbspam.store.prune import Rule, prune
+from support import ROOT, told
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+N_DOCS, N_CHANGES = 400, 4
+
+
+def item(n, label="spam"):
+    return Item(f"m{n}", label, b"Message-ID: <%d@x>\nSubject: s%d\n\npills%d\n" % (n, n, n))
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("trained") / "m.nbspam")
+    items = [item(n, "ham" if n % 2 else "spam") for n in range(1000, 1000 + N_DOCS)]
+    save(path, train(count_items(items, PRESETS["mail"]), PRESETS["mail"], 1))
+    for n in range(N_CHANGES):
+        StoredModel(path).learn([item(n)], day=1)
+    return path
+
+
+@pytest.fixture
+def model(once, tmp_path):
+    """A copy of a model with a journal of four changes."""
+    shutil.copy(journal_path(once), tmp_path / "m.nbspam.journal")
+    return shutil.copy(once, tmp_path / "m.nbspam")
+
+
+@pytest.fixture
+def journal(model):
+    return Path(journal_path(model))
+
+
+def known(path):
+    """Return which of the messages 0 to 9 a model has learned."""
+    vocabulary = load(path).table.vocabulary
+    texts = {vocabulary.text(j) for j in range(len(vocabulary))}
+    return [n for n in range(10) if f"pills{n}" in texts]
+
+
+def records(data):
+    """Return where each record begins in a journal, and where the end mark does."""
+    found = [HEADER.size]
+    for _ in range(N_CHANGES):
+        length = int.from_bytes(data[found[-1] + 12 : found[-1] + 16], "little")
+        found.append(found[-1] + 16 + length + 4)
+    return found
+
+
+def flip(journal, at):
+    data = bytearray(journal.read_bytes())
+    data[at] ^= 0x10
+    journal.write_bytes(data)
+
+
+def test_any_flipped_bit_is_told_and_costs_one_change_at_most(model, journal):
+    whole = journal.read_bytes()
+    starts = records(whole)
+    for at in range(0, len(whole), 7):
+        journal.write_bytes(whole)
+        flip(journal, at)
+        with told() as texts:
+            found = known(model)
+        lost = [n for n in range(N_CHANGES) if starts[n] <= at < starts[n + 1]]
+        assert found == [n for n in range(N_CHANGES) if n not in lost]
+        assert len(texts) == 1
+        assert "damaged" in texts[0]
+
+
+def test_a_cut_at_any_byte_is_told(model, journal):
+    whole = journal.read_bytes()
+    starts = records(whole)
+    for at in range(0, len(whole), 5):
+        journal.write_bytes(whole[:at])
+        with told() as texts:
+            found = known(model)
+        assert found == [n for n in range(N_CHANGES) if starts[n + 1] <= at]
+        assert len(texts) == 1
+
+
+def test_records_that_were_exchanged_are_used_and_told(model, journal):
+    data = journal.read_bytes()
+    starts = records(data)
+    parts = [data[i:j] for i, j in zip(starts, [*starts[1:], len(data)], strict=True)]
+    order = [2, 1, 0, 3, 4]
+    journal.write_bytes(data[: starts[0]] + b"".join(parts[n] for n in order))
+    with told() as texts:
+        assert known(model) == [0, 1, 2, 3]
+    assert "4 changes are used, later ones, if any, are lost" in texts[0]
+
+
+def test_records_of_another_journal_are_not_taken_for_this_ones(model, journal, tmp_path):
+    other = str(tmp_path / "other")
+    save(other, train(count_items([item(5), item(6, "ham")], PRESETS["mail"]), PRESETS["mail"]))
+    write_journal(other, StoredModel(other)._identity, read_journal(model).changes)
+    foreign = Path(journal_path(other)).read_bytes()
+    data = journal.read_bytes()
+    starts = records(data)
+    at = starts[2]
+    journal.write_bytes(data[:at] + foreign[at : starts[3]] + data[starts[3] :])
+    with told():
+        assert known(model) == [0, 1, 3]
+
+
+def test_the_next_writer_keeps_the_damaged_file_and_the_good_changes(model, journal):
+    flip(journal, records(journal.read_bytes())[1] + 20)
+    damaged = journal.read_bytes()
+    with told() as texts:
+        assert StoredModel(model).learn([item(9)], day=1).learned == 1
+    aside = Path(texts[1].partition(": the damaged journal, kept")[0])
+
+    assert texts[0].startswith(f"{journal}: damaged; 3 changes are used, 1 are lost")
+    assert aside.read_bytes() == damaged
+    assert known(model) == [0, 2, 3, 9]  # and nothing is said any more
+    assert all(finding.state == GOOD for finding in findings(model))
+
+
+def writers(model):
+    return {
+        "prune": lambda: prune(model, Rule(min_df=1, older_than=0), 1),
+        "cutoffs": lambda: keep_cutoffs(model, load(model).rule),
+        "save": lambda: save(model, load(model)),
+        "compact": lambda: StoredModel(model).compact(),
+        "a fit": lambda: StoredModel(model).learn([item(n) for n in range(20, 40)], day=1),
+    }
+
+
+@pytest.mark.parametrize("way", writers(""))
+@pytest.mark.parametrize("what", ["damaged", "foreign", "notes"])
+def test_whoever_writes_a_model_keeps_what_it_did_not_take_in(model, journal, way, what):
+    if what == "damaged":
+        flip(journal, records(journal.read_bytes())[1] + 20)
+    elif what == "foreign":
+        changes = read_journal(model).changes
+        StoredModel(model).compact()
+        strange = [change._replace(digest=change.digest ^ 1) for change in changes]
+        write_journal(model, Identity(1, 2), strange)
+    else:
+        journal.write_bytes(b"notes of mine, which are not a journal")
+    before = journal.read_bytes()
+    with told() as texts:
+        writers(model)[way]()
+    kept = [path for path in journal.parent.iterdir() if ".journal." in path.name]
+
+    assert not journal.exists() or read_journal(model).is_whole
+    assert [path.read_bytes() for path in kept] == [before]
+    assert any(text.startswith(str(kept[0])) for text in texts)
+
+
+def test_what_was_set_aside_before_is_not_replaced(model, journal):
+    for n in range(2):
+        journal.write_bytes(b"notes %d" % n)
+        with told():
+            StoredModel(model).learn([item(9 + n)], day=1)
+    kept = sorted(path.read_bytes() for path in journal.parent.glob("*.journal.*"))
+    assert kept == [b"notes 0", b"notes 1"]
+
+
+def test_an_unfinished_write_is_no_damage_and_is_cut_off_with_a_word(model, journal):
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + b"\xf3nbspam+half")
+    assert known(model) == [0, 1, 2, 3]  # silently: the end mark says that nothing is missing
+    assert [f.state for f in findings(model) if f.what == "journal"] == [NOTE]
+    with told() as texts:
+        StoredModel(model).learn([item(9)], day=1)
+
+    assert len(texts) == 1
+    assert "an unfinished write at its end, never acknowledged, was cut off" in texts[0]
+    assert known(model) == [0, 1, 2, 3, 9]
+    assert not list(journal.parent.glob("*.journal.*"))
+
+
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_writer_killed_between_its_writes_leaves_what_was_acknowledged(model, journal, step):
+    script = (
+        "import os, sys\n"
+        "sys.path[:0] = ['tests', 'tests/store']\n"
+        "from test_damage import item, StoredModel\n"
+        "write, left = os.write, int(sys.argv[2])\n"
+        "def killed(*arguments):\n"
+        "    global left\n"
+        "    left -= 1\n"
+        "    return write(*arguments) if left else os._exit(9)\n"
+        "model = StoredModel(sys.argv[1])\n"
+        "os.write = killed\n"
+        "model.learn([item(9)], day=1)\n"
+    )
+    command = [sys.executable, "-c", script, model, str(step)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True)
+    assert done.returncode == 9, done.stderr
+    assert known(model) == [0, 1, 2, 3]
+    assert read_journal(model).found.condition == (
+        Condition.WHOLE if step == 1 else Condition.UNFINISHED
+    )
+
+
+def test_a_kill_between_file_and_journal_leaves_one_that_is_removed_in_silence(model, journal):
+    """The new file has the changes of the journal, and one that contradicts them."""
+    held = StoredModel(model)
+    old = journal.read_bytes()
+    held.unlearn([item(0)], day=1)
+    held.compact()
+    new = StoredModel(model)._identity
+    journal.write_bytes(old)
+    assert read_journal(model).found.successor != new
+    with told() as texts:  # as if its machine had stopped: nothing tells what it is
+        assert known(model) == [1, 2, 3]
+    assert "the journal of another model, or of this one at another time" in texts[0]
+
+    name_successor(model, read_journal(model), new)
+    assert known(model) == [1, 2, 3]
+    assert [f.state for f in findings(model) if f.what == "journal"] == [NOTE]
+    assert StoredModel(model).learn([item(9)], day=1).notes == ()
+    assert known(model) == [1, 2, 3, 9]
+    assert not list(journal.parent.glob("*.journal.*"))
+
+
+def test_the_successor_is_named_before_the_file_has_its_name(model, journal, monkeypatch):
+    seen = []
+    real = os.replace
+
+    def replace(*paths):
+        seen.append(read_journal(model).found.successor)
+        real(*paths)
+
+    monkeypatch.setattr(os, "replace", replace)
+    StoredModel(model).compact()
+    assert seen == [StoredModel(model)._identity]
+
+
+def test_a_message_whose_learning_was_lost_is_moved_from_where_it_is(model, journal):
+    """The journal says that it leaves spam, where, without the lost record, it never was."""
+    starts = records(journal.read_bytes())
+    StoredModel(model).relabel([item(1)], to="ham", day=1)
+    flip(journal, starts[1] + 20)
+    with told():
+        table = load(model).table
+        whole = StoredModel(model).whole()
+
+    assert table.class_count.tolist() == [N_DOCS / 2 + 1, N_DOCS / 2 + 3]
+    assert whole.table.class_count.tolist() == table.class_count.tolist()
+    assert whole.table.feature_count.min() == 0
+
+
+@pytest.mark.parametrize("groups", [b"\x09", b""])
+def test_a_record_of_right_checksum_and_wrong_contents_is_damage(model, journal, groups):
+    from nbspam.store.format import records as bytes_of
+
+    identity = StoredModel(model)._identity
+    body = bytes_of._CHANGE.pack(1, 1, -1, 4, 1, 0, 1) + b"spam" + bytes(8) + bytes(4) + groups
+    record = bytes_of._RECORD.pack(bytes_of._MARK, 4, len(body)) + body
+    crc = bytes_of.zlib.crc32(record, identity.checksum).to_bytes(4, "little")
+    data = journal.read_bytes()[:-END_SIZE] + record + crc + end_mark(identity, 5)
+    journal.write_bytes(data)
+    with told() as texts:
+        assert known(model) == [0, 1, 2, 3]
+    assert "4 changes are used, 1 are lost" in texts[0]
+
+
+# ---- repair ----
+
+
+def test_doctor_repairs_and_says_what_was_saved(nbspam, model, journal):
+    flip(journal, records(journal.read_bytes())[1] + 20)
+    damaged = journal.read_bytes()
+    status, out, _ = nbspam("doctor", "-m", model)
+    assert status == 1
+    assert "bad\tjournal\t" in out
+    assert "save them with: nbspam doctor --repair" in out
+    status, out, err = nbspam("doctor", "-m", model, "--repair")
+
+    assert (status, err) == (0, "")
+    saved = out.splitlines()[0]
+    assert saved.startswith("note\trepair\t3 changes saved in a new journal, 1 are lost;")
+    assert Path(saved.partition("kept as ")[2]).read_bytes() == damaged
+    assert known(model) == [0, 2, 3]
+    assert nbspam("doctor", "-m", model, "--repair")[1].startswith("good\trepair\tthere was not")
+
+
+def test_repair_moves_what_is_not_the_models_away(nbspam, model, journal):
+    journal.write_bytes(b"notes")
+    out = nbspam("doctor", "-m", model, "--repair", "--json")[1]
+
+    assert "what was in the journal's place is now" in str(json.loads(out))
+    assert not journal.exists()
+    assert [path.read_bytes() for path in journal.parent.glob("*.journal.*")] == [b"notes"]
+
+
+def test_a_damaged_model_file_cannot_be_repaired_but_the_one_before_is_named(model):
+    shutil.copy(model, f"{model}~")
+    flip(Path(model), 5000)
+    finding = repair(model)
+
+    assert finding.state == BAD
+    assert finding.text.endswith(f"the model that was there before is {model}~")
+
+
+def test_there_is_nothing_to_repair_where_there_is_no_model(tmp_path):
+    with pytest.raises(ModelFileError, match="no such model"):
+        repair(str(tmp_path / "none"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_model_that_cannot_be_written_still_has_its_journal(model, journal, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    before = journal.read_bytes()
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", full)
+        with pytest.raises(ModelFileError, match="No space left"):
+            write_model(model, dict(load_state(model)))
+    assert read_journal(model).changes
+    assert len(journal.read_bytes()) == len(before)
+    assert known(model) == [0, 1, 2, 3]

@@ -1,0 +1,296 @@
+"""What others put in the place of our files: it is refused at once, and never written through."""
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from nbspam.disk import locked, open_own, read_own, remove_leftovers, replace_file, resolved
+from nbspam.errors import ModelFileError
+from support import HAM, ROOT, SPAM, complains
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="rights of POSIX")
+OURS = [".journal", ".lock"]
+root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be two users")
+STRANGER, OWNER = 54_321, 12_345
+
+
+@pytest.fixture
+def secret(tmp_path):
+    """A file of somebody else, for example of root."""
+    path = tmp_path / "secret"
+    path.write_bytes(b"secret")
+    path.chmod(0o600)
+    return path
+
+
+@contextmanager
+def soon():
+    """Fail if the block takes ten seconds: it waits for somebody."""
+
+    def late(*_):
+        raise AssertionError("it hangs")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(10)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def in_child(work):
+    """Run something in a child process; return its exit status."""
+    process = os.fork()
+    if process:
+        return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    try:
+        work()
+        os._exit(0)
+    except BaseException:
+        os._exit(1)
+
+
+def put_link(path, secret):
+    path.symlink_to(secret)
+
+
+def put_fifo(path, secret):
+    os.mkfifo(path)
+
+
+def put_folder(path, secret):
+    path.mkdir()
+
+
+WAYS = {"link": put_link, "fifo": put_fifo, "folder": put_folder}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("ending", OURS)
+def test_what_is_no_file_of_ours_is_refused_at_once(nbspam, trained, secret, ending, way):
+    place = Path(f"{trained}{ending}")
+    place.unlink(missing_ok=True)
+    WAYS[way](place, secret)
+    what = {"link": "a symbolic link", "fifo": "not a regular file", "folder": "a folder"}[way]
+    with soon():
+        for line in (["update", "--spam", "-"], ["train", ROOT / "corpora" / "mail"], ["prune"]):
+            assert complains(nbspam(*line, stdin=SPAM), 1, place.name, what, "remove it")
+        if ending == ".journal":
+            assert complains(nbspam("classify", stdin=HAM), 1, place.name, what)
+            assert nbspam("filter", stdin=HAM)[:2] == (1, HAM.decode())  # mail still passes
+    assert secret.read_bytes() == b"secret"
+    assert secret.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_link_to_a_missing_file_makes_none(nbspam, trained, tmp_path):
+    Path(f"{trained}.lock").unlink(missing_ok=True)
+    Path(f"{trained}.lock").symlink_to(tmp_path / "new")
+
+    assert complains(nbspam("update", "--spam", "-", stdin=SPAM), 1, "a symbolic link")
+    assert not (tmp_path / "new").exists()
+
+
+@root_only
+def test_a_device_is_refused(nbspam, trained):
+    os.mknod(f"{trained}.journal", stat.S_IFCHR | 0o600, os.makedev(1, 3))
+
+    with soon():
+        assert complains(nbspam("classify", stdin=HAM), 1, "not a regular file")
+
+
+def test_a_link_to_a_model_is_followed_once(nbspam, trained, tmp_path, folder):
+    link = tmp_path / "link.nbspam"
+    link.symlink_to(trained)
+    assert resolved(str(link)) == str(trained)
+    assert resolved("relative") == "relative"
+    for _ in range(3):
+        assert nbspam("update", "-m", link, "--spam", "-", stdin=SPAM + b"x")[0] == 0
+    nbspam("train", folder, "-m", link)
+
+    assert link.is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "link.nbspam", "mails"]
+    with pytest.raises(ModelFileError, match="a symbolic link"), locked(str(link)):
+        pass
+
+
+def test_a_file_in_place_of_a_link_replaces_the_link_only(tmp_path, secret):
+    (tmp_path / "note").symlink_to(secret)
+    replace_file(str(tmp_path / "note"), lambda file: file.writelines([b"ours"]))
+
+    assert not (tmp_path / "note").is_symlink()
+    assert (secret.read_bytes(), (tmp_path / "note").read_bytes()) == (b"secret", b"ours")
+
+
+def test_a_link_that_comes_after_the_first_look_is_refused(tmp_path, secret, monkeypatch):
+    name = tmp_path / "file"
+    name.write_bytes(b"ours")
+    real = os.open
+
+    def exchanged(path, *arguments):
+        name.unlink()
+        name.symlink_to(secret)
+        return real(path, *arguments)
+
+    monkeypatch.setattr(os, "open", exchanged)
+    with pytest.raises(ModelFileError, match="not a regular file"):
+        open_own(str(name), str(tmp_path))
+
+
+# ---- owners ----
+
+
+@root_only
+@pytest.mark.parametrize("ending", OURS)
+def test_a_file_of_a_third_user_is_refused(nbspam, trained, ending):
+    os.chown(trained, OWNER, OWNER)
+    place = Path(f"{trained}{ending}")
+    place.write_bytes(b"")
+    os.chown(place, STRANGER, STRANGER)
+
+    result = nbspam("update", "--spam", "-", stdin=SPAM)
+    assert complains(result, 1, place.name, "belongs to user 54321", "does not own m.nbspam")
+
+
+@root_only
+def test_root_hands_nothing_over_to_the_owner_of_a_model(nbspam, trained, secret):
+    """What was in the place of our files keeps its owner and mode, link or not."""
+    nbspam("train", ROOT / "corpora" / "mail")
+    os.chown(trained, OWNER, OWNER)
+    trained.chmod(0o666)
+    Path(f"{trained}.lock").unlink(missing_ok=True)
+    os.link(secret, f"{trained}.lock")
+    nbspam("update", "--spam", "-", stdin=SPAM)
+
+    assert (secret.stat().st_uid, secret.stat().st_mode & 0o777) == (0, 0o600)
+    assert secret.read_bytes() == b"secret"
+    assert Path(f"{trained}.journal").stat().st_uid == OWNER
+
+
+@root_only
+@pytest.mark.parametrize("source", ["of the test", "of all embedded mail"])
+def test_the_owner_goes_on_where_root_has_written(nbspam, trained, source):
+    """With a small model each step writes a file, with the other a journal."""
+    if source != "of the test":
+        nbspam("train", ROOT / "corpora" / "mail")
+    with tempfile.TemporaryDirectory() as folder:  # pytest's is closed to others
+        os.chown(folder, OWNER, OWNER)
+        path = shutil.copy(trained, folder)
+        os.chown(path, OWNER, OWNER)
+        check_that_both_learn(path)
+        assert {each.stat().st_uid for each in Path(folder).iterdir()} == {OWNER}
+
+
+def check_that_both_learn(path):
+    def learn(n):
+        from nbspam.sources.items import Item
+        from nbspam.store.model import StoredModel
+
+        item = Item("x", "spam", SPAM + b"%d" % n)
+        assert StoredModel(path).learn([item], day=1).learned == 1
+
+    def as_owner():
+        os.setresgid(OWNER, OWNER, OWNER)
+        os.setresuid(OWNER, OWNER, OWNER)
+        learn(12)
+
+    learn(11)
+    assert in_child(as_owner) == 0
+    learn(13)
+
+
+@root_only
+def test_members_of_a_group_share_a_model(tmp_path):
+    model, journal = tmp_path / "m", tmp_path / "m.journal"
+    for path, mode in ((model, 0o660), (journal, 0o660)):
+        path.write_bytes(b"x")
+        os.chown(path, OWNER if path == model else STRANGER, 777)
+        path.chmod(mode)
+    assert read_own(str(journal), str(model)) == b"x"
+
+    model.chmod(0o644)  # the group may not write the model
+    with pytest.raises(ModelFileError, match="belongs to user"):
+        read_own(str(journal), str(model))
+
+
+# ---- backups of hard links ----
+
+
+def test_a_backup_of_hard_links_keeps_what_it_has(nbspam, trained, tmp_path):
+    nbspam("train", ROOT / "corpora" / "mail")
+    nbspam("update", "--spam", "-", stdin=SPAM + b"one")
+    (tmp_path / "backup").mkdir()
+    for ending in ("", ".journal", ".lock"):
+        os.link(f"{trained}{ending}", tmp_path / "backup" / f"m.nbspam{ending}")
+    before = (tmp_path / "backup" / "m.nbspam.journal").read_bytes()
+    assert nbspam("update", "--spam", "-", stdin=SPAM + b"two")[:2] == (0, "learned 1\n")
+
+    assert (tmp_path / "backup" / "m.nbspam.journal").read_bytes() == before
+    assert "2 changes" in nbspam("doctor")[1]
+    assert "1 changes" in nbspam("doctor", "-m", tmp_path / "backup" / "m.nbspam")[1]
+
+
+# ---- temporary files ----
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
+    target = str(tmp_path / "m")
+
+    def killed():
+        replace_file(target, lambda file: os.kill(os.getpid(), signal.SIGKILL))
+
+    assert in_child(killed) == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 1
+    replace_file(target, lambda file: file.writelines([b"whole"]))
+    assert [path.name for path in tmp_path.iterdir()] == ["m"]
+
+
+def test_a_file_that_is_being_written_is_no_leftover(tmp_path):
+    def write(file):
+        replace_file(str(tmp_path / "other"), lambda other: other.writelines([b"2"]))
+        file.writelines([b"1"])
+
+    replace_file(str(tmp_path / "m"), write)
+    assert (tmp_path / "m").read_bytes() == b"1"
+
+
+def test_only_our_own_temporary_files_are_removed(tmp_path, secret):
+    hexes = "0123456789abcdef"
+    keep = [tmp_path / name for name in (".nbspam-notes", f".nbspam-{hexes}0", f"nbspam-{hexes}")]
+    for path in keep:
+        path.write_bytes(b"x")
+    (tmp_path / f".nbspam-{hexes}").symlink_to(secret)
+    os.mkfifo(tmp_path / f".nbspam-{hexes[::-1]}")
+    (tmp_path / ".nbspam-0000000000000000").write_bytes(b"left")
+    with soon():
+        remove_leftovers(str(tmp_path), str(tmp_path))
+
+    assert not (tmp_path / ".nbspam-0000000000000000").exists()
+    assert all(path.exists() for path in keep)
+    assert (tmp_path / f".nbspam-{hexes}").is_symlink()
+    assert secret.exists()
+
+
+WRITER = """
+import sys
+from nbspam.disk import replace_file
+for n in range(150):
+    replace_file(sys.argv[1], lambda file: file.writelines([b"%d" % n]))
+"""
+
+
+def test_writers_that_tidy_up_do_not_take_each_others_files(tmp_path):
+    """Each removes what the others seem to have left, and none of what they are writing."""
+    command = [sys.executable, "-c", WRITER]
+    writers = [subprocess.Popen([*command, tmp_path / f"m{n}"], cwd=ROOT) for n in range(3)]
+
+    assert [writer.wait(120) for writer in writers] == [0, 0, 0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m0", "m1", "m2"]
