@@ -28,14 +28,10 @@ def command(model_path: str, repairs: bool, as_json: bool) -> int:
     nbspam doctor -m mail.nbspam --json
     nbspam doctor --repair
     """
-    from nbspam.store.health.check import BAD, findings
+    from nbspam.store.health.check import BAD
+    from nbspam.store.health.repair import examine
 
-    found = []
-    if repairs:
-        from nbspam.store.health.repair import repair
-
-        found.append(repair(model_path))
-    found += findings(model_path)
+    found = examine(model_path, repairs)
     if as_json:
         echo_json({"model": model_path, "findings": [finding._asdict() for finding in found]})
     else:

@@ -32,7 +32,7 @@ _FAR = 1e150  # of means: their squares must not overflow
 def check_table(state: State) -> None:
     """Raise ValueError unless a state can be that of a model of a table."""
     classes = names_of(state["classes"], "classes")
-    require(len(classes) > 1 and type(state["target"]) is str, "classes or target")
+    require(type(state["target"]) is str, "target")
     require(type(state["columns"]) is list and len(state["columns"]) > 0, "columns")
     n_values = np.array([_checked_column(column) for column in state["columns"]], np.int64)
     names_of([column["name"] for column in state["columns"]], "columns: name")

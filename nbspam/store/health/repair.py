@@ -12,8 +12,17 @@ from nbspam.disk import locked, resolved, unwritable
 from nbspam.errors import ModelFileError, ModelWarning
 from nbspam.store.assembly import in_step
 from nbspam.store.format.journal import set_aside, snapshot_and_journal, write_journal
-from nbspam.store.health.check import BAD, GOOD, NOTE, Finding
+from nbspam.store.health.check import BAD, GOOD, NOTE, Finding, findings
 from nbspam.store.open import classifier_of
+
+
+def examine(path: str, repairs: bool = False) -> list[Finding]:
+    """Return the results of all checks of a model; raises ModelFileError if it cannot repair.
+
+    repairs: first repair its journal; the first finding says what was done.
+    """
+    done = [repair(path)] if repairs else []
+    return [*done, *findings(path)]
 
 
 def repair(path: str) -> Finding:
