@@ -368,6 +368,7 @@ complete -c nbspam -n '__fish_seen_subcommand_from tokens' -s v -l verbose -d 'S
 complete -c nbspam -n '__fish_seen_subcommand_from tokens' -l no-config -d 'Do not read the configuration file'
 complete -c nbspam -n '__fish_seen_subcommand_from tokens' -s h -l help -d 'Show this message and exit'
 complete -c nbspam -n '__fish_seen_subcommand_from doctor' -s m -l model-file -r -d 'The model file'
+complete -c nbspam -n '__fish_seen_subcommand_from doctor' -l repair -d 'First save what is good in a damaged journal'
 complete -c nbspam -n '__fish_seen_subcommand_from doctor' -l json -d 'Print JSON instead of text'
 complete -c nbspam -n '__fish_seen_subcommand_from doctor' -s q -l quiet -d 'Print results and errors only: no summary of what was done, no warnings, no progress'
 complete -c nbspam -n '__fish_seen_subcommand_from doctor' -s v -l verbose -d 'Say on standard error which model is used, how much was read, and how long it took'
