@@ -97,6 +97,9 @@ REFUSED = {
         (["learnt", "parent_"], always(20), "parent_"),
         (["parameters", "parent"], always(20), "parameters: parent"),
     ],
+    "table-spode": [
+        (["learnt", "parent_errors_"], always(np.zeros(8)), "parent_errors_ or parent_loss_"),
+    ],
     "table-mixed": [
         (["columns", 0, "levels"], always(["a", "a", "b"]), "columns: levels"),
         (["columns", 0, "cuts"], always([1.0]), "columns: both levels and cuts"),

@@ -156,6 +156,8 @@ def _check_learnt(
         else:
             require(name in {"rows_", "arrows_"}, f"learnt: {name}")
     require(bool((learnt["class_count_"] > 0).any()), "class_count_")
+    judged = "parent_errors_" in learnt
+    require(judged == ("parent_loss_" in learnt), "parent_errors_ or parent_loss_")
     if "deviation_" in learnt:
         unseen = learnt["value_count_"] == 0
         require(not learnt["deviation_"][unseen].any(), "deviation_: of no values")
