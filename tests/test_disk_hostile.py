@@ -140,9 +140,10 @@ def test_a_link_that_comes_after_the_first_look_is_refused(tmp_path, secret, mon
         name.symlink_to(secret)
         return real(path, *arguments)
 
-    monkeypatch.setattr(os, "open", exchanged)
-    with pytest.raises(ModelFileError, match="not a regular file"):
-        open_own(str(name), str(tmp_path))
+    with monkeypatch.context() as patch:  # undone before pytest removes the folder
+        patch.setattr(os, "open", exchanged)
+        with pytest.raises(ModelFileError, match="not a regular file"):
+            open_own(str(name), str(tmp_path))
 
 
 # ---- owners ----

@@ -325,9 +325,10 @@ def test_a_file_that_may_not_be_read_is_an_input_error(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied", path)
 
     path = write(tmp_path / "m.eml")
-    monkeypatch.setattr("os.open", refuse)
-    with pytest.raises(InputError, match=r"m\.eml: cannot be read \(Permission denied\)"):
-        read(path)[0].read()
+    with monkeypatch.context() as patch:  # undone before pytest removes the folder
+        patch.setattr("os.open", refuse)
+        with pytest.raises(InputError, match=r"m\.eml: cannot be read \(Permission denied\)"):
+            read(path)[0].read()
 
 
 @pytest.mark.parametrize("path", ["", "a\0b", "x" * 5000, "/dev/null/x"])

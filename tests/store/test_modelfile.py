@@ -288,8 +288,9 @@ def test_an_unreadable_model_says_so(model, monkeypatch):
     def denied(*_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(os, "open", denied)  # root may read everything
-    assert refusal(model).startswith("no permission to read the model; ")
+    with monkeypatch.context() as patch:  # undone before pytest removes the folder
+        patch.setattr(os, "open", denied)  # root may read everything
+        assert refusal(model).startswith("no permission to read the model; ")
 
 
 def test_an_empty_file_is_not_a_model(tmp_path):
