@@ -14,16 +14,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from moving_in import LABELS, say
+from moving_in import LABELS, say_beside_trained
 
-from nbspam.classifier.training import train
-from nbspam.counts.counting import count_items
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
 from nbspam.store.text.bogofilter import load_lines
 from nbspam.tokens.definition import BODY, reference_tokens
 from nbspam.tokens.reading import read_message
-from nbspam.verdicts import Verdict
 
 Counts = dict[str, tuple[int, int]]  # of a hash: numbers of spam and of ham
 
@@ -49,7 +46,6 @@ def main(corpus: Path) -> None:
     paths = {label: sorted(map(str, (corpus / label).iterdir())) for label in LABELS}
     counts, n_spam, n_ham = backup_of({label: names[::2] for label, names in paths.items()})
     held_out = [path for label in LABELS for path in paths[label][1::2]]
-    is_spam = [label == "spam" for label in LABELS for _ in paths[label][1::2]]
     words = {
         token.text
         for item in read_items(held_out)
@@ -62,13 +58,7 @@ def main(corpus: Path) -> None:
     print(
         f"{len(counts):,} tokens in the backup, {len(lines) - 1:,} of them words that were guessed"
     )
-    items = (i for label in LABELS for i in read_items(paths[label][::2], label=label))
-    trained = train(count_items(items, PRESETS["mail"]), PRESETS["mail"])
-    guessed = load_lines(lines, "backup")
-    for name, classifier in (("its guessed words", guessed), ("nbspam, trained", trained)):
-        verdicts = [v for v in classifier.classify(read_items(held_out)) if isinstance(v, Verdict)]
-        scores = [v.score or 0.0 for v in verdicts]
-        say(name, scores, is_spam, [v.label == "spam" for v in verdicts])
+    say_beside_trained("its guessed words", load_lines(lines, "backup"), paths)
 
 
 if __name__ == "__main__":

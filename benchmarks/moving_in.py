@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import train
 from nbspam.counts.counting import count_items
 from nbspam.evaluation.metrics import auc
@@ -36,6 +37,18 @@ def say(name: str, score: list[float], is_spam: list[bool], called: list[bool]) 
     fp, fn = (verdict & ~truth).sum(), (truth & ~verdict).sum()
     area = 100 * (1 - auc(truth.astype(int), score))
     print(f"{name:22} (1-AUC) {area:.4f} %  fp/fn {fp}/{fn} of {len(truth)}")
+
+
+def say_beside_trained(name: str, loaded: Classifier, paths: dict[str, list[str]]) -> None:
+    """Judge one half of the mail by a model, and by one that nbspam trained on the other half."""
+    is_spam = [label == "spam" for label in LABELS for _ in paths[label][1::2]]
+    items = (i for label in LABELS for i in read_items(paths[label][::2], label=label))
+    trained = train(count_items(items, PRESETS["mail"]), PRESETS["mail"])
+    for each, classifier in ((name, loaded), ("nbspam, trained", trained)):
+        held_out = read_items([path for label in LABELS for path in paths[label][1::2]])
+        verdicts = [v for v in classifier.classify(held_out) if isinstance(v, Verdict)]
+        scores = [v.score or 0.0 for v in verdicts]
+        say(each, scores, is_spam, [v.label == "spam" for v in verdicts])
 
 
 def main(corpus: Path) -> None:
@@ -61,13 +74,7 @@ def main(corpus: Path) -> None:
             ).stdout
         )
         loaded = read_text_model(str(word_list))
-    items = (i for label in LABELS for i in read_items(paths[label][::2], label=label))
-    trained = train(count_items(items, PRESETS["mail"]), PRESETS["mail"])
-    for name, classifier in (("its word list, loaded", loaded), ("nbspam, trained", trained)):
-        held_out = read_items([path for label in LABELS for path in paths[label][1::2]])
-        verdicts = [v for v in classifier.classify(held_out) if isinstance(v, Verdict)]
-        scores = [v.score or 0.0 for v in verdicts]
-        say(name, scores, is_spam, [v.label == "spam" for v in verdicts])
+    say_beside_trained("its word list, loaded", loaded, paths)
 
 
 if __name__ == "__main__":

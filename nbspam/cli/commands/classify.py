@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from nbspam.cli.arguments import asked, under_prior
+from nbspam.cli.arguments import Asked, asked, under_prior
 from nbspam.cli.command import Command
 from nbspam.cli.options import (
     Decision,
@@ -88,7 +88,9 @@ def command(
     """
     _refuse_two({"--json": as_json, "-0": null, "--csv": as_csv, "--exit-code": exit_code})
     if as_csv:
-        return _write_back(sources, model_path, decision, prior, reading, jobs, strict)
+        rows = Rows()
+        question = asked(model_path, sources, reading._replace(listener=rows), decision, None)
+        return _write_back(rows, question, prior, jobs, strict)
     question = asked(model_path, sources, reading, decision, prior, jobs)
     classifier, rule = question.classifier, question.rule
     if exit_code:
@@ -110,19 +112,14 @@ def _refuse_two(options: Mapping[str, bool]) -> None:
 
 
 def _write_back(
-    sources: tuple[str, ...],
-    model_path: str,
-    decision: Decision,
-    prior: Shares | str | None,
-    reading: SourceOptions,
-    jobs: int,
-    strict: bool,
+    rows: Rows, question: Asked, prior: Shares | str | None, jobs: int, strict: bool
 ) -> int:
-    """Print tables with the label and the probability of each row; return the exit status."""
+    """Print tables with the label and the probability of each row; return the exit status.
+
+    rows: what listened while the question's inputs were opened.
+    """
     from nbspam.printing import write_lines
 
-    rows = Rows()
-    question = asked(model_path, sources, reading._replace(listener=rows), decision, None)
     inputs = rows.only(question.inputs)
     question = under_prior(question._replace(inputs=inputs), prior, jobs)
     results = question.classifier.classify(question.inputs, jobs, question.rule)
