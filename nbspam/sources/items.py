@@ -29,6 +29,7 @@ is, like a file named on its own.  Names are in natural order; hidden files are 
 folder is read once, even if several links lead to it.
 """
 
+import errno
 import os
 import stat
 import sys
@@ -305,11 +306,22 @@ def _folder_items(path: str, label: str | None, options: SourceOptions) -> Itera
         )
     with Blaming(path):
         for name, found, kind in walk(path, label, options.format):
+            if options.keeps_missing and _leads_nowhere(name):
+                continue  # it is no message, so `predict` has no line for it
             if kind == "eml":
                 yield Item(name, found)
             else:
                 how = SourceOptions("mbox") if kind == "mbox" else _NO_OPTIONS
                 yield from _whatever_readable(name, found, how)
+
+
+def _leads_nowhere(path: str) -> bool:
+    """Return whether a path is a dead link or a link to itself."""
+    try:
+        os.stat(path)
+    except OSError as error:
+        return error.errno in (errno.ENOENT, errno.ELOOP)
+    return False
 
 
 def _whatever_readable(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:

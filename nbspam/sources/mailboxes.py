@@ -208,7 +208,7 @@ def _file_kind(name: str, folder_kind: str) -> str:
 def _scan(path: str) -> Folder:
     """Return the files and folders in a folder, without devices, sockets and FIFOs.
 
-    Dead links count as files, so that reading them reports what is missing.
+    Links that lead nowhere count as files, so that reading them reports what is missing.
     """
     files: list[str] = []
     folders: list[str] = []
@@ -220,7 +220,7 @@ def _scan(path: str) -> Folder:
                 has_sequences |= name == ".mh_sequences"
             elif _is(entry.is_dir):
                 folders.append(name)
-            elif _is(entry.is_file) or _is_barred(entry):
+            elif _is(entry.is_file) or _is_dead_or_barred(entry):
                 files.append(name)
     return Folder(_natural_order(files), _natural_order(folders), has_sequences)
 
@@ -233,14 +233,12 @@ def _is(question: Callable[[], bool]) -> bool:
         return False
 
 
-def _is_barred(entry: "os.DirEntry[str]") -> bool:
-    """Return whether there are no rights to see what a link leads to; a dead link is nothing."""
+def _is_dead_or_barred(entry: "os.DirEntry[str]") -> bool:
+    """Return whether a link is dead, leads to itself, or to where there are no rights."""
     try:
         entry.stat()
-    except PermissionError:
-        return True
     except OSError:
-        return False
+        return True
     return False
 
 

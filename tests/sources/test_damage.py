@@ -74,11 +74,18 @@ def test_a_folder_that_cannot_be_read_does_not_stop_the_others(box, monkeypatch)
         list(walk(str(box / "barred"), "x", None))
 
 
-def test_a_dead_link_is_no_message_but_a_barred_one_is(box, monkeypatch):
+@pytest.mark.parametrize("ending", ["", ".eml"])
+def test_a_link_that_leads_nowhere_is_skipped_and_counted(box, ending, nbspam):
     (box / "Inbox").unlink()
-    (box / "dead.eml").symlink_to("nowhere")
-    (box / "loop.eml").symlink_to("loop.eml")
-    assert len(data_of(box)) == 3
+    (box / f"dead{ending}").symlink_to("nowhere")
+    (box / f"loop{ending}").symlink_to(f"loop{ending}")
+    spam, model = box.parent / "spam.eml", box.parent / "model"
+    spam.write_bytes(b"Subject: win\n\ncasino\n")
+    status, output, errors = nbspam("train", "--ham", box, "--spam", spam, "-m", model)
+    assert (status, "skipped 2" in output) == (0, True)
+    assert f"skipped {box}/dead{ending}: leads to a file that is not there" in errors
+    assert f"skipped {box}/loop{ending}: cannot be read (Too many levels" in errors
+    assert nbspam("predict", box, "-m", model)[1] == "ham\n" * 3  # no lines for the links
 
 
 def test_a_link_that_there_are_no_rights_to_follow_is_an_unreadable_message(box, monkeypatch):
