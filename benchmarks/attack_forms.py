@@ -1,0 +1,356 @@
+"""All forms of attack, by class, for benchmarks/attacks.py.
+
+A form is a function of a spam and of what its sender knows about ham, and returns a message.
+"""
+
+import re
+from collections.abc import Callable
+from functools import cache, partial
+
+from attack_hidden import HIDDEN
+from attack_mail import NOT_TEXT, Good, Mail, as_html, lines, multipart, part, text_part
+
+Form = Callable[[Mail, Good], bytes]
+
+# --- place: the spam stands where a bounded reader does not look -----------------------------
+
+_PIXEL = bytes.fromhex("47494638396101000100800000ffffff00000021f90401000000002c0000000001000100")
+
+
+@cache
+def _much(good: Good, size: int) -> str:
+    """Return `size` characters of ham."""
+    text = "\n\n".join(good.texts)
+    return (text * (1 + size // len(text)))[:size]
+
+
+def _behind(mail: Mail, good: Good, kb: int, after: int = 0) -> bytes:
+    """Put ham text before the spam, and after it, in one part."""
+    before, behind = _much(good, kb << 10), _much(good, after << 10)
+    if mail.is_html:
+        return mail.message(text_part(as_html(before) + mail.text + as_html(behind), "html"))
+    return mail.message(text_part(f"{before}\n{mail.text}\n{behind}"))
+
+
+def _after_parts(mail: Mail, good: Good, n: int, size: int = 300) -> bytes:
+    parts = [text_part(mail.ham(good, i)[:size] + "\n") for i in range(n)]
+    return mail.message(multipart(*parts, mail.part()))
+
+
+def _nested(mail: Mail, good: Good, depth: int) -> bytes:
+    """Put the spam behind ham in parts within parts."""
+    inner = mail.part()
+    for i in range(depth):
+        inner = multipart(text_part(mail.ham(good, i)[:300] + "\n"), inner)
+    return mail.message(inner)
+
+
+def _attached(mail: Mail, good: Good, kind: str, name: str, encoding: str = "base64") -> bytes:
+    """Attach the spam as a file to a ham text."""
+    disposition = f'attachment; filename="{name}"'
+    spam = part(kind, mail.text.encode(), encoding, disposition=disposition)
+    return mail.message(multipart(text_part(mail.ham(good) + "\n"), spam))
+
+
+def _calendar(mail: Mail, good: Good) -> bytes:
+    said = re.sub(r"\s+", " ", mail.text).replace(",", "\\,")
+    event = f"BEGIN:VCALENDAR\nBEGIN:VEVENT\nDESCRIPTION:{said}\nEND:VEVENT\nEND:VCALENDAR\n"
+    invitation = part(
+        'text/calendar; method=REQUEST; charset="utf-8"', event.encode(), disposition="attachment"
+    )
+    return mail.message(multipart(text_part(mail.ham(good)), invitation))
+
+
+def _attached_message(mail: Mail, good: Good, depth: int) -> bytes:
+    message = mail.message(mail.part())
+    for i in range(depth):
+        cover = text_part(mail.ham(good, i) + "\n")
+        forwarded = part("message/rfc822", message, disposition="attachment")
+        message = mail.message(multipart(cover, forwarded))
+    return message
+
+
+def _alternative(mail: Mail, good: Good, n_texts: int) -> bytes:
+    """Put a text beside the spam that programs which show HTML do not show."""
+    ham = "\n\n".join(mail.ham(good, i) for i in range(n_texts))
+    return mail.message(
+        multipart(text_part(ham), text_part(mail.html, "html"), kind="alternative")
+    )
+
+
+def _alternative_words(mail: Mail, good: Good) -> bytes:
+    words = text_part(lines(good.words[:300]))
+    return mail.message(multipart(words, text_part(mail.html, "html"), kind="alternative"))
+
+
+def _mixed(mail: Mail, good: Good, *, spam_first: bool) -> bytes:
+    parts = [text_part(mail.html, "html"), text_part(mail.ham(good))]
+    return mail.message(multipart(*(parts if spam_first else parts[::-1])))
+
+
+def _related(mail: Mail, good: Good) -> bytes:
+    images = [
+        part("image/gif", _PIXEL * 400, "base64", id=f"<{i}@x>", disposition="inline")
+        for i in range(6)
+    ]
+    page = text_part(mail.html, "html")
+    return mail.message(multipart(text_part(mail.ham(good)), *images, page, kind="related"))
+
+
+def _wrong_type(mail: Mail, good: Good, kind: str) -> bytes:
+    spam = part(kind, mail.text.encode())
+    return mail.message(multipart(text_part(mail.ham(good)), spam))
+
+
+def _long_head(mail: Mail, good: Good) -> bytes:
+    """Put more headers before the body than a bounded reader reads."""
+    value = lines(good.words[:400]).replace("\n", "\n ")
+    more = "".join(f"X-Note-{i}: {value}\n" for i in range(40))
+    return mail.message(mail.part(), more)
+
+
+def _junk_base64(mail: Mail, good: Good) -> bytes:
+    """Encode the spam with characters in its base64 that a reader must skip."""
+    coded = mail.part("base64")
+    head, body = coded.split(b"\n\n", 1)
+    return mail.message(head + b"\n\n" + body.replace(b"A", b"A*!").replace(b"\n", b" ~\n"))
+
+
+def _preamble(mail: Mail, good: Good) -> bytes:
+    """Put ham before the first boundary, where no mail program shows it."""
+    head, body = multipart(mail.part()).split(b"\n\n", 1)
+    return mail.message(head + b"\n\n" + mail.ham(good).encode() + b"\n" + body)
+
+
+PLACE: dict[str, Form] = {
+    "behind 512 KB": partial(_behind, kb=512),
+    "behind 2 MB": partial(_behind, kb=2048),
+    "between 400 and 600 KB": partial(_behind, kb=400, after=600),
+    "between 700 and 700 KB": partial(_behind, kb=700, after=700),
+    "after 100 parts": partial(_after_parts, n=100),
+    "after 600 parts": partial(_after_parts, n=600),
+    "after 12 parts of 64 KB": lambda mail, good: mail.message(
+        multipart(*[text_part(_much(good, 64 << 10))] * 12, mail.part())
+    ),
+    "in 10 nested parts": partial(_nested, depth=10),
+    "in 40 nested parts": partial(_nested, depth=40),
+    "attached as text/html": partial(_attached, kind="text/html", name="offer.html"),
+    "attached octets, .txt": partial(_attached, kind="application/octet-stream", name="offer.txt"),
+    "attached octets, .html": partial(
+        _attached, kind="application/octet-stream", name="offer.html"
+    ),
+    "attached as xhtml": partial(
+        _attached, kind="application/xhtml+xml", name="offer.xhtml", encoding="8bit"
+    ),
+    "attached as text/x-card": partial(_attached, kind="text/x-card", name="a.card"),
+    "in an invitation": _calendar,
+    "attached message": partial(_attached_message, depth=1),
+    "attached message, two deep": partial(_attached_message, depth=2),
+    "ham alternative": partial(_alternative, n_texts=1),
+    "ham alternative, ten": partial(_alternative, n_texts=10),
+    "alternative of words": _alternative_words,
+    "ham part first": partial(_mixed, spam_first=False),
+    "ham part second": partial(_mixed, spam_first=True),
+    "related, after images": _related,
+    "inline, wrong type": partial(_wrong_type, kind="application/x-note"),
+    "inline, no type": partial(_wrong_type, kind=""),
+    "inline, odd type": partial(_wrong_type, kind="txt; x"),
+    "behind 160 KB of headers": _long_head,
+    "base64 with junk": _junk_base64,
+    "ham in the preamble": _preamble,
+}
+
+# --- spelling: the words of the spam look the same and are written otherwise -----------------
+
+_CYRILLIC = str.maketrans("aceopxyijsABCEHKMOPTX", "асеорхуіјѕАВСЕНКМОРТХ")
+_GREEK = str.maketrans("aeiknopuvxABEHIKMNOPTXYZ", "αεικηορυνχΑΒΕΗΙΚΜΝΟΡΤΧΥΖ")
+_ONE_CYRILLIC = str.maketrans("aeo", "аео")
+_WIDE = {code: code + 0xFEE0 for code in range(0x21, 0x7F) if chr(code).isalpha()}
+_LEET = str.maketrans("aeiosAEIOS", "4310543105")
+_SIGNS = str.maketrans("ailsAILS", "@!|$@!|$")
+_ACCENTS = str.maketrans("aeiouyncAEIOU", "áëîöûÿñçÀÉÏÔÚ")
+_SMALL_CAPITALS = str.maketrans("abcdefghijklmnoprtuvwz", "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀᴛᴜᴠᴡᴢ")
+_WORD = re.compile(r"[^\W\d_]{4,}")
+
+
+def _letters(first_small: int, first_capital: int) -> dict[int, int]:
+    """Return a table of the alphabets that begin at two code points."""
+    return {
+        ord(letter) + i: first + i
+        for letter, first in (("a", first_small), ("A", first_capital))
+        for i in range(26)
+    }
+
+
+_BOLD, _CIRCLED = _letters(0x1D41A, 0x1D400), _letters(0x24D0, 0x24B6)
+_SANS = _letters(0x1D5BA, 0x1D5A0)
+
+
+def respelt(mail: Mail, _: Good, spell: Callable[[str], str], needs_html: bool = False) -> bytes:
+    """Return the mail with every word of four letters or more spelt otherwise."""
+    text = mail.html if needs_html else mail.text
+    pieces = NOT_TEXT.split(text)
+    pieces[::2] = [_WORD.sub(lambda m: spell(m[0]), piece) for piece in pieces[::2]]
+    is_html = needs_html or mail.is_html
+    return mail.message(text_part("".join(pieces), "html" if is_html else "plain"))
+
+
+def _between(mark: str) -> Callable[[str], str]:
+    """Return the spelling that has a mark between all letters."""
+    return mark.join
+
+
+def _once(mark: str) -> Callable[[str], str]:
+    """Return the spelling that has a mark in the middle of each word."""
+    return lambda word: word[: len(word) // 2] + mark + word[len(word) // 2 :]
+
+
+def _references(word: str) -> str:
+    return "".join(f"&#{ord(c)};" if i % 2 else f"&#x{ord(c):x};" for i, c in enumerate(word))
+
+
+def _swapped(word: str) -> str:
+    """Swap two letters in the middle: misspelt words are read as quickly."""
+    i = len(word) // 2
+    return word[: i - 1] + word[i] + word[i - 1] + word[i + 1 :]
+
+
+UNICODE: dict[str, Callable[[str], str]] = {
+    "Cyrillic letters": lambda word: word.translate(_CYRILLIC),
+    "one Cyrillic letter": lambda word: re.sub(
+        "[aeo]", lambda m: m[0].translate(_ONE_CYRILLIC), word, count=1
+    ),
+    "Greek letters": lambda word: word.translate(_GREEK),
+    "full width": lambda word: word.translate(_WIDE),
+    "mathematical bold": lambda word: word.translate(_BOLD),
+    "mathematical sans": lambda word: word.translate(_SANS),
+    "circled letters": lambda word: word.translate(_CIRCLED),
+    "small capitals": lambda word: word.translate(_SMALL_CAPITALS),
+    "accents": lambda word: word.translate(_ACCENTS),
+    "marks on letters": _between("\u0323"),
+    "strokes through letters": _between("\u0336"),
+    "zero width space": _between("\u200b"),
+    "zero width joiner, once": _once("\u200d"),
+    "soft hyphen, once": _once("\u00ad"),
+    "word joiner": _between("\u2060"),
+    "digits for letters": lambda word: word.translate(_LEET),
+    "one digit for a letter": lambda word: re.sub(
+        "[aeiosAEIOS]", lambda m: m[0].translate(_LEET), word, count=1
+    ),
+    "signs for letters": lambda word: word.translate(_SIGNS),
+    "l a p a r t": _between(" "),
+    "d.o.t.s": _between("."),
+    "h-y-p-h-e-n-s": _between("-"),
+    "underlines": _between("_"),
+    "as*terisk": _once("*"),
+    "two parts": _once(" "),
+    "swapped letters": _swapped,
+    "doubled letters": lambda word: _once(word[len(word) // 2])(word),
+    "no vowel in the middle": lambda word: word[0] + re.sub("[aeiou]", "", word[1:-1]) + word[-1],
+    "right to left": lambda word: f"\u202e{word[::-1]}\u202c",
+}
+MARKED_UP: dict[str, Callable[[str], str]] = {
+    "tags in words": _once("<b></b>"),
+    "tags around letters": lambda word: "".join(f"<span>{letter}</span>" for letter in word),
+    "<wbr>": _once("<wbr>"),
+    "comments in words": _once("<!-- k -->"),
+    "false tags in words": _once("<kx7>"),
+    "hidden letters": _once('<span style="display:none">xq</span>'),
+    "tiny letters": _once('<font style="font-size:1px">zw</font>'),
+    "white letters": _once('<font color="#ffffff">q</font>'),
+    "tiny spaces": _once('<span style="font-size:0"> </span>'),
+    "references": _references,
+    "&shy;": _between("&shy;"),
+    "&zwnj;, once": _once("&zwnj;"),
+    "bdo": lambda word: f'<bdo dir="rtl">{word[::-1]}</bdo>',
+    "rtl by style": lambda word: (
+        f'<span style="unicode-bidi:bidi-override;direction:rtl">{word[::-1]}</span>'
+    ),
+}
+SPELLING: dict[str, Form] = {
+    **{name: partial(respelt, spell=spell) for name, spell in UNICODE.items()},
+    **{name: partial(respelt, spell=spell, needs_html=True) for name, spell in MARKED_UP.items()},
+}
+
+
+# --- plain: good words in sight ----------------------------------------------------------------
+
+
+def _stuffed(mail: Mail, text: str, at_the_top: bool = False) -> bytes:
+    """Put text below or above the spam, of the spam's type."""
+    if mail.is_html:
+        end = re.search(r"</body\b|$(?![\s\S])", mail.text, re.IGNORECASE)
+        at = end.start() if end else len(mail.text)
+        begin = re.search(r"<body\b[^>]*>", mail.text, re.IGNORECASE)
+        at = (begin.end() if begin else 0) if at_the_top else at
+        page = f"{mail.text[:at]}\n<p>{as_html(text)}</p>\n{mail.text[at:]}"
+        return mail.message(text_part(page, "html"))
+    both = (text, mail.text) if at_the_top else (mail.text, text)
+    return mail.message(text_part("\n\n".join(both)))
+
+
+def _words(mail: Mail, good: Good, n: int, at_the_top: bool = False) -> bytes:
+    return _stuffed(mail, lines(good.words[:n]), at_the_top)
+
+
+def _ham_text(mail: Mail, good: Good, at_the_top: bool = False) -> bytes:
+    return _stuffed(mail, mail.ham(good), at_the_top)
+
+
+def _quoted(mail: Mail, good: Good) -> bytes:
+    quoted = "\n".join(f"> {line}" for line in mail.ham(good).splitlines())
+    return _stuffed(mail, f"On Tue, 3 Sep 2002, Sam wrote:\n{quoted}")
+
+
+def _in_headers(mail: Mail, good: Good) -> bytes:
+    words = good.words
+    named = {"Organization": words[:10], "X-Note": words[10:60], "Comments": words[60:110]}
+    more = "".join(f"{name}: {' '.join(said)}\n" for name, said in named.items())
+    return mail.message(mail.part(), more + f"Keywords: {', '.join(words[110:150])}\n")
+
+
+def _in_subject(mail: Mail, good: Good) -> bytes:
+    subject = f" {' '.join(good.words[:12])}".encode()
+    head = re.sub(
+        rb"^(Subject:.*(?:\n[ \t].*)*)", lambda m: m[1] + subject, mail.head, flags=re.I | re.M
+    )
+    return mail._replace(head=head).message(mail.part())
+
+
+def _sentences(mail: Mail, good: Good) -> bytes:
+    """Put good words between the lines of the spam."""
+    spam = mail.html if mail.is_html else mail.text
+    rows = spam.splitlines() if not mail.is_html else re.split(r"(?i)(?<=<br>|</p>)", spam)
+    step = max(1, 200 // max(len(rows), 1))
+    mixed = [
+        f"{row}\n{' '.join(good.words[i * step % 200 :][:step])}\n" for i, row in enumerate(rows)
+    ]
+    return mail.message(text_part("".join(mixed), "html" if mail.is_html else "plain"))
+
+
+PLAIN: dict[str, Form] = {
+    "50 words below": partial(_words, n=50),
+    "150 words below": partial(_words, n=150),
+    "500 words below": partial(_words, n=500),
+    "50 words above": partial(_words, n=50, at_the_top=True),
+    "150 words above": partial(_words, n=150, at_the_top=True),
+    "500 words above": partial(_words, n=500, at_the_top=True),
+    "one word, 300 times": lambda mail, good: _stuffed(
+        mail, lines((good.words[mail.number % 20],) * 300)
+    ),
+    "words between lines": _sentences,
+    "in the subject": _in_subject,
+    "in headers": _in_headers,
+    "ham text below": _ham_text,
+    "ham text above": partial(_ham_text, at_the_top=True),
+    "quoted ham below": _quoted,
+}
+
+FORMS: dict[str, dict[str, Form]] = {
+    "hidden": {name: way.attack for name, way in HIDDEN.items()},
+    "place": PLACE,
+    "spelling": SPELLING,
+    "plain": PLAIN,
+}
+# With the model in hand these are stuffed with other words.
+STUFFED = frozenset(("hidden", "plain"))

@@ -1,0 +1,275 @@
+"""Count the spams that get through when their sender attacks the filter.
+
+usage: python benchmarks/attacks.py CORPUS [--mails 200] [--only TEXT] [--peers] [--sample 20]
+
+CORPUS is a folder with ham/ and spam/.  Every other message is learned.  Of the other spams,
+some that the model calls spam are attacked in every form (see attack_hidden.py and
+attack_forms.py) and judged again.  An attack passes if the message is no longer called spam,
+because then it reaches the inbox or a folder of doubtful mail; the share that is called ham is
+printed, too.  All figures are per cent of the attacked spams.
+
+The attacker has ham texts that the model has not learned, and knows words: those that are
+commonest in ham and (nearly) absent from spam ("passes"), or those that are the model's own best
+evidence for ham ("in hand"; only forms that are stuffed with words differ).
+
+With --peers the same messages go to bogofilter, trained on the same half (it passes what it
+calls ham or unsure; at .5 it is forced to decide), and a sample of them to SpamAssassin's
+Bayes (passes if it gives less than 80 %, below its rule BAYES_80), which takes half an hour.
+"""
+
+import argparse
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from statistics import mean
+from typing import NamedTuple
+
+import numpy as np
+from attack_forms import FORMS, STUFFED, Form
+from attack_mail import Good, Mail, as_text, read_mail
+from halves import PERL
+from moving_in import LABELS, OPTIONS, run
+
+from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.training import train
+from nbspam.counts.counting import count_items
+from nbspam.mail.message import Field, Message
+from nbspam.settings import PRESETS
+from nbspam.sources.items import Item, read_items
+from nbspam.verdicts import Evidence, Verdict
+
+N_WORDS = 500  # that the attacker knows
+AT_ONCE = 150
+SEED = 0
+
+
+class Row(NamedTuple):
+    """What got through in one form, in per cent; None where it was not measured."""
+
+    form: str
+    passes: float
+    ham: float
+    in_hand: float | None = None
+    in_hand_ham: float | None = None
+    bogofilter: float | None = None
+    bogofilter_half: float | None = None
+    bayes: float | None = None
+
+
+TITLES = ("passes", "ham", "in hand", "ham", "bogofilter", "at .5", "SA Bayes")
+
+
+# --- what the attacker knows ------------------------------------------------------------------
+
+
+def common_ham_words(classifier: Classifier) -> tuple[str, ...]:
+    """Return the words of bodies that are commonest in ham and (nearly) absent from spam."""
+    table = classifier.table
+    ham, spam = np.asarray(table.feature_count, float).T
+    n_ham, n_spam = table.class_count
+    good = np.flatnonzero(50 * spam / n_spam <= ham / n_ham)
+    best = good[np.argsort(-ham[good], kind="stable")]
+    texts = (table.vocabulary.text(j) for j in best.tolist())
+    return tuple(islice(plain_words(texts), N_WORDS))
+
+
+def best_ham_words(classifier: Classifier) -> tuple[str, ...]:
+    """Return the words of bodies that the model takes for the strongest evidence for ham.
+
+    They are measured among as many as a form adds, because the model takes means.
+    """
+    vocabulary = classifier.table.vocabulary
+    words = list(plain_words(map(vocabulary.text, range(len(vocabulary)))))
+    evidence: list[Evidence] = []
+    for i in range(0, len(words), AT_ONCE):
+        text = " ".join(words[i : i + AT_ONCE]).encode()
+        explanation = classifier.explain_message(Message((Field("body", text),), ()), "words")
+        evidence += explanation.evidence
+    best = sorted(evidence, key=lambda each: each.contribution)
+    return tuple(islice(plain_words(each.token for each in best), N_WORDS))
+
+
+def plain_words(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the tokens that are plain words of a body."""
+    return (text for text in texts if text.isalpha() and text.isascii() and len(text) > 2)
+
+
+def ham_texts(paths: list[str]) -> tuple[str, ...]:
+    """Return the texts of some ham of fair length."""
+    mails = (read_mail(Path(path).read_bytes()) for path in paths)
+    texts = (as_text(m.text) if m.is_html else m.text for m in mails if m is not None)
+    return tuple(text.strip() for text in texts if 600 < len(text) < 20_000)
+
+
+# --- the programs -----------------------------------------------------------------------------
+
+
+def labels_of(classifier: Classifier, messages: Iterable[bytes]) -> list[str]:
+    """Return the labels of messages."""
+    items = (Item(str(number), None, data) for number, data in enumerate(messages))
+    return [v.label for v in classifier.classify(items) if isinstance(v, Verdict)]
+
+
+def shares(labels: list[str]) -> tuple[float, float]:
+    """Return the percentages that are not called spam, and that are called ham."""
+    n = len(labels)
+    return 100 * (1 - labels.count("spam") / n), 100 * labels.count("ham") / n
+
+
+def percent(passes: Iterable[bool]) -> float:
+    return 100 * mean(passes)
+
+
+def spamassassin(train_on: dict[str, list[str]], judged: list[str]) -> list[float]:
+    """Return the probabilities of SpamAssassin's Bayes filter; it learns and judges files."""
+    told = [f"{label}\t{path}\n" for label in LABELS for path in train_on[label]]
+    told += [f"judge\t{path}\n" for path in judged]
+    with tempfile.TemporaryDirectory() as state:
+        command = ["perl", "-e", PERL, state]
+        out = subprocess.run(
+            command, input="".join(told), stdout=subprocess.PIPE, text=True, check=True
+        ).stdout
+    return [float(line.split()[1]) for line in out.splitlines()]
+
+
+class Peers:
+    """bogofilter and SpamAssassin; files of attacked messages are kept for the latter."""
+
+    def __init__(self, train_on: dict[str, list[str]], folder: Path, sample: int) -> None:
+        self.train_on, self.folder, self.sample = train_on, folder, sample
+        self.kept: list[str] = []
+        self.list = folder / "bogofilter"
+        self.list.mkdir()
+        for label in LABELS:
+            run(
+                "bogofilter", "-C", "-d", str(self.list), OPTIONS[label], "-b",
+                paths=train_on[label],
+            )  # fmt: skip
+
+    def judge(self, row: Row, messages: Iterable[bytes]) -> Row:
+        """Return the row with the figures of bogofilter."""
+        folder = self.folder / str(len(self.kept))
+        folder.mkdir()
+        paths = []
+        for number, data in enumerate(messages):
+            path = folder / str(number)
+            path.write_bytes(data)
+            paths.append(str(path))
+        said = run("bogofilter", "-C", "-d", str(self.list), "-T", "-b", paths=paths)
+        verdicts = [line.rsplit(" ", 2)[1:] for line in said.splitlines()]
+        self.kept += paths[: self.sample]
+        for path_ in paths[self.sample :]:
+            Path(path_).unlink()
+        return row._replace(
+            bogofilter=percent(letter != "S" for letter, _ in verdicts),
+            bogofilter_half=percent(float(score) <= 0.5 for _, score in verdicts),
+        )
+
+    def finish(self, rows: list[Row]) -> list[Row]:
+        """Return the rows with the figures of SpamAssassin."""
+        found = spamassassin(self.train_on, self.kept)
+        n = len(found) // len(rows)
+        return [
+            row._replace(bayes=percent(p < 0.8 for p in found[i * n : (i + 1) * n]))
+            for i, row in enumerate(rows)
+        ]
+
+
+# --- the run ----------------------------------------------------------------------------------
+
+
+def attackable(classifier: Classifier, paths: list[str], n: int) -> list[Mail]:
+    """Return n spams that are called spam, as they are and put together anew."""
+    order = np.random.default_rng(SEED).permutation(len(paths)).tolist()
+    data = [Path(paths[i]).read_bytes() for i in order]
+    labels = labels_of(classifier, data)
+    called = (each for each, label in zip(data, labels, strict=True) if label == "spam")
+    mails = [mail for i, each in enumerate(called) if (mail := read_mail(each, i)) is not None]
+    anew = labels_of(classifier, (mail.message(mail.part()) for mail in mails))
+    as_pages = labels_of(classifier, (mail.page() for mail in mails))
+    said = zip(mails, anew, as_pages, strict=True)
+    return [mail for mail, *both in said if set(both) == {"spam"}][:n]
+
+
+def judged(
+    classifier: Classifier, kind: str, name: str, mails: list[Mail], goods: list[Good]
+) -> Row:
+    """Return the figures of a form: with common words and, if it is stuffed, the model's best."""
+    form: Form = FORMS[kind][name]
+    found: list[float] = []
+    for good in goods if kind in STUFFED else goods[:1]:
+        found += shares(labels_of(classifier, (form(mail, good) for mail in mails)))
+    return Row(name, *found)
+
+
+def average(kind: str, rows: list[Row]) -> Row:
+    columns = [[x for x in column if x is not None] for column in zip(*rows, strict=True)][1:]
+    means = [mean(column) if column else None for column in columns]
+    return Row(f"{kind}: mean of {len(rows)}", *means)  # type: ignore[arg-type]
+
+
+def show(rows: list[Row]) -> None:
+    for form, *figures in rows:
+        cells = "".join(f"{'-' if x is None else f'{x:.1f}':>11}" for x in figures)
+        print(f"{form:30}{cells}", flush=True)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("corpus", type=Path, help="folder with ham/ and spam/")
+    parser.add_argument("--mails", type=int, default=200, help="number of spams  [default: 200]")
+    parser.add_argument("--only", default="", metavar="TEXT", help="a class, or part of a form")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="write a mail of each form")
+    parser.add_argument("--peers", action="store_true", help="compare with other filters")
+    parser.add_argument(
+        "--sample", type=int, default=20, help="number of spams for SpamAssassin  [default: 20]"
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse()
+    start = time.perf_counter()
+    paths = {label: sorted(map(str, (options.corpus / label).iterdir())) for label in LABELS}
+    half = {label: paths[label][::2] for label in LABELS}
+    items = (item for label in LABELS for item in read_items(half[label], label=label))
+    classifier = train(count_items(items, PRESETS["mail"]), PRESETS["mail"])
+    texts = ham_texts(paths["ham"][1::2])
+    words = common_ham_words(classifier), best_ham_words(classifier)
+    goods = [Good(each, texts) for each in words]
+    mails = attackable(classifier, paths["spam"][1::2], options.mails)
+    print(f"{options.corpus}: {len(mails)} spams that are called spam; {len(texts)} ham texts")
+    print(f"common ham words: {' '.join(words[0][:8])} ... {' '.join(words[0][-3:])}")
+    print(f"in hand: {' '.join(words[1][:8])} ... {' '.join(words[1][-3:])}\n", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        peers = Peers(half, Path(folder), options.sample) if options.peers else None
+        classes: dict[str, list[Row]] = {}
+        for kind, forms in FORMS.items():
+            for name, form in forms.items():
+                if options.only not in (kind, "") and options.only not in name:
+                    continue
+                row = judged(classifier, kind, name, mails, goods)
+                if peers is not None:
+                    row = peers.judge(row, (form(mail, goods[0]) for mail in mails))
+                if options.write is not None:
+                    options.write.mkdir(exist_ok=True)
+                    file = f"{kind}-{len(classes.get(kind, ()))}.eml"
+                    (options.write / file).write_bytes(form(mails[0], goods[0]))
+                classes.setdefault(kind, []).append(row)
+        rows = [row for found in classes.values() for row in found]
+        rows = rows if peers is None else peers.finish(rows)
+    print(" " * 30 + "".join(f"{title:>11}" for title in TITLES))
+    for kind, found in classes.items():
+        own, rows = rows[: len(found)], rows[len(found) :]
+        show([*own, average(kind, own)])
+        print()
+    print(f"{time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Every form of attack in benchmarks/attacks.py is a mail that shows what the spam said."""
+
+import re
+import unicodedata
+from email import message_from_bytes, policy
+from html import unescape
+
+import attack_forms
+import pytest
+from attack_forms import FORMS, MARKED_UP, SPELLING, UNICODE
+from attack_mail import Good, read_mail
+
+HEAD = b"""From: "Offers" <a@example.org>
+Subject: Great offers
+ for you
+Message-ID: <1@example.org>
+"""
+TEXT = "Cheap watches shipped today. Order yours before midnight ends"
+PLAIN = HEAD + b"Content-Type: text/plain\n\n" + TEXT.encode() + b"\n"
+PAGE = (
+    HEAD
+    + b"MIME-Version: 1.0\nContent-Type: text/html; charset=us-ascii\n\n<html><BODY bgcolor=white>"
+    + b"<p>Cheap <i>watches</i> shipped today. Order yours before midnight ends</p></body></html>"
+)
+GOOD = Good(
+    tuple(f"{a}{b}ish" for a in "bcdfghjklmnpqrstvwxz" for b in "abcdefghijklmnopqrstuvwxy"),
+    ("Dear all,\n\nthe meeting is on Monday.\n" * 20, "Thank you for the patch.\n" * 30),
+)
+ALL = [(kind, name) for kind, forms in FORMS.items() for name in forms]
+MISSPELT = ("swapped letters", "doubled letters", "no vowel in the middle")
+# What the forms of spelling did to letters, undone.
+TABLES = ("_CYRILLIC", "_GREEK", "_LEET", "_SIGNS", "_ACCENTS", "_SMALL_CAPITALS", "_SANS")
+
+
+def texts_of(message):
+    """Return the text of all leaves of a message, attachments included, tags removed."""
+    leaves = [part for part in message.walk() if not part.is_multipart()]
+    leaves = [part for part in leaves if part.get_content_maintype() != "image"]
+    return " ".join(shown(part.get_payload(decode=True).decode()) for part in leaves)
+
+
+def shown(text):
+    """Return text without comments, hidden letters and tags; reversed text reversed."""
+    text = re.sub(r"<!--.*?-->|<style.*?</style>", "", text, flags=re.S | re.I)
+    text = re.sub(r"<(span|font) [^>]*(?:none|1px|size:0|#ffffff)[^>]*>[^<]*</\1>", "", text)
+    text = re.sub(r"<(bdo|span) [^>]*rtl[^>]*>([^<]*)</\1>", lambda m: m[2][::-1], text)
+    text = unescape(re.sub(r"<[^>]*>", "", text))
+    return re.sub("\u202e(.*?)\u202c", lambda m: m[1][::-1], text)
+
+
+def read_back(text):
+    """Return the letters that a reader sees, in lower case."""
+    for name in TABLES:
+        table = getattr(attack_forms, name)
+        text = text.translate({v: k for k, v in table.items() if v not in range(0x61, 0x7B)})
+    plain = unicodedata.normalize("NFKD", text).casefold()
+    return re.sub("[^a-z]", "", plain)
+
+
+@pytest.mark.parametrize("spam", [PLAIN, PAGE], ids=["plain", "html"])
+@pytest.mark.parametrize(("kind", "name"), ALL)
+def test_every_attack_is_a_mail_that_still_says_what_the_spam_said(kind, name, spam):
+    mail = read_mail(spam)
+    made = FORMS[kind][name](mail, GOOD)
+    message = message_from_bytes(made, policy=policy.compat32)
+
+    assert message["From"] == '"Offers" <a@example.org>'
+    assert "Great offers" in message["Subject"]
+    assert not [d for part in message.walk() for d in part.defects]
+    text = re.sub(r"\s+", " ", texts_of(message))
+    if kind != "spelling":
+        pieces = TEXT.split() if name == "words between lines" else [TEXT]
+        assert all(piece in text.replace("\\,", ",") for piece in pieces)
+    elif name in MISSPELT:
+        assert {c for c in text if c not in "aeiou"} == {c for c in TEXT if c not in "aeiou"}
+    else:
+        assert read_back(text) == read_back(TEXT)
+
+
+@pytest.mark.parametrize("name", FORMS["hidden"])
+def test_every_hidden_form_holds_the_good_words(name):
+    made = FORMS["hidden"][name](read_mail(PLAIN), GOOD)
+
+    assert all(word.encode() in made for word in GOOD.words[:150])
+
+
+@pytest.mark.parametrize("name", SPELLING)
+def test_every_spelling_differs_from_the_words(name):
+    made = SPELLING[name](read_mail(PLAIN), GOOD).decode()
+
+    assert "before midnight ends" not in made
+
+
+def test_each_class_has_its_forms():
+    assert set(FORMS) == {"hidden", "place", "spelling", "plain"}
+    assert not set(UNICODE) & set(MARKED_UP)
