@@ -187,10 +187,14 @@ _SANS = _letters(0x1D5BA, 0x1D5A0)
 
 
 def respelt(mail: Mail, _: Good, spell: Callable[[str], str], needs_html: bool = False) -> bytes:
-    """Return the mail with every word of four letters or more spelt otherwise."""
-    text = mail.html if needs_html else mail.text
-    pieces = NOT_TEXT.split(text)
+    """Return the mail with every word of four letters or more spelt otherwise.
+
+    The subject, too, unless it would need HTML.
+    """
+    pieces = NOT_TEXT.split(mail.html if needs_html else mail.text)
     pieces[::2] = [_WORD.sub(lambda m: spell(m[0]), piece) for piece in pieces[::2]]
+    if not needs_html:
+        mail = mail.with_subject(lambda said: _WORD.sub(lambda m: spell(m[0]), said))
     is_html = needs_html or mail.is_html
     return mail.message(text_part("".join(pieces), "html" if is_html else "plain"))
 
@@ -310,11 +314,8 @@ def _in_headers(mail: Mail, good: Good) -> bytes:
 
 
 def _in_subject(mail: Mail, good: Good) -> bytes:
-    subject = f" {' '.join(good.words[:12])}".encode()
-    head = re.sub(
-        rb"^(Subject:.*(?:\n[ \t].*)*)", lambda m: m[1] + subject, mail.head, flags=re.I | re.M
-    )
-    return mail._replace(head=head).message(mail.part())
+    longer = mail.with_subject(lambda said: f"{said} {' '.join(good.words[:12])}")
+    return longer.message(mail.part())
 
 
 def _sentences(mail: Mail, good: Good) -> bytes:

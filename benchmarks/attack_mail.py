@@ -7,12 +7,15 @@ becomes one part or several of declared types.
 import html
 import re
 from base64 import encodebytes
+from collections.abc import Callable
 from email import message_from_bytes, policy
+from email.header import Header, decode_header, make_header
 from email.message import Message
 from hashlib import md5
 from typing import NamedTuple
 
 _HEADER = re.compile(rb"[!-9;-~]+[ \t]*:.*\n(?:[ \t].*\n)*|From .*\n")
+_SUBJECT = re.compile(rb"^Subject:[ \t]*(.*(?:\n[ \t].*)*)\n", re.IGNORECASE | re.MULTILINE)
 _ON_CONTENT = re.compile(rb"(?:content-|mime-version)", re.IGNORECASE)
 _BODY_TAG = re.compile(r"<body\b[^>]*>", re.IGNORECASE)
 _BODY_END = re.compile(r"</body\b[^>]*>", re.IGNORECASE)
@@ -53,6 +56,15 @@ class Mail(NamedTuple):
         more: lines of headers.
         """
         return self.head + more.encode() + b"MIME-Version: 1.0\n" + part
+
+    def with_subject(self, change: Callable[[str], str]) -> "Mail":
+        """Return the spam with another subject, a function of its own."""
+
+        def changed(match: re.Match[bytes]) -> bytes:
+            said = str(make_header(decode_header(match[1].decode("latin-1")))).split()
+            return b"Subject: " + Header(change(" ".join(said)), "utf-8").encode().encode() + b"\n"
+
+        return self._replace(head=_SUBJECT.sub(changed, self.head))
 
     def ham(self, good: Good, turn: int = 0) -> str:
         """Return the text of a ham; another one for another turn."""

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from email import message_from_bytes, policy
+from email.header import decode_header, make_header
 from html import unescape
 
 import attack_forms
@@ -65,16 +66,18 @@ def test_every_attack_is_a_mail_that_still_says_what_the_spam_said(kind, name, s
     message = message_from_bytes(made, policy=policy.compat32)
 
     assert message["From"] == '"Offers" <a@example.org>'
-    assert "Great offers" in message["Subject"]
     assert not [d for part in message.walk() for d in part.defects]
+    subject = str(make_header(decode_header(message["Subject"].replace("\n", ""))))
     text = re.sub(r"\s+", " ", texts_of(message))
     if kind != "spelling":
+        assert subject.startswith("Great offers for you")
         pieces = TEXT.split() if name == "words between lines" else [TEXT]
         assert all(piece in text.replace("\\,", ",") for piece in pieces)
     elif name in MISSPELT:
         assert {c for c in text if c not in "aeiou"} == {c for c in TEXT if c not in "aeiou"}
     else:
         assert read_back(text) == read_back(TEXT)
+        assert read_back(shown(subject)) == "greatoffersforyou"
 
 
 @pytest.mark.parametrize("name", FORMS["hidden"])
