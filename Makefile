@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MAILS := corpora/mail
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check pythons bench accuracy manual golden clean
+.PHONY: help install demo test check pythons bench accuracy fuzz manual golden clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -42,6 +42,9 @@ bench: $(VENV)/developing ## compare speed and memory with other programs; CORPU
 
 accuracy: $(VENV)/developing ## compare errors with other programs; CORPUS=folder of ham/ and spam/ HOW=--online
 	$(BIN)/python benchmarks/accuracy.py $(CORPUS) $(HOW)
+
+fuzz: $(VENV)/developing ## throw a million hostile messages and tables at the program, in half an hour
+	$(BIN)/python benchmarks/fuzz.py --jobs 2
 
 manual: $(VENV)/developing ## write the man pages and the completions of shells anew
 	$(BIN)/python tools/manual.py
