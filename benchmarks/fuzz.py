@@ -62,6 +62,7 @@ from nbspam.tokens.tokenizer import tokenize
 
 ROOT = Path(__file__).parents[1]
 BATCH = 64  # inputs that are judged together
+LARGE = 32 << 10  # bytes of an input that is judged alone: the slowest one is among these
 CHUNK = 32 * BATCH  # inputs between two reports of a process
 # An input that takes longer than this many seconds of processor time hangs.
 PATIENCE, PATIENCE_PER_KB = 0.25, 0.01
@@ -94,7 +95,6 @@ class Slow(NamedTuple):
     seconds: float
     size: int
     number: int
-    law: str
 
     def __str__(self) -> str:
         return f"{1000 * self.seconds:.0f} ms of {self.size / 1024:.1f} KB (input {self.number:,})"
@@ -107,7 +107,7 @@ class Totals(NamedTuple):
     size: int = 0
     checks: int = 0
     failures: tuple[Failure, ...] = ()
-    slowest: Slow = Slow(0.0, 0, 0, "")
+    slowest: Slow = Slow(0.0, 0, 0)
     memory: int = 0  # KB, at most
 
     def __add__(self, other: "Totals") -> "Totals":  # type: ignore[override]
@@ -418,7 +418,7 @@ class Worker:
 
     def __init__(self, checker: Checker, inputs: Inputs, all_laws: bool) -> None:
         self.checker, self.inputs, self.all_laws = checker, inputs, all_laws
-        self.slowest = Slow(0.0, 0, 0, "")
+        self.slowest = Slow(0.0, 0, 0)
         self.failures: list[Failure] = []
         self.checks = 0
 
@@ -426,30 +426,37 @@ class Worker:
         """Try some inputs."""
         warnings.simplefilter("error")
         self.failures, self.checks, size = [], 0, 0
-        for start in range(numbers.start, numbers.stop, BATCH):
-            own = range(start, min(start + BATCH, numbers.stop))
-            data = [self.inputs(number) for number in own]
-            size += sum(map(len, data))
-            self.judge(own, data)
-            for number, each in zip(own, data, strict=True):
-                self.check(number, each)
+        for start in range(0, len(numbers), BATCH):
+            batch = [(number, self.inputs(number)) for number in numbers[start : start + BATCH]]
+            size += sum(len(data) for _, data in batch)
+            self.judge([pair for pair in batch if len(pair[1]) < LARGE])
+            for pair in batch:
+                if len(pair[1]) >= LARGE:
+                    self.judge([pair])
+                self.check(*pair)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         failures = tuple(self.failures)
         return Totals(len(numbers), size, self.checks, failures, self.slowest, peak)
 
-    def judge(self, numbers: range, data: list[bytes]) -> None:
-        """Judge a batch; one that fails, or that may hold the slowest input, is halved."""
-        size = sum(map(len, data))
-        seconds = self.attempt(
-            numbers.start, "judge", lambda: self.checker.judge(data), size, 1, len(data) > 1
+    def judge(self, batch: Sequence[tuple[int, bytes]]) -> None:
+        """Judge a batch; one that fails, or in which an input may be a hang, is halved."""
+        if not batch:
+            return
+        data = [each for _, each in batch]
+        number, size = batch[0][0], sum(map(len, data))
+        seconds, failure = attempt(
+            number, "judge", lambda: self.checker.judge(data), size, 1, len(data) > 1
         )
-        if len(data) == 1:
-            if seconds is not None:
-                self.slowest = max(self.slowest, Slow(seconds, size, numbers.start, "judge"))
-        elif seconds is None or seconds > min(self.slowest.seconds, PATIENCE):
-            middle = len(data) // 2
-            self.judge(numbers[:middle], data[:middle])
-            self.judge(numbers[middle:], data[middle:])
+        if len(batch) == 1:
+            self.failures += [failure] if failure else []
+            self.slowest = max(self.slowest, Slow(seconds, size, number))
+        elif failure or seconds > PATIENCE:
+            before = len(self.failures)
+            for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
+                self.judge(half)
+            if failure and len(self.failures) == before:
+                what = f"{failure.what}, only together with input {batch[-1][0]}"
+                self.failures.append(failure._replace(what=what))
 
     def check(self, number: int, data: bytes) -> None:
         """Check the laws whose turn it is on one input."""
@@ -462,47 +469,42 @@ class Worker:
             def work(law: Law = law, rng: Random = rng) -> None:
                 law.check(self.checker, number, data, rng)
 
-            self.attempt(number, name, work, len(data), law.slowness, False)
+            _, failure = attempt(number, name, work, len(data), law.slowness)
+            self.failures += [failure] if failure else []
 
-    def attempt(
-        self,
-        number: int,
-        name: str,
-        work: Callable[[], None],
-        size: int,
-        slowness: float,
-        is_batch: bool,
-    ) -> float | None:
-        """Do some work, and return how long it took, seconds; None if it failed.
 
-        A batch that fails is no failure yet: its inputs are tried one by one.
-        """
-        most = slowness * patience(size)
-        start = time.process_time()
-        failure = None
-        try:
-            with broken_off(SLOWER * most):
-                work()
-        except Hang:
-            failure = Failure(number, name, "hang", f"over {SLOWER * most:.1f} s")
-        except BrokenLawError as error:
-            failure = Failure(number, name, "law", str(error))
-        except Exception as error:
-            failure = Failure(number, name, "exception", where(error))
-        seconds = time.process_time() - start
-        if failure is None and seconds > most and not is_batch:
-            again = time.process_time()
-            work()  # another process may have slowed it down
-            seconds = min(seconds, time.process_time() - again)
-            if seconds > most:
-                failure = Failure(
-                    number, name, "hang", f"{seconds:.2f} s for {size / 1024:.1f} KB"
-                )
-        if failure is None:
-            return seconds
-        if not is_batch:
-            self.failures.append(failure)
-        return None
+def attempt(
+    number: int,
+    name: str,
+    work: Callable[[], None],
+    size: int,
+    slowness: float,
+    is_batch: bool = False,
+) -> tuple[float, Failure | None]:
+    """Do some work; return how long it took, seconds of processor time, and its failure.
+
+    A batch is no hang unless it is broken off: its inputs are timed.
+    """
+    most = slowness * patience(size)
+    start = time.process_time()
+    try:
+        with broken_off(SLOWER * most):
+            work()
+    except Hang:
+        return SLOWER * most, Failure(number, name, "hang", f"over {SLOWER * most:.1f} s")
+    except BrokenLawError as error:
+        return 0.0, Failure(number, name, "law", str(error))
+    except Exception as error:
+        return 0.0, Failure(number, name, "exception", where(error))
+    seconds = time.process_time() - start
+    if seconds > most and not is_batch:
+        again = time.process_time()
+        work()  # another process may have slowed it down
+        seconds = min(seconds, time.process_time() - again)
+        if seconds > most:
+            what = f"{seconds:.2f} s for {size / 1024:.1f} KB"
+            return seconds, Failure(number, name, "hang", what)
+    return seconds, None
 
 
 def where(error: Exception) -> str:
