@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Keys, Octets, Strings
+from nbspam.counts.changes import Change
 from nbspam.counts.sample import Messages, Sampling
 from nbspam.counts.table import CountTable, TableSum, counts_of, shifted, without_empty
 from nbspam.counts.tally import MAX_TOKENS, Tally
@@ -150,14 +151,31 @@ class Lesson(NamedTuple):
     names: list[str]  # (n_docs,)
     messages: Messages
     vocabulary: Vocabulary  # all tokens of the messages
+    older: Keys | None = None  # (n_docs,) the older digests, if they were asked for
+
+    def change(self, row: int, digest: int, known: Vocabulary, weighting: str) -> Change:
+        """Return one message as a change without classes.
+
+        Only tokens that a model does not know have texts in it; known: those that it knows.
+        """
+        document = self.messages.documents.one(row)
+        if weighting == PRESENCE:
+            document = document._replace(counts=None)
+        column = np.searchsorted(self.vocabulary.keys, document.tokens)
+        new = self.vocabulary.take(column[known.columns(document.tokens) < 0])
+        return Change(digest, None, None, 0, document, new.packed())
 
 
-def read_lessons(settings: Settings, items: list[Item]) -> tuple[list[Lesson], list[Skipped]]:
+def read_lessons(
+    settings: Settings, items: list[Item], with_older: bool = False
+) -> tuple[list[Lesson], list[Skipped]]:
     """Return the lessons in one chunk of items, and the items that were skipped.
+
+    with_older: see `read_to_learn`.
 
     Worker processes of `nbspam update` and of `read_corpus` run this.
     """
-    read = read_to_learn(items, settings)
+    read = read_to_learn(items, settings, with_older)
     names, labels = [item.name for item in read.items], read.labels
     lessons = []
     done = 0
@@ -165,7 +183,8 @@ def read_lessons(settings: Settings, items: list[Item]) -> tuple[list[Lesson], l
         own = slice(done, done + len(group))
         batch = tokenize(group, settings.tokens)
         messages = _messages(batch, labels[own], read.digests[own])
-        lessons.append(Lesson(names[own], messages, batch_vocabulary(batch)))
+        older = np.array(read.older[own], np.uint64) if with_older else None
+        lessons.append(Lesson(names[own], messages, batch_vocabulary(batch), older))
         done = own.stop
     return lessons, list(read.failures.values())
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from nbspam.arrays import Days, Indices, Integers, Keys, Strings
 from nbspam.counts.sample import Sample
+from nbspam.mail.digest import NEWEST, OLDEST, is_of_mail
 from nbspam.tokens.documents import Documents
 
 
@@ -24,6 +25,11 @@ class Ledger(NamedTuple):
     digests: Keys  # (n_docs,) ascending, unique
     labels: Indices  # (n_docs,) index into the model's classes
     days: Days  # (n_docs,) since 1970-01-01
+
+    @property
+    def has_mail(self) -> bool:
+        """Whether any of the messages are mail, and not texts."""
+        return len(self.digests) > 0 and is_of_mail(int(self.digests[0]))
 
     def find(self, digests: Keys) -> Integers:
         """Return the positions of digests in the ledger, -1 for unknown ones; same shape."""
@@ -49,11 +55,17 @@ class Memory(NamedTuple):
     sample: Sample
     last_seen: Days  # (n_features,) day each token was last learned, since 1970-01-01
     decayed: int = 0  # the day on which counts were last faded; 0: never
+    versions: tuple[int, ...] = (NEWEST,)  # of the digests, ascending (see mail/digest.py)
 
     @property
     def sample_labels(self) -> Integers:
         """The classes of the sample's messages, shape (n_docs,), index into the classes."""
         return self.ledger.labels[self.ledger.find(self.sample.digests)].astype(np.int64)
+
+    @property
+    def has_older(self) -> bool:
+        """Whether mail may be known by digests of an older version."""
+        return self.versions != (NEWEST,)
 
     def only(self, columns: Integers) -> "Memory":
         """Return the memory of these columns (ascending) only."""
@@ -72,6 +84,7 @@ def memory_to_dict(memory: Memory) -> dict[str, Any]:
         counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))  # most are small
     return {
         "digest": ledger.digests,
+        "digest_versions": list(memory.versions),
         "label": ledger.labels,
         "day": ledger.days,
         "last_seen": memory.last_seen,
@@ -104,4 +117,5 @@ def memory_from_dict(state: dict[str, Any], n_features: int) -> Memory:
         and documents.offsets[-1] == len(documents.columns)
     ):
         raise ValueError("its ledger and sample do not fit")
-    return Memory(ledger, sample, state["last_seen"], state["decayed"])
+    versions = tuple(state.get("digest_versions", [OLDEST]))  # older files do not say
+    return Memory(ledger, sample, state["last_seen"], state["decayed"], versions)

@@ -1,27 +1,48 @@
 """Digests of messages: equal for copies of one message, different for different ones.
 
-The digest of mail depends on what its author wrote: the Message-ID (or a few other headers)
-and the body.  It does not depend on what delivery and filters add, re-fold or tag, on line
-ends, on blank lines at the end, or on the way an mbox quotes "From ".
+The digest of mail depends on what its author wrote: the Message-ID, or else Date, From and
+Subject; type, charset and transfer encoding of the content; and the body.  It does not depend on
+what delivery and filters add, re-fold or tag, on the boundary between parts, on line ends, on
+blank lines at the end, or on the way an mbox quotes "From ".
+
+What is hashed is unambiguous (`essence`), so two messages share a digest only by chance or by
+search.  By search, 2**32 tries find two mails of one's own that share their 63 bits: learning one
+moves the other, which gains nothing over learning the other alone.  A mail with the digest of
+somebody else's message takes 2**63 tries.  Whoever has that message needs no search: a copy of
+its Message-ID and body is that message, whatever its other headers say.
 
 Secret: which differences two copies of the same message may have.
 """
 
 import re
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
+from typing import Any
 
-from nbspam.mail.headers import after_envelope
+from nbspam.mail.headers import (
+    after_envelope,
+    content_value,
+    delimited,
+    end_of_head,
+    identifying_headers,
+    looks_like_header,
+    looks_like_html,
+)
+
+# Version 1 put separators between values, which a body can contain, and ignored the content's
+# headers.  Older models know messages by it.  Digests of texts are the same in both.
+OLDEST, NEWEST = 1, 2
 
 _TEXT = 1 << 63  # this bit is set in digests of texts, and not in those of mail
-_MAX_VALUE = 4096  # bytes of a header value that count
 _MULTIPLY = 0x9E3779B97F4A7C15
 
-# The headers that count: the Message-ID; without one, the others.  They are listed, because the
-# headers that may be added on the way cannot be.
-_IDS = (b"\nMessage-ID:", b"\nMessage-Id:")  # the usual spellings, found by a fast plain search
-_ANY_ID = re.compile(rb"\nMessage-ID[ \t]*+:", re.IGNORECASE)
+# The headers that count if there is no Message-ID.  They are listed, because the headers that may
+# be added on the way cannot be.
 _DATE, _FROM, _SUBJECT = (
-    re.compile(rb"\n%s[ \t]*+:" % name, re.IGNORECASE) for name in (b"Date", b"From", b"Subject")
+    re.compile(rb"\n%s[ \t]*+:(.*+(?:\n[ \t].*+)*+)" % name, re.IGNORECASE)
+    for name in (b"Date", b"From", b"Subject")
 )
 # Tags that filters put before a subject: [SPAM], ***SPAM***, ???UNSURE???, {Spam?},
 # *****SPAM(7.5)*****.
@@ -30,25 +51,36 @@ _TAGS = re.compile(
     rb"(?:spam|junk|unsure|ham|bulk)\b[^\])}*?\n]{0,20}[\])}*?]{1,9})+\s*+",
     re.IGNORECASE,
 )
+_NO_VALUES = (None,) * 8
 # On processors with SHA instructions it is twice as fast as blake2b.
 _NOTHING = sha256()
-_FOLDS = b" \t"
-_BLANK_LINE = re.compile(rb"\n\n")  # faster than bytes.find is with two bytes
 _QUOTED_FROM = re.compile(rb"\n>+From ")
 _ANY_QUOTED_FROM = re.compile(rb"F(?<=>F)rom ")  # begins with its rarest byte, for a fast search
 
 
-def digest_of(data: bytes, is_text: bool = False) -> int:
+def digest_of(data: bytes, is_text: bool = False, version: int = NEWEST) -> int:
     """Return the 64-bit digest of a mail message, or of a text."""
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    values, body = ([], data.rstrip()) if is_text else _essence(data)
     hashed = _NOTHING.copy()
-    for value in values:
-        hashed.update(value + b"\n\0")
-    hashed.update(body)
+    if is_text:
+        hashed.update(data.rstrip())
+    else:
+        for piece in essence(data) if version == NEWEST else _essence_1(data):
+            hashed.update(piece)
     digest = int.from_bytes(hashed.digest()[:8], "little")
     return digest | _TEXT if is_text else digest & ~_TEXT
+
+
+def are_versions(values: Any) -> bool:
+    """Return whether values that were read are a list of versions: ascending, and one or more."""
+    is_list = type(values) is list and all(type(value) is int for value in values)
+    return is_list and values in ([OLDEST], [NEWEST], [OLDEST, NEWEST])
+
+
+def is_of_mail(digest: int) -> bool:
+    """Return whether a digest is that of mail, and not of a text."""
+    return digest < _TEXT
 
 
 class Copies:
@@ -69,48 +101,146 @@ class Copies:
         return digest if not times else (digest * _MULTIPLY + times) % _TEXT | _TEXT
 
 
-def _essence(data: bytes) -> tuple[list[bytes], bytes]:
-    """Return the parts of a message that count: values of its author's headers, and the body."""
+# ---- what is hashed ----
+
+
+def essence(data: bytes) -> Iterator[bytes]:
+    """Yield the bytes of a message that are hashed.  data: its lines end in line feeds.
+
+    First come numbers of 8 bytes: how many texts the body consists of; the lengths of eight
+    values; the length of the first text; and of every further text the kind of the boundary line
+    before it and its length.  Then come the values and the texts.  The values are Message-ID,
+    Date, From and Subject; type, charset and transfer encoding of the content, and which of its
+    parts is shown.  -1 is the length of a value that is not there or does not count.  Without any
+    of the first four, all of the data are the body.
+    """
+    start = after_envelope(data)
+    values: tuple[bytes | None, ...] = _NO_VALUES
+    kinds: list[int] = []
+    texts = [data[start:]]
+    if looks_like_header(data, start):
+        stop, body = end_of_head(data, start)
+        head = b"\n" + data[start:stop]
+        headers = identifying_headers(head)
+        author = _author(headers.pop(b"message-id", None), head)
+        if any(author):
+            content, kinds, texts = _content(headers, data[body:])
+            values = author + content
+    texts[0] = texts[0].lstrip()
+    texts[-1] = texts[-1].rstrip()
+    yield from framed(values, kinds, [_unquoted(text) for text in texts])
+
+
+def framed(
+    values: Sequence[bytes | None], kinds: Sequence[int], texts: Sequence[bytes]
+) -> Iterator[bytes]:
+    """Yield numbers, values and texts, as `essence` says.  kinds: one less than texts."""
+    numbers = [len(texts), *(-1 if value is None else len(value) for value in values)]
+    numbers.append(len(texts[0]))
+    for kind, text in zip(kinds, texts[1:], strict=True):
+        numbers += (kind, len(text))
+    yield b"".join([struct.pack(f"<{len(numbers)}q", *numbers), *filter(None, values)])
+    yield from texts
+
+
+def _author(message_id: bytes | None, head: bytes) -> tuple[bytes | None, ...]:
+    """Return Message-ID, Date, From and Subject; of these only the first, unless it is empty."""
+    if message_id is not None and (message_id := _unfolded(message_id)):
+        return message_id, None, None, None
+    found = [pattern.search(head) for pattern in (_DATE, _FROM, _SUBJECT)]
+    date, sender, subject = (match and _unfolded(match[1]) for match in found)
+    return message_id, date, sender, subject and _TAGS.sub(b"", subject)
+
+
+def _content(
+    headers: Mapping[bytes, bytes], body: bytes
+) -> tuple[tuple[bytes | None, ...], list[int], list[bytes]]:
+    """Return the values by which the reader reads a body, the kinds of its lines, and its texts.
+
+    The values are the last four of `essence`; None stands for what a reader assumes without
+    headers.  The lines are the boundary lines between the texts.  headers: those on content.
+    """
+    if not headers:
+        return (b"text/html" if looks_like_html(body) else None, None, None, None), [], [body]
+    kind, charset, encoding, shown, boundary = _described(
+        headers.get(b"content-type", b"").strip(), headers.get(b"content-transfer-encoding", b"")
+    )
+    if charset == b"us-ascii" and not (kind or encoding):
+        # Without a charset, bytes beyond ASCII and escapes would be read in another way.
+        charset = None if body.isascii() and b"\x1b" not in body else charset
+    kinds, texts = delimited(body, boundary) if boundary else ([], [body])
+    return (kind, charset, encoding, shown), kinds, texts
+
+
+@lru_cache(maxsize=128)  # most mail has one of a few values
+def _described(content_type: bytes, transfer_encoding: bytes) -> tuple[bytes | None, ...]:
+    """Return the last four values of `essence`, and the boundary; None for those not there."""
+    kind, parameters = content_value(content_type or b"text/plain")
+    encoding, _ = content_value(transfer_encoding)
+    return (
+        None if kind == b"text/plain" else kind,
+        parameters.get("charset", b"").strip(b" \"'").lower() or None,
+        None if encoding in {b"", b"7bit"} else encoding,
+        parameters.get("start") if kind == b"multipart/related" else None,
+        parameters.get("boundary") if kind.startswith(b"multipart/") else None,
+    )
+
+
+def _unfolded(value: bytes) -> bytes:
+    """Return a header's value with runs of blanks and folds as spaces."""
+    return b" ".join(value.split())
+
+
+def _unquoted(text: bytes) -> bytes:
+    """Return a text without the quoting of an mbox."""
+    if _ANY_QUOTED_FROM.search(text):
+        text = _QUOTED_FROM.sub(b"\nFrom ", b"\n" + text)[1:]
+    return text
+
+
+# ---- version 1, which stays as it was ----
+
+_BLANK_LINE = re.compile(rb"\n\n")
+_IDS_1 = (b"\nMessage-ID:", b"\nMessage-Id:")
+_ANY_ID_1, *_OTHERS_1 = (
+    re.compile(rb"\n%s[ \t]*+:" % name, re.IGNORECASE)
+    for name in (b"Message-ID", b"Date", b"From", b"Subject")
+)
+_MAX_VALUE_1 = 4096  # bytes of a header value that count
+
+
+def _essence_1(data: bytes) -> list[bytes]:
+    """Return what version 1 hashed of a message."""
     start = after_envelope(data)
     blank = _BLANK_LINE.search(data, start)
-    # Without a body or without headers, all of the data count.
     if blank is None:
-        return [], _unquoted(data[start:])
+        return [_unquoted(data[start:].strip())]
     head = b"\n" + data[start : blank.end()]
-    values = [_message_id(head)]
+    values = [_message_id_1(head)]
     if not values[0]:
-        values = [_found(pattern, head) for pattern in (_DATE, _FROM, _SUBJECT)]
+        values = [_found_1(pattern, head) for pattern in _OTHERS_1]
         if not any(values):
-            return [], _unquoted(data[start:])
+            return [_unquoted(data[start:].strip())]
         values[-1] = _TAGS.sub(b"", values[-1])
-    return values, _unquoted(data[blank.end() :])
+    body = _unquoted(data[blank.end() :].strip())
+    return [*(value + b"\n\0" for value in values), body]
 
 
-def _message_id(head: bytes) -> bytes:
-    """Return the value of the Message-ID; empty if there is none."""
-    for name in _IDS:
+def _message_id_1(head: bytes) -> bytes:
+    for name in _IDS_1:
         start = head.find(name)
         if start >= 0:
-            return _value(head, start + len(name))
-    return _found(_ANY_ID, head)
+            return _value_1(head, start + len(name))
+    return _found_1(_ANY_ID_1, head)
 
 
-def _found(pattern: re.Pattern[bytes], head: bytes) -> bytes:
+def _found_1(pattern: re.Pattern[bytes], head: bytes) -> bytes:
     match = pattern.search(head)
-    return _value(head, match.end()) if match else b""
+    return _value_1(head, match.end()) if match else b""
 
 
-def _value(head: bytes, start: int) -> bytes:
-    """Return the header value that begins at `start`, with runs of blanks and folds as spaces."""
+def _value_1(head: bytes, start: int) -> bytes:
     stop = head.find(b"\n", start)
-    while head[stop + 1] in _FOLDS and stop < start + _MAX_VALUE:
+    while head[stop + 1] in b" \t" and stop < start + _MAX_VALUE_1:
         stop = head.find(b"\n", stop + 1)
-    return b" ".join(head[start : min(stop, start + _MAX_VALUE)].split())
-
-
-def _unquoted(body: bytes) -> bytes:
-    """Return a body without the quoting of an mbox and without blank lines around it."""
-    body = body.strip()
-    if _ANY_QUOTED_FROM.search(body):
-        body = _QUOTED_FROM.sub(b"\nFrom ", b"\n" + body)[1:]
-    return body
+    return b" ".join(head[start : min(stop, start + _MAX_VALUE_1)].split())

@@ -21,11 +21,17 @@ _TELLING = re.compile(
     rb"\n([CcSs](?i:ontent-(?:type|transfer-encoding|disposition)|ubject))[ \t]*+:"
     rb"(.*+(?:\n[ \t].*+)*+)"
 )
+# What says which message this is: its identity, and the headers on its content.
+_IDENTIFYING = re.compile(
+    rb"\n([CcMm](?i:ontent-(?:type|transfer-encoding|disposition)|essage-id))[ \t]*+:"
+    rb"(.*+(?:\n[ \t].*+)*+)"
+)
 # Groups that can match in part are not possessive: Python before 3.11.5 does not undo the partial
 # match.  They are bounded, because a greedy group takes memory for every repetition.
 _ENVELOPE = re.compile(rb"(?:>?From .*\n){0,100}\n*+")
 _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
 _LINES = re.compile(rb"(?:(?:[!-9;-~]{1,200}+[ \t]*+:|[ \t]).*+\n?+)*")
+_HEAD_END = re.compile(rb"\n(?![ \t]|[!-9;-~]{1,200}+[ \t]*+:)")
 _ENCODED = re.compile(rb"=\?")  # faster than `in` is with two bytes
 # The text may contain question marks, though RFC 2047 forbids them.
 _WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?(.*?)\?=")
@@ -36,9 +42,12 @@ _PARAMETER = re.compile(
     rb"(?:\"([^\"\\]*+(?:\\.[^\"\\]*+)*+)|([^\s;\"]*+))"
 )
 _QUOTED_PAIR = re.compile(rb"\\(.)")
+_HTML = re.compile(rb"\s*+<(?:html|!doctype html)", re.IGNORECASE)
 _NOT_BASE64 = bytes(
     set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 )
+PART, END = 1, 2  # what a boundary line does: it begins a part, or ends the last one
+_KINDS = {b"": PART, b"--": END}
 _MAX_PADS = 100  # runs of base64 text, each ended by padding, that are decoded
 
 
@@ -67,6 +76,11 @@ def looks_like_header(data: bytes, start: int = 0) -> bool:
     return _FIRST_LINE.match(data, start) is not None
 
 
+def looks_like_html(data: bytes) -> bool:
+    """Return whether text begins like an HTML document."""
+    return _HTML.match(data) is not None
+
+
 def end_of_headers(data: bytes, start: int, most: int) -> int:
     """Return where the header lines that begin at `start` end, within `most` bytes.
 
@@ -74,6 +88,19 @@ def end_of_headers(data: bytes, start: int, most: int) -> int:
     """
     # The pattern always matches, because it matches nothing, too.
     return _LINES.match(data, start, start + most).end()  # type: ignore[union-attr]
+
+
+def end_of_head(data: bytes, start: int) -> tuple[int, int]:
+    """Return where the head that begins at `start` ends, and where the body begins.
+
+    A blank line ends the head, and so does any other line that is not a header, as it does for
+    mail servers; the body begins with that line then.
+    """
+    match = _HEAD_END.search(data, start)
+    if match is None:
+        return len(data), len(data)
+    stop, body = match.span()
+    return stop, body + data.startswith(b"\n", body)
 
 
 def header_lines(block: bytes) -> list[tuple[bytes, bytes]]:
@@ -87,8 +114,20 @@ def telling_headers(block: bytes) -> dict[bytes, bytes]:
 
     The keys are lower-case names; of several headers of one name the first counts.
     """
+    return _first_of_each(_TELLING, block)
+
+
+def identifying_headers(block: bytes) -> dict[bytes, bytes]:
+    """Return the raw values of a block's headers on content and of its Message-ID.
+
+    The keys are lower-case names; of several headers of one name the first counts.
+    """
+    return _first_of_each(_IDENTIFYING, block)
+
+
+def _first_of_each(pattern: re.Pattern[bytes], block: bytes) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
-    for name, value in _TELLING.findall(block):
+    for name, value in pattern.findall(block):
         found.setdefault(name.lower(), value)
     return found
 
@@ -208,3 +247,22 @@ def _join_pieces(pieces: list[tuple[str, bytes]]) -> bytes:
             charset, _, text = text.split(b"'", 2)
         data.append(unquote_to_bytes(text) if is_encoded else text)
     return to_utf8(b"".join(data), charset.decode("latin-1"))[0]
+
+
+def delimited(body: bytes, boundary: bytes) -> tuple[list[int], list[bytes]]:
+    """Return the kinds of a body's boundary lines, and the texts before, between and after them.
+
+    A line begins a part (PART) or ends them (END).  There is one text more than there are lines.
+    """
+    delimiter = b"\n--" + boundary.rstrip()
+    before, *chunks = (b"\n" + body).split(delimiter)
+    texts, kinds = [[before]], []
+    for chunk in chunks:
+        line, _, rest = chunk.partition(b"\n")
+        kind = _KINDS.get(line.strip())
+        if kind is None:  # a longer boundary that begins like this one
+            texts[-1] += (delimiter, chunk)
+        else:
+            kinds.append(kind)
+            texts.append([rest])
+    return kinds, [b"".join(pieces) for pieces in texts]

@@ -17,10 +17,11 @@ from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.learner import Growth, overlay
 from nbspam.classifier.training import derive
 from nbspam.counts.changes import Change, added, messages_of_changes, respelt, signed_table
-from nbspam.counts.ledger import Memory, ledger_of
+from nbspam.counts.ledger import Ledger, Memory, ledger_of
 from nbspam.counts.sample import Messages, Sample, Sampling, keep, messages_of
 from nbspam.counts.table import CountTable, add_tables, no_counts
 from nbspam.decision import HAM_AND_SPAM
+from nbspam.mail.digest import NEWEST, is_of_mail
 from nbspam.settings import PRESENCE, Settings
 from nbspam.tokens.documents import Documents, no_documents
 from nbspam.tokens.vocabulary import empty_vocabulary
@@ -37,6 +38,7 @@ class Part(NamedTuple):
     keys: Keys  # (n_keys,) of tokens; a key may come several times
     last_seen: Days  # (n_keys,) when each token was learned
     decayed: int = 0  # the day on which counts were last faded; 0: never
+    versions: tuple[int, ...] = ()  # of the digests of mail
 
 
 def part_of(classifier: Classifier, without: Sequence[int] = ()) -> Part:
@@ -57,17 +59,20 @@ def part_of(classifier: Classifier, without: Sequence[int] = ()) -> Part:
         classifier.table.vocabulary.keys,
         memory.last_seen,
         memory.decayed,
+        memory.versions if ledger.has_mail else (),
     )
 
 
-def _part_of_changes(changes: Sequence[Change], with_counts: bool) -> Part:
-    """Return the messages that are learned after all changes."""
+def _part_of_changes(changes: Sequence[Change], with_counts: bool, known: Ledger) -> Part:
+    """Return the messages that are learned after all changes; known: those before them."""
     last = {change.digest: change for change in changes}
     learned = [change for change in last.values() if change.after is not None]
     seen = [change for change in changes if change.after is not None]
     tokens = [change.document.tokens for change in seen]
+    digests = np.array([change.digest for change in learned], np.uint64)
+    new = digests[known.find(digests) < 0]
     return Part(
-        np.array([change.digest for change in learned], np.uint64),
+        digests,
         np.array([change.after for change in learned], np.str_),
         np.array([change.day for change in learned], np.uint16),
         messages_of_changes(learned, with_counts),
@@ -76,6 +81,7 @@ def _part_of_changes(changes: Sequence[Change], with_counts: bool) -> Part:
         np.repeat(
             np.array([change.day for change in seen], np.uint16), [len(keys) for keys in tokens]
         ),
+        versions=(NEWEST,) if any(map(is_of_mail, new.tolist())) else (),
     )
 
 
@@ -101,7 +107,9 @@ def assembled(table: CountTable, parts: Sequence[Part], settings: Settings) -> C
     with_counts = settings.weighting != PRESENCE
     sample = keep(sampling.messages, sampling.bits, table.vocabulary, with_counts)
     decayed = max(part.decayed for part in parts)
-    return derive(table, Memory(ledger, sample, last_seen, decayed), settings)
+    versions = tuple(sorted({version for part in parts for version in part.versions}))
+    memory = Memory(ledger, sample, last_seen, decayed, versions or (NEWEST,))
+    return derive(table, memory, settings)
 
 
 def begun(settings: Settings) -> Classifier:
@@ -121,7 +129,8 @@ def compacted(base: Classifier, changes: Sequence[Change]) -> Classifier:
     settings = base.settings
     change = signed_table(changes, base.table.vocabulary, settings.weighting)
     touched = [change.digest for change in changes]
-    own = _part_of_changes(changes, settings.weighting != PRESENCE)
+    known = memory_of(base).ledger
+    own = _part_of_changes(changes, settings.weighting != PRESENCE, known)
     return reassembled(base, added(base.table, change), [part_of(base, touched), own])
 
 

@@ -8,7 +8,7 @@ messages at once would have made.
 Secret: which changes a batch of messages makes, and which of them a new fit includes.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -22,13 +22,12 @@ from nbspam.counts.changes import Change, respelt
 from nbspam.counts.counting import Lesson, read_lessons
 from nbspam.decision import HAM_AND_SPAM, POLICIES, is_worth_learning
 from nbspam.errors import ModelFileError, NbspamError, NotTrainedError, UsageError
-from nbspam.mail.digest import Copies
-from nbspam.settings import PRESENCE, Settings
+from nbspam.mail.digest import Copies, is_of_mail
+from nbspam.settings import Settings
 from nbspam.sources.items import Item
 from nbspam.sources.order import GIVEN, ORDERS, arranged
 from nbspam.sources.waiting import looked_through
 from nbspam.store.assembly import compacted, memory_of, message_at_hand, with_changes
-from nbspam.tokens.documents import Documents
 from nbspam.tokens.reading import chunk_by_chunk
 from nbspam.verdicts import Skipped, posterior
 
@@ -185,9 +184,10 @@ class LivingModel:
         self, items: Iterable[Item], day: int, jobs: int, copies: Copies, to_none: bool = False
     ) -> Outcome:
         outcome, settings = Outcome(), self.settings
+        read = partial(read_lessons, settings, with_older=memory_of(self._base).has_older)
         gathered: list[Lesson] = []
         n_entries = 0
-        for lessons, skipped in chunk_by_chunk(partial(read_lessons, settings), items, jobs):
+        for lessons, skipped in chunk_by_chunk(read, items, jobs):
             outcome += Outcome(skipped=tuple(skipped))
             gathered += lessons
             n_entries += sum(len(lesson.messages.documents.columns) for lesson in lessons)
@@ -211,9 +211,10 @@ class LivingModel:
         if not lessons:
             return Outcome()
         with self._alone():
-            if self.settings != settings:
+            is_older = lessons[0].older is None and memory_of(self._base).has_older
+            if is_older or self.settings != settings:
                 raise ModelFileError(
-                    f"{self.name}: trained anew with other settings just now; run this again"
+                    f"{self.name}: replaced by another model just now; run this again"
                 )
             changes, outcome = self._decide(lessons, copies, day, to_none)
             if changes:
@@ -228,9 +229,9 @@ class LivingModel:
         outcome = Outcome()
         now: dict[int, Change] = {}
         for lesson in lessons:
-            labels, documents = lesson.messages.labels.tolist(), lesson.messages.documents
-            for row, digest in enumerate(map(copies.numbered, lesson.messages.digests.tolist())):
-                before = now[digest].after if digest in now else self._label(digest)
+            labels = lesson.messages.labels.tolist()
+            for row, digest in enumerate(self._digests(lesson, copies, now)):
+                before = self._before(digest, now)
                 after = None if to_none else labels[row]
                 if before == after:
                     outcome += Outcome(unknown=1) if to_none else Outcome(already_known=1)
@@ -239,7 +240,8 @@ class LivingModel:
                 if before is not None:
                     change = now.get(digest) or self._learned(digest)
                 if change is None:
-                    change = self._first_change(digest, documents.one(row), lesson)
+                    known = self._base.table.vocabulary
+                    change = lesson.change(row, digest, known, self.settings.weighting)
                 now[digest] = change._replace(before=before, after=after, day=day)
                 changes.append(now[digest])
                 if to_none:
@@ -248,13 +250,16 @@ class LivingModel:
                     outcome += Outcome(learned=1) if before is None else Outcome(moved=1)
         return changes, outcome
 
-    def _first_change(self, digest: int, document: Documents, lesson: Lesson) -> Change:
-        """Return a message to learn; only tokens that the base does not know have texts."""
-        if self.settings.weighting == PRESENCE:
-            document = document._replace(counts=None)
-        is_new = self._base.table.vocabulary.columns(document.tokens) < 0
-        column = np.searchsorted(lesson.vocabulary.keys, document.tokens[is_new])
-        return Change(digest, None, None, 0, document, lesson.vocabulary.take(column).packed())
+    def _digests(self, lesson: Lesson, copies: Copies, now: Mapping[int, Change]) -> Iterator[int]:
+        """Yield the digests by which the model knows messages, or will; now: grows meanwhile."""
+        newest = lesson.messages.digests.tolist()
+        older = newest if lesson.older is None else lesson.older.tolist()
+        for digest, old in zip(map(copies.numbered, newest), older, strict=True):
+            is_old = old != digest and is_of_mail(digest) and self._before(old, now) is not None
+            yield old if is_old and self._before(digest, now) is None else digest
+
+    def _before(self, digest: int, now: Mapping[int, Change]) -> str | None:
+        return now[digest].after if digest in now else self._label(digest)
 
     def _learned(self, digest: int) -> Change | None:
         """Return a message as it was learned, or None if its tokens are not stored.

@@ -16,6 +16,7 @@ from nbspam.classifier.classifier import Classifier
 from nbspam.counts.changes import Change, added, signed_table
 from nbspam.counts.table import add_tables
 from nbspam.errors import UsageError
+from nbspam.mail.digest import OLDEST
 from nbspam.progress import tracked
 from nbspam.store.assembly import assembled, memory_of, message_at_hand, part_of
 from nbspam.store.model import StoredModel
@@ -53,6 +54,7 @@ def merge(paths: Sequence[str]) -> Merged:
     for path in tracked(paths[1:], "models"):
         other = StoredModel(path).whole()
         _check_settings(paths[0], total, path, other)
+        _check_digests(paths[0], total, path, other)
         total, n_both, n_disputed = _merge_two(total, other, path)
         in_both += n_both
         disputed += n_disputed
@@ -66,6 +68,18 @@ def _check_settings(first: str, total: Classifier, path: str, other: Classifier)
         raise UsageError(
             f"{path}: differs from {first} in its settings ({', '.join(different)}), so their"
             " counts cannot be added; train both with the same options"
+        )
+
+
+def _check_digests(first: str, total: Classifier, path: str, other: Classifier) -> None:
+    """Raise UsageError if mail that both models know would not be recognised."""
+    memories = memory_of(total), memory_of(other)
+    versions = {version for memory in memories for version in memory.versions}
+    if len(versions) > 1 and all(memory.ledger.has_mail for memory in memories):
+        older = first if OLDEST in memories[0].versions else path
+        raise UsageError(
+            f"{path}: mail that it shares with {first} could count twice, because {older} knows"
+            f" mail by older digests; train {older} anew, and merge then"
         )
 
 

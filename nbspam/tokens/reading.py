@@ -39,6 +39,7 @@ class ReadToLearn(NamedTuple):
     items: list[Item]
     messages: list[Message]
     digests: list[int]
+    older: list[int]  # the digests of the first version, if they were asked for
     failures: dict[int, Skipped]
 
     @property
@@ -89,13 +90,19 @@ def read(items: Iterable[Item], settings: Settings) -> Read:
     return Read(found, messages, failures, notes)
 
 
-def read_to_learn(items: Iterable[Item], settings: Settings) -> ReadToLearn:
-    """Return the messages and digests of labelled items; skips items without a label."""
-    from nbspam.mail.digest import digest_of
+def read_to_learn(
+    items: Iterable[Item], settings: Settings, with_older: bool = False
+) -> ReadToLearn:
+    """Return the messages and digests of labelled items; skips items without a label.
+
+    with_older: whether a model is to learn them that may know messages by older digests.
+    """
+    from nbspam.mail.digest import OLDEST, digest_of
 
     items = list(items)
     found: list[Item] = []
     digests: list[int] = []
+    older: list[int] = []
     failures = {
         place: Skipped(item.name, "no label")
         for place, item in enumerate(items)
@@ -104,11 +111,14 @@ def read_to_learn(items: Iterable[Item], settings: Settings) -> ReadToLearn:
 
     def note(place: int, item: Item, data: bytes) -> None:
         found.append(item)
-        digests.append(digest_of(data, item.is_text or settings.reading != "mail"))
+        is_text = item.is_text or settings.reading != "mail"
+        digests.append(digest_of(data, is_text))
+        if with_older:
+            older.append(digest_of(data, is_text, OLDEST))
 
     labelled = [pair for pair in enumerate(items) if pair[1].label is not None]
     messages = _messages(labelled, settings, note, failures)
-    return ReadToLearn(found, messages, digests, failures)
+    return ReadToLearn(found, messages, digests, older, failures)
 
 
 def _messages(

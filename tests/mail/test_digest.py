@@ -1,8 +1,10 @@
+import struct
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.mail.digest import Copies, digest_of
+from nbspam.mail.digest import Copies, digest_of, essence, framed
 
 MAIL = (
     b"Received: from a by b\nMessage-ID: <1@example.org>\nDate: Mon, 5 Jan 2026 10:00:00 +0000\n"
@@ -114,3 +116,177 @@ def test_copies_of_a_text_get_different_digests_and_copies_of_mail_the_same():
     assert len(set(numbers)) == 3
     assert [second.numbered(text) for _ in range(3)] == numbers
     assert {first.numbered(mail) for _ in range(3)} == {mail}
+
+
+# ---- different mails are never one message ----
+
+PLAIN = b"Message-ID: <2@example.org>\nSubject: hi\n%s\nsome =C3=A4 words\n"
+PARTS = (
+    b"Message-ID: <3@example.org>\nContent-Type: multipart/mixed; boundary=%s\n\n"
+    b"--one\n\nfirst\n--two\n\nsecond\n--one--\n--two--\n"
+)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"Content-Type: text/html\n",
+        b"Content-Type: text/plain; charset=utf-8\n",
+        b"Content-Type: application/octet-stream\n",
+        b"Content-Transfer-Encoding: quoted-printable\n",
+        b"Content-Transfer-Encoding: base64\n",
+        b"Content-Transfer-Encoding: 8bit\n",
+    ],
+)
+def test_how_the_content_is_to_be_read_counts(header):
+    digests = [digest_of(PLAIN % each) for each in (b"", header, header[:-1] + b"-other\n")]
+    assert len(set(digests)) == 3
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"Content-Type: text/plain\n",
+        b"content-type :\n\tTEXT/PLAIN; charset=US-ASCII; format=flowed; name=x\n",
+        b'Content-Type: Text/Plain (a comment); charset="us-ascii"\n',
+        b"Content-Transfer-Encoding: 7BIT\nMIME-Version: 1.0\n",
+        b"Content-Type: text/plain\nContent-Type: text/html\n",  # the first one counts
+    ],
+)
+def test_what_a_reader_assumes_without_a_header_is_the_same_with_it(header):
+    assert digest_of(PLAIN % header) == digest_of(PLAIN % b"")
+
+
+def test_a_charset_that_changes_what_is_read_counts():
+    header = b"Content-Type: text/plain; charset=us-ascii\n"
+    for text in (b"\xff\xfeb\0u\0y\0", b'\x1b$B$"\x1b(B'):
+        mail = [(PLAIN % each).replace(b"some", text) for each in (b"", header)]
+        assert digest_of(mail[0]) != digest_of(mail[1])
+
+
+def test_a_body_that_is_read_as_html_for_want_of_headers_is_not_plain_text():
+    html = PLAIN.replace(b"some", b"<html>some")
+    without, plain, declared = (
+        digest_of(html % each)
+        for each in (b"", b"Content-Type: text/plain\n", b"Content-Type: text/html\n")
+    )
+    assert without == declared != plain
+
+
+def test_the_same_body_cut_into_other_parts_is_another_message():
+    whole = [digest_of(PARTS % name) for name in (b"one", b"two", b"three")]
+    assert len(set(whole)) == 3
+
+
+def test_the_boundary_between_the_same_parts_does_not_count():
+    other = (PARTS % b"one").replace(b"--one", b"--new").replace(b"=one", b'="new"')
+    assert digest_of(other) == digest_of(PARTS % b"one")
+    assert digest_of(other.replace(b"--new--", b"--new\n")) != digest_of(other)
+
+
+def test_which_of_related_parts_is_shown_counts():
+    related = (PARTS % b"one").replace(b"/mixed", b"/related")
+    other = related.replace(b"=one", b"=one; start=two")
+    assert digest_of(other) != digest_of(related) != digest_of(PARTS % b"one")
+
+
+def test_two_mails_that_were_one_in_version_1_are_two():
+    # Version 1 hashed "a\n\0b\n\0\n\0c" for both.
+    mails = b"Message-ID: a\n\nb\n\0\n\0c", b"Date: a\nFrom: b\n\nc"
+    assert digest_of(mails[0], version=1) == digest_of(mails[1], version=1)
+    assert digest_of(mails[0]) != digest_of(mails[1])
+
+
+def test_a_header_that_is_absent_is_not_an_empty_one():
+    mails = [b"Date: x\n%s\nbody" % header for header in (b"", b"From:\n", b"Subject:\n")]
+    assert len({digest_of(mail) for mail in mails}) == 3
+
+
+def test_of_two_message_ids_the_first_counts_however_it_is_written():
+    ids = b"message-id : <1@a>\n", b"Message-ID: <2@a>\n"
+    both, first, second = b"".join(ids), *ids
+    same, one, other = (digest_of(each + b"\nhello") for each in (both, first, second))
+    assert same == one != other
+
+
+def test_a_line_that_ends_the_headers_for_the_reader_begins_the_body():
+    mail = b"Message-ID: <1@a>\n%s\nX: y\n\nthe end\n"
+    assert digest_of(mail % b"buy now") != digest_of(mail % b"see you")
+    assert digest_of(mail % b"X-A: buy now") == digest_of(mail % b"X-A: see you")
+
+
+def test_a_long_value_counts_to_its_end():
+    mail = b"Message-ID: <" + b"a" * 5000 + b"%s@a>\n\nhello"
+    assert digest_of(mail % b"1") != digest_of(mail % b"2")
+
+
+# ---- what is hashed is unambiguous ----
+
+SOME = st.sampled_from(
+    [b"", b"a", b"\n", b"\0", b"\n\0", b"\xff" * 8, b"-1", b"--b\n", b"\n--b--"]
+)
+VALUES = st.lists(st.none() | st.lists(SOME, max_size=3).map(b"".join), min_size=8, max_size=8)
+BODIES = st.lists(st.lists(SOME, max_size=3).map(b"".join), min_size=1, max_size=3)
+ESSENCES = st.tuples(VALUES, BODIES, st.lists(st.sampled_from([1, 2]), min_size=2, max_size=2))
+
+
+def unframed(hashed: bytes):
+    """Return the values, kinds of lines and texts that were hashed: the inverse of `framed`."""
+    n_texts, *lengths = struct.unpack_from("<9q", hashed)
+    more = struct.unpack_from(f"<{2 * n_texts - 1}q", hashed, 72)
+    at = 72 + 8 * len(more)
+    found = []
+    for length in (*lengths, *more[::2]):
+        found.append(None if length < 0 else hashed[at : at + length])
+        at += max(length, 0)
+    assert at == len(hashed)
+    return found[:8], list(more[1::2]), found[8:]
+
+
+@given(ESSENCES)
+def test_values_and_texts_can_be_told_from_what_is_hashed(given_):
+    values, texts, kinds = given_
+    kinds = kinds[: len(texts) - 1]
+    assert unframed(b"".join(framed(values, kinds, texts))) == (values, kinds, texts)
+
+
+LINES = st.sampled_from(
+    [
+        b"Message-ID: <1@a>",
+        b"Message-ID: a",
+        b"Date: a",
+        b"From: b",
+        b"Subject: c",
+        b"Content-Type: text/html",
+        b"Content-Type: multipart/mixed; boundary=b",
+        b"Content-Transfer-Encoding: base64",
+        b"X-Other: d",
+    ]
+)
+TEXTS = st.lists(st.sampled_from([b"b", b"--b", b"--b--", b"\0", b"c"]), max_size=4)
+MAILS = st.tuples(st.lists(LINES, min_size=1, max_size=3, unique=True), TEXTS)
+HEADS = (b"message-id", b"date", b"from", b"subject")
+
+
+def meaning(mail):
+    """Return what must count of a mail, by plain means: its author's headers, content and body."""
+    lines, text = mail
+    head = {}
+    for line in lines:
+        name, _, value = line.partition(b": ")
+        head.setdefault(name.lower(), value)
+    author = tuple(head.get(name) for name in HEADS)
+    if not any(author):
+        return tuple(lines), tuple(text)
+    if author[0]:
+        author = author[:1]
+    kind, _, boundary = head.get(b"content-type", b"text/plain").partition(b";")
+    marks = (b"--b", b"--b--") if boundary else ()
+    body = tuple((line in marks, line) for line in text)
+    return author, kind, head.get(b"content-transfer-encoding"), body
+
+
+@given(MAILS, MAILS)
+def test_mails_share_what_is_hashed_only_if_all_that_counts_is_equal(one, other):
+    hashed = [b"".join(essence(b"\n".join([*lines, b"", *text]))) for lines, text in (one, other)]
+    assert (hashed[0] == hashed[1]) == (meaning(one) == meaning(other))

@@ -73,6 +73,7 @@ REFUSED = {
         (["settings", "tokens", "punctuation"], always("é"), "settings: tokens"),
         (["memory", "label"], one(0, 7), "memory: label: out of range"),
         (["memory"], always(7), "not subscriptable"),
+        (["memory", "digest_versions"], always(2), "not iterable"),
         (["cutoffs"], always({"spam": 0.5}), "cutoffs"),
         (["kind"], always(["table"]), "a model of kind"),
     ],

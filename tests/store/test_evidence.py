@@ -109,7 +109,10 @@ def exported(lines):
         [line for line in lines if line.startswith(b'{"%s"' % kind)]
         for kind in (b"token", b"message")
     ]
-    return len(lines), json.loads(lines[0]), *map(sha256, kinds), sha256(lines)
+    header = json.loads(lines[0])
+    del header["digest_versions"]  # which exports did not have then
+    rest = [json.dumps(header).encode() + b"\n", *lines[1:]]
+    return len(lines), header, *map(sha256, kinds), sha256(rest)
 
 
 def expected_export(dump):

@@ -240,7 +240,7 @@ def test_messages_read_for_another_model_are_not_learned(model):
         save(model, train(count_items(items, PRESETS["text"]), PRESETS["text"], 1))
         yield item(9)
 
-    with pytest.raises(ModelFileError, match="trained anew with other settings just now"):
+    with pytest.raises(ModelFileError, match="replaced by another model just now"):
         held.learn(items(), day=1)
     assert load(model).table.n_docs == 4
     assert held.learn([item(9)], day=1).learned == 1

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from nbspam.decision import HAM_AND_SPAM
+from nbspam.mail.digest import OLDEST, are_versions
 from nbspam.settings import MODELS, READINGS, STRIPPABLE, WEIGHTINGS
 from nbspam.store.contents.values import (
     MOST,
@@ -73,6 +74,7 @@ def _check_memory(memory: Mapping[str, Any], n_features: int) -> None:
     for name, numbers in ("digest", digest), ("sample_digest", sampled):
         array(numbers, f"memory: {name}", (None,), "u", 8, most=_ANY)
         require(bool((numbers[1:] > numbers[:-1]).all()), f"memory: {name}: not ascending")
+    require(are_versions(memory.get("digest_versions", [OLDEST])), "memory: digest_versions")
     array(memory["label"], "memory: label", (len(digest),), "u")
     array(memory["day"], "memory: day", (len(digest),), "u", most=_LARGEST_DAY)
     array(memory["last_seen"], "memory: last_seen", (n_features,), "u", most=_LARGEST_DAY)

@@ -101,6 +101,9 @@ def _ledger(memory: Memory, classifier: Classifier) -> Finding:
     if (counted != classifier.table.class_count).any():
         note = "the counts differ from it, as after fading or importing counts"
         return Finding(NOTE, "ledger", f"{text}; {note}")
+    if memory.has_older and memory.ledger.has_mail:
+        note = "some may be known by older digests, which two messages could share; train it anew"
+        return Finding(NOTE, "ledger", f"{text}; {note}")
     return Finding(GOOD, "ledger", text)
 
 

@@ -23,6 +23,7 @@ from nbspam.counts.sample import Sample
 from nbspam.counts.table import CountTable
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.errors import InputError, UsageError
+from nbspam.mail.digest import OLDEST, are_versions
 from nbspam.settings import PRESENCE, Settings, TokenSettings, settings_from_dict
 from nbspam.tokens.definition import GROUPS, reference_key, token_of
 from nbspam.tokens.documents import Documents, offsets_of
@@ -58,6 +59,7 @@ def dump_lines(classifier: Classifier) -> Iterator[bytes]:
         "settings": classifier.settings.to_dict(),
         "classes": dict(zip(names, table.class_count.tolist(), strict=True)),
         "sample_bits": memory.sample.bits,
+        "digest_versions": list(memory.versions),
         "decayed": _iso_day(memory.decayed) if memory.decayed else None,
     }
     for line in chain([header], _token_lines(table, memory), _message_lines(names, memory)):
@@ -163,6 +165,9 @@ class _Loader:
             raise ValueError("a class without messages")
         self.decayed = 0 if header["decayed"] is None else _day(header["decayed"])
         self.bits = _whole(header["sample_bits"], 63)
+        self.versions = header.get("digest_versions", [OLDEST])
+        if not are_versions(self.versions):
+            raise ValueError(f"digest_versions: {self.versions!r:.40} are not versions")
         self.texts: list[bytes] = []
         self.keys: list[int] = []
         self.groups: list[int] = []
@@ -213,7 +218,9 @@ class _Loader:
             np.array(self.documents, np.int64)[order],
         )
         seen = np.array(self.seen, np.uint16)[order]
-        memory = Memory(self._ledger(), self._sample(order), seen, self.decayed)
+        memory = Memory(
+            self._ledger(), self._sample(order), seen, self.decayed, tuple(self.versions)
+        )
         return derive(table, memory, self.settings)
 
     def _ledger(self) -> Ledger:
