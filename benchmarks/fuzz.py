@@ -19,6 +19,7 @@ Exits 1 if anything failed.
 import argparse
 import email
 import io
+import json
 import math
 import re
 import resource
@@ -30,7 +31,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from functools import cached_property
 from itertools import islice, pairwise
 from pathlib import Path
@@ -42,6 +43,7 @@ from hostile import PATTERNS, Inputs
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.marking import mark
+from nbspam.cli.main import exit_status
 from nbspam.decision import default_rule
 from nbspam.errors import NbspamError
 from nbspam.mail.digest import digest_of
@@ -56,6 +58,8 @@ from nbspam.sources.mailboxes import mbox_messages, unwrap
 from nbspam.sources.records import read_records
 from nbspam.store.learning import LivingModel
 from nbspam.store.library import train
+from nbspam.store.model import StoredModel
+from nbspam.store.open import load_tokens, save
 from nbspam.store.text import bogofilter, interchange
 from nbspam.tokens.definition import reference_key, reference_tokens
 from nbspam.tokens.tokenizer import tokenize
@@ -69,6 +73,15 @@ PATIENCE, PATIENCE_PER_KB = 0.25, 0.01
 SLOWER = 20  # times as long, and the work is broken off
 KEPT = 3  # inputs of each failure
 FROM = b"From a@b.example Thu Aug 22 12:36:23 2002\n"
+COMMANDS = (
+    ["classify"],
+    ["classify", "--json"],
+    ["explain", "-n", "9"],
+    ["explain", "--json"],
+    ["tokens"],
+    ["tokens", "--json"],
+    ["predict"],
+)
 WANTED = Wanted(bogosity=True, spam_status=True, subject_tag="[SPAM] ", explain=True, sure=0.99)
 
 
@@ -167,6 +180,7 @@ class Checker:
         items = [Item(f"#{n}", *each) for n, each in enumerate(mails)]
         self.mail = _classifier(items)
         self.few = items[:: 1 + len(items) // 100]
+        self.before = self.mail.judge(self.few).joint
         self.folder = Path(tempfile.mkdtemp(prefix="fuzz-", dir=_memory_disk()))
 
     @cached_property
@@ -266,7 +280,9 @@ class Checker:
         size = rng.choice((1, 7, 100, 1 << 18)) if len(data) < 8192 else 1 << 12
         split = list(mbox_messages(data[at : at + size] for at in range(0, len(data), size)))
         require(split == list(mbox_messages([data])), "chunks do not matter")
-        require(b"".join(split) == (b"" if data.isspace() else data), "nothing is lost")
+        found = b"".join(split)
+        blank = data.removesuffix(found)  # before the first message
+        require(data == blank + found and not blank.strip(), "nothing is lost")
         stored = [data, self.inputs(number + 1), self.inputs(number + 2)]
         # A CRLF at the end is taken for one of the mailbox, where all lines end so.
         stored = [each.rstrip(b"\r\n") + b"\n" for each in stored]
@@ -310,19 +326,58 @@ class Checker:
         require(counts_of(living.classifier()) == before, "counts are as before")
 
     def training(self, number: int, data: bytes, rng: Random) -> None:
-        """Train on inputs, and write the model as text and read it again."""
+        """Train on inputs, write the model as a file and as text, and read it again."""
         texts = [data, *(self.inputs(number + k) for k in range(1, 12))]
         items = [Item(f"#{n}", ("ham", "spam")[n % 2], each) for n, each in enumerate(texts)]
         if len({digest_of(each) for each in texts}) < len(texts):
             return  # a message in both classes is in the last one
         is_text = rng.random() < 0.5
-        model = _classifier([item._replace(is_text=is_text) for item in items])
-        model.explain(items[0]._replace(is_text=is_text))
+        items = [item._replace(is_text=is_text) for item in items]
+        model = _classifier(items)
         lines = list(interchange.dump_lines(model))
         again = interchange.load_lines(lines, "lines")
         require(list(interchange.dump_lines(again)) == lines, "export and import keep a model")
         if not is_text:
             require(list(bogofilter.dump_lines(model)), "bogofilter's lines")
+        path = str(self.folder / "model")
+        save(path, model)
+        require(list(interchange.dump_lines(load_tokens(path))) == lines, "a file keeps a model")
+        more = [Item("#", "spam", self.inputs(number + k), is_text) for k in (12, 13, 14)]
+        on_disk = StoredModel(path)
+        on_disk.learn(more, day=20_001)
+        learned = load_tokens(path)
+        require(counts_of(learned) == counts_of(on_disk.classifier()), "a journal keeps changes")
+
+    def commands(self, number: int, data: bytes, rng: Random) -> None:
+        """Run commands on an input: they succeed, and print nothing that moves a cursor."""
+        path = str(self.folder / "x.eml")
+        Path(path).write_bytes(data)
+        for line in COMMANDS:
+            out, err = io.BytesIO(), io.StringIO()
+            with redirect_stdout(io.TextIOWrapper(out, "utf-8")) as stream, redirect_stderr(err):
+                model = [] if line[0] == "tokens" else ["-m", self.model]
+                status = exit_status([*line, *model, path])
+                stream.flush()
+            shown = err.getvalue()
+            require(status == 0, f"{line}: status {status}: {shown}")
+            require(all(each.startswith("nbspam: ") for each in shown.splitlines()), shown)
+            text = out.getvalue().decode()
+            require(re.sub(r"[\n\t]", "", text + shown).isprintable(), f"{line}: what is printed")
+            if "--json" in line:
+                [json.loads(each) for each in text.splitlines()]
+        Path(path).unlink()
+
+    @cached_property
+    def model(self) -> str:
+        """The path of a model of mail."""
+        path = str(self.folder / "mail.nbspam")
+        save(path, self.mail)
+        return path
+
+    def unchanged(self) -> None:
+        """Judge some mail again: what was read in between must not matter."""
+        joint = self.mail.judge(self.few).joint
+        require(np.array_equal(joint, self.before), "verdicts on other mail are as before")
 
 
 class Law(NamedTuple):
@@ -342,6 +397,7 @@ LAWS = {
     "mailbox": Law(Checker.mailbox, 12, 2),
     "sources": Law(Checker.sources, 60, 20),
     "learning": Law(Checker.learning, 400, 20),
+    "commands": Law(Checker.commands, 1000, 40),
     "training": Law(Checker.training, 4000, 40),
 }
 
@@ -355,10 +411,8 @@ def _classifier(items: list[Item], **choices: Any) -> Classifier:
 def _allowed(things: Iterator[Any]) -> list[Any]:
     """Return at most a thousand things that are read; fewer if the rest is refused."""
     found: list[Any] = []
-    try:
+    with suppress(NbspamError):
         found.extend(islice(things, 1000))
-    except NbspamError as error:
-        require("\n" not in str(error), "errors are one line")
     return found
 
 
@@ -434,6 +488,7 @@ class Worker:
                 if len(pair[1]) >= LARGE:
                     self.judge([pair])
                 self.check(*pair)
+        self.note(attempt(numbers.start, "afterwards", self.checker.unchanged, 1 << 16, 1)[1])
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         failures = tuple(self.failures)
         return Totals(len(numbers), size, self.checks, failures, self.slowest, peak)
@@ -448,7 +503,7 @@ class Worker:
             number, "judge", lambda: self.checker.judge(data), size, 1, len(data) > 1
         )
         if len(batch) == 1:
-            self.failures += [failure] if failure else []
+            self.note(failure)
             self.slowest = max(self.slowest, Slow(seconds, size, number))
         elif failure or seconds > PATIENCE:
             before = len(self.failures)
@@ -469,8 +524,11 @@ class Worker:
             def work(law: Law = law, rng: Random = rng) -> None:
                 law.check(self.checker, number, data, rng)
 
-            _, failure = attempt(number, name, work, len(data), law.slowness)
-            self.failures += [failure] if failure else []
+            self.note(attempt(number, name, work, len(data), law.slowness)[1])
+
+    def note(self, failure: Failure | None) -> None:
+        """Add a failure, if it is one, to those of this chunk."""
+        self.failures += [] if failure is None else [failure]
 
 
 def attempt(
@@ -569,6 +627,7 @@ def linear(size: int = 100_000) -> bool:
             mark(checker.mail, rule, WANTED, data)
             digest_of(data)
             checker.mailbox(0, data, Random(0))
+            checker.sources(0, data, Random(0))
             measured.append(time.process_time() - start)
         return min(measured)
 
