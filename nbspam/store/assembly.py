@@ -23,6 +23,7 @@ from nbspam.counts.table import CountTable, add_tables, no_counts
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.mail.digest import NEWEST, is_of_mail
 from nbspam.settings import PRESENCE, Settings
+from nbspam.store.oldkeys import with_new_keys_in
 from nbspam.tokens.documents import Documents, no_documents
 from nbspam.tokens.vocabulary import empty_vocabulary
 
@@ -151,7 +152,7 @@ def in_step(base: Classifier, changes: Sequence[Change]) -> list[Change]:
     """Return the changes that a journal holds, so that each follows from those before it.
 
     A damaged journal has lost some: a message then leaves the class that it is in as far as is
-    known, and is not learned twice.
+    known, and is not learned twice.  A journal can be older than today's keys.
     """
     if base.memory is None or not changes:
         return list(changes)
@@ -161,7 +162,8 @@ def in_step(base: Classifier, changes: Sequence[Change]) -> list[Change]:
     names = [None if k < 0 else base.classes[int(ledger.labels[k])] for k in places]
     now = dict(zip(digests, names, strict=True))
     kept = []
-    for change in changes:
+    vocabulary = base.table.vocabulary
+    for change in (with_new_keys_in(change, vocabulary) for change in changes):
         before, now[change.digest] = now[change.digest], change.after
         if before != change.after:
             kept.append(change if change.before == before else change._replace(before=before))

@@ -19,6 +19,7 @@ from nbspam.models.registry import DAMAGE
 from nbspam.store.contents.tokens import check, check_memory
 from nbspam.store.format.journal import Journal, read_model, write_model
 from nbspam.store.format.modelfile import State
+from nbspam.tokens.vocabulary import have_kinds
 
 if TYPE_CHECKING:
     from nbspam.models.network.questions import NamedNetwork
@@ -74,7 +75,13 @@ def classifier_of(path: str, state: State) -> AnyClassifier:
     module, name = _KINDS[kind]
     try:
         check(state)
-        classifier: AnyClassifier = getattr(import_module(module), name).from_state(state)
+        restored = getattr(import_module(module), name).from_state
+        if "keys" not in state or have_kinds(state["keys"]):
+            classifier: AnyClassifier = restored(state)
+        else:
+            from nbspam.store.oldkeys import joined, with_new_keys
+
+            classifier = joined(restored(with_new_keys(state)))
     except DAMAGE as error:
         raise _unfit(path, error) from error
     return classifier

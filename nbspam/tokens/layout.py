@@ -6,6 +6,7 @@ that is cut into runs of characters follows all words.
 Secret: where in the buffer everything is.
 """
 
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -19,8 +20,9 @@ from nbspam.tokens.characters import folded
 from nbspam.tokens.definition import (
     BODY,
     CHARACTERS,
-    group_of,
+    RIDER_BITS,
     has_characters,
+    kind_of,
     normalized_fields,
     pair_origin,
     salt_of,
@@ -38,7 +40,8 @@ _MAX_NAMES = 4096  # header names that one process remembers
 # Properties of origins, by number; the last element is for words that are not counted.
 COUNTS = np.arange(len(_ORIGINS) + 1) != _NOT_COUNTED
 SALTS = np.array([*map(salt_of, _ORIGINS), 0], np.uint64)
-GROUPS_OF = np.array([*map(group_of, _ORIGINS), 0], np.uint8)
+# Their kinds as the keys of their words have them.
+KINDS = np.array([*map(kind_of, _ORIGINS), 0], np.uint64) << np.uint64(RIDER_BITS)
 _HAS_CHARACTERS = np.array([*map(has_characters, _ORIGINS), False])
 _LINE_FEED, _COLON, _BLANK, _TAB = b"\n: \t"
 # The prefixes of token texts, at index 2 * origin for words and 2 * origin + 1 for pairs.
@@ -168,6 +171,9 @@ class _Names:
         # Ascending keys, and origins (n_names, 2).  One tuple, so that threads see both change
         # together.
         self._known = np.zeros(1, np.uint64), np.full((1, 2), _NOT_COUNTED)
+        # Anybody can find two names with the same hash.  With a secret salt nobody knows which, so
+        # that no message can decide how the headers of others are read.
+        self._secret = np.uint64(int.from_bytes(os.urandom(8), "little"))
 
     def origins(self, joined: bytes, kind: Integers, start: Integers, end: Integers) -> Integers:
         """Return the origins of headers' names and values, shape (n_lines, 2).
@@ -175,8 +181,10 @@ class _Names:
         kind: (n_lines,) kind of head.  start, end: (n_lines,) where the name is; `end` is 0
         for a line that is not a header.
         """
-        salt = (2 * kind + (end > 0)).astype(np.uint64)
-        key = hash_slices(joined, start, np.maximum(end - start, 0), salt)
+        length = np.maximum(end - start, 0)
+        # With the length, because a hash ignores zero bytes at the end of a name.
+        salt = (2 * (len(_KINDS) * length + kind) + (end > 0)).astype(np.uint64) ^ self._secret
+        key = hash_slices(joined, start, length, salt)
         keys, origins = self._known
         place = keys.searchsorted(key)
         new = np.flatnonzero(keys.take(place, mode="clip") != key)

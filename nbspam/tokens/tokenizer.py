@@ -15,19 +15,26 @@ from nbspam.arrays import Booleans, Integers, Keys, Octets
 from nbspam.mail.message import Message
 from nbspam.settings import TokenSettings
 from nbspam.tokens.characters import MAX_RUN, find_runs
-from nbspam.tokens.definition import GROUPS, RIDER_BITS
+from nbspam.tokens.definition import (
+    HASH_SHIFT,
+    KIND_BITS,
+    N_KINDS,
+    RIDER_BITS,
+    WORD_BIT,
+    group_of_kind,
+)
 from nbspam.tokens.documents import Documents, offsets_of, smallest
 from nbspam.tokens.hashing import hash_pairs, hash_slices
-from nbspam.tokens.layout import COUNTS, GROUPS_OF, SALTS, TAG_LENGTHS, TAG_STARTS, Layout, lay_out
+from nbspam.tokens.layout import COUNTS, KINDS, SALTS, TAG_LENGTHS, TAG_STARTS, Layout, lay_out
 
 RIDER_MASK = np.uint64((1 << RIDER_BITS) - 1)
+HASH_MASK = ~np.uint64((1 << HASH_SHIFT) - 1)
 ALL = slice(None)  # every column
 # Larger batches do not fit into the processor's caches; with smaller ones the calls of numpy and
 # merging take longer: E-001.
 BATCH_BYTES = 1 << 19
-# A word has the rider 2 * position, and the pair that it starts has the next number.
-_MAX_WORDS = 1 << RIDER_BITS - 1
-_PAIRS = GROUPS.index("pairs")
+_MAX_WORDS = 1 << RIDER_BITS
+_GROUP_OF_KIND = np.array([*map(group_of_kind, range(N_KINDS))], np.uint8)
 _SLICES = 1 << 13  # slices that are gathered together
 
 
@@ -36,7 +43,7 @@ class TokenBatch(NamedTuple):
 
     documents: Documents  # over the keys of the tokens, ascending
     groups: Octets  # (n_keys,) index into GROUPS
-    first: Integers  # (n_keys,) rider of each token's first occurrence
+    first: Integers  # (n_keys,) the word that each token's first occurrence is or begins with
     layout: Layout
     words: "_Words"
 
@@ -51,7 +58,9 @@ class TokenBatch(NamedTuple):
 
         wanted: (n_keys,) a mask of the tokens.
         """
-        starts, lengths = _text_pieces(self.first[wanted], self.layout, self.words)
+        starts, lengths = _text_pieces(
+            self.first[wanted], are_pairs(self.keys[wanted]), self.layout, self.words
+        )
         offsets = offsets_of(sum(lengths))
         buffer = np.frombuffer(self.layout.buffer, np.uint8)
         pieces = (np.stack(each, axis=1).ravel() for each in (starts, lengths))
@@ -86,19 +95,18 @@ def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch
     """Return the tokens of one batch of messages; `batches` makes batches of a suitable size."""
     layout = lay_out(messages, settings)
     words = _find_words(layout, settings)
-    key = _hash_words(layout, words)
-    rider = np.arange(0, 2 * len(key), 2, dtype=np.uint64)
+    key, below = _hash_words(layout, words), _kinds_and_riders(layout, words, 0)
     if settings.pairs:
-        key, rider = _add_pairs(key, rider, words.field_of)
+        key, below = _add_pairs(key, below, words.field_of)
     if settings.characters:
         runs = _Words(*find_runs(layout.buffer, layout.runs, layout.start))
         runs = _Words(*(part[: _MAX_WORDS - len(words.start)] for part in runs))
-        more = np.arange(len(runs.start), dtype=np.uint64) + np.uint64(len(words.start))
         key = np.concatenate([key, _hash_words(layout, runs)])
-        rider = np.concatenate([rider, more * np.uint64(2)])
+        more = _kinds_and_riders(layout, runs, len(words.start))
+        below = np.concatenate([below, more])
         words = _Words(*map(np.concatenate, zip(words, runs, strict=True)))
-    key &= ~RIDER_MASK
-    key |= rider
+    key &= HASH_MASK
+    key |= below
     key.sort()
     return _count(key, layout, words)
 
@@ -138,11 +146,22 @@ def _hash_words(layout: Layout, words: _Words) -> Keys:
     )
 
 
-def _add_pairs(word: Keys, rider: Keys, field_of: Integers) -> tuple[Keys, Keys]:
-    """Return the keys and riders of words (even riders) and of pairs in a field (odd riders)."""
+def _kinds_and_riders(layout: Layout, words: _Words, start: int) -> Keys:
+    """Return what goes below the hash of every word: kind and rider, shape (n_words,).
+
+    start: the rider of the first word.
+    """
+    below: Keys = KINDS[layout.origin].take(words.field_of)
+    below |= np.arange(start, start + len(below), dtype=np.uint64)
+    return below
+
+
+def _add_pairs(word: Keys, below: Keys, field_of: Integers) -> tuple[Keys, Keys]:
+    """Return the hashes of words and of pairs in a field, and what goes below each."""
     first = np.flatnonzero(field_of[1:] == field_of[:-1])
     pair = hash_pairs(word[first], word[first + 1])
-    return np.concatenate([word, pair]), np.concatenate([rider, rider[first] + np.uint64(1)])
+    of_pair = below[first] ^ np.uint64(WORD_BIT)
+    return np.concatenate([word, pair]), np.concatenate([below, of_pair])
 
 
 def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
@@ -152,17 +171,15 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
     # The entries of one key are in the order of documents.  They are in the order of riders, and
     # so of positions in the buffer.  The buffer holds the headers of all documents, then all their
     # other fields, then their text for runs; within each of these parts documents are in order.
-    # One key is in one part only, because no origin (which salts the keys) occurs in two.
-    document = smallest(layout.document, layout.n_docs).take(words.field_of).take(rider >> 1)
+    # One key is in one part only, because no kind (which is in the key) occurs in two.
+    document = smallest(layout.document, layout.n_docs).take(words.field_of).take(rider)
     new_key = np.ones(len(key), bool)
     np.not_equal(key[1:], key[:-1], out=new_key[1:])
     new_entry = new_key.copy()
     new_entry[1:] |= document[1:] != document[:-1]
     entry = np.flatnonzero(new_entry)
     first = np.flatnonzero(new_key)
-    place = rider[first]
-    group = GROUPS_OF[layout.origin[words.field_of[place >> 1]]]
-    group[(place & 1).astype(bool)] = _PAIRS
+    token = key.take(first)
     frequency = np.diff(np.append(np.flatnonzero(new_key.take(entry)), len(entry)))
     of_entry = document.take(entry)
     # numpy sorts numbers of at most two bytes in linear time.
@@ -170,22 +187,32 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
     column = np.repeat(smallest(np.arange(len(first)), len(first)), frequency)
     times = np.diff(np.append(entry, len(key)))
     documents = Documents(
-        key[first],
+        token,
         offsets_of(np.bincount(of_entry, minlength=layout.n_docs)),
         column.take(order),
         smallest(times, times.max(initial=0)).take(order),
     )
-    return TokenBatch(documents, group, place, layout, words)
+    return TokenBatch(documents, groups_of(token), rider.take(first), layout, words)
+
+
+def groups_of(keys: Keys) -> Octets:
+    """Return the index into GROUPS of the tokens with these keys; same shape as keys."""
+    kind = keys >> np.uint64(RIDER_BITS) & np.uint64((1 << KIND_BITS) - 1)
+    return np.asarray(_GROUP_OF_KIND.take(kind.view(np.int64)))
+
+
+def are_pairs(keys: Keys) -> Booleans:
+    """Return which keys are those of pairs of words; same shape as keys."""
+    return np.asarray(keys & np.uint64(WORD_BIT) == 0)
 
 
 def _text_pieces(
-    rider: Integers, layout: Layout, words: _Words
+    word: Integers, is_pair: Booleans, layout: Layout, words: _Words
 ) -> tuple[list[Integers], list[Integers]]:
     """Return the starts and lengths of the pieces that spell tokens, each (n_tokens,).
 
     The pieces are tags and words and, if there are pairs, spaces and second words.
     """
-    word, is_pair = rider >> 1, (rider & 1).astype(bool)
     tag = 2 * layout.origin.take(words.field_of.take(word)) + is_pair
     starts = [TAG_STARTS.take(tag) + layout.tags, words.start.take(word)]
     lengths = [TAG_LENGTHS.take(tag), words.length.take(word)]

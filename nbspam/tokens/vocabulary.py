@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nbspam.arrays import Booleans, Integers, Keys, Octets
+from nbspam.tokens.definition import WORD_BIT
 from nbspam.tokens.documents import Documents, offsets_of
 from nbspam.tokens.tokenizer import ALL, RIDER_MASK, TokenBatch, gather_slices
 
@@ -115,6 +116,15 @@ def _find_many(ascending: Keys, keys: Keys) -> Integers:
         place[missed] = found
         column[start : start + _AT_ONCE] = place
     return column
+
+
+def have_kinds(keys: Keys) -> bool:
+    """Return whether keys have kinds.  Those of models of formats 1 and 2 had none.
+
+    keys: of all tokens of a message or of a model, which always has a word.
+    """
+    # Old keys end in 20 zero bits.
+    return not len(keys) or bool(np.bitwise_or.reduce(keys) & np.uint64(WORD_BIT))
 
 
 def with_added(vocabulary: Vocabulary, more: Vocabulary) -> Vocabulary:

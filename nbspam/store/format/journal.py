@@ -35,6 +35,7 @@ from nbspam.store.format.modelfile import (
 )
 from nbspam.store.format.records import (
     END_SIZE,
+    FORMAT,
     HEADER,
     NOBODY,
     Condition,
@@ -122,7 +123,10 @@ def _parsed(data: bytes, model: Identity | None) -> Journal:
     if version == 1:
         return _decoded(found_in_format_1(data, HEADER.size), owner, data)
     if owner != NOBODY:
-        return _decoded(found_in(data, owner, HEADER.size), owner, data)
+        found = found_in(data, owner, HEADER.size)
+        # A journal of an older format is written anew instead of being appended to.
+        end = found.end if version == FORMAT else 0
+        return _decoded(found._replace(end=end), owner, data)
     if model is not None:
         found = found_in(data, model, 0)
         if found.bodies or found.end:

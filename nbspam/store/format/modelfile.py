@@ -27,7 +27,7 @@ from nbspam.store.format.reader import RefusedError, plain, read_plain
 State = dict[str, Any]
 
 MAGIC = b"nbspam model"
-FORMAT = 2  # format 1 had no ledger, no sample and no days
+FORMAT = 3  # format 1 had no ledger, no sample and no days; format 2 had keys without kinds
 
 # PROTO 4, SHORT_BINBYTES 35 | magic | format | file length in bytes | checksum | POP.
 # It has 40 bytes, so that the 64-bit words after it are aligned.
@@ -64,7 +64,7 @@ def _checksum(memory: mmap.mmap, version: int = FORMAT) -> int:
     one bit of a row and one of a column, and CRC-32 detects all errors of two bits; rows
     detect swapped blocks, columns swapped words.  Other damage is missed once in 2**32.
 
-    It is not zlib.crc32 of the whole file, because files of formats 1 and 2 have this checksum,
+    It is not zlib.crc32 of the whole file, because files of formats 1 to 3 have this checksum,
     and these lines would have to stay beside a new one.  They take 4 ms for a model of 16 MB,
     zlib.crc32 takes 8.
     """

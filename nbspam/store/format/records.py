@@ -22,7 +22,7 @@ from nbspam.tokens.documents import Documents, offsets_of
 from nbspam.tokens.vocabulary import Vocabulary
 
 MAGIC = b"nbspam journal\0\0"
-FORMAT = 2  # format 1 had neither marks nor numbers nor an end mark
+FORMAT = 3  # format 2 had keys without kinds; format 1 neither marks nor numbers nor an end mark
 HEADER = struct.Struct("<16sIQII")  # magic, format, length and checksum of the model, CRC-32
 _WORD = struct.Struct("<I")
 # 0xf3 begins no UTF-8 text that continues like this, so that no text of a token looks like a mark.
