@@ -9,6 +9,7 @@ Secret: what a run is, and how the runs of many fields are found at once.
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from nbspam.arrays import Integers
 
@@ -33,16 +34,26 @@ def reference_runs(text: bytes) -> Iterator[bytes]:
 def find_runs(buffer: bytes, begin: int, fields: Integers) -> tuple[Integers, Integers, Integers]:
     """Return the start, length and field of every run in a UTF-8 buffer, from `begin` on.
 
+    Runs are in the order of where they start.
+
     fields: (n_fields + 1,) where fields start; a zero byte follows each field.
     """
     text = np.frombuffer(buffer, np.uint8)[begin : fields[-1]]
     # Where each character begins; the zero byte after a field counts as one.
     place = np.flatnonzero((text & 0xC0) != 0x80) + begin
     field_of = np.searchsorted(fields, place, "right") - 1
-    parts = []
-    for n in range(1, MAX_RUN + 1):
-        inside = field_of[n:] == field_of[:-n]
-        start = place[:-n][inside]
-        parts.append((start, place[n:][inside] - start, field_of[:-n][inside]))
-    start, length, of = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return start, length, of
+    # Row i has the places, and the fields, of the MAX_RUN characters after character i.
+    ends = _following(place, 0)
+    inside = _following(field_of, -1) == field_of[:, None]
+    n_runs = inside.sum(axis=1)
+    start = np.repeat(place, n_runs)
+    return start, ends[inside] - start, np.repeat(field_of, n_runs)
+
+
+def _following(values: Integers, beyond: int) -> Integers:
+    """Return the MAX_RUN elements after each one, shape (n_values, MAX_RUN).
+
+    beyond: what follows the last element.
+    """
+    padded = np.append(values, np.full(MAX_RUN + 1, beyond))
+    return sliding_window_view(padded, MAX_RUN + 1)[:-1, 1:]

@@ -27,7 +27,8 @@ from nbspam.mail.digest import OLDEST, are_versions
 from nbspam.settings import PRESENCE, Settings, TokenSettings, settings_from_dict
 from nbspam.tokens.definition import GROUPS, reference_key, token_of
 from nbspam.tokens.documents import Documents, offsets_of
-from nbspam.tokens.vocabulary import Vocabulary
+from nbspam.tokens.oldkeys import with_kinds
+from nbspam.tokens.vocabulary import Vocabulary, have_kinds
 
 FORMAT = 1
 _GROUP_NUMBER = {name: number for number, name in enumerate(GROUPS)}
@@ -170,6 +171,7 @@ class _Loader:
             raise ValueError(f"digest_versions: {self.versions!r:.40} are not versions")
         self.texts: list[bytes] = []
         self.keys: list[int] = []
+        self.spelt_out: list[int] = []  # the tokens that state their keys
         self.groups: list[int] = []
         self.counts: list[list[float]] = []
         self.documents: list[int] = []
@@ -182,7 +184,11 @@ class _Loader:
         text = _text(line["token"]).encode("utf-8", "surrogateescape")
         if len(text) > _MAX_TOKEN:
             raise ValueError(f"a token of more than {_MAX_TOKEN:,} bytes")
-        key = int(_text(line["key"]), 16) if "key" in line else reference_key(token_of(text))
+        if "key" in line:
+            key = int(_text(line["key"]), 16)
+            self.spelt_out.append(len(self.keys))
+        else:
+            key = reference_key(token_of(text))
         unknown = line["count"].keys() - set(self.classes)
         if unknown:
             raise ValueError(f"a count of {unknown.pop()!r}, which the first line does not have")
@@ -208,7 +214,7 @@ class _Loader:
 
     def classifier(self) -> Classifier:
         """Return the model; raises NotTrainedError, or an exception of _WRONG."""
-        keys = np.array(self.keys, np.uint64)
+        keys = self._keys()
         order = np.argsort(keys, kind="stable")
         table = CountTable(
             self.classes,
@@ -222,6 +228,15 @@ class _Loader:
             self._ledger(), self._sample(order), seen, self.decayed, tuple(self.versions)
         )
         return derive(table, memory, self.settings)
+
+    def _keys(self) -> Keys:
+        keys = np.array(self.keys, np.uint64)
+        if not have_kinds(old := keys[self.spelt_out]):  # an export of before keys had kinds
+            texts, groups = ([of[i] for i in self.spelt_out] for of in (self.texts, self.groups))
+            keys[self.spelt_out] = with_kinds(
+                vocabulary_of(old, texts, groups, np.arange(len(old)))
+            )
+        return keys
 
     def _ledger(self) -> Ledger:
         digests = np.array([digest for digest, _, _ in self.messages], np.uint64)

@@ -1,0 +1,186 @@
+"""What a key tells of its token, and what somebody who searches for collisions can do with it."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.classifier.training import train
+from nbspam.counts.counting import count_items
+from nbspam.mail.message import Field, Message
+from nbspam.mail.origins import HEADS, ORIGINS
+from nbspam.settings import PRESETS, TokenSettings
+from nbspam.sources.items import Item
+from nbspam.tokens import tokenizer
+from nbspam.tokens.definition import (
+    CHARACTERS,
+    N_KINDS,
+    Token,
+    group_of,
+    group_of_kind,
+    kind_of,
+    pair_origin,
+    reference_key,
+    reference_tokens,
+    salt_of,
+)
+from nbspam.tokens.hashing import reference_hash, reference_pair
+from nbspam.tokens.oldkeys import with_kinds
+from nbspam.tokens.tokenizer import tokenize
+from nbspam.tokens.vocabulary import Vocabulary, batch_vocabulary, have_kinds
+from strategies import MESSAGES, TOKEN_SETTINGS
+
+# The last eight bytes of each were solved for, so that the word has the hash of another token.
+POSES_AS_LOCALHOST = "yujlzvsmx3sogsfc"  # the first 44 bits of `received:localhost`
+SHARES_ALL_BITS = b"piqvclcu^*T[![Xj"  # all 64 bits of the header name `Received`
+
+ALL_ORIGINS = (*ORIGINS, CHARACTERS, *map(pair_origin, ORIGINS))
+
+
+def test_a_kind_is_in_one_part_of_the_buffer():
+    # Heads, other fields and runs are apart, and within each of them documents are in order.
+    heads = {
+        origin
+        for table in HEADS.values()
+        for name in (*table._values, b"x-mine")
+        for origin in table[name]
+        if origin is not None
+    }
+    others = set(ORIGINS) - heads
+    parts = [{kind_of(o) for o in part} for part in (heads, others, {CHARACTERS})]
+    parts[0] |= {kind_of(pair_origin(origin)) for origin in heads}
+    parts[1] |= {kind_of(pair_origin(origin)) for origin in others}
+
+    assert heads > {"received", "subject", "nested", "header"}
+    assert others == {"body", "hidden", "alt", "url", "html", "filename", "defect"}
+    assert len(parts[0] | parts[1] | parts[2]) == sum(map(len, parts))
+
+
+def test_a_kind_has_one_group_and_tells_pairs_from_words():
+    for origin in ALL_ORIGINS:
+        kind = kind_of(origin)
+        assert 0 <= kind < N_KINDS <= 16
+        assert kind % 2 == (not origin.startswith("2g"))
+        assert group_of_kind(kind) == group_of(origin)
+
+
+def old_key(token):
+    """Return the key that the formats 1 and 2 had: 44 bits, and no kind."""
+    if token.origin.startswith("2g"):
+        origin = token.origin.removeprefix("2g").removeprefix(":") or "body"
+        value = reference_pair(
+            *(reference_hash(salt_of(origin), word) for word in token.text.split(b" "))
+        )
+    else:
+        value = reference_hash(salt_of(token.origin), token.text)
+    return value >> 20 << 20
+
+
+def test_a_word_of_the_body_cannot_pose_as_evidence_of_the_route():
+    word, target = Token("body", POSES_AS_LOCALHOST.encode()), Token("received", b"localhost")
+    assert old_key(word) == old_key(target)  # so that it did
+    assert reference_key(word) != reference_key(target)
+
+    ham = b"Received: from localhost by mx\nSubject: lunch\n\nnoon\n"
+    spam = b"Received: from pool by mx\nSubject: pills\n\nbuy\n"
+    items = [Item("a", "ham", ham), Item("b", "spam", spam)]
+    classifier = train(count_items(items, PRESETS["mail"]), PRESETS["mail"])
+    forged = Item("c", None, b"Subject: hi\n\n" + POSES_AS_LOCALHOST.encode() + b"\n")
+    found = [evidence.token for evidence in classifier.explain(forged).evidence]
+    assert "received:localhost" not in found
+
+
+@pytest.mark.parametrize("name", [SHARES_ALL_BITS, b"Received\0"])
+def test_a_forged_header_name_cannot_hide_a_header_of_other_messages(name, monkeypatch):
+    monkeypatch.setattr("nbspam.tokens.layout._NAMES", type(_names())())
+    forged = Message((Field("head", b"\n" + name + b": x"),), ())
+    honest = Message((Field("head", b"\nReceived: from localhost"),), ())
+    tokenize([forged], TokenSettings())
+    batch = tokenize([honest], TokenSettings())
+
+    spelt = batch_vocabulary(batch)
+    assert {"received:localhost", "header:received"} <= {spelt.text(j) for j in range(len(spelt))}
+
+
+def _names():
+    from nbspam.tokens.layout import _NAMES
+
+    return _NAMES
+
+
+@given(st.lists(MESSAGES, max_size=5), TOKEN_SETTINGS, st.integers(0, 3))
+def test_documents_are_in_order_however_many_tokens_collide(messages, settings, bits):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokenizer, "HASH_MASK", np.uint64((1 << 64) - (1 << 64 - bits)))
+        batch = tokenize(messages, settings)
+    documents = batch.documents
+
+    assert len(batch.keys) <= N_KINDS << bits
+    assert (np.diff(batch.keys.astype(object)) > 0).all()
+    for start, end in pairwise(documents.offsets):
+        assert (np.diff(documents.columns[start:end].astype(int)) > 0).all()
+    counted = Counter(np.repeat(documents.rows(), documents.times()).tolist())
+    assert counted == Counter(
+        number
+        for number, message in enumerate(messages)
+        for _ in reference_tokens(message, settings)
+    )
+
+
+# ---- keys of older models ----
+
+WITH_COLONS = TOKEN_SETTINGS.flatmap(
+    lambda settings: st.sampled_from(["$'-", ":", ":-"]).map(
+        lambda marks: settings._replace(punctuation=marks)
+    )
+)
+
+
+def in_old_form(tokens):
+    """Return the vocabulary of tokens as the formats 1 and 2 had it, in this order."""
+    spelt = [b"" if t.origin == "body" else t.origin.encode() + b":" for t in tokens]
+    spelt = [tag + token.text for tag, token in zip(spelt, tokens, strict=True)]
+    return Vocabulary(
+        np.array([old_key(token) for token in tokens], np.uint64),
+        np.frombuffer(b"".join(spelt), np.uint8),
+        np.append(0, np.cumsum([len(text) for text in spelt])).astype(np.int64),
+        np.array([group_of(token.origin) for token in tokens], np.uint8),
+    )
+
+
+@given(MESSAGES, WITH_COLONS)
+def test_old_keys_get_the_kinds_of_their_tokens(message, settings):
+    tokens = sorted(set(reference_tokens(message, settings)))
+    old = in_old_form(tokens)
+    keys = [reference_key(token) for token in tokens]
+
+    assert with_kinds(old).tolist() == keys
+    assert with_kinds(replace(old, keys=np.array(keys, np.uint64))).tolist() == keys
+    assert have_kinds(np.array(keys, np.uint64))
+    assert not tokens or not have_kinds(old.keys)
+
+
+def test_old_keys_get_the_kinds_of_all_origins():
+    words = [Token(origin, b"subject") for origin in (*ORIGINS, CHARACTERS)]
+    pairs = [Token(pair_origin(origin), b"subject received") for origin in ORIGINS]
+
+    assert with_kinds(in_old_form(words + pairs)).tolist() == [
+        reference_key(token) for token in words + pairs
+    ]
+
+
+def test_a_text_that_is_not_its_keys_counts_as_a_word_of_the_body():
+    text = b"received:localhost"
+    vocabulary = Vocabulary(
+        np.array([0xABCDEF << 40], np.uint64),
+        np.frombuffer(text, np.uint8),
+        np.array([0, len(text)]),
+        np.array([1], np.uint8),
+    )
+    (key,) = with_kinds(vocabulary).tolist()
+
+    assert key == 0xABCDEF << 40 | kind_of("body") << 19
