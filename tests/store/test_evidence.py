@@ -1,4 +1,4 @@
-"""Models, journals and answers of nbspam 0.1.0 as it was before the rooms: all still open.
+"""Models, journals and answers of earlier code, mostly before the rooms: all still open.
 
 See tests/evidence/models/README.txt.
 """

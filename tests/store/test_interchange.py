@@ -1,6 +1,8 @@
 import json
 import random
+import re
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 from nbspam.classifier.training import train
 from nbspam.counts.counting import count_items
 from nbspam.errors import InputError, NbspamError
-from nbspam.settings import MANY, PRESETS
+from nbspam.settings import MANY, PRESETS, TokenSettings
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.open import read_text_model as load_file
@@ -246,3 +248,19 @@ def test_export_and_import_are_commands(nbspam, trained, tmp_path):
     (tmp_path / "d.jsonl").write_text(out)
     _, said, _ = nbspam("import", "--json", tmp_path / "d.jsonl", "-m", copy)
     assert json.loads(said)["read"] == {"ham": 2, "spam": 2}
+
+
+def test_the_keys_of_an_older_export_get_their_kinds():
+    from nbspam.tokens.definition import Token, reference_key
+
+    settings = replace(PRESETS["mail"], tokens=TokenSettings(punctuation=":"))
+    items = [Item("a", "a", b"Subject: x\n\nsubject:lunch"), Item("b", "b", SPAM)]
+    lines = list(dump_lines(train(count_items(items, settings), settings)))
+    key = reference_key(Token("body", b"subject:lunch"))
+    assert any(f'"key": "{key:016x}"'.encode() in line for line in lines)
+
+    def in_old_form(found):  # 44 bits, all of the hash
+        return b'"key": "%016x"' % (int(found[1], 16) >> 23 << 23 | 5 << 20)
+
+    lines = [re.sub(rb'"key": "(\w+)"', in_old_form, line) for line in lines]
+    assert key in load_lines(lines, "x").table.vocabulary.keys.tolist()

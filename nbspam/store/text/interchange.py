@@ -232,7 +232,8 @@ class _Loader:
     def _keys(self) -> Keys:
         keys = np.array(self.keys, np.uint64)
         if not have_kinds(old := keys[self.spelt_out]):  # an export of before keys had kinds
-            texts, groups = ([of[i] for i in self.spelt_out] for of in (self.texts, self.groups))
+            texts = [self.texts[i] for i in self.spelt_out]
+            groups = [self.groups[i] for i in self.spelt_out]
             keys[self.spelt_out] = with_kinds(
                 vocabulary_of(old, texts, groups, np.arange(len(old)))
             )
