@@ -32,11 +32,16 @@ def with_kinds(vocabulary: Vocabulary) -> Keys:
     bounds = vocabulary.offsets.astype(np.int64)
     start, end = bounds[:-1] + is_pair * _PAIR_TAG, bounds[1:]
     colon = _next(_COLON, vocabulary.blob, start, end)
-    origin = _origins(buffer, start, colon - start)
+    tagged = np.flatnonzero(colon < end)
+    start, colon, end = (each[tagged] for each in (start, colon, end))
+    pairs = is_pair[tagged]
+    named = _origins(buffer, start, colon - start)
     # Where settings allow colons in words, a word can begin with what looks like a tag.
-    blank = np.where(is_pair, _next(_BLANK, vocabulary.blob, colon, end), end)
-    found = _hashes(buffer, colon + 1, blank, end, SALTS.take(origin), is_pair)
-    origin[(found ^ vocabulary.keys) & HASH_MASK != 0] = _BODY
+    blank = np.where(pairs, _next(_BLANK, vocabulary.blob, colon, end), end)
+    found = _hashes(buffer, colon + 1, blank, end, SALTS.take(named), pairs)
+    named[(found ^ vocabulary.keys[tagged]) & HASH_MASK != 0] = _BODY
+    origin = np.full(len(is_pair), _BODY)
+    origin[tagged] = named
     kind = KINDS.take(origin) ^ is_pair * np.uint64(WORD_BIT)
     return np.asarray(vocabulary.keys & HASH_MASK | kind)
 
@@ -61,6 +66,10 @@ def _hashes(
     buffer: bytes, start: Integers, blank: Integers, end: Integers, salt: Keys, is_pair: Booleans
 ) -> Keys:
     """Return the hashes of words, start to blank, or of pairs with the words behind the blank."""
-    first = hash_slices(buffer, start, blank - start, salt)
-    second = hash_slices(buffer, blank + 1, np.maximum(end - blank - 1, 0), salt)
-    return np.where(is_pair, hash_pairs(first, second), first)
+    value = hash_slices(buffer, start, blank - start, salt)
+    pairs = np.flatnonzero(is_pair)
+    start = blank[pairs] + 1
+    length = np.maximum(end[pairs] - start, 0)
+    second = hash_slices(buffer, start, length, salt[pairs])
+    value[pairs] = hash_pairs(value[pairs], second)
+    return value
