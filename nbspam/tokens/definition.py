@@ -1,9 +1,10 @@
 """The definition of a token, in plain Python, for people to read.
 
-A token is a word (a run of word bytes) in one field, tagged with the field's origin.  Settings
-can add two kinds: pairs of neighbouring words, and runs of characters.  The key of a token is a
-hash of its origin and text.  `tokenizer` finds the same tokens without a Python object for each;
-a property test compares the two.
+A token is a word (a run of word bytes) in one field, tagged with the field's origin; disguised
+words of bodies are taken for what they stand for.  Settings can add two kinds: pairs of
+neighbouring words, and runs of characters.  The key of a token is a hash of its origin and text.
+`tokenizer` finds the same tokens without a Python object for each; a property test compares the
+two.
 
 Secret: which tokens a message has, how they are spelt, and which kind of evidence they are.
 """
@@ -16,6 +17,7 @@ from typing import NamedTuple
 from nbspam.mail.message import Field, Message, by_header
 from nbspam.settings import TokenSettings
 from nbspam.tokens.characters import folded, reference_runs
+from nbspam.tokens.disguises import without_disguise
 from nbspam.tokens.hashing import reference_hash, reference_pair
 from nbspam.tokens.normalize import normalize
 
@@ -83,7 +85,10 @@ def reference_tokens(message: Message, settings: TokenSettings) -> Iterator[Toke
     """Yield the tokens of a message one by one; this function defines them."""
     table = word_table(settings.punctuation)
     for origin, text in by_header(normalized_fields(message, settings)):
-        words = [word for word in text.translate(table).split(b"\0") if _fits(word, settings)]
+        words = text.translate(table).split(b"\0")
+        if origin == BODY and not settings.raw:
+            words = [without_disguise(word) for word in words]
+        words = [word for word in words if _fits(word, settings)]
         yield from (Token(origin, word) for word in words)
         if settings.pairs:
             yield from (

@@ -28,6 +28,7 @@ from nbspam.tokens.definition import (
     salt_of,
     word_table,
 )
+from nbspam.tokens.disguises import remove_disguises
 from nbspam.tokens.documents import offsets_of
 from nbspam.tokens.hashing import WORD_BYTES, hash_slices
 
@@ -99,14 +100,18 @@ def lay_out(messages: Sequence[Message], settings: TokenSettings) -> Layout:
     # Zeros at the end, so that hashing the last word does not read past the buffer.
     padding = bytes(settings.max_length + WORD_BYTES)
     joined = b"\0".join((b"", *heads.texts, *others.texts, padding))
-    fields = _cut_heads(joined, heads.fields(1))
-    fields = _behind(fields, others.fields(int(fields.start[-1])))
+    of_heads = _cut_heads(joined, heads.fields(1))
+    behind = others.fields(int(of_heads.start[-1]))
+    fields = _behind(of_heads, behind)
+    words = joined.translate(word_table(settings.punctuation))
+    if not settings.raw:
+        words = remove_disguises(words, behind.start, behind.origin == _NUMBER[BODY])
     runs = b""
     if settings.characters:
         runs, more = _runs(joined, fields)
         fields = _behind(fields, more)
     return Layout(
-        b"".join((joined.translate(word_table(settings.punctuation)), runs, TAGS, padding)),
+        b"".join((words, runs, TAGS, padding)),
         len(joined) - len(padding),
         len(joined),
         len(joined) + len(runs),

@@ -1,9 +1,11 @@
 """The normal form of text that is not plain ASCII, and the oddities found in it.
 
-Normalisation applies NFKC and case folding; drops invisible characters; replaces look-alikes
-from other alphabets inside Latin words by Latin letters; cuts runs of Chinese, Japanese and Thai,
-which have no spaces, into pairs of characters; and replaces every character that is not a letter,
-mark, digit or currency sign by a space.
+Normalisation applies NFKC and case folding; drops invisible characters; turns text round that
+an override shows from right to left; replaces look-alikes from other alphabets inside Latin
+words, small capitals and letters in boxes by Latin letters; drops the marks of a Latin word if
+three letters or more have some; cuts runs of Chinese, Japanese and Thai, which have no spaces,
+into pairs of characters; and replaces every character that is not a letter, mark, digit or
+currency sign by a space.
 
 Secret: which spellings are the same token.
 """
@@ -54,6 +56,24 @@ _DISGUISE = "[a-z\xdf-\u024f]\\d*+[{0}]|[{0}]\\d*+[a-z\xdf-\u024f]".format(
 )
 # Shorter words are not examined: two such characters are mostly text in the wrong charset.
 _MAY_BE_DISGUISED = "[0-9a-z\xdf-\u052f]{3,}+"
+# Letters in disguise that NFKC leaves alone, or puts in parentheses; small capitals are phonetic.
+_BOXED = re.compile(
+    r"(?:LATIN LETTER SMALL CAPITAL|(?:PARENTHESIZED|NEGATIVE CIRCLED|NEGATIVE SQUARED) LATIN"
+    r" (?:CAPITAL|SMALL) LETTER) ([A-Z])"
+)
+_WITH_BOXED = (
+    *((0x250, 0x2AF), (0x1D00, 0x1D22), (0x249C, 0x24B5), (0xA730, 0xA7AF)),
+    *((0x1F110, 0x1F129), (0x1F150, 0x1F189)),
+)
+_MAY_BE_BOXED = f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in _WITH_BOXED)}]"
+# Text that is shown from right to left, whatever its letters.
+_OVERRIDDEN = "\u202e([^\u202a-\u202e\u2066-\u2069\n]*+)\u202c?+"
+# Three letters with marks in a Latin word: a quick test, and the word itself when decomposed.
+_MARKED_LETTER = "[\xdf-\u024f\u0300-\u036f\u1e00-\u1eff]"
+_MAY_BE_MARKED = f"(?:{_MARKED_LETTER}[a-z]*+){{3}}"
+_MAY_BE_MARKED_WESTERN = re.compile(rb"(?:[\xc3-\xc5][\x80-\xbf][a-z]*+){3}")
+_LETTER, _MARK = "[a-z\xdf-\u024f]", "[\u0300-\u036f]"
+_MARKED = f"(?<![a-z\xdf-\u024f\u0300-\u036f])(?:{_LETTER}++{_MARK}++){{3,}}{_LETTER}*+"
 # The commonest characters that are not letters, marks or digits; `unicodedata` is asked about
 # the others one by one.
 SYMBOLS = (
@@ -80,10 +100,19 @@ def _mixed() -> Any:
     )
 
 
-def normalize(text: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """Return UTF-8 text in normal form, and its oddities: fullwidth, homoglyph, zero-width.
+@cache
+def _boxed() -> dict[int, str]:
+    """Return the Latin letter for each letter in disguise, see `_BOXED`."""
+    codes = [code for first, last in _WITH_BOXED for code in range(first, last + 1)]
+    found = ((code, _BOXED.fullmatch(unicodedata.name(chr(code), ""))) for code in codes)
+    return {code: match[1].lower() for code, match in found if match is not None}
 
-    ASCII lines are returned unchanged; the tokenizer folds their case.
+
+def normalize(text: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """Return UTF-8 text in normal form, and its oddities.
+
+    Oddities are fullwidth, homoglyph, override and zero-width.  ASCII lines are returned
+    unchanged; the tokenizer folds their case.
     """
     if text.isascii():
         return text, ()
@@ -122,11 +151,12 @@ def _western() -> dict[bytes, bytes]:
 def _normal_form(lines: bytes) -> tuple[bytes, tuple[str, ...]]:
     """Return lines in normal form, the same number of them, and their oddities."""
     original = lines.decode("utf-8", "replace")
-    if re.search(_BEYOND_WESTERN, original):
+    lower = lines.lower()
+    if re.search(_BEYOND_WESTERN, original) or _MAY_BE_MARKED_WESTERN.search(lower):
         form, facts = _slow_form(original)
         return form.encode("utf-8", "replace"), facts
-    # A table gives the same result, because no Western character depends on its neighbours.
-    pieces = _BEYOND_ASCII.split(lines.lower())
+    # A table gives the same result, because these characters do not depend on their neighbours.
+    pieces = _BEYOND_ASCII.split(lower)
     pieces[1::2] = map(_western().__getitem__, pieces[1::2])
     return b"".join(pieces), ()
 
@@ -134,13 +164,21 @@ def _normal_form(lines: bytes) -> tuple[bytes, tuple[str, ...]]:
 def _slow_form(original: str) -> tuple[str, tuple[str, ...]]:
     """Return the normal form of lines of any characters, and their oddities."""
     facts = []
-    visible = re.sub(_INVISIBLE, "", original)
-    if visible != original and re.search(_SPLIT, original):
+    shown = re.sub(_OVERRIDDEN, lambda match: match[1][::-1], original)
+    if shown != original:
+        facts.append("override")
+    visible = re.sub(_INVISIBLE, "", shown)
+    if visible != shown and re.search(_SPLIT, shown):
         facts.append("zero-width")
     if re.search(_FULLWIDTH, original):
         facts.append("fullwidth")
     visible = re.sub(_MANY, _few_marks, visible)
+    if re.search(_MAY_BE_BOXED, visible):
+        visible = visible.translate(_boxed())
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
+    if re.search(_MAY_BE_MARKED, folded):
+        decomposed = re.sub(_MARKED, _without_marks, unicodedata.normalize("NFD", folded))
+        folded = unicodedata.normalize("NFC", decomposed)
     latin: str = folded
     if not _SEEN_AS_LATIN.isdisjoint(folded) and any(
         re.search(_DISGUISE, word) for word in re.findall(_MAY_BE_DISGUISED, folded)
@@ -160,6 +198,11 @@ def _few_marks(match: re.Match[str]) -> str:
         if n_marks <= _MAX_MARKS:
             kept.append(c)
     return "".join(kept)
+
+
+def _without_marks(match: re.Match[str]) -> str:
+    """Return a decomposed word without its marks."""
+    return re.sub(_MARK, "", match.group())
 
 
 def _marks_and_prices(match: re.Match[str]) -> str:

@@ -52,6 +52,12 @@ def test_ascii_comes_back_as_it_is(text):
         ("𝐅𝐫𝐞𝐞 𝓶𝓸𝓷𝓮𝔂", "free money"),
         ("Ⓕⓡⓔⓔ", "free"),
         ("buy💰now", "buy now"),
+        ("ᴄʜᴇᴀᴘ ꜱᴀʟᴇ", "cheap sale"),
+        ("🅵🆁🅴🅴 🅕⒭⒠🄔", "free free"),
+        ("çhëáp wátçhës", "cheap watches"),
+        ("c\u0323h\u0323e\u0323ap w̶i̶n̶s̶", "cheap wins"),
+        ("příští naïveté", "pristi naïveté"),
+        ("\u202epaehc\u202c now", "cheap now"),
         ("5 € – “now”… £9", "5 € now ... £9"),
     ],
 )
@@ -90,7 +96,12 @@ def test_two_characters_are_a_disguise_only_beside_longer_ones():
 
 @pytest.mark.parametrize(
     ("text", "fact"),
-    [("V\u200biagra", "zero-width"), ("ＦＲＥＥ", "fullwidth"), ("Viаgra", "homoglyph")],
+    [
+        ("V\u200biagra", "zero-width"),
+        ("ＦＲＥＥ", "fullwidth"),
+        ("Viаgra", "homoglyph"),
+        ("\u202eargaiv", "override"),
+    ],
 )
 def test_tricks_are_facts(text, fact):
     assert fact in facts(text)
@@ -130,6 +141,23 @@ def test_only_lines_beyond_ascii_change():
     text, _ = normalize("Free MONEY\nGRÜẞE 5 €\nBye!".encode())
     assert text.decode().split("\n")[0::2] == ["Free MONEY", "Bye!"]
     assert text.decode().split("\n")[1].split() == ["grüsse", "5", "€"]
+
+
+@pytest.mark.parametrize("word", ["déjà", "naïveté", "été", "người", "أَهْلًا"])
+def test_a_word_keeps_two_marks_and_those_of_other_alphabets(word):
+    assert form(word) == word
+
+
+def test_words_of_many_letters_are_read_in_linear_time():
+    text = "a" * 200_000 + "é" + "b" * 200_000 + "é"
+
+    assert form(text) == text
+
+
+def test_an_override_ends_with_its_line():
+    text, _ = normalize("\u202eeerf\nmoney €".encode())
+
+    assert text.decode().split() == ["free", "money", "€"]
 
 
 def test_no_more_than_thirty_marks_are_stacked_on_a_letter():
