@@ -1,0 +1,66 @@
+"""Whether anything in a document could hide text, so that its elements have to be followed.
+
+Most documents cannot, and this is found out from their different attributes alone: nothing that
+takes text away is stated, and no colour of text is near any colour of a ground.
+
+Secret: which values rule hidden text out.
+"""
+
+import re
+from functools import lru_cache
+
+from nbspam.mail.styles.declarations import read_block
+from nbspam.mail.styles.looks import BLOCK, Style
+from nbspam.mail.styles.sheets import Sheet
+from nbspam.mail.styles.values import BLACK, LINK, WHITE, Colour, is_near, read_legacy_colour
+
+_MAX_KNOWN = 4096  # values and pairs of sets that are cached
+_AMPERSAND = ord("&")
+# Colours in attributes, after the byte before the name: a letter in bgcolor, but not in color.
+_COLOUR = re.compile(rb"color(?<=(.)color)\s*+=\s*+[\"']?+\s*+([^\s\"'>]*+)", re.DOTALL)
+_TEXTS = tuple(
+    re.compile(rb"%b\s*+=\s*+[\"']?+\s*+([^\s\"'>]*+)" % name) for name in (b"text", b"link")
+)
+_STYLE = re.compile(rb"style\s*+=\s*+(?:\"([^\"]*+)|'([^']*+)|([^\s\"']++))")
+
+
+def can_hide(attributes: bytes, sheet: Sheet) -> bool:
+    """Return whether attributes or the rules of a sheet could hide text.
+
+    attributes: of all tags of a document, in lower case.
+    """
+    texts, grounds = {BLACK, LINK}, {WHITE}
+    for before, value in set(_COLOUR.findall(attributes)):
+        if before == b"g":
+            grounds.add(read_legacy_colour(value) or WHITE)
+        else:
+            texts.add(read_legacy_colour(value) or BLACK)
+    for pattern in _TEXTS:
+        for value in pattern.findall(attributes):
+            texts.add(read_legacy_colour(value) or BLACK)
+    styles = list(sheet.styles())
+    if b"style" in attributes:
+        for double, single, bare in set(_STYLE.findall(attributes)):
+            value = double or single or bare
+            if _AMPERSAND in value:
+                return True
+            styles.append(_style(value))
+    for style in styles:
+        if style.hides:
+            return True
+        texts.add(style.color or BLACK)
+        grounds.add(style.ground or WHITE)
+    return _clash(frozenset(texts), frozenset(grounds))
+
+
+@lru_cache(_MAX_KNOWN)
+def _style(value: bytes) -> Style:
+    """Return what a style attribute changes, in a box of any kind."""
+    block = read_block(value)
+    return Style({**block.normal, **block.important}, BLOCK, False, 0)
+
+
+@lru_cache(_MAX_KNOWN)
+def _clash(texts: frozenset[Colour], grounds: frozenset[Colour]) -> bool:
+    """Return whether text of one of the colours could not be read on one of the grounds."""
+    return any(is_near(text, ground) for text in texts for ground in grounds)
