@@ -18,7 +18,14 @@ from nbspam.arrays import Booleans, Integers, Octets
 from nbspam.mail.references import unescape_references
 from nbspam.mail.styles.elements import CELLS, COLOURED, FORMATTING, VOID, Span, Tag, hidden_spans
 from nbspam.mail.styles.looks import OWN
-from nbspam.mail.styles.sheets import NO_SHEET, Sheet, is_for_screen, read_attributes, read_sheet
+from nbspam.mail.styles.sheets import (
+    NO_SHEET,
+    STYLED_NAMES,
+    Sheet,
+    is_for_screen,
+    read_attributes,
+    read_sheet,
+)
 from nbspam.mail.styles.suspicion import can_hide
 from nbspam.mail.tags import (
     BREAKS,
@@ -63,7 +70,9 @@ _WORD = re.compile(r"[^\W_]")
 _FEW = 5  # words: if a document with an image has fewer, the image is the message
 
 _FACTS = [f"tag-{name.decode()}" for name in NAMES_OF_KINDS]
-_NEVER, _COLOURED, _CELLS, _FORMATTING = map(kinds_in, (VOID, COLOURED, CELLS, FORMATTING))
+_NEVER, _COLOURED, _CELLS, _FORMATTING = map(
+    kinds_in, (VOID, COLOURED, CELLS, FORMATTING - STYLED_NAMES)
+)
 _ASIDES = kinds_in({b"title", b"option"})
 # Parts: visible text, invisible text, attributes, and text of titles and options.
 _SEEN, _UNSEEN, _VALUES, _ASIDE = range(4)

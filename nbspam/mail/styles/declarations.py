@@ -11,6 +11,13 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from nbspam.mail.styles.boxes import (
+    is_clipped,
+    is_clipped_to_shape,
+    is_scaled_away,
+    is_transformed_away,
+    read_margin,
+)
 from nbspam.mail.styles.values import (
     MEDIUM,
     UNKNOWN,
@@ -26,11 +33,6 @@ Value = bytes | bool | float | Colour | tuple[float, bool] | None
 Declared = dict[str, Value]  # by property; None takes back what was declared before
 
 _MAX_KNOWN = 8192  # texts of declarations that are cached
-READABLE = 6.0  # pixels: lower text is not read, nor text in a lower or narrower box
-_FAR, _FAR_RIGHT = -500.0, 1000.0  # pixels: a box beyond them is out of sight
-
-_MIN_SCALE = 0.1  # of a box that can still be read
-
 _COMMENT = re.compile(rb"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _ESCAPE = re.compile(rb"\\(?:([0-9a-f]{1,6})\s?|\n|(.))")
 _ITEMS = re.compile(rb"(?:[^;(\"']|\([^)]*\)?|\"[^\"]*\"?|'[^']*'?)+")
@@ -53,8 +55,6 @@ _SIZES = {
 }
 _RELATIVE_SIZES = {b"smaller": 1 / 1.2, b"larger": 1.2}
 _IMAGES = (b"url(", b"gradient(", b"image(", b"image-set(", b"var(")
-_NUMBERS = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[a-z%]*")
-_CALL = re.compile(rb"([a-z0-9]+)\(([^()]*)\)")
 _OPACITY = re.compile(rb"opacity\s*(?:=|\()\s*([\d.]+%?)")
 
 
@@ -204,51 +204,6 @@ def _filter(value: bytes) -> float | None:
     return read_share(match[1] + b"%") if old else share
 
 
-def _clip(value: bytes) -> bool:
-    """Return whether rect(top, right, bottom, left) is too small to read in."""
-    if not value.startswith(b"rect("):
-        return False
-    edges = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(value)]
-    if len(edges) != 4:
-        return False
-    top, right, bottom, left = edges
-    return bottom - top < READABLE or right - left < READABLE
-
-
-def _clip_path(value: bytes) -> bool:
-    """Return whether a shape leaves nothing to read."""
-    call = _CALL.match(value)
-    if call is None:
-        return False
-    numbers = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(call[2])]
-    if call[1] == b"inset":
-        # A percentage is of the box: half from each side is all.
-        return any(n >= 500.0 for n in numbers) and b"%" in call[2]
-    if call[1] in (b"circle", b"ellipse"):
-        return bool(numbers) and min(numbers[: 1 + (call[1] == b"ellipse")]) < READABLE / 2
-    return call[1] == b"polygon" and bool(numbers) and max(numbers) < READABLE
-
-
-def _transform(value: bytes) -> bool:
-    """Return whether a transform shrinks text to nothing or moves it out of sight."""
-    for name, arguments in _CALL.findall(value):
-        numbers = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(arguments)]
-        if name.startswith(b"scale"):
-            sizes = numbers[: 2 if name in (b"scale", b"scale3d") else 1]
-            hides = any(abs(size) < _MIN_SCALE for size in sizes)
-        elif name == b"matrix" and len(numbers) == 6:
-            hides = abs(numbers[0] * numbers[3] - numbers[1] * numbers[2]) < _MIN_SCALE**2
-        else:
-            hides = name.startswith(b"translate") and any(n <= _FAR for n in numbers)
-        if hides:
-            return True
-    return False
-
-
-def _scale(value: bytes) -> bool:
-    return any(abs(read_pixels(each) or 0.0) < _MIN_SCALE for each in _NUMBERS.findall(value))
-
-
 def _zoom(value: bytes) -> float | None:
     share = read_length(value)
     return share[0] if share and share[0] > 0 else None
@@ -256,16 +211,6 @@ def _zoom(value: bytes) -> float | None:
 
 def _font_shorthand(value: bytes) -> Declared:
     return {"size": None} if value in _RESET else _font(value)
-
-
-def _margin(value: bytes) -> Declared:
-    sides = value.split()
-    if not 1 <= len(sides) <= 4:
-        return {}
-    return {
-        "margin-top": read_pixels(sides[0]),
-        "margin-left": read_pixels(sides[-1] if len(sides) in (1, 2, 4) else sides[1]),
-    }
 
 
 _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
@@ -284,18 +229,18 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"opacity": _one("opacity", read_share),
     b"filter": _one("filter", _filter),
     b"-ms-filter": _one("filter", _filter),
-    b"clip": _one("clip", _clip),
-    b"clip-path": _one("clip-path", _clip_path),
-    b"-webkit-clip-path": _one("clip-path", _clip_path),
+    b"clip": _one("clip", is_clipped),
+    b"clip-path": _one("clip-path", is_clipped_to_shape),
+    b"-webkit-clip-path": _one("clip-path", is_clipped_to_shape),
     b"overflow": _one("overflow", _clips),
     b"overflow-x": _one("overflow", _clips),
     b"overflow-y": _one("overflow", _clips),
     b"position": _one("position", _word),
     b"float": _one("float", _word),
-    b"transform": _one("transform", _transform),
-    b"-webkit-transform": _one("transform", _transform),
-    b"scale": _one("transform", _scale),
-    b"margin": _margin,
+    b"transform": _one("transform", is_transformed_away),
+    b"-webkit-transform": _one("transform", is_transformed_away),
+    b"scale": _one("transform", is_scaled_away),
+    b"margin": lambda value: {**read_margin(value)},
     **{
         name.encode(): _one(name, read_pixels)
         for name in (
@@ -304,44 +249,6 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
         )
     },
 }
-_TINY = ("height", "max-height", "width", "max-width")
-_PLACES = ("left", "right", "top", "bottom")
-
-
-def hides_by_place(declared: Declared, is_inline: bool, is_of_table: bool) -> bool:
-    """Return whether an element's box is out of sight, clipped or shrunk to nothing.
-
-    The box of inline text has neither a height nor an indent, and cells grow with their text.
-    """
-    position = declared.get("position")
-    is_placed = position in (b"absolute", b"fixed")
-    is_inline = is_inline and not (
-        is_placed
-        or declared.get("float") in (b"left", b"right")
-        or declared.get("display") not in (None, b"inline", b"contents")
-    )
-    if declared.get("hides") or declared.get("clip-path") or (is_placed and declared.get("clip")):
-        return True
-    if not is_inline and declared.get("transform"):
-        return True
-    if not (is_inline or is_of_table) and declared.get("overflow"):
-        if any(_number(declared, side) < READABLE for side in _TINY):
-            return True
-        if _number(declared, "text-indent", 0.0) >= _FAR_RIGHT:
-            return True
-    far = [_number(declared, side, 0.0) for side in ("margin-left", "margin-top")]
-    far += [] if is_inline else [_number(declared, "text-indent", 0.0)]
-    if is_placed or position == b"relative":
-        far += [_number(declared, side, 0.0) for side in _PLACES]
-        if max(_number(declared, side, 0.0) for side in ("left", "right")) >= _FAR_RIGHT:
-            return True
-    return min(far) <= _FAR or _number(declared, "letter-spacing", 0.0) <= -MEDIUM / 2
-
-
-def _number(declared: Declared, key: str, default: float = READABLE) -> float:
-    """Return a length, or the default if it is not declared."""
-    value = declared.get(key)
-    return value if isinstance(value, float) else default
 
 
 def colour_of(declared: Declared, key: str) -> Colour | None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from nbspam.mail.styles.looks import ROOT, Look, Style, look_of
 from nbspam.mail.styles.sheets import NO_SHEET, STYLED_NAMES, Sheet
+from nbspam.mail.styles.values import LINK
 
 # An element at this depth replaces the one before it, as in browsers, which allow 512.
 _MAX_DEPTH = 200
@@ -183,8 +184,8 @@ def hidden_spans(tags: Iterable[Tag], sheet: Sheet, end: int, is_plain: bool) ->
     for name, is_end, attributes, start, stop in tags:
         has_closed = True
         if not is_end:
-            if name == b"a" and is_plain and not look.why:
-                continue  # a link can only show what would be hidden
+            if is_plain and name == b"a" and look.link is LINK and not look.why:
+                continue  # links of the usual colour only show what would be hidden
             has_closed = elements.open(name, sheet, attributes)
         elif name in names:
             elements.close(name)

@@ -8,13 +8,12 @@ Secret: how declarations add up from the root of a document to its text.
 
 from functools import lru_cache
 
+from nbspam.mail.styles.boxes import READABLE, hides_by_place
 from nbspam.mail.styles.declarations import (
-    READABLE,
     Declared,
     Value,
     colour_of,
     ground_of,
-    hides_by_place,
 )
 from nbspam.mail.styles.values import (
     BLACK,
