@@ -16,7 +16,7 @@ Secret: which differences two copies of the same message may have.
 
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
@@ -25,11 +25,12 @@ from nbspam.mail.headers import (
     after_envelope,
     content_value,
     delimited,
-    end_of_head,
-    identifying_headers,
     looks_like_header,
     looks_like_html,
+    read_head,
 )
+
+Values = tuple[bytes | None, ...]
 
 # Version 1 put separators between values, which a body can contain, and ignored the content's
 # headers.  Older models know messages by it.  Digests of texts are the same in both.
@@ -38,11 +39,11 @@ OLDEST, NEWEST = 1, 2
 _TEXT = 1 << 63  # this bit is set in digests of texts, and not in those of mail
 _MULTIPLY = 0x9E3779B97F4A7C15
 
-# The headers that count if there is no Message-ID.  They are listed, because the headers that may
-# be added on the way cannot be.
-_DATE, _FROM, _SUBJECT = (
+# Headers that count if there is no Message-ID.  They are listed, because the headers that may be
+# added on the way cannot be.
+_DATE, _FROM = (
     re.compile(rb"\n%s[ \t]*+:(.*+(?:\n[ \t].*+)*+)" % name, re.IGNORECASE)
-    for name in (b"Date", b"From", b"Subject")
+    for name in (b"Date", b"From")
 )
 # Tags that filters put before a subject: [SPAM], ***SPAM***, ???UNSURE???, {Spam?},
 # *****SPAM(7.5)*****.
@@ -51,7 +52,8 @@ _TAGS = re.compile(
     rb"(?:spam|junk|unsure|ham|bulk)\b[^\])}*?\n]{0,20}[\])}*?]{1,9})+\s*+",
     re.IGNORECASE,
 )
-_NO_VALUES = (None,) * 8
+_ABSENT: Values = (None,) * 4
+_NO_LINES: list[int] = []
 # On processors with SHA instructions it is twice as fast as blake2b.
 _NOTHING = sha256()
 _QUOTED_FROM = re.compile(rb"\n>+From ")
@@ -104,57 +106,73 @@ class Copies:
 # ---- what is hashed ----
 
 
-def essence(data: bytes) -> Iterator[bytes]:
-    """Yield the bytes of a message that are hashed.  data: its lines end in line feeds.
+def essence(data: bytes) -> list[bytes]:
+    """Return the bytes of a message that are hashed, in pieces.  data: lines end in line feeds.
 
     First come numbers of 8 bytes: how many texts the body consists of; the lengths of eight
     values; the length of the first text; and of every further text the kind of the boundary line
     before it and its length.  Then come the values and the texts.  The values are Message-ID,
     Date, From and Subject; type, charset and transfer encoding of the content, and which of its
     parts is shown.  -1 is the length of a value that is not there or does not count.  Without any
-    of the first four, all of the data are the body.
+    of the first four, or without a blank line, all of the data are the body.
     """
     start = after_envelope(data)
-    values: tuple[bytes | None, ...] = _NO_VALUES
-    kinds: list[int] = []
+    author, content, kinds = _ABSENT, _ABSENT, _NO_LINES
     texts = [data[start:]]
     if looks_like_header(data, start):
-        stop, body = end_of_head(data, start)
-        head = b"\n" + data[start:stop]
-        headers = identifying_headers(head)
-        author = _author(headers.pop(b"message-id", None), head)
-        if any(author):
-            content, kinds, texts = _content(headers, data[body:])
-            values = author + content
+        data = b"\n" + texts[0]
+        stop, body, telling = read_head(data)
+        values = _author(telling, data, stop)
+        # Without a blank line, lines of a text may look like headers.
+        if any(values) and data.find(b"\n\n", stop) >= 0:
+            author = values
+            content, kinds, texts = _content(telling, data[body:])
     texts[0] = texts[0].lstrip()
     texts[-1] = texts[-1].rstrip()
-    yield from framed(values, kinds, [_unquoted(text) for text in texts])
+    return framed(author, content, kinds, [_unquoted(text) for text in texts])
 
 
 def framed(
-    values: Sequence[bytes | None], kinds: Sequence[int], texts: Sequence[bytes]
-) -> Iterator[bytes]:
-    """Yield numbers, values and texts, as `essence` says.  kinds: one less than texts."""
-    numbers = [len(texts), *(-1 if value is None else len(value) for value in values)]
-    numbers.append(len(texts[0]))
+    author: Values, content: Values, kinds: Sequence[int], texts: list[bytes]
+) -> list[bytes]:
+    """Return values and texts after their numbers, as `essence` says.  kinds: one less than texts.
+
+    author: the first four values.  content: the others.
+    """
+    numbers = [len(texts[0])]
     for kind, text in zip(kinds, texts[1:], strict=True):
         numbers += (kind, len(text))
-    yield b"".join([struct.pack(f"<{len(numbers)}q", *numbers), *filter(None, values)])
-    yield from texts
+    (lengths, written), (more_lengths, more) = _packed(author), _packed_content(content)
+    sizes = struct.pack(f"<{len(numbers)}q", *numbers)
+    first = struct.pack("<q", len(texts)) + lengths + more_lengths + sizes + written + more
+    return [first, *texts]
 
 
-def _author(message_id: bytes | None, head: bytes) -> tuple[bytes | None, ...]:
-    """Return Message-ID, Date, From and Subject; of these only the first, unless it is empty."""
+def _packed(values: Values) -> tuple[bytes, bytes]:
+    """Return the lengths of four values, and the values."""
+    lengths = [-1 if value is None else len(value) for value in values]
+    return struct.pack("<4q", *lengths), b"".join(filter(None, values))
+
+
+_packed_content = lru_cache(maxsize=128)(_packed)  # most mail has one of a few contents
+
+
+def _author(telling: dict[bytes, bytes], data: bytes, stop: int) -> Values:
+    """Return Message-ID, Date, From and Subject; of these only the first, unless it is empty.
+
+    Takes them out of the telling headers, which are those on content then.  stop: of the head.
+    """
+    message_id = telling.pop(b"message-id", None)
+    subject = telling.pop(b"subject", None)
     if message_id is not None and (message_id := _unfolded(message_id)):
         return message_id, None, None, None
-    found = [pattern.search(head) for pattern in (_DATE, _FROM, _SUBJECT)]
-    date, sender, subject = (match and _unfolded(match[1]) for match in found)
-    return message_id, date, sender, subject and _TAGS.sub(b"", subject)
+    found = [pattern.search(data, 0, stop) for pattern in (_DATE, _FROM)]
+    date, sender = (match and _unfolded(match[1]) for match in found)
+    subject = None if subject is None else _TAGS.sub(b"", _unfolded(subject))
+    return message_id, date, sender, subject
 
 
-def _content(
-    headers: Mapping[bytes, bytes], body: bytes
-) -> tuple[tuple[bytes | None, ...], list[int], list[bytes]]:
+def _content(headers: Mapping[bytes, bytes], body: bytes) -> tuple[Values, list[int], list[bytes]]:
     """Return the values by which the reader reads a body, the kinds of its lines, and its texts.
 
     The values are the last four of `essence`; None stands for what a reader assumes without

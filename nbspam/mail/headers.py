@@ -21,17 +21,16 @@ _TELLING = re.compile(
     rb"\n([CcSs](?i:ontent-(?:type|transfer-encoding|disposition)|ubject))[ \t]*+:"
     rb"(.*+(?:\n[ \t].*+)*+)"
 )
-# What says which message this is: its identity, and the headers on its content.
-_IDENTIFYING = re.compile(
-    rb"\n([CcMm](?i:ontent-(?:type|transfer-encoding|disposition)|essage-id))[ \t]*+:"
-    rb"(.*+(?:\n[ \t].*+)*+)"
+# The same headers and the Message-ID, or the end of the head: a line that is not a header.
+_TELLING_OR_END = re.compile(
+    rb"\n(?:([CcMmSs](?i:ontent-(?:type|transfer-encoding|disposition)|essage-id|ubject))[ \t]*+:"
+    rb"(.*+(?:\n[ \t].*+)*+)|(?![ \t]|[!-9;-~]{1,200}+[ \t]*+:))"
 )
 # Groups that can match in part are not possessive: Python before 3.11.5 does not undo the partial
 # match.  They are bounded, because a greedy group takes memory for every repetition.
 _ENVELOPE = re.compile(rb"(?:>?From .*\n){0,100}\n*+")
 _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
 _LINES = re.compile(rb"(?:(?:[!-9;-~]{1,200}+[ \t]*+:|[ \t]).*+\n?+)*")
-_HEAD_END = re.compile(rb"\n(?![ \t]|[!-9;-~]{1,200}+[ \t]*+:)")
 _ENCODED = re.compile(rb"=\?")  # faster than `in` is with two bytes
 # The text may contain question marks, though RFC 2047 forbids them.
 _WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?(.*?)\?=")
@@ -90,17 +89,22 @@ def end_of_headers(data: bytes, start: int, most: int) -> int:
     return _LINES.match(data, start, start + most).end()  # type: ignore[union-attr]
 
 
-def end_of_head(data: bytes, start: int) -> tuple[int, int]:
-    """Return where the head that begins at `start` ends, and where the body begins.
+def read_head(data: bytes) -> tuple[int, int, dict[bytes, bytes]]:
+    """Return where a head ends, where the body begins, and the raw values of telling headers.
 
-    A blank line ends the head, and so does any other line that is not a header, as it does for
-    mail servers; the body begins with that line then.
+    data: a line feed, and the message.  A blank line ends the head, and so does any other line
+    that is not a header, as it does for mail servers; the body begins with that line then.
+    Telling are the headers on content, the subject and the Message-ID; the keys are lower-case
+    names, and of several headers of one name the first counts.
     """
-    match = _HEAD_END.search(data, start)
-    if match is None:
-        return len(data), len(data)
-    stop, body = match.span()
-    return stop, body + data.startswith(b"\n", body)
+    telling: dict[bytes, bytes] = {}
+    for match in _TELLING_OR_END.finditer(data):
+        name = match[1]
+        if name is None:
+            stop, body = match.span()
+            return stop, body + data.startswith(b"\n", body), telling
+        telling.setdefault(name.lower(), match[2])
+    return len(data), len(data), telling
 
 
 def header_lines(block: bytes) -> list[tuple[bytes, bytes]]:
@@ -114,20 +118,8 @@ def telling_headers(block: bytes) -> dict[bytes, bytes]:
 
     The keys are lower-case names; of several headers of one name the first counts.
     """
-    return _first_of_each(_TELLING, block)
-
-
-def identifying_headers(block: bytes) -> dict[bytes, bytes]:
-    """Return the raw values of a block's headers on content and of its Message-ID.
-
-    The keys are lower-case names; of several headers of one name the first counts.
-    """
-    return _first_of_each(_IDENTIFYING, block)
-
-
-def _first_of_each(pattern: re.Pattern[bytes], block: bytes) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
-    for name, value in pattern.findall(block):
+    for name, value in _TELLING.findall(block):
         found.setdefault(name.lower(), value)
     return found
 

@@ -14,8 +14,10 @@ from nbspam.mail.headers import (
     header_lines,
     looks_like_header,
     parameters,
+    read_head,
     unfold,
 )
+from nbspam.mail.message import parse_message
 from support import examples
 
 SCRAPS = b"=? ?= utf-8 gb18030 ?Q? ?b? =E4 4oKs ? \xff a ; name * 0 *1* = ' \" \\ %e4 \x1b$B"
@@ -174,3 +176,37 @@ def test_base64_is_decoded_after_padding_too(first, second):
 )
 def test_broken_base64_is_decoded_as_far_as_possible(text):
     assert decode_base64(text).startswith(b"hello")
+
+
+# ---- heads, as digests read them ----
+
+
+def test_a_head_ends_at_a_blank_line_or_at_any_other_line_that_is_no_header():
+    head = b"\nSubject: hi\n  there\nX : y"
+    assert read_head(head) == (len(head), len(head), {b"subject": b" hi\n  there"})
+    assert read_head(head + b"\n\nSubject: body")[:2] == (len(head), len(head) + 2)
+    assert read_head(head + b"\nbuy now\nTo: a")[:2] == (len(head), len(head) + 1)
+    assert read_head(b"\nbuy now")[:2] == (0, 1)
+
+
+def test_of_telling_headers_of_one_name_the_first_counts():
+    block = b"\nmessage-id : a\nMESSAGE-ID: b\nX-Subject: c\nSubject: d\nContent-Type: e"
+    found = {b"message-id": b" a", b"subject": b" d", b"content-type": b" e"}
+    assert read_head(block)[2] == found
+
+
+LINES = [b"\n", b"\n\n", b"A: b", b"Subject: c", b"c", b":", b" ", b"\t", b"\xff", b"message-id:d"]
+
+
+@examples(300)
+@given(st.lists(st.sampled_from(LINES)))
+def test_a_head_ends_where_it_ends_for_the_reader(lines):
+    data = b"X: y\n" + b"".join(lines)
+    stop, body, telling = read_head(b"\n" + data)
+    message = parse_message(data)
+
+    texts = [field.text for field in message.fields if field.origin == "body"]
+    if (subject := telling.get(b"subject")) is not None:
+        assert texts.pop(0).split() == decode_value(subject).split()
+    assert texts[-1] == decode_value((b"\n" + data)[body:])
+    assert ("no-blank-line" in message.defects) == (body == stop + 1 <= len(data))
