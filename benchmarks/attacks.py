@@ -36,7 +36,8 @@ from moving_in import LABELS, OPTIONS, run
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import train
 from nbspam.counts.counting import count_items
-from nbspam.mail.message import Field, Message
+from nbspam.mail.message import Message
+from nbspam.mail.origins import Field
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item, read_items
 from nbspam.verdicts import Evidence, Verdict

@@ -17,7 +17,8 @@ import numpy as np
 from nbspam.counts.corpus import Corpus
 from nbspam.evaluation.comparison import Comparison, compare
 from nbspam.evaluation.judging import fold_trial
-from nbspam.mail.message import Field, Message, by_header
+from nbspam.mail.message import Message, by_header
+from nbspam.mail.origins import Field
 from nbspam.settings import PRESETS, Settings
 from nbspam.sources.items import read_items
 from nbspam.tokens.documents import united

@@ -26,7 +26,8 @@ from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import train
 from nbspam.counts.counting import count_items
 from nbspam.errors import NbspamError
-from nbspam.mail.message import Field, Message
+from nbspam.mail.message import Message
+from nbspam.mail.origins import Field
 from nbspam.settings import PRESETS, TokenSettings
 from nbspam.sources.items import Item
 from nbspam.store.health.check import GOOD, findings

@@ -26,7 +26,8 @@ from nbspam.classifier.combining import Combination
 from nbspam.counts.ledger import Memory, ledger_of
 from nbspam.counts.sample import MAX_SAMPLE, Sample
 from nbspam.counts.table import CountTable
-from nbspam.mail.message import Field, Message
+from nbspam.mail.message import Message
+from nbspam.mail.origins import Field
 from nbspam.settings import PRESETS, TokenSettings
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel

@@ -19,7 +19,8 @@ from nbspam.counts.table import CountTable, entry_weights
 from nbspam.decision import default_rule
 from nbspam.errors import ModelWarning
 from nbspam.evaluation.trial import Trial
-from nbspam.mail.message import Field, Message
+from nbspam.mail.message import Message
+from nbspam.mail.origins import Field
 from nbspam.models import registry
 from nbspam.models.columns.pairs import PairModel
 from nbspam.sources.items import Item

@@ -51,6 +51,13 @@ ORIGINS = (
 _MAX_KNOWN = 4096  # header names that a table caches
 
 
+class Field(NamedTuple):
+    """A text of a message and its origin; a whole head is one field, of a key of HEADS."""
+
+    origin: str  # one of ORIGINS, or a key of HEADS
+    text: bytes  # UTF-8, not normalised
+
+
 class Origins(NamedTuple):
     """The origins of a header's name and of its value; None for one that is ignored."""
 

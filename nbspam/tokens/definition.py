@@ -14,7 +14,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from nbspam.mail.message import Field, Message, by_header
+from nbspam.mail.message import Message, by_header
+from nbspam.mail.origins import Field
 from nbspam.settings import TokenSettings
 from nbspam.tokens.characters import folded, reference_runs
 from nbspam.tokens.disguises import without_disguise

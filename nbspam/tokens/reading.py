@@ -10,7 +10,8 @@ from itertools import chain, groupby, repeat
 from typing import NamedTuple, TypeVar
 
 from nbspam.errors import InputError
-from nbspam.mail.message import Field, Message, parse_messages, plain_text
+from nbspam.mail.message import Message, parse_messages, plain_text
+from nbspam.mail.origins import Field
 from nbspam.parallel import ordered_map
 from nbspam.settings import STRIPPABLE, Settings
 from nbspam.sources.items import Chunk, Item, chunks

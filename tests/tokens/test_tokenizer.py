@@ -5,7 +5,8 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.mail.message import Field, Message
+from nbspam.mail.message import Message
+from nbspam.mail.origins import Field
 from nbspam.settings import TokenSettings
 from nbspam.tokens.definition import Token, reference_key, reference_tokens, token_of
 from nbspam.tokens.tokenizer import RIDER_MASK, batches, tokenize

@@ -1,0 +1,311 @@
+"""Finding the parts of a message: its heads, its texts, and which of them a reader is shown.
+
+A part too deep or beyond the limit of parts is read as raw text, not left out.
+
+Secret: the structure of mail: MIME parts, which of them are text, and what mail programs show.
+"""
+
+import re
+from binascii import a2b_qp
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from nbspam.mail.headers import (
+    Limits,
+    after_envelope,
+    content_value,
+    decode_base64,
+    decode_head,
+    decode_value,
+    end_of_headers,
+    is_plain,
+    looks_like_header,
+    telling_headers,
+)
+from nbspam.mail.origins import HEAD, NESTED_HEAD, PART_HEAD, Field
+from nbspam.mail.parts.amounts import chosen, ends
+
+_HTML = re.compile(rb"\s*+<(?:html|!doctype html)", re.IGNORECASE)
+_MESSAGES = (b"message/rfc822", b"message/global", b"message/news")
+_HTML_TYPES = (b"text/html", b"application/xhtml+xml")
+# Files that are text if they look like it only if their names say so, too.
+_MEDIA = (b"image/", b"audio/", b"video/", b"font/", b"model/")
+_NAMED = {
+    b"txt": b"text/plain",
+    b"htm": b"text/html",
+    b"html": b"text/html",
+    b"xhtml": b"text/html",
+    b"shtml": b"text/html",
+    b"eml": b"message/rfc822",
+}
+_SNIFFED = 1024  # bytes at the beginning that tell text from binary data
+# Control characters that text does not have, and how files in letters begin that are not text:
+# PDF, PostScript, RTF, keys and signatures, BinHex.
+_BINARY = re.compile(
+    rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]|\A(?:%PDF|%!PS|\{\\rtf|-----BEGIN|\(This file)"
+)
+_MAIL = re.compile(rb"(?:From |(?i:received|return-path|delivered-to|mime-version):)")
+_SHOWN_FIRST, _SHOWN_SECOND, _NOT_SHOWN = 2, 1, 0  # ranks: HTML, plain text, anything else
+# Lines of base64 in a part that is read raw.
+_BASE64_LINES = re.compile(rb"(?:^[A-Za-z0-9+/]{24,}+={0,2}\n?){1,9999}", re.MULTILINE)
+
+
+class Text(NamedTuple):
+    """A text of a message, as it was found."""
+
+    data: bytes  # in its transfer encoding
+    encoding: bytes
+    charset: str
+    is_html: bool
+    field: int  # its fields stand before this one
+    rank: int  # among alternatives the text of the highest rank is shown
+    branches: tuple[tuple[int, int], ...]  # choices that it is part of, and its branch in each
+
+
+class _Part(NamedTuple):
+    """A MIME part that is not yet read."""
+
+    data: bytes
+    depth: int  # of nesting
+    default_type: bytes = b"text/plain"
+    is_nested: bool = False  # an attached message
+    is_raw: bool = False  # to be read as text, because it is beyond a limit
+    branches: tuple[tuple[int, int], ...] = ()
+
+
+class Parts:
+    """The parts of one message; reading never raises."""
+
+    def __init__(self, data: bytes, limits: Limits) -> None:
+        self.limits = limits
+        self.fields: list[Field] = []  # heads and file names
+        self.texts: list[Text] = []
+        # Parts of which a reader is shown one, outer ones first: the branch that is shown, or None
+        # for the last one of the highest rank.
+        self.choices: list[int | None] = []
+        self.defects: set[str] = set()
+        self.stack: list[_Part] = []
+        self.room = limits.parts  # parts that may still be read
+        self.read(data)
+
+    def read(self, data: bytes) -> None:
+        """Read a whole message."""
+        if len(data) > self.limits.data:
+            data = ends(data, self.limits.data)
+            self.defects.add("truncated")
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        start = after_envelope(data)
+        if start < len(data) and not looks_like_header(data, start):
+            data = data[start:]
+            self.defects.add("no-headers")
+            self.add_text(data, _HTML.match(data) is not None)
+            return
+        self.read_part(_Part(data, 0), HEAD, start)
+        while self.stack:
+            part = self.stack.pop()
+            if part.is_raw:
+                # As HTML, because tags in it would hide nothing otherwise.
+                text = _BASE64_LINES.sub(_decoded_lines, part.data)
+                self.add_text(text, True, branches=part.branches)
+            else:
+                self.read_part(part, NESTED_HEAD if part.is_nested else PART_HEAD)
+
+    def read_part(self, part: _Part, kind: str, start: int = 0) -> None:
+        """Read headers and body of a message or of one of its parts."""
+        block, body = self.split(part.data, start)
+        telling = telling_headers(block)
+        block = self.shortened(block)
+        subject = telling.pop(b"subject", None)
+        if not is_plain(block):
+            _, settings = content_value(telling.get(b"content-type", b""))
+            block = decode_head(block, _charset(settings))
+            subject = telling_headers(block).get(b"subject", subject)
+        self.fields.append(Field(kind, block))
+        if kind == HEAD and subject is not None:
+            # Words of the subject count as words of the body, too (E-038).
+            self.fields.append(Field("body", subject))
+        self.read_body(body, telling, part)
+
+    def split(self, data: bytes, start: int) -> tuple[bytes, bytes]:
+        """Return the headers, each preceded by a line feed, and the body.
+
+        A part may begin with the blank line, or have none.
+        """
+        if data.startswith(b"\n", start):
+            return b"\n", data[start + 1 :]
+        end = end_of_headers(data, start, self.limits.headers)
+        # In a well-formed message the blank line is right there.
+        stop = data.find(b"\n\n", max(end - 1, start))
+        stop = stop if stop >= 0 else len(data)
+        body = stop + 2
+        limit = start + self.limits.headers
+        # A line that the limit cuts ends nothing: it may be a header.
+        if end < stop and (stop <= limit or data.find(b"\n", end, limit) >= 0):
+            self.defects.add("no-blank-line")
+            stop, body = end - 1, end
+        return b"\n" + data[start:stop] if stop >= start else b"", data[body:]
+
+    def shortened(self, block: bytes) -> bytes:
+        """Return a block of headers, without its middle if it is too long."""
+        if len(block) <= self.limits.headers + 1:
+            return block
+        self.defects.add("headers-truncated")
+        half = self.limits.headers // 2
+        tail = block.find(b"\n", len(block) - half)
+        return block[:half] + (block[tail:] if tail >= 0 else b"")
+
+    def read_body(self, body: bytes, content: dict[bytes, bytes], part: _Part) -> None:
+        """Read a body of any type: text, parts, a message, or something that is not read."""
+        value = content.get(b"content-type", b"").strip() or part.default_type
+        kind, settings = content_value(value)
+        encoding, _ = content_value(content.get(b"content-transfer-encoding", b""))
+        disposition, more = content_value(content.get(b"content-disposition", b""))
+        filename = more.get("filename") or settings.get("name")
+        if filename:
+            self.fields.append(Field("filename", decode_value(filename)))
+        if kind.startswith(b"multipart/"):
+            self.read_multipart(body, settings, kind, part)
+            return
+        is_text = kind.startswith((b"text/", b"message/")) or b"/" not in kind
+        if not is_text:
+            kind = _type_of_file(kind, filename or b"", body, encoding)
+        if kind in _MESSAGES:
+            nested = _Part(decode(body, encoding), part.depth + 1, is_nested=True)
+            self.push([nested._replace(branches=part.branches)])
+        elif kind:
+            is_html = kind in _HTML_TYPES or not (content or _HTML.match(body) is None)
+            is_shown = is_text and not disposition.startswith(b"attachment")
+            rank = _NOT_SHOWN
+            if is_shown and (is_html or kind == b"text/plain"):
+                rank = _SHOWN_FIRST if is_html else _SHOWN_SECOND
+            # Mail programs show an invitation above the alternatives.
+            branches = () if kind == b"text/calendar" else part.branches
+            self.add_text(body, is_html, encoding, _charset(settings), rank, branches)
+
+    def add_text(
+        self,
+        data: bytes,
+        is_html: bool,
+        encoding: bytes = b"",
+        charset: str = "",
+        rank: int = _NOT_SHOWN,
+        branches: tuple[tuple[int, int], ...] = (),
+    ) -> None:
+        """Add a text that stands after the fields found so far."""
+        field = len(self.fields)
+        self.texts.append(Text(data, encoding, charset, is_html, field, rank, branches))
+
+    def read_multipart(
+        self, body: bytes, settings: Mapping[str, bytes], kind: bytes, part: _Part
+    ) -> None:
+        """Push the parts of a multipart body; without a boundary read it as text.
+
+        It gets at most half of the parts that may still be read, so that no multipart takes all;
+        those that it does not get are read together, as raw text.
+        """
+        bodies: list[bytes] = []
+        goes_on = False
+        if boundary := settings.get("boundary"):
+            bodies, goes_on = _bodies(body, boundary)
+        if goes_on:
+            self.defects.add("parts-after-end")
+        if not bodies:
+            self.defects.add("no-boundary")
+            self.add_text(body, False, branches=part.branches)
+            return
+        default = b"message/rfc822" if kind == b"multipart/digest" else b"text/plain"
+        taken = chosen(bodies, self.room // 2)
+        self.room -= len(taken)
+        parts = [_Part(bodies[i], part.depth + 1, default) for i in taken]
+        if len(taken) < len(bodies):
+            self.defects.add("too-many-parts")
+            rest = b"\n\n".join(map(bodies.__getitem__, sorted({*range(len(bodies))} - {*taken})))
+            parts.append(_Part(rest, part.depth + 1, is_raw=True))
+        branches = [part.branches] * len(parts)
+        if len(parts) > 1 and kind in (b"multipart/alternative", b"multipart/related"):
+            is_related = kind == b"multipart/related"
+            root = _root(parts, settings.get("start", b"")) if is_related else None
+            branches = [(*part.branches, (len(self.choices), i)) for i in range(len(parts))]
+            self.choices.append(root)
+        self.push([each._replace(branches=own) for each, own in zip(parts, branches, strict=True)])
+
+    def push(self, parts: list[_Part]) -> None:
+        """Put parts on the stack, the first part on top; those that are too deep as raw text."""
+        if parts[0].depth > self.limits.depth:
+            self.defects.add("too-deep")
+            parts = [part._replace(is_raw=True) for part in parts]
+        self.stack.extend(reversed(parts))
+
+
+def _root(parts: Sequence[_Part], start: bytes) -> int:
+    """Return the index of the part that the parameter `start` names, or of the first one."""
+    name = start.strip(b"<> ")
+    for i, part in enumerate(parts if name else ()):
+        head = part.data[: part.data.find(b"\n\n")]
+        if name in head and b"\ncontent-id:" in b"\n" + head.lower():
+            return i
+    return 0
+
+
+def _type_of_file(kind: bytes, filename: bytes, body: bytes, encoding: bytes) -> bytes:
+    """Return the type that an attachment is read as; nothing if it is not text.
+
+    kind: as declared; it is not a type of text.
+    """
+    if kind in _HTML_TYPES:
+        return kind
+    named = _NAMED.get(filename.rpartition(b".")[2].strip().lower())
+    if named is None and kind.startswith(_MEDIA):
+        return b""
+    sample = decode(body[:_SNIFFED], encoding)
+    if not sample.strip() or _BINARY.search(sample):
+        return b""
+    if named is None and _MAIL.match(sample):
+        return b"message/rfc822"
+    return named or (b"text/html" if _HTML.match(sample) else b"text/plain")
+
+
+def _decoded_lines(match: re.Match[bytes]) -> bytes:
+    """Return decoded lines of base64, or a line feed if they are not text."""
+    data = decode_base64(match[0])
+    return b"\n" if _BINARY.search(data) else data + b"\n"
+
+
+def _charset(settings: Mapping[str, bytes]) -> str:
+    """Return the charset in a content type's parameters, or an empty string."""
+    return settings.get("charset", b"").decode("latin-1")
+
+
+def _bodies(body: bytes, boundary: bytes) -> tuple[list[bytes], bool]:
+    """Return the parts between boundary lines, and if parts follow the end line.
+
+    The end line may be missing.
+    """
+    delimiter = b"\n--" + boundary.rstrip()
+    before, *chunks = (b"\n" + body).split(delimiter)
+    part = [before]
+    parts: list[list[bytes]] = []
+    has_ended = goes_on = False
+    for chunk in chunks:
+        line, _, rest = chunk.partition(b"\n")
+        tail = line.strip()
+        if not tail:
+            part = [rest]
+            parts.append(part)
+            goes_on |= has_ended
+        elif tail == b"--":
+            part = [rest]
+            has_ended = True
+        else:  # a longer boundary that begins like this one
+            part += (delimiter, chunk)
+    return list(map(b"".join, parts)), goes_on
+
+
+def decode(body: bytes, encoding: bytes) -> bytes:
+    """Undo a transfer encoding; data in an unknown one are returned unchanged."""
+    if encoding == b"base64":
+        return decode_base64(body)
+    if encoding == b"quoted-printable":
+        return a2b_qp(body)
+    return body

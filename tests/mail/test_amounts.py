@@ -1,0 +1,123 @@
+"""What is read of long messages: every part's share, samples of texts, and what takes no room."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.mail.parts.amounts import _shares, chosen, ends, sampled, shared
+from support import examples
+
+WORDS = b" ".join(b"word%06d" % i for i in range(100_000))  # 1.1 MB
+
+
+def test_the_end_is_kept_from_the_start_of_a_line():
+    data = b"a" * 70 + b"\n" + b"b" * 40 + b"\n" + b"c" * 9
+    assert ends(data, 80) == b"a" * 60 + b"c" * 9
+
+
+@examples(200)
+@given(st.lists(st.integers(0, 50), max_size=20), st.integers(0, 300))
+def test_small_sizes_are_granted_and_the_others_share_the_rest(sizes, budget):
+    granted = _shares(sizes, budget)
+    cut = [own for own, size in zip(granted, sizes, strict=True) if own < size]
+    whole = [own for own, size in zip(granted, sizes, strict=True) if own == size]
+
+    assert sum(granted) <= budget
+    assert all(own <= size for own, size in zip(granted, sizes, strict=True))
+    if cut:  # nobody gets more than those that are cut, but for rounding; nothing is left over
+        assert max(cut) - min(cut) <= 1
+        assert max(whole, default=0) <= max(cut)
+        assert sum(granted) == budget
+
+
+def test_shares_do_not_depend_on_the_order_of_the_parts():
+    texts = [b"small one", WORDS, b"small two", WORDS[::-1]]
+    in_order = shared(texts, [False] * 4, 10_000)
+    assert shared(texts[::-1], [False] * 4, 10_000) == in_order[::-1]
+    assert in_order[0] == b"small one"
+    assert in_order[2] == b"small two"
+
+
+@examples(100)
+@given(st.lists(st.binary(max_size=9), max_size=40), st.integers(1, 20))
+def test_the_first_and_the_last_pieces_are_chosen_and_never_too_many(pieces, most):
+    found = chosen(pieces, most)
+    assert found == sorted(set(found))
+    assert len(found) <= most
+    assert not pieces or found[0] == 0
+    assert most < 4 or not pieces or found[-1] == len(pieces) - 1
+
+
+def test_a_large_piece_is_chosen_wherever_it_stands():
+    for place in range(10, 190, 7):
+        pieces = [b"x"] * 200
+        pieces[place] = b"spam " * 100
+        assert place in chosen(pieces, 20)
+
+
+@pytest.mark.parametrize("place", [0, 1_000, 50_000, 77_777, 99_000, 99_999])
+def test_no_stretch_of_a_text_is_left_out(place):
+    words = WORDS.split()
+    words[place : place + 5_000] = [b"spam"] * len(words[place : place + 5_000])
+    assert b"spam" in sampled(b" ".join(words), 100_000)
+
+
+def test_a_sample_has_whole_words_of_the_beginning_the_middle_and_the_end():
+    sample = sampled(WORDS, 100_000)
+    found = sample.split()
+    numbers = [int(word[4:]) for word in found]
+
+    assert 95_000 < len(sample) <= 100_200
+    assert set(found) <= set(WORDS.split())
+    assert numbers == sorted(numbers)
+    assert numbers[:2000] == list(range(2000))
+    assert numbers[-2000:] == list(range(98_000, 100_000))
+    tenths = {number // 10_000 for number in numbers}
+    assert tenths == set(range(10))
+
+
+def test_the_places_of_a_sample_depend_on_the_text():
+    other = sampled(WORDS + b".", 100_000).split()
+    assert len(set(other) - set(sampled(WORDS, 100_000).split())) > 1000
+
+
+@examples(60)
+@given(st.text(max_size=300), st.integers(0, 100), st.booleans())
+def test_samples_of_any_text_are_utf8(text, most, is_html):
+    sampled((text * 3).encode(), most, is_html).decode()
+
+
+@pytest.mark.parametrize(
+    ("filler", "is_html"),
+    [
+        (b" \n\t" * 300_000, False),
+        (b"<!-- " + WORDS + b" -->", True),
+        (b"<script>" + WORDS + b"</script>", True),
+        (b"<p>&nbsp;</p>&nbsp;" + b"&nbsp; " * 100_000, True),
+        (b'<img src="data:image/png;base64,' + b"iVBORw0KGgo" * 90_000 + b'">', True),
+    ],
+)
+def test_what_takes_no_room_is_dropped_before_a_text_is_sampled(filler, is_html):
+    spam = b" ".join(b"spam%04d" % i for i in range(5000))
+    text = shared([filler + spam + filler], [is_html], 100_000)[0]
+    assert spam in text
+
+
+def test_a_long_style_sheet_is_shortened_but_stays():
+    sheet = b"<style>p{display:none}" + b"a{color:red}\n" * 20_000 + b"</style>"
+    spam = b" ".join(b"spam%04d" % i for i in range(5000))
+    text = shared([sheet + spam], [True], 120_000)[0]
+    assert text.startswith(b"<style>p{display:none}")
+    assert spam in text
+
+
+@pytest.mark.parametrize(
+    "scrap", [b"<!--", b"<style>", b"<script", b"a" * 255 + b" ", b" ", b"<", b"\n", b"\x80"]
+)
+def test_shortening_takes_linear_time(scrap):
+    text = scrap * (4_000_000 // len(scrap))
+    start = time.process_time()
+    shared([text, text], [True, False], 100_000)
+    assert time.process_time() - start < 5

@@ -1,0 +1,255 @@
+"""Which parts of a message are read, wherever they stand, and which a reader is shown."""
+
+import base64
+
+import pytest
+
+from nbspam.mail.headers import LIMITS, Limits
+from nbspam.mail.message import parse_message
+
+HEAD = b"Subject: x\nMIME-Version: 1.0\n"
+HAM = " ".join(f"agenda{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(40)).encode()
+SPAM = b"cheap pills without prescription"
+
+
+def part(data: bytes, kind: bytes = b"text/plain", more: bytes = b"") -> bytes:
+    return b"Content-Type: " + kind + b"\n" + more + b"\n" + data + b"\n"
+
+
+def multipart(*parts: bytes, kind: bytes = b"mixed", boundary: bytes = b"b") -> bytes:
+    body = b"".join(b"--" + boundary + b"\n" + each for each in parts)
+    return (
+        b"Content-Type: multipart/" + kind + b"; boundary=" + boundary + b"\n\n"
+        + body + b"--" + boundary + b"--\n"
+    )  # fmt: skip
+
+
+def read(data: bytes, limits: Limits = LIMITS) -> dict[str, bytes]:
+    """Return the text of a message by its origin, without its subject, and its defects."""
+    message = parse_message(HEAD + data, limits)
+    found: dict[str, bytes] = {}
+    for origin, text in message.fields:
+        found[origin] = found.get(origin, b"") + b" " + text
+    return found
+
+
+# --- parts beyond the limits ---------------------------------------------------------------
+
+FEW = Limits(parts=40)
+JUNK = [part(b"junk %d" % i) for i in range(300)]
+
+
+@pytest.mark.parametrize("place", [0, 10, 150, 298, 300])
+@pytest.mark.parametrize("encoding", [b"8bit", b"base64"])
+def test_a_part_among_too_many_is_read_wherever_it_stands(place, encoding):
+    data = base64.encodebytes(SPAM * 3) if encoding == b"base64" else SPAM * 3
+    spam = part(data, more=b"Content-Transfer-Encoding: " + encoding + b"\n")
+    found = read(multipart(*JUNK[:place], spam, *JUNK[place:]), FEW)
+    assert SPAM in found["body"]
+    assert b"too-many-parts" in found["defect"]
+
+
+def test_one_multipart_does_not_take_the_parts_of_another():
+    inner = multipart(*JUNK, boundary=b"c")
+    spam = multipart(part(SPAM), part(b"<p>more", b"text/html"), boundary=b"d")
+    body = read(multipart(inner, inner, spam), FEW)["body"]
+    assert SPAM in body
+    assert b"<p>" not in body
+
+
+@pytest.mark.parametrize("encoding", [b"8bit", b"base64"])
+def test_what_is_nested_too_deep_is_read_as_text(encoding):
+    data = base64.encodebytes(SPAM * 3) if encoding == b"base64" else SPAM * 3
+    inner = part(data, more=b"Content-Transfer-Encoding: " + encoding + b"\n")
+    for i in range(40):
+        inner = multipart(part(b"junk"), inner, boundary=b"b%d-" % i)
+    found = read(inner)
+    assert SPAM in found["body"]
+    assert b"too-deep" in found["defect"]
+
+
+def test_pictures_beyond_a_limit_are_not_taken_for_text():
+    picture = base64.encodebytes(bytes(range(256)) * 8)
+    pictures = [part(picture, b"image/png", b"Content-Transfer-Encoding: base64\n")] * 100
+    body = read(multipart(*pictures), FEW)["body"]
+    assert picture[:70] not in body
+    assert b"\0" not in body
+
+
+@pytest.mark.parametrize("before", [0, 30_000, 600_000, 3_000_000])
+@pytest.mark.parametrize("after", [0, 600_000])
+def test_a_part_beside_long_texts_is_read_whole(before, after):
+    long = HAM + b"\n"
+    data = multipart(
+        part(long * (before // len(long))), part(SPAM), part(long * (after // len(long)))
+    )
+    found = read(data)
+    assert SPAM in found["body"]
+    assert len(found["body"]) < 600_000
+    assert (b"truncated" in found.get("defect", b"")) == (before + after > 524_288)
+
+
+def test_content_is_decoded_though_its_headers_stand_behind_many_others():
+    more = b"".join(b"X-%d: %b\n" % (i, HAM) for i in range(600))
+    encoded = part(base64.encodebytes(SPAM), more=b"Content-Transfer-Encoding: base64\n")
+    found = read(more + b"List-Id: last\n" + encoded)
+    assert SPAM in found["body"]
+    assert b"headers-truncated" in found["defect"]
+    assert b"\nX-0:" in found["head"]
+    assert b"List-Id: last" in found["head"]
+    assert len(found["head"]) < 70_000
+
+
+# --- attachments ---------------------------------------------------------------------------
+
+NAMED = b'Content-Disposition: attachment; filename="%b"\n'
+PAGE = b"<html><p>" + SPAM
+MAIL = b"Subject: y\nContent-Transfer-Encoding: base64\n\n" + base64.encodebytes(SPAM)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "data"),
+    [
+        (b"text/csv", b"a.csv", SPAM),
+        (b"text/x-card", b"a", SPAM),
+        (b"text/calendar", b"a.ics", SPAM),
+        (b"text/html", b"a.html", PAGE),
+        (b"application/xhtml+xml", b"a", PAGE),
+        (b"application/octet-stream", b"a.txt", SPAM),
+        (b"application/octet-stream", b"a.HTML", b"<p>" + SPAM),
+        (b"application/octet-stream", b"a.bin", PAGE),
+        (b"application/octet-stream", b"a", SPAM),
+        (b"application/x-note", b"a", SPAM),
+        (b"odd/kind", b"a", SPAM),
+        (b"odd", b"a", SPAM),
+        (b"image/png", b"a.txt", SPAM),
+        (b"message/rfc822", b"a", MAIL),
+        (b"message/global", b"a", MAIL),
+        (b"application/octet-stream", b"a.eml", MAIL),
+        (b"application/octet-stream", b"a", b"MIME-Version: 1.0\n" + MAIL),
+    ],
+)
+@pytest.mark.parametrize("encoding", [b"8bit", b"base64"])
+def test_an_attachment_that_is_text_is_read(kind, name, data, encoding):
+    if encoding == b"base64":
+        data = base64.encodebytes(data)
+    more = NAMED % name + b"Content-Transfer-Encoding: " + encoding + b"\n"
+    found = read(multipart(part(HAM), part(data, kind, more)))
+    assert SPAM in found["body"]
+    assert b"<" not in found["body"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "data"),
+    [
+        (b"image/png", b"a.png", SPAM),
+        (b"application/zip", b"a.zip", b"PK\3\4" + SPAM),
+        (b"application/octet-stream", b"a.txt", SPAM + b"\0\1"),
+        (b"application/pdf", b"a.pdf", b"%PDF-1.4 " + SPAM),
+        (b"application/rtf", b"a.rtf", b"{\\rtf1 " + SPAM),
+        (b"application/pgp-signature", b"a.asc", b"-----BEGIN PGP SIGNATURE-----" + SPAM),
+        (b"application/octet-stream", b"a", b""),
+    ],
+)
+def test_an_attachment_that_is_not_text_is_not_read(kind, name, data):
+    encoded = base64.encodebytes(data)
+    more = NAMED % name + b"Content-Transfer-Encoding: base64\n"
+    assert SPAM not in read(multipart(part(HAM), part(encoded, kind, more)))["body"]
+
+
+# --- alternatives --------------------------------------------------------------------------
+
+HTML = part(b"<p>" + SPAM, b"text/html")
+
+
+def alternatives(*parts: bytes) -> dict[str, bytes]:
+    return read(multipart(*parts, kind=b"alternative"))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        multipart(part(HAM), HTML, kind=b"alternative"),
+        multipart(HTML, part(HAM), kind=b"alternative"),
+        multipart(part(HAM, b"text/enriched"), HTML, kind=b"alternative"),
+        multipart(part(b"<p>" + HAM, b"text/html"), HTML, kind=b"alternative"),
+        multipart(HTML, part(HAM, b"text/html", NAMED % b"a"), kind=b"alternative"),
+        multipart(part(HAM), multipart(HTML, kind=b"related", boundary=b"c"), kind=b"alternative"),
+        multipart(HTML, part(HAM, b"text/html"), kind=b"related"),
+        multipart(
+            part(HAM, b"text/html"),
+            part(b"<p>" + SPAM, b"text/html", b"Content-ID: <root>\n"),
+            kind=b'related; start="<root>"',
+        ),
+    ],
+)
+def test_a_part_that_is_not_shown_and_says_something_else_is_hidden(message):
+    found = read(message)
+    assert SPAM in found["body"]
+    assert HAM not in found["body"]
+    assert HAM in found["hidden"]
+    assert b"alternatives-differ" in found["defect"]
+
+
+def test_alternatives_that_say_the_same_are_both_read():
+    text = HAM.replace(b" ", b"\n") + b"\nhttp://a.example/unsubscribe/once/and/for/all"
+    html = b"<p>" + HAM.upper().replace(b" ", b"</p><p>") + b"<a href=http://a.example/>Bye</a>"
+    found = alternatives(part(text), part(html, b"text/html"))
+    assert found["body"].lower().count(HAM.split()[0]) == 2
+    assert "hidden" not in found
+    assert "defect" not in found
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("Grüße aus Österreich " * 4, "<p>gr&uuml;&szlig;e aus &Ouml;sterreich"),
+        ("免费发票，优惠多多，欢迎来电\n", "<p>免费发票，优惠<b>多多</b>，<br>欢迎来电"),
+        ("免费发票，\n优惠多\n多，欢迎来\n电", "<p>免费发票，优惠多多，欢迎来电"),
+    ],
+)
+def test_the_same_words_in_any_script_do_not_differ(text, html):
+    kinds = (b"text/plain; charset=utf-8", b"text/html; charset=utf-8")
+    assert "defect" not in alternatives(*map(part, (text.encode(), html.encode()), kinds))
+
+
+def test_other_chinese_text_differs():
+    texts = ("会议纪要：下周三上午讨论项目进度安排", "<p>免费发票，优惠多多，欢迎来电")
+    kinds = (b"text/plain; charset=utf-8", b"text/html; charset=utf-8")
+    found = alternatives(*map(part, map(str.encode, texts), kinds))
+    assert texts[0].encode() in found["hidden"]
+
+
+def test_a_note_for_programs_without_html_harms_nothing():
+    found = alternatives(part(b"Your mail reader cannot show HTML. Please see our site."), HTML)
+    assert b"Your mail reader" in found["body"]
+    assert "defect" not in found
+
+
+def test_an_invitation_is_shown_beside_its_alternatives():
+    found = alternatives(part(SPAM), HTML, part(HAM, b"text/calendar"))
+    assert HAM in found["body"]
+    assert "hidden" not in found
+
+
+def test_many_alternatives_that_differ_a_little_are_hidden_together():
+    words = HAM.split()
+    pairs = [
+        multipart(part(b" ".join(two)), HTML, kind=b"alternative", boundary=b"c" + two[0])
+        for two in zip(words[:20:2], words[1:20:2], strict=True)
+    ]
+    found = read(multipart(*pairs))
+    assert b"agenda" not in found["body"]
+    assert words[0] in found["hidden"]
+
+
+def test_links_that_are_not_shown_do_not_count():
+    found = alternatives(part(HAM + b" http://ham.example/"), HTML)
+    assert "url" not in found
+
+
+def test_all_parts_of_a_mixed_message_are_shown():
+    found = read(multipart(part(HAM), HTML))
+    assert HAM in found["body"]
+    assert SPAM in found["body"]
+    assert "hidden" not in found
