@@ -16,12 +16,8 @@ from nbspam.mail.charsets import is_utf8, to_utf8
 # because `filter` needs it and must pass mail through even if numpy cannot be imported.
 MAX_BYTES = 16 << 20
 _LINE_FEED = re.compile(rb"\n(?![ \t])")
-# The headers on content, and the subject.  The first letter alone rules out most lines.
-_TELLING = re.compile(
-    rb"\n([CcSs](?i:ontent-(?:type|transfer-encoding|disposition)|ubject))[ \t]*+:"
-    rb"(.*+(?:\n[ \t].*+)*+)"
-)
-# The same headers and the Message-ID, or the end of the head: a line that is not a header.
+# The headers on content, the subject and the Message-ID (the first letter alone rules out most
+# lines), or the end of the head: a line that is not a header.
 _TELLING_OR_END = re.compile(
     rb"\n(?:([CcMmSs](?i:ontent-(?:type|transfer-encoding|disposition)|essage-id|ubject))[ \t]*+:"
     rb"(.*+(?:\n[ \t].*+)*+)|(?![ \t]|[!-9;-~]{1,200}+[ \t]*+:))"
@@ -30,7 +26,6 @@ _TELLING_OR_END = re.compile(
 # match.  They are bounded, because a greedy group takes memory for every repetition.
 _ENVELOPE = re.compile(rb"(?:>?From .*\n){0,100}\n*+")
 _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
-_LINES = re.compile(rb"(?:(?:[!-9;-~]{1,200}+[ \t]*+:|[ \t]).*+\n?+)*")
 _ENCODED = re.compile(rb"=\?")  # faster than `in` is with two bytes
 # The text may contain question marks, though RFC 2047 forbids them.
 _WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?(.*?)\?=")
@@ -80,15 +75,6 @@ def looks_like_html(data: bytes) -> bool:
     return _HTML.match(data) is not None
 
 
-def end_of_headers(data: bytes, start: int, most: int) -> int:
-    """Return where the header lines that begin at `start` end, within `most` bytes.
-
-    A line that is not a header ends them, as it does for mail servers.
-    """
-    # The pattern always matches, because it matches nothing, too.
-    return _LINES.match(data, start, start + most).end()  # type: ignore[union-attr]
-
-
 def read_head(data: bytes) -> tuple[int, int, dict[bytes, bytes]]:
     """Return where a head ends, where the body begins, and the raw values of telling headers.
 
@@ -111,17 +97,6 @@ def header_lines(block: bytes) -> list[tuple[bytes, bytes]]:
     """Return (name, value) of every header with a colon; the values are still folded."""
     lines = (line.partition(b":") for line in _LINE_FEED.split(block)[1:])
     return [(name, value) for name, colon, value in lines if colon]
-
-
-def telling_headers(block: bytes) -> dict[bytes, bytes]:
-    """Return the raw values of a block's headers on content and of its subject.
-
-    The keys are lower-case names; of several headers of one name the first counts.
-    """
-    found: dict[bytes, bytes] = {}
-    for name, value in _TELLING.findall(block):
-        found.setdefault(name.lower(), value)
-    return found
 
 
 def decode_head(block: bytes, charset: str = "") -> bytes:

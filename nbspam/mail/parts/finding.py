@@ -11,21 +11,23 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from nbspam.mail.headers import (
+    END,
+    PART,
     Limits,
     after_envelope,
     content_value,
     decode_base64,
     decode_head,
     decode_value,
-    end_of_headers,
+    delimited,
     is_plain,
     looks_like_header,
-    telling_headers,
+    looks_like_html,
+    read_head,
 )
 from nbspam.mail.origins import HEAD, NESTED_HEAD, PART_HEAD, Field
 from nbspam.mail.parts.amounts import chosen, ends
 
-_HTML = re.compile(rb"\s*+<(?:html|!doctype html)", re.IGNORECASE)
 _MESSAGES = (b"message/rfc822", b"message/global", b"message/news")
 _HTML_TYPES = (b"text/html", b"application/xhtml+xml")
 # Files that are text if they look like it only if their names say so, too.
@@ -99,7 +101,7 @@ class Parts:
         if start < len(data) and not looks_like_header(data, start):
             data = data[start:]
             self.defects.add("no-headers")
-            self.add_text(data, _HTML.match(data) is not None)
+            self.add_text(data, looks_like_html(data))
             return
         self.read_part(_Part(data, 0), HEAD, start)
         while self.stack:
@@ -113,38 +115,32 @@ class Parts:
 
     def read_part(self, part: _Part, kind: str, start: int = 0) -> None:
         """Read headers and body of a message or of one of its parts."""
-        block, body = self.split(part.data, start)
-        telling = telling_headers(block)
+        block, body, telling = self.split(part.data, start)
         block = self.shortened(block)
         subject = telling.pop(b"subject", None)
         if not is_plain(block):
             _, settings = content_value(telling.get(b"content-type", b""))
             block = decode_head(block, _charset(settings))
-            subject = telling_headers(block).get(b"subject", subject)
+            subject = read_head(block)[2].get(b"subject", subject)
         self.fields.append(Field(kind, block))
         if kind == HEAD and subject is not None:
             # Words of the subject count as words of the body, too (E-038).
             self.fields.append(Field("body", subject))
         self.read_body(body, telling, part)
 
-    def split(self, data: bytes, start: int) -> tuple[bytes, bytes]:
-        """Return the headers, each preceded by a line feed, and the body.
+    def split(self, data: bytes, start: int) -> tuple[bytes, bytes, dict[bytes, bytes]]:
+        """Return the headers, each after a line feed, the body, and the headers that tell of it.
 
         A part may begin with the blank line, or have none.
         """
         if data.startswith(b"\n", start):
-            return b"\n", data[start + 1 :]
-        end = end_of_headers(data, start, self.limits.headers)
-        # In a well-formed message the blank line is right there.
-        stop = data.find(b"\n\n", max(end - 1, start))
-        stop = stop if stop >= 0 else len(data)
-        body = stop + 2
-        limit = start + self.limits.headers
-        # A line that the limit cuts ends nothing: it may be a header.
-        if end < stop and (stop <= limit or data.find(b"\n", end, limit) >= 0):
+            return b"\n", data[start + 1 :], {}
+        data = b"\n" + data[start:]
+        stop, body, telling = read_head(data)
+        if body < min(stop + 2, len(data)):
             self.defects.add("no-blank-line")
-            stop, body = end - 1, end
-        return b"\n" + data[start:stop] if stop >= start else b"", data[body:]
+        telling.pop(b"message-id", None)
+        return data[:stop], data[body:], telling
 
     def shortened(self, block: bytes) -> bytes:
         """Return a block of headers, without its middle if it is too long."""
@@ -174,7 +170,7 @@ class Parts:
             nested = _Part(decode(body, encoding), part.depth + 1, is_nested=True)
             self.push([nested._replace(branches=part.branches)])
         elif kind:
-            is_html = kind in _HTML_TYPES or not (content or _HTML.match(body) is None)
+            is_html = kind in _HTML_TYPES or (not content and looks_like_html(body))
             is_shown = is_text and not disposition.startswith(b"attachment")
             rank = _NOT_SHOWN
             if is_shown and (is_html or kind == b"text/plain"):
@@ -263,7 +259,7 @@ def _type_of_file(kind: bytes, filename: bytes, body: bytes, encoding: bytes) ->
         return b""
     if named is None and _MAIL.match(sample):
         return b"message/rfc822"
-    return named or (b"text/html" if _HTML.match(sample) else b"text/plain")
+    return named or (b"text/html" if looks_like_html(sample) else b"text/plain")
 
 
 def _decoded_lines(match: re.Match[bytes]) -> bytes:
@@ -282,24 +278,9 @@ def _bodies(body: bytes, boundary: bytes) -> tuple[list[bytes], bool]:
 
     The end line may be missing.
     """
-    delimiter = b"\n--" + boundary.rstrip()
-    before, *chunks = (b"\n" + body).split(delimiter)
-    part = [before]
-    parts: list[list[bytes]] = []
-    has_ended = goes_on = False
-    for chunk in chunks:
-        line, _, rest = chunk.partition(b"\n")
-        tail = line.strip()
-        if not tail:
-            part = [rest]
-            parts.append(part)
-            goes_on |= has_ended
-        elif tail == b"--":
-            part = [rest]
-            has_ended = True
-        else:  # a longer boundary that begins like this one
-            part += (delimiter, chunk)
-    return list(map(b"".join, parts)), goes_on
+    kinds, texts = delimited(body, boundary)
+    parts = [text for kind, text in zip(kinds, texts[1:], strict=True) if kind == PART]
+    return parts, END in kinds and PART in kinds[kinds.index(END) :]
 
 
 def decode(body: bytes, encoding: bytes) -> bytes:
