@@ -26,7 +26,7 @@ from nbspam.mail.styles.sheets import (
     read_attributes,
     read_sheet,
 )
-from nbspam.mail.styles.suspicion import can_hide
+from nbspam.mail.styles.suspicion import ANYTHING, can_hide
 from nbspam.mail.tags import (
     BREAKS,
     HIDES,
@@ -103,11 +103,14 @@ def read_html(documents: Sequence[bytes]) -> list[Html]:
     for i, (start, stop) in enumerate(pairwise(starts)):
         own = slice(start, stop - len(_BETWEEN))
         hidden = [letters[own][parts[own] == _ASIDE].tobytes()]
-        is_plain = not is_doubtful[i] and b" hidden" not in attributes[i]
-        if not is_plain or can_hide(attributes[i], sheets[i]):
-            is_plain = is_plain and sheets[i] is NO_SHEET and b"style" not in attributes[i]
+        if is_doubtful[i] or b" hidden" in attributes[i]:
+            colours: tuple[bytes, ...] | None = ANYTHING
+        else:
+            colours = can_hide(attributes[i], sheets[i])
+        if colours is not None:
+            is_plain = bool(colours) and sheets[i] is NO_SHEET and b"style" not in attributes[i]
             followed = _followed(text, tags, slice(*bounds[i : i + 2]), sheets[i], is_plain)
-            spans = hidden_spans(followed, sheets[i], own.stop, is_plain)
+            spans = hidden_spans(followed, sheets[i], own.stop, colours)
             hidden += _take_hidden(letters, parts, spans, facts[i])
         visible = letters[own][parts[own] == _SEEN].tobytes()
         read.append(_html(visible, b" ".join(hidden), attributes[i], facts[i]))
@@ -117,8 +120,7 @@ def read_html(documents: Sequence[bytes]) -> list[Html]:
 def _followed(text: bytes, tags: Tags, own: slice, sheet: Sheet, is_plain: bool) -> Iterable[Tag]:
     """Return the tags of a document that can change what its text looks like.
 
-    own: which tags are its.  is_plain: there are no style attributes, no rules, and nothing
-    hides of its own accord.
+    own: which tags are its.  is_plain: only the colour of <font> hides text.
     """
     kinds = tags.kind[own]
     in_use = np.zeros(len(NAMES_OF_KINDS), bool)

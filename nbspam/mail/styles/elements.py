@@ -8,12 +8,11 @@ is not moved before them.
 Secret: which tags close which elements.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from nbspam.mail.styles.looks import ROOT, Look, Style, look_of
+from nbspam.mail.styles.looks import ROOT, Look, look_of
 from nbspam.mail.styles.sheets import NO_SHEET, STYLED_NAMES, Sheet
-from nbspam.mail.styles.values import LINK
 
 # An element at this depth replaces the one before it, as in browsers, which allow 512.
 _MAX_DEPTH = 200
@@ -83,12 +82,56 @@ class Span(NamedTuple):
 
 
 class _Elements:
-    """The elements that are open, from the outermost to the innermost."""
+    """The elements that are open, from the outermost to the innermost.
 
-    def __init__(self) -> None:
+    How their text looks is found out when it is asked for.
+    """
+
+    def __init__(self, sheet: Sheet) -> None:
         self.names: list[bytes] = [b""]
-        self.styles: list[Style | None] = [None]
-        self.looks: list[Look] = [ROOT]
+        self._attributes: list[bytes] = [b""]
+        self._looks: list[Look] = [ROOT]
+        self._sheet = sheet
+
+    def look(self) -> Look:
+        """Return how text in the innermost element looks."""
+        looks, names = self._looks, self.names
+        for i in range(len(looks), len(names)):
+            look = looks[-1]
+            name, attributes = names[i], self._attributes[i]
+            if attributes or name in STYLED_NAMES or self._sheet is not NO_SHEET:
+                style = self._sheet.style(name, attributes, look.marks)
+                if style is not None:
+                    look = look_of(look, style)
+            looks.append(look)
+        return looks[-1]
+
+    def open(self, name: bytes, attributes: bytes) -> bool:
+        """Open an element; return whether others had to be closed for it."""
+        names = self.names
+        if name == b"body" and name in names:
+            return True
+        has_closed = name in _CLOSING and names[-1] not in _CLOSING[name] and self._make_room(name)
+        if len(names) > _MAX_DEPTH:
+            self._cut(_MAX_DEPTH)
+        names.append(name)
+        self._attributes.append(attributes)
+        return has_closed
+
+    def close(self, name: bytes) -> None:
+        """Close the last element of a name, and what must be closed with it."""
+        if name == b"body":
+            return
+        if self.names[-1] == name:
+            self._cut(len(self.names) - 1)
+        elif name in FORMATTING:
+            self._close_formatting(name)
+        else:
+            if name in _ROWS or name == b"table":
+                barriers = _TABLES
+            else:
+                barriers = CELLS if name in _SPECIAL else _SPECIAL
+            self._close_last(frozenset((name,)), barriers)
 
     def _make_room(self, name: bytes) -> bool:
         """Close what the start of an element ends; return whether anything was closed."""
@@ -99,59 +142,18 @@ class _Elements:
                 has_closed = True
         return has_closed
 
-    def open(self, name: bytes, sheet: Sheet, attributes: bytes) -> bool:
-        """Open an element; return whether others had to be closed for it."""
-        if name == b"body" and name in self.names:
-            return True
-        has_closed = (
-            name in _CLOSING and self.names[-1] not in _CLOSING[name] and self._make_room(name)
-        )
-        if len(self.names) > _MAX_DEPTH:
-            self._cut(_MAX_DEPTH)
-        style = None
-        if attributes or name in STYLED_NAMES or sheet is not NO_SHEET:
-            style = sheet.style(name, attributes, self.looks[-1].marks)
-        self._append(name, style)
-        return has_closed
-
-    def _append(self, name: bytes, style: Style | None) -> None:
-        look = self.looks[-1]
-        self.names.append(name)
-        self.styles.append(style)
-        self.looks.append(look if style is None else look_of(look, style))
-
-    def close(self, name: bytes) -> None:
-        """Close the last element of a name, and what must be closed with it."""
-        if name == b"body":
-            return
-        if self.names[-1] == name:
-            del self.names[-1], self.styles[-1], self.looks[-1]
-        elif name in FORMATTING:
-            self._close_formatting(name)
-        else:
-            if name in _ROWS or name == b"table":
-                barriers = _TABLES
-            else:
-                barriers = CELLS if name in _SPECIAL else _SPECIAL
-            self._close_last(frozenset((name,)), barriers)
-
     def _cut(self, size: int) -> None:
-        del self.names[size:], self.styles[size:], self.looks[size:]
+        del self.names[size:], self._attributes[size:], self._looks[size:]
 
-    def _close_last(self, names: frozenset[bytes], barriers: frozenset[bytes]) -> bool:
+    def _close_last(self, closed: frozenset[bytes], barriers: frozenset[bytes]) -> bool:
         """Close the last element of some names unless a barrier stands after it.
 
-        Formatting that was opened in it goes on.
+        Formatting that was opened in it goes on, except that of cells.
         """
         for i in range(len(self.names) - 1, 0, -1):
             name = self.names[i]
-            if name in names:
-                inner = list(zip(self.names[i + 1 :], self.styles[i + 1 :], strict=True))
-                self._cut(i)
-                if name not in CELLS and name not in _ROWS:
-                    for each, style in inner:
-                        if each in FORMATTING:
-                            self._append(each, style)
+            if name in closed:
+                self._take_out(i, () if name in CELLS or name in _ROWS else FORMATTING)
                 return True
             if name in barriers:
                 return False
@@ -161,35 +163,50 @@ class _Elements:
         """Close the last formatting of a name, and inline elements in it; blocks stay open."""
         for i in range(len(self.names) - 1, 0, -1):
             if self.names[i] == name:
-                inner = list(zip(self.names[i + 1 :], self.styles[i + 1 :], strict=True))
-                has_block = any(each in _SPECIAL for each, _ in inner)
-                self._cut(i)
-                for each, style in inner:
-                    if has_block or each in FORMATTING:
-                        self._append(each, style)
+                inner = self.names[i + 1 :]
+                self._take_out(i, FORMATTING if _SPECIAL.isdisjoint(inner) else frozenset(inner))
                 return
             if self.names[i] in CELLS:
                 return
 
+    def _take_out(self, i: int, kept: Collection[bytes]) -> None:
+        """Close the i-th element and all in it, except those of some names."""
+        inner = list(zip(self.names[i + 1 :], self._attributes[i + 1 :], strict=True))
+        self._cut(i)
+        for name, attributes in inner:
+            if name in kept:
+                self.names.append(name)
+                self._attributes.append(attributes)
 
-def hidden_spans(tags: Iterable[Tag], sheet: Sheet, end: int, is_plain: bool) -> list[Span]:
+
+def hidden_spans(
+    tags: Iterable[Tag], sheet: Sheet, end: int, colours: Collection[bytes]
+) -> list[Span]:
     """Return the stretches of a document that cannot be read, in order.
 
-    end: of the document.  is_plain: there are neither style attributes nor rules.
+    end: of the document.  colours: see `can_hide`.
     """
     spans: list[Span] = []
-    elements = _Elements()
-    names, looks = elements.names, elements.looks
+    elements = _Elements(sheet)
+    names = elements.names
     look, begin = ROOT, 0
+    is_awake = not colours  # whether text could be hidden here
     for name, is_end, attributes, start, stop in tags:
         has_closed = True
         if not is_end:
-            if is_plain and name == b"a" and look.link is LINK and not look.why:
-                continue  # links of the usual colour only show what would be hidden
-            has_closed = elements.open(name, sheet, attributes)
+            if not is_awake and name == b"font":
+                attributes = attributes.lower()
+                is_awake = any(colour in attributes for colour in colours)
+            if name == b"a" and colours and not look.why and b"style" not in attributes:
+                continue  # here the colour of links only shows what would be hidden
+            has_closed = elements.open(name, attributes)
         elif name in names:
             elements.close(name)
-        now = looks[-1]
+        if not is_awake:
+            continue
+        now = elements.look()
+        if is_end and colours and not now.why:
+            is_awake = b"font" in names
         if now is look:
             continue
         if look.why:

@@ -122,7 +122,9 @@ class Look:
             return "size"
         if self.opacity * self.color.alpha < _MIN_OPACITY:
             return "colour"
-        seen = laid_over(self.color, self.ground, self.opacity)
+        seen = self.color
+        if self.opacity < 1 or seen.alpha < 1:
+            seen = laid_over(seen, self.ground, self.opacity)
         return "colour" if is_near(seen, self.ground) else ""
 
 
@@ -142,10 +144,9 @@ def look_of(parent: Look, style: Style) -> Look:
     look.ground = parent.ground
     if style.ground == UNKNOWN:
         look.ground = UNKNOWN
-    elif style.ground is not None and (style.ground.alpha == 1 or parent.ground != UNKNOWN):
-        look.ground = laid_over(style.ground, parent.ground)
-        if parent.ground == UNKNOWN:
-            look.ground = style.ground
+    elif style.ground is not None:
+        is_opaque = style.ground.alpha == 1
+        look.ground = style.ground if is_opaque else laid_over(style.ground, parent.ground)
     size, is_relative = style.size
     size *= parent.size if is_relative else 1
     look.size = min(size * style.zoom, _LARGEST)

@@ -18,39 +18,46 @@ _MAX_KNOWN = 4096  # values and pairs of sets that are cached
 _AMPERSAND = ord("&")
 # Colours in attributes, after the byte before the name: a letter in bgcolor, but not in color.
 _COLOUR = re.compile(rb"color(?<=(.)color)\s*+=\s*+[\"']?+\s*+([^\s\"'>]*+)", re.DOTALL)
-_TEXTS = tuple(
-    re.compile(rb"%b\s*+=\s*+[\"']?+\s*+([^\s\"'>]*+)" % name) for name in (b"text", b"link")
-)
 _STYLE = re.compile(rb"style\s*+=\s*+(?:\"([^\"]*+)|'([^']*+)|([^\s\"']++))")
+_OF_BODY = re.compile(rb"(?:text|link)\s*+=\s*+[\"']?+\s*+([^\s\"'>]*+)")
+ANYTHING: tuple[bytes, ...] = ()
 
 
-def can_hide(attributes: bytes, sheet: Sheet) -> bool:
-    """Return whether attributes or the rules of a sheet could hide text.
+def can_hide(attributes: bytes, sheet: Sheet) -> tuple[bytes, ...] | None:
+    """Return what could hide text: None for nothing, ANYTHING, or else only some text colours.
 
-    attributes: of all tags of a document, in lower case.
+    attributes: of all tags of a document, in lower case.  The colours are those of <font>, as
+    they are written in lower case.
     """
-    texts, grounds = {BLACK, LINK}, {WHITE}
-    for before, value in set(_COLOUR.findall(attributes)):
-        if before == b"g":
-            grounds.add(read_legacy_colour(value) or WHITE)
-        else:
-            texts.add(read_legacy_colour(value) or BLACK)
-    for pattern in _TEXTS:
-        for value in pattern.findall(attributes):
-            texts.add(read_legacy_colour(value) or BLACK)
+    found = set(_COLOUR.findall(attributes))
+    grounds = {_ground(value) for before, value in found if before == b"g"} | {WHITE}
+    others = {BLACK, LINK}  # colours of text that is not in <font>
+    if b"text" in attributes or b"link" in attributes:
+        others.update(map(_text, _OF_BODY.findall(attributes)))
     styles = list(sheet.styles())
     if b"style" in attributes:
         for double, single, bare in set(_STYLE.findall(attributes)):
             value = double or single or bare
             if _AMPERSAND in value:
-                return True
+                return ANYTHING
             styles.append(_style(value))
     for style in styles:
         if style.hides:
-            return True
-        texts.add(style.color or BLACK)
+            return ANYTHING
+        others.add(style.color or BLACK)
         grounds.add(style.ground or WHITE)
-    return _clash(frozenset(texts), frozenset(grounds))
+    if any(is_near(text, ground) for text in others for ground in grounds):
+        return ANYTHING
+    texts = {value for before, value in found if before != b"g"}
+    return tuple([t for t in texts if any(is_near(_text(t), each) for each in grounds)]) or None
+
+
+def _text(value: bytes) -> Colour:
+    return read_legacy_colour(value) or BLACK
+
+
+def _ground(value: bytes) -> Colour:
+    return read_legacy_colour(value) or WHITE
 
 
 @lru_cache(_MAX_KNOWN)
@@ -58,9 +65,3 @@ def _style(value: bytes) -> Style:
     """Return what a style attribute changes, in a box of any kind."""
     block = read_block(value)
     return Style({**block.normal, **block.important}, BLOCK, False, 0)
-
-
-@lru_cache(_MAX_KNOWN)
-def _clash(texts: frozenset[Colour], grounds: frozenset[Colour]) -> bool:
-    """Return whether text of one of the colours could not be read on one of the grounds."""
-    return any(is_near(text, ground) for text in texts for ground in grounds)
