@@ -26,7 +26,7 @@ from nbspam.mail.styles.sheets import (
     read_attributes,
     read_sheet,
 )
-from nbspam.mail.styles.suspicion import ANYTHING, can_hide
+from nbspam.mail.styles.suspicion import ANYTHING, Doubt, can_hide
 from nbspam.mail.tags import (
     BREAKS,
     HIDES,
@@ -63,6 +63,8 @@ _ATTRIBUTE = re.compile(
 _LINKS = frozenset((b"href", b"src", b"action", b"background"))
 _TITLES = frozenset((b"alt", b"title"))
 _WHITE = re.compile(rb"color(?<=[\s;\"']color)\s*+[:=]\s*+[\"']?+\s*+(?:#?fff(?:fff)?|white)\b")
+# The attribute, and not a value.
+_HIDDEN = re.compile(rb"hidden(?<=[\s/\"']hidden)(?=[\s/=]|\Z)")
 # Separates documents: it ends a tag that is left open and begins none.
 _BETWEEN = b"< "
 _LINE_FEED = ord("\n")
@@ -103,14 +105,14 @@ def read_html(documents: Sequence[bytes]) -> list[Html]:
     for i, (start, stop) in enumerate(pairwise(starts)):
         own = slice(start, stop - len(_BETWEEN))
         hidden = [letters[own][parts[own] == _ASIDE].tobytes()]
-        if is_doubtful[i] or b" hidden" in attributes[i]:
-            colours: tuple[bytes, ...] | None = ANYTHING
+        if is_doubtful[i] or _HIDDEN.search(attributes[i]):
+            doubt: Doubt | None = ANYTHING
         else:
-            colours = can_hide(attributes[i], sheets[i])
-        if colours is not None:
-            is_plain = bool(colours) and sheets[i] is NO_SHEET and b"style" not in attributes[i]
+            doubt = can_hide(attributes[i], sheets[i])
+        if doubt is not None:
+            is_plain = doubt != ANYTHING and b"style" not in attributes[i]
             followed = _followed(text, tags, slice(*bounds[i : i + 2]), sheets[i], is_plain)
-            spans = hidden_spans(followed, sheets[i], own.stop, colours)
+            spans = hidden_spans(followed, sheets[i], own.stop, doubt)
             hidden += _take_hidden(letters, parts, spans, facts[i])
         visible = letters[own][parts[own] == _SEEN].tobytes()
         read.append(_html(visible, b" ".join(hidden), attributes[i], facts[i]))
@@ -120,7 +122,7 @@ def read_html(documents: Sequence[bytes]) -> list[Html]:
 def _followed(text: bytes, tags: Tags, own: slice, sheet: Sheet, is_plain: bool) -> Iterable[Tag]:
     """Return the tags of a document that can change what its text looks like.
 
-    own: which tags are its.  is_plain: only the colour of <font> hides text.
+    own: which tags are its.  is_plain: only colours in attributes could hide text.
     """
     kinds = tags.kind[own]
     in_use = np.zeros(len(NAMES_OF_KINDS), bool)

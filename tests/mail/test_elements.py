@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.mail.html import Html, read_html
+from nbspam.mail.styles.suspicion import ANYTHING
 from support import examples
 
 
@@ -263,7 +264,9 @@ PARTS = st.sampled_from(
         "</td>", "</table>", "<li>", "</li>", "</font>", "</div>", "<span style='color:#fff'>",
         "</span>", "<a href=x>", "</a>", "<tr bgcolor=black>", "<b>", "</b>",
         "<body text=white>", "</body>", "<td style='font-size:0", "'>",
-        "<style>p {color: white}</style>", "word ", "<option>",
+        "<style>p {color: white}</style>", "<td bgcolor=black>", "<font color=black>", "<a>",
+        "<span style='background:#000'>", "<i style='color:red'>", "<body bgcolor=blue>",
+        "word ", "<option>",
     ]
 )  # fmt: skip
 
@@ -284,3 +287,13 @@ def test_without_styles_nothing_is_hidden(html):
     for styling in ("style", "color", "text", "option"):
         html = html.replace(styling, "x")
     assert read(html).hidden == b""
+
+
+@examples(500)
+@given(st.lists(PARTS, max_size=30).map("".join))
+def test_following_only_what_could_hide_changes_nothing(html):
+    html = html.replace("<option>", "")  # ends with the next tag unless elements are followed
+    quick = shown_and_hidden(html)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nbspam.mail.html.can_hide", lambda *_: ANYTHING)
+        assert shown_and_hidden(html) == quick

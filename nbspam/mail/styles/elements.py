@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from nbspam.mail.styles.looks import ROOT, Look, look_of
 from nbspam.mail.styles.sheets import NO_SHEET, STYLED_NAMES, Sheet
+from nbspam.mail.styles.suspicion import Doubt
 
+_NEVER = 1 << 30  # more elements than can be open
 # An element at this depth replaces the one before it, as in browsers, which allow 512.
 _MAX_DEPTH = 200
 
@@ -118,12 +120,17 @@ class _Elements:
         self._attributes.append(attributes)
         return has_closed
 
+    def pop(self) -> None:
+        """Close the innermost element."""
+        del self.names[-1], self._attributes[-1]
+        del self._looks[len(self.names) :]
+
     def close(self, name: bytes) -> None:
         """Close the last element of a name, and what must be closed with it."""
         if name == b"body":
             return
         if self.names[-1] == name:
-            self._cut(len(self.names) - 1)
+            self.pop()
         elif name in FORMATTING:
             self._close_formatting(name)
         else:
@@ -179,34 +186,40 @@ class _Elements:
                 self._attributes.append(attributes)
 
 
-def hidden_spans(
-    tags: Iterable[Tag], sheet: Sheet, end: int, colours: Collection[bytes]
-) -> list[Span]:
+def hidden_spans(tags: Iterable[Tag], sheet: Sheet, end: int, doubt: Doubt) -> list[Span]:
     """Return the stretches of a document that cannot be read, in order.
 
-    end: of the document.  colours: see `can_hide`.
+    end: of the document.
     """
     spans: list[Span] = []
     elements = _Elements(sheet)
     names = elements.names
+    values, has_links = doubt
     look, begin = ROOT, 0
-    is_awake = not colours  # whether text could be hidden here
+    # With values, text stays readable until one of them occurs or this many elements are open.
+    safe = 0 if values else _NEVER
     for name, is_end, attributes, start, stop in tags:
         has_closed = True
-        if not is_end:
-            if not is_awake and name == b"font":
-                attributes = attributes.lower()
-                is_awake = any(colour in attributes for colour in colours)
-            if name == b"a" and colours and not look.why and b"style" not in attributes:
-                continue  # here the colour of links only shows what would be hidden
+        if is_end:
+            if names[-1] == name != b"body":
+                elements.pop()
+            elif name in names:
+                elements.close(name)
+                safe = _NEVER
+        else:
+            if values and name == b"a" and not (has_links or look.why or b"style" in attributes):
+                continue  # the colour of links only shows what would be hidden
             has_closed = elements.open(name, attributes)
-        elif name in names:
-            elements.close(name)
-        if not is_awake:
+            if has_closed or (has_links and name == b"a"):
+                safe = _NEVER
+            elif attributes:
+                attributes = attributes.lower()
+                if any(value in attributes for value in values):
+                    safe = _NEVER
+        if len(names) >= safe:
             continue
         now = elements.look()
-        if is_end and colours and not now.why:
-            is_awake = b"font" in names
+        safe = len(names) if values and not now.why else _NEVER
         if now is look:
             continue
         if look.why:

@@ -8,6 +8,7 @@ Secret: which values rule hidden text out.
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from nbspam.mail.styles.declarations import read_block
 from nbspam.mail.styles.looks import BLOCK, Style
@@ -17,47 +18,84 @@ from nbspam.mail.styles.values import BLACK, LINK, WHITE, Colour, is_near, read_
 _MAX_KNOWN = 4096  # values and pairs of sets that are cached
 _AMPERSAND = ord("&")
 # Colours in attributes, after the byte before the name: a letter in bgcolor, but not in color.
-_COLOUR = re.compile(rb"color(?<=(.)color)\s*+=\s*+[\"']?+\s*+([^\s\"'>]*+)", re.DOTALL)
-_STYLE = re.compile(rb"style\s*+=\s*+(?:\"([^\"]*+)|'([^']*+)|([^\s\"']++))")
-_OF_BODY = re.compile(rb"(?:text|link)\s*+=\s*+[\"']?+\s*+([^\s\"'>]*+)")
-ANYTHING: tuple[bytes, ...] = ()
+_VALUE = rb"\s*+=\s*+(?:\"([^\"]*+)|'([^']*+)|([^\s\"'>]*+))"
+_COLOUR = re.compile(rb"color(?<=(.)color)" + _VALUE, re.DOTALL)
+_OF_BODY = re.compile(rb"(?:text|link)" + _VALUE)
+_STYLE = re.compile(rb"style" + _VALUE)
 
 
-def can_hide(attributes: bytes, sheet: Sheet) -> tuple[bytes, ...] | None:
-    """Return what could hide text: None for nothing, ANYTHING, or else only some text colours.
+class Doubt(NamedTuple):
+    """What could hide text in a document."""
 
-    attributes: of all tags of a document, in lower case.  The colours are those of <font>, as
-    they are written in lower case.
+    values: tuple[bytes, ...]  # of attributes, as written but in lower case; none for anything
+    has_links: bool  # whether links could, by their colour
+
+
+_RULE = b">"  # stands for a rule, whose elements no value tells
+ANYTHING = Doubt((), True)
+
+
+def can_hide(attributes: bytes, sheet: Sheet) -> Doubt | None:
+    """Return what in a document could hide text, None for nothing.
+
+    attributes: of all its tags, in lower case.
     """
-    found = set(_COLOUR.findall(attributes))
-    grounds = {_ground(value) for before, value in found if before == b"g"} | {WHITE}
-    others = {BLACK, LINK}  # colours of text that is not in <font>
+    # Colours and declarations by the values that state them; an empty value for those of no tag.
+    texts, grounds, links = {(b"", BLACK)}, {(b"", WHITE)}, {(b"", LINK)}
+    values = []
+    for before, *alternatives in set(_COLOUR.findall(attributes)):
+        value = max(alternatives, key=len)
+        colour = read_legacy_colour(value)
+        if colour is not None:
+            (grounds if before == b"g" else texts).add((value, colour))
+        values.append(value)
     if b"text" in attributes or b"link" in attributes:
-        others.update(map(_text, _OF_BODY.findall(attributes)))
-    styles = list(sheet.styles())
+        for alternatives in set(_OF_BODY.findall(attributes)):
+            value = max(alternatives, key=len)
+            values.append(value)
+            links.add((value, read_legacy_colour(value) or BLACK))
+    hiding = []
     if b"style" in attributes:
-        for double, single, bare in set(_STYLE.findall(attributes)):
-            value = double or single or bare
-            if _AMPERSAND in value:
-                return ANYTHING
-            styles.append(_style(value))
-    for style in styles:
+        for alternatives in set(_STYLE.findall(attributes)):
+            value = max(alternatives, key=len)
+            values.append(value)
+            style = _style(value)
+            if style.hides:
+                hiding.append(value)
+            texts.add((value, style.color or BLACK))
+            grounds.add((value, style.ground or WHITE))
+    for style in sheet.styles():
         if style.hides:
             return ANYTHING
-        others.add(style.color or BLACK)
-        grounds.add(style.ground or WHITE)
-    if any(is_near(text, ground) for text in others for ground in grounds):
+        if style.color:
+            texts.add((_RULE, style.color))
+        if style.ground:
+            grounds.add((_RULE, style.ground))
+    if any(_AMPERSAND in value for value in values):
         return ANYTHING
-    texts = {value for before, value in found if before != b"g"}
-    return tuple([t for t in texts if any(is_near(_text(t), each) for each in grounds)]) or None
+    return _doubt(hiding, texts, grounds, links)
 
 
-def _text(value: bytes) -> Colour:
-    return read_legacy_colour(value) or BLACK
-
-
-def _ground(value: bytes) -> Colour:
-    return read_legacy_colour(value) or WHITE
+def _doubt(
+    hiding: list[bytes],
+    texts: set[tuple[bytes, Colour]],
+    grounds: set[tuple[bytes, Colour]],
+    links: set[tuple[bytes, Colour]],
+) -> Doubt | None:
+    """Return which colours of texts are near which grounds, together with what hides itself."""
+    near = [
+        (text, ground)
+        for text, colour in texts | links
+        for ground, behind in grounds
+        if is_near(colour, behind)
+    ]
+    if not near and not hiding:
+        return None
+    if any(_RULE in pair for pair in near):
+        return ANYTHING
+    has_links = any(is_near(colour, behind) for _, colour in links for _, behind in grounds)
+    found = {*hiding, *(value for pair in near for value in pair)} - {b""}
+    return Doubt(tuple(found), has_links)
 
 
 @lru_cache(_MAX_KNOWN)
