@@ -49,7 +49,8 @@ class Limits(NamedTuple):
     """How much of a message is read: far more than honest mail has, and never slow."""
 
     data: int = MAX_BYTES  # bytes of the message
-    text: int = 512 << 10  # bytes of decoded text
+    source: int = 2 << 20  # bytes of decoded text with its markup
+    text: int = 512 << 10  # bytes of text that is shown, and of text that is hidden
     headers: int = 64 << 10  # bytes of one head
     parts: int = 500
     depth: int = 20  # of nested parts

@@ -113,9 +113,9 @@ class _Reader:
         self.files: dict[int, list[Field]] = {}  # names of uuencoded files in each text
         self.texts = [self.decoded(i, text) for i, text in enumerate(self.parts.texts)]
         are_html = [text.is_html for text in self.parts.texts]
-        if sum([len(text) for text in self.texts]) > limits.text:
+        if sum([len(text) for text in self.texts]) > limits.source:
             self.defects.add("truncated")
-            self.texts = shared(self.texts, are_html, limits.text)
+            self.texts = shared(self.texts, are_html, limits.source)
         self.html = list(compress(self.texts, are_html))
 
     def decoded(self, index: int, text: Text) -> bytes:
@@ -137,6 +137,9 @@ class _Reader:
         parts, texts = self.parts, self.texts
         parsed = {i: next(documents) for i, text in enumerate(parts.texts) if text.is_html}
         visible = [parsed[i].visible if i in parsed else text for i, text in enumerate(texts)]
+        if sum([len(text) for text in visible]) > self.limits.text:
+            self.defects.add("truncated")
+            visible = shared(visible, [False] * len(visible), self.limits.text)
         unseen = self.unseen(visible) if parts.choices else ()
         fields: list[Field] = []
         urls: list[bytes] = []
@@ -149,7 +152,10 @@ class _Reader:
                 fields += self.files[i]
             if i in parsed:
                 html = parsed[i]
-                more = (Field("hidden", html.hidden), Field("alt", html.alt))
+                more = (
+                    Field("hidden", sampled(html.hidden, self.limits.text)),
+                    Field("alt", html.alt),
+                )
                 fields += [item for item in more if item.text.strip()]
                 urls += () if i in unseen else html.urls
                 facts.update(html.facts)

@@ -89,6 +89,14 @@ def test_a_part_beside_long_texts_is_read_whole(before, after):
     assert (b"truncated" in found.get("defect", b"")) == (before + after > 524_288)
 
 
+def test_hidden_text_does_not_push_out_what_is_shown():
+    hidden = b'<div style="display:none">' + (HAM + b" ") * 2_000 + b"</div>"
+    found = read(part(hidden + b"<p>" + SPAM + b"</p>" + hidden, b"text/html"))
+    assert SPAM in found["body"]
+    assert HAM not in found["body"]
+    assert 400_000 < len(found["hidden"]) < 530_000
+
+
 def test_content_is_decoded_though_its_headers_stand_behind_many_others():
     more = b"".join(b"X-%d: %b\n" % (i, HAM) for i in range(600))
     encoded = part(base64.encodebytes(SPAM), more=b"Content-Transfer-Encoding: base64\n")
