@@ -1,9 +1,9 @@
 """Blending: how evidence for many classes adds up to calibrated probabilities.
 
-Each group of a message's tokens (text, subject, route, web, pairs), scaled to unit length, gives
-two judgements: one by complement and one by multinomial naive Bayes.  Their sum is weighted: the
-weight (worth) of each judgement, and a parameter that shrinks large score differences (the tail),
-are fitted to messages held out of the counts.  The score remains a sum over tokens.
+Each group of a message's tokens (text, subject, route, web, pairs, hidden), scaled to unit length,
+gives two judgements: one by complement and one by multinomial naive Bayes.  Their sum is weighted:
+the weight (worth) of each judgement, and a parameter that shrinks large score differences (the
+tail), are fitted to messages held out of the counts.  The score remains a sum over tokens.
 
 Secret: how correlated judgements are weighted and become probabilities.
 """
@@ -122,18 +122,24 @@ def blend_to_dict(blend: Blend) -> dict[str, Any]:
 
 
 def blend_from_dict(state: dict[str, Any], table: CountTable) -> Blend:
-    """Return the blend that a model file holds; raises ValueError."""
-    n_worth = 2 * len(GROUPS)
-    worth, (prior, tail) = state["blend"][:n_worth], state["blend"][n_worth : n_worth + 2]
+    """Return the blend that a model file holds; raises ValueError.
+
+    Older files have fewer groups, or no sums.
+    """
+    n_groups = (len(state["blend"]) - 2) // 2
+    if not 0 < n_groups <= len(GROUPS):
+        raise ValueError("its number of groups is wrong")
+    worth, (prior, tail) = np.split(state["blend"][: 2 * n_groups + 2], [2 * n_groups])
     if not tail > 0:
         raise ValueError("its blend has no tail")
-    if "group_total" in state:
-        sums = GroupSums(state["group_total"], state["group_size"])
-    else:  # older files have no sums
+    if n_groups < len(GROUPS) or "group_total" not in state:
         sums = group_sums(table)
+    else:
+        sums = GroupSums(state["group_total"], state["group_size"])
     if sums.total.shape != (len(GROUPS), len(table.classes)) or sums.size.shape != (len(GROUPS),):
         raise ValueError("its sums of groups do not fit its classes")
-    return Blend(worth.reshape(len(GROUPS), 2), float(prior), float(tail), sums)
+    missing = np.full(2 * (len(GROUPS) - n_groups), PRIOR_WORTH)
+    return Blend(np.append(worth, missing).reshape(-1, 2), float(prior), float(tail), sums)
 
 
 def group_sums(table: CountTable) -> GroupSums:

@@ -14,7 +14,7 @@ import numpy as np
 
 from nbspam.arrays import Floats, Integers
 from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.combining import probability as probability_of
+from nbspam.classifier.layer import probability as probability_of
 from nbspam.decision import FP_COST, HAM_AND_SPAM, Cutoffs, cutoffs
 from nbspam.errors import UsageError
 from nbspam.evaluation.judging import judge_folds

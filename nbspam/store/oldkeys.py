@@ -21,14 +21,15 @@ from nbspam.settings import PRESENCE
 from nbspam.store.format.modelfile import State
 from nbspam.tokens.documents import Documents, offsets_of
 from nbspam.tokens.oldkeys import with_kinds
-from nbspam.tokens.tokenizer import HASH_MASK
+from nbspam.tokens.tokenizer import HASH_MASK, groups_of
 from nbspam.tokens.vocabulary import Vocabulary, have_kinds, join
 
 
 def with_new_keys(state: State) -> State:
-    """Return the state of a model with today's keys; they need not ascend any more."""
+    """Return the state of a model with today's keys, which need not ascend any more, and groups."""
     names = "keys", "text", "text_offsets", "group"
-    return {**state, "keys": with_kinds(Vocabulary(*(state[name] for name in names)))}
+    keys = with_kinds(Vocabulary(*(state[name] for name in names)))
+    return {**state, "keys": keys, "group": groups_of(keys)}
 
 
 def joined(classifier: Any) -> AnyClassifier:
@@ -97,7 +98,8 @@ def with_new_keys_in(change: Change, known: Vocabulary) -> Change:
     place = np.searchsorted(known.keys, old & HASH_MASK)
     keys = np.append(known.keys, np.uint64(0)).take(place)
     is_there = (keys ^ old) & HASH_MASK == 0
-    spelt = replace(change.new, keys=with_kinds(change.new))
+    new_keys = with_kinds(change.new)
+    spelt = replace(change.new, keys=new_keys, groups=groups_of(new_keys))
     place = np.searchsorted(old, change.new.keys)
     keys[place], is_there[place] = spelt.keys, True
     tokens, own = np.unique(keys[is_there], return_inverse=True)

@@ -38,9 +38,10 @@ BODY = "body"
 PAIR = "2g"
 CHARACTERS = "char"
 # The kinds of evidence: the text that the writer wrote, the route of the message, its markup and
-# links, pairs of words and runs of characters (both repeat the evidence of words), the subject.
-GROUPS = ("text", "route", "web", "pairs", "characters", "subject")
-_TEXT, _ROUTE, _WEB, _PAIRS, _CHARACTERS, _SUBJECT = range(len(GROUPS))
+# links, pairs of words and runs of characters (both repeat the evidence of words), the subject,
+# and words that a mail program does not show, with their pairs.
+GROUPS = ("text", "route", "web", "pairs", "characters", "subject", "hidden")
+_TEXT, _ROUTE, _WEB, _PAIRS, _CHARACTERS, _SUBJECT, _HIDDEN = range(len(GROUPS))
 # The kinds of words in the order of their numbers, which may never change, and their groups.  All
 # origins of a kind are in the same part of the tokenizer's buffer: see `tokenizer._count`.
 _KINDS = {
@@ -49,7 +50,7 @@ _KINDS = {
     "subject": _SUBJECT,
     "route": _ROUTE,
     "web": _WEB,
-    "hidden": _WEB,
+    "hidden": _HIDDEN,
     "characters": _CHARACTERS,
 }
 N_KINDS = 2 * len(_KINDS)  # of words and of pairs
@@ -153,7 +154,8 @@ def kind_of(origin: str) -> int:
 
 def group_of_kind(kind: int) -> int:
     """Return the index into GROUPS of the tokens of a kind."""
-    return list(_KINDS.values())[kind // 2] if kind % 2 else _PAIRS
+    of_words = list(_KINDS.values())[kind // 2]
+    return of_words if kind % 2 or of_words == _HIDDEN else _PAIRS
 
 
 def _origin_of_words(origin: str) -> str:

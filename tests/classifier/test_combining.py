@@ -1,40 +1,39 @@
 """Combining against numbers worked by hand, loops over tokens and models trained anew."""
 
-from math import e
-
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from nbspam.classifier.combining import (
-    ALPHA,
-    BAND,
-    DAMPING,
-    NEAR,
     PRIOR_WORTH,
-    RATE,
     RIDGE,
     Combination,
-    correction_step,
     fit,
     fit_worth,
-    group_means,
-    layer_scale,
-    log_odds,
     means_left_out,
     prior_worth,
-    probability,
     with_groups,
 )
+from nbspam.classifier.layer import MOST, NEAR, RATE, correction_step, probability
+from nbspam.classifier.means import (
+    DAMPING,
+    HAM_AT_MOST,
+    STRONGEST,
+    group_means,
+    limits_of,
+    log_odds,
+)
+from nbspam.counts.table import CountTable
 from nbspam.settings import PRESENCE, TokenSettings
 from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.documents import Documents
 from nbspam.tokens.tokenizer import tokenize
+from nbspam.tokens.vocabulary import Vocabulary
 from support import count_batch, examples, message
 
-TEXT, SUBJECT, PAIRS = (GROUPS.index(name) for name in ("text", "subject", "pairs"))
+TEXT, SUBJECT, PAIRS, HIDDEN = map(GROUPS.index, ("text", "subject", "pairs", "hidden"))
 HAM_OR_SPAM = ("ham", "spam")
 WORDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6).map(" ".join)
 DOCUMENTS = st.lists(
@@ -62,37 +61,7 @@ def log_odds_of(combination, table, documents):
     return joint[:, 1] - joint[:, 0]
 
 
-# --- tokens and groups --------------------------------------------------------------------
-
-
-def test_log_odds_worked_by_hand():
-    # 10 ham and 20 spam; one token in 0 ham and 4 spam, one in 5 and 10, one in none.
-    odds = log_odds(np.array([[0, 4], [5, 10], [0, 0]]), np.array([10, 20]))
-
-    strong = np.log((4 + ALPHA) / (20 + 2 * ALPHA) / (ALPHA / (10 + 2 * ALPHA)))
-    assert strong > BAND
-    assert odds == pytest.approx([strong, 0, 0])
-
-
-@pytest.mark.parametrize("label", [0, 1])
-def test_leaving_a_document_out_is_counting_without_it(label):
-    # Tokens of either class alone, of mostly one, and of that document alone.
-    count, n = np.array([[1, 19], [9, 1], [1, 1]]), np.array([10, 20])
-    own = np.eye(2, dtype=int)[label]
-    without = log_odds(count - own, n - own)
-
-    assert (np.abs(without[:2]) > BAND).all()
-    assert (log_odds(count, n, left_out=label) == without).all()
-    assert (without != log_odds(count, n)).all()
-    assert count.tolist() == [[1, 19], [9, 1], [1, 1]]
-
-
-def test_group_means_are_damped_and_ignore_zeros():
-    documents = Documents(np.arange(3), np.array([0, 3, 3]), np.arange(3), None)
-    means = group_means(documents, np.full(3, TEXT, np.uint8), np.array([3.0, 4.0, 0.0]))
-
-    assert means[0, TEXT] == pytest.approx(7 / (2 + DAMPING))
-    assert means.sum() == means[0, TEXT]
+# --- scores ------------------------------------------------------------------------------
 
 
 @given(DOCUMENTS)
@@ -109,11 +78,86 @@ def test_a_score_is_a_sum_over_tokens(documents):
         own = documents.one(row).tokens
         in_layer = own[table.vocabulary.groups[own] != PAIRS]
         total = combination.worth[-1]
-        for j in own:
-            telling = (groups[own] == groups[j]) & (odds[own] != 0)
-            total += combination.worth[groups[j]] * odds[j] / (telling.sum() + DAMPING)
-        total += sum(correction[in_layer].tolist()) / np.sqrt(max(len(in_layer), 1))
+        for group in range(len(GROUPS)):
+            of_group = sorted(x for x in odds[own[groups[own] == group]].tolist() if x)
+            ham = [max(x, -HAM_AT_MOST) for x in of_group if x < 0][: STRONGEST[0]]
+            counts = ham + [x for x in of_group if x > 0][-STRONGEST[1] :]
+            total += combination.worth[group] * sum(counts) / (len(counts) + DAMPING)
+        corrected = sum(correction[in_layer].tolist()) / np.sqrt(max(len(in_layer), 1))
+        total += max(-MOST, min(corrected, MOST))
         assert found[row] == pytest.approx(total, abs=1e-6)
+
+
+ODDS = st.lists(st.floats(-9, 9), max_size=40)
+BOUNDED = limits_of(CountTable(HAM_OR_SPAM, *[None] * 4))
+
+
+def one_document(n):
+    """Return a document of n tokens."""
+    return Documents(np.arange(n), np.array([0, n]), np.arange(n), None)
+
+
+def counts_like(odds, groups):
+    """Return a table of tokens with about these log-odds."""
+    n = len(odds)
+    vocabulary = Vocabulary(np.arange(n), np.zeros(0, np.uint8), np.zeros(n + 1, int), groups)
+    count = np.rint(100 * np.exp(np.outer(odds, [-0.5, 0.5]))).clip(0, 1000)
+    return CountTable(HAM_OR_SPAM, np.full(2, 1000.0), vocabulary, count, np.ones(n, int))
+
+
+@given(ODDS, ODDS, st.integers(0, 99))
+def test_hidden_words_never_lower_the_score(seen, hidden, seed):
+    rng = np.random.default_rng(seed)
+    n, n_seen = len(seen) + len(hidden), len(seen)
+    table = counts_like([*seen, *hidden], np.repeat([TEXT, HIDDEN], [n_seen, len(hidden)]))
+    worth = fit_worth(rng.normal(size=(50, len(GROUPS))), rng.integers(0, 2, 50), BOUNDED)
+    combination = Combination(worth, rng.normal(size=n).astype(np.float32))
+
+    scores = [combination.scores(table, one_document(m))[0] for m in range(n_seen, n + 1)]
+    assert (np.diff(scores) >= -1e-12).all()
+
+
+@given(ODDS, st.lists(st.sampled_from(range(len(GROUPS))), min_size=1), st.integers(0, 99))
+def test_shares_and_constant_add_up_to_the_score(odds, groups, seed):
+    rng = np.random.default_rng(seed)
+    table = counts_like(odds, np.resize(groups, len(odds)))
+    correction = (5 * rng.normal(size=len(odds))).astype(np.float32)
+    combination = Combination(rng.normal(size=len(GROUPS) + 1), correction)
+
+    document = one_document(len(odds))
+    for towards in (0, 1):
+        shares, constant = combination.shares(table, document, PRESENCE, towards, 1 - towards)
+        score = combination.scores(table, document)[0] * (1 if towards else -1)
+        assert shares.sum() + constant == pytest.approx(score, rel=1e-9, abs=1e-9)
+
+
+def test_the_share_of_corrections_is_bounded_too():
+    table = counts_like([0.0] * 4, np.full(4, TEXT))
+    combination = Combination(np.zeros(len(GROUPS) + 1), np.float32([-30, -20, 4, 6]))
+
+    shares, _ = combination.shares(table, one_document(4), PRESENCE, 1, 0)
+    assert shares == pytest.approx(np.array([-30, -20, 4, 6]) * MOST / 40)
+
+
+def test_of_equally_strong_tokens_the_first_count():
+    n = 3 * STRONGEST[1]
+    table = counts_like([5.0] * n, np.full(n, TEXT))
+    combination = Combination(np.ones(len(GROUPS) + 1), np.zeros(n, np.float32))
+
+    shares, _ = combination.shares(table, one_document(n), PRESENCE, 1, 0)
+    assert np.flatnonzero(shares).tolist() == list(range(STRONGEST[1]))
+
+
+def test_hidden_words_that_point_to_ham_are_worth_nothing():
+    # In all ham, and in no spam: only what else there is may tell.
+    means = np.zeros((40, len(GROUPS)))
+    means[:20, HIDDEN] = 5.0
+    y = np.repeat([0, 1], 20)
+
+    assert fit_worth(means, y)[HIDDEN] < 0
+    assert fit_worth(means, y, BOUNDED)[HIDDEN] == 0
+    means[:, HIDDEN] = 0
+    assert fit_worth(means, y)[-1] == pytest.approx(0, abs=1e-9)
 
 
 # --- left out -----------------------------------------------------------------------------
@@ -127,7 +171,7 @@ def means_of_others(documents, row):
     known = table.known(batch.documents)
     odds = log_odds(table.feature_count[known.tokens], table.class_count)
     groups = table.vocabulary.groups[known.tokens]
-    return group_means(known, groups, odds.take(known.columns))[0]
+    return group_means(known, groups, odds.take(known.columns), limits_of(table))[0]
 
 
 UNEQUAL = [
@@ -153,8 +197,24 @@ def test_means_left_out_are_those_of_a_model_trained_without_the_message():
     # And by counts that include the message itself, they would be other numbers.
     odds = log_odds(table.feature_count, table.class_count)
     groups = table.vocabulary.groups
-    resubstituted = group_means(known, groups, odds[known.columns])
+    resubstituted = group_means(known, groups, odds[known.columns], limits_of(table))
     assert (np.abs(means - resubstituted).max(axis=1)[:20] > 1e-3).all()
+
+
+def test_long_messages_left_out_are_bounded_alike():
+    words = "abcdefghijklmnopqrstuvwxyz"
+    documents = [
+        (" ".join(words[i : i + 10]), "x", "ham" if i < 12 else "spam")
+        for i in [*range(3), *range(14, 17)]
+        for _ in range(9)
+    ]
+    table, known, y = counted(documents)
+    means = means_left_out(table, known, y)
+
+    for row in range(0, len(documents), 9):
+        assert means[row] == pytest.approx(means_of_others(documents, row), abs=1e-6)
+    unbounded = means_left_out(table._replace(classes=("a", "b")), known, y)
+    assert (np.abs(means[:27, TEXT] - unbounded[:27, TEXT]) > 0.1).all()
 
 
 @examples(30)
@@ -245,46 +305,6 @@ def test_evidence_that_separates_is_found():
 # --- corrections --------------------------------------------------------------------------
 
 
-def test_steps_worked_by_hand():
-    # Log-odds of 1 are a probability of e / (1 + e).
-    p = e / (1 + e)
-
-    assert correction_step(0.0, 1, HAM_OR_SPAM) == 0.5
-    assert correction_step(0.0, 0, HAM_OR_SPAM) == -0.75
-    assert correction_step(1.0, 1, HAM_OR_SPAM) == pytest.approx(1 - p)
-    assert correction_step(1.0, 0, HAM_OR_SPAM) == pytest.approx(-1.5 * p)
-
-
-@given(st.floats(-20, 20))
-def test_the_step_of_ham_is_one_and_a_half_times_that_of_spam(score):
-    # What is as wrong of ham as the other is of spam.
-    of_spam = correction_step(score, 1, HAM_OR_SPAM)
-    of_ham = correction_step(-score, 0, HAM_OR_SPAM)
-
-    assert of_ham == pytest.approx(-1.5 * of_spam)
-
-
-@given(st.floats(-20, 20))
-def test_classes_other_than_ham_and_spam_have_equal_steps(score):
-    assert correction_step(-score, 0, ("a", "b")) == pytest.approx(
-        -correction_step(score, 1, ("a", "b"))
-    )
-
-
-@given(st.floats(-20, 20), st.sampled_from([0, 1]))
-def test_only_a_message_that_is_not_certain_and_right_makes_a_step(score, truth):
-    error = abs(truth - float(probability(score)))
-    assume(abs(error - NEAR) > 1e-12)
-
-    assert (correction_step(score, truth, HAM_OR_SPAM) != 0) == (error > NEAR)
-
-
-def test_layer_scale_is_one_over_the_root_of_the_number_of_tokens():
-    layer = Documents(np.arange(4), np.array([0, 4, 4, 5]), np.array([0, 1, 2, 3, 0]), None)
-
-    assert layer_scale(layer).tolist() == [0.5, 1.0, 1.0]
-
-
 @examples(25)
 @given(DOCUMENTS)
 def test_corrections_are_those_of_the_plain_loop(documents):
@@ -318,14 +338,11 @@ def test_corrections_are_those_of_the_plain_loop(documents):
 
 
 def score_of(means, worth, correction, own):
-    return means @ worth[:-1] + worth[-1] + correction[own].sum() / np.sqrt(max(len(own), 1))
+    total = correction[own].sum() / np.sqrt(max(len(own), 1))
+    return means @ worth[:-1] + worth[-1] + max(-MOST, min(total, MOST))
 
 
-# --- numbers ------------------------------------------------------------------------------
-
-
-def test_probability_never_overflows():
-    assert probability(np.array([-1e9, 0, 1e9])) == pytest.approx([0, 0.5, 1])
+# --- older models --------------------------------------------------------------------------
 
 
 def test_the_worth_of_fewer_groups_is_completed_by_what_is_assumed():

@@ -179,8 +179,8 @@ def _check_fit(state: State, n_classes: int) -> None:
     if state.get("blend") is not None:
         array(state["blend"], "blend", (None,), "f", 8)
         if "group_total" in state:
-            array(state["group_total"], "group_total", (len(GROUPS), n_classes), "f", 8)
-            array(state["group_size"], "group_size", (len(GROUPS),), "f", 8)
+            array(state["group_total"], "group_total", (None, n_classes), "f", 8)
+            array(state["group_size"], "group_size", (None,), "f", 8)
         return
     # The logarithm of 0 is -inf.
     array(state["intercept"], "intercept", (n_classes,), "f", least=-np.inf)

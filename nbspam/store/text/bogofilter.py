@@ -168,7 +168,7 @@ def _classifier(total: Counts, found: dict[Token, tuple[Counts, int]]) -> Classi
     count = np.minimum(np.array([n for n, _ in rows], np.float64).reshape(-1, 2), total)
     texts = [b"" if t.origin == BODY else t.origin.encode() + b":" for t in tokens]
     texts = [tag + token.text for tag, token in zip(texts, tokens, strict=True)]
-    groups = [group_of(token.origin) for token in tokens]
+    groups = np.array([group_of(token.origin) for token in tokens], np.uint8)
     vocabulary = vocabulary_of(keys, texts, groups, np.arange(len(keys)))
     table = CountTable(
         HAM_AND_SPAM,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.arrays import Integers, Keys
+from nbspam.arrays import Integers, Keys, Octets
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import derive
 from nbspam.counts.ledger import Ledger, Memory, ledger_of
@@ -28,6 +28,7 @@ from nbspam.settings import PRESENCE, Settings, TokenSettings, settings_from_dic
 from nbspam.tokens.definition import GROUPS, reference_key, token_of
 from nbspam.tokens.documents import Documents, offsets_of
 from nbspam.tokens.oldkeys import with_kinds
+from nbspam.tokens.tokenizer import groups_of
 from nbspam.tokens.vocabulary import Vocabulary, have_kinds
 
 FORMAT = 1
@@ -219,7 +220,7 @@ class _Loader:
         table = CountTable(
             self.classes,
             np.array(self.class_count, np.float64),
-            vocabulary_of(keys, self.texts, self.groups, order),
+            vocabulary_of(keys, self.texts, groups_of(keys), order),
             np.array(self.counts, np.float64).reshape(-1, len(self.classes))[order],
             np.array(self.documents, np.int64)[order],
         )
@@ -233,7 +234,7 @@ class _Loader:
         keys = np.array(self.keys, np.uint64)
         if not have_kinds(old := keys[self.spelt_out]):  # an export of before keys had kinds
             texts = [self.texts[i] for i in self.spelt_out]
-            groups = [self.groups[i] for i in self.spelt_out]
+            groups = np.array([self.groups[i] for i in self.spelt_out], np.uint8)
             keys[self.spelt_out] = with_kinds(
                 vocabulary_of(old, texts, groups, np.arange(len(old)))
             )
@@ -291,7 +292,7 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def vocabulary_of(
-    keys: Keys, texts: list[bytes], groups: list[int], order: Integers
+    keys: Keys, texts: list[bytes], groups: Octets, order: Integers
 ) -> Vocabulary:
     """Return the vocabulary of tokens in any order; order: (n_tokens,) argsort of the keys.
 
@@ -301,7 +302,7 @@ def vocabulary_of(
     ordered = [texts[i] for i in order.tolist()]
     offsets = offsets_of([len(text) for text in ordered])
     blob = np.frombuffer(b"".join(ordered), np.uint8)
-    return Vocabulary(keys[order], blob, offsets, np.array(groups, np.uint8)[order])
+    return Vocabulary(keys[order], blob, offsets, groups[order])
 
 
 def _check_unique(ascending: Any, what: str) -> None:
