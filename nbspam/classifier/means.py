@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Floats, Floats32, Integers, Octets
+from nbspam.arrays import Floats, Floats32, Integers, Octets
 from nbspam.counts.table import CountTable
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.tokens.definition import GROUPS
@@ -23,6 +23,7 @@ BAND = 2.0  # nats; tokens with weaker log-odds are ignored
 DAMPING = 5.0  # added to the number of tokens by which a group's sum is divided
 STRONGEST = 8, 30  # the number of a group's tokens for ham, and for spam, that count at most
 HAM_AT_MOST = 6.0  # nats that a token for ham counts at most
+_ABOVE_ALL = 64.0  # nats; no log-odds of counts are as strong
 # The group with which each group's tokens are averaged: subjects are short, and count as text.
 _WITH = np.arange(len(GROUPS))
 _WITH[GROUPS.index("subject")] = GROUPS.index("text")
@@ -32,9 +33,9 @@ _LIMITS[HIDDEN, 0] = 0  # no hidden token speaks for ham
 
 
 class Counting(NamedTuple):
-    """The entries of documents that count."""
+    """The entries of documents that count, in any order."""
 
-    entry: Integers  # (n,) their numbers, ascending
+    entry: Integers  # (n,) their numbers
     cell: Integers  # (n,) document * n_groups + group with which the token is averaged
     odds: Floats | Floats32  # (n,) log-odds as they count, nats
 
@@ -83,32 +84,12 @@ def strongest(
     odds = odds.take(entry)
     if limits is None:
         return Counting(entry, cell, odds)
-    counts = _are_strongest(2 * cell + (odds > 0), odds, np.tile(limits.ravel(), documents.n_docs))
-    if counts is not None:
-        entry, cell, odds = entry[counts], cell[counts], odds[counts]
-    return Counting(entry, cell, np.maximum(odds, -HAM_AT_MOST))
-
-
-def _are_strongest(
-    place: Integers, values: Floats | Floats32, limits: Integers
-) -> Booleans | None:
-    """Return which values are among the strongest of those that share a place; None: all are.
-
-    limits: (n_places,) how many of each place are.
-    """
-    number = np.bincount(place, minlength=len(limits))
-    is_over = number > limits
-    some = np.flatnonzero(is_over.take(place))
-    if not len(some):
-        return None
-    # The bits of positive numbers of 32 bits are in the order of the numbers.
-    strength = np.abs(values.take(some)).astype(np.float32).view(np.uint32).astype(np.int64)
-    order = some.take(np.argsort((place.take(some) << 32) - strength, kind="stable"))
-    number, limits = number[is_over], limits[is_over]
+    place = 2 * cell + (odds > 0)
+    order = np.argsort(_ABOVE_ALL * place - np.abs(odds), kind="stable")
+    number = np.bincount(place)
     rank = np.arange(len(order)) - np.repeat(np.cumsum(number) - number, number)
-    counts = np.ones(len(place), np.bool_)
-    counts[order[rank >= np.repeat(limits, number)]] = False
-    return counts
+    counts = order[rank < limits.ravel().take(place.take(order) % limits.size)]
+    return Counting(entry[counts], cell[counts], np.maximum(odds[counts], -HAM_AT_MOST))
 
 
 def group_means(
@@ -132,5 +113,5 @@ def divisors(number: Integers, limits: Integers | None) -> Floats:
     """
     by = number + DAMPING
     if limits is not None:
-        by[..., HIDDEN] = limits[HIDDEN].sum() + DAMPING
+        by[..., HIDDEN] = STRONGEST[1] + DAMPING
     return np.asarray(by)
