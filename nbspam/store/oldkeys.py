@@ -26,7 +26,7 @@ from nbspam.tokens.vocabulary import Vocabulary, have_kinds, join
 
 
 def with_new_keys(state: State) -> State:
-    """Return the state of a model with today's keys, which need not ascend any more, and groups."""
+    """Return the state with today's keys, which need not ascend any more, and groups."""
     names = "keys", "text", "text_offsets", "group"
     keys = with_kinds(Vocabulary(*(state[name] for name in names)))
     return {**state, "keys": keys, "group": groups_of(keys)}

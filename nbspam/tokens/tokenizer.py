@@ -34,7 +34,10 @@ ALL = slice(None)  # every column
 # merging take longer: E-001.
 BATCH_BYTES = 1 << 19
 _MAX_WORDS = 1 << RIDER_BITS
-_GROUP_OF_KIND = np.array([*map(group_of_kind, range(N_KINDS))], np.uint8)
+# There is room for more kinds; keys that were made up can have them.
+_GROUP_OF_KIND = np.array(
+    [group_of_kind(min(kind, N_KINDS - 1)) for kind in range(1 << KIND_BITS)], np.uint8
+)
 _SLICES = 1 << 13  # slices that are gathered together
 
 

@@ -12,6 +12,7 @@ from nbspam.classifier.blending import (
     ALPHA_OTHERS,
     ALPHA_OWN,
     PRIOR_TAIL,
+    PRIOR_WORTH,
     RIDGE,
     Blend,
     GroupSums,
@@ -341,10 +342,26 @@ def test_plain_values_are_a_blend_again(has_sums):
     assert (again.sums.size == blend.sums.size).all()
 
 
+def test_a_blend_of_fewer_groups_is_completed_by_what_is_assumed():
+    table, _, _ = counted([("a b b", "x"), ("b c", "y"), ("c d d e", "z")])
+    old = {
+        "blend": np.append(np.arange(1.0, 13.0), [0.25, 4.0]),
+        "group_total": np.ones((6, 3)),
+        "group_size": np.ones(6),
+    }
+    again = blend_from_dict(old, table)
+
+    assert again.worth[:6].ravel().tolist() == list(range(1, 13))
+    assert (again.worth[6:] == PRIOR_WORTH).all()
+    assert (again.prior, again.tail) == (0.25, 4.0)
+    assert (again.sums.total == group_sums(table).total).all()
+
+
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
         ("blend", np.ones(3)),
+        ("blend", np.ones(2 * len(GROUPS) + 4)),
         ("blend", np.zeros(2 * len(GROUPS) + 2)),
         ("group_total", np.ones((len(GROUPS), 4))),
         ("group_size", np.ones(len(GROUPS) + 1)),

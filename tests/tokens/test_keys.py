@@ -18,7 +18,9 @@ from nbspam.sources.items import Item
 from nbspam.tokens import tokenizer
 from nbspam.tokens.definition import (
     CHARACTERS,
+    GROUPS,
     N_KINDS,
+    PAIR,
     Token,
     group_of,
     group_of_kind,
@@ -148,8 +150,14 @@ def in_old_form(tokens):
         np.array([old_key(token) for token in tokens], np.uint64),
         np.frombuffer(b"".join(spelt), np.uint8),
         np.append(0, np.cumsum([len(text) for text in spelt])).astype(np.int64),
-        np.array([group_of(token.origin) for token in tokens], np.uint8),
+        np.array([old_group(token.origin) for token in tokens], np.uint8),
     )
+
+
+def old_group(origin):
+    """Return the group of an origin's tokens before hidden words had one."""
+    is_pair = origin.split(":")[0] == PAIR
+    return GROUPS.index("pairs" if is_pair else "web") if "hidden" in origin else group_of(origin)
 
 
 @given(MESSAGES, WITH_COLONS)

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from nbspam.mail.message import Message
 from nbspam.mail.origins import Field
 from nbspam.settings import TokenSettings
-from nbspam.tokens.definition import Token, reference_key, reference_tokens, token_of
+from nbspam.tokens.definition import GROUPS, Token, reference_key, reference_tokens, token_of
 from nbspam.tokens.tokenizer import RIDER_MASK, batches, tokenize
+from nbspam.tokens.vocabulary import batch_vocabulary
 from strategies import MESSAGES, TOKEN_SETTINGS
+from support import message
 
 
 def spelt(batch):
@@ -95,6 +97,15 @@ def test_pairs_do_not_cross_fields_and_skip_words_that_are_too_long():
 
     pairs = [str(token) for token in tokens if token.origin.startswith("2g")]
     assert pairs == ["2g:subject:buy now", "2g:cheap pills"]
+
+
+def test_hidden_words_and_their_pairs_have_a_group_of_their_own():
+    batch = tokenize([message(hidden="win cash", body="good day")], TokenSettings(pairs=True))
+    vocabulary = batch_vocabulary(batch)
+
+    groups = {vocabulary.text(j): GROUPS[vocabulary.groups[j]] for j in range(len(vocabulary))}
+    hidden = dict.fromkeys(("hidden:win", "hidden:cash", "2g:hidden:win cash"), "hidden")
+    assert groups == {**hidden, "good": "text", "day": "text", "2g:good day": "pairs"}
 
 
 def test_length_is_counted_in_characters():

@@ -291,9 +291,7 @@ def _joined(parts: list[Any]) -> Any:
     return np.concatenate([np.empty(0, np.int64), *parts]).astype(np.uint32)
 
 
-def vocabulary_of(
-    keys: Keys, texts: list[bytes], groups: Octets, order: Integers
-) -> Vocabulary:
+def vocabulary_of(keys: Keys, texts: list[bytes], groups: Octets, order: Integers) -> Vocabulary:
     """Return the vocabulary of tokens in any order; order: (n_tokens,) argsort of the keys.
 
     Raises ValueError if two keys are equal.
