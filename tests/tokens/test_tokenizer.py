@@ -12,7 +12,6 @@ from nbspam.tokens.definition import GROUPS, Token, reference_key, reference_tok
 from nbspam.tokens.tokenizer import RIDER_MASK, batches, tokenize
 from nbspam.tokens.vocabulary import batch_vocabulary
 from strategies import MESSAGES, TOKEN_SETTINGS
-from support import message
 
 
 def spelt(batch):
@@ -100,7 +99,8 @@ def test_pairs_do_not_cross_fields_and_skip_words_that_are_too_long():
 
 
 def test_hidden_words_and_their_pairs_have_a_group_of_their_own():
-    batch = tokenize([message(hidden="win cash", body="good day")], TokenSettings(pairs=True))
+    fields = Field("hidden", b"win cash"), Field("body", b"good day")
+    batch = tokenize([Message(fields, ())], TokenSettings(pairs=True))
     vocabulary = batch_vocabulary(batch)
 
     groups = {vocabulary.text(j): GROUPS[vocabulary.groups[j]] for j in range(len(vocabulary))}
