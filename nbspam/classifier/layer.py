@@ -22,7 +22,7 @@ NEAR = 0.005
 PASSES = 5  # passes over the messages
 LOOKS = (0, 2)  # the passes that select, among all messages, those that are nearly wrong
 HAM_STEP = 1.5  # factor of the step of a ham message that is taken for spam
-MOST = 8.0  # nats by which all corrections together move a score at most: E-119
+MOST = 12.0  # nats by which all corrections together move a score at most: E-119
 _DOCS_AT_ONCE = 1 << 8  # documents whose entries fit into the processor's caches
 
 

@@ -1,8 +1,8 @@
 """Means: what the tokens of each group say of a message that is ham or spam.
 
 Whoever writes spam may add as many words of ham as they like.  Of ham and spam, therefore, only
-the strongest tokens of each group count, fewer of those for ham, and a token for ham is not
-believed more than HAM_AT_MOST.  Words that the reader does not see can only speak for spam.
+the strongest tokens of each group count, fewer of those for ham.  Words that the reader does not
+see can only speak for spam.
 
 Secret: which tokens count, and how much.
 """
@@ -17,12 +17,11 @@ from nbspam.decision import HAM_AND_SPAM
 from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.documents import Documents
 
-# E-002 chose these constants, the same for all corpora, and E-119 the last two.
+# E-002 chose these constants, the same for all corpora, and E-119 the last one.
 ALPHA = 0.03  # Lidstone's addend to the presence of a token in a class
 BAND = 2.0  # nats; tokens with weaker log-odds are ignored
 DAMPING = 5.0  # added to the number of tokens by which a group's sum is divided
-STRONGEST = 8, 30  # the number of a group's tokens for ham, and for spam, that count at most
-HAM_AT_MOST = 6.0  # nats that a token for ham counts at most
+STRONGEST = 15, 30  # the number of a group's tokens for ham, and for spam, that count at most
 _ABOVE_ALL = 64.0  # nats; no log-odds of counts are as strong
 # The group with which each group's tokens are averaged: subjects are short, and count as text.
 _WITH = np.arange(len(GROUPS))
@@ -37,7 +36,7 @@ class Counting(NamedTuple):
 
     entry: Integers  # (n,) their numbers
     cell: Integers  # (n,) document * n_groups + group with which the token is averaged
-    odds: Floats | Floats32  # (n,) log-odds as they count, nats
+    odds: Floats | Floats32  # (n,) log-odds, nats
 
 
 def log_odds(feature_count: Floats, class_count: Floats, left_out: int | None = None) -> Floats:
@@ -89,7 +88,7 @@ def strongest(
     number = np.bincount(place)
     rank = np.arange(len(order)) - np.repeat(np.cumsum(number) - number, number)
     counts = order[rank < limits.ravel().take(place.take(order) % limits.size)]
-    return Counting(entry[counts], cell[counts], np.maximum(odds[counts], -HAM_AT_MOST))
+    return Counting(entry[counts], cell[counts], odds[counts])
 
 
 def group_means(

@@ -9,7 +9,6 @@ from nbspam.classifier.means import (
     ALPHA,
     BAND,
     DAMPING,
-    HAM_AT_MOST,
     HIDDEN,
     STRONGEST,
     group_means,
@@ -80,7 +79,7 @@ def bounded_means(odds, groups):
     for group in range(len(GROUPS)):
         with_group = [TEXT if g == SUBJECT else g for g in groups]
         own = [x for x, g in zip(odds, with_group, strict=False) if g == group]
-        ham = [max(x, -HAM_AT_MOST) for x in sorted(own) if x < 0][: STRONGEST[0]]
+        ham = [x for x in sorted(own) if x < 0][: STRONGEST[0]]
         spam = sorted((x for x in own if x > 0), reverse=True)[: STRONGEST[1]]
         if group == HIDDEN:
             means.append(sum(spam) / (STRONGEST[1] + DAMPING))
