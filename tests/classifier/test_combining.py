@@ -7,23 +7,21 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from nbspam.classifier.combining import (
+    DAMPING,
     PRIOR_WORTH,
     RIDGE,
+    STRONGEST,
     Combination,
     fit,
     fit_worth,
+    group_means,
+    limits_of,
+    log_odds,
     means_left_out,
     prior_worth,
     with_groups,
 )
 from nbspam.classifier.layer import MOST, NEAR, RATE, correction_step, probability
-from nbspam.classifier.means import (
-    DAMPING,
-    STRONGEST,
-    group_means,
-    limits_of,
-    log_odds,
-)
 from nbspam.counts.table import CountTable
 from nbspam.settings import PRESENCE, TokenSettings
 from nbspam.tokens.definition import GROUPS

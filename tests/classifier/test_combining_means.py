@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.means import (
+from nbspam.classifier.combining import (
     ALPHA,
     BAND,
     DAMPING,
