@@ -35,6 +35,7 @@ from nbspam.verdicts import Answer, Explanation, Verdict
 if TYPE_CHECKING:
     from nbspam.classifier.blending import Blend
     from nbspam.classifier.summing import LogTables
+    from nbspam.mail.verdict_headers import Wanted
 
 TOKENS = "tokens"  # the kind of these models; files that state no kind hold one
 
@@ -262,3 +263,24 @@ def _fit_of(state: dict[str, Any], table: CountTable) -> Fit:
     if state["weight"].shape != shape or state["intercept"].shape != shape[1:]:
         raise ValueError("its tables differ in length")
     return LogTables(state["intercept"], state["weight"])
+
+
+def mark(
+    classifier: Classifier, rule: Rule, wanted: "Wanted", data: bytes, whole: bool = True
+) -> tuple[Verdict, list[bytes]]:
+    """Return the verdict on a message, and the pieces of the message with it in the head.
+
+    whole: data is all of the message, not only its beginning.  Raises UsageError if headers of
+    other spam filters are wanted and the labels are not theirs.
+    """
+    from nbspam.mail.verdict_headers import check_wanted, with_verdict
+
+    check_wanted(wanted, (*classifier.classes, *rule.actions))
+    message = read_message(Item("-", None, data), classifier.settings)
+    (document,) = classifier.documents([message])
+    (joint,) = classifier.joint_of(document) + classifier.shift
+    verdict = next(classifier.verdicts([Answer("-", None, joint)], rule))
+    explanation = None
+    if wanted.explain:
+        explanation = classifier.explain_message(message, "-", rule)
+    return verdict, with_verdict(data, verdict, rule, wanted, explanation, whole)

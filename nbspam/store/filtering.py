@@ -44,7 +44,7 @@ def filter_message(
 
     def rewrite(data: bytes, whole: bool) -> Iterable[bytes]:
         nonlocal lesson
-        from nbspam.classifier.marking import mark
+        from nbspam.classifier.classifier import mark
         from nbspam.mail.verdict_headers import Wanted, sure_label
         from nbspam.store.open import load_tokens
 

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from nbspam import __version__
-from nbspam.classifier.marking import mark
+from nbspam.classifier.classifier import mark
 from nbspam.decision import Cutoffs
 from nbspam.errors import UsageError
 from nbspam.mail.verdict_headers import Wanted

@@ -202,7 +202,7 @@ def test_every_command_of_the_document_is_one():
 
 def test_header_forms_in_the_document_are_those_written(trained):
     from nbspam import __version__
-    from nbspam.classifier.marking import mark
+    from nbspam.classifier.classifier import mark
     from nbspam.mail.verdict_headers import Wanted
     from nbspam.store.open import load_tokens as load
 
