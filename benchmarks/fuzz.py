@@ -41,8 +41,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hostile import PATTERNS, Inputs
 
-from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.marking import mark
+from nbspam.classifier.classifier import Classifier, mark
 from nbspam.cli.main import exit_status
 from nbspam.decision import default_rule
 from nbspam.errors import NbspamError

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from nbspam.classifier.marking import mark
+from nbspam.classifier.classifier import mark
 from nbspam.mail.head import without_headers
 from nbspam.mail.verdict_headers import Wanted
 from nbspam.store.open import load_tokens
