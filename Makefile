@@ -46,6 +46,9 @@ accuracy: $(VENV)/developing ## compare errors with other programs; CORPUS=folde
 fuzz: $(VENV)/developing ## throw a million hostile messages and tables at the program, in half an hour
 	$(BIN)/python benchmarks/fuzz.py --jobs 2
 
+attacks: $(VENV)/developing ## count the spams that pass when they are disguised; CORPUS=folder of ham/ and spam/
+	$(BIN)/python benchmarks/attacks.py $(CORPUS) $(HOW)
+
 manual: $(VENV)/developing ## write the man pages and the completions of shells anew
 	$(BIN)/python tools/manual.py
 

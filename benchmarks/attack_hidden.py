@@ -86,7 +86,7 @@ HIDDEN: dict[str, Hiding] = {
     "text-indent": styled("text-indent:-5000px;white-space:nowrap;overflow:hidden", "p"),
     "margin-left": styled("margin-left:-8000px;width:300px"),
     "height:0": styled("height:0;overflow:hidden"),
-    "width:0": styled("width:0px; height:0px; overflow:hidden", "span"),
+    "width:0": styled("display:inline-block; width:0px; height:0px; overflow:hidden", "span"),
     "max-height:0": styled("max-height:0;overflow:hidden"),
     "max-height:1px": styled("display:block;max-height:1px;max-width:1px;overflow:hidden"),
     "cell of no size": Hiding(
