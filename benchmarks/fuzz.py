@@ -39,7 +39,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
-from hostile import PATTERNS, Inputs
+from hostile import PATTERNS, Inputs, mutated
 
 from nbspam.classifier.classifier import Classifier, mark
 from nbspam.cli.main import exit_status
@@ -253,6 +253,9 @@ class Checker:
         require(digest_of(plain) != digest_of(plain + b"\nmore"), "the digest of another body")
         other = head.replace(b"1", b"2")
         require(digest_of(plain) != digest_of(other + b"\n" + data), "the digest of another id")
+        one, changed = (head + each for each in (data, mutated(rng, data, 1)))
+        if digest_of(one) == digest_of(changed):
+            require(body_of(one) == body_of(changed), "messages of one digest say the same")
 
     def headers(self, number: int, data: bytes, rng: Random) -> None:
         """Write verdicts into the head: readers find them, and all else stays."""
@@ -423,6 +426,16 @@ def with_crlf(data: bytes) -> bytes:
     """Return a copy whose lines end in CRLF."""
     plain = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return plain.replace(b"\n", b"\r\n")
+
+
+def body_of(data: bytes) -> dict[str, list[bytes]]:
+    """Return the words of a message's text by origin, without those of its first head."""
+    head, *others = parse_message(data).fields
+    words: dict[str, list[bytes]] = {}
+    for origin, text in others:
+        if origin in ("body", "hidden", "alt", "url") and text not in head.text:
+            words.setdefault(origin, []).extend(re.sub(rb"(?m)^>+From ", b"From ", text).split())
+    return words
 
 
 def found_tokens(messages: list[Message], settings: TokenSettings) -> Counter[Any]:
