@@ -573,6 +573,7 @@ PATTERNS: dict[str, Callable[[int], bytes]] = {
     "one style of many declarations": _page(b"color:#fff;", b"<p style='", b"'>x</p>"),
     "a style that never ends": _page(b"color:", b"<p style='"),
     "a style of one number": _page(b"0", b"<p style='font-size:", b"px'>x</p>"),
+    "letters of a transform": _page(b"a", b"<p style='transform:", b"'>x</p>"),
     "comments in a style": _page(b"/*", b"<p style='", b"'>x</p>"),
     "many rules, many elements": _rules_and_elements,
     "many rules, one class": _numbered(b"p.a#N,", _STYLED, b"p{color:#fff}</style><p class=a1>x"),

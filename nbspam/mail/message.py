@@ -187,8 +187,10 @@ class _Reader:
         differing: dict[int, set[bytes]] = {}
         # Inner choices come first: what they do not show is not shown by outer ones either.
         for own, root in reversed(list(zip(branches, self.parts.choices, strict=True))):
+            if len(own) < 2:  # one text is no choice, and pictures have none
+                continue
             shown = self.shown(own) if root is None else root
-            if shown not in own or len(own) == 1:
+            if shown not in own:
                 continue
             seen = set().union(*(_words(visible[i]) for i in own[shown] if i not in left_out))
             for branch, texts in own.items():

@@ -141,8 +141,10 @@ def test_media_are_those_of_a_wide_screen(media, is_true):
         "<b style='" + "((\"" * 50_000 + "'>no",
         "<b style='font-size:" + "9" * 100_000 + "px'>no",
         "<b style='clip-path:polygon(" + "0 " * 50_000 + ")'>no",
+        "<b style='transform:" + "a" * 100_000 + "'>no",
+        "<style>no" * 20_000,
     ],
-    ids=range(11),
+    ids=range(13),
 )  # fmt: skip
 def test_time_is_linear_in_rules_and_classes(html):
     start = time.process_time()

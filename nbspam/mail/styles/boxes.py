@@ -12,7 +12,7 @@ READABLE = 6.0  # pixels: lower text is not read, nor text in a lower or narrowe
 _FAR, _FAR_RIGHT = -500.0, 1000.0  # pixels: a box beyond them is out of sight
 _MIN_SCALE = 0.1  # of a box that can still be read
 _NUMBERS = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[a-z%]*")
-_CALL = re.compile(rb"([a-z0-9]+)\(([^()]*)\)")
+_CALL = re.compile(rb"(?<![a-z0-9])([a-z0-9]++)\(([^()]*)\)")
 
 
 def is_clipped(value: bytes) -> bool:

@@ -244,7 +244,8 @@ def _rules(text: bytes) -> Iterator[tuple[bytes, bytes]]:
     text = without_comments(text).replace(b"<!--", b" ").replace(b"-->", b" ")
     groups = [True]  # whether the rules of groups that are open apply
     selectors = None
-    for before, bracket in _CHUNK.findall(text):
+    # Only up to the last bracket: from every byte behind it the end would be searched for one.
+    for before, bracket in _CHUNK.findall(text, 0, max(text.rfind(b"{"), text.rfind(b"}")) + 1):
         if bracket == b"}":
             if selectors is not None:
                 if groups[-1]:
