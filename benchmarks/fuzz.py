@@ -21,6 +21,7 @@ import email
 import io
 import json
 import math
+import os
 import re
 import resource
 import signal
@@ -180,7 +181,14 @@ class Checker:
         self.mail = _classifier(items)
         self.few = items[:: 1 + len(items) // 100]
         self.before = self.mail.judge(self.few).joint
-        self.folder = Path(tempfile.mkdtemp(prefix="fuzz-", dir=_memory_disk()))
+        self.shared = tempfile.TemporaryDirectory(prefix="fuzz-", dir=_memory_disk())
+
+    @cached_property
+    def folder(self) -> Path:
+        """A folder of this process."""
+        folder = Path(self.shared.name) / str(os.getpid())
+        folder.mkdir()
+        return folder
 
     @cached_property
     def others(self) -> list[Classifier]:
@@ -435,7 +443,7 @@ def body_of(data: bytes) -> dict[str, list[bytes]]:
     for origin, text in others:
         if origin in ("body", "hidden", "alt", "url") and text not in head.text:
             words.setdefault(origin, []).extend(re.sub(rb"(?m)^>+From ", b"From ", text).split())
-    return words
+    return {origin: found for origin, found in words.items() if found}
 
 
 def found_tokens(messages: list[Message], settings: TokenSettings) -> Counter[Any]:
@@ -600,9 +608,11 @@ def material(seed: int) -> Inputs:
 
 def run(inputs: Inputs, numbers: range, jobs: int) -> Iterator[Totals]:
     """Try inputs, in several processes, and yield what they did, chunk by chunk."""
-    worker = Worker(Checker(inputs, embedded_mail()), inputs, len(numbers) == 1)
+    checker = Checker(inputs, embedded_mail())
+    worker = Worker(checker, inputs, len(numbers) == 1)
     chunks = (numbers[at : at + CHUNK] for at in range(0, len(numbers), CHUNK))
-    yield from ordered_map(worker, chunks, jobs)
+    with checker.shared:
+        yield from ordered_map(worker, chunks, jobs)
 
 
 class Keeper:
@@ -648,12 +658,13 @@ def linear(size: int = 100_000) -> bool:
         return min(measured)
 
     worst = 0.0
-    for name, pattern in PATTERNS.items():
-        short, long = pattern(size), pattern(4 * size)
-        once, fourfold = seconds(short), seconds(long)
-        ratio = fourfold / once if once < math.inf else math.inf
-        worst = max(worst, ratio)
-        print(f"{name:<40} {1000 * once:6.0f} ms {1000 * fourfold:6.0f} ms {ratio:5.1f}")
+    with checker.shared:
+        for name, pattern in PATTERNS.items():
+            short, long = pattern(size), pattern(4 * size)
+            once, fourfold = seconds(short), seconds(long)
+            ratio = fourfold / once if once < math.inf else math.inf
+            worst = max(worst, ratio)
+            print(f"{name:<40} {1000 * once:6.0f} ms {1000 * fourfold:6.0f} ms {ratio:5.1f}")
     sizes = f"{size // 1000} and {4 * size // 1000} KB"
     print(f"{len(PATTERNS)} patterns at {sizes}; worst ratio {worst:.1f}")
     return worst <= 8

@@ -37,21 +37,24 @@ def hash_slices(buffer: bytes, start: Integers, length: Integers, salt: Keys) ->
 
     start, length, salt: (n_slices,).  At least eight more bytes must follow the last slice.
     """
-    value = _mix_all(_first_bytes(buffer, start, length) ^ salt, _MULTIPLY)
+    value = _mix_all(first_bytes(buffer, start, length) ^ salt, _MULTIPLY)
     longer = np.flatnonzero(length > WORD_BYTES)
     start, length = start.take(longer), length.take(longer)
     while len(longer):
         start += WORD_BYTES
         length -= WORD_BYTES
-        more = _first_bytes(buffer, start, length)
+        more = first_bytes(buffer, start, length)
         value[longer] = _mix_all(value.take(longer) ^ more, _MULTIPLY)
         rest = np.flatnonzero(length > WORD_BYTES)
         longer, start, length = longer.take(rest), start.take(rest), length.take(rest)
     return _mix_all(value, _FINISH)
 
 
-def _first_bytes(buffer: bytes, start: Integers, length: Integers) -> Keys:
-    """Return the first eight bytes of each slice, or fewer, as a little-endian number."""
+def first_bytes(buffer: bytes, start: Integers, length: Integers) -> Keys:
+    """Return the first eight bytes of each slice, or fewer, as a little-endian number.
+
+    start, length: (n_slices,).  A length below 1 gives 0.
+    """
     # A view: element i is the number in bytes i to i + 7.
     windows = np.ndarray(len(buffer) - WORD_BYTES + 1, "<u8", buffer, 0, (1,))
     return np.asarray(windows[start] & _MASKS.take(length, mode="clip"))

@@ -6,13 +6,12 @@ that is cut into runs of characters follows all words.
 Secret: where in the buffer everything is.
 """
 
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Integers
+from nbspam.arrays import Integers, Keys
 from nbspam.mail.message import Message
 from nbspam.mail.origins import HEADS, ORIGINS
 from nbspam.settings import TokenSettings
@@ -30,7 +29,7 @@ from nbspam.tokens.definition import (
 )
 from nbspam.tokens.disguises import remove_disguises
 from nbspam.tokens.documents import offsets_of
-from nbspam.tokens.hashing import WORD_BYTES, hash_slices
+from nbspam.tokens.hashing import WORD_BYTES, first_bytes
 
 _ORIGINS = (*ORIGINS, CHARACTERS)
 _NOT_COUNTED = len(_ORIGINS)
@@ -38,6 +37,8 @@ _NUMBER: dict[str | None, int] = {origin: number for number, origin in enumerate
 _NUMBER[None] = _NOT_COUNTED
 _KINDS = tuple(HEADS)
 _MAX_NAMES = 4096  # header names that one process remembers
+_WINDOWS = 4  # of eight bytes each; longer names are not remembered
+_MULTIPLIERS = np.array([[pow(3, 41 + n, 1 << 64)] for n in range(_WINDOWS + 1)], np.uint64)
 # Properties of origins, by number; the last element is for words that are not counted.
 COUNTS = np.arange(len(_ORIGINS) + 1) != _NOT_COUNTED
 SALTS = np.array([*map(salt_of, _ORIGINS), 0], np.uint64)
@@ -167,18 +168,20 @@ def _cut_heads(joined: bytes, heads: _Fields) -> _Fields:
 
 
 class _Names:
-    """A cache of the origins of header names, by the hash of the name.
+    """A cache of the origins of headers, by name and kind of head.
 
-    Most messages have the same few header names.
+    Most messages have the same few header names.  They are compared byte by byte: by hashes alone
+    anybody could choose a name that decides how the headers of other messages are read.
     """
 
     def __init__(self) -> None:
-        # Ascending keys, and origins (n_names, 2).  One tuple, so that threads see both change
-        # together.
-        self._known = np.zeros(1, np.uint64), np.full((1, 2), _NOT_COUNTED)
-        # Anybody can find two names with the same hash.  With a secret salt nobody knows which, so
-        # that no message can decide how the headers of others are read.
-        self._secret = np.uint64(int.from_bytes(os.urandom(8), "little"))
+        # Ascending keys, spelt names (_WINDOWS + 1, n_names), and origins (n_names, 2).  One
+        # tuple, so that threads see all change together.
+        self._known = (
+            np.zeros(1, np.uint64),
+            np.zeros((_WINDOWS + 1, 1), np.uint64),
+            np.full((1, 2), _NOT_COUNTED),
+        )
 
     def origins(self, joined: bytes, kind: Integers, start: Integers, end: Integers) -> Integers:
         """Return the origins of headers' names and values, shape (n_lines, 2).
@@ -187,22 +190,38 @@ class _Names:
         for a line that is not a header.
         """
         length = np.maximum(end - start, 0)
-        # With the length, because a hash ignores zero bytes at the end of a name.
-        salt = (2 * (len(_KINDS) * length + kind) + (end > 0)).astype(np.uint64) ^ self._secret
-        key = hash_slices(joined, start, length, salt)
-        keys, origins = self._known
-        place = keys.searchsorted(key)
-        new = np.flatnonzero(keys.take(place, mode="clip") != key)
+        spelt = _spelt(joined, start, length, 2 * kind + (end > 0))
+        key = (spelt * _MULTIPLIERS).sum(axis=0, dtype=np.uint64)
+        keys, names, origins = self._known
+        place = np.minimum(keys.searchsorted(key), len(keys) - 1)
+        answer: Integers = origins.take(place, axis=0)
+        is_long = length > _WINDOWS * WORD_BYTES
+        new = np.flatnonzero((names.take(place, axis=1) != spelt).any(axis=0) | is_long)
         if len(new):
-            _, first = np.unique(key.take(new), return_index=True)
-            chosen = new.take(first)
-            found = np.array(_look_up(joined, kind[chosen], start[chosen], end[chosen]), np.int64)
-            order = np.argsort(keys := np.concatenate([keys, key[chosen]]))
-            keys, origins = keys[order], np.concatenate([origins, found])[order]
-            if len(keys) <= _MAX_NAMES:
-                self._known = keys, origins
-            place = keys.searchsorted(key)
-        return origins.take(place, axis=0)
+            found = np.array(_look_up(joined, kind[new], start[new], end[new]), np.int64)
+            answer[new] = found
+            _, first = np.unique(np.where(is_long, 0, key).take(new), return_index=True)
+            chosen = first[~is_long.take(new.take(first))]
+            if len(keys) + len(chosen) <= _MAX_NAMES:
+                order = np.argsort(keys := np.append(keys, key.take(new.take(chosen))))
+                names = np.append(names, spelt.take(new.take(chosen), axis=1), axis=1)
+                origins = np.append(origins, found.take(chosen, axis=0), axis=0)
+                self._known = keys[order], names[:, order], origins[order]
+        return answer
+
+
+def _spelt(joined: bytes, start: Integers, length: Integers, kind: Integers) -> Keys:
+    """Return names as numbers, each of eight bytes, and the lengths with the kinds.
+
+    Shape (_WINDOWS + 1, n_names).  Names that are longer are cut.
+    """
+    # Zero bytes follow the last name, but not as many as the windows reach.
+    last = len(joined) - WORD_BYTES
+    columns = [
+        first_bytes(joined, np.minimum(start + at, last), length - at)
+        for at in range(0, _WINDOWS * WORD_BYTES, WORD_BYTES)
+    ]
+    return np.stack([*columns, (2 * len(_KINDS) * length + kind).astype(np.uint64)])
 
 
 _NAMES = _Names()

@@ -96,16 +96,29 @@ def test_a_word_of_the_body_cannot_pose_as_evidence_of_the_route():
     assert "received:localhost" not in found
 
 
-@pytest.mark.parametrize("name", [SHARES_ALL_BITS, b"Received\0"])
-def test_a_forged_header_name_cannot_hide_a_header_of_other_messages(name, monkeypatch):
-    monkeypatch.setattr("nbspam.tokens.layout._NAMES", type(_names())())
-    forged = Message((Field("head", b"\n" + name + b": x"),), ())
-    honest = Message((Field("head", b"\nReceived: from localhost"),), ())
-    tokenize([forged], TokenSettings())
-    batch = tokenize([honest], TokenSettings())
-
-    spelt = batch_vocabulary(batch)
-    assert {"received:localhost", "header:received"} <= {spelt.text(j) for j in range(len(spelt))}
+# Another name in the same kind of head or in another, for which a hash with a secret salt is the
+# same: for all salts, or for every second one.
+@pytest.mark.parametrize(
+    ("head", "name", "hidden", "token"),
+    [
+        ("head", SHARES_ALL_BITS, b"Received", "received:localhost"),
+        ("head", b"Received\0", b"Received", "received:localhost"),
+        ("part-head", b"Peceived", b"Received", "received:localhost"),
+        ("head", b"ContentmTra.sfe2-Encoding", b"Content-Transfer-Encoding", "mime:localhost"),
+        ("head", b"x" * 40, b"x" * 32, "header:" + "x" * 32),
+    ],
+)
+def test_a_forged_header_name_cannot_hide_a_header_of_other_messages(
+    head, name, hidden, token, monkeypatch
+):
+    honest = Message((Field("head", b"\n" + hidden + b": localhost"),), ())
+    forged = Message((Field(head, b"\n" + name + b": x"),), ())
+    for _ in range(20):
+        monkeypatch.setattr("nbspam.tokens.layout._NAMES", type(_names())())
+        tokenize([forged], TokenSettings())
+        for _ in range(2):  # looked up, and remembered
+            spelt = batch_vocabulary(tokenize([honest], TokenSettings()))
+            assert token in {spelt.text(j) for j in range(len(spelt))}
 
 
 def _names():
