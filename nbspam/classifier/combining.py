@@ -1,9 +1,9 @@
 """Combining: how evidence for two classes adds up to calibrated log-odds.
 
 Naive Bayes adds the log-odds of all tokens as if tokens were independent, so its probabilities
-are too extreme.  Here the log-odds of each group of tokens (text, route, web, pairs) are averaged,
-and a small logistic regression, fitted to held-out messages, weights the means of the groups; it
-gives a probability.  A layer of corrections (`layer`), one number per token, is learned
+are too extreme.  Here the log-odds of each group of tokens (text, route, web, pairs, hidden) are
+averaged, and a small logistic regression, fitted to held-out messages, weights the means of the
+groups; it gives a probability.  A layer of corrections (`layer`), one number per token, is learned
 from the few messages that are wrong or nearly wrong.  The score remains a sum over tokens.
 
 Whoever writes spam may add as many words of ham as they like.  Of ham and spam, therefore, only
@@ -30,6 +30,8 @@ from nbspam.verdicts import joint_of_log_odds
 ALPHA = 0.03  # Lidstone's addend to the presence of a token in a class
 BAND = 2.0  # nats; tokens with weaker log-odds are ignored
 DAMPING = 5.0  # added to the number of tokens by which a group's sum is divided
+RIDGE = 30.0  # strength of the prior on the worth of groups
+PRIOR_WORTH = 0.5  # prior worth of each group's mean
 STRONGEST = 15, 30  # the number of a group's tokens for ham, and for spam, that count at most
 _ABOVE_ALL = 64.0  # nats; no log-odds of counts are as strong
 # The group with which each group's tokens are averaged: subjects are short, and count as text.
@@ -38,8 +40,6 @@ _WITH[GROUPS.index("subject")] = GROUPS.index("text")
 HIDDEN = GROUPS.index("hidden")
 _LIMITS = np.tile(STRONGEST, (len(GROUPS), 1))
 _LIMITS[HIDDEN, 0] = 0  # no hidden token speaks for ham
-RIDGE = 30.0  # strength of the prior on the worth of groups
-PRIOR_WORTH = 0.5  # prior worth of each group's mean
 _DOCS_AT_ONCE = 1 << 8  # documents whose entries fit into the processor's caches
 # The groups whose tokens are corrected.
 _IN_LAYER = ~np.isin(np.arange(len(GROUPS)), [GROUPS.index("pairs"), HIDDEN])
@@ -142,7 +142,7 @@ def strongest(
 
     groups: (n_tokens,); odds: (nnz,) log-odds of each entry's token; zeros do not count.  Of each
     group's tokens for a class those with the strongest log-odds count, and of equally strong ones
-    those that come first in the document.  limits: their number, from `limits_of`.
+    those whose entries come first.  limits: their number, from `limits_of`.
     """
     entry = np.flatnonzero(odds)
     cell = documents.rows().take(entry).astype(np.int64)
@@ -254,7 +254,7 @@ def with_groups(worth: Floats) -> Floats:
     return np.concatenate([worth[:old], prior_worth()[old:-1], worth[old:]])
 
 
-def fit_worth(means: Floats, y: Integers, limits: Integers | None = None) -> Floats:
+def fit_worth(means: Floats, y: Integers, limits: Integers | None) -> Floats:
     """Fit a ridge logistic regression by Newton steps; shape (n_groups + 1,).
 
     means: (n_docs, n_groups), from `means_left_out`.  y: (n_docs,) 0 or 1.  With limits, hidden

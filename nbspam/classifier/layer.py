@@ -33,7 +33,7 @@ def layer_scale(layer: Documents) -> Floats:
 
 def bounded(total: Any) -> Any:
     """Return a sum of corrections, nats, cut off where it exceeds MOST."""
-    return np.minimum(np.maximum(total, -MOST), MOST)
+    return np.clip(total, -MOST, MOST)
 
 
 def corrections(

@@ -151,10 +151,10 @@ def test_hidden_words_that_point_to_ham_are_worth_nothing():
     means[:20, HIDDEN] = 5.0
     y = np.repeat([0, 1], 20)
 
-    assert fit_worth(means, y)[HIDDEN] < 0
+    assert fit_worth(means, y, None)[HIDDEN] < 0
     assert fit_worth(means, y, BOUNDED)[HIDDEN] == 0
     means[:, HIDDEN] = 0
-    assert fit_worth(means, y)[-1] == pytest.approx(0, abs=1e-9)
+    assert fit_worth(means, y, None)[-1] == pytest.approx(0, abs=1e-9)
 
 
 # --- left out -----------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def penalised_loss(worth, means, y):
 @pytest.mark.parametrize("seed", range(4))
 def test_at_the_worth_that_is_fitted_the_gradient_is_zero(seed):
     means, y = evidence(seed)
-    worth = fit_worth(means, y)
+    worth = fit_worth(means, y, None)
 
     error = probability(means @ worth[:-1] + worth[-1]) - y
     gradient = np.append(means.T @ error, error.sum()) + RIDGE * (worth - prior_worth())
@@ -273,11 +273,11 @@ def test_the_worth_is_that_of_an_independent_logistic_regression(seed):
     means, y = evidence(seed)
     theirs = minimize(penalised_loss, np.zeros(len(GROUPS) + 1), (means, y), "BFGS")
 
-    assert fit_worth(means, y) == pytest.approx(theirs.x, abs=1e-4)
+    assert fit_worth(means, y, None) == pytest.approx(theirs.x, abs=1e-4)
 
 
 def test_without_messages_groups_are_worth_what_is_assumed():
-    worth = fit_worth(np.zeros((0, len(GROUPS))), np.zeros(0, np.int64))
+    worth = fit_worth(np.zeros((0, len(GROUPS))), np.zeros(0, np.int64), None)
 
     assert worth.tolist() == [0.5] * len(GROUPS) + [0.0]
 
@@ -310,7 +310,7 @@ def test_corrections_are_those_of_the_plain_loop(documents):
     found = fit(table, known, y)
 
     means = means_left_out(table, known, y)
-    worth = fit_worth(means, y)
+    worth = fit_worth(means, y, None)
     correction, ends = np.zeros(len(table.vocabulary)), []
     of = [known.one(row).tokens for row in range(known.n_docs)]
     layer = [own[table.vocabulary.groups[own] != PAIRS] for own in of]

@@ -15,7 +15,7 @@ from nbspam.mail.message import Field, Message
 from nbspam.mail.origins import HEADS, ORIGINS
 from nbspam.settings import PRESETS, TokenSettings
 from nbspam.sources.items import Item
-from nbspam.tokens import tokenizer
+from nbspam.tokens import layout, tokenizer
 from nbspam.tokens.definition import (
     CHARACTERS,
     GROUPS,
@@ -114,17 +114,11 @@ def test_a_forged_header_name_cannot_hide_a_header_of_other_messages(
     honest = Message((Field("head", b"\n" + hidden + b": localhost"),), ())
     forged = Message((Field(head, b"\n" + name + b": x"),), ())
     for _ in range(20):
-        monkeypatch.setattr("nbspam.tokens.layout._NAMES", type(_names())())
+        monkeypatch.setattr(layout, "_NAMES", type(layout._NAMES)())
         tokenize([forged], TokenSettings())
         for _ in range(2):  # looked up, and remembered
             spelt = batch_vocabulary(tokenize([honest], TokenSettings()))
             assert token in {spelt.text(j) for j in range(len(spelt))}
-
-
-def _names():
-    from nbspam.tokens.layout import _NAMES
-
-    return _NAMES
 
 
 @given(st.lists(MESSAGES, max_size=5), TOKEN_SETTINGS, st.integers(0, 3))
