@@ -1,6 +1,6 @@
 """Count the spams that get through when their sender attacks the filter.
 
-usage: python benchmarks/attacks.py CORPUS [--mails 200] [--only TEXT] [--peers] [--sample 20]
+usage: python benchmarks/attacks.py CORPUS [--mails 200] [--only TEXT] [--write FOLDER] [--peers]
 
 CORPUS is a folder with ham/ and spam/.  Every other message is learned.  Of the other spams,
 some that the model calls spam are attacked in every form (see attack_hidden.py and
