@@ -196,9 +196,10 @@ def fit(table: CountTable, documents: Documents, y: Integers) -> Combination:
     score = means @ worth[:-1] + worth[-1]
     layer = documents.only(_IN_LAYER[table.vocabulary.groups[documents.tokens]])
     correction = np.zeros(len(table.vocabulary), np.float32)
-    correction[documents.tokens], constant = corrections(layer, y, score, table.classes)
-    worth[-1] += constant
-    return Combination(worth, correction)
+    learned = corrections(layer, y, score, table.classes)
+    correction[documents.tokens] = learned.correction * np.float32(learned.certainty)
+    worth[-1] += learned.constant
+    return Combination(worth * learned.certainty, correction)
 
 
 def without_evidence(n_features: int) -> Combination:

@@ -1,11 +1,15 @@
 """The layer of corrections: one number per token, learned from messages that are nearly wrong.
 
-Secret: from which messages corrections are learned, in which order, and by which steps.
+People file some messages wrongly.  The layer would learn each of them by heart, so it doubts a
+label that all other messages contradict (see `trust`): such a message corrects less, or nothing.
+
+Secret: from which messages corrections are learned, in which order, by which steps, and how
+certain the corrected scores are.
 """
 
 from collections.abc import Sequence
 from math import tanh
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +27,12 @@ PASSES = 5  # passes over the messages
 LOOKS = (0, 2)  # the passes that select, among all messages, those that are nearly wrong
 HAM_STEP = 1.5  # factor of the step of a ham message that is taken for spam
 MOST = 12.0  # nats by which all corrections together move a score at most: E-119
+# Chosen by E-131.  A label is doubted if its probability is below 8 times the share of wrong
+# labels (at most 0.5), and not believed at all below twice that share (at most 0.4).
+BELIEVED = (2.0, 0.4), (8.0, 0.5)
+RIGHT = 50  # right labels that are assumed beside those that are seen
+CERTAIN = 12.5  # strength of the prior that scores are as certain as they look: E-132
+_LEAST = 0.05  # certainty
 _DOCS_AT_ONCE = 1 << 8  # documents whose entries fit into the processor's caches
 
 
@@ -36,56 +46,120 @@ def bounded(total: Any) -> Any:
     return np.clip(total, -MOST, MOST)
 
 
-def corrections(
-    layer: Documents, y: Integers, score: Floats, classes: tuple[str, ...]
-) -> tuple[Floats32, float]:
-    """Learn from nearly wrong messages: return corrections (n_tokens,), and of the constant, nats.
+class Layer(NamedTuple):
+    """What was learned from messages that are nearly wrong."""
 
-    layer: documents over tokens in the layer only.  score: (n_docs,) log-odds without corrections.
+    correction: Floats32  # (n_tokens,) nats
+    constant: float  # nats
+    certainty: float  # at most 1; factor of the corrected log-odds that calibrates them
+
+
+def corrections(layer: Documents, y: Integers, score: Floats, classes: tuple[str, ...]) -> Layer:
+    """Learn from nearly wrong messages.
+
+    layer: documents over tokens in the layer only.  y: (n_docs,) 0 or 1.  score: (n_docs,)
+    log-odds without corrections, each from the counts of all other messages.
+
     Corrections by the last messages of a pass have more effect, because no others follow.
     Therefore every second pass takes the messages in the opposite order, and the result is the
     mean of the corrections after the last pass and after the one before it: E-019.
     """
-    scale = layer_scale(layer)
+    scale, trusted = layer_scale(layer), trust(score, y)
     correction, constant = np.zeros(len(layer.tokens), np.float32), 0.0
     for number in tracked(range(PASSES), "passes"):
         if number in LOOKS:
             summed = _sums(correction, layer.columns, layer.offsets) if number else 0.0
             far = np.abs(y - probability(score + constant + bounded(scale * summed)))
-            near = _messages(layer, np.flatnonzero(far > NEAR), scale, score, y)
+            is_near = (far > NEAR) & (trusted > 0)
+            near = _messages(layer, np.flatnonzero(is_near), scale, score, y, trusted)
         before_last = correction, constant
         turn = near if number % 2 == 0 else near[::-1]
-        correction, constant = _pass(turn, correction.copy(), constant, classes)
+        correction, constant, steps = _pass(turn, correction.copy(), constant, classes)
+        if number == 0:
+            first = steps[::-1]
+        elif number == 1:
+            certainty = _certainty(turn, first, steps, classes)
     mean = (correction + before_last[0]) / np.float32(2)
-    return np.asarray(mean), (constant + before_last[1]) / 2
+    return Layer(np.asarray(mean), (constant + before_last[1]) / 2, certainty)
 
 
-# A message's columns, the scale of its corrections, its score without them, and its class.
-_Message = tuple[Integers, float, float, int]
+def trust(score: Floats, y: Integers) -> Floats:
+    """Return how far each message's label is believed, 0 to 1, shape (n_docs,).
+
+    score: (n_docs,) log-odds from the counts of all other messages, nats.  These contradict a
+    label if it is the less probable one.  The share of wrong labels is estimated as the share of
+    contradicted ones among the more decided half of the messages, because decided scores are
+    hardly ever mistaken.  If there are none, all labels are believed.
+    """
+    if not len(y):
+        return np.ones(0)
+    own = probability(np.where(y == 1, score, -score))
+    decided = np.abs(score) >= np.median(np.abs(score))
+    wrong = (own[decided] < 0.5).sum() / (decided.sum() + RIGHT)
+    if not wrong:
+        return np.ones(len(y))
+    low, high = (min(times * wrong, most) for times, most in BELIEVED)
+    return np.asarray(np.clip((own - low) / (high - low), 0.0, 1.0))
+
+
+# A message's columns, the scale of its corrections, its score without them, its class, and how far
+# its class is believed.
+_Message = tuple[Integers, float, float, int, float]
 
 
 def _messages(
-    layer: Documents, rows: Integers, scale: Floats, score: Floats, y: Integers
+    layer: Documents, rows: Integers, scale: Floats, score: Floats, y: Integers, trusted: Floats
 ) -> list[_Message]:
     """Return some messages, converted once for all passes to indices and Python's numbers."""
     starts, ends = layer.offsets[rows].tolist(), layer.offsets[rows + 1].tolist()
     columns = [layer.columns[i:j].astype(np.intp) for i, j in zip(starts, ends, strict=True)]
-    numbers = scale[rows].tolist(), score[rows].tolist(), y[rows].tolist()
+    numbers = (of[rows].tolist() for of in (scale, score, y, trusted))
     return list(zip(columns, *numbers, strict=True))
 
 
 def _pass(
     messages: Sequence[_Message], correction: Floats32, constant: float, classes: tuple[str, ...]
-) -> tuple[Floats32, float]:
-    """Correct for one message after the other, in place; return both."""
-    for columns, scale, score, truth in messages:
+) -> tuple[Floats32, float, list[tuple[float, float]]]:
+    """Correct for one message after the other, in place; return both, and scores and steps.
+
+    The score of each message is that before its own step.
+    """
+    steps = []
+    for columns, scale, score, truth, trusted in messages:
         now = correction[columns]
         total = scale * float(np.add.reduce(now))
         z = score + constant + max(-MOST, min(total, MOST))
-        if step := correction_step(z, truth, classes):
+        if step := trusted * correction_step(z, truth, classes):
             correction[columns] = now + RATE * scale * step
             constant += BIAS_RATE * step
-    return correction, constant
+        steps.append((z, step))
+    return correction, constant, steps
+
+
+def _certainty(
+    messages: Sequence[_Message],
+    first: Sequence[tuple[float, float]],
+    second: Sequence[tuple[float, float]],
+    classes: tuple[str, ...],
+) -> float:
+    """Return the factor, at most 1, that calibrates log-odds of messages that were not learned.
+
+    first, second: scores and steps of two passes over the messages.  From a message's score in the
+    second is subtracted what its own step in the first has added, (RATE + BIAS_RATE) * step.  The
+    factor has the least log loss.  Mail needs none: E-132.
+    """
+    if not messages or classes == HAM_AND_SPAM:
+        return 1.0
+    truth = np.array([message[3] for message in messages])
+    (_, step), (z, _) = np.transpose(first), np.transpose(second)
+    margin = (2 * truth - 1) * (z - (RATE + BIAS_RATE) * step)
+    factor = 1.0
+    for _ in range(20):  # Newton steps towards the least log loss
+        p = probability(-factor * margin)
+        slope = CERTAIN * (factor - 1) - (margin * p).sum()
+        factor -= slope / (CERTAIN + (margin**2 * p * (1 - p)).sum())
+        factor = float(np.clip(factor, _LEAST, 1.0))
+    return factor
 
 
 def _sums(values: Floats32, columns: Indices, bounds: Integers) -> Floats:

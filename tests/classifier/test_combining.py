@@ -21,7 +21,7 @@ from nbspam.classifier.combining import (
     prior_worth,
     with_groups,
 )
-from nbspam.classifier.layer import MOST, NEAR, RATE, correction_step, probability
+from nbspam.classifier.layer import MOST, NEAR, RATE, correction_step, probability, trust
 from nbspam.counts.table import CountTable
 from nbspam.settings import PRESENCE, TokenSettings
 from nbspam.tokens.definition import GROUPS
@@ -312,6 +312,7 @@ def test_corrections_are_those_of_the_plain_loop(documents):
     means = means_left_out(table, known, y)
     worth = fit_worth(means, y, None)
     correction, ends = np.zeros(len(table.vocabulary)), []
+    trusted = trust(means @ worth[:-1] + worth[-1], y)
     of = [known.one(row).tokens for row in range(known.n_docs)]
     layer = [own[table.vocabulary.groups[own] != PAIRS] for own in of]
     near = range(known.n_docs)
@@ -320,12 +321,13 @@ def test_corrections_are_those_of_the_plain_loop(documents):
             near = [
                 row
                 for row in range(known.n_docs)
-                if abs(y[row] - probability(score_of(means[row], worth, correction, layer[row])))
+                if trusted[row]
+                and abs(y[row] - probability(score_of(means[row], worth, correction, layer[row])))
                 > NEAR
             ]
         for row in near if number % 2 == 0 else near[::-1]:
             z = score_of(means[row], worth, correction, layer[row])
-            step = correction_step(float(z), int(y[row]), table.classes)
+            step = trusted[row] * correction_step(float(z), int(y[row]), table.classes)
             correction[layer[row]] += RATE * step / np.sqrt(max(len(layer[row]), 1))
             worth[-1] += 0.2 * step
         ends.append((worth.copy(), correction.copy()))
