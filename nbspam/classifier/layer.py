@@ -25,7 +25,9 @@ RATE, BIAS_RATE = 8.0, 0.2  # step sizes of the corrections, and of the constant
 NEAR = 0.005
 PASSES = 5  # passes over the messages
 LOOKS = (0, 2)  # the passes that select, among all messages, those that are nearly wrong
-HAM_STEP = 1.5  # factor of the step of a ham message that is taken for spam
+# Factor of the step of a ham message that is taken for spam: 1 without messages, and more with
+# each that is learned from, up to the greatest.  With few messages it would bias scores: E-133.
+HAM_STEP, HAM_STEP_GROWTH = 1.5, 1 / 400
 MOST = 12.0  # nats by which all corrections together move a score at most: E-119
 # Chosen by E-131.  A label is doubted if its probability is below 8 times the share of wrong
 # labels (at most 0.5), and not believed at all below twice that share (at most 0.4).
@@ -65,6 +67,7 @@ def corrections(layer: Documents, y: Integers, score: Floats, classes: tuple[str
     mean of the corrections after the last pass and after the one before it: E-019.
     """
     scale, trusted = layer_scale(layer), trust(score, y)
+    of_ham = ham_step(classes, len(y))
     correction, constant = np.zeros(len(layer.tokens), np.float32), 0.0
     for number in tracked(range(PASSES), "passes"):
         if number in LOOKS:
@@ -74,7 +77,7 @@ def corrections(layer: Documents, y: Integers, score: Floats, classes: tuple[str
             near = _messages(layer, np.flatnonzero(is_near), scale, score, y, trusted)
         before_last = correction, constant
         turn = near if number % 2 == 0 else near[::-1]
-        correction, constant, steps = _pass(turn, correction.copy(), constant, classes)
+        correction, constant, steps = _pass(turn, correction.copy(), constant, of_ham)
         if number == 0:
             first = steps[::-1]
         elif number == 1:
@@ -118,7 +121,7 @@ def _messages(
 
 
 def _pass(
-    messages: Sequence[_Message], correction: Floats32, constant: float, classes: tuple[str, ...]
+    messages: Sequence[_Message], correction: Floats32, constant: float, of_ham: float
 ) -> tuple[Floats32, float, list[tuple[float, float]]]:
     """Correct for one message after the other, in place; return both, and scores and steps.
 
@@ -129,7 +132,7 @@ def _pass(
         now = correction[columns]
         total = scale * float(np.add.reduce(now))
         z = score + constant + max(-MOST, min(total, MOST))
-        if step := trusted * correction_step(z, truth, classes):
+        if step := trusted * correction_step(z, truth, of_ham):
             correction[columns] = now + RATE * scale * step
             constant += BIAS_RATE * step
         steps.append((z, step))
@@ -174,17 +177,25 @@ def _sums(values: Floats32, columns: Indices, bounds: Integers) -> Floats:
     return total
 
 
-def correction_step(score: float, truth: int, classes: tuple[str, ...]) -> float:
+def ham_step(classes: tuple[str, ...], n_docs: int) -> float:
+    """Return the factor of the steps of class 0; 1 unless the classes are ham and spam.
+
+    n_docs: the number of messages from which corrections are learned.
+    """
+    return min(HAM_STEP, 1 + HAM_STEP_GROWTH * n_docs) if classes == HAM_AND_SPAM else 1.0
+
+
+def correction_step(score: float, truth: int, of_ham: float) -> float:
     """Return how far a message moves the layer; 0 unless it is nearly wrong (see NEAR).
 
-    Positive steps, at most 1, move towards class 1.  Negative ones are -1 at least, or -HAM_STEP
-    if the classes are ham and spam.  score: the log-odds of class 1 that the message has with the
-    corrections so far, nats.  truth: its class, 0 or 1.
+    Positive steps, at most 1, move towards class 1.  Negative ones are -of_ham at least.  score:
+    the log-odds of class 1 that the message has with the corrections so far, nats.  truth: its
+    class, 0 or 1.  of_ham: the factor of steps of class 0, from `ham_step`.
     """
     error = truth - 0.5 * (1 + tanh(score / 2))  # the logistic function of a single number
     if abs(error) <= NEAR:
         return 0.0
-    return error * HAM_STEP if error < 0 and classes == HAM_AND_SPAM else error
+    return error * of_ham if error < 0 else error
 
 
 def probability(log_odds: Any) -> Any:

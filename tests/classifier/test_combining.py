@@ -21,7 +21,15 @@ from nbspam.classifier.combining import (
     prior_worth,
     with_groups,
 )
-from nbspam.classifier.layer import MOST, NEAR, RATE, correction_step, probability, trust
+from nbspam.classifier.layer import (
+    MOST,
+    NEAR,
+    RATE,
+    correction_step,
+    ham_step,
+    probability,
+    trust,
+)
 from nbspam.counts.table import CountTable
 from nbspam.settings import PRESENCE, TokenSettings
 from nbspam.tokens.definition import GROUPS
@@ -327,7 +335,9 @@ def test_corrections_are_those_of_the_plain_loop(documents):
             ]
         for row in near if number % 2 == 0 else near[::-1]:
             z = score_of(means[row], worth, correction, layer[row])
-            step = trusted[row] * correction_step(float(z), int(y[row]), table.classes)
+            step = trusted[row] * correction_step(
+                float(z), int(y[row]), ham_step(table.classes, len(y))
+            )
             correction[layer[row]] += RATE * step / np.sqrt(max(len(layer[row]), 1))
             worth[-1] += 0.2 * step
         ends.append((worth.copy(), correction.copy()))

@@ -13,39 +13,37 @@ from nbspam.classifier.layer import (
     bounded,
     correction_step,
     corrections,
+    ham_step,
     layer_scale,
     probability,
     trust,
 )
 from nbspam.tokens.documents import Documents
 
-HAM_OR_SPAM = ("ham", "spam")
+HAM_OR_SPAM, A_OR_B = ("ham", "spam"), ("a", "b")
 
 
 def test_steps_worked_by_hand():
     # Log-odds of 1 are a probability of e / (1 + e).
     p = e / (1 + e)
 
-    assert correction_step(0.0, 1, HAM_OR_SPAM) == 0.5
-    assert correction_step(0.0, 0, HAM_OR_SPAM) == -0.75
-    assert correction_step(1.0, 1, HAM_OR_SPAM) == pytest.approx(1 - p)
-    assert correction_step(1.0, 0, HAM_OR_SPAM) == pytest.approx(-1.5 * p)
+    assert correction_step(0.0, 1, 1.5) == 0.5
+    assert correction_step(0.0, 0, 1.5) == -0.75
+    assert correction_step(1.0, 1, 1.5) == pytest.approx(1 - p)
+    assert correction_step(1.0, 0, 1.5) == pytest.approx(-1.5 * p)
 
 
-@given(st.floats(-20, 20))
-def test_the_step_of_ham_is_one_and_a_half_times_that_of_spam(score):
+@given(st.floats(-20, 20), st.floats(1, 2))
+def test_the_step_of_ham_is_so_many_times_that_of_spam(score, of_ham):
     # What is as wrong of ham as the other is of spam.
-    of_spam = correction_step(score, 1, HAM_OR_SPAM)
-    of_ham = correction_step(-score, 0, HAM_OR_SPAM)
+    of_spam = correction_step(score, 1, of_ham)
 
-    assert of_ham == pytest.approx(-1.5 * of_spam)
+    assert correction_step(-score, 0, of_ham) == pytest.approx(-of_ham * of_spam)
 
 
-@given(st.floats(-20, 20))
-def test_classes_other_than_ham_and_spam_have_equal_steps(score):
-    assert correction_step(-score, 0, ("a", "b")) == pytest.approx(
-        -correction_step(score, 1, ("a", "b"))
-    )
+def test_the_step_of_ham_grows_with_the_number_of_messages_to_one_and_a_half():
+    assert [ham_step(HAM_OR_SPAM, n) for n in (0, 100, 200, 5000)] == [1, 1.25, 1.5, 1.5]
+    assert ham_step(A_OR_B, 5000) == 1
 
 
 @given(st.floats(-20, 20), st.sampled_from([0, 1]))
@@ -53,7 +51,7 @@ def test_only_a_message_that_is_not_certain_and_right_makes_a_step(score, truth)
     error = abs(truth - float(probability(score)))
     assume(abs(error - NEAR) > 1e-12)
 
-    assert (correction_step(score, truth, HAM_OR_SPAM) != 0) == (error > NEAR)
+    assert (correction_step(score, truth, 1.5) != 0) == (error > NEAR)
 
 
 def test_layer_scale_is_one_over_the_root_of_the_number_of_tokens():
@@ -75,7 +73,7 @@ def test_what_exceeds_the_bound_does_not_help_while_corrections_are_learned():
     found, constant, _ = corrections(layer, np.array([1, 1, 1]), score, HAM_OR_SPAM)
     assert found[0] > MOST
     z = float(score[0] + constant + bounded(found[0]))
-    assert correction_step(z, 1, HAM_OR_SPAM) > 0.99
+    assert correction_step(z, 1, 1.5) > 0.99
 
 
 # --- doubt -------------------------------------------------------------------------------
@@ -120,8 +118,8 @@ def test_a_message_that_is_not_believed_leaves_no_trace():
     score = np.where(y == 1, 4.0, -4.0)
     wrong = np.append(score, 4.0), np.append(y, 0)  # the others take it for class 1
 
-    found = corrections(one_token_each(41), wrong[1], wrong[0], HAM_OR_SPAM)
-    others = corrections(one_token_each(40), y, score, HAM_OR_SPAM)
+    found = corrections(one_token_each(41), wrong[1], wrong[0], A_OR_B)
+    others = corrections(one_token_each(40), y, score, A_OR_B)
     assert found.correction.tolist() == [*others.correction.tolist(), 0.0]
     assert found.constant == others.constant
 
@@ -145,7 +143,7 @@ def log_loss(layer, y, learned):
 
 
 def test_texts_whose_classes_overlap_are_judged_less_certainly_and_that_is_right():
-    learned = corrections(*texts(600, 0.7, 0), np.zeros(600), ("a", "b"))
+    learned = corrections(*texts(600, 0.7, 0), np.zeros(600), A_OR_B)
 
     assert 0 < learned.certainty < 0.5
     others = texts(2000, 0.7, 1)
@@ -153,8 +151,8 @@ def test_texts_whose_classes_overlap_are_judged_less_certainly_and_that_is_right
 
 
 def test_the_certainty_of_texts_whose_classes_differ_hardly_changes():
-    clear = corrections(*texts(600, 1.0, 0), np.zeros(600), ("a", "b"))
-    overlap = corrections(*texts(600, 0.7, 0), np.zeros(600), ("a", "b"))
+    clear = corrections(*texts(600, 1.0, 0), np.zeros(600), A_OR_B)
+    overlap = corrections(*texts(600, 0.7, 0), np.zeros(600), A_OR_B)
 
     assert 2 * overlap.certainty < clear.certainty <= 1
 
