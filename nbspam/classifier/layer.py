@@ -33,7 +33,7 @@ MOST = 12.0  # nats by which all corrections together move a score at most: E-11
 # labels (at most 0.5), and not believed at all below twice that share (at most 0.4).
 BELIEVED = (2.0, 0.4), (8.0, 0.5)
 RIGHT = 50  # right labels that are assumed beside those that are seen
-CERTAIN = 12.5  # strength of the prior that scores are as certain as they look: E-132
+CERTAIN = 400.0  # strength of the prior that scores are as certain as they look: E-132
 _LEAST = 0.05  # certainty
 _DOCS_AT_ONCE = 1 << 8  # documents whose entries fit into the processor's caches
 
