@@ -258,6 +258,28 @@ def test_time_is_linear_in_the_depth_of_elements(unit):
     assert time.process_time() - start < 20
 
 
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<td bgcolor=#00%04x><font color=#ffff%02x>no",
+        "<b style='color:#fff;x:%d%d'>no</b>",
+        "<b style='left:-999px;x:%d%d'>no</b>",
+        "<b style='color:rgb(255,255,255);x:%d%d' bgcolor=#fff>no</b>",
+    ],
+)
+def test_time_is_linear_in_different_colours_and_styles(unit):
+    html = "".join(unit % (i, i % 256) for i in range(10_000))
+    start = time.process_time()
+    read(html)
+    assert time.process_time() - start < 20
+
+
+def test_many_different_values_hide_text_like_few():
+    html = "".join(f"<b style='opacity:0;x:{i}'>no</b> " for i in range(100))
+    html += "".join(f"<b style='color:#fff;x:{i}'>no</b> " for i in range(100))
+    assert shown_and_hidden(html + "a") == ("a", " ".join(200 * ["no"]))
+
+
 PARTS = st.sampled_from(
     [
         "<div style=display:none>", "<font color=white>", "<p>", "</p>", "<table>", "<td>",

@@ -15,7 +15,10 @@ from nbspam.mail.styles.looks import BLOCK, Style
 from nbspam.mail.styles.sheets import Sheet
 from nbspam.mail.styles.values import BLACK, LINK, WHITE, Colour, is_near, read_legacy_colour
 
-_MAX_KNOWN = 4096  # values and pairs of sets that are cached
+_MAX_KNOWN = 4096  # values that are cached
+# Bounds for hostile colours: pairs that are compared, and values that every tag is searched for.
+# Beyond them all elements are followed, which takes linear time.
+_MAX_PAIRS, _MAX_VALUES = 4096, 64
 _AMPERSAND = ord("&")
 # Colours in attributes, after the byte before the name: a letter in bgcolor, but not in color.
 _VALUE = rb"\s*+=\s*+(?:\"([^\"]*+)|'([^']*+)|([^\s\"'>]*+))"
@@ -83,6 +86,8 @@ def _doubt(
     links: set[tuple[bytes, Colour]],
 ) -> Doubt | None:
     """Return which colours of texts are near which grounds, together with what hides itself."""
+    if len(texts | links) * len(grounds) > _MAX_PAIRS:
+        return ANYTHING
     near = [
         (text, ground)
         for text, colour in texts | links
@@ -95,7 +100,7 @@ def _doubt(
         return ANYTHING
     has_links = any(is_near(colour, behind) for _, colour in links for _, behind in grounds)
     found = {*hiding, *(value for pair in near for value in pair)} - {b""}
-    return Doubt(tuple(found), has_links)
+    return ANYTHING if len(found) > _MAX_VALUES else Doubt(tuple(found), has_links)
 
 
 @lru_cache(_MAX_KNOWN)
