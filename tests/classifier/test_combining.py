@@ -4,12 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize
 
 from nbspam.classifier.combining import (
     DAMPING,
-    PRIOR_WORTH,
-    RIDGE,
     STRONGEST,
     Combination,
     fit,
@@ -18,8 +15,6 @@ from nbspam.classifier.combining import (
     limits_of,
     log_odds,
     means_left_out,
-    prior_worth,
-    with_groups,
 )
 from nbspam.classifier.layer import (
     MOST,
@@ -153,18 +148,6 @@ def test_of_equally_strong_tokens_the_first_count():
     assert np.flatnonzero(shares).tolist() == list(range(STRONGEST[1]))
 
 
-def test_hidden_words_that_point_to_ham_are_worth_nothing():
-    # In all ham, and in no spam: only what else there is may tell.
-    means = np.zeros((40, len(GROUPS)))
-    means[:20, HIDDEN] = 5.0
-    y = np.repeat([0, 1], 20)
-
-    assert fit_worth(means, y, None)[HIDDEN] < 0
-    assert fit_worth(means, y, BOUNDED)[HIDDEN] == 0
-    means[:, HIDDEN] = 0
-    assert fit_worth(means, y, None)[-1] == pytest.approx(0, abs=1e-9)
-
-
 # --- left out -----------------------------------------------------------------------------
 
 
@@ -246,50 +229,6 @@ def test_every_message_is_judged_by_the_others():
 # --- what groups are worth ----------------------------------------------------------------
 
 
-def evidence(seed, n=300):
-    """Return means of groups and classes that agree with them, mostly."""
-    rng = np.random.default_rng(seed)
-    means = rng.normal(size=(n, len(GROUPS))) * rng.uniform(0.2, 3, len(GROUPS))
-    worth = rng.normal(0.5, 0.5, len(GROUPS))
-    return means, (rng.random(n) < probability(means @ worth - 1.0)).astype(np.int64)
-
-
-def penalised_loss(worth, means, y):
-    """Return the log loss of a logistic regression, added up one by one, and its penalty."""
-    total = 0.0
-    for row, truth in zip(means, y, strict=True):
-        z = float(row @ worth[:-1] + worth[-1])
-        total += np.logaddexp(0.0, -z if truth else z)
-    for each in worth[:-1]:
-        total += RIDGE / 2 * (each - PRIOR_WORTH) ** 2
-    return total + RIDGE / 2 * worth[-1] ** 2
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_at_the_worth_that_is_fitted_the_gradient_is_zero(seed):
-    means, y = evidence(seed)
-    worth = fit_worth(means, y, None)
-
-    error = probability(means @ worth[:-1] + worth[-1]) - y
-    gradient = np.append(means.T @ error, error.sum()) + RIDGE * (worth - prior_worth())
-    assert gradient == pytest.approx(0, abs=1e-3)
-    assert np.abs(worth - prior_worth()).max() > 0.1
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_the_worth_is_that_of_an_independent_logistic_regression(seed):
-    means, y = evidence(seed)
-    theirs = minimize(penalised_loss, np.zeros(len(GROUPS) + 1), (means, y), "BFGS")
-
-    assert fit_worth(means, y, None) == pytest.approx(theirs.x, abs=1e-4)
-
-
-def test_without_messages_groups_are_worth_what_is_assumed():
-    worth = fit_worth(np.zeros((0, len(GROUPS))), np.zeros(0, np.int64), None)
-
-    assert worth.tolist() == [0.5] * len(GROUPS) + [0.0]
-
-
 @given(DOCUMENTS)
 def test_the_worth_of_groups_hardly_depends_on_the_order_of_documents(documents):
     (table, known, y), (other, others, z) = counted(documents), counted(documents[::-1])
@@ -349,19 +288,3 @@ def test_corrections_are_those_of_the_plain_loop(documents):
 def score_of(means, worth, correction, own):
     total = correction[own].sum() / np.sqrt(max(len(own), 1))
     return means @ worth[:-1] + worth[-1] + max(-MOST, min(total, MOST))
-
-
-# --- older models --------------------------------------------------------------------------
-
-
-def test_the_worth_of_fewer_groups_is_completed_by_what_is_assumed():
-    worth = with_groups(np.array([1.0, 2.0, 3.0, 4.0, -0.5]))
-
-    assert worth.tolist() == [1, 2, 3, 4, *prior_worth()[4:-1], -0.5]
-    assert (with_groups(worth) == worth).all()
-
-
-@pytest.mark.parametrize("n", [0, 1, len(GROUPS) + 2])
-def test_the_worth_of_other_groups_is_refused(n):
-    with pytest.raises(ValueError, match="groups"):
-        with_groups(np.ones(n))
