@@ -190,7 +190,7 @@ class _Reader:
             if len(own) < 2:  # one text is no choice, and pictures have none
                 continue
             shown = self.shown(own) if root is None else root
-            if shown not in own:
+            if shown not in own or not self.can_hide(own[shown], root):
                 continue
             seen = set().union(*(_words(visible[i]) for i in own[shown] if i not in left_out))
             for branch, texts in own.items():
@@ -204,6 +204,14 @@ class _Reader:
             return set()
         self.defects.add("alternatives-differ")
         return {i for i, words in differing.items() if words}
+
+    def can_hide(self, shown: list[int], root: int | None) -> bool:
+        """Return whether mail programs show these texts only, and nothing beside them.
+
+        They do so of alternatives.  The root of related parts must be HTML: plain text refers
+        to nothing, so what is related to it is shown below it.
+        """
+        return root is None or any(self.parts.texts[i].is_html for i in shown)
 
     def shown(self, branches: dict[int, list[int]]) -> int:
         """Return the branch of alternatives that mail programs show."""

@@ -251,6 +251,13 @@ def test_many_alternatives_that_differ_a_little_are_hidden_together():
     assert words[0] in found["hidden"]
 
 
+def test_what_is_related_to_plain_text_is_shown():
+    found = read(multipart(part(HAM), HTML, kind=b"related"))
+    assert SPAM in found["body"]
+    assert HAM in found["body"]
+    assert "hidden" not in found
+
+
 def test_links_that_are_not_shown_do_not_count():
     found = alternatives(part(HAM + b" http://ham.example/"), HTML)
     assert "url" not in found
