@@ -26,7 +26,7 @@ from nbspam.mail.styles.sheets import (
     read_attributes,
     read_sheet,
 )
-from nbspam.mail.styles.suspicion import ANYTHING, Doubt, can_hide
+from nbspam.mail.styles.suspicion import can_hide
 from nbspam.mail.tags import (
     BREAKS,
     HIDES,
@@ -105,14 +105,11 @@ def read_html(documents: Sequence[bytes]) -> list[Html]:
     for i, (start, stop) in enumerate(pairwise(starts)):
         own = slice(start, stop - len(_BETWEEN))
         hidden = [letters[own][parts[own] == _ASIDE].tobytes()]
-        if is_doubtful[i] or _HIDDEN.search(attributes[i]):
-            doubt: Doubt | None = ANYTHING
-        else:
-            doubt = can_hide(attributes[i], sheets[i])
-        if doubt is not None:
-            is_plain = doubt != ANYTHING and b"style" not in attributes[i]
+        is_plain = not is_doubtful[i] and _HIDDEN.search(attributes[i]) is None
+        if not is_plain or can_hide(attributes[i], sheets[i]):
+            is_plain = is_plain and sheets[i] is NO_SHEET and b"style" not in attributes[i]
             followed = _followed(text, tags, slice(*bounds[i : i + 2]), sheets[i], is_plain)
-            spans = hidden_spans(followed, sheets[i], own.stop, doubt)
+            spans = hidden_spans(followed, sheets[i], own.stop)
             hidden += _take_hidden(letters, parts, spans, facts[i])
         visible = letters[own][parts[own] == _SEEN].tobytes()
         read.append(_html(visible, b" ".join(hidden), attributes[i], facts[i]))
@@ -198,7 +195,7 @@ def _without_opaque(html: bytes, facts: set[str]) -> tuple[bytes, bytes]:
 def _rules_of(style: bytes) -> bytes:
     """Return the text of a style element, given what follows its name; empty if for print."""
     written, _, rules = style.partition(b">")
-    media = read_attributes(written, (b"media",)).get(b"media")
+    media = read_attributes(written.lower(), (b"media",)).get(b"media")
     return rules if not media or is_for_screen(media) else b""
 
 

@@ -9,13 +9,15 @@ Secret: which tags close which elements.
 """
 
 from collections.abc import Collection, Iterable
-from typing import NamedTuple
+from functools import lru_cache
+from typing import NamedTuple, Union
 
 from nbspam.mail.styles.looks import ROOT, Look, look_of
-from nbspam.mail.styles.sheets import NO_SHEET, STYLED_NAMES, Sheet
-from nbspam.mail.styles.suspicion import Doubt
+from nbspam.mail.styles.sheets import Attributes, Sheet
 
-_NEVER = 1 << 30  # more elements than can be open
+_MAX_TREES = 8  # of sheets, that are kept for the next documents
+# Elements, steps and attributes that a tree remembers: up to 40 MB.
+_MAX_KNOWN = 1 << 17
 # An element at this depth replaces the one before it, as in browsers, which allow 512.
 _MAX_DEPTH = 200
 
@@ -83,143 +85,191 @@ class Span(NamedTuple):
     is_absent: bool  # its tags do not separate words
 
 
-class _Elements:
-    """The elements that are open, from the outermost to the innermost.
+class _Element:
+    """An element in those that it stands in, or, without a name, the document."""
 
-    How their text looks is found out when it is asked for.
+    __slots__ = "attributes", "depth", "inner", "look", "name", "outer", "steps"
+
+    def __init__(
+        self, name: bytes, attributes: Attributes, outer: Union["_Element", None], look: Look
+    ) -> None:
+        self.name = name
+        self.attributes = attributes
+        self.outer = outer
+        self.look = look  # of text in it
+        self.depth: int = 0 if outer is None else outer.depth + 1
+        # What is known already: the elements in it, and what tags lead to.
+        self.inner: dict[_Start, _Element] = {}
+        self.steps: dict[_Start | bytes, _Step] = {}
+
+
+# The name and the attributes of a start tag; the element after a tag, and whether others had to
+# be closed for it.
+_Start = tuple[bytes, Attributes]
+_Step = tuple[_Element, bool]
+
+
+class _Tree:
+    """All elements that were met under the rules of one sheet.
+
+    Documents repeat the same tags in the same elements.  So elements are the same objects again,
+    and what a tag leads to is looked up.
     """
 
     def __init__(self, sheet: Sheet) -> None:
-        self.names: list[bytes] = [b""]
-        self._attributes: list[bytes] = [b""]
-        self._looks: list[Look] = [ROOT]
         self._sheet = sheet
+        self._begin()
 
-    def look(self) -> Look:
-        """Return how text in the innermost element looks."""
-        looks, names = self._looks, self.names
-        for i in range(len(looks), len(names)):
-            look = looks[-1]
-            name, attributes = names[i], self._attributes[i]
-            if attributes or name in STYLED_NAMES or self._sheet is not NO_SHEET:
-                style = self._sheet.style(name, attributes, look.marks)
-                if style is not None:
-                    look = look_of(look, style)
-            looks.append(look)
-        return looks[-1]
+    def _begin(self) -> None:
+        self._size = 0
+        self._document = _Element(b"", (), None, ROOT)
+        self.starts: dict[tuple[bytes, bytes], _Start] = {}
 
-    def open(self, name: bytes, attributes: bytes) -> bool:
-        """Open an element; return whether others had to be closed for it."""
-        names = self.names
-        if name == b"body" and name in names:
-            return True
-        has_closed = name in _CLOSING and names[-1] not in _CLOSING[name] and self._make_room(name)
-        if len(names) > _MAX_DEPTH:
-            self._cut(_MAX_DEPTH)
-        names.append(name)
-        self._attributes.append(attributes)
-        return has_closed
+    def document(self) -> _Element:
+        """Return what the first tag of a document stands in."""
+        if self._has_room():
+            return self._document
+        self._begin()
+        return self._document
 
-    def pop(self) -> None:
-        """Close the innermost element."""
-        del self.names[-1], self._attributes[-1]
-        del self._looks[len(self.names) :]
+    def _has_room(self) -> bool:
+        self._size += 1
+        return self._size < _MAX_KNOWN
 
-    def close(self, name: bytes) -> None:
+    def start(self, name: bytes, written: bytes) -> _Start:
+        """Return a start tag with those of its attributes that count, and remember it."""
+        start = name, self._sheet.attributes(name, written)
+        if self._has_room():
+            self.starts[name, written] = start
+        return start
+
+    def step(self, element: _Element, tag: _Start | bytes) -> _Step:
+        """Return where a tag leads, and remember it; tag: the name only of an end tag."""
+        if isinstance(tag, bytes):
+            step = self._close(element, tag), True
+        else:
+            step = self._open(element, tag)
+        if self._has_room():
+            element.steps[tag] = step
+        return step
+
+    def _enter(self, outer: _Element, start: _Start) -> _Element:
+        """Return an element that begins in another one."""
+        if start in outer.inner:
+            return outer.inner[start]
+        style = self._sheet.style(*start, outer.look.marks)
+        look = outer.look if style is None else look_of(outer.look, style)
+        element = _Element(*start, outer, look)
+        if self._has_room():
+            outer.inner[start] = element
+        return element
+
+    def _open(self, element: _Element, start: _Start) -> _Step:
+        name, before = start[0], element
+        if name == b"body" and _is_in(element, name):
+            return element, True
+        if name in _CLOSING and element.name not in _CLOSING[name]:
+            element = self._with_room(element, name)
+        has_closed = element is not before
+        while element.depth >= _MAX_DEPTH and element.outer is not None:
+            element = element.outer
+        return self._enter(element, start), has_closed
+
+    def _with_room(self, element: _Element, name: bytes) -> _Element:
+        """Close what the start of an element ends."""
+        if name in _ENDING_P:
+            element = self._close_last(element, _P, _P_BARRIERS) or element
+        if name in _IMPLIED:
+            while found := self._close_last(element, *_IMPLIED[name]):
+                element = found
+        return element
+
+    def _close(self, element: _Element, name: bytes) -> _Element:
         """Close the last element of a name, and what must be closed with it."""
         if name == b"body":
-            return
-        if self.names[-1] == name:
-            self.pop()
-        elif name in FORMATTING:
-            self._close_formatting(name)
+            return element
+        if element.name == name and element.outer is not None:
+            return element.outer
+        if name in FORMATTING:
+            return self._close_formatting(element, name)
+        if name in _ROWS or name == b"table":
+            barriers = _TABLES
         else:
-            if name in _ROWS or name == b"table":
-                barriers = _TABLES
-            else:
-                barriers = CELLS if name in _SPECIAL else _SPECIAL
-            self._close_last(frozenset((name,)), barriers)
+            barriers = CELLS if name in _SPECIAL else _SPECIAL
+        return self._close_last(element, frozenset((name,)), barriers) or element
 
-    def _make_room(self, name: bytes) -> bool:
-        """Close what the start of an element ends; return whether anything was closed."""
-        has_closed = name in _ENDING_P and b"p" in self.names and self._close_last(_P, _P_BARRIERS)
-        if name in _IMPLIED:
-            closed, barriers = _IMPLIED[name]
-            while not closed.isdisjoint(self.names) and self._close_last(closed, barriers):
-                has_closed = True
-        return has_closed
-
-    def _cut(self, size: int) -> None:
-        del self.names[size:], self._attributes[size:], self._looks[size:]
-
-    def _close_last(self, closed: frozenset[bytes], barriers: frozenset[bytes]) -> bool:
-        """Close the last element of some names unless a barrier stands after it.
+    def _close_last(
+        self, element: _Element, closed: frozenset[bytes], barriers: frozenset[bytes]
+    ) -> _Element | None:
+        """Close the last element of some names; return None if a barrier stands after it.
 
         Formatting that was opened in it goes on, except that of cells.
         """
-        for i in range(len(self.names) - 1, 0, -1):
-            name = self.names[i]
-            if name in closed:
-                self._take_out(i, () if name in CELLS or name in _ROWS else FORMATTING)
-                return True
-            if name in barriers:
-                return False
-        return False
+        inner: list[_Element] = []
+        each = element
+        while each.outer is not None:
+            if each.name in closed:
+                is_cell = each.name in CELLS or each.name in _ROWS
+                return self._without(each, inner, () if is_cell else FORMATTING)
+            if each.name in barriers:
+                return None
+            inner.append(each)
+            each = each.outer
+        return None
 
-    def _close_formatting(self, name: bytes) -> None:
+    def _close_formatting(self, element: _Element, name: bytes) -> _Element:
         """Close the last formatting of a name, and inline elements in it; blocks stay open."""
-        for i in range(len(self.names) - 1, 0, -1):
-            if self.names[i] == name:
-                inner = self.names[i + 1 :]
-                self._take_out(i, FORMATTING if _SPECIAL.isdisjoint(inner) else frozenset(inner))
-                return
-            if self.names[i] in CELLS:
-                return
+        inner: list[_Element] = []
+        each = element
+        while each.outer is not None and each.name != name:
+            if each.name in CELLS:
+                return element
+            inner.append(each)
+            each = each.outer
+        names = {one.name for one in inner}
+        return self._without(each, inner, FORMATTING if _SPECIAL.isdisjoint(names) else names)
 
-    def _take_out(self, i: int, kept: Collection[bytes]) -> None:
-        """Close the i-th element and all in it, except those of some names."""
-        inner = list(zip(self.names[i + 1 :], self._attributes[i + 1 :], strict=True))
-        self._cut(i)
-        for name, attributes in inner:
-            if name in kept:
-                self.names.append(name)
-                self._attributes.append(attributes)
+    def _without(
+        self, closed: _Element, inner: list[_Element], kept: Collection[bytes]
+    ) -> _Element:
+        """Return the innermost element after one is closed, and all in it except some names.
+
+        inner: the elements in it, the innermost first.
+        """
+        if closed.outer is None:  # nothing of the name was open
+            return inner[0] if inner else closed
+        element = closed.outer
+        for each in reversed(inner):
+            if each.name in kept:
+                element = self._enter(element, (each.name, each.attributes))
+        return element
 
 
-def hidden_spans(tags: Iterable[Tag], sheet: Sheet, end: int, doubt: Doubt) -> list[Span]:
+def _is_in(element: _Element | None, name: bytes) -> bool:
+    """Return whether an element, or one that it stands in, has a name."""
+    while element is not None and element.name != name:
+        element = element.outer
+    return element is not None
+
+
+@lru_cache(_MAX_TREES)
+def _tree_of(sheet: Sheet) -> _Tree:
+    return _Tree(sheet)
+
+
+def hidden_spans(tags: Iterable[Tag], sheet: Sheet, end: int) -> list[Span]:
     """Return the stretches of a document that cannot be read, in order.
 
     end: of the document.
     """
     spans: list[Span] = []
-    elements = _Elements(sheet)
-    names = elements.names
-    values, has_links = doubt
+    tree = _tree_of(sheet)
+    starts, element = tree.starts, tree.document()
     look, begin = ROOT, 0
-    # With values, text stays readable until one of them occurs or this many elements are open.
-    safe = 0 if values else _NEVER
-    for name, is_end, attributes, start, stop in tags:
-        has_closed = True
-        if is_end:
-            if names[-1] == name != b"body":
-                elements.pop()
-            elif name in names:
-                elements.close(name)
-                safe = _NEVER
-        else:
-            if values and name == b"a" and not (has_links or look.why or b"style" in attributes):
-                continue  # the colour of links only shows what would be hidden
-            has_closed = elements.open(name, attributes)
-            if has_closed or (has_links and name == b"a"):
-                safe = _NEVER
-            elif attributes:
-                attributes = attributes.lower()
-                if any(value in attributes for value in values):
-                    safe = _NEVER
-        if len(names) >= safe:
-            continue
-        now = elements.look()
-        safe = len(names) if values and not now.why else _NEVER
+    for name, is_end, written, start, stop in tags:
+        tag = name if is_end else starts.get((name, written)) or tree.start(name, written)
+        element, has_closed = element.steps.get(tag) or tree.step(element, tag)
+        now = element.look
         if now is look:
             continue
         if look.why:

@@ -35,7 +35,8 @@ _ATTRIBUTE = re.compile(
 # Attributes that are read: of any element, of some, and to select elements by rules.
 _ALWAYS, _SELECTING = (b"style", b"hidden"), (b"class", b"id")
 _ALONE = {name: _ALWAYS + hints for name, hints in HINTS.items()}
-_ALONE |= {b"a": (*_ALWAYS, b"href"), b"dialog": (*_ALWAYS, b"open")}
+_ALONE |= {b"dialog": (*_ALWAYS, b"open")}
+_HREF = re.compile(rb"href(?<=[\s/\"']href)\s*+=")
 _COMPOUND = re.compile(rb"(\*|[a-z][a-z0-9-]*+)?+((?:[.#][\w\x80-\xff-]++)*+)\Z")
 _KEY = re.compile(rb"[.#][\w\x80-\xff-]++")
 _CHUNK = re.compile(rb"([^{}]*+)([{}])")
@@ -72,7 +73,7 @@ class _Rule(NamedTuple):
 
 
 _NOTHING = Block({}, {})
-_UNKNOWN = Style({}, BLOCK, False, 0)  # stands for a style that is not yet known
+Attributes = tuple[tuple[bytes, bytes], ...]  # names and values
 
 
 class Sheet:
@@ -81,7 +82,6 @@ class Sheet:
     def __init__(self, text: bytes = b"") -> None:
         self._rules: dict[bytes, list[_Rule]] = {}
         self._count = self._marks = 0
-        self._styles: dict[tuple[bytes, bytes, int], Style | None] = {}
         for selectors, declarations in _rules(text):
             block = read_block(declarations)
             if block.normal or block.important:
@@ -127,25 +127,24 @@ class Sheet:
         if len(rules) < _MAX_RULES:
             rules.append(rule)
 
-    def style(self, name: bytes, attributes: bytes, marks: int) -> Style | None:
+    def attributes(self, name: bytes, written: bytes) -> Attributes:
+        """Return those attributes of a start tag that count, given all of them as written."""
+        wanted = _ALONE.get(name, _ALWAYS)
+        written = written.lower()
+        found = read_attributes(written, wanted + _SELECTING if self._rules else wanted)
+        if name == b"a" and _HREF.search(b" " + written):
+            found[b"href"] = b""  # which link it is makes no difference
+        return tuple(found.items())
+
+    def style(self, name: bytes, attributes: Attributes, marks: int) -> Style | None:
         """Return the style of an element, None if it changes nothing.
 
-        attributes: as written.  marks: of the elements that it stands in.
+        marks: of the elements that it stands in.
         """
-        key = name, attributes, marks
-        style = self._styles.get(key, _UNKNOWN)
-        if style is _UNKNOWN:
-            if len(self._styles) >= _MAX_STYLES:
-                self._styles.clear()
-            style = self._styles[key] = self._style(name, attributes, marks)
-        return style
-
-    def _style(self, name: bytes, written: bytes, marks: int) -> Style | None:
-        wanted = _ALONE.get(name, _ALWAYS)
         if not self._rules:
-            return _style_alone(name, tuple(read_attributes(written, wanted).items()))
-        attributes = read_attributes(written, wanted + _SELECTING)
-        return _style(name, attributes, self._matches(name, attributes, marks))
+            return _style_alone(name, attributes)
+        known = dict(attributes)
+        return _style(name, known, self._matches(name, known, marks))
 
     def _matches(self, name: bytes, attributes: dict[bytes, bytes], marks: int) -> list[_Rule]:
         """Return the rules that apply to an element, the weakest first."""
@@ -162,20 +161,24 @@ class Sheet:
 
 
 def read_attributes(written: bytes, wanted: Sequence[bytes]) -> dict[bytes, bytes]:
-    """Return some attributes of a tag by name; of equal names the first counts."""
-    written = written.lower()
+    """Return some attributes of a tag by name; of equal names the first counts.
+
+    written: in lower case.
+    """
     found: dict[bytes, bytes] = {}
-    if any(name in written for name in wanted):
-        for name, *values in _ATTRIBUTE.findall(written):
-            if name in wanted and name not in found:
-                found[name] = unescape_references(values[0] or values[1] or values[2])
-    if b"href" in found:
-        found[b"href"] = b""  # which link it is makes no difference
+    for name in wanted:  # most tags have none of them
+        if name in written:
+            break
+    else:
+        return found
+    for name, *values in _ATTRIBUTE.findall(written):
+        if name in wanted and name not in found:
+            found[name] = unescape_references(values[0] or values[1] or values[2])
     return found
 
 
 @lru_cache(_MAX_STYLES)
-def _style_alone(name: bytes, attributes: tuple[tuple[bytes, bytes], ...]) -> Style | None:
+def _style_alone(name: bytes, attributes: Attributes) -> Style | None:
     """Return the style of an element to which no rules apply."""
     return _style(name, dict(attributes), ())
 

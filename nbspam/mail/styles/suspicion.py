@@ -8,17 +8,14 @@ Secret: which values rule hidden text out.
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
 from nbspam.mail.styles.declarations import read_block
 from nbspam.mail.styles.looks import BLOCK, Style
 from nbspam.mail.styles.sheets import Sheet
 from nbspam.mail.styles.values import BLACK, LINK, WHITE, Colour, is_near, read_legacy_colour
 
-_MAX_KNOWN = 4096  # values that are cached
-# Bounds for hostile colours: pairs that are compared, and values that every tag is searched for.
-# Beyond them all elements are followed, which takes linear time.
-_MAX_PAIRS, _MAX_VALUES = 4096, 64
+_MAX_KNOWN = 4096  # values and pairs of sets that are cached
+_MAX_PAIRS = 4096  # of colours that are compared; with more, all elements are followed
 _AMPERSAND = ord("&")
 # Colours in attributes, after the byte before the name: a letter in bgcolor, but not in color.
 _VALUE = rb"\s*+=\s*+(?:\"([^\"]*+)|'([^']*+)|([^\s\"'>]*+))"
@@ -27,80 +24,46 @@ _OF_BODY = re.compile(rb"(?:text|link)" + _VALUE)
 _STYLE = re.compile(rb"style" + _VALUE)
 
 
-class Doubt(NamedTuple):
-    """What could hide text in a document."""
-
-    values: tuple[bytes, ...]  # of attributes, as written but in lower case; none for anything
-    has_links: bool  # whether links could, by their colour
-
-
-_RULE = b">"  # stands for a rule, whose elements no value tells
-ANYTHING = Doubt((), True)
-
-
-def can_hide(attributes: bytes, sheet: Sheet) -> Doubt | None:
-    """Return what in a document could hide text, None for nothing.
+def can_hide(attributes: bytes, sheet: Sheet) -> bool:
+    """Return whether anything in a document could hide text.
 
     attributes: of all its tags, in lower case.
     """
-    # Colours and declarations by the values that state them; an empty value for those of no tag.
-    texts, grounds, links = {(b"", BLACK)}, {(b"", WHITE)}, {(b"", LINK)}
-    values = []
+    texts, grounds = {BLACK}, {WHITE}
+    if b"href" in attributes:
+        texts.add(LINK)
     for before, *alternatives in set(_COLOUR.findall(attributes)):
         value = max(alternatives, key=len)
+        if _AMPERSAND in value:
+            return True
         colour = read_legacy_colour(value)
         if colour is not None:
-            (grounds if before == b"g" else texts).add((value, colour))
-        values.append(value)
+            (grounds if before == b"g" else texts).add(colour)
     if b"text" in attributes or b"link" in attributes:
         for alternatives in set(_OF_BODY.findall(attributes)):
             value = max(alternatives, key=len)
-            values.append(value)
-            links.add((value, read_legacy_colour(value) or BLACK))
-    hiding = []
+            if _AMPERSAND in value:
+                return True
+            texts.add(read_legacy_colour(value) or BLACK)
+    styles = list(sheet.styles())
     if b"style" in attributes:
         for alternatives in set(_STYLE.findall(attributes)):
             value = max(alternatives, key=len)
-            values.append(value)
-            style = _style(value)
-            if style.hides:
-                hiding.append(value)
-            texts.add((value, style.color or BLACK))
-            grounds.add((value, style.ground or WHITE))
-    for style in sheet.styles():
+            if _AMPERSAND in value:
+                return True
+            styles.append(_style(value))
+    for style in styles:
         if style.hides:
-            return ANYTHING
-        if style.color:
-            texts.add((_RULE, style.color))
-        if style.ground:
-            grounds.add((_RULE, style.ground))
-    if any(_AMPERSAND in value for value in values):
-        return ANYTHING
-    return _doubt(hiding, texts, grounds, links)
+            return True
+        texts.add(style.color or BLACK)
+        grounds.add(style.ground or WHITE)
+    return len(texts) * len(grounds) > _MAX_PAIRS or _clash(frozenset(texts), frozenset(grounds))
 
 
-def _doubt(
-    hiding: list[bytes],
-    texts: set[tuple[bytes, Colour]],
-    grounds: set[tuple[bytes, Colour]],
-    links: set[tuple[bytes, Colour]],
-) -> Doubt | None:
-    """Return which colours of texts are near which grounds, together with what hides itself."""
-    if len(texts | links) * len(grounds) > _MAX_PAIRS:
-        return ANYTHING
-    near = [
-        (text, ground)
-        for text, colour in texts | links
-        for ground, behind in grounds
-        if is_near(colour, behind)
-    ]
-    if not near and not hiding:
-        return None
-    if any(_RULE in pair for pair in near):
-        return ANYTHING
-    has_links = any(is_near(colour, behind) for _, colour in links for _, behind in grounds)
-    found = {*hiding, *(value for pair in near for value in pair)} - {b""}
-    return ANYTHING if len(found) > _MAX_VALUES else Doubt(tuple(found), has_links)
+@lru_cache(_MAX_KNOWN)
+def _clash(texts: frozenset[Colour], grounds: frozenset[Colour]) -> bool:
+    """Return whether text of one of the colours could not be read on one of the grounds."""
+    return any(is_near(text, ground) for text in texts for ground in grounds)
 
 
 @lru_cache(_MAX_KNOWN)
