@@ -399,16 +399,16 @@ class Law(NamedTuple):
 
 
 LAWS = {
-    "message": Law(Checker.message, 8),
-    "digest": Law(Checker.digest, 8),
-    "headers": Law(Checker.headers, 24),
-    "explanation": Law(Checker.explanation, 80, 4),
-    "tokens": Law(Checker.tokens, 60, 20),
-    "mailbox": Law(Checker.mailbox, 12, 2),
-    "sources": Law(Checker.sources, 60, 20),
-    "learning": Law(Checker.learning, 400, 20),
-    "commands": Law(Checker.commands, 1000, 40),
-    "training": Law(Checker.training, 4000, 40),
+    "message": Law(Checker.message, 16),
+    "digest": Law(Checker.digest, 16),
+    "headers": Law(Checker.headers, 48),
+    "explanation": Law(Checker.explanation, 240, 4),
+    "tokens": Law(Checker.tokens, 160, 20),
+    "mailbox": Law(Checker.mailbox, 32, 2),
+    "sources": Law(Checker.sources, 120, 20),
+    "learning": Law(Checker.learning, 1000, 20),
+    "commands": Law(Checker.commands, 2000, 40),
+    "training": Law(Checker.training, 8000, 40),
 }
 
 

@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable, Sequence
 
 LONG = 1 << 20  # bytes of the longest input
-SHORT = 8 << 10  # bytes of most inputs
+SHORT = 4 << 10  # bytes of most inputs
 MEDIUM = 64 << 10
 
 
@@ -686,14 +686,14 @@ class Inputs:
         return random.Random(self.seed << 48 | number)
 
     def __call__(self, number: int) -> bytes:
-        """Return input number `number`: most have a few KB, one of a thousand up to 1 MB."""
+        """Return input number `number`: most have up to 4 KB, some up to 1 MB."""
         rng = self.rng(number)
         drawn = rng.random()
-        if drawn < 0.001:
+        if drawn < 0.0005:
             pattern = rng.choice(list(PATTERNS.values()))
             data = pattern(int(2 ** rng.uniform(14, 20)))
             return mutated(rng, data, rng.randrange(3), self.mails)[:LONG]
-        if drawn < 0.015:
+        if drawn < 0.005:
             data = b"".join(self.of_any_kind(rng) for _ in range(rng.randrange(2, 12)))[:MEDIUM]
         else:
             data = self.of_any_kind(rng)[:SHORT]
