@@ -440,8 +440,10 @@ def body_of(data: bytes) -> dict[str, list[bytes]]:
     """Return the words of a message's text by origin, without those of its first head."""
     head, *others = parse_message(data).fields
     words: dict[str, list[bytes]] = {}
+    if others and others[0].origin == "body" and others[0].text in head.text:
+        del others[0]  # the subject
     for origin, text in others:
-        if origin in ("body", "hidden", "alt", "url") and text not in head.text:
+        if origin in ("body", "hidden", "alt", "url"):
             words.setdefault(origin, []).extend(re.sub(rb"(?m)^>+From ", b"From ", text).split())
     return {origin: found for origin, found in words.items() if found}
 

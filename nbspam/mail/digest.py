@@ -127,7 +127,6 @@ def essence(data: bytes) -> list[bytes]:
         if any(values) and data.find(b"\n\n", stop) >= 0:
             author = values
             content, kinds, texts = _content(telling, data[body:])
-    texts[0] = texts[0].lstrip()
     texts[-1] = texts[-1].rstrip()
     return framed(author, content, kinds, [_unquoted(text) for text in texts])
 

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.mail.digest import Copies, digest_of, essence, framed
+from nbspam.mail.message import parse_message
 
 MAIL = (
     b"Received: from a by b\nMessage-ID: <1@example.org>\nDate: Mon, 5 Jan 2026 10:00:00 +0000\n"
@@ -51,6 +52,14 @@ def test_other_brackets_before_the_subject_count():
 )
 def test_the_same_message_in_any_store_has_the_same_digest(again):
     assert digest_of(again) == digest_of(MAIL)
+
+
+def test_a_blank_line_before_the_text_can_change_how_it_is_read():
+    one = MAIL.replace(b"shall we?", b"\xff\xfec\0a\0")
+    moved = one.replace(b"\xff", b"\n\xff")
+
+    assert parse_message(one).fields[-1] != parse_message(moved).fields[-1]
+    assert digest_of(one) != digest_of(moved)
 
 
 @pytest.mark.parametrize(
