@@ -90,10 +90,10 @@ class Sheet:
 
     def styles(self) -> Iterator[Style]:
         """Yield the styles that single rules state."""
-        for rules in self._rules.values():
-            for rule in rules:
-                declared = {**rule.block.normal, **rule.block.important}
-                yield Style(declared, BLOCK, False, 0)
+        # One block may have a hundred thousand selectors.
+        blocks = {id(rule.block): rule.block for rules in self._rules.values() for rule in rules}
+        for block in blocks.values():
+            yield Style({**block.normal, **block.important}, BLOCK, False, 0)
 
     def mentions(self, name: bytes) -> bool:
         """Return whether rules apply to elements without attributes of a name."""
