@@ -40,7 +40,7 @@ _MARKS = {
     b"\xff\xfe": "utf-16",
     b"\xfe\xff": "utf-16",
 }
-_MARKED = tuple(_MARKS)
+MARKED = tuple(_MARKS)
 _MAX_NAME = 40  # characters of a charset name
 _MOSTLY = 0.7  # share of common Han characters, among those beyond ASCII, in Chinese text
 # A character of GBK.  The group matches those of its first level, which are the common ones.
@@ -60,7 +60,7 @@ def to_utf8(data: bytes, declared: str | None) -> tuple[bytes, str | None]:
     # Most text is ASCII, whatever it is declared to be.
     if data.isascii() and not ((may_be_utf8 and b"\x1b" in data) or name.startswith(_NOT_ASCII)):
         return data, None if may_be_utf8 or _is_known(name) else "charset-unknown"
-    if data.startswith(_MARKED) and (not name or name.startswith("utf")):
+    if data.startswith(MARKED) and (not name or name.startswith("utf")):
         codec = next(codec for mark, codec in _MARKS.items() if data.startswith(mark))
         return _utf8(data.decode(codec, "replace")), None
     if may_be_utf8:

@@ -21,6 +21,7 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
+from nbspam.mail.charsets import MARKED
 from nbspam.mail.headers import (
     after_envelope,
     content_value,
@@ -56,6 +57,7 @@ _ABSENT: Values = (None,) * 4
 _NO_LINES: list[int] = []
 # On processors with SHA instructions it is twice as fast as blake2b.
 _NOTHING = sha256()
+_WIDE = re.compile(rb"16|32")  # in the names of charsets with several bytes for every character
 _QUOTED_FROM = re.compile(rb"\n>+From ")
 _ANY_QUOTED_FROM = re.compile(rb"F(?<=>F)rom ")  # begins with its rarest byte, for a fast search
 
@@ -127,6 +129,10 @@ def essence(data: bytes) -> list[bytes]:
         if any(values) and data.find(b"\n\n", stop) >= 0:
             author = values
             content, kinds, texts = _content(telling, data[body:])
+    text = texts[0].lstrip()
+    # Behind a blank line a byte order mark is none, and UTF-16 is another text.
+    if not (text.startswith(MARKED) or _WIDE.search(content[1] or b"")):
+        texts[0] = text
     texts[-1] = texts[-1].rstrip()
     return framed(author, content, kinds, [_unquoted(text) for text in texts])
 

@@ -54,9 +54,12 @@ def test_the_same_message_in_any_store_has_the_same_digest(again):
     assert digest_of(again) == digest_of(MAIL)
 
 
-def test_a_blank_line_before_the_text_can_change_how_it_is_read():
-    one = MAIL.replace(b"shall we?", b"\xff\xfec\0a\0")
-    moved = one.replace(b"\xff", b"\n\xff")
+@pytest.mark.parametrize(
+    "start", [b"\n\n\xff\xfe", b"\nContent-Type: text/plain; charset=utf-16\n\n"]
+)
+def test_a_blank_line_before_utf16_counts_because_it_changes_the_text(start):
+    one = MAIL.replace(b"\n\nshall", start + "shall".encode("utf-16le"), 1)
+    moved = one.replace(b"s\0h", b"\ns\0h").replace(b"\xff\xfe\n", b"\n\xff\xfe")
 
     assert parse_message(one).fields[-1] != parse_message(moved).fields[-1]
     assert digest_of(one) != digest_of(moved)
