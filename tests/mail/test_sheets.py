@@ -143,8 +143,11 @@ def test_media_are_those_of_a_wide_screen(media, is_true):
         "<b style='clip-path:polygon(" + "0 " * 50_000 + ")'>no",
         "<b style='transform:" + "a" * 100_000 + "'>no",
         "<style>no" * 20_000,
+        "<style>" + "".join(f".c{i}.x{j}{{top:0}}" for i in range(10) for j in range(100))
+        + ".c3{display:none}</style>"
+        + "".join(f"<p id=i{k} class='c0 c1 c2 c3 c4 c5 c6 c7 c8 c9'>no</p>" for k in range(9999)),
     ],
-    ids=range(13),
+    ids=range(14),
 )  # fmt: skip
 def test_time_is_linear_in_rules_and_classes(html):
     start = time.process_time()

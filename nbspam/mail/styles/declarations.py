@@ -240,6 +240,10 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"transform": _one("transform", is_transformed_away),
     b"-webkit-transform": _one("transform", is_transformed_away),
     b"scale": _one("transform", is_scaled_away),
+    b"block-size": _one("height", read_pixels),
+    b"max-block-size": _one("max-height", read_pixels),
+    b"inline-size": _one("width", read_pixels),
+    b"max-inline-size": _one("max-width", read_pixels),
     b"margin": lambda value: {**read_margin(value)},
     **{
         name.encode(): _one(name, read_pixels)

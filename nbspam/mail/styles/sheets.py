@@ -24,7 +24,7 @@ from nbspam.mail.styles.declarations import (
 from nbspam.mail.styles.looks import BLOCK, INLINE, TABLE, Style, style_of
 from nbspam.mail.styles.values import VIEW, read_pixels
 
-_MAX_SHEETS, _MAX_STYLES = 256, 16384  # cached
+_MAX_SHEETS, _MAX_STYLES, _MAX_MATCHES = 256, 16384, 1024  # cached
 # Bounds for hostile sheets: rules that one key has to be compared with, and compounds before
 # the last one of a selector.
 _MAX_RULES, _MAX_MARKS = 100, 500
@@ -81,6 +81,8 @@ class Sheet:
 
     def __init__(self, text: bytes = b"") -> None:
         self._rules: dict[bytes, list[_Rule]] = {}
+        self._keys = {b"*"}  # of all rules
+        self._matched: dict[tuple[frozenset[bytes], int], list[_Rule]] = {}
         self._count = self._marks = 0
         for selectors, declarations in _rules(text):
             block = read_block(declarations)
@@ -117,6 +119,7 @@ class Sheet:
 
     def _put(self, rule: _Rule) -> None:
         """Put a rule where elements with its rarest key will find it."""
+        self._keys |= rule.keys
         rules = self._rules.setdefault(max(rule.keys, key=_rareness), [])
         if rules and len(rule.keys) == 1 and not (rule.needs or rule.gives):
             last = rules[-1]
@@ -144,12 +147,14 @@ class Sheet:
         if not self._rules:
             return _style_alone(name, attributes)
         known = dict(attributes)
-        return _style(name, known, self._matches(name, known, marks))
+        keys = {b"*", name, *[b"." + each for each in known.get(b"class", b"").split()]}
+        keys.add(b"#" + known.get(b"id", b"").strip())
+        return _style(name, known, self._matches(frozenset(keys & self._keys), marks))
 
-    def _matches(self, name: bytes, attributes: dict[bytes, bytes], marks: int) -> list[_Rule]:
-        """Return the rules that apply to an element, the weakest first."""
-        keys = {b"*", name, *[b"." + each for each in attributes.get(b"class", b"").split()]}
-        keys.add(b"#" + attributes.get(b"id", b"").strip())
+    def _matches(self, keys: frozenset[bytes], marks: int) -> list[_Rule]:
+        """Return the rules that apply to elements with some keys, the weakest first."""
+        if (keys, marks) in self._matched:
+            return self._matched[keys, marks]
         found = [
             rule
             for key in keys & self._rules.keys()
@@ -157,6 +162,9 @@ class Sheet:
             if rule.needs & marks == rule.needs and rule.keys <= keys
         ]
         found.sort(key=_weight)
+        if len(self._matched) >= _MAX_MATCHES:
+            self._matched.clear()
+        self._matched[keys, marks] = found
         return found
 
 
@@ -231,6 +239,7 @@ def _specificity(keys: frozenset[bytes]) -> int:
     )
 
 
+@lru_cache(_MAX_STYLES)
 def _keys_of(compound: bytes) -> frozenset[bytes] | None:
     """Return what an element must have to match a compound, None if that is not known."""
     for harmless in (b":link", b":any-link"):
