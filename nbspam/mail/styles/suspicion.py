@@ -20,7 +20,8 @@ _AMPERSAND = ord("&")
 # Colours in attributes, after the byte before the name: a letter in bgcolor, but not in color.
 _VALUE = rb"\s*+=\s*+(?:\"([^\"]*+)|'([^']*+)|([^\s\"'>]*+))"
 _COLOUR = re.compile(rb"color(?<=(.)color)" + _VALUE, re.DOTALL)
-_OF_BODY = re.compile(rb"(?:text|link)" + _VALUE)
+# Patterns that begin with a literal are found much faster than one of alternatives.
+_OF_BODY = {name: re.compile(name + _VALUE) for name in (b"text", b"link")}
 _STYLE = re.compile(rb"style" + _VALUE)
 
 
@@ -39,8 +40,8 @@ def can_hide(attributes: bytes, sheet: Sheet) -> bool:
         colour = read_legacy_colour(value)
         if colour is not None:
             (grounds if before == b"g" else texts).add(colour)
-    if b"text" in attributes or b"link" in attributes:
-        for alternatives in set(_OF_BODY.findall(attributes)):
+    for name, pattern in _OF_BODY.items():
+        for alternatives in pattern.findall(attributes) if name in attributes else ():
             value = max(alternatives, key=len)
             if _AMPERSAND in value:
                 return True
