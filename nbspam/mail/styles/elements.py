@@ -15,7 +15,7 @@ from typing import NamedTuple, Union
 from nbspam.mail.styles.looks import ROOT, Look, look_of
 from nbspam.mail.styles.sheets import Attributes, Sheet
 
-_MAX_TREES = 8  # of sheets, that are kept for the next documents
+_MAX_TREES = 2  # kept for the next documents: most have no sheet, or the same one
 # Elements, steps and attributes that a tree remembers: up to 40 MB.
 _MAX_KNOWN = 1 << 17
 # An element at this depth replaces the one before it, as in browsers, which allow 512.
@@ -127,9 +127,8 @@ class _Tree:
 
     def document(self) -> _Element:
         """Return what the first tag of a document stands in."""
-        if self._has_room():
-            return self._document
-        self._begin()
+        if not self._has_room():
+            self._begin()
         return self._document
 
     def _has_room(self) -> bool:
