@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MAILS := corpora/mail
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check pythons bench accuracy fuzz manual golden clean
+.PHONY: help install demo test check pythons bench scripts accuracy fuzz manual golden clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,9 @@ pythons: ## the fast tests on the other supported Pythons of this machine
 
 bench: $(VENV)/developing ## compare speed and memory with other programs; CORPUS=folder of ham/ and spam/
 	$(BIN)/python benchmarks/speed.py $(CORPUS)
+
+scripts: $(VENV)/developing ## compare how fast mail in fourteen scripts and their charsets is read
+	$(BIN)/python benchmarks/scripts.py $(HOW)
 
 accuracy: $(VENV)/developing ## compare errors with other programs; CORPUS=folder of ham/ and spam/ HOW=--online
 	$(BIN)/python benchmarks/accuracy.py $(CORPUS) $(HOW)
