@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Floats, Floats32, Integers, Octets
+from nbspam.arrays import Booleans, Floats, Floats32, Integers, Octets
 from nbspam.classifier.layer import MOST, bounded, corrections, layer_scale, probability
 from nbspam.counts.table import CountTable
 from nbspam.decision import HAM_AND_SPAM
@@ -184,19 +184,21 @@ def divisors(number: Integers, limits: Integers | None) -> Floats:
     return np.asarray(by)
 
 
-def fit(table: CountTable, documents: Documents, y: Integers) -> Combination:
+def fit(
+    table: CountTable, documents: Documents, y: Integers, told: Booleans | None = None
+) -> Combination:
     """Return the combination that predicts messages best, leaving one out at a time.
 
     table: counts of two classes, including these messages.  documents: over columns of the table;
     corrections are learned in their order, which must be unrelated to their classes.  y: (n_docs,)
-    0 or 1.
+    0 or 1.  told: (n_docs,) whether a person has told this class; None: none of them.
     """
     means = means_left_out(table, documents, y)
     worth = fit_worth(means, y, limits_of(table))
     score = means @ worth[:-1] + worth[-1]
     layer = documents.only(_IN_LAYER[table.vocabulary.groups[documents.tokens]])
     correction = np.zeros(len(table.vocabulary), np.float32)
-    learned = corrections(layer, y, score, table.classes)
+    learned = corrections(layer, y, score, table.classes, told)
     correction[documents.tokens] = learned.correction * np.float32(learned.certainty)
     worth[-1] += learned.constant
     return Combination(worth * learned.certainty, correction)

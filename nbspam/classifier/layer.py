@@ -2,6 +2,7 @@
 
 People file some messages wrongly.  The layer would learn each of them by heart, so it doubts a
 label that all other messages contradict (see `trust`): such a message corrects less, or nothing.
+What a person has told of a single message is never doubted.
 
 Secret: from which messages corrections are learned, in which order, by which steps, and how
 certain the corrected scores are.
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Floats, Floats32, Indices, Integers
+from nbspam.arrays import Booleans, Floats, Floats32, Indices, Integers
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.progress import tracked
 from nbspam.tokens.documents import Documents
@@ -56,17 +57,24 @@ class Layer(NamedTuple):
     certainty: float  # at most 1; factor of the corrected log-odds that calibrates them
 
 
-def corrections(layer: Documents, y: Integers, score: Floats, classes: tuple[str, ...]) -> Layer:
+def corrections(
+    layer: Documents,
+    y: Integers,
+    score: Floats,
+    classes: tuple[str, ...],
+    told: Booleans | None = None,
+) -> Layer:
     """Learn from nearly wrong messages.
 
     layer: documents over tokens in the layer only.  y: (n_docs,) 0 or 1.  score: (n_docs,)
-    log-odds without corrections, each from the counts of all other messages.
+    log-odds without corrections, each from the counts of all other messages.  told: (n_docs,)
+    whether a person has told the class; None: none of them.
 
     Corrections by the last messages of a pass have more effect, because no others follow.
     Therefore every second pass takes the messages in the opposite order, and the result is the
     mean of the corrections after the last pass and after the one before it: E-019.
     """
-    scale, trusted = layer_scale(layer), trust(score, y)
+    scale, trusted = layer_scale(layer), trust(score, y, told)
     of_ham = ham_step(classes, len(y))
     correction, constant = np.zeros(len(layer.tokens), np.float32), 0.0
     for number in tracked(range(PASSES), "passes"):
@@ -86,23 +94,32 @@ def corrections(layer: Documents, y: Integers, score: Floats, classes: tuple[str
     return Layer(np.asarray(mean), (constant + before_last[1]) / 2, certainty)
 
 
-def trust(score: Floats, y: Integers) -> Floats:
+def trust(score: Floats, y: Integers, told: Booleans | None = None) -> Floats:
     """Return how far each message's label is believed, 0 to 1, shape (n_docs,).
 
     score: (n_docs,) log-odds from the counts of all other messages, nats.  These contradict a
     label if it is the less probable one.  The share of wrong labels is estimated as the share of
     contradicted ones among the more decided half of the messages, because decided scores are
-    hardly ever mistaken.  If there are none, all labels are believed.
+    hardly ever mistaken.  If there are none, all labels are believed.  told: (n_docs,) labels that
+    are believed in any case, and are left out of the share; None: none of them.
     """
+    filed = np.arange(len(y)) if told is None else np.flatnonzero(~told)
+    trusted = np.ones(len(y))
+    wrong = share_wrong(score[filed], y[filed])
+    if wrong:
+        low, high = (min(times * wrong, most) for times, most in BELIEVED)
+        own = probability(np.where(y == 1, score, -score)[filed])
+        trusted[filed] = np.clip((own - low) / (high - low), 0.0, 1.0)
+    return trusted
+
+
+def share_wrong(score: Floats, y: Integers) -> float:
+    """Return the estimated share of wrong labels, 0 to 1; arguments: see `trust`."""
     if not len(y):
-        return np.ones(0)
-    own = probability(np.where(y == 1, score, -score))
+        return 0.0
+    own = np.where(y == 1, score, -score)
     decided = np.abs(score) >= np.median(np.abs(score))
-    wrong = (own[decided] < 0.5).sum() / (decided.sum() + RIGHT)
-    if not wrong:
-        return np.ones(len(y))
-    low, high = (min(times * wrong, most) for times, most in BELIEVED)
-    return np.asarray(np.clip((own - low) / (high - low), 0.0, 1.0))
+    return float((own[decided] < 0).sum() / (decided.sum() + RIGHT))
 
 
 # A message's columns, the scale of its corrections, its score without them, its class, and how far

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Integers
+from nbspam.arrays import Booleans, Integers
 from nbspam.classifier import combining
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.combining import Combination
@@ -78,7 +78,7 @@ def train(training: Training, settings: Settings, day: int = 0) -> Classifier:
     days = np.full(len(training.digests), day, np.uint16)
     with_counts = settings.weighting != PRESENCE
     memory = Memory(
-        ledger_of(training.digests, training.labels, days, table.classes),
+        ledger_of(training.digests, training.labels, days, table.classes, training.told),
         keep(training.messages, training.bits, table.vocabulary, with_counts),
         np.full(len(table.vocabulary), day, np.uint16),
     )
@@ -99,17 +99,23 @@ def derive(table: CountTable, memory: Memory, settings: Settings) -> Classifier:
         rank = np.lexsort((table.vocabulary.keys, memory.last_seen, table.document_frequency))
         columns = np.sort(rank[-limit:])
         table, memory = table.take(columns), memory.only(columns)
-    fit = fitted(table, memory.sample.documents, memory.sample_labels, settings)
+    sample, told = memory.sample.documents, memory.sample_told
+    fit = fitted(table, sample, memory.sample_labels, settings, told)
     return Classifier(settings, table, fit, memory)
 
 
 def fitted(
-    table: CountTable, documents: Documents, y: Integers, settings: Settings
+    table: CountTable,
+    documents: Documents,
+    y: Integers,
+    settings: Settings,
+    told: Booleans | None = None,
 ) -> "LogTables | Combination | Blend":
     """Return how evidence adds up, fitted to a sample of the counted messages.
 
     documents: over columns of the table, in the order of their digests.  y: (n_docs,) class of
-    each document.  Before a message of each class is there, nothing is evidence.
+    each document.  told: (n_docs,) whether a person has told it; None: none of them.  Before a
+    message of each class is there, nothing is evidence.
     """
     if not table.class_count.all():
         return combining.without_evidence(len(table.vocabulary))
@@ -118,7 +124,7 @@ def fitted(
 
         return log_tables(table, settings)
     if is_combined(table, settings):
-        return combining.fit(table, documents, y)
+        return combining.fit(table, documents, y, told)
     from nbspam.classifier import blending
 
     return blending.fit(table, documents, y, settings.weighting)

@@ -1,8 +1,9 @@
 """Training on labelled mail, texts and rows, for `train` and `lazy`; learning on, for `update`."""
 
-from collections.abc import Iterable, Iterator
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from nbspam.cli.arguments import items_of, today
@@ -29,6 +30,20 @@ def new_model(
 
     settings, items = settings_for(items, Choices(), reading.listener)
     return StoredModel(model_path, new=settings), items
+
+
+def told_one(items: Iterator[Item], sources: Sequence[str], labels: Labels) -> Iterator[Item]:
+    """Return the items; a single one whose class an option states counts as told by a person.
+
+    So learns a mail reader that pipes the message in, or somebody who names its file.  What lies
+    in a folder, mailbox or table has been filed, even if it is alone there.
+    """
+    if len(sources) or len(labels.paths) != 1 or os.path.isdir(labels.paths[0][1]):
+        return items
+    first = list(islice(items, 2))
+    if len(first) == 1 and first[0].series is None:
+        first = [first[0]._replace(told=True)]
+    return chain(first, items)
 
 
 def learn(

@@ -18,7 +18,7 @@ from nbspam.progress import tracked
 if TYPE_CHECKING:
     from nbspam.answering import AnyClassifier
     from nbspam.decision import Cutoffs, Rule
-    from nbspam.store.learning import Outcome
+    from nbspam.store.filing import Outcome
     from nbspam.tables.schema import Schema
     from nbspam.verdicts import Skipped, Verdict
 
@@ -281,6 +281,7 @@ def report_outcome(outcome: "Outcome", model_path: str, as_json: bool) -> int:
     counts = {
         "learned": outcome.learned,
         "already known": outcome.already_known,
+        "confirmed": outcome.confirmed,
         "moved": outcome.moved,
         "un-learned": outcome.unlearned,
         "not known": outcome.unknown,

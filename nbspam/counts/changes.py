@@ -1,9 +1,9 @@
-"""Changes: messages that were learned, moved to another class, or un-learned.
+"""Changes: messages that were learned, moved to another class, told, or un-learned.
 
 A change adds a message to one class, subtracts it from another, or both, so a table of changes
-can have negative numbers.  A reader of a model overlays this table on the model's counts, which
-needs no sort and keeps all columns (`overlaid`); a writer of a new model file adds the two
-(`added`).
+can have negative numbers.  If a person confirms the class of a message, it stays in its class.
+A reader of a model overlays this table on the model's counts, which needs no sort and keeps all
+columns (`overlaid`); a writer of a new model file adds the two (`added`).
 
 Secret: how counts and vocabulary are combined with changes that are not in the model file yet.
 """
@@ -21,7 +21,7 @@ from nbspam.tokens.vocabulary import Vocabulary, join, with_added
 
 
 class Change(NamedTuple):
-    """One message that changed its class."""
+    """One message that changed its class, or whose class a person has told now."""
 
     digest: int
     before: str | None  # its class before; None: it was not learned
@@ -29,6 +29,7 @@ class Change(NamedTuple):
     day: int  # since 1970-01-01
     document: Documents  # the message, over the keys of its tokens
     new: Vocabulary  # those of its tokens that the model file does not know, with their texts
+    told: bool = False  # whether a person has told its class afterwards
 
 
 def respelt(changes: Sequence[Change], before: Vocabulary, known: Vocabulary) -> list[Change]:

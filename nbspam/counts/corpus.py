@@ -56,7 +56,7 @@ class Corpus:
         return CountTable(self.classes, counts[0], self.vocabulary, counts[1], counts[2])
 
     def training(self, rows: Integers, weighting: str) -> Training:
-        """Return what `counting.count_items` would return for these documents."""
+        """Return what `counting.count_items` would return for these documents, as filed ones."""
         once, y, digests = self.unique(rows)
         documents = self.documents.take(once)
         table = self._table(documents, y, weighting)
@@ -73,7 +73,7 @@ class Corpus:
             sampling.bits,
             digests,
             labels,
-            len(rows) - len(once),
+            repeated=len(rows) - len(once),
         )
 
     def unique(self, rows: Integers) -> tuple[Integers, Integers, Keys]:
@@ -154,4 +154,5 @@ def _joined(parts: Sequence[Lesson]) -> Lesson:
             stacked(documents),
         ),
         vocabulary,
+        [told for part in parts for told in part.told],
     )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Keys, Octets, Strings
+from nbspam.arrays import Booleans, Keys, Octets, Strings
 from nbspam.counts.changes import Change
 from nbspam.counts.sample import Messages, Sampling
 from nbspam.counts.table import CountTable, TableSum, counts_of, shifted, without_empty
@@ -33,6 +33,7 @@ class Training(NamedTuple):
     bits: int  # number of zero bits at the end of the digests in the sample
     digests: Keys  # (n_docs,) of all messages
     labels: Strings  # (n_docs,)
+    told: Booleans | None = None  # (n_docs,) see Item; None: none of them
     repeated: int = 0  # messages that came again and were not counted again
     skipped: tuple[Skipped, ...] = ()
 
@@ -56,7 +57,7 @@ def count_items(
     """Return the counts of labelled items.
 
     A message that comes again is not counted again; if it then has another class, it moves to
-    that class.
+    that class.  It is told if any copy with this class was, since it moved there.
     """
     sampling = Sampling(settings.weighting)
     skipped: list[Skipped] = []
@@ -78,6 +79,7 @@ def count_items(
         sampling.bits,
         np.fromiter(unique.label, np.uint64, len(unique.label)),
         np.array(list(unique.label.values()), np.str_),
+        np.array([digest in unique.told for digest in unique.label], np.bool_),
         unique.n_read - len(unique.label),
         tuple(skipped),
     )
@@ -86,7 +88,8 @@ def count_items(
 class _Counted(NamedTuple):
     """The result of one chunk: its messages and, if the tally is full, the counts so far."""
 
-    messages: list[tuple[Messages, Octets]]  # with the groups of their tokens, (n_tokens,)
+    # With the groups of their tokens, (n_tokens,), and whether each was told.
+    messages: list[tuple[Messages, Octets, list[bool]]]
     skipped: list[Skipped]
     table: CountTable | None  # counts of all chunks since the previous table
 
@@ -106,12 +109,13 @@ class _Counter:
         """Count one chunk; chunk: its number, and its items."""
         turn, items = chunk
         read = read_to_learn(items, self.settings)
-        labels = read.labels
+        labels, told = read.labels, read.told
         counted = []
         done = 0
         for group in batches(read.messages, self.settings.tokens, self.limits.batch_bytes):
             own = slice(done, done + len(group))
-            counted.append(self.count_batch(group, labels[own], read.digests[own], turn))
+            messages, groups = self.count_batch(group, labels[own], read.digests[own], turn)
+            counted.append((messages, groups, told[own]))
             done = own.stop
         table = self.taken() if self.tally.is_full else None
         return _Counted(counted, list(read.failures.values()), table)
@@ -151,6 +155,7 @@ class Lesson(NamedTuple):
     names: list[str]  # (n_docs,)
     messages: Messages
     vocabulary: Vocabulary  # all tokens of the messages
+    told: list[bool]  # (n_docs,) see Item
     older: Keys | None = None  # (n_docs,) the older digests, if they were asked for
 
     def change(self, row: int, digest: int, known: Vocabulary, weighting: str) -> Change:
@@ -184,7 +189,8 @@ def read_lessons(
         batch = tokenize(group, settings.tokens)
         messages = _messages(batch, labels[own], read.digests[own])
         older = np.array(read.older[own], np.uint64) if with_older else None
-        lessons.append(Lesson(names[own], messages, batch_vocabulary(batch), older))
+        vocabulary = batch_vocabulary(batch)
+        lessons.append(Lesson(names[own], messages, vocabulary, read.told[own], older))
         done = own.stop
     return lessons, list(read.failures.values())
 
@@ -200,14 +206,15 @@ class _Unique:
         self.weighting = weighting
         self.n_read = 0
         self.label: dict[int, str] = {}  # by digest
+        self.told: set[int] = set()  # the digests of the messages whose classes were told
         self.copies = Copies()
         self.repeated = TableSum()  # the counts of repeated messages
         self.moves: list[tuple[Messages, str]] = []  # each message with the class that it leaves
 
-    def new_of(self, parts: Iterable[tuple[Messages, Octets]]) -> list[Messages]:
+    def new_of(self, parts: Iterable[tuple[Messages, Octets, list[bool]]]) -> list[Messages]:
         """Return the messages that did not come before."""
         new = []
-        for part, groups in parts:
+        for part, groups, told in parts:
             self.n_read += len(part.labels)
             digests = np.array(
                 [self.copies.numbered(digest) for digest in part.digests.tolist()], np.uint64
@@ -215,9 +222,9 @@ class _Unique:
             part = part._replace(digests=digests)
             is_new = np.array(
                 [
-                    self._is_new(part, row, digest, name)
-                    for row, (digest, name) in enumerate(
-                        zip(digests.tolist(), part.labels.tolist(), strict=True)
+                    self._is_new(part, row, *each)
+                    for row, each in enumerate(
+                        zip(digests.tolist(), part.labels.tolist(), told, strict=True)
                     )
                 ],
                 np.bool_,
@@ -229,11 +236,14 @@ class _Unique:
             new.append(part.take(is_new))
         return new
 
-    def _is_new(self, part: Messages, row: int, digest: int, name: str) -> bool:
+    def _is_new(self, part: Messages, row: int, digest: int, name: str, told: bool) -> bool:
         before = self.label.get(digest)
         self.label[digest] = name
         if before is not None and before != name:
             self.moves.append((_message(part, row), before))
+            self.told.discard(digest)
+        if told:
+            self.told.add(digest)
         return before is None
 
     def without_repeated(self, table: CountTable) -> CountTable:

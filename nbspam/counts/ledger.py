@@ -1,8 +1,9 @@
 """The ledger, and everything else that a model remembers besides its counts.
 
-The ledger says which messages were learned, in which class and on which day.  With it a model
-recognises a message that comes again, and can move or un-learn a message that it learned in the
-wrong class.  It stores the digests of messages, not their text: about 11 bytes per message.
+The ledger says which messages were learned, in which class and on which day, and whether a person
+has told it one message at a time or has filed many at once.  With it a model recognises a message
+that comes again, and can move or un-learn a message that it learned in the wrong class.  It stores
+the digests of messages, not their text: about 11 bytes per message.
 
 Secret: how a message is found (by bisection in sorted digests), and the names of these arrays in
 model files.
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Days, Indices, Integers, Keys, Strings
+from nbspam.arrays import Booleans, Days, Indices, Integers, Keys, Strings
 from nbspam.counts.sample import Sample
 from nbspam.mail.digest import NEWEST, OLDEST, is_of_mail
 from nbspam.tokens.documents import Documents
@@ -25,6 +26,7 @@ class Ledger(NamedTuple):
     digests: Keys  # (n_docs,) ascending, unique
     labels: Indices  # (n_docs,) index into the model's classes
     days: Days  # (n_docs,) since 1970-01-01
+    told: Booleans  # (n_docs,) whether a person has told the class: it is not doubted
 
     @property
     def has_mail(self) -> bool:
@@ -40,12 +42,18 @@ class Ledger(NamedTuple):
         return place
 
 
-def ledger_of(digests: Keys, names: Strings, days: Days, classes: Sequence[str]) -> Ledger:
-    """Return the ledger of messages in any order; names: (n_docs,) the classes."""
+def ledger_of(
+    digests: Keys, names: Strings, days: Days, classes: Sequence[str], told: Booleans | None = None
+) -> Ledger:
+    """Return the ledger of messages in any order.
+
+    names: (n_docs,) the classes.  told: (n_docs,), None if no person has told any class.
+    """
     order = np.argsort(digests)
     labels = np.searchsorted(np.array(classes, np.str_), names[order])
     small = np.min_scalar_type(max(len(classes) - 1, 0))
-    return Ledger(digests[order], labels.astype(small), days[order])
+    told = np.zeros(len(order), np.bool_) if told is None else told[order]
+    return Ledger(digests[order], labels.astype(small), days[order], told)
 
 
 class Memory(NamedTuple):
@@ -61,6 +69,11 @@ class Memory(NamedTuple):
     def sample_labels(self) -> Integers:
         """The classes of the sample's messages, shape (n_docs,), index into the classes."""
         return self.ledger.labels[self.ledger.find(self.sample.digests)].astype(np.int64)
+
+    @property
+    def sample_told(self) -> Booleans:
+        """Whether a person has told the classes of the sample's messages, shape (n_docs,)."""
+        return self.ledger.told[self.ledger.find(self.sample.digests)]
 
     @property
     def has_older(self) -> bool:
@@ -87,6 +100,7 @@ def memory_to_dict(memory: Memory) -> dict[str, Any]:
         "digest_versions": list(memory.versions),
         "label": ledger.labels,
         "day": ledger.days,
+        "told": np.flatnonzero(ledger.told).astype(np.uint32),
         "last_seen": memory.last_seen,
         "decayed": memory.decayed,
         "sample_bits": sample.bits,
@@ -102,7 +116,9 @@ def memory_from_dict(state: dict[str, Any], n_features: int) -> Memory:
 
     Raises ValueError or KeyError.
     """
-    ledger = Ledger(state["digest"], state["label"], state["day"])
+    told = np.zeros(len(state["digest"]), np.bool_)
+    told[state.get("told", [])] = True  # older files do not say
+    ledger = Ledger(state["digest"], state["label"], state["day"], told)
     documents = Documents(
         np.arange(n_features),
         state["sample_offsets"].astype(np.int64),

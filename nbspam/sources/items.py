@@ -77,6 +77,7 @@ class Item(NamedTuple):
     is_text: bool = False  # text, not mail
     problem: str | None = None  # why it cannot be read, if that is known already
     series: str | None = None  # the index, table or mailbox whose order it came in; None: none
+    told: bool = False  # a person has told the class of this very message, and is not doubted
 
     def read(self) -> bytes:
         """Return the item's bytes, truncated to MAX_MESSAGE; raises InputError."""

@@ -23,6 +23,7 @@ from nbspam.counts.table import CountTable, add_tables, no_counts
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.mail.digest import NEWEST, is_of_mail
 from nbspam.settings import PRESENCE, Settings
+from nbspam.store.filing import NOT_FILED, Filed, filed_by
 from nbspam.store.oldkeys import with_new_keys_in
 from nbspam.tokens.documents import Documents, no_documents
 from nbspam.tokens.vocabulary import empty_vocabulary
@@ -34,6 +35,7 @@ class Part(NamedTuple):
     digests: Keys  # (n_docs,)
     names: Strings  # (n_docs,) classes
     days: Days  # (n_docs,) when each message was learned
+    told: Booleans  # (n_docs,) whether a person has told its class
     messages: Messages  # those of the messages whose tokens are known
     bits: int  # number of zero bits at the end of the digests in `messages`
     keys: Keys  # (n_keys,) of tokens; a key may come several times
@@ -55,6 +57,7 @@ def part_of(classifier: Classifier, without: Sequence[int] = ()) -> Part:
         ledger.digests[stays],
         names[stays],
         ledger.days[stays],
+        ledger.told[stays],
         messages.take(~np.isin(sample.digests, gone)),
         sample.bits,
         classifier.table.vocabulary.keys,
@@ -76,6 +79,7 @@ def _part_of_changes(changes: Sequence[Change], with_counts: bool, known: Ledger
         digests,
         np.array([change.after for change in learned], np.str_),
         np.array([change.day for change in learned], np.uint16),
+        np.array([change.told for change in learned], np.bool_),
         messages_of_changes(learned, with_counts),
         0,
         np.concatenate([np.empty(0, np.uint64), *tokens]),
@@ -104,6 +108,7 @@ def assembled(table: CountTable, parts: Sequence[Part], settings: Settings) -> C
         np.concatenate([part.names for part in parts]),
         np.concatenate([part.days for part in parts]),
         table.classes,
+        np.concatenate([part.told for part in parts]),
     )
     with_counts = settings.weighting != PRESENCE
     sample = keep(sampling.messages, sampling.bits, table.vocabulary, with_counts)
@@ -148,6 +153,15 @@ def with_changes(base: Classifier, changes: Sequence[Change]) -> Classifier:
     return overlay(fitted, rest)
 
 
+def filed_in(base: Classifier, digests: Sequence[int]) -> list[Filed]:
+    """Return where a model that can learn on has the messages of some digests."""
+    ledger, names = memory_of(base).ledger, base.classes
+    return [
+        NOT_FILED if k < 0 else Filed(names[int(ledger.labels[k])], bool(ledger.told[k]))
+        for k in ledger.find(np.array(digests, np.uint64)).tolist()
+    ]
+
+
 def in_step(base: Classifier, changes: Sequence[Change]) -> list[Change]:
     """Return the changes that a journal holds, so that each follows from those before it.
 
@@ -156,17 +170,14 @@ def in_step(base: Classifier, changes: Sequence[Change]) -> list[Change]:
     """
     if base.memory is None or not changes:
         return list(changes)
-    ledger = base.memory.ledger
     digests = [change.digest for change in changes]
-    places = ledger.find(np.array(digests, np.uint64)).tolist()
-    names = [None if k < 0 else base.classes[int(ledger.labels[k])] for k in places]
-    now = dict(zip(digests, names, strict=True))
+    now = dict(zip(digests, filed_in(base, digests), strict=True))
     kept = []
     vocabulary = base.table.vocabulary
     for change in (with_new_keys_in(change, vocabulary) for change in changes):
-        before, now[change.digest] = now[change.digest], change.after
-        if before != change.after:
-            kept.append(change if change.before == before else change._replace(before=before))
+        before, now[change.digest] = now[change.digest], filed_by(change)
+        if before != now[change.digest]:
+            kept.append(change._replace(before=before.label))
     return kept
 
 

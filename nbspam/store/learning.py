@@ -10,11 +10,8 @@ Secret: which changes a batch of messages makes, and which of them a new fit inc
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import partial
-
-import numpy as np
 
 from nbspam.classifier.classifier import Classifier, lack_of
 from nbspam.classifier.learner import Growth
@@ -27,31 +24,20 @@ from nbspam.settings import Settings
 from nbspam.sources.items import Item
 from nbspam.sources.order import GIVEN, ORDERS, arranged
 from nbspam.sources.waiting import looked_through
-from nbspam.store.assembly import compacted, memory_of, message_at_hand, with_changes
+from nbspam.store.assembly import (
+    compacted,
+    filed_in,
+    memory_of,
+    message_at_hand,
+    with_changes,
+)
+from nbspam.store.filing import NOT_FILED, Filed, Outcome, filed_by, outcome_of
 from nbspam.tokens.reading import chunk_by_chunk
 from nbspam.verdicts import Skipped, posterior
 
 # One call gathers lessons with this many entries (about 50 MB) before it decides on them, so that
 # a large update makes a few fits instead of one for each twentieth by which a class grows.
 MAX_ENTRIES = 4_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What was done with the messages: how many were learned, moved, and so on."""
-
-    learned: int = 0
-    already_known: int = 0  # learned before, in the same class: nothing changed
-    moved: int = 0  # learned before, in another class
-    unlearned: int = 0
-    unknown: int = 0  # to be un-learned, but never learned
-    passed: int = 0  # not learned, because the policy did not need them
-    skipped: tuple[Skipped, ...] = ()  # unreadable or without a label
-    notes: tuple[str, ...] = ()  # for the model's owner
-
-    def __add__(self, other: "Outcome") -> "Outcome":
-        names = [field.name for field in fields(self)]
-        return Outcome(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
 def check_known(classes: Iterable[str], known: Collection[str]) -> None:
@@ -158,8 +144,11 @@ class LivingModel:
         jobs: int = 1,
         new_class: bool = False,
     ) -> Outcome:
-        """Move messages to a class; messages that were never learned are learned in it."""
-        items = (item._replace(label=to) for item in items)
+        """Move messages to a class; messages that were never learned are learned in it.
+
+        From now on, their class counts as told by a person.
+        """
+        items = (item._replace(label=to, told=True) for item in items)
         return self.learn(items, day=day, jobs=jobs, classes=[to], new_class=new_class)
 
     def unlearn(self, items: Iterable[Item], *, day: int, jobs: int = 1) -> Outcome:
@@ -232,22 +221,20 @@ class LivingModel:
             labels = lesson.messages.labels.tolist()
             for row, digest in enumerate(self._digests(lesson, copies, now)):
                 before = self._before(digest, now)
-                after = None if to_none else labels[row]
-                if before == after:
-                    outcome += Outcome(unknown=1) if to_none else Outcome(already_known=1)
+                after = NOT_FILED if to_none else Filed(labels[row], lesson.told[row])
+                outcome += outcome_of(before, after)
+                if after == before or after == before._replace(told=False):
                     continue
                 change = None
-                if before is not None:
+                if before != NOT_FILED:
                     change = now.get(digest) or self._learned(digest)
                 if change is None:
                     known = self._base.table.vocabulary
                     change = lesson.change(row, digest, known, self.settings.weighting)
-                now[digest] = change._replace(before=before, after=after, day=day)
+                now[digest] = change._replace(
+                    before=before.label, after=after.label, day=day, told=after.told
+                )
                 changes.append(now[digest])
-                if to_none:
-                    outcome += Outcome(unlearned=1)
-                else:
-                    outcome += Outcome(learned=1) if before is None else Outcome(moved=1)
         return changes, outcome
 
     def _digests(self, lesson: Lesson, copies: Copies, now: Mapping[int, Change]) -> Iterator[int]:
@@ -255,11 +242,11 @@ class LivingModel:
         newest = lesson.messages.digests.tolist()
         older = newest if lesson.older is None else lesson.older.tolist()
         for digest, old in zip(map(copies.numbered, newest), older, strict=True):
-            is_old = old != digest and is_of_mail(digest) and self._before(old, now) is not None
-            yield old if is_old and self._before(digest, now) is None else digest
+            is_old = old != digest and is_of_mail(digest) and self._before(old, now) != NOT_FILED
+            yield old if is_old and self._before(digest, now) == NOT_FILED else digest
 
-    def _before(self, digest: int, now: Mapping[int, Change]) -> str | None:
-        return now[digest].after if digest in now else self._label(digest)
+    def _before(self, digest: int, now: Mapping[int, Change]) -> Filed:
+        return filed_by(now[digest]) if digest in now else self._filed(digest)
 
     def _learned(self, digest: int) -> Change | None:
         """Return a message as it was learned, or None if its tokens are not stored.
@@ -269,13 +256,11 @@ class LivingModel:
         """
         return self._known.get(digest) or message_at_hand(self._base, digest)
 
-    def _label(self, digest: int) -> str | None:
-        """Return the class that a message was learned in, or None."""
+    def _filed(self, digest: int) -> Filed:
+        """Return where the model has a message."""
         if digest in self._known:
-            return self._known[digest].after
-        ledger = memory_of(self._base).ledger
-        (place,) = ledger.find(np.array([digest], np.uint64)).tolist()
-        return None if place < 0 else self._base.classes[int(ledger.labels[place])]
+            return filed_by(self._known[digest])
+        return filed_in(self._base, [digest])[0]
 
     def _check_classes(self, changes: Sequence[Change]) -> Outcome:
         """Report new classes; raise NotTrainedError if fewer than two classes would be left.

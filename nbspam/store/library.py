@@ -16,8 +16,9 @@ from nbspam.settings import Choices, Settings, TableChoices, is_for_table, setti
 from nbspam.sources.columns import Rememberer
 from nbspam.sources.given import item_of, items_of, only_paths
 from nbspam.sources.items import SourceOptions
+from nbspam.store.filing import Outcome
 from nbspam.store.format.journal import read_journal
-from nbspam.store.learning import LivingModel, Outcome
+from nbspam.store.learning import LivingModel
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load as load_classifier
 from nbspam.store.open import save as save_classifier

@@ -33,16 +33,16 @@ class Merged:
 
     classifier: Classifier | TableClassifier
     in_both: int  # messages that more than one model knew, counted once
-    disputed: int  # how many of these had different classes; the later one is kept
+    disputed: int  # how many of these had different classes; the told or later one is kept
 
 
 def merge(paths: Sequence[str]) -> Merged:
     """Return the model of all messages that several models know; raises NbspamError.
 
-    paths: the model files.  If models know a message in different classes, the one that was
-    learned later is kept; if both were on the same day, that of the model named later.  Settings
-    that do not affect counts are those of the first model.  Rows of tables have no identity, so
-    each of them counts.
+    paths: the model files.  If models know a message in different classes, the one that a person
+    has told is kept; else the one that was learned later; if both were on the same day, that of
+    the model named later.  Settings that do not affect counts are those of the first model.  Rows
+    of tables have no identity, so each of them counts.
     """
     if len(paths) < 2:
         raise UsageError("merge: only one model; name two or more")
@@ -93,7 +93,10 @@ def _merge_two(first: Classifier, second: Classifier, path: str) -> tuple[Classi
         [model.classes[k] for k in ledger.labels[place].tolist()]
         for model, ledger, place in zip((first, second), ledgers, (here, there), strict=True)
     ]
+    told = ledgers[0].told[here], ledgers[1].told[there]
     later = ledgers[1].days[there] >= ledgers[0].days[here]
+    later = np.where(told[0] == told[1], later, told[1])
+    agreed = both[told[1] & (np.array(names[0]) == np.array(names[1]))]
     gone: tuple[list[Change], list[Change]] = ([], [])
     for digest, ours, theirs, is_later in zip(both.tolist(), *names, later.tolist(), strict=True):
         loser = 0 if ours != theirs and is_later else 1
@@ -115,5 +118,6 @@ def _merge_two(first: Classifier, second: Classifier, path: str) -> tuple[Classi
         part_of(model, [change.digest for change in changes])
         for model, changes in zip((first, second), gone, strict=True)
     ]
+    parts[0] = parts[0]._replace(told=parts[0].told | np.isin(parts[0].digests, agreed))
     n_disputed = sum(ours != theirs for ours, theirs in zip(*names, strict=True))
     return assembled(table, parts, settings), len(both), n_disputed

@@ -18,6 +18,7 @@ from nbspam.decision import Cutoffs
 from nbspam.disk import Stamp, locked, resolved, stamp_of, unwritable
 from nbspam.settings import Settings
 from nbspam.store.assembly import begun, compacted, in_step
+from nbspam.store.filing import Outcome, filed_by
 from nbspam.store.format.journal import (
     NO_JOURNAL,
     Journal,
@@ -31,7 +32,7 @@ from nbspam.store.format.journal import (
 )
 from nbspam.store.format.modelfile import Identity, Snapshot
 from nbspam.store.format.records import NOBODY
-from nbspam.store.learning import LivingModel, Outcome
+from nbspam.store.learning import LivingModel
 from nbspam.store.open import base_of, classifier_of, of_tokens, write
 
 
@@ -146,8 +147,8 @@ class StoredModel(LivingModel):
         self._journal = NO_JOURNAL
         if journal.owner not in {NOBODY, self._identity}:
             changes = read_journal(self.path).changes
-            last = {change.digest: change.after for change in changes}
-            if all(self._label(digest) == after for digest, after in last.items()):
+            last = {change.digest: filed_by(change) for change in changes}
+            if all(self._filed(digest) == filed for digest, filed in last.items()):
                 remove_journal(self.path)  # left by a crash; the model has all of its changes
                 return
         try:

@@ -201,7 +201,7 @@ class _Sorter:
             self._leave(entry)
 
     def _teach(self, lessons: Iterable[Entry], day: int) -> None:
-        items = (Item(os.path.join(self.root, e.path), self.place(e)) for e in lessons)
+        items = (Item(os.path.join(self.root, e.path), self.place(e), told=True) for e in lessons)
         outcome = StoredModel(self.model_path, new=PRESETS["mail"]).learn(list(items), day=day)
         self.report.skipped += (s for s in outcome.skipped if os.path.lexists(s.name))
         self.report.notes += outcome.notes

@@ -13,8 +13,9 @@ from nbspam.answering import AnyClassifier
 from nbspam.disk import Stamp, locked, resolved, stamp_of
 from nbspam.errors import UsageError
 from nbspam.sources.records import Record
+from nbspam.store.filing import Outcome
 from nbspam.store.format.journal import read_model
-from nbspam.store.learning import Outcome, check_known
+from nbspam.store.learning import check_known
 from nbspam.store.model import StoredModel
 from nbspam.store.open import classifier_of, load, write
 from nbspam.tables.classifier import TableClassifier

@@ -48,6 +48,11 @@ class ReadToLearn(NamedTuple):
         """The classes of the readable items."""
         return [str(item.label) for item in self.items]
 
+    @property
+    def told(self) -> list[bool]:
+        """Whether a person has told the class of each readable item."""
+        return [item.told for item in self.items]
+
 
 def chunks_of(items: Iterable[Item]) -> Iterator[Chunk]:
     """Yield items in chunks, each of which one process works on at a time.

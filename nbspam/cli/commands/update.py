@@ -6,7 +6,7 @@ import click
 
 from nbspam.cli.arguments import items_of, knowing, rows_of, today
 from nbspam.cli.command import Command
-from nbspam.cli.learning import new_model
+from nbspam.cli.learning import new_model, told_one
 from nbspam.cli.options import (
     Labels,
     jobs_option,
@@ -54,6 +54,11 @@ def command(
     When the command ends, the messages are on disk, in the model file or in a journal beside
     it.
 
+    A single message in a file of its own or on standard input, whose class an option states, is
+    told by a person: its class is never doubted from then on. Labels of many messages at once
+    are filed. They are doubted where all other evidence contradicts them, because people file
+    some messages wrongly.
+
     Without a model file, the command makes one.  A model that knows only spam, or only ham,
     answers unsure to everything, and says what it needs.  If a message has a class that the
     model does not have, nothing at all is learned, unless --new-class is given.  A model of mail
@@ -82,10 +87,11 @@ def command(
         outcome = model.learn(rows_of(model, sources, reading, labels), new_class)
         return report_outcome(outcome, model_path, as_json)
     if model is None:
-        items = items_of(sources, reading, labels)
+        items = told_one(items_of(sources, reading, labels), sources, labels)
         model, items = new_model(model_path, items, reading)
     else:
         items = items_of(sources, knowing(reading, model), labels)
+        items = told_one(items, sources, labels)
     stated = None if sources or not labels.paths else {name for name, _ in labels.paths}
     outcome = model.learn(
         items, day=today(), policy=policy, jobs=jobs, classes=stated, new_class=new_class

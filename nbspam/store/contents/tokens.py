@@ -77,6 +77,9 @@ def _check_memory(memory: Mapping[str, Any], n_features: int) -> None:
     require(are_versions(memory.get("digest_versions", [OLDEST])), "memory: digest_versions")
     array(memory["label"], "memory: label", (len(digest),), "u")
     array(memory["day"], "memory: day", (len(digest),), "u", most=_LARGEST_DAY)
+    told = memory.get("told", digest[:0])  # older files have none
+    array(told, "memory: told", (None,), "u", most=len(digest) - 1)
+    require(bool((told[1:] > told[:-1]).all()), "memory: told: not ascending")
     array(memory["last_seen"], "memory: last_seen", (n_features,), "u", most=_LARGEST_DAY)
     require(is_whole(memory["decayed"], 0, _LARGEST_DAY), "memory: decayed")
     require(is_whole(memory["sample_bits"], 0, 63), "memory: sample_bits")

@@ -44,7 +44,6 @@ from nbspam.store.format.records import (
     encoded,
     end_mark,
     found_in,
-    found_in_format_1,
     header,
     owner_of,
 )
@@ -120,13 +119,11 @@ def _read(path: str, start: int = 0) -> bytes | None:
 
 def _parsed(data: bytes, model: Identity | None) -> Journal:
     owner, version = owner_of(data)
-    if version == 1:
-        return _decoded(found_in_format_1(data, HEADER.size), owner, data)
     if owner != NOBODY:
-        found = found_in(data, owner, HEADER.size)
+        found = found_in(data, owner, HEADER.size, version=version)
         # A journal of an older format is written anew instead of being appended to.
         end = found.end if version == FORMAT else 0
-        return _decoded(found._replace(end=end), owner, data)
+        return _decoded(found._replace(end=end), owner, data, version=version)
     if model is not None:
         found = found_in(data, model, 0)
         if found.bodies or found.end:
@@ -135,11 +132,13 @@ def _parsed(data: bytes, model: Identity | None) -> Journal:
     return Journal([], NOBODY, Found([], Condition.DAMAGED), len(data))
 
 
-def _decoded(found: Found, owner: Identity, data: bytes, first: int = 0) -> Journal:
+def _decoded(
+    found: Found, owner: Identity, data: bytes, first: int = 0, version: int = FORMAT
+) -> Journal:
     changes = []
     for body in found.bodies:
         try:
-            changes.append(decode(body))
+            changes.append(decode(body, version))
         except (struct.error, ValueError):  # its checksum is right, but we did not write it
             found = found._replace(condition=Condition.DAMAGED, end=0, lost=found.lost + 1)
     mark = data[found.end - _MARK_BYTES : found.end] if found.end else b""

@@ -22,7 +22,9 @@ from nbspam.tokens.documents import Documents, offsets_of
 from nbspam.tokens.vocabulary import Vocabulary
 
 MAGIC = b"nbspam journal\0\0"
-FORMAT = 3  # format 2 had keys without kinds; format 1 neither marks nor numbers nor an end mark
+# Format 3 did not say what was told; format 2 had keys without kinds; format 1 had neither marks
+# nor numbers nor an end mark.
+FORMAT = 4
 HEADER = struct.Struct("<16sIQII")  # magic, format, length and checksum of the model, CRC-32
 _WORD = struct.Struct("<I")
 # 0xf3 begins no UTF-8 text that continues like this, so that no text of a token looks like a mark.
@@ -33,8 +35,8 @@ _RECORD = struct.Struct("<8sII")  # mark, number, length of the body; a CRC-32 f
 _END = struct.Struct("<8sIQII")
 END_SIZE = _END.size
 # Digest, day, lengths of two class names in bytes; the number of tokens, of counts (0: all
-# counts are 1) and of new tokens.
-_CHANGE = struct.Struct("<QHiiIII")
+# counts are 1) and of new tokens; whether a person has told the class (not in formats below 4).
+_CHANGE, _CHANGE_BEFORE_4 = struct.Struct("<QHiiIIIB"), struct.Struct("<QHiiIII")
 _NO_NAME = -1  # as the length of a class name: there is no class
 
 NOBODY = Identity(0, 0)  # the owner of a file that is not a journal
@@ -107,6 +109,7 @@ def _encode(change: Change) -> bytes:
                 len(keys),
                 len(counts),
                 len(new),
+                change.told,
             ),
             before,
             after,
@@ -122,10 +125,15 @@ def _encode(change: Change) -> bytes:
 # ---- reading ----
 
 
-def decode(body: bytes) -> Change:
-    """Return the change in the body of a record; raises ValueError, struct.error."""
-    digest, day, *names, n_keys, n_counts, n_new = _CHANGE.unpack_from(body)
-    at = _CHANGE.size
+def decode(body: bytes, version: int) -> Change:
+    """Return the change in the body of a record; raises ValueError, struct.error.
+
+    version: the journal's format.
+    """
+    layout = _CHANGE if version >= 4 else _CHANGE_BEFORE_4
+    digest, day, *names, n_keys, n_counts, n_new = layout.unpack_from(body)[:7]
+    told = version >= 4 and body[layout.size - 1]
+    at = layout.size
     classes: list[str | None] = []
     for length in names:
         classes.append(None)
@@ -150,7 +158,7 @@ def decode(body: bytes) -> Change:
         np.arange(n_keys),
         counts[order] if n_counts else np.ones(n_keys, np.uint8),
     )
-    return Change(digest, classes[0], classes[1], day, document, new)
+    return Change(digest, classes[0], classes[1], day, document, new, bool(told))
 
 
 def owner_of(head: bytes) -> tuple[Identity, int]:
@@ -166,11 +174,15 @@ def owner_of(head: bytes) -> tuple[Identity, int]:
     return NOBODY, 0
 
 
-def found_in(data: bytes, owner: Identity, start: int, first: int = 0) -> Found:
+def found_in(
+    data: bytes, owner: Identity, start: int, first: int = 0, version: int = FORMAT
+) -> Found:
     """Return the records of a model's journal from byte `start` on.
 
-    first: the number of the record that should begin there.
+    first: the number of the record that should begin there.  version: the journal's format.
     """
+    if version == 1:
+        return _found_in_format_1(data, start)
     bodies: dict[int, bytes] = {}
     at, damaged, count = start, False, None
     successor, end = NO_MODEL, 0
@@ -238,7 +250,7 @@ def _is_begun(rest: bytes) -> bool:
     return is_short and any(mark.startswith(rest[: len(mark)]) for mark in (_MARK, _END_MARK))
 
 
-def found_in_format_1(data: bytes, start: int) -> Found:
+def _found_in_format_1(data: bytes, start: int) -> Found:
     """Return the records of a journal of format 1: length, body, CRC-32 of the body.
 
     Behind a damaged one no other can be found.

@@ -96,7 +96,9 @@ def _counts(classifier: Classifier) -> Finding:
 
 
 def _ledger(memory: Memory, classifier: Classifier) -> Finding:
-    text = f"{len(memory.ledger.digests):,} messages"
+    n_told = int(memory.ledger.told.sum())
+    told = f", {n_told:,} of them told one at a time" if n_told else ""
+    text = f"{len(memory.ledger.digests):,} messages{told}"
     counted = np.bincount(memory.ledger.labels, minlength=len(classifier.classes))
     if (counted != classifier.table.class_count).any():
         note = "the counts differ from it, as after fading or importing counts"

@@ -93,10 +93,10 @@ def _token_lines(table: CountTable, memory: Memory) -> Iterator[Line]:
 def _message_lines(classes: tuple[str, ...], memory: Memory) -> Iterator[Line]:
     ledger, sample = memory.ledger, memory.sample
     place = {digest: i for i, digest in enumerate(sample.digests.tolist())}
-    for digest, label, day in zip(
-        ledger.digests.tolist(), ledger.labels.tolist(), ledger.days.tolist(), strict=True
-    ):
+    for digest, label, day, told in zip(*(of.tolist() for of in ledger), strict=True):
         line: Line = {"message": f"{digest:016x}", "class": classes[label], "day": _iso_day(day)}
+        if told:
+            line["told"] = True
         if (i := place.get(digest)) is not None:
             document = sample.documents.one(i)
             line["tokens"] = document.tokens.tolist()
@@ -177,7 +177,7 @@ class _Loader:
         self.counts: list[list[float]] = []
         self.documents: list[int] = []
         self.seen: list[int] = []
-        self.messages: list[tuple[int, str, int]] = []  # digest, class, day
+        self.messages: list[tuple[int, str, int, bool]] = []  # digest, class, day, told
         self.sampled: list[tuple[int, list[int], list[int]]] = []  # digest, columns, times
 
     def add_token(self, line: Line) -> None:
@@ -205,7 +205,10 @@ class _Loader:
         digest = _whole(int(_text(line["message"]), 16), 2**64 - 1)
         if line["class"] not in self.classes:
             raise ValueError(f"a class {line['class']!r:.40} that the first line does not have")
-        self.messages.append((digest, line["class"], _day(line["day"])))
+        told = line.get("told", False)
+        if type(told) is not bool:
+            raise ValueError(f"told: {told!r:.40} is neither true nor false")
+        self.messages.append((digest, line["class"], _day(line["day"]), told))
         if "tokens" in line:
             columns = [_whole(column, 2**32 - 1) for column in line["tokens"]]
             times = [_whole(n, 2**32 - 1) for n in line.get("times", ())]
@@ -241,11 +244,12 @@ class _Loader:
         return keys
 
     def _ledger(self) -> Ledger:
-        digests = np.array([digest for digest, _, _ in self.messages], np.uint64)
+        digests = np.array([digest for digest, *_ in self.messages], np.uint64)
         _check_unique(np.sort(digests), "a message")
-        names = np.array([name for _, name, _ in self.messages], np.str_)
-        days = np.array([day for _, _, day in self.messages], np.uint16)
-        return ledger_of(digests, names, days, self.classes)
+        names = np.array([name for _, name, _, _ in self.messages], np.str_)
+        days = np.array([day for _, _, day, _ in self.messages], np.uint16)
+        told = np.array([told for *_, told in self.messages], np.bool_)
+        return ledger_of(digests, names, days, self.classes, told)
 
     def _sample(self, order: Integers) -> Sample:
         """Return the sample over the final columns; order: (n_tokens,) argsort of the keys."""
