@@ -20,6 +20,16 @@ from nbspam.mail.digest import NEWEST, OLDEST, is_of_mail
 from nbspam.tokens.documents import Documents
 
 
+class Filed(NamedTuple):
+    """Where a model has a message."""
+
+    label: str | None  # None: nowhere
+    told: bool  # whether a person has told the label
+
+
+NOT_FILED = Filed(None, False)
+
+
 class Ledger(NamedTuple):
     """The learned messages, in the order of their digests."""
 

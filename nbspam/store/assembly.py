@@ -16,14 +16,20 @@ from nbspam.arrays import Booleans, Days, Keys, Strings
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.learner import Growth, overlay
 from nbspam.classifier.training import derive
-from nbspam.counts.changes import Change, added, messages_of_changes, respelt, signed_table
-from nbspam.counts.ledger import Ledger, Memory, ledger_of
+from nbspam.counts.changes import (
+    Change,
+    added,
+    filed_by,
+    messages_of_changes,
+    respelt,
+    signed_table,
+)
+from nbspam.counts.ledger import NOT_FILED, Filed, Ledger, Memory, ledger_of
 from nbspam.counts.sample import Messages, Sample, Sampling, keep, messages_of
 from nbspam.counts.table import CountTable, add_tables, no_counts
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.mail.digest import NEWEST, is_of_mail
 from nbspam.settings import PRESENCE, Settings
-from nbspam.store.filing import NOT_FILED, Filed, filed_by
 from nbspam.store.oldkeys import with_new_keys_in
 from nbspam.tokens.documents import Documents, no_documents
 from nbspam.tokens.vocabulary import empty_vocabulary

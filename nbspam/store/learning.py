@@ -15,8 +15,9 @@ from functools import partial
 
 from nbspam.classifier.classifier import Classifier, lack_of
 from nbspam.classifier.learner import Growth
-from nbspam.counts.changes import Change, respelt
+from nbspam.counts.changes import Change, Outcome, filed_by, outcome_of, respelt
 from nbspam.counts.counting import Lesson, read_lessons
+from nbspam.counts.ledger import NOT_FILED, Filed
 from nbspam.decision import HAM_AND_SPAM, POLICIES, is_worth_learning
 from nbspam.errors import ModelFileError, NbspamError, NotTrainedError, UsageError
 from nbspam.mail.digest import Copies, is_of_mail
@@ -31,7 +32,6 @@ from nbspam.store.assembly import (
     message_at_hand,
     with_changes,
 )
-from nbspam.store.filing import NOT_FILED, Filed, Outcome, filed_by, outcome_of
 from nbspam.tokens.reading import chunk_by_chunk
 from nbspam.verdicts import Skipped, posterior
 

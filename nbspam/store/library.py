@@ -10,13 +10,13 @@ from typing import Any
 
 from nbspam.answering import AnyClassifier
 from nbspam.classifier.classifier import Classifier
+from nbspam.counts.changes import Outcome
 from nbspam.disk import resolved
 from nbspam.errors import InputError, UsageError
 from nbspam.settings import Choices, Settings, TableChoices, is_for_table, settings_for
 from nbspam.sources.columns import Rememberer
 from nbspam.sources.given import item_of, items_of, only_paths
 from nbspam.sources.items import SourceOptions
-from nbspam.store.filing import Outcome
 from nbspam.store.format.journal import read_journal
 from nbspam.store.learning import LivingModel
 from nbspam.store.model import StoredModel

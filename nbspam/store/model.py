@@ -13,12 +13,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from nbspam.classifier.classifier import Classifier
-from nbspam.counts.changes import Change
+from nbspam.counts.changes import Change, Outcome, filed_by
 from nbspam.decision import Cutoffs
 from nbspam.disk import Stamp, locked, resolved, stamp_of, unwritable
 from nbspam.settings import Settings
 from nbspam.store.assembly import begun, compacted, in_step
-from nbspam.store.filing import Outcome, filed_by
 from nbspam.store.format.journal import (
     NO_JOURNAL,
     Journal,

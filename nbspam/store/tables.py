@@ -10,10 +10,10 @@ Secret: that there is no journal.
 from collections.abc import Callable, Iterable, Sequence
 
 from nbspam.answering import AnyClassifier
+from nbspam.counts.changes import Outcome
 from nbspam.disk import Stamp, locked, resolved, stamp_of
 from nbspam.errors import UsageError
 from nbspam.sources.records import Record
-from nbspam.store.filing import Outcome
 from nbspam.store.format.journal import read_model
 from nbspam.store.learning import check_known
 from nbspam.store.model import StoredModel

@@ -99,6 +99,20 @@ def test_trust_worked_by_hand():
     assert found[50:] == pytest.approx([0, 0.5, 1, 1] + [1] * 46)
 
 
+def test_what_was_told_is_believed_and_does_not_make_others_doubted():
+    # Two of five contradicted labels were told, and two others: of 48 decided labels 3 are wrong,
+    # beside 50 that are assumed.
+    own = np.array([0.99] * 45 + [0.01] * 5 + [0.1, 0.15, 0.4, 0.5] + [0.6] * 46)
+    score, told = np.log(own / (1 - own)), np.zeros(100, bool)
+    told[[45, 46, 50, 99]] = True
+    wrong = 3 / (48 + 50)
+
+    found = trust(score, np.ones(100, int), told)
+    expected = [1] * 47 + [0] * 3 + [1, (0.15 - 2 * wrong) / (6 * wrong)] + [1] * 48
+    assert found == pytest.approx(expected)
+    assert trust(score, np.ones(100, int), told | True).tolist() == [1] * 100
+
+
 @given(st.lists(st.tuples(st.floats(-30, 30), st.sampled_from([0, 1])), min_size=1, max_size=50))
 def test_the_likelier_a_label_the_more_it_is_believed(messages):
     score, y = np.array([score for score, _ in messages]), np.array([y for _, y in messages])

@@ -276,7 +276,7 @@ def test_a_record_of_right_checksum_and_wrong_contents_is_damage(model, journal,
     from nbspam.store.format import records as bytes_of
 
     identity = StoredModel(model)._identity
-    body = bytes_of._CHANGE.pack(1, 1, -1, 4, 1, 0, 1) + b"spam" + bytes(8) + bytes(4) + groups
+    body = bytes_of._CHANGE.pack(1, 1, -1, 4, 1, 0, 1, 0) + b"spam" + bytes(8) + bytes(4) + groups
     record = bytes_of._RECORD.pack(bytes_of._MARK, 4, len(body)) + body
     crc = bytes_of.zlib.crc32(record, identity.checksum).to_bytes(4, "little")
     data = journal.read_bytes()[:-END_SIZE] + record + crc + end_mark(identity, 5)

@@ -144,7 +144,7 @@ def test_a_mail_known_by_its_new_digest_is_not_taken_for_another_of_the_same_old
 def test_a_journal_of_an_old_model_is_recognised_too(nbspam, old):
     shutil.copy(OLD / "model.nbspam.journal", f"{old}.journal")
     learned = MAIL / "ham" / "027-haggling-over-a-tuba.eml"
-    assert nbspam("update", "--ham", learned)[1] == "already known 1\n"
+    assert nbspam("update", "--ham", learned)[1] == "confirmed 1\n"
     assert nbspam("update", "--spam", learned)[1] == "moved 1\n"
 
 

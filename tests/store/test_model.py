@@ -168,7 +168,8 @@ def test_relabelling_is_having_learned_right_at_first(path):
     after = bytes_now(path)
 
     assert (outcome.moved, outcome.learned) == (3, 2)
-    assert after == train_on([*START, *(i._replace(label="ham") for i in wrong)], path)
+    right = [each._replace(label="ham", told=True) for each in wrong]
+    assert after == train_on([*START, *right], path)
 
 
 def test_what_was_never_learned_cannot_be_unlearned(path):

@@ -12,6 +12,7 @@ from nbspam.errors import ModelFileError
 from nbspam.sources.items import Item
 from nbspam.store.format.journal import journal_path, read_journal
 from nbspam.store.format.modelfile import FORMAT, load_state, save_state
+from nbspam.store.format.records import FORMAT as JOURNAL_FORMAT
 from nbspam.store.format.records import HEADER
 from nbspam.store.model import StoredModel
 from nbspam.store.oldkeys import with_new_keys_in
@@ -62,7 +63,7 @@ def test_the_next_change_beside_a_model_of_format_2_makes_a_journal_of_today(old
     before = StoredModel(old)
     assert before.learn([Item("x", "ham", b"Subject: zebra\n\nzebra\n")], day=20_100).learned == 1
 
-    assert formats(old) == (2, FORMAT)
+    assert formats(old) == (2, JOURNAL_FORMAT)
     changes = read_journal(old).changes
     assert len(changes) == 5
     assert all(have_kinds(change.document.tokens) for change in changes)

@@ -38,8 +38,8 @@ def command(
 
     SOURCE is a message or a whole folder.  Messages that the model never learned are learned
     as that class.  A class that the model does not have is refused, unless --new-class is given.
-    From then on, nothing makes the model doubt the class of these messages: it is told by a
-    person.  So the command also confirms a class that a message has already.
+    From then on the model never doubts the class of these messages, because a person has told
+    it.  So the command also confirms a class that messages have already.
 
     \b
     nbspam relabel --to ham message.eml

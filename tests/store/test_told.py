@@ -1,0 +1,294 @@
+"""What a person has told of a message: a flag that every way to a model keeps, and no doubt."""
+
+import os
+import random
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from nbspam.classifier.training import train
+from nbspam.counts.counting import count_items
+from nbspam.errors import InputError
+from nbspam.settings import MANY, PRESETS
+from nbspam.sources.items import Item, read_items
+from nbspam.store.format.journal import journal_path, read_journal
+from nbspam.store.health.check import findings
+from nbspam.store.learning import LivingModel
+from nbspam.store.merge import merge
+from nbspam.store.model import StoredModel
+from nbspam.store.open import load, save
+from nbspam.store.text.interchange import dump_lines, load_lines
+from support import HAM, SPAM, examples, json_lines, write_mails
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+DAY = 20_000
+SETTINGS = {"mail": PRESETS["mail"], "many": MANY["mail"]}
+OWN = {"ham": b"lunch friday garden", "spam": b"pills cheap casino"}
+few = hypothesis_settings(
+    examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def item(n, label, told=False):
+    """Return message n; its words are those of one class, and n decides of which."""
+    words = OWN[("ham", "spam")[n * 7 % 10 % 2]].split()
+    text = b"Message-ID: <%d@x>\nSubject: %s\n\n%s word%d\n" % (
+        *(n, words[n % 3]),
+        *(b" ".join(words[: 2 + n % 2]), n % 5),
+    )
+    return Item(f"m{n}", label, text, told=told)
+
+
+START = [item(n, ("ham", "spam")[n % 2]) for n in range(100, 130)]
+
+
+def trained(items, kind="mail"):
+    return train(count_items(items, SETTINGS[kind]), SETTINGS[kind], DAY)
+
+
+def export_of(classifier):
+    return b"".join(dump_lines(classifier))
+
+
+def bytes_of(classifier, folder):
+    save(str(folder / "written.nbspam"), classifier)
+    return (folder / "written.nbspam").read_bytes()
+
+
+LABELS = st.sampled_from(["ham", "spam"])
+STEPS = st.lists(
+    st.tuples(st.integers(0, 9), st.sampled_from(["file", "tell", "relabel", "unlearn"]), LABELS),
+    max_size=12,
+)
+
+
+def filed_by(steps):
+    """Return label and flag of each message after some steps, by what is said of them."""
+    now = {}
+    for n, do, label in steps:
+        before = now.get(n, (None, False))
+        if do == "unlearn":
+            now.pop(n, None)
+        elif do == "file":
+            now[n] = (label, before == (label, True))
+        else:
+            now[n] = (label, True)
+    return now
+
+
+def take(model, n, do, label):
+    if do == "unlearn":
+        return model.unlearn([item(n, None)], day=DAY)
+    if do == "relabel":
+        return model.relabel([item(n, None)], label, day=DAY)
+    return model.learn([item(n, label, told=do == "tell")], day=DAY)
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+@given(steps=STEPS, compact_at=st.integers(0, 12))
+@few
+def test_same_messages_labels_and_flags_are_the_same_model_whatever_the_way(
+    tmp_path, kind, steps, compact_at
+):
+    path = tmp_path / "m.nbspam"
+    save(str(path), trained(START, kind))
+    memory = LivingModel(trained(START, kind))
+    for number, step in enumerate(steps):
+        take(StoredModel(str(path)), *step)
+        take(memory, *step)
+        if number == compact_at:
+            StoredModel(str(path)).compact()
+    left = [*START, *(item(n, *filed) for n, filed in filed_by(steps).items())]
+    expected = bytes_of(trained(left[::-1], kind), tmp_path)
+
+    assert bytes_of(StoredModel(str(path)).whole(), tmp_path) == expected
+    assert bytes_of(memory.whole(), tmp_path) == expected
+    again = load_lines(export_of(trained(left, kind)).splitlines(), "x")
+    assert bytes_of(again, tmp_path) == expected
+
+
+@given(
+    filed=st.lists(st.tuples(LABELS, st.booleans()), min_size=12, max_size=12),
+    first=st.sets(st.integers(0, 11)),
+    told_there=st.sets(st.integers(0, 11)),
+)
+@few
+def test_merging_is_training_together_and_what_one_was_told_both_know(
+    tmp_path, filed, first, told_there
+):
+    paths = [str(tmp_path / name) for name in ("a.nbspam", "b.nbspam")]
+    here = {n: item(n, *filed[n]) for n in first}
+    there = {n: item(n, filed[n][0], n in told_there) for n in range(6, 12)}
+    save(paths[0], trained([*START, *here.values()]))
+    save(paths[1], trained([*START[:4], *there.values()]))
+
+    both = {
+        n: item(n, filed[n][0], any(part[n].told for part in (here, there) if n in part))
+        for n in {*here, *there}
+    }
+    together = export_of(trained([*START, *both.values()]))
+    assert export_of(merge(paths).classifier) == together
+    assert export_of(merge(paths[::-1]).classifier) == together
+
+
+@given(days=st.tuples(st.integers(0, 9), st.integers(0, 9)), turned=st.booleans())
+@few
+def test_of_a_dispute_the_told_word_holds(tmp_path, days, turned):
+    paths = [str(tmp_path / name) for name in ("a.nbspam", "b.nbspam")]
+    for path, label, day in zip(paths, ("ham", "spam"), days, strict=True):
+        save(path, trained(START))
+        StoredModel(path).learn([item(1, label, told=label == "spam")], day=DAY + day)
+    merged = merge(paths[::-1] if turned else paths)
+
+    assert merged.disputed == 1
+    assert merged.classifier.table.class_count.tolist() == [15, 16]
+    assert merged.classifier.memory.ledger.told.sum() == 1
+
+
+def test_of_several_copies_the_last_class_counts_and_one_told_copy_tells_it():
+    told = [item(1, "ham", True), item(2, "ham", True), item(2, "spam"), item(3, "ham", True)]
+    filed = [item(1, "ham"), item(3, "spam"), item(3, "ham")]
+
+    expected = trained([*START, item(1, "ham", True), item(2, "spam"), item(3, "ham")])
+    assert export_of(trained([*START, *told, *filed])) == export_of(expected)
+
+
+def test_confirming_a_label_is_a_change_and_says_so(tmp_path):
+    path = str(tmp_path / "m.nbspam")
+    many = [item(n, ("ham", "spam")[n % 2]) for n in range(100, 400)]
+    save(path, trained(many))
+
+    first = StoredModel(path).relabel([item(101, None)], "spam", day=DAY)
+    assert (first.confirmed, first.moved, first.already_known) == (1, 0, 0)
+    (change,) = read_journal(path).changes
+    assert (change.before, change.after, change.told) == ("spam", "spam", True)
+    again = StoredModel(path).learn([item(101, "spam", told=True)], day=DAY)
+    filed = StoredModel(path).learn([item(101, "spam")], day=DAY)
+    assert (again.already_known, filed.already_known) == (1, 1)
+    # Between two fits only counts change, and these are what they were.
+    assert load(path).table.class_count.tolist() == [150, 150]
+    StoredModel(path).compact()
+    assert not os.path.exists(journal_path(path))
+    ledger = StoredModel(path).whole().memory.ledger
+    assert (ledger.told.sum(), len(ledger.told)) == (1, 300)
+    (found,) = (each.text for each in findings(path) if each.what == "ledger")
+    assert found == "300 messages, 1 of them told one at a time"
+
+
+# --- what counts as told -------------------------------------------------------------------
+
+
+def n_told(path):
+    return int(StoredModel(str(path)).whole().memory.ledger.told.sum())
+
+
+@pytest.mark.parametrize("words", [["--spam"], ["--label", "spam=PATH"]])
+def test_one_message_whose_class_an_option_states_is_told(nbspam, trained, tmp_path, words):
+    message = tmp_path / "one.eml"
+    message.write_bytes(SPAM + b"one\n")
+    options = words if "=" in words[-1] else [*words, "PATH"]
+    given = [word.replace("PATH", str(message)) for word in options]
+
+    assert nbspam("update", *given)[1] == "learned 1\n"
+    assert n_told(trained) == 1
+
+
+def test_a_message_that_a_mail_reader_pipes_in_is_told_with_its_from_line_too(nbspam, trained):
+    nbspam("update", "--spam", "-", stdin=b"From a@b Sat Jan  3 01:05:34 2026\n" + SPAM + b"1\n")
+    nbspam("update", "--ham", "-", stdin=HAM + b"new\n")
+
+    assert n_told(trained) == 2
+
+
+def test_the_first_message_of_a_model_can_be_told(nbspam, model):
+    assert nbspam("update", "--ham", "-", stdin=HAM)[0] == 0
+
+    assert n_told(model) == 1
+
+
+def test_relabelled_mail_is_told_and_the_command_says_what_it_confirmed(nbspam, trained, folder):
+    assert nbspam("relabel", "--to", "ham", folder / "ham")[1] == "confirmed 2\n"
+    (answer,) = json_lines(nbspam("relabel", "--json", "--to", "ham", folder)[1])
+
+    assert (answer["confirmed"], answer["already_known"], answer["moved"]) == (0, 2, 2)
+    assert n_told(trained) == 4
+
+
+def test_what_lies_in_folders_mailboxes_and_tables_is_filed(nbspam, model, tmp_path):
+    mails = write_mails(tmp_path / "one", 1)
+    files = [tmp_path / f"{n}.eml" for n in range(2)]
+    for n, file in enumerate(files):
+        file.write_bytes(SPAM + b"new %d\n" % n)
+    (tmp_path / "one.mbox").write_bytes(b"From a@b Sat Jan  3 01:05:34 2026\n" + SPAM + b"2\n")
+
+    assert nbspam("train", mails)[0] == 0
+    assert nbspam("update", "--spam", mails / "spam", "--ham", mails / "ham")[0] == 0
+    assert nbspam("update", "--spam", tmp_path / "one.mbox")[1] == "learned 1\n"
+    assert nbspam("update", "--spam", mails / "spam")[1] == "already known 1\n"
+    assert nbspam("update", "--spam", *files)[1] == "learned 2\n"
+    assert n_told(model) == 0
+
+
+def test_mail_that_the_filter_teaches_itself_is_filed(nbspam, trained):
+    assert nbspam("filter", "--learn", "confident", "--sure", "0.51", stdin=SPAM + b"x")[0] == 0
+
+    assert load(str(trained)).table.class_count.sum() == 5
+    assert n_told(trained) == 0
+
+
+@pytest.mark.parametrize("value", ["1", '"yes"', "null"])
+def test_an_imported_flag_is_true_or_false(value):
+    lines = export_of(trained(START)).splitlines()
+    lines[-1] = lines[-1].replace(b', "day"', f', "told": {value}, "day"'.encode())
+
+    with pytest.raises(InputError, match=r"told: .* is neither true nor false"):
+        load_lines(lines, "x")
+
+
+# --- what it is for ------------------------------------------------------------------------
+
+
+def test_corrected_messages_are_answered_as_told_more_often_than_before(mails, tmp_path):
+    path = str(tmp_path / "m.nbspam")
+    items = [each._replace(data=each.read()) for each in read_items([str(mails)])]
+    random.Random(5).shuffle(items)
+    n_wrong = len(items) // 5
+    other = {"ham": "spam", "spam": "ham"}
+    filed = [each._replace(label=other[each.label]) for each in items[:n_wrong]]
+    corrected = items[: n_wrong // 2]  # the rest stays wrong, and keeps the model doubting
+    save(path, trained([*filed, *items[n_wrong:]]))
+    before = answered_right(StoredModel(path).whole(), corrected)
+    for each in corrected:
+        outcome = StoredModel(path).relabel([each], each.label, day=DAY)
+        assert outcome.moved == 1
+    after = answered_right(StoredModel(path).whole(), corrected)
+    rest = [*filed[n_wrong // 2 :], *items[n_wrong:]]
+    as_filed = answered_right(trained([*corrected, *rest]), corrected)
+
+    assert (after | ~before).all()  # none is lost
+    assert before.sum() < as_filed.sum() <= after.sum()
+    assert after.mean() >= 0.95
+
+
+def test_a_person_who_contradicts_all_other_mail_is_believed(mails):
+    other = {"ham": "spam", "spam": "ham"}
+    items = [each._replace(data=each.read()) for each in read_items([str(mails)])]
+    random.Random(5).shuffle(items)
+    astray = [each._replace(label=other[each.label]) for each in items[:40]]
+    taste = [each._replace(label=other[each.label]) for each in items[40:60]]
+    told = [each._replace(told=True) for each in taste]
+
+    before = answered_right(trained([*astray, *items[40:]]), taste).sum()
+    as_filed = answered_right(trained([*astray, *taste, *items[60:]]), taste).sum()
+    as_told = answered_right(trained([*astray, *told, *items[60:]]), taste).sum()
+    assert before < as_filed < as_told
+    assert as_told >= 19
+
+
+def answered_right(classifier, items):
+    """Return which items are answered with their label, shape (n_items,)."""
+    verdicts = classifier.classify(items)
+    return np.array([v.label == i.label for v, i in zip(verdicts, items, strict=True)])
