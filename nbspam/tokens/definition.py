@@ -20,7 +20,7 @@ from nbspam.settings import TokenSettings
 from nbspam.tokens.characters import folded, reference_runs
 from nbspam.tokens.disguises import without_disguise
 from nbspam.tokens.hashing import reference_hash, reference_pair
-from nbspam.tokens.normalize import normalize
+from nbspam.tokens.normalize import in_pairs, normalize, with_pairs
 
 # A key has 41 bits of the token's hash, then 4 bits of its kind, then zeros.  Tokens that collide
 # share counts.  Anybody can find words that collide, but only within a kind: a word of the text
@@ -88,6 +88,8 @@ def reference_tokens(message: Message, settings: TokenSettings) -> Iterator[Toke
     table = word_table(settings.punctuation)
     for origin, text in by_header(normalized_fields(message, settings)):
         words = text.translate(table).split(b"\0")
+        if not settings.raw:
+            words = [part for word in words for part in in_pairs(word)]
         if origin == BODY and not settings.raw:
             words = [without_disguise(word) for word in words]
         words = [word for word in words if _fits(word, settings)]
@@ -98,6 +100,7 @@ def reference_tokens(message: Message, settings: TokenSettings) -> Iterator[Toke
                 for first, second in pairwise(words)
             )
         if settings.characters and has_characters(origin):
+            text = text if settings.raw else with_pairs(text)
             yield from (Token(CHARACTERS, run) for run in reference_runs(folded(text)))
 
 

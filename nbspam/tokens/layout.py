@@ -6,6 +6,7 @@ that is cut into runs of characters follows all words.
 Secret: where in the buffer everything is.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -15,14 +16,13 @@ from nbspam.arrays import Integers, Keys
 from nbspam.mail.message import Message
 from nbspam.mail.origins import HEADS, ORIGINS
 from nbspam.settings import TokenSettings
-from nbspam.tokens.characters import folded
+from nbspam.tokens.characters import MAX_BYTES, folded
 from nbspam.tokens.definition import (
     BODY,
     CHARACTERS,
     RIDER_BITS,
     has_characters,
     kind_of,
-    normalized_fields,
     pair_origin,
     salt_of,
     word_table,
@@ -30,6 +30,8 @@ from nbspam.tokens.definition import (
 from nbspam.tokens.disguises import remove_disguises
 from nbspam.tokens.documents import offsets_of
 from nbspam.tokens.hashing import WORD_BYTES, first_bytes
+from nbspam.tokens.normal_forms import normal_forms
+from nbspam.tokens.normalize import with_pairs
 
 _ORIGINS = (*ORIGINS, CHARACTERS)
 _NOT_COUNTED = len(_ORIGINS)
@@ -37,6 +39,7 @@ _NUMBER: dict[str | None, int] = {origin: number for number, origin in enumerate
 _NUMBER[None] = _NOT_COUNTED
 _KINDS = tuple(HEADS)
 _MAX_NAMES = 4096  # header names that one process remembers
+_ENOUGH = MAX_BYTES + 4  # bytes; a character may be cut at the end
 _WINDOWS = 4  # of eight bytes each; longer names are not remembered
 _MULTIPLIERS = np.array([[pow(3, 41 + n, 1 << 64)] for n in range(_WINDOWS + 1)], np.uint64)
 # Properties of origins, by number; the last element is for words that are not counted.
@@ -109,7 +112,7 @@ def lay_out(messages: Sequence[Message], settings: TokenSettings) -> Layout:
         words = remove_disguises(words, behind.start, behind.origin == _NUMBER[BODY])
     runs = b""
     if settings.characters:
-        runs, more = _runs(joined, fields)
+        runs, more = _runs(joined, fields, settings.raw)
         fields = _behind(fields, more)
     return Layout(
         b"".join((words, runs, TAGS, padding)),
@@ -126,13 +129,37 @@ def _texts_of(messages: Sequence[Message], settings: TokenSettings) -> tuple[_Te
     heads, others = _Texts([], [], []), _Texts([], [], [])
     places = {origin: (others, number) for number, origin in enumerate(_ORIGINS)}
     places |= {kind: (heads, number) for number, kind in enumerate(_KINDS)}
+    odd: list[tuple[_Texts, int]] = []
     for document, message in enumerate(messages):
-        for origin, text in normalized_fields(message, settings):
+        for origin, text in message.fields:
             part, number = places[origin]
+            if not text.isascii():
+                odd.append((part, len(part.texts)))
             part.texts.append(text)
             part.documents.append(document)
             part.origins.append(number)
+    if odd and not settings.raw:
+        _normalize(odd, others)
     return heads, others
+
+
+def _normalize(odd: list[tuple[_Texts, int]], others: _Texts) -> None:
+    """Replace texts by their normal forms, and add fields of the oddities found to the others.
+
+    odd: texts beyond ASCII, by their places in lists.
+    """
+    forms, facts = normal_forms([part.texts[place] for part, place in odd])
+    found: dict[int, set[str]] = {}
+    for number, (part, place) in enumerate(odd):
+        part.texts[place] = forms[number]
+        if number in facts:
+            found.setdefault(part.documents[place], set()).update(facts[number])
+    for document in sorted(found):
+        # Behind the document's other fields.
+        place = bisect_right(others.documents, document)
+        others.texts.insert(place, " ".join(sorted(found[document])).encode())
+        others.documents.insert(place, document)
+        others.origins.insert(place, _ORIGINS.index("defect"))
 
 
 def _behind(first: _Fields, second: _Fields) -> _Fields:
@@ -241,7 +268,7 @@ def _look_up(
     return found
 
 
-def _runs(joined: bytes, fields: _Fields) -> tuple[bytes, _Fields]:
+def _runs(joined: bytes, fields: _Fields, raw: bool) -> tuple[bytes, _Fields]:
     """Return the text that is cut into runs of characters, and its fields."""
     chosen = np.flatnonzero(_HAS_CHARACTERS[fields.origin])
     # Sorted by document, because a subject and a body, which are far apart in the buffer, can
@@ -249,7 +276,9 @@ def _runs(joined: bytes, fields: _Fields) -> tuple[bytes, _Fields]:
     # (see `tokenizer._count`).
     chosen = chosen[np.argsort(fields.document[chosen], kind="stable")]
     bounds = zip(fields.start[chosen].tolist(), fields.start[chosen + 1].tolist(), strict=True)
-    texts = [folded(joined[start:end]) + b"\0" for start, end in bounds]
+    # Pairs make text longer: no more of it is needed.
+    begins = (joined[start : min(end, start + _ENOUGH)] for start, end in bounds)
+    texts = [folded(text if raw else with_pairs(text)) + b"\0" for text in begins]
     start = len(joined) + offsets_of([len(text) for text in texts])
     number = np.full(len(texts), _NUMBER[CHARACTERS])
     return b"".join(texts), _Fields(start, fields.document[chosen], number)

@@ -16,14 +16,12 @@ from functools import cache
 from operator import add
 from typing import Any
 
-import numpy as np
-
 # Case-folded Cyrillic and Greek letters that look like Latin ones.
 _LOOK_ALIKES = str.maketrans(
     "авгеѕіјӏкмнорстухѡԁһԛԝьαβγεικνορτυχω",
     "abresijlkmhopctyxwdhqwbabyeikvoptuxw",
 )
-_SEEN_AS_LATIN = frozenset(map(chr, _LOOK_ALIKES))
+SEEN_AS_LATIN = frozenset(map(chr, _LOOK_ALIKES))
 # Format characters and other invisible characters.
 INVISIBLE = (
     "[\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e"
@@ -38,21 +36,13 @@ SPACELESS = (
     "\U00016fe2\U00016fe3\U00016ff0\U00016ff1\U0001aff0-\U0001b16f"
     "\U00020000-\U0003ffff]"
 )
-# Most text beyond ASCII has no other characters: Latin letters, quotation marks, currency signs.
-WESTERN = "".join(
-    chr(code)
-    for first, last in ((0x80, 0xAC), (0xAE, 0x17F), (0x2010, 0x2027), (0x20A0, 0x20C0))
-    for code in range(first, last + 1)
-)
-_BEYOND_WESTERN = f"[^\x00-\x7f{WESTERN}]"
-_BEYOND_ASCII = re.compile(rb"([\xc2-\xf4][\x80-\xbf]+)")  # one character in UTF-8
 _INVISIBLE = f"{INVISIBLE}++"
 _SPLIT = f"[A-Za-z]{INVISIBLE}++[A-Za-z]"
 _SPACELESS = f"{SPACELESS}++"
-_FULLWIDTH = "[\uff21-\uff3a\uff41-\uff5a]{2}"
+FULLWIDTH = "[\uff21-\uff3a\uff41-\uff5a]"
 # A look-alike next to a Latin letter: a quick test that decides whether to look closely.
 _DISGUISE = "[a-z\xdf-\u024f]\\d*+[{0}]|[{0}]\\d*+[a-z\xdf-\u024f]".format(
-    "".join(sorted(_SEEN_AS_LATIN))
+    "".join(sorted(SEEN_AS_LATIN))
 )
 # Shorter words are not examined: two such characters are mostly text in the wrong charset.
 _MAY_BE_DISGUISED = "[0-9a-z\xdf-\u052f]{3,}+"
@@ -71,9 +61,8 @@ _OVERRIDDEN = "\u202e([^\u202a-\u202e\u2066-\u2069\n]*+)\u202c?+"
 # Three letters with marks in a Latin word: a quick test, and the word itself when decomposed.
 _MARKED_LETTER = "[\xdf-\u024f\u0300-\u036f\u1e00-\u1eff]"
 _MAY_BE_MARKED = f"(?:{_MARKED_LETTER}[a-z]*+){{3}}"
-_MAY_BE_MARKED_WESTERN = re.compile(rb"(?:[\xc3-\xc5][\x80-\xbf][a-z]*+){3}")
-_LETTER, _MARK = "[a-z\xdf-\u024f]", "[\u0300-\u036f]"
-_MARKED = f"(?<![a-z\xdf-\u024f\u0300-\u036f])(?:{_LETTER}++{_MARK}++){{3,}}{_LETTER}*+"
+LATIN_LETTER, LATIN_MARK = "[a-z\xdf-\u024f]", "[\u0300-\u036f]"
+_MARKED = f"(?<![a-z\xdf-\u024f\u0300-\u036f])(?:{LATIN_LETTER}++{LATIN_MARK}++){{3,}}{LATIN_LETTER}*+"
 # The commonest characters that are not letters, marks or digits; `unicodedata` is asked about
 # the others one by one.
 SYMBOLS = (
@@ -83,8 +72,20 @@ SYMBOLS = (
 _SYMBOLS = f"{SYMBOLS}++"
 _NO_WORD = r"[^\w\x00-\x7f]++"  # marks and symbols
 # Marks in a row.  NFKC sorts marks in quadratic time, and no script stacks as many on a letter.
-_MAX_MARKS = 30
-_MANY = rf"[^\w\x00-\x7f]{{{_MAX_MARKS + 1},}}+"
+MAX_MARKS = 30
+_MANY = rf"[^\w\x00-\x7f]{{{MAX_MARKS + 1},}}+"
+# Characters that NFKC may compose with the one before, and those that may come before: more than
+# those of Unicode 17, because Unicode will add some.
+MAY_BE_SECOND = (
+    "[\u0300-\u0345\u0653-\u0655\u093c\u09be\u09d7\u0b3e\u0b56\u0b57\u0bbe\u0bd7\u0c56\u0cc2\u0cd5\u0cd6"
+    "\u0d3e\u0d57\u0dca\u0dcf\u0ddf\u102e\u1161-\u1175\u11a8-\u11c2\u1b35\u3099\u309a"
+    "\U00010a00-\U00011fff\U00016000-\U0001afff\U0001e000-\U0001efff]"
+)
+MAY_BE_FIRST = (
+    "[<->A-Za-z\xa8-\u06d5\u0928\u0930\u0933\u09c7\u0b47\u0b92\u0bc6\u0bc7\u0c46\u0cbf\u0cc6\u0cca\u0d46"
+    "\u0d47\u0dd9\u0ddc\u1025\u1b05-\u1b42\u1100-\u1112\u1e00-\u22b5\u3046-\u30fd\uac00-\ud7a3"
+    "\U00010000-\U0001ffff]"
+)
 
 
 @cache
@@ -109,60 +110,14 @@ def _boxed() -> dict[int, str]:
 
 
 def normalize(text: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """Return UTF-8 text in normal form, and its oddities.
+    """Return UTF-8 text in normal form, and its oddities; this function defines both.
 
-    Oddities are fullwidth, homoglyph, override and zero-width.  ASCII lines are returned
-    unchanged; the tokenizer folds their case.
+    Oddities are fullwidth, homoglyph, override and zero-width.  Runs of characters without
+    spaces have a space on either side; `in_pairs` cuts them.
     """
     if text.isascii():
         return text, ()
-    bounds = _odd_lines(text)
-    # All odd lines together, so that each pattern runs once.
-    odd, facts = _normal_form(b"\n".join([text[start:end] for start, end in bounds]))
-    pieces: list[bytes] = []
-    done = 0
-    for (start, end), line in zip(bounds, odd.split(b"\n"), strict=True):
-        pieces += (text[done:start], line)
-        done = end
-    pieces.append(text[done:])
-    return b"".join(pieces), facts
-
-
-def _odd_lines(text: bytes) -> list[tuple[int, int]]:
-    """Return the start and end of each line that has bytes beyond ASCII."""
-    bounds = []
-    end = -1
-    for place in np.flatnonzero(np.frombuffer(text, np.int8) < 0).tolist():
-        if place > end:
-            start = text.rfind(b"\n", 0, place) + 1
-            end = text.find(b"\n", place)
-            end = end if end >= 0 else len(text)
-            bounds.append((start, end))
-    return bounds
-
-
-@cache
-def _western() -> dict[bytes, bytes]:
-    """Return the normal form of each character of WESTERN, both in UTF-8."""
-    forms, _ = _slow_form("\n".join(WESTERN))
-    return {c.encode(): form.encode() for c, form in zip(WESTERN, forms.split("\n"), strict=True)}
-
-
-def _normal_form(lines: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """Return lines in normal form, the same number of them, and their oddities."""
-    original = lines.decode("utf-8", "replace")
-    lower = lines.lower()
-    if re.search(_BEYOND_WESTERN, original) or _MAY_BE_MARKED_WESTERN.search(lower):
-        form, facts = _slow_form(original)
-        return form.encode("utf-8", "replace"), facts
-    # A table gives the same result, because these characters do not depend on their neighbours.
-    pieces = _BEYOND_ASCII.split(lower)
-    pieces[1::2] = map(_western().__getitem__, pieces[1::2])
-    return b"".join(pieces), ()
-
-
-def _slow_form(original: str) -> tuple[str, tuple[str, ...]]:
-    """Return the normal form of lines of any characters, and their oddities."""
+    original = text.decode("utf-8", "replace")
     facts = []
     shown = re.sub(_OVERRIDDEN, lambda match: match[1][::-1], original)
     if shown != original:
@@ -170,39 +125,77 @@ def _slow_form(original: str) -> tuple[str, tuple[str, ...]]:
     visible = re.sub(_INVISIBLE, "", shown)
     if visible != shown and re.search(_SPLIT, shown):
         facts.append("zero-width")
-    if re.search(_FULLWIDTH, original):
+    if re.search(f"{FULLWIDTH}{{2}}", original):
         facts.append("fullwidth")
+    latin, is_mixed = _in_latin(without_many_marks(folded(visible)))
+    if is_mixed:
+        facts.append("homoglyph")
+    form = re.sub(_SPACELESS, r" \g<0> ", without_symbols(latin))
+    return form.encode(), tuple(sorted(facts))
+
+
+def folded(visible: str) -> str:
+    """Return text without invisible characters in one spelling: compatible, composed, lower."""
     visible = re.sub(_MANY, _few_marks, visible)
     if re.search(_MAY_BE_BOXED, visible):
         visible = visible.translate(_boxed())
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
-    if re.search(_MAY_BE_MARKED, folded):
-        decomposed = re.sub(_MARKED, _without_marks, unicodedata.normalize("NFD", folded))
-        folded = unicodedata.normalize("NFC", decomposed)
-    latin: str = folded
-    if not _SEEN_AS_LATIN.isdisjoint(folded) and any(
-        re.search(_DISGUISE, word) for word in re.findall(_MAY_BE_DISGUISED, folded)
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
+
+
+def without_many_marks(text: str) -> str:
+    """Return folded text in which no Latin word has marks on three letters or more."""
+    if not re.search(_MAY_BE_MARKED, text):
+        return text
+    decomposed = re.sub(_MARKED, _without_marks, unicodedata.normalize("NFD", text))
+    return unicodedata.normalize("NFC", decomposed)
+
+
+def _in_latin(text: str) -> tuple[str, bool]:
+    """Return folded text without look-alikes in Latin words, and whether there were any."""
+    if SEEN_AS_LATIN.isdisjoint(text) or not any(
+        re.search(_DISGUISE, word) for word in re.findall(_MAY_BE_DISGUISED, text)
     ):
-        latin = _mixed().sub(_to_latin, folded)
-        if latin != folded:
-            facts.append("homoglyph")
-    words = re.sub(_NO_WORD, _marks_and_prices, re.sub(_SYMBOLS, " ", latin))
-    return re.sub(_SPACELESS, _to_pairs, words), tuple(sorted(facts))
+        return text, False
+    latin: str = _mixed().sub(_to_latin, text)
+    return latin, latin != text
+
+
+def without_symbols(text: str) -> str:
+    """Return folded text with spaces in the place of symbols."""
+    return re.sub(_NO_WORD, _marks_and_prices, re.sub(_SYMBOLS, " ", text))
+
+
+def in_pairs(word: bytes) -> list[bytes]:
+    """Return the words that a word of text in normal form is counted as.
+
+    They are overlapping pairs of characters if it is a run of a script without spaces.
+    """
+    characters = word.decode("utf-8", "replace")
+    if len(characters) < 3 or not re.match(SPACELESS, characters):
+        return [word]
+    return [pair.encode() for pair in map(add, characters, characters[1:])]
+
+
+def with_pairs(text: bytes) -> bytes:
+    """Return text in normal form with every run of a script without spaces cut into pairs."""
+    if text.isascii():
+        return text
+    return re.sub(_SPACELESS, _to_pairs, text.decode("utf-8", "ignore")).encode()
 
 
 def _few_marks(match: re.Match[str]) -> str:
-    """Return a run of marks and symbols with at most _MAX_MARKS marks in a row."""
+    """Return a run of marks and symbols with at most MAX_MARKS marks in a row."""
     kept, n_marks = [], 0
     for c in match.group():
         n_marks = n_marks + 1 if unicodedata.category(c)[0] == "M" else 0
-        if n_marks <= _MAX_MARKS:
+        if n_marks <= MAX_MARKS:
             kept.append(c)
     return "".join(kept)
 
 
 def _without_marks(match: re.Match[str]) -> str:
     """Return a decomposed word without its marks."""
-    return re.sub(_MARK, "", match.group())
+    return re.sub(LATIN_MARK, "", match.group())
 
 
 def _marks_and_prices(match: re.Match[str]) -> str:
@@ -222,6 +215,4 @@ def _to_latin(match: Any) -> str:
 def _to_pairs(match: re.Match[str]) -> str:
     """Return a run of characters as overlapping pairs, separated by spaces."""
     run = match.group()
-    if len(run) == 1:
-        return f" {run} "
-    return f" {' '.join(map(add, run, run[1:]))} "
+    return " ".join(map(add, run, run[1:])) or run

@@ -26,6 +26,8 @@ from nbspam.tokens.definition import (
 from nbspam.tokens.documents import Documents, offsets_of, smallest
 from nbspam.tokens.hashing import hash_pairs, hash_slices
 from nbspam.tokens.layout import COUNTS, KINDS, SALTS, TAG_LENGTHS, TAG_STARTS, Layout, lay_out
+from nbspam.tokens.runs import in_pairs
+from nbspam.tokens.slices import gather_slices
 
 RIDER_MASK = np.uint64((1 << RIDER_BITS) - 1)
 HASH_MASK = ~np.uint64((1 << HASH_SHIFT) - 1)
@@ -38,7 +40,6 @@ _MAX_WORDS = 1 << RIDER_BITS
 _GROUP_OF_KIND = np.array(
     [group_of_kind(min(kind, N_KINDS - 1)) for kind in range(1 << KIND_BITS)], np.uint8
 )
-_SLICES = 1 << 13  # slices that are gathered together
 
 
 class TokenBatch(NamedTuple):
@@ -68,30 +69,6 @@ class TokenBatch(NamedTuple):
         buffer = np.frombuffer(self.layout.buffer, np.uint8)
         pieces = (np.stack(each, axis=1).ravel() for each in (starts, lengths))
         return gather_slices(buffer, *pieces), offsets
-
-
-def gather_slices(blob: Octets, starts: Integers, lengths: Integers) -> Octets:
-    """Return the slices blob[start : start + length], concatenated."""
-    gathered = [np.empty(0, np.uint8)]
-    # In parts, because the positions of bytes take eight times as much memory as the bytes.
-    for first in range(0, len(starts), _SLICES):
-        some = slice(first, first + _SLICES)
-        gathered.append(blob.take(_places(starts[some], lengths[some])))
-    return np.concatenate(gathered)
-
-
-def _places(starts: Integers, lengths: Integers) -> Integers:
-    """Return the positions of all elements of slices, shape (sum of lengths,)."""
-    some = np.flatnonzero(lengths)
-    if not len(some):
-        return np.empty(0, np.int64)
-    start, length = starts.take(some), lengths.take(some)
-    # A cumulative sum of steps: 1 within a slice, a jump at the start of each slice.
-    last = np.cumsum(length)
-    step = np.ones(int(last[-1]), np.int64)
-    step[0] = start[0]
-    step[last[:-1]] = start[1:] - (start + length)[:-1] + 1
-    return np.cumsum(step, out=step)
 
 
 def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch:
@@ -129,6 +106,8 @@ def _find_words(layout: Layout, settings: TokenSettings) -> _Words:
     edges = np.flatnonzero(inside[1:] != inside[:-1])
     start = edges[0::2] + 1
     length = edges[1::2] - edges[0::2]
+    if not settings.raw:
+        start, length = in_pairs(layout.buffer, start, length)
     n_words = np.diff(np.searchsorted(start, layout.start))
     field_of = np.repeat(np.arange(len(n_words)), n_words)
     keep = (length <= settings.max_length) & np.repeat(COUNTS[layout.origin], n_words)

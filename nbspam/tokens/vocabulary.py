@@ -13,7 +13,8 @@ import numpy as np
 from nbspam.arrays import Booleans, Integers, Keys, Octets
 from nbspam.tokens.definition import WORD_BIT
 from nbspam.tokens.documents import Documents, offsets_of
-from nbspam.tokens.tokenizer import ALL, RIDER_MASK, TokenBatch, gather_slices
+from nbspam.tokens.slices import gather_slices
+from nbspam.tokens.tokenizer import ALL, RIDER_MASK, TokenBatch
 
 _AT_ONCE = 1 << 16  # keys; the temporary arrays of more do not fit into the processor's caches
 _STEPS = 2  # steps back from a bucket's last key; bisection finds the few keys further away

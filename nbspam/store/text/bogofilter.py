@@ -35,7 +35,7 @@ from nbspam.tokens.definition import (
     word_table,
 )
 from nbspam.tokens.documents import no_documents
-from nbspam.tokens.normalize import normalize
+from nbspam.tokens.normalize import normalize, with_pairs
 
 _TOTAL = b".MSG_COUNT"
 _THEIRS = {"subject": "subj", "return-path": "rtrn", "received": "rcvd"}
@@ -150,7 +150,7 @@ def _tokens_of(spelling: bytes) -> list[Token]:
     origins = _OURS.get(tag.decode("latin-1")) if colon else None
     if origins is None:
         origins, text = (BODY,), spelling
-    text = normalize(to_utf8(text, None)[0])[0]
+    text = with_pairs(normalize(to_utf8(text, None)[0])[0])
     parts = [part.translate(_CUT).split(b"\0") for part in text.split(b"*")]
     words = [word for part in parts for word in part if 0 < len(word) <= _TOKENS.max_length]
     if len(parts) == len(words) == 2:
