@@ -18,9 +18,9 @@ from nbspam.mail.message import Message, by_header
 from nbspam.mail.origins import Field
 from nbspam.settings import TokenSettings
 from nbspam.tokens.characters import folded, reference_runs
-from nbspam.tokens.disguises import without_disguise
 from nbspam.tokens.hashing import reference_hash, reference_pair
-from nbspam.tokens.normalize import in_pairs, normalize, with_pairs
+from nbspam.tokens.spelling.disguises import without_disguise
+from nbspam.tokens.spelling.normalize import in_pairs, normalize, with_pairs
 
 # A key has 41 bits of the token's hash, then 4 bits of its kind, then zeros.  Tokens that collide
 # share counts.  Anybody can find words that collide, but only within a kind: a word of the text

@@ -27,11 +27,11 @@ from nbspam.tokens.definition import (
     salt_of,
     word_table,
 )
-from nbspam.tokens.disguises import remove_disguises
 from nbspam.tokens.documents import offsets_of
 from nbspam.tokens.hashing import WORD_BYTES, first_bytes
-from nbspam.tokens.normal_forms import normal_forms
-from nbspam.tokens.normalize import with_pairs
+from nbspam.tokens.spelling.disguises import remove_disguises
+from nbspam.tokens.spelling.forms import normal_forms
+from nbspam.tokens.spelling.normalize import with_pairs
 
 _ORIGINS = (*ORIGINS, CHARACTERS)
 _NOT_COUNTED = len(_ORIGINS)

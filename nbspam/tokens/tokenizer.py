@@ -26,8 +26,8 @@ from nbspam.tokens.definition import (
 from nbspam.tokens.documents import Documents, offsets_of, smallest
 from nbspam.tokens.hashing import hash_pairs, hash_slices
 from nbspam.tokens.layout import COUNTS, KINDS, SALTS, TAG_LENGTHS, TAG_STARTS, Layout, lay_out
-from nbspam.tokens.runs import in_pairs
 from nbspam.tokens.slices import gather_slices
+from nbspam.tokens.spelling.pairs import in_pairs
 
 RIDER_MASK = np.uint64((1 << RIDER_BITS) - 1)
 HASH_MASK = ~np.uint64((1 << HASH_SHIFT) - 1)

@@ -5,7 +5,7 @@ import time
 import numpy as np
 import pytest
 
-from nbspam.tokens.disguises import remove_disguises, without_disguise
+from nbspam.tokens.spelling.disguises import remove_disguises, without_disguise
 
 
 @pytest.mark.parametrize(

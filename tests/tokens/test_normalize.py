@@ -8,25 +8,24 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.tokens.normalize import (
+from nbspam.tokens.spelling.normalize import (
     INVISIBLE,
     SPACELESS,
     SYMBOLS,
-    WESTERN,
-    _normal_form,
-    _slow_form,
+    in_pairs,
     normalize,
+    with_pairs,
 )
 from support import examples
 
 
 def form(text: str) -> str:
-    """Return the normal form with single spaces."""
-    return " ".join(normalize(text.encode())[0].decode().split(" ")).strip()
+    """Return the normal form without spaces around it."""
+    return normalize(text.encode())[0].decode().strip(" ")
 
 
 def words(text: str) -> list[str]:
-    return form(text).split()
+    return [part.decode() for word in form(text).split() for part in in_pairs(word.encode())]
 
 
 def facts(text: str) -> tuple[str, ...]:
@@ -128,6 +127,11 @@ def test_scripts_without_spaces_are_cut_into_pairs(text, pairs):
     assert words(text) == pairs
 
 
+def test_text_with_pairs_has_each_pair_as_a_word():
+    text, _ = normalize("买iPhone手机壳".encode())
+    assert with_pairs(text).decode() == " 买 iphone 手机 机壳 "
+
+
 def test_thai_is_cut_with_its_marks():
     assert "".join(word[0] for word in words("สวัสดี")) in "สวัสดี"
     assert len(words("สวัสดี")) > 1
@@ -135,12 +139,6 @@ def test_thai_is_cut_with_its_marks():
 
 def test_combining_marks_are_kept():
     assert words("हिन्दी مُحَمَّد") == ["हिन्दी", "مُحَمَّد"]
-
-
-def test_only_lines_beyond_ascii_change():
-    text, _ = normalize("Free MONEY\nGRÜẞE 5 €\nBye!".encode())
-    assert text.decode().split("\n")[0::2] == ["Free MONEY", "Bye!"]
-    assert text.decode().split("\n")[1].split() == ["grüsse", "5", "€"]
 
 
 @pytest.mark.parametrize("word", ["déjà", "naïveté", "été", "người", "أَهْلًا"])
@@ -221,9 +219,3 @@ def test_mixed_alphabets_are_seen_across_digits(word):
 
 def test_marks_beyond_thirty_on_a_letter_are_dropped_and_symbols_between_them_too():
     assert form("a" + "\u0316" * 100 + "💰b") == "a" + "\u0316" * 30 + " b"
-
-
-@given(st.text(st.sampled_from(WESTERN + "aZ5 .\n"), max_size=30))
-def test_the_short_way_for_western_text_gives_the_general_form(text):
-    quick, slow = _normal_form(text.encode())[0].decode(), _slow_form(text)[0]
-    assert quick.split() == slow.split()

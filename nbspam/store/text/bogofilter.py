@@ -35,7 +35,7 @@ from nbspam.tokens.definition import (
     word_table,
 )
 from nbspam.tokens.documents import no_documents
-from nbspam.tokens.normalize import normalize, with_pairs
+from nbspam.tokens.spelling.normalize import normalize, with_pairs
 
 _TOTAL = b".MSG_COUNT"
 _THEIRS = {"subject": "subj", "return-path": "rtrn", "received": "rcvd"}

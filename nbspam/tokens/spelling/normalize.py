@@ -62,7 +62,9 @@ _OVERRIDDEN = "\u202e([^\u202a-\u202e\u2066-\u2069\n]*+)\u202c?+"
 _MARKED_LETTER = "[\xdf-\u024f\u0300-\u036f\u1e00-\u1eff]"
 _MAY_BE_MARKED = f"(?:{_MARKED_LETTER}[a-z]*+){{3}}"
 LATIN_LETTER, LATIN_MARK = "[a-z\xdf-\u024f]", "[\u0300-\u036f]"
-_MARKED = f"(?<![a-z\xdf-\u024f\u0300-\u036f])(?:{LATIN_LETTER}++{LATIN_MARK}++){{3,}}{LATIN_LETTER}*+"
+_MARKED = (
+    f"(?<![a-z\xdf-\u024f\u0300-\u036f])(?:{LATIN_LETTER}++{LATIN_MARK}++){{3,}}{LATIN_LETTER}*+"
+)
 # The commonest characters that are not letters, marks or digits; `unicodedata` is asked about
 # the others one by one.
 SYMBOLS = (

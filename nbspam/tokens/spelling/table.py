@@ -12,8 +12,8 @@ from threading import Lock
 
 import numpy as np
 
-from nbspam.arrays import Columns, Integers
-from nbspam.tokens.normalize import (
+from nbspam.arrays import Columns, Indices
+from nbspam.tokens.spelling.normalize import (
     FULLWIDTH,
     INVISIBLE,
     LATIN_LETTER,
@@ -55,7 +55,7 @@ _LATIN, _LATIN_MARK = re.compile(LATIN_LETTER), re.compile(LATIN_MARK)
 _WITH_MARK = re.compile(LATIN_LETTER + LATIN_MARK)
 
 
-class CharacterForms:
+class CharacterTable:
     """The table: arrays with an element for each code point."""
 
     def __init__(self) -> None:
@@ -70,9 +70,9 @@ class CharacterForms:
         for code in (ord("\n"), SYMBOL):
             self._classes[code], self.forms[code], self.lengths[code] = KNOWN, code, 1
 
-    def classes(self, codes: Columns) -> Integers:
+    def classes(self, codes: Columns) -> Indices:
         """Return the classes of characters, sums of the constants above; same shape as codes."""
-        classes: Integers = self._classes.take(codes)
+        classes: Indices = self._classes.take(codes)
         if not classes.all():
             missing = set(codes[classes == 0].tolist())
             with self._lock:  # else two threads might both append to the pool
@@ -111,13 +111,15 @@ def _classes_of(character: str, half: str, whole: str) -> int:
     """Return the classes of a character; half: in NFKC only; whole: folded."""
     if _INVISIBLE.match(character):
         return KNOWN | DROPPED | OVERRIDES * (character == "\u202e")
-    found = KNOWN | WIDE * bool(_WIDE.match(character))
+    found = KNOWN | FIRST * bool(_FIRST.match(half[-1]) or _FIRST.match(whole[-1]))
     if len(whole) > 1:
         found |= LONG
     elif _SPACELESS.match(whole) and _form_of(whole) == ord(whole):
         found |= WITHOUT_SPACES
+        if character == whole >= _SIMPLE and character.isalpha():
+            return found  # Chinese has thousands of these
     found |= SECOND * bool(_SECOND.match(half) or _SECOND.match(whole))
-    found |= FIRST * bool(_FIRST.match(half[-1]) or _FIRST.match(whole[-1]))
+    found |= WIDE * bool(_WIDE.match(character))
     if not (half.isalnum() and whole.isalnum()):
         found |= _classes_by_marks(character, half, whole)
     if whole < _SIMPLE or len(whole) > 1:
