@@ -30,7 +30,6 @@ from nbspam.tokens.definition import (
 from nbspam.tokens.documents import offsets_of
 from nbspam.tokens.hashing import WORD_BYTES, first_bytes
 from nbspam.tokens.spelling.disguises import remove_disguises
-from nbspam.tokens.spelling.forms import normal_forms
 from nbspam.tokens.spelling.normalize import with_pairs
 
 _ORIGINS = (*ORIGINS, CHARACTERS)
@@ -148,6 +147,9 @@ def _normalize(odd: list[tuple[_Texts, int]], others: _Texts) -> None:
 
     odd: texts beyond ASCII, by their places in lists.
     """
+    # Not every message needs it.
+    from nbspam.tokens.spelling.forms import normal_forms
+
     forms, facts = normal_forms([part.texts[place] for part, place in odd])
     found: dict[int, set[str]] = {}
     for number, (part, place) in enumerate(odd):

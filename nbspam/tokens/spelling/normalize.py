@@ -73,6 +73,7 @@ SYMBOLS = (
 )
 _SYMBOLS = f"{SYMBOLS}++"
 _NO_WORD = r"[^\w\x00-\x7f]++"  # marks and symbols
+NO_SYMBOLS = ("Mn", "Mc", "Me", "Sc")  # categories: marks, and signs of prices
 # Marks in a row.  NFKC sorts marks in quadratic time, and no script stacks as many on a letter.
 MAX_MARKS = 30
 _MANY = rf"[^\w\x00-\x7f]{{{MAX_MARKS + 1},}}+"
@@ -167,6 +168,16 @@ def without_symbols(text: str) -> str:
     return re.sub(_NO_WORD, _marks_and_prices, re.sub(_SYMBOLS, " ", text))
 
 
+def bounds_of(pattern: str) -> list[str]:
+    """Return the first characters inside and outside the ranges of a pattern in turn, sorted."""
+    ranges = re.findall("(.)(?:-(.))?", pattern[1:-1])
+    return sorted(
+        chr(ord(bound) + beyond)
+        for first, last in ranges
+        for beyond, bound in enumerate((first, last or first))
+    )
+
+
 def in_pairs(word: bytes) -> list[bytes]:
     """Return the words that a word of text in normal form is counted as.
 
@@ -202,8 +213,7 @@ def _without_marks(match: re.Match[str]) -> str:
 
 def _marks_and_prices(match: re.Match[str]) -> str:
     """Return a run of marks and symbols with symbols replaced by spaces, except currency signs."""
-    kept = ("Mn", "Mc", "Me", "Sc")
-    return "".join([c if unicodedata.category(c) in kept else " " for c in match.group()])
+    return "".join([c if unicodedata.category(c) in NO_SYMBOLS else " " for c in match.group()])
 
 
 def _to_latin(match: Any) -> str:

@@ -3,27 +3,25 @@
 Secret: how such runs are found in UTF-8.
 """
 
-import re
+from functools import cache
 
 import numpy as np
 
-from nbspam.arrays import Integers
+from nbspam.arrays import Columns, Integers
 from nbspam.tokens.documents import offsets_of
-from nbspam.tokens.spelling.normalize import SPACELESS
+from nbspam.tokens.spelling.normalize import SPACELESS, bounds_of
 
 _WIDTH = 4  # bytes of the longest character
-# Where the ranges of SPACELESS begin and end, as numbers that sort as UTF-8 does.
-_BOUNDS = np.array(
-    [
-        int.from_bytes(chr(ord(bound) + at).encode().ljust(_WIDTH, b"\0"), "big")
-        for first, last in re.findall("(.)(?:-(.))?", SPACELESS[1:-1])
-        for at, bound in enumerate((first, last or first))
-    ],
-    np.uint32,
-)
-_FIRST_BYTE = _BOUNDS[0] >> 24
+_FIRST_BYTE = 0xE0  # or more: no shorter character is of a script without spaces
 _USUAL = 3  # bytes of nearly all such characters; the others have one more
 _FOUR_BYTES = 0xF0  # the first byte of characters of four bytes, or more
+
+
+@cache
+def _bounds() -> Columns:
+    """Return where the ranges of SPACELESS begin and end, as numbers that sort as UTF-8 does."""
+    bounds = [bound.encode().ljust(_WIDTH, b"\0") for bound in bounds_of(SPACELESS)]
+    return np.frombuffer(b"".join(bounds), ">u4")
 
 
 def in_pairs(buffer: bytes, start: Integers, length: Integers) -> tuple[Integers, Integers]:
@@ -33,8 +31,10 @@ def in_pairs(buffer: bytes, start: Integers, length: Integers) -> tuple[Integers
     """
     text = np.frombuffer(buffer, np.uint8)
     runs = np.flatnonzero((text.take(start) >= _FIRST_BYTE) & (length > 2 * _USUAL))
+    if not len(runs):
+        return start, length
     windows = np.ndarray(len(buffer) - _WIDTH + 1, ">u4", buffer, 0, (1,))
-    runs = runs[np.searchsorted(_BOUNDS, windows[start.take(runs)], "right") % 2 == 1]
+    runs = runs[np.searchsorted(_bounds(), windows[start.take(runs)], "right") % 2 == 1]
     if not len(runs):
         return start, length
     begin, extent = start.take(runs), length.take(runs)

@@ -6,8 +6,10 @@ the table says comes from the functions that define the normal form.
 Secret: how all that is known about a character is kept as numbers.
 """
 
-import re
 import unicodedata
+from bisect import bisect
+from functools import cache
+from operator import and_
 from threading import Lock
 
 import numpy as np
@@ -20,11 +22,12 @@ from nbspam.tokens.spelling.normalize import (
     LATIN_MARK,
     MAY_BE_FIRST,
     MAY_BE_SECOND,
+    NO_SYMBOLS,
     SEEN_AS_LATIN,
     SPACELESS,
     SYMBOLS,
+    bounds_of,
     folded,
-    without_symbols,
 )
 
 # The classes that a character can have; one without any is not in the table yet.
@@ -49,10 +52,6 @@ from nbspam.tokens.spelling.normalize import (
 SYMBOL = 0xD800  # the form of a symbol; no text has this number, which is half of a UTF-16 pair
 _N_CODES = 0x110000
 _SIMPLE = "\u2000"  # no single character from here on is a Latin letter
-_INVISIBLE, _SPACELESS, _SYMBOL = map(re.compile, (INVISIBLE, SPACELESS, SYMBOLS))
-_FIRST, _SECOND, _WIDE = map(re.compile, (MAY_BE_FIRST, MAY_BE_SECOND, FULLWIDTH))
-_LATIN, _LATIN_MARK = re.compile(LATIN_LETTER), re.compile(LATIN_MARK)
-_WITH_MARK = re.compile(LATIN_LETTER + LATIN_MARK)
 
 
 class CharacterTable:
@@ -102,24 +101,38 @@ class CharacterTable:
 
 def _form_of(character: str) -> int:
     """Return the code of a folded character, of a space or of SYMBOL."""
-    if character.isalnum():
+    if character.isalnum() or character.isascii():
         return ord(character)
-    return SYMBOL if _SYMBOL.match(character) else ord(without_symbols(character))
+    if _is_one(SYMBOLS, character):
+        return SYMBOL
+    return ord(character if unicodedata.category(character) in NO_SYMBOLS else " ")
+
+
+def _is_one(pattern: str, character: str) -> bool:
+    """Return whether a pattern of ranges has this character."""
+    return bisect(_bounds(pattern), character) % 2 == 1
+
+
+# Ranges are compared, because compiling such patterns takes longer than reading a message.
+_bounds = cache(bounds_of)
 
 
 def _classes_of(character: str, half: str, whole: str) -> int:
     """Return the classes of a character; half: in NFKC only; whole: folded."""
-    if _INVISIBLE.match(character):
+    if _is_one(INVISIBLE, character):
         return KNOWN | DROPPED | OVERRIDES * (character == "\u202e")
-    found = KNOWN | FIRST * bool(_FIRST.match(half[-1]) or _FIRST.match(whole[-1]))
+    found = KNOWN
+    if _is_one(MAY_BE_FIRST, half[-1]) or _is_one(MAY_BE_FIRST, whole[-1]):
+        found |= FIRST
     if len(whole) > 1:
         found |= LONG
-    elif _SPACELESS.match(whole) and _form_of(whole) == ord(whole):
+    elif _is_one(SPACELESS, whole) and _form_of(whole) == ord(whole):
         found |= WITHOUT_SPACES
         if character == whole >= _SIMPLE and character.isalpha():
             return found  # Chinese has thousands of these
-    found |= SECOND * bool(_SECOND.match(half) or _SECOND.match(whole))
-    found |= WIDE * bool(_WIDE.match(character))
+    if _is_one(MAY_BE_SECOND, half[0]) or _is_one(MAY_BE_SECOND, whole[0]):
+        found |= SECOND
+    found |= WIDE * _is_one(FULLWIDTH, character)
     if not (half.isalnum() and whole.isalnum()):
         found |= _classes_by_marks(character, half, whole)
     if whole < _SIMPLE or len(whole) > 1:
@@ -134,13 +147,14 @@ def _classes_by_marks(character: str, half: str, whole: str) -> int:
     )
     if begin == {0}:
         return found | ENDS_WITH_MARK * (end != {0})
-    is_simple = half == whole == character
-    return found | (COMBINES if is_simple else UNSTABLE)
+    return found | (COMBINES if half == whole == character else UNSTABLE)
 
 
 def _classes_in_words(whole: str) -> int:
     decomposed = unicodedata.normalize("NFD", whole)
-    found = LATIN * bool(_LATIN.search(decomposed))
+    letters = [_is_one(LATIN_LETTER, c) for c in decomposed]
+    marks = [_is_one(LATIN_MARK, c) for c in decomposed]
+    found = LATIN * any(letters)
     found |= LOOKS_LATIN * (not SEEN_AS_LATIN.isdisjoint(whole))
-    found |= DIGIT * all(c.isdecimal() for c in whole)
-    return found | MARKED * bool(_LATIN_MARK.match(whole) or _WITH_MARK.search(decomposed))
+    found |= DIGIT * whole.isdecimal()
+    return found | MARKED * (marks[0] or any(map(and_, letters, marks[1:])))
