@@ -1,7 +1,8 @@
 """Runs of characters (character n-grams): every slice of 1 to 5 characters of a text.
 
 They catch what words miss: endings, misspellings, prices, scripts without spaces.  Because there
-are so many of them, only the beginning of a field is cut into runs.
+are so many of them, only the beginning of a field is cut into runs.  Scripts without spaces are
+cut as they are written, not as the pairs of characters that are their words.
 
 Secret: what a run is, and how the runs of many fields are found at once.
 """

@@ -20,7 +20,7 @@ from nbspam.settings import TokenSettings
 from nbspam.tokens.characters import folded, reference_runs
 from nbspam.tokens.hashing import reference_hash, reference_pair
 from nbspam.tokens.spelling.disguises import without_disguise
-from nbspam.tokens.spelling.normalize import in_pairs, normalize, with_pairs
+from nbspam.tokens.spelling.normalize import in_pairs, normalize
 
 # A key has 41 bits of the token's hash, then 4 bits of its kind, then zeros.  Tokens that collide
 # share counts.  Anybody can find words that collide, but only within a kind: a word of the text
@@ -100,7 +100,6 @@ def reference_tokens(message: Message, settings: TokenSettings) -> Iterator[Toke
                 for first, second in pairwise(words)
             )
         if settings.characters and has_characters(origin):
-            text = text if settings.raw else with_pairs(text)
             yield from (Token(CHARACTERS, run) for run in reference_runs(folded(text)))
 
 

@@ -16,7 +16,7 @@ from nbspam.arrays import Integers, Keys
 from nbspam.mail.message import Message
 from nbspam.mail.origins import HEADS, ORIGINS
 from nbspam.settings import TokenSettings
-from nbspam.tokens.characters import MAX_BYTES, folded
+from nbspam.tokens.characters import folded
 from nbspam.tokens.definition import (
     BODY,
     CHARACTERS,
@@ -30,7 +30,6 @@ from nbspam.tokens.definition import (
 from nbspam.tokens.documents import offsets_of
 from nbspam.tokens.hashing import WORD_BYTES, first_bytes
 from nbspam.tokens.spelling.disguises import remove_disguises
-from nbspam.tokens.spelling.normalize import with_pairs
 
 _ORIGINS = (*ORIGINS, CHARACTERS)
 _NOT_COUNTED = len(_ORIGINS)
@@ -38,7 +37,6 @@ _NUMBER: dict[str | None, int] = {origin: number for number, origin in enumerate
 _NUMBER[None] = _NOT_COUNTED
 _KINDS = tuple(HEADS)
 _MAX_NAMES = 4096  # header names that one process remembers
-_ENOUGH = MAX_BYTES + 4  # bytes; a character may be cut at the end
 _WINDOWS = 4  # of eight bytes each; longer names are not remembered
 _MULTIPLIERS = np.array([[pow(3, 41 + n, 1 << 64)] for n in range(_WINDOWS + 1)], np.uint64)
 # Properties of origins, by number; the last element is for words that are not counted.
@@ -111,7 +109,7 @@ def lay_out(messages: Sequence[Message], settings: TokenSettings) -> Layout:
         words = remove_disguises(words, behind.start, behind.origin == _NUMBER[BODY])
     runs = b""
     if settings.characters:
-        runs, more = _runs(joined, fields, settings.raw)
+        runs, more = _runs(joined, fields)
         fields = _behind(fields, more)
     return Layout(
         b"".join((words, runs, TAGS, padding)),
@@ -270,7 +268,7 @@ def _look_up(
     return found
 
 
-def _runs(joined: bytes, fields: _Fields, raw: bool) -> tuple[bytes, _Fields]:
+def _runs(joined: bytes, fields: _Fields) -> tuple[bytes, _Fields]:
     """Return the text that is cut into runs of characters, and its fields."""
     chosen = np.flatnonzero(_HAS_CHARACTERS[fields.origin])
     # Sorted by document, because a subject and a body, which are far apart in the buffer, can
@@ -278,9 +276,7 @@ def _runs(joined: bytes, fields: _Fields, raw: bool) -> tuple[bytes, _Fields]:
     # (see `tokenizer._count`).
     chosen = chosen[np.argsort(fields.document[chosen], kind="stable")]
     bounds = zip(fields.start[chosen].tolist(), fields.start[chosen + 1].tolist(), strict=True)
-    # Pairs make text longer: no more of it is needed.
-    begins = (joined[start : min(end, start + _ENOUGH)] for start, end in bounds)
-    texts = [folded(text if raw else with_pairs(text)) + b"\0" for text in begins]
+    texts = [folded(joined[start:end]) + b"\0" for start, end in bounds]
     start = len(joined) + offsets_of([len(text) for text in texts])
     number = np.full(len(texts), _NUMBER[CHARACTERS])
     return b"".join(texts), _Fields(start, fields.document[chosen], number)

@@ -1,7 +1,9 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.tokens.characters import MAX_BYTES, MAX_RUN, folded, reference_runs
+from nbspam.tokens.spelling.normalize import normalize
 
 
 def test_runs_of_a_word():
@@ -13,6 +15,21 @@ def test_runs_of_a_word():
 def test_text_is_folded_to_one_line_of_lower_case_of_bounded_length():
     assert folded(b" Win\t CASH\r\n now\0!") == b"win cash now !"
     assert len(folded(b"x" * 2 * MAX_BYTES)) == MAX_BYTES
+
+
+@pytest.mark.parametrize(
+    ("written", "cut"),
+    [
+        ("房间很好", "房间很好"),
+        ("房间很好,好!", "房间很好 , 好 !"),
+        ("好 好", "好 好"),
+        ("好好好", "好好好"),
+        ("ห้องดี ok", "ห้องดี ok"),
+        ("很好" * MAX_BYTES, "很好" * (MAX_BYTES // 6) + "很"),
+    ],
+)
+def test_scripts_without_spaces_are_cut_as_they_are_written(written, cut):
+    assert folded(normalize(written.encode())[0]).decode("utf-8", "ignore") == cut
 
 
 @given(st.text(max_size=40))
