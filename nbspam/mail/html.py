@@ -9,6 +9,7 @@ Secret: which markup separates words or joins them.
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from nbspam.arrays import Booleans, Integers, Octets
 from nbspam.mail.references import unescape_references
-from nbspam.mail.styles.elements import CELLS, COLOURED, FORMATTING, VOID, Span, Tag, hidden_spans
+from nbspam.mail.styles.elements import CELLS, COLOURED, FORMATTING, VOID, Followed, Span, hidden_spans
 from nbspam.mail.styles.looks import OWN
 from nbspam.mail.styles.sheets import (
     NO_SHEET,
@@ -78,6 +79,8 @@ _NEVER, _COLOURED, _CELLS, _FORMATTING = map(
 _ASIDES = kinds_in({b"title", b"option"})
 # Parts: visible text, invisible text, attributes, and text of titles and options.
 _SEEN, _UNSEEN, _VALUES, _ASIDE = range(4)
+# Elements that are followed: none, those that colours in attributes can change, or any.
+_NONE, _COLOURS, _ANY = range(3)
 
 
 def read_html(documents: Sequence[bytes]) -> list[Html]:
@@ -101,44 +104,66 @@ def read_html(documents: Sequence[bytes]) -> list[Html]:
     attributes = _attributes(text, parts, tags, bounds)
     letters = np.frombuffer(text, np.uint8).copy()
     letters[tags.start[BREAKS[tags.kind]]] = _LINE_FEED
+    doubts = [
+        _doubt(each, sheet, bool(doubtful))
+        for each, sheet, doubtful in zip(attributes, sheets, is_doubtful, strict=True)
+    ]
+    followed = _followed(text, tags, bounds, _telling(tags, bounds, sheets, doubts))
     read = []
     for i, (start, stop) in enumerate(pairwise(starts)):
         own = slice(start, stop - len(_BETWEEN))
         hidden = [letters[own][parts[own] == _ASIDE].tobytes()]
-        is_plain = not is_doubtful[i] and _HIDDEN.search(attributes[i]) is None
-        if not is_plain or can_hide(attributes[i], sheets[i]):
-            is_plain = is_plain and sheets[i] is NO_SHEET and b"style" not in attributes[i]
-            followed = _followed(text, tags, slice(*bounds[i : i + 2]), sheets[i], is_plain)
-            spans = hidden_spans(followed, sheets[i], own.stop)
+        if doubts[i]:
+            spans = hidden_spans(followed[i], sheets[i], own.stop)
             hidden += _take_hidden(letters, parts, spans, facts[i])
         visible = letters[own][parts[own] == _SEEN].tobytes()
         read.append(_html(visible, b" ".join(hidden), attributes[i], facts[i]))
     return read
 
 
-def _followed(text: bytes, tags: Tags, own: slice, sheet: Sheet, is_plain: bool) -> Iterable[Tag]:
-    """Return the tags of a document that can change what its text looks like.
+def _doubt(attributes: bytes, sheet: Sheet, is_doubtful: bool) -> int:
+    """Return which elements of a document have to be followed, see `_NONE`.
 
-    own: which tags are its.  is_plain: only colours in attributes could hide text.
+    is_doubtful: whether it has elements that can hide their text of their own accord.
     """
-    kinds = tags.kind[own]
-    in_use = np.zeros(len(NAMES_OF_KINDS), bool)
-    in_use[kinds[tags.values[own] < tags.stop[own]]] = True
-    if is_plain:
-        counts = (_COLOURED & (in_use | _CELLS))[kinds]
-    else:
-        is_idle = _NEVER.copy()
-        for kind in np.flatnonzero(_FORMATTING & ~in_use).tolist():
-            is_idle[kind] = not sheet.mentions(NAMES_OF_KINDS[kind])
-        counts = ~is_idle[kinds] & (tags.key[own] > 0)
-    which = np.flatnonzero(counts) + own.start
-    starts, stops = tags.start[which].tolist(), tags.stop[which].tolist()
-    attributes = [
-        text[value : stop - 1]
-        for value, stop in zip(tags.values[which].tolist(), stops, strict=True)
+    if is_doubtful or _HIDDEN.search(attributes):
+        return _ANY
+    if not can_hide(attributes, sheet):
+        return _NONE
+    return _COLOURS if sheet is NO_SHEET and b"style" not in attributes else _ANY
+
+
+def _telling(
+    tags: Tags, bounds: Integers, sheets: Sequence[Sheet], doubts: Sequence[int]
+) -> Integers:
+    """Return which tags can change what text looks like, of the documents that are followed."""
+    document = np.arange(len(doubts)).repeat(np.diff(bounds))
+    in_use = np.zeros((len(doubts), len(NAMES_OF_KINDS)), bool)
+    has_values = tags.values < tags.stop
+    in_use[document[has_values], tags.kind[has_values]] = True
+    for i, sheet in enumerate(sheets):
+        if sheet is not NO_SHEET:
+            in_use[i] |= list(map(sheet.mentions, NAMES_OF_KINDS))
+    doubt = np.array(doubts, np.uint8)[:, np.newaxis]
+    counts = (doubt == _ANY) & ~_NEVER & (~_FORMATTING | in_use)
+    counts |= (doubt == _COLOURS) & _COLOURED & (_CELLS | in_use)
+    return np.flatnonzero(counts[document, tags.kind] & (tags.key > 0))
+
+
+def _followed(text: bytes, tags: Tags, bounds: Integers, which: Integers) -> list[Followed]:
+    """Return some of the tags of each document."""
+    start, stop = tags.start[which].tolist(), tags.stop[which].tolist()
+    written = [text[first:last] for first, last in zip(start, stop, strict=True)]
+
+    def read(first: int, index: int) -> tuple[bytes, bool, bytes]:
+        i = which[first + index]
+        attributes = text[tags.values[i] : tags.stop[i] - 1]
+        return name_of(int(tags.key[i])), bool(tags.is_end[i]), attributes
+
+    return [
+        Followed(written[i:j], start[i:j], stop[i:j], partial(read, i))
+        for i, j in pairwise(which.searchsorted(bounds).tolist())
     ]
-    names = map(name_of, tags.key[which].tolist())
-    return zip(names, tags.is_end[which].tolist(), attributes, starts, stops, strict=True)
 
 
 def _html(visible: bytes, hidden: bytes, attributes: bytes, facts: set[str]) -> Html:

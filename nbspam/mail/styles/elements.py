@@ -8,15 +8,13 @@ is not moved before them.
 Secret: which tags close which elements.
 """
 
-from collections.abc import Collection, Iterable
-from functools import lru_cache
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, Union
 
 from nbspam.mail.styles.looks import ROOT, Look, look_of
-from nbspam.mail.styles.sheets import Attributes, Sheet
+from nbspam.mail.styles.sheets import NO_SHEET, Attributes, Sheet
 
-_MAX_TREES = 2  # kept for the next documents: most have no sheet, or the same one
-# Elements, steps and attributes that a tree remembers: up to 40 MB.
+# Elements, steps and tags that a tree remembers: up to 40 MB.
 _MAX_KNOWN = 1 << 17
 # An element at this depth replaces the one before it, as in browsers, which allow 512.
 _MAX_DEPTH = 200
@@ -59,9 +57,15 @@ _IMPLIED: dict[bytes, tuple[frozenset[bytes], frozenset[bytes]]] = {
 }
 
 
-# Name in lower case, whether it is an end tag, attributes as written, position of the <, and
-# position after the >.
-Tag = tuple[bytes, bool, bytes, int, int]
+class Followed(NamedTuple):
+    """The tags that can change what the text of a document looks like, in order."""
+
+    written: list[bytes]  # all bytes of each
+    start: list[int]  # position of the <
+    stop: list[int]  # position after the >
+    # Returns the name of the tag at an index in lower case, whether it is an end tag, and its
+    # attributes as written.
+    read: Callable[[int], tuple[bytes, bool, bytes]]
 
 
 _P, _P_BARRIERS = frozenset((b"p",)), CELLS | {b"button"}
@@ -85,16 +89,24 @@ class Span(NamedTuple):
     is_absent: bool  # its tags do not separate words
 
 
+class _Start:
+    """A start tag.  One that can change no more than another is the same object."""
+
+    __slots__ = "attributes", "name"
+
+    def __init__(self, name: bytes, attributes: Attributes) -> None:
+        self.name = name
+        self.attributes = attributes  # those that count
+
+
 class _Element:
     """An element in those that it stands in, or, without a name, the document."""
 
-    __slots__ = "attributes", "depth", "inner", "look", "name", "outer", "steps"
+    __slots__ = "depth", "inner", "look", "name", "outer", "start", "steps"
 
-    def __init__(
-        self, name: bytes, attributes: Attributes, outer: Union["_Element", None], look: Look
-    ) -> None:
-        self.name = name
-        self.attributes = attributes
+    def __init__(self, start: _Start, outer: Union["_Element", None], look: Look) -> None:
+        self.start = start
+        self.name = start.name
         self.outer = outer
         self.look = look  # of text in it
         self.depth: int = 0 if outer is None else outer.depth + 1
@@ -103,9 +115,7 @@ class _Element:
         self.steps: dict[_Start | bytes, _Step] = {}
 
 
-# The name and the attributes of a start tag; the element after a tag, and whether others had to
-# be closed for it.
-_Start = tuple[bytes, Attributes]
+# The element after a tag, and whether others had to be closed for it.
 _Step = tuple[_Element, bool]
 
 
@@ -117,13 +127,15 @@ class _Tree:
     """
 
     def __init__(self, sheet: Sheet) -> None:
-        self._sheet = sheet
+        self.sheet = sheet
         self._begin()
 
     def _begin(self) -> None:
         self._size = 0
-        self._document = _Element(b"", (), None, ROOT)
-        self.starts: dict[tuple[bytes, bytes], _Start] = {}
+        self._document = _Element(_Start(b"", ()), None, ROOT)
+        self._starts: dict[tuple[bytes, Attributes], _Start] = {}
+        # Tags by their bytes: start tags, and the names of end tags.
+        self.tags: dict[bytes, _Start | bytes] = {}
 
     def document(self) -> _Element:
         """Return what the first tag of a document stands in."""
@@ -135,15 +147,23 @@ class _Tree:
         self._size += 1
         return self._size < _MAX_KNOWN
 
-    def start(self, name: bytes, written: bytes) -> _Start:
-        """Return a start tag with those of its attributes that count, and remember it."""
-        start = name, self._sheet.attributes(name, written)
+    def tag(self, written: bytes, name: bytes, is_end: bool, attributes: bytes) -> _Start | bytes:
+        """Return what counts of a tag, and remember it: of an end tag the name only."""
+        found = name if is_end else self._start(name, self.sheet.attributes(name, attributes))
         if self._has_room():
-            self.starts[name, written] = start
+            self.tags[written] = found
+        return found
+
+    def _start(self, name: bytes, attributes: Attributes) -> _Start:
+        start = self._starts.get((name, attributes))
+        if start is None:
+            start = _Start(name, attributes)
+            if self._has_room():
+                self._starts[name, attributes] = start
         return start
 
     def step(self, element: _Element, tag: _Start | bytes) -> _Step:
-        """Return where a tag leads, and remember it; tag: the name only of an end tag."""
+        """Return where a tag leads, and remember it."""
         if isinstance(tag, bytes):
             step = self._close(element, tag), True
         else:
@@ -156,15 +176,15 @@ class _Tree:
         """Return an element that begins in another one."""
         if start in outer.inner:
             return outer.inner[start]
-        style = self._sheet.style(*start, outer.look.marks)
+        style = self.sheet.style(start.name, start.attributes, outer.look.marks)
         look = outer.look if style is None else look_of(outer.look, style)
-        element = _Element(*start, outer, look)
+        element = _Element(start, outer, look)
         if self._has_room():
             outer.inner[start] = element
         return element
 
     def _open(self, element: _Element, start: _Start) -> _Step:
-        name, before = start[0], element
+        name, before = start.name, element
         if name == b"body" and _is_in(element, name):
             return element, True
         if name in _CLOSING and element.name not in _CLOSING[name]:
@@ -240,7 +260,7 @@ class _Tree:
         element = closed.outer
         for each in reversed(inner):
             if each.name in kept:
-                element = self._enter(element, (each.name, each.attributes))
+                element = self._enter(element, each.start)
         return element
 
 
@@ -251,31 +271,44 @@ def _is_in(element: _Element | None, name: bytes) -> bool:
     return element is not None
 
 
-@lru_cache(_MAX_TREES)
-def _tree_of(sheet: Sheet) -> _Tree:
-    return _Tree(sheet)
+class _Trees:
+    """The trees of the sheets that are met most: of none, and of the last one."""
+
+    def __init__(self) -> None:
+        self._without = self._last = _Tree(NO_SHEET)
+
+    def of(self, sheet: Sheet) -> _Tree:
+        """Return the tree of a sheet."""
+        if sheet is NO_SHEET:
+            return self._without
+        if self._last.sheet is not sheet:
+            self._last = _Tree(sheet)
+        return self._last
 
 
-def hidden_spans(tags: Iterable[Tag], sheet: Sheet, end: int) -> list[Span]:
+_TREES = _Trees()
+
+
+def hidden_spans(tags: Followed, sheet: Sheet, end: int) -> list[Span]:
     """Return the stretches of a document that cannot be read, in order.
 
     end: of the document.
     """
     spans: list[Span] = []
-    tree = _tree_of(sheet)
-    starts, element = tree.starts, tree.document()
+    tree = _TREES.of(sheet)
+    element, known = tree.document(), tree.tags
     look, begin = ROOT, 0
-    for name, is_end, written, start, stop in tags:
-        tag = name if is_end else starts.get((name, written)) or tree.start(name, written)
+    for i, written in enumerate(tags.written):
+        tag = known.get(written) or tree.tag(written, *tags.read(i))
         element, has_closed = element.steps.get(tag) or tree.step(element, tag)
         now = element.look
-        if now is look:
-            continue
-        if look.why:
-            final = stop if is_end and look.is_absent else start
-            spans.append(Span(begin, final, look.why, look.is_absent))
-        begin = start if now.is_absent and not has_closed else stop
-        look = now
+        if now is not look:
+            if look.why:
+                is_end = isinstance(tag, bytes)
+                final = tags.stop[i] if is_end and look.is_absent else tags.start[i]
+                spans.append(Span(begin, final, look.why, look.is_absent))
+            begin = tags.start[i] if now.is_absent and not has_closed else tags.stop[i]
+            look = now
     if look.why:
         spans.append(Span(begin, end, look.why, look.is_absent))
     return spans
