@@ -76,7 +76,13 @@ def looks_like_html(data: bytes) -> bool:
     return _HTML.match(data) is not None
 
 
-def read_head(data: bytes) -> tuple[int, int, dict[bytes, bytes]]:
+_Head = tuple[int, int, dict[bytes, bytes]]
+# The last head that was read: a message that is learned is read twice, for its digest too.
+_last_head: tuple[bytes, _Head] = b"", (0, 0, {})
+_MAX_LAST = 1 << 20  # bytes of a message that is remembered
+
+
+def read_head(data: bytes) -> _Head:
     """Return where a head ends, where the body begins, and the raw values of telling headers.
 
     data: a line feed, and the message.  A blank line ends the head, and so does any other line
@@ -84,6 +90,16 @@ def read_head(data: bytes) -> tuple[int, int, dict[bytes, bytes]]:
     Telling are the headers on content, the subject and the Message-ID; the keys are lower-case
     names, and of several headers of one name the first counts.
     """
+    global _last_head
+    last, (stop, body, telling) = _last_head
+    if data != last:
+        stop, body, telling = _read_head(data)
+        if len(data) <= _MAX_LAST:
+            _last_head = data, (stop, body, telling)
+    return stop, body, telling.copy()
+
+
+def _read_head(data: bytes) -> _Head:
     telling: dict[bytes, bytes] = {}
     for match in _TELLING_OR_END.finditer(data):
         name = match[1]

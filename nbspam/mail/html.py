@@ -17,7 +17,15 @@ import numpy as np
 
 from nbspam.arrays import Booleans, Integers, Octets
 from nbspam.mail.references import unescape_references
-from nbspam.mail.styles.elements import CELLS, COLOURED, FORMATTING, VOID, Followed, Span, hidden_spans
+from nbspam.mail.styles.elements import (
+    CELLS,
+    COLOURED,
+    FORMATTING,
+    VOID,
+    Followed,
+    Span,
+    hidden_spans,
+)
 from nbspam.mail.styles.looks import OWN
 from nbspam.mail.styles.sheets import (
     NO_SHEET,

@@ -8,7 +8,7 @@ is not moved before them.
 Secret: which tags close which elements.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import NamedTuple, Union
 
 from nbspam.mail.styles.looks import ROOT, Look, look_of
