@@ -160,13 +160,15 @@ def _telling(
 
 def _followed(text: bytes, tags: Tags, bounds: Integers, which: Integers) -> list[Followed]:
     """Return some of the tags of each document."""
-    start, stop = tags.start[which].tolist(), tags.stop[which].tolist()
+    start, stop, values, is_end, key = (
+        each[which].tolist()
+        for each in (tags.start, tags.stop, tags.values, tags.is_end, tags.key)
+    )
     written = [text[first:last] for first, last in zip(start, stop, strict=True)]
 
     def read(first: int, index: int) -> tuple[bytes, bool, bytes]:
-        i = which[first + index]
-        attributes = text[tags.values[i] : tags.stop[i] - 1]
-        return name_of(int(tags.key[i])), bool(tags.is_end[i]), attributes
+        i = first + index
+        return name_of(key[i]), is_end[i], text[values[i] : stop[i] - 1]
 
     return [
         Followed(written[i:j], start[i:j], stop[i:j], partial(read, i))
