@@ -187,6 +187,12 @@ def test_of_telling_headers_of_one_name_the_first_counts():
     assert read_head(block)[2] == found
 
 
+def test_what_is_done_to_the_headers_of_a_head_does_not_change_those_of_its_copy():
+    first = read_head(b"\nSubject: hi\n\nyou")
+    first[2].clear()
+    assert read_head(b"\nSubject: hi\n\nyou") == (12, 14, {b"subject": b" hi"})
+
+
 LINES = [b"\n", b"\n\n", b"A: b", b"Subject: c", b"c", b":", b" ", b"\t", b"\xff", b"message-id:d"]
 
 
