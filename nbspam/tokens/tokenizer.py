@@ -106,7 +106,7 @@ def _find_words(layout: Layout, settings: TokenSettings) -> _Words:
     edges = np.flatnonzero(inside[1:] != inside[:-1])
     start = edges[0::2] + 1
     length = edges[1::2] - edges[0::2]
-    if not settings.raw:
+    if not (settings.raw or layout.buffer.isascii()):
         start, length = in_pairs(layout.buffer, start, length)
     n_words = np.diff(np.searchsorted(start, layout.start))
     field_of = np.repeat(np.arange(len(n_words)), n_words)

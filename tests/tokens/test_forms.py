@@ -84,6 +84,19 @@ def test_any_texts_have_the_forms_of_the_definition(texts, form):
     assert_equal_to_the_definition(texts)
 
 
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from(["é", "中", "V\u200bi", "Free\n", "viаgra", "x" * 300, "\nY" * 300]),
+            max_size=12,
+        ).map(lambda parts: "".join(parts).encode()),
+        max_size=4,
+    )
+)
+def test_lines_of_ascii_between_others_may_differ_in_case_alone(texts):
+    assert_equal_to_the_definition(texts)
+
+
 @given(st.lists(st.binary(max_size=30), min_size=1, max_size=4))
 def test_any_bytes_have_the_forms_of_the_definition(texts):
     assert_equal_to_the_definition(texts)

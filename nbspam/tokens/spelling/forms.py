@@ -6,7 +6,8 @@ look-alikes, are left to the functions that define the normal form.
 Secret: where neighbours can matter.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -42,9 +43,8 @@ from nbspam.tokens.spelling.table import (
     CharacterTable,
 )
 
-_GAP = 512  # bytes of ASCII that are skipped: all that can change in them is case
-_LANE = 8  # bytes that are tested at once
-_HIGH_BITS = np.uint64(0x8080808080808080)
+_GAP = 256  # bytes of ASCII lines that are skipped: all that can change in them is case
+_ODD = re.compile(rb"[\x80-\xff]")
 _LINE_FEED, _SPACE = b"\n "
 _IS_LETTER = np.array([code < 128 and chr(code).isalpha() for code in range(129)])
 
@@ -64,62 +64,72 @@ def _table() -> CharacterTable:
 
 def normal_forms(texts: Sequence[bytes]) -> NormalForms:
     """Return what `normalize` returns for each UTF-8 text; lines of ASCII may differ in case."""
-    joined = b"\n".join(texts)
-    if joined.isascii():
+    pieces = [_odd_pieces(text) for text in texts]
+    odd = [text[start:end] for text, of in zip(texts, pieces, strict=True) for start, end in of]
+    if not odd:
         return NormalForms(list(texts), {})
-    feeds = np.flatnonzero(np.frombuffer(joined, np.uint8) == _LINE_FEED)
-    of_texts = np.searchsorted(feeds, offsets_of([len(text) + 1 for text in texts]))
-    of_texts[-1] = len(feeds) + 1
-    pieces = _odd_pieces(joined)
-    first, last = np.searchsorted(feeds, pieces).T
-    of_pieces = offsets_of(last - first + 1)
-    lines = _normal_lines(b"\n".join([joined[start:end] for start, end in pieces]))
-    parts: list[bytes] = []
-    copied = 0
-    for (start, end), part in zip(pieces, _cut(lines.form, of_pieces), strict=True):
-        parts += joined[copied:start], part
-        copied = end
-    forms = _cut(b"".join((*parts, joined[copied:])), of_texts)
+    first = offsets_of([piece.count(b"\n") + 1 for piece in odd])
+    lines = _normal_lines(b"\n".join(odd))
+    found = iter(_cut(lines.form, first))
+    forms = [_with_pieces(text, of, found) for text, of in zip(texts, pieces, strict=True)]
 
-    def texts_at(numbers: Integers) -> list[int]:
+    def texts_at(numbers: Integers) -> set[int]:
         """Return the texts that these lines of the pieces belong to."""
-        piece = np.searchsorted(of_pieces, numbers, "right") - 1
-        line = numbers + (first - of_pieces[:-1]).take(piece)
-        return sorted(set((np.searchsorted(of_texts, line, "right") - 1).tolist()))
+        text = np.repeat(np.arange(len(texts)), list(map(len, pieces)))
+        return set(text.take(np.searchsorted(first, numbers, "right") - 1).tolist())
 
     facts: dict[int, tuple[str, ...]] = {}
     for fact, numbers in sorted(lines.facts.items()):
         facts |= {text: (*facts.get(text, ()), fact) for text in texts_at(numbers)}
-    for text in texts_at(lines.unclear):
-        forms[text], facts[text] = normalize(texts[text])
+    for number in texts_at(lines.unclear):
+        forms[number], facts[number] = normalize(texts[number])
     return NormalForms(forms, {text: found for text, found in facts.items() if found})
 
 
-def _odd_pieces(joined: bytes) -> list[tuple[int, int]]:
+def _odd_pieces(text: bytes) -> list[tuple[int, int]]:
     """Return starts and ends of pieces of whole lines with all bytes beyond ASCII, in order."""
-    lanes = np.frombuffer(joined + bytes(-len(joined) % _LANE), np.uint64) & _HIGH_BITS
-    odd = np.flatnonzero(lanes) * _LANE
-    far = np.flatnonzero(np.diff(odd) > _GAP)
-    firsts, lasts = odd[np.append(0, far + 1)], odd[np.append(far, -1)]
+    if text.isascii():
+        return []
     pieces: list[tuple[int, int]] = []
-    begin = 0  # of the line behind the last piece
-    for first, last in zip(firsts.tolist(), (lasts + _LANE - 1).tolist(), strict=True):
-        if last >= begin:
-            start = joined.rfind(b"\n", begin, max(first, begin)) + 1 or begin
-            end = joined.find(b"\n", last)
-            end = end if end >= 0 else len(joined)
-            pieces.append((start, end))
-            begin = end + 1
+    begin = 0
+    while (first := _first_odd(text, begin)) >= 0:
+        start = text.rfind(b"\n", begin, first) + 1 or begin
+        end = first
+        while not text[end : end + _GAP].isascii():
+            end = text.find(b"\n", end + _GAP)
+            end = end if end >= 0 else len(text)
+        pieces.append((start, end))
+        begin = end + 1
     return pieces
 
 
-def _cut(text: bytes, lines: Integers) -> list[bytes]:
+def _first_odd(text: bytes, begin: int) -> int:
+    """Return where the first byte beyond ASCII is from here on, -1 if there is none."""
+    for start in range(begin, len(text), _GAP):
+        if not text[start : start + _GAP].isascii():
+            return next(_ODD.finditer(text, start)).start()
+    return -1
+
+
+def _with_pieces(text: bytes, pieces: list[tuple[int, int]], forms: Iterator[bytes]) -> bytes:
+    """Return a text with its pieces replaced by the next of these forms."""
+    parts: list[bytes] = []
+    copied = 0
+    for (start, end), form in zip(pieces, forms, strict=False):
+        parts += text[copied:start], form
+        copied = end
+    return b"".join((*parts, text[copied:]))
+
+
+def _cut(text: bytes, first: Integers) -> list[bytes]:
     """Return a text cut into pieces of lines.
 
-    lines: (n_pieces + 1,) the numbers of the lines where pieces start, and the number of lines.
+    first: (n_pieces + 1,) the numbers of the lines where pieces start, and the number of lines.
     """
+    if len(first) == 2:
+        return [text]
     feeds = np.flatnonzero(np.frombuffer(text, np.uint8) == _LINE_FEED)
-    ends = np.append(feeds, len(text)).take(lines[1:] - 1).tolist()
+    ends = np.append(feeds, len(text)).take(first[1:] - 1).tolist()
     starts = [0, *(end + 1 for end in ends)]
     return [text[start:end] for start, end in zip(starts, ends, strict=False)]
 
@@ -202,9 +212,9 @@ def _form(text: _Text, met: int) -> bytes:
     """Return visible text in normal form; met: all classes of its characters."""
     table = _table()
     form, classes = table.forms.take(text.codes), text.classes
-    words = _words_at(text, _unclear_places(text, met))
-    if met & LONG or len(words[0]):
-        form = _replaced(form, _replacements(text, *words))
+    places = _unclear_places(text, met)
+    if met & LONG or len(places):
+        form = _replaced(form, _replacements(text, *_words_at(text, places)))
         classes = table.classes(form)
     return _spaced(form, (classes & np.uint16(WITHOUT_SPACES)) != 0)
 
@@ -240,8 +250,6 @@ def _unstable(text: _Text) -> Integers:
 
 def _words_at(text: _Text, places: Integers) -> tuple[Integers, Integers]:
     """Return the starts and ends of the words, between blanks, that have these places."""
-    if not len(places):
-        return places, places
     blanks = np.flatnonzero(text.codes <= _SPACE)
     bounds = np.concatenate([[-1], blanks, [len(text.codes)]])
     word = np.unique(np.searchsorted(blanks, places))
@@ -310,7 +318,7 @@ def _spaced(form: Columns, in_run: Booleans) -> bytes:
     symbol = form == SYMBOL
     form[symbol] = _SPACE
     repeated = np.flatnonzero(symbol[1:] & symbol[:-1]) + 1
-    edges = np.flatnonzero(np.diff(in_run, prepend=False))
+    edges = np.flatnonzero(np.diff(in_run, prepend=False)) if in_run.any() else repeated[:0]
     if len(edges) + len(repeated):
         times = np.ones(len(form), np.uint8)
         times[repeated], times[edges] = 0, 2
