@@ -99,6 +99,15 @@ def write_mails(folder, n_docs=2):
     return folder
 
 
+def write_misfiled(folder):
+    """Write forty messages of each class into a new folder, and one of spam among the ham."""
+    write_mails(folder, 40)
+    shutil.copy(folder / "spam" / "1.eml", folder / "ham" / "misfiled.eml")
+    with (folder / "ham" / "misfiled.eml").open("ab") as file:
+        file.write(b"misfiled\n")
+    return folder
+
+
 def texts(n, seed, length=3):
     """Return n labelled items a topic: a few of its words among words of everyday."""
     rng = np.random.default_rng(seed)

@@ -30,7 +30,7 @@ from nbspam.tokens.documents import Documents
 from nbspam.tokens.reading import chunks_of, read, read_message
 from nbspam.tokens.tokenizer import batches, tokenize
 from nbspam.tokens.vocabulary import Vocabulary
-from nbspam.verdicts import Answer, Explanation, Verdict
+from nbspam.verdicts import Answer, Evidence, Explanation, Verdict
 
 if TYPE_CHECKING:
     from nbspam.classifier.blending import Blend
@@ -171,19 +171,29 @@ class Classifier(AnyClassifier):
         towards, against = 1, 0
         if not isinstance(self.fit, Combination):
             towards, against = np.argsort(-joint, kind="stable")[:2].tolist()
-        weighting = self.settings.weighting
-        shares, constant = self.fit.shares(self.table, document, weighting, towards, against)
+        evidence, constant = self.reasons(document, towards, against)
         shift = np.broadcast_to(self.shift, joint.shape)
-        order = np.argsort(-np.abs(shares), kind="stable")
-        columns = document.tokens[document.columns[order]]
         return Explanation(
             self.verdict(name, joint, rule),
             self.classes[towards],
             self.classes[against],
             float(joint[towards] - joint[against]),
             constant + float(shift[towards] - shift[against]),
-            tuple(map(self.table.evidence, columns.tolist(), shares[order].tolist())),
+            evidence,
         )
+
+    def reasons(
+        self, document: Documents, towards: int, against: int
+    ) -> tuple[tuple[Evidence, ...], float]:
+        """Return what each token adds to the log-odds of two classes, and the constant, nats.
+
+        document: a single one, over columns of the model's table.  The strongest come first.
+        """
+        weighting = self.settings.weighting
+        shares, constant = self.fit.shares(self.table, document, weighting, towards, against)
+        order = np.argsort(-np.abs(shares), kind="stable")
+        columns = document.tokens[document.columns[order]]
+        return tuple(map(self.table.evidence, columns.tolist(), shares[order].tolist())), constant
 
     def to_state(self) -> dict[str, Any]:
         """Return the classifier as plain values for the model file."""

@@ -33,7 +33,7 @@ from nbspam.errors import ModelWarning, NbspamError, UsageError
 GROUPS = {
     "Daily use": ("classify", "predict", "explain", "filter", "sort"),
     "Learning": ("train", "update", "unlearn", "relabel", "prune"),
-    "Measuring": ("eval", "compare", "tune"),
+    "Measuring": ("eval", "compare", "tune", "doubts"),
     "Looking inside": ("info", "words", "tokens", "doctor"),
     "Exchanging": ("export", "import", "merge"),
     "Tables, networks and clusters": ("query", "lazy", "cluster"),

@@ -141,17 +141,28 @@ def echo_verdicts(
     if as_json:
         echo_rows((json_line(verdict_json(verdict, costs)),) for verdict in verdicts)
         return
-    rows = ((v.label, f"{v.probability:.6f}", v.name) for v in verdicts)
+    echo_named(((v.label, f"{v.probability:.6f}", v.name) for v in verdicts), null)
+
+
+def echo_named(rows: Iterable[Sequence[str]], null: bool) -> None:
+    """Print rows whose last field is a name; with `null` as `echo_verdicts` does."""
     if not null or sys.stdout.isatty():
         echo_rows(rows)
         return
     from nbspam.printing import printable, raw_name
 
     sys.stdout.flush()
-    for label, probability, name in rows:
-        start = f"{printable(label)}\t{probability}\t"
+    for *fields, name in rows:
+        start = "".join(f"{printable(field)}\t" for field in fields)
         sys.stdout.buffer.write(start.encode() + raw_name(name) + b"\0")
     sys.stdout.buffer.flush()
+
+
+def refuse_two(options: Mapping[str, bool]) -> None:
+    """Raise UsageError if more than one of the ways to answer is chosen."""
+    given = [name for name, is_given in options.items() if is_given]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)}: two forms of answer; leave out one")
 
 
 def report_lack(classifier: "AnyClassifier") -> None:

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
 
+import numpy as np
+
 from nbspam.classifier.classifier import Classifier, lack_of
 from nbspam.classifier.learner import Growth
 from nbspam.counts.changes import Change, Outcome, filed_by, outcome_of, respelt
@@ -89,6 +91,18 @@ class LivingModel:
         """Return the classifier that a model file written now would hold, fitted again."""
         self._refresh()
         return compacted(self._base, self._changes)
+
+    def told(self) -> dict[int, str]:
+        """Return the classes that a person has told of single messages, by digest."""
+        ledger, names = memory_of(self._base).ledger, self._base.classes
+        told = np.flatnonzero(ledger.told)
+        labels = [names[k] for k in ledger.labels[told].tolist()]
+        found = dict(zip(ledger.digests[told].tolist(), labels, strict=True))
+        for digest, change in self._known.items():
+            found.pop(digest, None)
+            if change.told and change.after is not None:
+                found[digest] = change.after
+        return found
 
     def _needs_more(self) -> Outcome:
         """Return a note if the model knows only ham, only spam or nothing."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.classifier import TOKENS, Classifier
 from nbspam.counts.changes import Change, Outcome, filed_by
 from nbspam.decision import Cutoffs
 from nbspam.disk import Stamp, locked, resolved, stamp_of, unwritable
@@ -154,6 +154,19 @@ class StoredModel(LivingModel):
             set_aside(self.path, journal, self._identity)
         except OSError as error:
             raise unwritable(self.path, error) from error
+
+
+def told_at(path: str) -> dict[int, str]:
+    """Return the classes that a person has told the model in a file, by digest; NbspamError.
+
+    A model that cannot learn on was told none.
+    """
+    path = resolved(path)
+    just_read = read_model(path)
+    state = just_read[0].state
+    if state.get("kind", TOKENS) != TOKENS or not state.get("memory"):
+        return {}
+    return StoredModel(path, just_read).told()
 
 
 def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:

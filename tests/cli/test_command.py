@@ -8,7 +8,7 @@ import pytest
 
 from nbspam.cli.main import COMMANDS, cli
 from nbspam.cli.options import default_model_path
-from support import HAM, ROOT, SPAM, complains
+from support import HAM, ROOT, SPAM, complains, write_misfiled
 
 # Every command, with arguments that it succeeds on.  FOLDER is the folder that MODEL learned.
 RUNS = {
@@ -25,6 +25,7 @@ RUNS = {
     "eval": "FOLDER",
     "compare": "FOLDER --cv 2 --against --pairs",
     "tune": "FOLDER --cv 2",
+    "doubts": "MISFILED",
     "info": "",
     "words": "",
     "tokens": "FOLDER",
@@ -56,6 +57,7 @@ def run(nbspam, trained, folder, tmp_path):
         "OTHER": tmp_path / "other",
         "BOX": tmp_path / "box",
         "NEW": tmp_path / "new.eml",
+        "MISFILED": write_misfiled(tmp_path / "misfiled"),
         "TEXT": tmp_path / "text",
         "NETWORK": ROOT / "corpora" / "melon-network.json",
     }
@@ -88,7 +90,7 @@ def test_verbose_says_model_messages_and_time(name, run, trained, folder):
     assert lines[-1].startswith("nbspam: took 0.")
     models = [line for line in lines if line.startswith("nbspam: model ")]
     assert len(models) == (2 if name == "merge" else "model_path" in parameters)
-    n_read = {"update": 5, "unlearn": 1, "relabel": 1}.get(name, 4)
+    n_read = {"update": 5, "unlearn": 1, "relabel": 1, "doubts": 81}.get(name, 4)
     assert (f"nbspam: messages read: {n_read}" in lines) == ("sources" in parameters)
 
 

@@ -8,7 +8,7 @@ import pytest
 from nbspam.cli.main import COMMANDS, cli
 from nbspam.cli.output import skipped_json
 from nbspam.verdicts import Skipped
-from support import HAM, ROOT, SPAM
+from support import HAM, ROOT, SPAM, write_misfiled
 
 PAGE = (ROOT / "docs" / "reference" / "json.md").read_text("utf-8")
 SECTION = re.compile(r"^## (.*)\n((?:(?!^## ).*\n)*)", re.MULTILINE)
@@ -30,6 +30,7 @@ RUNS = {
     "eval": "eval FOLDER --intervals",
     "compare": "compare FOLDER --cv 2 --against --pairs --against --no-pairs",
     "tune": "tune FOLDER --cv 2",
+    "doubts": "doubts MISFILED",
     "tokens": "tokens NEW",
     "words": "words -n 2",
     "prune": "prune",
@@ -130,6 +131,7 @@ def places(nbspam, trained, folder, tmp_path):
         "TEXT": tmp_path / "text",
         "BOX": tmp_path / "box",
         "NEW": tmp_path / "new.eml",
+        "MISFILED": write_misfiled(tmp_path / "misfiled"),
         "NETWORK": ROOT / "corpora" / "melon-network.json",
     }
 

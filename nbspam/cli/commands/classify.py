@@ -1,7 +1,7 @@
 """nbspam classify: a verdict for each message."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import click
 
@@ -19,7 +19,7 @@ from nbspam.cli.options import (
     sources_argument,
     strict_option,
 )
-from nbspam.cli.output import Successes, echo_verdicts
+from nbspam.cli.output import Successes, echo_verdicts, refuse_two
 from nbspam.cli.tables import Rows
 from nbspam.cli.values import Shares
 from nbspam.errors import UsageError
@@ -86,7 +86,7 @@ def command(
     nbspam classify --exit-code < message.eml && echo spam
     nbspam classify --csv tickets.csv > answered.csv
     """
-    _refuse_two({"--json": as_json, "-0": null, "--csv": as_csv, "--exit-code": exit_code})
+    refuse_two({"--json": as_json, "-0": null, "--csv": as_csv, "--exit-code": exit_code})
     if as_csv:
         rows = Rows()
         question = asked(model_path, sources, reading._replace(listener=rows), decision, None)
@@ -102,13 +102,6 @@ def command(
         return _exit_code([verdict.label for verdict in verdicts])
     echo_verdicts(verdicts, as_json, question.costs, null)
     return successes.status
-
-
-def _refuse_two(options: Mapping[str, bool]) -> None:
-    """Raise UsageError if more than one of the ways to answer is chosen."""
-    given = [name for name, is_given in options.items() if is_given]
-    if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)}: two forms of answer; leave out one")
 
 
 def _write_back(

@@ -1,0 +1,212 @@
+"""Doubts: which messages are probably filed wrongly.
+
+Each message is judged by a model of other messages, in two rounds of folds: the second round does
+not learn from the messages whose labels the first has contradicted.  Labels are taken for noisy:
+each is wrong with the same probability, and then any other label is as likely.  That share of
+wrong labels, and how far the models' log-odds can be believed, are those under which all labels
+together are the most likely; Bayes' rule then says how probably each label is wrong (E-147).
+
+Secret: how answers without a message become the probability that its label is wrong.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from nbspam.arrays import Booleans, Floats, Integers
+from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.layer import probability
+from nbspam.classifier.training import train
+from nbspam.counts.corpus import Corpus
+from nbspam.counts.folds import stratified_folds
+from nbspam.errors import UsageError
+from nbspam.evaluation.labels import labelled
+from nbspam.mail.digest import Copies
+from nbspam.progress import tracked
+from nbspam.settings import Settings
+from nbspam.sources.items import Item
+from nbspam.verdicts import Evidence, Skipped
+
+FOLDS = 5
+SCALES = 2.0 ** np.linspace(-4, 2, 25)  # factors of log-odds that are tried
+# Labels that are assumed beside those that are seen: people misfile three in a hundred or more.
+WRONG, RIGHT = 1.5, 48.5
+SPREAD = 0.5  # octaves by which factors usually differ from 1
+_STEPS = 60  # of EM, for each factor
+
+
+class Doubt(NamedTuple):
+    """A message that is probably filed wrongly."""
+
+    name: str
+    filed: str  # the label that it has
+    label: str  # the likeliest other one
+    probability: float  # that the label it has is wrong
+    evidence: tuple[Evidence, ...]  # for the other label and against its own, strongest first
+
+
+class Doubts(NamedTuple):
+    """The messages that are probably filed wrongly, the surest first."""
+
+    found: tuple[Doubt, ...]
+    classes: tuple[str, ...]
+    skipped: tuple[Skipped, ...]
+
+
+class Noise(NamedTuple):
+    """How labels and answers to the same messages differ."""
+
+    scale: float  # factor of the answers' log-odds
+    share: float  # of wrong labels
+
+
+def find_doubts(
+    items: Iterable[Item], settings: Settings, told: Mapping[int, str], jobs: int = 1
+) -> Doubts:
+    """Return the messages whose label is more probably wrong than right; raises NbspamError.
+
+    settings: of a model that combines or blends evidence.  told: the labels that a person has
+    told, by digest; they are believed, and their messages are never doubted.
+    """
+    data, skipped = labelled(items, settings, jobs)
+    data, is_told = _with_told(data, told)
+    filing = Filing(data, settings, is_told)
+    joint, evidence = filing.judged()
+    noise = noise_of(joint[~is_told], data.y[~is_told])
+    lead = leads(noise.scale * joint, data.y)
+    wrong = wrong_probability(lead, noise.share, len(data.classes) - 1)
+    wrong[is_told] = 0.0
+    best = joint.argmax(axis=1)
+    doubted = np.flatnonzero((wrong > 0.5) & (best != data.y))
+    order = doubted[np.argsort(-lead[doubted], kind="stable")]
+    names = data.classes
+    found = [
+        Doubt(
+            data.names[row],
+            names[data.y[row]],
+            names[best[row]],
+            float(wrong[row]),
+            evidence[row],
+        )
+        for row in order.tolist()
+    ]
+    return Doubts(tuple(found), data.classes, skipped)
+
+
+def _with_told(data: Corpus, told: Mapping[int, str]) -> tuple[Corpus, Booleans]:
+    """Return the corpus with the labels that were told, and which messages these are, (n_docs,).
+
+    Copies of texts get different digests, as in a model.
+    """
+    copies = Copies()
+    digests = np.array([copies.numbered(d) for d in data.digests.tolist()], np.uint64)
+    is_told = np.isin(digests, np.array(list(told), np.uint64))
+    y = data.y.copy()
+    for row in np.flatnonzero(is_told).tolist():
+        if (label := told[int(digests[row])]) in data.classes:
+            y[row] = data.classes.index(label)
+    return replace(data, y=y, digests=digests), is_told
+
+
+class Filing:
+    """Messages as they are filed, in folds; all copies of a message are in the same fold."""
+
+    def __init__(self, data: Corpus, settings: Settings, is_told: Booleans) -> None:
+        self._data, self._settings, self._told = data, settings, data.digests[is_told]
+        self._is_told = is_told
+        _, last, copy = np.unique(data.digests[::-1], return_index=True, return_inverse=True)
+        y = data.y[::-1][last]  # of several copies the last counts
+        self._y = y[copy][::-1]
+        few = np.flatnonzero(np.bincount(y, minlength=len(data.classes)) < 2)
+        if len(data.classes) < 2 or len(few):
+            name = data.classes[few[0] if len(few) else 0]
+            what = "fewer than two messages of class" if len(few) else "only the class"
+            raise UsageError(
+                f"doubts: {what} {name}, so nothing tells whether others are filed wrongly; give"
+                " two or more messages of two or more classes"
+            )
+        fold = stratified_folds(y, min(FOLDS, len(y)), np.random.RandomState(0))
+        self._fold = fold[copy][::-1]
+
+    def judged(self) -> tuple[Floats, dict[int, tuple[Evidence, ...]]]:
+        """Return held-out joint log-probabilities, nats, (n_docs, n_classes), and evidence.
+
+        The evidence is that of the messages whose labels are contradicted, by row.
+        """
+        y, n_classes = self._data.y, len(self._data.classes)
+        joint = np.empty((len(y), n_classes))
+        evidence: dict[int, tuple[Evidence, ...]] = {}
+        believed = np.ones(len(y), np.bool_)
+        n_folds = int(self._fold.max()) + 1
+        for number in tracked(range(2 * n_folds), "folds"):
+            if number == n_folds:
+                believed = (joint.argmax(axis=1) == y) | self._is_told
+            of = np.flatnonzero(self._fold == number % n_folds)
+            classifier = self._trained(np.flatnonzero(self._fold != number % n_folds), believed)
+            documents = classifier.table.known(self._data.over_keys(of))
+            joint[of] = classifier.joint_of(documents)
+            if number < n_folds:
+                continue
+            best = joint[of].argmax(axis=1)
+            for place in np.flatnonzero(best != y[of]).tolist():
+                pair = int(best[place]), int(y[of[place]])
+                shares, _ = classifier.reasons(documents.one(place), *pair)
+                evidence[int(of[place])] = tuple(row for row in shares if row.contribution > 0)
+        return joint, evidence
+
+    def _trained(self, rows: Integers, believed: Booleans) -> Classifier:
+        """Return a model of some rows, without those that are not believed.
+
+        Where a class would lose all of its messages, none is left out.
+        """
+        kept = rows[believed[rows]]
+        if len(np.unique(self._y[kept])) < len(self._data.classes):
+            kept = rows
+        training = self._data.training(kept, self._settings.weighting)
+        told = np.isin(training.digests, self._told)
+        return train(training._replace(told=told), self._settings)
+
+
+def leads(joint: Floats, y: Integers) -> Floats:
+    """Return the log-odds of all other labels together against the own one, nats, (n_docs,).
+
+    joint: log P(class, document), nats, (n_docs, n_classes).
+    """
+    rows = np.arange(len(y))
+    others = joint.copy()
+    others[rows, y] = -np.inf
+    return np.asarray(np.logaddexp.reduce(others, axis=1) - joint[rows, y])
+
+
+def noise_of(joint: Floats, y: Integers) -> Noise:
+    """Return the noise under which the labels are the most likely; arguments: see `leads`.
+
+    For each factor of SCALES, EM finds the share of wrong labels.  WRONG wrong and RIGHT right
+    labels are assumed beside those that are seen, and factors of about 1 (see SPREAD).
+    """
+    others = joint.shape[1] - 1
+    best, found = -np.inf, Noise(1.0, WRONG / (WRONG + RIGHT))
+    for scale in SCALES.tolist():
+        lead, share = leads(scale * joint, y), 0.05
+        for _ in range(_STEPS):
+            wrong = wrong_probability(lead, share, others)
+            share = (float(wrong.sum()) + WRONG) / (len(y) + WRONG + RIGHT)
+        own = probability(-lead)
+        likelihood = (1 - share) * own + share / others * (1 - own)
+        total = np.log(likelihood).sum() + WRONG * np.log(share) + RIGHT * np.log1p(-share)
+        total -= (np.log2(scale) / SPREAD) ** 2 / 2
+        if total > best:
+            best, found = total, Noise(scale, share)
+    return found
+
+
+def wrong_probability(lead: Floats, share: float, others: int) -> Floats:
+    """Return how probably each label is wrong, 0 to 1, (n_docs,).
+
+    lead: (n_docs,) true log-odds of the other labels.  share: of wrong labels.  others: the number
+    of other labels.  The own label is seen with 1 - share if it is right, with share / others if
+    another one is.
+    """
+    return np.asarray(probability(lead + np.log(share / others) - np.log1p(-share)))

@@ -1,0 +1,282 @@
+"""Doubts: which labels are found wrong, by the library and by the command."""
+
+import random
+import shutil
+from math import log
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.errors import UsageError
+from nbspam.evaluation.doubts import find_doubts, leads, noise_of, wrong_probability
+from nbspam.mail.digest import digest_of
+from nbspam.settings import MANY, PRESETS
+from nbspam.sources.items import Item
+from nbspam.verdicts import posterior
+from support import HAM, SPAM, complains, examples, json_lines
+
+WORDS = """
+sea ship sail harbour wave tide anchor captain deck rope island
+sky cloud wing bird wind pilot star moon plane storm feather
+soil worm root seed plough field clay stone harvest barn spade
+"""
+TOPICS = {line.split()[0]: line.split()[1:] for line in WORDS.strip().splitlines()}
+
+
+def corpus(n, labels, seed=0):
+    """Return n texts of each class; each has six words of its class and three of any."""
+    rng = random.Random(seed)
+    words = [word for label in labels for word in TOPICS[label]]
+    return [
+        Item(f"{label}-{i}", label, " ".join(text).encode(), is_text=True)
+        for label in labels
+        for i in range(n)
+        for text in [[*rng.sample(TOPICS[label], 6), *rng.sample(words, 3), f"own{label}{i}"]]
+    ]
+
+
+def misfiled(items, count, seed=1):
+    """Return items of which some have another label, and the names of these."""
+    rng = random.Random(seed)
+    labels = sorted({item.label for item in items})
+    wrong = set(rng.sample(range(len(items)), count))
+    moved = [
+        item._replace(label=rng.choice([name for name in labels if name != item.label]))
+        if number in wrong
+        else item
+        for number, item in enumerate(items)
+    ]
+    rng.shuffle(moved)
+    return moved, {items[number].name for number in wrong}
+
+
+SETTINGS = {2: PRESETS["text"], 3: MANY["text"]}
+
+
+@pytest.mark.parametrize("n_classes", SETTINGS)
+def test_each_misfiled_text_is_reached_and_gets_its_label_back(n_classes):
+    labels = list(TOPICS)[:n_classes]
+    items, wrong = misfiled(corpus(60, labels), 6)
+
+    found = find_doubts(items, SETTINGS[n_classes], {}).found
+    assert {each.name for each in found} == wrong
+    for each in found:
+        assert each.label == each.name.split("-")[0] != each.filed
+        assert 0.5 < each.probability <= 1
+        for row in each.evidence[:3]:  # words, and pairs of words
+            assert set(row.token.removeprefix("2g:").split()) & set(TOPICS[each.label])
+        strengths = [row.contribution for row in each.evidence]
+        assert strengths == sorted(strengths, reverse=True)
+        assert min(strengths) > 0
+    assert [each.probability for each in found] == sorted(
+        (each.probability for each in found), reverse=True
+    )
+
+
+@pytest.mark.parametrize("n_classes", SETTINGS)
+def test_where_all_labels_are_right_nothing_is_doubted(n_classes):
+    items = corpus(60, list(TOPICS)[:n_classes])
+
+    assert find_doubts(items, SETTINGS[n_classes], {}).found == ()
+
+
+def test_what_a_person_has_told_is_believed_and_not_listed():
+    items, wrong = misfiled(corpus(60, ["sea", "sky"]), 6)
+    by_name = {item.name: item for item in items}
+    confirmed, corrected = sorted(wrong)[:2]
+    told = {
+        digest_of(by_name[confirmed].data, True): by_name[confirmed].label,
+        digest_of(by_name[corrected].data, True): corrected.split("-")[0],
+    }
+
+    found = find_doubts(items, SETTINGS[2], told).found
+    assert {each.name for each in found} == wrong - {confirmed, corrected}
+
+
+def test_a_message_filed_twice_is_judged_without_either_copy():
+    # The copy in the wrong class comes last, so training would believe it.
+    mail = [
+        Item(item.name, item.label, b"Message-ID: <%d@x>\n\n" % n + item.data)
+        for n, item in enumerate(corpus(60, ["sea", "sky"]))
+    ]
+    again = [mail[n]._replace(name=f"again-{n}", label="sky") for n in range(4)]
+
+    found = find_doubts([*mail, *again], PRESETS["mail"], {}).found
+    assert found
+    assert {each.name for each in found} <= {each.name for each in again}
+
+
+@pytest.mark.parametrize(
+    ("items", "complaint"),
+    [
+        (corpus(3, ["sea"]), "only the class sea"),
+        ([*corpus(3, ["sea"]), *corpus(1, ["sky"])], "fewer than two messages of class sky"),
+    ],
+)
+def test_labels_that_nothing_can_contradict_are_wrong_usage(items, complaint):
+    with pytest.raises(UsageError, match=complaint):
+        find_doubts(items, PRESETS["text"], {})
+
+
+def test_a_class_whose_labels_are_all_contradicted_is_still_learned():
+    items = corpus(20, ["sea", "sky"])
+    odd = [items[0]._replace(name="x", label="soil"), items[1]._replace(name="y", label="soil")]
+
+    found = find_doubts([*items, *odd], MANY["text"], {}).found
+    assert {each.name for each in found} <= {"x", "y", items[0].name, items[1].name}
+
+
+# --- the share of wrong labels --------------------------------------------------------------
+
+
+@given(st.integers(2, 5), st.integers(0, 1000))
+@examples(20)
+def test_leads_are_the_log_odds_of_all_other_labels(n_classes, seed):
+    rng = np.random.default_rng(seed)
+    joint, y = rng.normal(0, 3, (9, n_classes)), rng.integers(0, n_classes, 9)
+    own = posterior(joint)[np.arange(9), y]
+
+    assert leads(joint, y) == pytest.approx(np.log((1 - own) / own))
+
+
+def test_how_probably_a_label_is_wrong_worked_by_hand():
+    # The other label is four times as likely, one label in ten is wrong: 4 * .1 against 1 * .9.
+    found = wrong_probability(np.array([log(4)]), 0.1, 1)
+    assert found == pytest.approx([0.4 / 1.3])
+    # Of three classes a wrong label is one of two: 4 * .05 against 1 * .9.
+    found = wrong_probability(np.array([log(4)]), 0.1, 2)
+    assert found == pytest.approx([0.2 / 1.1])
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize(("share", "scale"), [(0.05, 1.0), (0.2, 0.5), (0.05, 2.0)])
+def test_share_and_scale_that_made_the_labels_are_found(n_classes, share, scale):
+    rng = np.random.default_rng(7)
+    n_docs = 20_000
+    joint = rng.normal(0, 4, (n_docs, n_classes))
+    truth = [rng.choice(n_classes, p=p) for p in posterior(scale * joint)]
+    step = np.where(rng.random(n_docs) < share, rng.integers(1, n_classes, n_docs), 0)
+    y = (np.array(truth) + step) % n_classes
+
+    noise = noise_of(joint, y)
+    assert noise.share == pytest.approx(share, rel=0.15)
+    assert noise.scale == pytest.approx(scale, rel=0.3)
+    wrong = wrong_probability(leads(noise.scale * joint, y), noise.share, n_classes - 1)
+    for low, high in ((0.2, 0.5), (0.5, 0.8), (0.8, 1.0)):
+        chosen = (wrong > low) & (wrong <= high)
+        if chosen.sum() > 50:
+            assert (step > 0)[chosen].mean() == pytest.approx(wrong[chosen].mean(), abs=0.15)
+
+
+# --- the command ------------------------------------------------------------------------------
+
+EASY = {
+    "ham": ["144-team-standup-notes.eml", "155-climbing-wall-closed.eml"],
+    "spam": ["135-casino-welcome-bonus-300.eml", "133-watches-handbags-outlet.eml"],
+}
+
+
+@pytest.fixture(scope="module")
+def mixed_up(tmp_path_factory, request):
+    """Return a folder with embedded mail of which four messages lie in the wrong class."""
+    place = tmp_path_factory.mktemp("mixed") / "mails"
+    shutil.copytree(request.config.rootpath / "corpora" / "mail", place)
+    for (here, names), there in zip(EASY.items(), ("spam", "ham"), strict=True):
+        for name in names:
+            shutil.move(place / here / name, place / there / name)
+    return place
+
+
+def names_in(out):
+    return {line.split("\t")[4].rsplit("/", 1)[1] for line in out.splitlines()}
+
+
+def test_a_list_leads_to_the_files_and_is_empty_when_they_are_put_right(
+    nbspam, model, mixed_up, tmp_path
+):
+    status, out, err = nbspam("doubts", mixed_up)
+    assert (status, err) == (0, "")
+    assert len(names_in(out) & {name for names in EASY.values() for name in names}) >= 3
+    assert len(names_in(out)) <= 6
+    for line in out.splitlines():
+        filed, label, probability, reasons, name = line.split("\t")
+        assert {filed, label} == {"ham", "spam"}
+        assert f"/{filed}/" in name
+        assert 0.5 < float(probability) <= 1
+        assert reasons.count(", ") == 2
+    assert not model.exists()
+
+    nul = nbspam("doubts", "-0", mixed_up)[1]
+    rows = [row.split("\t", 4) for row in nul.split("\0")[:-1]]
+    assert [row[4] for row in rows] == [line.split("\t")[4] for line in out.splitlines()]
+    assert nbspam("train", mixed_up)[0] == 0
+    for filed, label in (("ham", "spam"), ("spam", "ham")):
+        listed = "".join(f"{row[4]}\0" for row in rows if row[0] == filed)
+        moved = nbspam("relabel", "--to", label, "--files0-from", "-", stdin=listed.encode())
+        assert moved[1] == f"moved {sum(row[0] == filed for row in rows)}\n"
+    assert not names_in(nbspam("doubts", mixed_up)[1]) & names_in(out)
+
+
+def test_json_has_the_same_with_more_tokens(nbspam, model, mixed_up):
+    shown = [line.split("\t") for line in nbspam("doubts", mixed_up)[1].splitlines()]
+    found = json_lines(nbspam("doubts", "--json", mixed_up)[1])
+
+    assert [[each["filed"], each["label"], each["name"]] for each in found] == [
+        [row[0], row[1], row[4]] for row in shown
+    ]
+    assert len(found[0]["tokens"]) == 10
+    assert set(found[0]["tokens"][0]["counts"]) == {"ham", "spam"}
+
+
+def test_tables_of_texts_with_three_classes_are_read(nbspam, model, tmp_path):
+    items, wrong = misfiled(corpus(40, list(TOPICS)), 3)
+    table = tmp_path / "texts.csv"
+    rows = [f"{item.name},{item.label},{item.data.decode()}" for item in items]
+    table.write_text("\n".join(["row,topic,body", *rows]) + "\n")
+    columns = "--label-column", "topic", "--text-column", "body", "--id-column", "row"
+
+    out = nbspam("doubts", table, *columns)[1]
+    assert {line.split("\t")[4] for line in out.splitlines()} == wrong
+
+
+def test_mailboxes_name_their_messages(nbspam, model, tmp_path):
+    for label, data in (("ham", HAM), ("spam", SPAM)):
+        messages = [
+            b"From a@b Sat Jan  3 01:05:34 2026\nMessage-ID: <%s%d@x>\n%s\n"
+            % (label.encode(), n, SPAM if label == "ham" and n == 7 else data)
+            for n in range(1, 31)
+        ]
+        (tmp_path / f"{label}.mbox").write_bytes(b"".join(messages))
+    boxes = "--ham", tmp_path / "ham.mbox", "--spam", tmp_path / "spam.mbox"
+
+    (line,) = nbspam("doubts", *boxes)[1].splitlines()
+    assert line.split("\t")[4] == f"{tmp_path / 'ham.mbox'}#7"
+
+
+def test_unreadable_messages_are_skipped_and_strict_fails(nbspam, model, folder):
+    (folder / "spam" / "3.eml.gz").write_bytes(b"not gzip")
+
+    status, out, err = nbspam("doubts", folder)
+    assert (status, out, err.count("\n")) == (0, "", 1)
+    assert "skipped" in err
+    assert complains(nbspam("doubts", "--strict", folder), 1, "3.eml.gz", "--strict")
+
+
+def test_what_cannot_be_judged_is_said_in_one_line(nbspam, model, folder, tmp_path):
+    result = nbspam("doubts", "--ham", folder / "ham")
+    assert complains(result, 2, "only the class ham")
+    assert complains(nbspam("doubts", folder / "ham"), 1, "none has a label")
+    result = nbspam("doubts", "-m", tmp_path / "nowhere", folder)
+    assert complains(result, 1, "nowhere", "no such model")
+    assert complains(nbspam("doubts", "-0", "--json", folder), 2, "two forms of answer")
+
+
+@pytest.mark.parametrize("options", [["--target", "Y"], []])
+def test_a_model_that_was_told_nothing_is_no_obstacle(nbspam, model, folder, options, request):
+    table = request.config.rootpath / "corpora" / "lihang-4.1.csv"
+    source = [table, *options] if options else [folder, "--unlabelled", folder]
+    assert nbspam("train", "-m", model, *source)[0] == 0
+
+    assert nbspam("doubts", "-m", model, folder) == (0, "", "")
