@@ -19,7 +19,7 @@ import numpy as np
 CATALOGUES = Path("/usr/share/locale")
 _SHORTEST = 20  # characters of a sentence
 _OWN = 0.8  # share of the script's letters among the letters of a sentence
-_ENOUGH = 20_000  # characters of real sentences; with fewer, sentences are made
+_ENOUGH = 10_000  # characters of real sentences; with fewer, sentences are made
 _LITTLE_ENDIAN = b"\xde\x12\x04\x95"
 _VOCABULARY = 5000  # made words
 _WORDS = 12  # in a made sentence

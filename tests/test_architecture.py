@@ -33,7 +33,6 @@ RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}
 MAX_LOBBY, MAX_ROOM, MAX_LINES = 14, 12, 350
 ONLY_IN = {
     "click": {"cli"},
-    "chardet": {"sources"},
     "rich": {"cli"},
     "regex": {"tokens"},
     "scipy": {"counts", "classifier"},

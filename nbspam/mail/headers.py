@@ -7,10 +7,9 @@ import re
 from binascii import Error, a2b_base64, a2b_qp
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import groupby
 from typing import NamedTuple
 
-from nbspam.mail.charsets import is_utf8, to_utf8
+from nbspam.mail.charsets import Guess, is_utf8, to_utf8
 
 # Bytes of a message that are read, attachments included.  Defined here and not in `message`,
 # because `filter` needs it and must pass mail through even if numpy cannot be imported.
@@ -29,8 +28,7 @@ _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
 _ENCODED = re.compile(rb"=\?")  # faster than `in` is with two bytes
 # The text may contain question marks, though RFC 2047 forbids them.
 _WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?(.*?)\?=")
-_WORDS = re.compile(rb"(?:=\?[^?\s]{1,60}\?[bBqQ]\?.*?\?=)+")
-_BETWEEN_WORDS = re.compile(rb"\?=[ \t\n]++=\?")
+_SUBJECT = re.compile(rb"\n[Ss](?i:ubject)[ \t]*+:(.*+(?:\n[ \t].*+)*+)")
 _PARAMETER = re.compile(
     rb"[;\s]([a-zA-Z][\w.-]*+(?:\*\d{0,3}\*?)?)\s*+=\s*+"
     rb"(?:\"([^\"\\]*+(?:\\.[^\"\\]*+)*+)|([^\s;\"]*+))"
@@ -116,16 +114,23 @@ def header_lines(block: bytes) -> list[tuple[bytes, bytes]]:
     return [(name, value) for name, colon, value in lines if colon]
 
 
-def decode_head(block: bytes, charset: str = "") -> bytes:
-    """Return a block of headers as UTF-8, with encoded words decoded.
+def decode_head(block: bytes, charset: str = "", guess: Guess | None = None) -> bytes:
+    """Return a block of headers as UTF-8, with encoded words decoded and their lines unfolded.
 
-    charset: that of the body, used for bytes beyond ASCII outside encoded words.
+    charset: that of the body, used for bytes beyond ASCII outside encoded words; guess: for such
+    bytes without a charset.
     """
-    lines = [
-        b"\n%b:%b" % (name, decode_value(unfold(value), charset).replace(b"\n", b" "))
-        for name, value in header_lines(block)
-    ]
-    return b"".join(lines)
+    lines = _LINE_FEED.split(block)
+    for i, line in enumerate(lines):
+        if not is_plain(line):
+            lines[i] = decode_value(unfold(line), charset, guess).replace(b"\n", b" ")
+    return b"\n".join(lines)
+
+
+def first_subject(block: bytes) -> bytes | None:
+    """Return the value of the first subject in a block of headers; it may be folded."""
+    match = _SUBJECT.search(block)
+    return None if match is None else match[1]
 
 
 def unfold(value: bytes) -> bytes:
@@ -138,29 +143,41 @@ def is_plain(value: bytes) -> bool:
     return value.isascii() and b"\x1b" not in value and _ENCODED.search(value) is None
 
 
-def decode_value(value: bytes, charset: str = "") -> bytes:
+def decode_value(value: bytes, charset: str = "", guess: Guess | None = None) -> bytes:
     """Return an unfolded value as UTF-8, with encoded words decoded.
 
-    charset: see `decode_head`.
+    charset, guess: see `decode_head`.
     """
     if is_plain(value):
         return value
     # Valid UTF-8 is hardly ever anything else; other text is tried in the body's charset first.
-    value = to_utf8(value, None if is_utf8(value) else charset)[0]
+    value = to_utf8(value, None if is_utf8(value) else charset, guess)[0]
     # Search only up to the last "?=": otherwise every "=?" without an end would be followed to
     # the end of the value, which takes quadratic time.
-    words, end, rest = _BETWEEN_WORDS.sub(b"?==?", value).rpartition(b"?=")
-    return _WORDS.sub(_decode_words, words + end) + rest
+    pieces: list[bytes] = []
+    words: list[bytes] = []  # adjacent words of one charset: a character may be split between two
+    before, done = b"", 0
+    for match in _WORD.finditer(value, 0, value.rfind(b"?=") + 2):
+        start, end = match.span()
+        between = value[done:start]
+        is_apart = done == 0 or not (between.isspace() or not between)
+        name = match[1].lower()
+        if words and (is_apart or name != before):
+            pieces.append(_decode_words(words, before, guess))
+            words = []
+        if is_apart:
+            pieces.append(between)
+        words.append(_decode_word(match[2], match[3]))
+        before, done = name, end
+    if words:
+        pieces.append(_decode_words(words, before, guess))
+    pieces.append(value[done:])
+    return b"".join(pieces)
 
 
-def _decode_words(match: re.Match[bytes]) -> bytes:
-    """Return adjacent words decoded together: a character may be split between two words."""
-    decoded = []
-    for charset, words in groupby(_WORD.findall(match.group()), lambda word: word[0].lower()):
-        data = b"".join(_decode_word(encoding, text) for _, encoding, text in words)
-        # RFC 2231 allows a language after the charset.
-        decoded.append(to_utf8(data, charset.partition(b"*")[0].decode("latin-1"))[0])
-    return b"".join(decoded)
+def _decode_words(words: list[bytes], charset: bytes, guess: Guess | None) -> bytes:
+    # RFC 2231 allows a language after the charset.
+    return to_utf8(b"".join(words), charset.partition(b"*")[0].decode("latin-1"), guess)[0]
 
 
 def _decode_word(encoding: bytes, text: bytes) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import compress
 from typing import NamedTuple
 
-from nbspam.mail.charsets import to_utf8
+from nbspam.mail.charsets import Guess, to_utf8
 from nbspam.mail.headers import LIMITS, Limits, header_lines
 from nbspam.mail.html import Html, read_html
 from nbspam.mail.origins import HEADS, Field
@@ -111,7 +111,9 @@ class _Reader:
         self.parts = Parts(data, limits)
         self.defects = self.parts.defects
         self.files: dict[int, list[Field]] = {}  # names of uuencoded files in each text
+        self.guess = Guess(self.parts.undeclared)
         self.texts = [self.decoded(i, text) for i, text in enumerate(self.parts.texts)]
+        self.parts.decode_fields(self.guess)
         are_html = [text.is_html for text in self.parts.texts]
         if sum([len(text) for text in self.texts]) > limits.source:
             self.defects.add("truncated")
@@ -123,7 +125,7 @@ class _Reader:
         data, charset = decode(text.data, text.encoding), text.charset
         if text.is_html and not charset and (meta := _META_CHARSET.search(data[:_META_REACH])):
             charset = meta[1].decode("latin-1")
-        data, defect = to_utf8(data, charset)
+        data, defect = to_utf8(data, charset, self.guess)
         if defect is not None:
             self.defects.add(defect)
         if not text.is_html and _FULL_LINE.search(data):

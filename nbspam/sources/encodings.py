@@ -21,20 +21,9 @@ _MARKS = {  # byte order marks, longer ones first
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
 }
-# What spreadsheets and databases write.  Without this list short texts are also taken for
-# the encodings of old terminals and mainframes: E-093.
-# Of two encodings of which one has all characters of the other, the larger one is here.
-_WRITTEN = (
-    "gb18030", "big5", "cp932", "euc-jp", "cp949", "koi8-r", "koi8-u", "cp866", "iso8859-5",
-    "cp1251", "cp1250", "iso8859-2", "cp1252", "cp1253", "iso8859-7", "cp1254", "cp1255",
-    "cp1256", "iso8859-6", "cp1257", "iso8859-4", "cp1258", "cp874",
-)  # fmt: skip
-_OF_SEVERAL_BYTES = ("gb18030", "big5", "cp932", "euc-jp", "cp949")
-_MOST = 0.8  # of the lines
-_WESTERN = "Windows-1252"
-_LATIN = ("cp1250", "iso8859-2", "cp1254", "cp1257", "cp1258", "iso8859-4")
-_FEW = 6  # bytes beyond ASCII that cannot tell one Latin alphabet from another
+_WESTERN = "cp1252"
 _SAMPLE = 1 << 16  # bytes
+_JUDGED = 1 << 13  # bytes of them, in lines beyond ASCII, from which an encoding is guessed
 _CHUNK = 1 << 18
 _EXAMPLES = "gb18030, big5, shift_jis, koi8-r, windows-1251 or utf-16"
 
@@ -112,33 +101,15 @@ def _is_mostly_utf8(lines: list[bytes]) -> bool:
 
 def _likely_encoding(lines: list[bytes]) -> str:
     """Return the name of the encoding that lines, which are not UTF-8, are most likely in."""
-    for encoding in _OF_SEVERAL_BYTES:
-        # One cut character rules its encoding out for the library, but not for us.
-        right = [line for line in lines if _is_in(encoding, line)]
-        if _MOST * len(lines) <= len(right) < len(lines):
-            name = _detected(right)
-            if codecs.lookup(name) == codecs.lookup(encoding):
-                return name
-    name = _detected(lines)
-    n_beyond = sum(byte > 127 for line in lines for byte in line)
-    if n_beyond < _FEW and codecs.lookup(name) in map(codecs.lookup, _LATIN):
-        return _WESTERN
-    return name
+    from nbspam.alphabets import from_beyond_ascii, likely_charset
 
-
-def _detected(lines: list[bytes]) -> str:
-    from chardet import detect
-
-    data = b"".join(lines)
-    return detect(data, include_encodings=_WRITTEN, prefer_superset=False)["encoding"] or _WESTERN
-
-
-def _is_in(encoding: str, line: bytes) -> bool:
-    try:
-        line.decode(encoding)
-    except UnicodeDecodeError:
-        return False
-    return True
+    taken, size = [], 0
+    for line in lines:
+        taken.append(from_beyond_ascii(line, _JUDGED))
+        size += len(taken[-1])
+        if size > _JUDGED:
+            break
+    return likely_charset(b"\n".join(taken)).upper()
 
 
 def _wide_encoding(line: bytes) -> str | None:

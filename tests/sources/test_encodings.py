@@ -132,8 +132,8 @@ def test_any_bytes_are_text_of_some_encoding(data, start):
     assert isinstance(found, str)
 
 
-def test_the_library_that_guesses_is_imported_only_for_other_encodings(monkeypatch):
-    monkeypatch.setitem(sys.modules, "chardet", None)  # importing it raises ImportError
+def test_the_guesser_is_imported_only_for_other_encodings(monkeypatch):
+    monkeypatch.setitem(sys.modules, "nbspam.alphabets", None)  # importing it raises ImportError
     assert read("ham,é\n".encode())[1] == []
     assert read("ham,é\n".encode("utf-16"))[1] == ["read as UTF-16"]
     with pytest.raises(ImportError):

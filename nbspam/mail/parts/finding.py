@@ -7,9 +7,10 @@ Secret: the structure of mail: MIME parts, which of them are text, and what mail
 
 import re
 from binascii import a2b_qp
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from nbspam.mail.charsets import Guess
 from nbspam.mail.headers import (
     END,
     PART,
@@ -20,12 +21,13 @@ from nbspam.mail.headers import (
     decode_head,
     decode_value,
     delimited,
+    first_subject,
     is_plain,
     looks_like_header,
     looks_like_html,
     read_head,
 )
-from nbspam.mail.origins import HEAD, NESTED_HEAD, PART_HEAD, Field
+from nbspam.mail.origins import HEAD, HEADS, NESTED_HEAD, PART_HEAD, Field
 from nbspam.mail.parts.amounts import chosen, ends
 
 _MESSAGES = (b"message/rfc822", b"message/global", b"message/news")
@@ -80,7 +82,9 @@ class Parts:
 
     def __init__(self, data: bytes, limits: Limits) -> None:
         self.limits = limits
-        self.fields: list[Field] = []  # heads and file names
+        self.fields: list[Field] = []  # heads and file names, as they were found
+        # Which of them have to be decoded, and the charset that a head states for its body.
+        self.encoded: list[tuple[int, str]] = []
         self.texts: list[Text] = []
         # Parts of which a reader is shown one, outer ones first: the branch that is shown, or None
         # for the last one of the highest rank.
@@ -120,13 +124,36 @@ class Parts:
         subject = telling.pop(b"subject", None)
         if not is_plain(block):
             _, settings = content_value(telling.get(b"content-type", b""))
-            block = decode_head(block, _charset(settings))
-            subject = read_head(block)[2].get(b"subject", subject)
+            self.encoded.append((len(self.fields), _charset(settings)))
         self.fields.append(Field(kind, block))
         if kind == HEAD and subject is not None:
             # Words of the subject count as words of the body, too (E-038).
             self.fields.append(Field("body", subject))
         self.read_body(body, telling, part)
+
+    def undeclared(self) -> Iterator[bytes]:
+        """Yield the heads and file names in raw bytes, and the texts, that have no charset."""
+        for place, charset in self.encoded:
+            if not charset:
+                yield self.fields[place].text
+        for text in self.texts:
+            if not text.charset:
+                yield decode(text.data, text.encoding)
+
+    def decode_fields(self, guess: Guess) -> None:
+        """Decode the heads and file names; guess: of the charset of the message."""
+        # What the head of a multipart does not say, its first text may say.
+        declared = next((text.charset for text in self.texts if text.charset), "")
+        for place, charset in self.encoded:
+            origin, text = self.fields[place]
+            if origin not in HEADS:
+                self.fields[place] = Field(origin, decode_value(text, declared, guess))
+                continue
+            block = decode_head(text, charset or declared, guess)
+            self.fields[place] = Field(origin, block)
+            subject = first_subject(block) if origin == HEAD else None
+            if subject is not None:
+                self.fields[place + 1] = Field("body", subject)
 
     def split(self, data: bytes, start: int) -> tuple[bytes, bytes, dict[bytes, bytes]]:
         """Return the headers, each after a line feed, the body, and the headers that tell of it.
@@ -159,7 +186,9 @@ class Parts:
         disposition, more = content_value(content.get(b"content-disposition", b""))
         filename = more.get("filename") or settings.get("name")
         if filename:
-            self.fields.append(Field("filename", decode_value(filename)))
+            if not is_plain(filename):
+                self.encoded.append((len(self.fields), ""))
+            self.fields.append(Field("filename", filename))
         if kind.startswith(b"multipart/"):
             self.read_multipart(body, settings, kind, part)
             return

@@ -1,0 +1,236 @@
+"""Guessing a charset: the one in which bytes are the likeliest text of a language.
+
+A language draws its characters one after the other (naive Bayes).  Its letters are listed from
+the most to the least frequent, and their shares fall geometrically.  A Markov chain of two
+states, ASCII and beyond, tells languages that write some letters with accents from those that
+have their own letters.  All guesses are likelihoods of the same bytes, so they compare.
+
+Secret: the languages, their letters, and which charsets may be guessed.
+"""
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+_FIRST_TO_LAST = 30  # how much more frequent the most frequent letter is than the least
+_CAPITAL, _SHOUTED = 0.06, 0.9  # shares of capital letters: in usual text, in shouting
+_ASCII = 1 / 40  # share of one ASCII character among them
+_LOG_ASCII = float(np.log(_ASCII))
+_RARE = 1e-5  # of a character that a language does not list, in a charset of 128 of them
+_VERY_RARE = 1e-6  # in a charset of thousands, and of bytes that are no character
+_NEVER = "\ufffd" + "".join(map(chr, range(0x80, 0xA0)))  # bytes that are no character, controls
+_MOST_WRONG = 0.05  # share of such bytes in a charset that is considered
+_SIGNS, _SIGN = "’“”–«»…•„‘—\xa0©®™°§№€£²½·º´", 0.03  # in any language; the share of all of them
+_WIDE_SIGNS, _WIDE_SIGN = "\u3000，。、！：？（）；“”《》「」…—・～【】『』", 0.1
+_COMMON = 0.5  # share of the common characters that are not listed; of thousands
+# What is less likely beforehand, in nats: other text than Western, text in charsets of several
+# bytes, each later charset of a language, and shouting.
+_UNUSUAL, _SEVERAL, _LATER, _SHOUTING = 3.0, 2.0, 2.0, 2.0
+# The rows of common characters in the charsets of several bytes, and the standard they are in.
+_ROWS = {
+    "gb18030": ("gb2312", range(0xB0, 0xD8)),
+    "big5": ("big5", range(0xA4, 0xC7)),
+    "cp932 euc-jp": ("euc-jp", range(0xB0, 0xD0)),
+    "cp949": ("euc-kr", range(0xB0, 0xC9)),
+}
+# What the chain tells apart, for each code unit.
+_OTHER, _LETTER, _BEYOND = range(3)
+_KINDS = np.full(1 << 16, _BEYOND, np.uint8)
+_KINDS[:128] = [_LETTER if chr(code).isalpha() else _OTHER for code in range(128)]
+
+
+class _Language(NamedTuple):
+    """A language, and the charsets that programs write it in."""
+
+    charsets: str
+    letters: str  # beyond ASCII, from the most to the least frequent
+    stays: float = 0.85  # chance that a character beyond ASCII follows another one
+    beside: float = 0.03  # that the one before or after a run of them is an ASCII letter
+    rest: float = _RARE  # share of each character that is not listed
+
+
+_LATIN = {"stays": 0.05, "beside": 0.9}
+_WIDE = {"stays": 0.93, "beside": 0.1}
+_LANGUAGES = (
+    # English has signs only, and what programs have garbled.
+    _Language("cp1252", "\xa0’“”–£•—…®·©é¢", 0.1, 0.4, 1e-3),
+    # German, French, Spanish, Portuguese, Italian, Swedish, Danish, Icelandic
+    *(
+        _Language("cp1252", letters, **_LATIN)
+        for letters in (
+            "äüöß",
+            "éèàêçôîûùâëïœ",
+            "óáíéñú¿¡ü",
+            "ãçáéíóõêâàúô",
+            "àèéìòù",
+            "äåöé",
+            "åøæé",
+            "áðíþöéóúæý",
+        )
+    ),
+    # Polish, Czech, Slovak, Hungarian, Romanian, Croatian
+    *(
+        _Language("cp1250 iso8859-2", letters, **_LATIN)
+        for letters in (
+            "łąężśćóńź",
+            "íáéěřčžýšůúťňďó",
+            "áíéčýžšúťľňôďóä",
+            "áéőíöóüűú",
+            "ăîâţş",
+            "čšžćđ",
+        )
+    ),
+    _Language("cp1254", "ıüşöğçİâî", **_LATIN),
+    *(_Language("cp1257", letters, **_LATIN) for letters in ("ėšžųįąčęū", "āīēšūļņžķģč")),
+    _Language("cp1258", "\u0300\u0301\u0323đ\u0309ưôơâăêà\u0303áạéíóúèùò", 0.2, 0.9),
+    _Language("cp1251 koi8-r cp866 iso8859-5", "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъё"),
+    _Language("cp1251 koi8-u", "оаинвіетрслкдумпзяьбгйчхцжшїющєфґ"),
+    _Language("cp1253 iso8859-7", "αοιετσνηυρπκμλςίόάωέγήδύχθφώβξζψϊ"),
+    _Language("cp1255", "יוהלאתרבשמנכעדחקפסטגםצזןךףץ", 0.8),
+    _Language("cp1256 iso8859-6", "اليمونترسبدعفهكقأةحجشصطىخإذضزثآغئءظؤ،", 0.8),
+    _Language("cp874", "านรเก่อ้มงยวลดัตทสีิคะุบหป์แพจชข็ไืใูโำถผศซณึธภฐๆญฉษฟฎฝฏฤฬ", 0.97),
+)
+_LANGUAGES_OF_WIDE = (
+    _Language(
+        "gb18030",
+        "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年过发"
+        "后作里用道行所然家种事成方多经么去法学如都同现当没动面起看定天分还进好小部其些主样理心她本前开但因"
+        "只从想实日公司业请您新最信电网产品价联系服务免费",
+        **_WIDE,
+    ),
+    _Language(
+        "big5",
+        "的一是不了在人有我他這個們中來上大為和國地到以說時要就出會可也你對生能而子那得於著下自之年過發"
+        "後作裡用道行所然家種事成方多經麼去法學如都同現當沒動面起看定天分還進好小部其些主樣理心她本前開但因"
+        "只從想實日公司業請您新最信電網產品價聯系服務免費",
+        **_WIDE,
+    ),
+    _Language(
+        "cp932 euc-jp",
+        "のいるにとてしたをはなでがれすっかりまさらこもうんくあけきーだそよどみせつえちおめやろわばンスルび"
+        "トイアリクラじフレドげごシタマロぐジコプずデべサカテキグムメオビナバチセニハパ日人年大本国中一出"
+        "時行見月分後前生間上東今入学高円子外気話電語事自社者地方新場手立業会動同的用名定",
+        **_WIDE,
+    ),
+    _Language(
+        "cp949",
+        "이다는에의을가고하지기사한도로리자인은서어정시나를대해으부수일아그보스전제라구주여상있장원음"
+        "습니게만성오면과조용비동안관공신무모들우경세드산회었방중소업년것",
+        stays=0.8, beside=0.05,
+    ),
+)  # fmt: skip
+
+
+def from_beyond_ascii(data: bytes, most: int) -> bytes:
+    """Return about `most` bytes: the one before the first one beyond ASCII, and what follows."""
+    try:
+        data.decode("ascii")
+    except UnicodeDecodeError as error:
+        return data[max(error.start - 1, 0) : error.start + most]
+    return b""
+
+
+def likely_charset(sample: bytes) -> str:
+    """Return the charset that bytes, which are not UTF-8, are most likely in.
+
+    sample: some hundred bytes beyond ASCII are enough; begins with a whole character.
+    """
+    units = np.frombuffer(sample, np.uint8)
+    names, prior, shares, chains = _charsets_of_one_byte()
+    n_each = np.bincount(units, minlength=256).astype(float)
+    score = prior + n_each[128:] @ shares + chains @ _chain(units)
+    score += n_each[:128].sum() * _LOG_ASCII
+    best = int(score.argmax())
+    several = _charset_of_several_bytes(sample)
+    return names[best] if several is None or several[0] < score[best] else several[1]
+
+
+def _charset_of_several_bytes(sample: bytes) -> tuple[float, str] | None:
+    """Return the likeliest charset of several bytes, after the log-likelihood of the sample."""
+    candidates: list[tuple[float, str, Any, Any]] = []
+    for name, log_shares, chain in _charsets_of_several_bytes():
+        text = sample.decode(name, "replace")
+        if text.count("\ufffd") <= _MOST_WRONG * len(text) + 1:
+            units = np.frombuffer(text.encode("utf-16-le", "replace"), np.uint16)
+            candidates.append((float(log_shares.take(units).sum()), name, units, chain))
+    if not candidates:
+        return None
+    # Their chains hardly differ, so the best one is found without.
+    likelihood, name, units, chain = max(candidates, key=lambda candidate: candidate[0])
+    return likelihood + float(chain @ _chain(units)) - _SEVERAL, name
+
+
+def _chain(units: Any) -> Any:
+    """Return how often each kind of unit follows each other one, shape (9,)."""
+    kinds = _KINDS.take(units)
+    return np.bincount(kinds[:-1] * 3 + kinds[1:], minlength=9).astype(float)
+
+
+def _log_chain(language: _Language) -> Any:
+    """Return the logarithms of the probabilities of what `_chain` counts, shape (9,)."""
+    stays, beside = language.stays, language.beside
+    steps = np.ones((3, 3))  # what follows ASCII in ASCII tells nothing
+    steps[_BEYOND] = 1 - beside, beside, stays
+    steps[:2, _BEYOND] = (1 - stays) * (1 - beside), (1 - stays) * beside
+    return np.log(steps.ravel())
+
+
+@cache
+def _charsets_of_one_byte() -> tuple[list[str], Any, Any, Any]:
+    """Return their names, prior, log shares of bytes beyond ASCII, and chains.
+
+    A charset occurs once for each language and way of writing.  The shares have shape
+    (128, n_charsets), the chains (n_charsets, 9).
+    """
+    names, prior, columns, chains = [], [], [], []
+    for language in _LANGUAGES:
+        for place, charset in enumerate(language.charsets.split()):
+            letters = [bytes([byte]).decode(charset, "replace") for byte in range(128, 256)]
+            for is_shouted, capitals in enumerate((_CAPITAL, _SHOUTED)):
+                shares = _even(_SIGNS, _SIGN) | _shares(language.letters, 1 - _SIGN, capitals)
+                shares |= dict.fromkeys(_NEVER, _VERY_RARE)
+                unlikely = _UNUSUAL * (charset != "cp1252") + _LATER * place
+                names.append(charset)
+                prior.append(-unlikely - _SHOUTING * is_shouted)
+                columns.append(np.log([shares.get(letter, language.rest) for letter in letters]))
+                chains.append(_log_chain(language))
+    return names, np.array(prior), np.stack(columns, axis=1), np.stack(chains)
+
+
+@cache
+def _charsets_of_several_bytes() -> list[tuple[str, Any, Any]]:
+    """Return the name, log shares (65536,) by code point, and chain of each."""
+    found = []
+    for language in _LANGUAGES_OF_WIDE:
+        standard, rows = _ROWS[language.charsets]
+        pairs = (bytes([row, cell]) for row in rows for cell in range(0x40, 0xFF))
+        decoded = {pair.decode(standard, "ignore") for pair in pairs}
+        common = "".join(text for text in decoded if len(text) == 1 and not text.isascii())
+        listed = _shares(language.letters, 1 - _COMMON - _WIDE_SIGN, 0)
+        each = _even(common, _COMMON) | _even(_WIDE_SIGNS, _WIDE_SIGN) | listed
+        shares = np.full(1 << 16, _VERY_RARE)
+        shares[:128] = _ASCII
+        shares[[ord(character) for character in each]] = list(each.values())
+        chain = _log_chain(language)
+        found += [(name, np.log(shares), chain) for name in language.charsets.split()]
+    return found
+
+
+def _shares(letters: str, share: float, capitals: float) -> dict[str, float]:
+    """Return the shares of letters, and of their capitals; share: of all of them."""
+    falling = _FIRST_TO_LAST ** -(np.arange(len(letters)) / len(letters))
+    falling *= share / falling.sum()
+    shares: dict[str, float] = {}
+    for letter, own in zip(letters, falling.tolist(), strict=True):
+        capital = letter.upper()
+        if capital == letter or len(capital) > 1:
+            shares[letter] = own
+        else:
+            shares[letter] = shares.get(letter, 0) + own * (1 - capitals)
+            shares[capital] = shares.get(capital, 0) + own * capitals
+    return shares
+
+
+def _even(characters: str, share: float) -> dict[str, float]:
+    return dict.fromkeys(characters, share / len(characters))
