@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MAILS := corpora/mail
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check pythons bench scripts accuracy fuzz manual golden clean
+.PHONY: help install demo test check pythons bench scripts chinese accuracy fuzz manual golden clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -42,6 +42,9 @@ bench: $(VENV)/developing ## compare speed and memory with other programs; CORPU
 
 scripts: $(VENV)/developing ## compare how fast mail in fourteen scripts and their charsets is read
 	$(BIN)/python benchmarks/scripts.py $(HOW)
+
+chinese: $(VENV)/developing ## compare speed with other programs on Chinese mail; REVIEWS=table of texts
+	$(BIN)/python benchmarks/chinese.py $(REVIEWS) $(HOW)
 
 accuracy: $(VENV)/developing ## compare errors with other programs; CORPUS=folder of ham/ and spam/ HOW=--online
 	$(BIN)/python benchmarks/accuracy.py $(CORPUS) $(HOW)

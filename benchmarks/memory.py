@@ -37,7 +37,7 @@ def main() -> None:
         model = str(Path(work) / "m.nbspam")
         for name, corpus in (("once", options.corpus), (f"{options.times} times", large)):
             n = sum(len(os.listdir(corpus / label)) for label in ("ham", "spam"))
-            peak = run([*NBSPAM, "train", "-m", model, str(corpus)], b"")
+            peak = run([*NBSPAM, "train", "-m", model, str(corpus)], b"")[0]
             size = os.path.getsize(model)
             print(f"{name:10}{n:9,} messages{peak / 1e6:8.0f} MB peak{size / 1e6:8.1f} MB model")
 

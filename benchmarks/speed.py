@@ -4,8 +4,9 @@ usage: python benchmarks/speed.py [CORPUS] [--rounds 15]
 
 CORPUS is a folder with ham/ and spam/, one message per file.  In every round each program does
 the same jobs with the same files.  Printed are the shortest seconds of all rounds, and the ratio
-to nbspam: the median of the ratios within each round, because a machine's speed varies.  Programs
-that are not installed are left out.  Memory is the peak of a program's largest process.
+to nbspam: the median of the ratios within each round, because a machine's speed varies; first of
+the time that passes, then of processor time.  Programs that are not installed are left out.
+Memory is the peak of a program's largest process.
 """
 
 import argparse
@@ -33,18 +34,23 @@ class Run:
         self.name, self.commands = name, commands
         self.stdin = stdin or [b""] * len(commands)
         self.times: list[float] = []
+        self.cpu: list[float] = []
         self.peak = 0
 
     def measure(self) -> None:
         """Run the commands in turn, once."""
         start = time.perf_counter()
+        cpu = 0.0
         for command, data in zip(self.commands, self.stdin, strict=True):
-            self.peak = max(self.peak, run(command, data))
+            peak, seconds = run(command, data)
+            self.peak = max(self.peak, peak)
+            cpu += seconds
+        self.cpu.append(cpu)
         self.times.append(time.perf_counter() - start)
 
 
-def run(command: list[str], stdin: bytes | str) -> int:
-    """Run a command; return its peak memory in bytes."""
+def run(command: list[str], stdin: bytes | str) -> tuple[int, float]:
+    """Run a command; return its peak memory in bytes, and its processor seconds."""
     with tempfile.TemporaryFile() as source:
         source.write(stdin.encode() if isinstance(stdin, str) else stdin)
         source.seek(0)
@@ -53,7 +59,7 @@ def run(command: list[str], stdin: bytes | str) -> int:
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode not in (0, 1, 2):
         sys.exit(f"{' '.join(command)}: exit {child.returncode}")
-    return usage.ru_maxrss * 1024
+    return usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime
 
 
 def jobs(corpus: Path, work: Path) -> dict[str, list[Run]]:
@@ -87,6 +93,28 @@ def jobs(corpus: Path, work: Path) -> dict[str, list[Run]]:
     return {"train": training, "classify all": bulk, "one message": single}
 
 
+def measure(measured: dict[str, list[Run]], rounds: int) -> None:
+    """Let all programs do all jobs in turn, so many times."""
+    for _ in range(rounds):
+        for runs in measured.values():
+            for each in runs:
+                each.measure()
+
+
+def table(measured: dict[str, list[Run]]) -> str:
+    """Return a line for each program and job: seconds, ratios to nbspam, memory."""
+    lines = [f"{'':14}{'':34}{'seconds':>9}{'ratio':>8}{'cpu':>8}{'ratio':>8}{'peak MB':>9}"]
+    for job, runs in measured.items():
+        for each in runs:
+            ratio = median(map(truediv, each.times, runs[0].times))
+            cpu = median(map(truediv, each.cpu, runs[0].cpu))
+            lines.append(
+                f"{job:14}{each.name:34}{min(each.times):9.3f}{ratio:8.2f}"
+                f"{min(each.cpu):8.3f}{cpu:8.2f}{each.peak / 1e6:9.0f}"
+            )
+    return "\n".join(lines)
+
+
 def corpus_parser(description: str | None) -> argparse.ArgumentParser:
     """Return a parser whose one argument is the corpus to measure on."""
     parser = argparse.ArgumentParser(
@@ -108,19 +136,10 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         measured = jobs(options.corpus, Path(work))
-        for _ in range(options.rounds):
-            for runs in measured.values():
-                for each in runs:
-                    each.measure()
+        measure(measured, options.rounds)
     n = sum(len(list((options.corpus / name).iterdir())) for name in ("ham", "spam"))
     print(f"{options.corpus}: {n} messages, {os.cpu_count()} cores, {options.rounds} rounds\n")
-    print(f"{'':14}{'':34}{'seconds':>9}{'ratio':>8}{'peak MB':>9}")
-    for job, runs in measured.items():
-        for each in runs:
-            ratio = median(map(truediv, each.times, runs[0].times))
-            print(
-                f"{job:14}{each.name:34}{min(each.times):9.3f}{ratio:8.2f}{each.peak / 1e6:9.0f}"
-            )
+    print(table(measured))
 
 
 if __name__ == "__main__":

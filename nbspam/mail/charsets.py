@@ -39,7 +39,7 @@ _MARKS = {
 }
 MARKED = tuple(_MARKS)
 _MAX_NAME = 40  # characters of a charset name
-_SAMPLE = 256  # bytes of each text from which a charset is guessed
+_SAMPLE = 512  # bytes of each text from which a charset is guessed
 _SAMPLES = 4  # texts that are looked at
 
 
@@ -120,7 +120,7 @@ def _decode_most(data: bytes, codec: str, guess: Guess) -> bytes:
     """Return text that has a few errors in its declared charset; guess if it has many."""
     if is_utf8(data):
         return data
-    text = data.decode(codec, "replace")
+    text = _decoded(data, codec)
     return _utf8(text) if text.count("�") * 20 < len(text) else _guessed(data, guess)
 
 
@@ -130,7 +130,27 @@ def _guessed(data: bytes, guess: Guess) -> bytes:
         return _utf8(data.decode("iso2022_kr" if b"\x1b$)C" in data else "iso2022_jp", "replace"))
     if is_utf8(data):
         return data
-    return _utf8(data.decode(guess.charset(data), "replace"))
+    return _utf8(_decoded(data, guess.charset(data)))
+
+
+def _decoded(data: bytes, codec: str) -> str:
+    """Return text with a replacement character for each wrong byte."""
+    from codecs import charmap_decode
+
+    table = _table(codec)
+    return charmap_decode(data, "strict", table)[0] if table else data.decode(codec, "replace")
+
+
+@lru_cache(maxsize=256)
+def _table(codec: str) -> str:
+    """Return the characters of all bytes in a charset of single bytes; nothing of another one.
+
+    A codec calls its handler of errors for each wrong byte; a table without gaps needs none.
+    """
+    from importlib import import_module
+
+    module = import_module(f"encodings.{codec.replace('-', '_')}")
+    return getattr(module, "decoding_table", "").replace("\ufffe", "�")
 
 
 def is_utf8(data: bytes) -> bool:

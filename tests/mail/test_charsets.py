@@ -1,13 +1,14 @@
 """Conversion to UTF-8: which declared charsets are used, and which are guessed."""
 
 import codecs
+import time
 import warnings
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.mail.charsets import to_utf8
+from nbspam.mail.charsets import Guess, to_utf8
 from support import examples
 
 WORDS = {
@@ -49,6 +50,25 @@ def test_declared_subsets_of_windows_1252_are_read_as_windows_1252(subset):
 
 def test_declared_gb2312_is_read_as_gb18030():
     assert to_utf8("朱镕基𠀀".encode("gb18030"), "gb2312") == ("朱镕基𠀀".encode(), None)
+
+
+@pytest.mark.parametrize(
+    ("name", "charset", "text"),
+    [
+        ("windows-874", "cp874", "สวัสดี"),
+        ("windows-949", "cp949", "안녕하세요 뷁"),
+        ("windows-936", "gbk", "免费发票"),
+        ("windows-31j", "cp932", "①こんにちは"),
+        ("x-gbk", "gbk", "免费发票"),
+        ("x-euc-jp", "euc-jp", "こんにちは"),
+        ("csISO2022JP", "iso-2022-jp", "こんにちは"),
+        ("iso-8859-8-i", "iso-8859-8", "שלום"),
+        ("ISO-8859-6-e", "iso-8859-6", "مرحبا"),
+        ("iso-2022-kr", "iso-2022-kr", "안녕하세요"),
+    ],
+)
+def test_names_that_python_does_not_know_are_known(name, charset, text):
+    assert to_utf8(text.encode(charset), name) == (text.encode(), None)
 
 
 @pytest.mark.parametrize("name", [*DANGEROUS, *BYTES_TO_BYTES, "", "x-none", "ÿ"])
@@ -135,3 +155,52 @@ def test_single_letters_beyond_ascii_are_western(text):
 def test_undeclared_chinese_is_not_taken_for_russian():
     text = "您好,我公司现有发票对外代开,欢迎来电咨询 Tel 13800138000"
     assert to_utf8(text.encode("gb2312"), None) == (text.encode(), "charset-missing")
+
+
+def test_korean_that_says_so_itself_is_read_without_a_charset():
+    text = "안녕하세요"
+    assert to_utf8(text.encode("iso-2022-kr"), None) == (text.encode(), "charset-missing")
+
+
+def test_the_texts_of_a_message_are_judged_together_once():
+    asked = []
+
+    def undeclared():
+        asked.append(1)
+        return [RUSSIAN.encode("koi8-r"), b"ascii", "schön".encode()]
+
+    guess = Guess(undeclared)
+    # Alone, one letter is no evidence: in Western charsets it is another one.
+    for letter in "яЯжЩ":
+        assert to_utf8(letter.encode("koi8-r"), None, guess)[0] == letter.encode()
+    assert len(asked) == 1
+
+
+def test_a_wrong_declaration_is_evidence_like_a_missing_one():
+    guess = Guess()
+    assert to_utf8(RUSSIAN.encode("koi8-r"), "utf-8", guess) == (RUSSIAN.encode(), "charset-wrong")
+    assert to_utf8("я".encode("koi8-r"), None, guess)[0] == "я".encode()
+
+
+STORMS = {
+    "escapes": b"\x1b$B\x1b(B",
+    "halves": b"\x1b$B\xff",
+    "Korean": b"\x1b$)C\x0e\x0f",
+    "hz": b"~{~}",
+    "undefined": b"\xff",
+    "leads": b"\x81",
+    "UTF-7": b"+AGE-",
+}
+
+
+@pytest.mark.parametrize("storm", STORMS)
+@pytest.mark.parametrize(
+    "charset", [*WORDS, *DANGEROUS, "hz", "iso-2022-kr", "iso-2022-jp-3", None]
+)
+def test_the_time_for_garbage_is_linear(storm, charset):
+    n_bytes = 1 << 19
+    start = time.process_time()
+    text, _ = to_utf8(STORMS[storm] * (n_bytes // len(STORMS[storm])), charset)
+
+    assert len(text) <= 3 * n_bytes
+    assert time.process_time() - start < 4  # it takes .3 seconds at most

@@ -193,7 +193,18 @@ def test_what_is_done_to_the_headers_of_a_head_does_not_change_those_of_its_copy
     assert read_head(b"\nSubject: hi\n\nyou") == (12, 14, {b"subject": b" hi"})
 
 
-LINES = [b"\n", b"\n\n", b"A: b", b"Subject: c", b"c", b":", b" ", b"\t", b"\xc3\xa9", b"message-id:d"]
+LINES = [
+    b"\n",
+    b"\n\n",
+    b"A: b",
+    b"Subject: c",
+    b"c",
+    b":",
+    b" ",
+    b"\t",
+    b"\xc3\xa9",
+    b"message-id:d",
+]
 
 
 @examples(300)
