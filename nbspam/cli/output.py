@@ -17,7 +17,7 @@ from nbspam.progress import tracked
 
 if TYPE_CHECKING:
     from nbspam.answering import AnyClassifier
-    from nbspam.counts.changes import Outcome
+    from nbspam.counts.outcome import Outcome
     from nbspam.decision import Cutoffs, Rule
     from nbspam.tables.schema import Schema
     from nbspam.verdicts import Skipped, Verdict

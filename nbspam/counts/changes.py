@@ -9,18 +9,16 @@ Secret: how counts and vocabulary are combined with changes that are not in the 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbspam.arrays import Floats, Integers, Keys
-from nbspam.counts.ledger import NOT_FILED, Filed
+from nbspam.counts.ledger import Filed
 from nbspam.counts.sample import Messages
 from nbspam.counts.table import CountTable, add_tables, counts_of, without_empty
 from nbspam.tokens.documents import Documents, no_documents, offsets_of, united
 from nbspam.tokens.vocabulary import Vocabulary, join, with_added
-from nbspam.verdicts import Skipped
 
 
 class Change(NamedTuple):
@@ -38,35 +36,6 @@ class Change(NamedTuple):
 def filed_by(change: Change) -> Filed:
     """Return where a model has a message after a change."""
     return Filed(change.after, change.told)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What was done with the messages: how many were learned, moved, and so on."""
-
-    learned: int = 0
-    already_known: int = 0  # learned before, in the same class: nothing changed
-    confirmed: int = 0  # learned before, in the same class, which a person has told now
-    moved: int = 0  # learned before, in another class
-    unlearned: int = 0
-    unknown: int = 0  # to be un-learned, but never learned
-    passed: int = 0  # not learned, because the policy did not need them
-    skipped: tuple[Skipped, ...] = ()  # unreadable or without a label
-    notes: tuple[str, ...] = ()  # for the model's owner
-
-    def __add__(self, other: "Outcome") -> "Outcome":
-        names = [field.name for field in fields(self)]
-        return Outcome(**{name: getattr(self, name) + getattr(other, name) for name in names})
-
-
-def outcome_of(before: Filed, after: Filed) -> Outcome:
-    """Return what is done with a message that is in one place and is to be in another."""
-    if after == NOT_FILED:
-        return Outcome(unknown=1) if before == NOT_FILED else Outcome(unlearned=1)
-    if before.label == after.label:
-        is_new = after.told and not before.told
-        return Outcome(confirmed=1) if is_new else Outcome(already_known=1)
-    return Outcome(learned=1) if before == NOT_FILED else Outcome(moved=1)
 
 
 def respelt(changes: Sequence[Change], before: Vocabulary, known: Vocabulary) -> list[Change]:

@@ -17,9 +17,10 @@ import numpy as np
 
 from nbspam.classifier.classifier import Classifier, lack_of
 from nbspam.classifier.learner import Growth
-from nbspam.counts.changes import Change, Outcome, filed_by, outcome_of, respelt
+from nbspam.counts.changes import Change, filed_by, respelt
 from nbspam.counts.counting import Lesson, read_lessons
 from nbspam.counts.ledger import NOT_FILED, Filed
+from nbspam.counts.outcome import Outcome, outcome_of
 from nbspam.decision import HAM_AND_SPAM, POLICIES, is_worth_learning
 from nbspam.errors import ModelFileError, NbspamError, NotTrainedError, UsageError
 from nbspam.mail.digest import Copies, is_of_mail

@@ -10,7 +10,7 @@ from typing import Any
 
 from nbspam.answering import AnyClassifier
 from nbspam.classifier.classifier import Classifier
-from nbspam.counts.changes import Outcome
+from nbspam.counts.outcome import Outcome
 from nbspam.disk import resolved
 from nbspam.errors import InputError, UsageError
 from nbspam.settings import Choices, Settings, TableChoices, is_for_table, settings_for

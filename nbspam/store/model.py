@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from nbspam.classifier.classifier import TOKENS, Classifier
-from nbspam.counts.changes import Change, Outcome, filed_by
+from nbspam.counts.changes import Change, filed_by
+from nbspam.counts.outcome import Outcome
 from nbspam.decision import Cutoffs
 from nbspam.disk import Stamp, locked, resolved, stamp_of, unwritable
 from nbspam.settings import Settings

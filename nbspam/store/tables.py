@@ -10,7 +10,7 @@ Secret: that there is no journal.
 from collections.abc import Callable, Iterable, Sequence
 
 from nbspam.answering import AnyClassifier
-from nbspam.counts.changes import Outcome
+from nbspam.counts.outcome import Outcome
 from nbspam.disk import Stamp, locked, resolved, stamp_of
 from nbspam.errors import UsageError
 from nbspam.sources.records import Record
