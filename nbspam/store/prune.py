@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nbspam.arrays import Booleans
+from nbspam.arrays import Booleans, Floats, Keys
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.table import CountTable, rounded, without_empty
 from nbspam.disk import locked, resolved
 from nbspam.errors import UsageError
+from nbspam.settings import PRESENCE
 from nbspam.store.assembly import Part, memory_of, part_of, reassembled
 from nbspam.store.model import StoredModel
 from nbspam.store.open import write
@@ -43,6 +44,8 @@ class Rule:
             raise UsageError(f"half_life: {self.half_life} is not a number of days above 0")
 
 
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
+
 # Tokens seen in a single message, more than a year ago.
 DEFAULT = Rule(min_df=2, older_than=365)
 
@@ -69,7 +72,7 @@ def forgetful(classifier: Classifier, rule: Rule, day: int) -> Classifier:
     if rule.half_life is not None:
         since = memory.decayed or int(memory.ledger.days.min(initial=day))
         factor = 0.5 ** (max(day - since, 0) / rule.half_life)
-        table = faded(table, factor, classifier.settings.weighting)
+        table = faded(table, factor, classifier.settings.weighting, day)
         part = part._replace(decayed=day)
     if rule.min_df is not None or rule.older_than is not None:
         table = table.take(np.flatnonzero(~_rare_and_old(table, part, rule, day)))
@@ -87,17 +90,38 @@ def _rare_and_old(table: CountTable, part: Part, rule: Rule, day: int) -> Boolea
     return gone
 
 
-def faded(table: CountTable, factor: float, weighting: str) -> CountTable:
-    """Return the table with all counts multiplied by a factor, rounded to the weighting's grain.
+def faded(table: CountTable, factor: float, weighting: str, day: int) -> CountTable:
+    """Return the table with all counts multiplied by a factor, in the weighting's grain.
 
-    Tokens whose document frequency becomes 0 are dropped.  A class with messages keeps one.
+    Counts of tokens are rounded up or down by chance, so that they fade as fast in many small
+    steps as in a large one; rounded to the nearest number, a count of 1 would never fade in steps
+    that each take less than half of it.  The chance is a hash of the token and the day.  Tokens
+    whose document frequency becomes 0 are dropped.  A class with messages keeps one.
     """
-    return without_empty(
-        table._replace(
-            class_count=np.maximum(
-                np.rint(table.class_count * factor), np.minimum(table.class_count, 1)
-            ),
-            feature_count=rounded(table.feature_count * factor, weighting),
-            document_frequency=np.rint(table.document_frequency * factor).astype(np.int64),
-        )
+    chance = _chances(table.vocabulary.keys, day)
+    old = table.document_frequency
+    frequency = np.floor(old * factor + chance).astype(np.int64)
+    class_count = np.rint(table.class_count * factor)
+    class_count = np.maximum(class_count, np.minimum(table.class_count, 1))
+    if weighting == PRESENCE:
+        feature_count = np.floor(table.feature_count * factor + chance[:, None])
+        # No token is in more messages than there are.
+        np.minimum(feature_count, class_count, out=feature_count)
+    else:
+        share = (frequency / np.maximum(old, 1))[:, None]
+        feature_count = rounded(table.feature_count * share, weighting)
+    faint = table._replace(
+        class_count=class_count, feature_count=feature_count, document_frequency=frequency
     )
+    return without_empty(faint)
+
+
+def _chances(keys: Keys, day: int) -> Floats:
+    """Return a number from 0 to below 1 for each key, (n_keys,), that looks random.
+
+    Keys are hashes already; multiplying by a large odd number and shifting mixes them with the
+    day.
+    """
+    mixed = (keys ^ np.uint64(day)) * _ODD
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * _ODD
+    return np.asarray((mixed >> np.uint64(11)) * 2.0**-53)

@@ -6,13 +6,14 @@ import pytest
 from nbspam.classifier import training
 from nbspam.classifier.training import train
 from nbspam.counts.counting import count_items
-from nbspam.counts.table import without_empty
+from nbspam.counts.table import CountTable, without_empty
 from nbspam.errors import ModelFileError, UsageError
-from nbspam.settings import PRESENCE, PRESETS
+from nbspam.settings import LOG_LENGTH, PRESENCE, PRESETS
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.open import save
 from nbspam.store.prune import DEFAULT, Rule, faded, prune
+from nbspam.tokens.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 OLD, NEW = 1000, 1500
@@ -81,8 +82,41 @@ def test_counts_fade_by_half_in_a_half_life_whenever_that_is_asked_for(aged):
 def test_nothing_fades_in_no_time(aged):
     table = StoredModel(aged).whole().table
 
-    assert (faded(table, 1.0, PRESENCE).feature_count == table.feature_count).all()
-    assert len(without_empty(faded(table, 0.0, PRESENCE)).vocabulary) == 0
+    assert (faded(table, 1.0, PRESENCE, NEW).feature_count == table.feature_count).all()
+    assert len(without_empty(faded(table, 0.0, PRESENCE, NEW)).vocabulary) == 0
+
+
+@pytest.mark.parametrize("weighting", [PRESENCE, LOG_LENGTH])
+def test_counts_fade_as_fast_in_many_steps_as_in_one(weighting):
+    """Tokens of one, three and forty messages among a thousand of each class."""
+    n_docs, n_tokens, steps = 1000.0, 6000, 25
+    times = np.tile([1.0, 3.0, 40.0], n_tokens // 3)
+    keys = np.sort(np.random.default_rng(0).choice(2**40, n_tokens, replace=False) << 23)
+    keys, groups = keys.astype(np.uint64), np.zeros(n_tokens, np.uint8)
+    start = CountTable(
+        ("ham", "spam"),
+        np.array([n_docs, n_docs]),
+        Vocabulary(keys, np.zeros(0, np.uint8), np.zeros(n_tokens + 1, int), groups),
+        np.stack([times, 0 * times], axis=1),
+        times.astype(np.int64),
+    )
+    table = start
+    for day in range(steps):
+        table = faded(table, 0.5 ** (1 / steps), weighting, day)
+
+    left = np.zeros(n_tokens)
+    left[np.searchsorted(start.vocabulary.keys, table.vocabulary.keys)] = table.feature_count[:, 0]
+    for n in (1.0, 3.0, 40.0):
+        assert left[times == n].mean() == pytest.approx(n / 2, rel=0.05)
+    assert (table.feature_count[:, 0] <= table.document_frequency).all()
+    assert table.class_count == pytest.approx([n_docs / 2] * 2, rel=0.02)
+
+
+def test_no_token_is_in_more_messages_than_there_are(aged):
+    for day in range(NEW, NEW + 3000, 100):
+        prune(aged, Rule(half_life=700), day)
+        table = StoredModel(aged).whole().table
+        assert (table.feature_count <= table.class_count).all()
 
 
 def test_messages_that_have_faded_can_be_unlearned_without_harm(aged):
