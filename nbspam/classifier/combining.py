@@ -30,7 +30,7 @@ from nbspam.verdicts import joint_of_log_odds
 ALPHA = 0.03  # Lidstone's addend to the presence of a token in a class
 BAND = 2.0  # nats; tokens with weaker log-odds are ignored
 DAMPING = 5.0  # added to the number of tokens by which a group's sum is divided
-RIDGE = 30.0  # strength of the prior on the worth of groups
+RIDGE = 10.0  # strength of the prior on the worth of groups: E-149
 PRIOR_WORTH = 0.5  # prior worth of each group's mean
 STRONGEST = 15, 30  # the number of a group's tokens for ham, and for spam, that count at most
 _ABOVE_ALL = 64.0  # nats; no log-odds of counts are as strong

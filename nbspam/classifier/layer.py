@@ -29,6 +29,7 @@ LOOKS = (0, 2)  # the passes that select, among all messages, those that are nea
 # Factor of the step of a ham message that is taken for spam: 1 without messages, and more with
 # each that is learned from, up to the greatest.  With few messages it would bias scores: E-133.
 HAM_STEP, HAM_STEP_GROWTH = 1.5, 1 / 400
+MOST_OF_ONE = 1.0  # what all steps of one message add up to at most: E-149
 MOST = 12.0  # nats by which all corrections together move a score at most: E-119
 # Chosen by E-131.  A label is doubted if its probability is below 8 times the share of wrong
 # labels (at most 0.5), and not believed at all below twice that share (at most 0.4).
@@ -77,6 +78,7 @@ def corrections(
     scale, trusted = layer_scale(layer), trust(score, y, told)
     of_ham = ham_step(classes, len(y))
     correction, constant = np.zeros(len(layer.tokens), np.float32), 0.0
+    moved = [0.0] * len(y)
     for number in tracked(range(PASSES), "passes"):
         if number in LOOKS:
             summed = _sums(correction, layer.columns, layer.offsets) if number else 0.0
@@ -85,7 +87,7 @@ def corrections(
             near = _messages(layer, np.flatnonzero(is_near), scale, score, y, trusted)
         before_last = correction, constant
         turn = near if number % 2 == 0 else near[::-1]
-        correction, constant, steps = _pass(turn, correction.copy(), constant, of_ham)
+        correction, constant, steps = _pass(turn, correction.copy(), constant, of_ham, moved)
         if number == 0:
             first = steps[::-1]
         elif number == 1:
@@ -122,9 +124,9 @@ def share_wrong(score: Floats, y: Integers) -> float:
     return float((own[decided] < 0).sum() / (decided.sum() + RIGHT))
 
 
-# A message's columns, the scale of its corrections, its score without them, its class, and how far
-# its class is believed.
-_Message = tuple[Integers, float, float, int, float]
+# A message's number, its columns, the scale of its corrections, its score without them, its class,
+# and how far its class is believed.
+_Message = tuple[int, Integers, float, float, int, float]
 
 
 def _messages(
@@ -134,22 +136,30 @@ def _messages(
     starts, ends = layer.offsets[rows].tolist(), layer.offsets[rows + 1].tolist()
     columns = [layer.columns[i:j].astype(np.intp) for i, j in zip(starts, ends, strict=True)]
     numbers = (of[rows].tolist() for of in (scale, score, y, trusted))
-    return list(zip(columns, *numbers, strict=True))
+    return list(zip(rows.tolist(), columns, *numbers, strict=True))
 
 
 def _pass(
-    messages: Sequence[_Message], correction: Floats32, constant: float, of_ham: float
+    messages: Sequence[_Message],
+    correction: Floats32,
+    constant: float,
+    of_ham: float,
+    moved: list[float],
 ) -> tuple[Floats32, float, list[tuple[float, float]]]:
     """Correct for one message after the other, in place; return both, and scores and steps.
 
-    The score of each message is that before its own step.
+    The score of each message is that before its own step.  moved: (n_docs,) what the steps of
+    each message add up to, at most MOST_OF_ONE either way; updated in place.
     """
     steps = []
-    for columns, scale, score, truth, trusted in messages:
+    for row, columns, scale, score, truth, trusted in messages:
         now = correction[columns]
         total = scale * float(np.add.reduce(now))
         z = score + constant + max(-MOST, min(total, MOST))
-        if step := trusted * correction_step(z, truth, of_ham):
+        step = trusted * correction_step(z, truth, of_ham)
+        step = max(-MOST_OF_ONE - moved[row], min(step, MOST_OF_ONE - moved[row]))
+        if step:
+            moved[row] += step
             correction[columns] = now + RATE * scale * step
             constant += BIAS_RATE * step
         steps.append((z, step))
@@ -170,7 +180,7 @@ def _certainty(
     """
     if not messages or classes == HAM_AND_SPAM:
         return 1.0
-    truth = np.array([message[3] for message in messages])
+    truth = np.array([message[4] for message in messages])
     (_, step), (z, _) = np.transpose(first), np.transpose(second)
     margin = (2 * truth - 1) * (z - (RATE + BIAS_RATE) * step)
     factor = 1.0

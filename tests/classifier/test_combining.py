@@ -18,6 +18,7 @@ from nbspam.classifier.combining import (
 )
 from nbspam.classifier.layer import (
     MOST,
+    MOST_OF_ONE,
     NEAR,
     RATE,
     correction_step,
@@ -262,7 +263,7 @@ def test_corrections_are_those_of_the_plain_loop(documents):
     trusted = trust(means @ worth[:-1] + worth[-1], y)
     of = [known.one(row).tokens for row in range(known.n_docs)]
     layer = [own[table.vocabulary.groups[own] != PAIRS] for own in of]
-    near = range(known.n_docs)
+    near, moved = range(known.n_docs), np.zeros(known.n_docs)
     for number in range(5):
         if number in (0, 2):
             near = [
@@ -277,6 +278,8 @@ def test_corrections_are_those_of_the_plain_loop(documents):
             step = trusted[row] * correction_step(
                 float(z), int(y[row]), ham_step(table.classes, len(y))
             )
+            step = np.clip(moved[row] + step, -MOST_OF_ONE, MOST_OF_ONE) - moved[row]
+            moved[row] += step
             correction[layer[row]] += RATE * step / np.sqrt(max(len(layer[row]), 1))
             worth[-1] += 0.2 * step
         ends.append((worth.copy(), correction.copy()))

@@ -8,8 +8,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nbspam.classifier.layer import (
+    BIAS_RATE,
     MOST,
+    MOST_OF_ONE,
     NEAR,
+    RATE,
     bounded,
     correction_step,
     corrections,
@@ -65,15 +68,26 @@ def test_all_corrections_together_move_a_score_by_a_bounded_amount():
 
 
 def test_what_exceeds_the_bound_does_not_help_while_corrections_are_learned():
-    # The first message is spam, and its score without corrections says ham by more than they may
-    # move; it is believed because the others are more decided.
-    layer = Documents(np.arange(3), np.arange(4), np.arange(3), None)
-    score = np.array([-MOST - 20, 2 * MOST + 50, 2 * MOST + 50])
+    # Three spams have the same token, and scores without corrections that say ham by more than
+    # these may move; they are believed because the others are more decided.
+    layer = Documents(np.arange(5), np.arange(8), np.array([0, 0, 0, 1, 2, 3, 4]), None)
+    score = np.array([-MOST - 20] * 3 + [2 * MOST + 50] * 4)
 
-    found, constant, _ = corrections(layer, np.array([1, 1, 1]), score, HAM_OR_SPAM)
+    found, constant, _ = corrections(layer, np.ones(7, np.int64), score, HAM_OR_SPAM)
     assert found[0] > MOST
     z = float(score[0] + constant + bounded(found[0]))
     assert correction_step(z, 1, 1.5) > 0.99
+
+
+@pytest.mark.parametrize(("truth", "sign"), [(1, 1), (0, -1)])
+def test_all_steps_of_one_message_together_are_at_most_one(truth, sign):
+    # Nothing else contradicts the first message, so five passes could take five steps.
+    layer = Documents(np.arange(3), np.arange(4), np.arange(3), None)
+    score = np.array([-20.0, 60.0, 60.0]) * sign
+
+    found, constant, _ = corrections(layer, np.full(3, truth), score, HAM_OR_SPAM)
+    assert found.tolist() == pytest.approx([sign * RATE * MOST_OF_ONE, 0, 0])
+    assert constant == pytest.approx(sign * BIAS_RATE * MOST_OF_ONE)
 
 
 # --- doubt -------------------------------------------------------------------------------
