@@ -1,0 +1,140 @@
+"""The judge: one thread that judges all messages that wait, many at a time.
+
+A batch is what has arrived while the batch before it was judged, so nothing waits for others when
+there is little to do.  Before each batch the judge takes in what any process has learned since the
+last one; all messages of a batch are judged by the same model.
+
+Secret: how messages get from the connections to the model and back.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import NamedTuple
+
+from nbspam.classifier.classifier import Classifier
+from nbspam.decision import Rule
+from nbspam.errors import NbspamError
+from nbspam.sources.items import Item
+from nbspam.server.tally import Tally
+from nbspam.store.learning import LivingModel
+from nbspam.verdicts import Explanation, Skipped, Verdict
+
+BATCH = 128  # messages that are judged together at most
+
+
+class Judgement(NamedTuple):
+    """What is said about one message."""
+
+    verdict: Verdict
+    rule: Rule  # by which the verdict's label was found
+    explanation: Explanation | None = None  # if it was asked for
+    lack: str | None = None  # what the model needs before it can judge at all
+
+
+class Case(NamedTuple):
+    """A message that waits for its verdict."""
+
+    data: bytes
+    explain: bool
+    done: "asyncio.Future[Judgement]"
+
+
+class Judge:
+    """Judges messages in a thread of its own; `judge` is called in the event loop's thread.
+
+    rule_of: the rule for a classifier.  on_trouble: told, in the judge's thread, why the model
+    cannot be read again; the one that was read before goes on judging.
+    """
+
+    def __init__(
+        self,
+        model: LivingModel,
+        rule_of: Callable[[Classifier], Rule],
+        on_trouble: Callable[[Exception], None],
+        tally: Tally,
+    ) -> None:
+        self._model = model
+        self._classifier = model.classifier()
+        self._rule_of = rule_of
+        self._on_trouble = on_trouble
+        self._tally = tally
+        self._cases: SimpleQueue[Case | None] = SimpleQueue()
+        self._loop = asyncio.get_running_loop()
+        self._thread = Thread(target=self._work, name="judge", daemon=True)
+        self._thread.start()
+
+    @property
+    def n_waiting(self) -> int:
+        """How many messages wait for the next batch."""
+        return self._cases.qsize()
+
+    def judge(self, data: bytes, explain: bool = False) -> "asyncio.Future[Judgement]":
+        """Return what will be the judgement of a message."""
+        done: asyncio.Future[Judgement] = self._loop.create_future()
+        self._cases.put(Case(data, explain, done))
+        return done
+
+    def end(self) -> None:
+        """End the thread, after it has judged what waits."""
+        self._cases.put(None)
+        self._thread.join()
+
+    # ---- in the thread ----
+
+    def _work(self) -> None:
+        ends = False
+        while not ends:
+            cases = [self._cases.get()]
+            while len(cases) < BATCH:
+                try:
+                    cases.append(self._cases.get_nowait())
+                except Empty:
+                    break
+            ends = None in cases
+            waiting = [case for case in cases if case is not None and not case.done.cancelled()]
+            if waiting:
+                results = self._judgements(waiting)
+                self._tally.add("batches")
+                self._tally.add("batched", len(waiting))
+                self._loop.call_soon_threadsafe(_settle, waiting, results)
+
+    def _judgements(self, cases: Sequence[Case]) -> "list[Judgement | Exception]":
+        """Return the judgement of each message, or what kept it from being judged."""
+        try:
+            self._classifier = self._model.classifier()
+        except (NbspamError, OSError) as error:
+            self._on_trouble(error)
+        try:
+            return list(self._of_batch(cases))
+        except Exception as error:  # one message must not keep the others from their verdicts
+            if len(cases) == 1:
+                return [error]
+            return [self._judgements([case])[0] for case in cases]
+
+    def _of_batch(self, cases: Sequence[Case]) -> "list[Judgement | Exception]":
+        classifier = self._classifier
+        rule = self._rule_of(classifier)
+        items = [Item("-", None, case.data) for case in cases]
+        found: list[Judgement | Exception] = []
+        for case, item, verdict in zip(
+            cases, items, classifier.classify(items, rule=rule), strict=True
+        ):
+            if isinstance(verdict, Skipped):
+                found.append(NbspamError(verdict.reason))
+                continue
+            explanation = classifier.explain(item, rule) if case.explain else None
+            found.append(Judgement(verdict, rule, explanation, classifier.lack))
+        return found
+
+
+def _settle(cases: Sequence[Case], results: "Sequence[Judgement | Exception]") -> None:
+    """Give each message that still waits its result."""
+    for case, result in zip(cases, results, strict=True):
+        if case.done.done():  # its client has gone, or waited too long
+            continue
+        if isinstance(result, Exception):
+            case.done.set_exception(result)
+        else:
+            case.done.set_result(result)

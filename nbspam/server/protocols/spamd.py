@@ -1,0 +1,311 @@
+"""The protocol of SpamAssassin's spamd, which spamc, Exim, amavis and others speak.
+
+A request is a line (`CHECK SPAMC/1.5`), headers, an empty line, and a message.  One connection has
+one request.  Exim's `variant=rspamd` sends CHECK RSPAMC/1.3, and reads another answer.
+
+Secret: what depends on the client's version, and the statuses of sysexits.h.
+"""
+
+import re
+import zlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from nbspam.mail.verdict_headers import REQUIRED, Wanted, with_verdict
+from nbspam.server.answers import is_spam, report, rules, score
+from nbspam.server.connection import Busy, Connection, Desk
+from nbspam.server.judging import Judgement
+from nbspam.store.learning import Outcome
+
+_COMMANDS = frozenset(
+    "CHECK SYMBOLS REPORT REPORT_IFSPAM PROCESS HEADERS TELL PING SKIP".split()
+)
+_EXPLAINED = {"REPORT", "REPORT_IFSPAM"}
+_LINE = re.compile(rb"([A-Z_]{1,20}) (R?SPAM)C/(\d{1,2})\.(\d{1,2})\Z")
+_HEADER = re.compile(rb"([!-9;-~]{1,100})[ \t]*+:[ \t]*+([^\r\n]*?)[ \t]*+\Z")
+_WANTED = Wanted(spam_status=True)
+# Of sysexits.h.
+_USAGE, _DATA, _UNAVAILABLE, _SOFTWARE, _LATER, _PROTOCOL, _TIMEOUT = 64, 65, 69, 70, 75, 76, 79
+_STATUS = {
+    "busy": (_LATER, "EX_TEMPFAIL: too many messages, try again"),
+    "late": (_TIMEOUT, "EX_TIMEOUT: not judged in time"),
+    "idle": (_TIMEOUT, "EX_TIMEOUT: the request is not whole in time"),
+    "malformed": (_PROTOCOL, "EX_PROTOCOL"),
+    "failed": (_SOFTWARE, "EX_SOFTWARE"),
+}
+_NAMES = {_USAGE: "EX_USAGE", _DATA: "EX_DATAERR", _UNAVAILABLE: "EX_UNAVAILABLE"}
+
+
+class Wrong(Exception):
+    """A request that cannot be answered: a status of sysexits.h, and why."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Request(NamedTuple):
+    """The head of a request."""
+
+    command: str
+    version: tuple[int, int]
+    is_rspamd: bool  # Exim's variant=rspamd
+    headers: Mapping[str, str]  # by name in lower case
+
+    @property
+    def length(self) -> int | None:
+        """The bytes of the body; None: it ends where the client stops writing."""
+        text = self.headers.get("content-length")
+        if text is None:
+            return None
+        if not (text.isascii() and text.isdigit() and len(text) < 16):
+            raise Wrong(_PROTOCOL, f"Content-length is not a number: {text[:20]!r}")
+        return int(text)
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the body is compressed by zlib."""
+        kind = self.headers.get("compress")
+        if kind not in (None, "zlib"):
+            raise Wrong(_PROTOCOL, "Compress: only zlib is known")
+        return kind is not None
+
+
+def parse_head(head: bytes) -> Request:
+    """Return the request in its head, without the empty line; raises Wrong."""
+    first, *lines = head.split(b"\n")
+    match = _LINE.match(first.rstrip(b"\r"))
+    if match is None:
+        raise Wrong(_PROTOCOL, "the first line is not COMMAND SPAMC/VERSION")
+    command = match[1].decode()
+    if command not in _COMMANDS:
+        raise Wrong(_PROTOCOL, f"unknown command {command}")
+    headers: dict[str, str] = {}
+    for line in lines:
+        found = _HEADER.match(line.rstrip(b"\r"))
+        if found is None:
+            raise Wrong(_PROTOCOL, "a header line is not NAME: VALUE")
+        headers[found[1].decode().lower()] = found[2].decode("utf-8", "replace")
+    return Request(command, (int(match[3]), int(match[4])), match[2] == b"RSPAM", headers)
+
+
+class Lesson(NamedTuple):
+    """What a TELL asks for."""
+
+    label: str | None  # None: un-learn
+    done: str  # the header that says that it was done
+
+
+def lesson_of(request: Request) -> Lesson | None:
+    """Return what a TELL asks for; None if it asks for nothing that is done here; raises Wrong."""
+    targets = [
+        {part.strip().lower() for part in request.headers.get(name, "").split(",")}
+        for name in ("set", "remove")
+    ]
+    if targets[0] & targets[1] - {""}:
+        raise Wrong(_PROTOCOL, "Set and Remove name the same")
+    if "local" in targets[0]:
+        label = request.headers.get("message-class", "").lower()
+        if label not in {"ham", "spam"}:
+            raise Wrong(_PROTOCOL, "Message-class is neither ham nor spam")
+        return Lesson(label, "DidSet: local")
+    return Lesson(None, "DidRemove: local") if "local" in targets[1] else None
+
+
+class SpamdConnection(Connection):
+    """A client that speaks spamd's protocol."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.head = bytearray()
+        self.request: Request | None = None
+        self.answered = False
+
+    # ---- receiving ----
+
+    def data_received(self, data: bytes) -> None:
+        """Take in a piece of the request."""
+        if self.answered or self.pending is not None:
+            return  # more than the request said
+        self.rests = False
+        try:
+            if self.request is None:
+                data = self._take_head(data)
+            if self.request is not None:
+                self._take_body(data)
+        except Wrong as wrong:
+            self._refuse(wrong)
+        except Busy:
+            self.trouble("busy")
+
+    def eof_received(self) -> bool:
+        """Take the end of the client's writing for the end of the message."""
+        if not (self.answered or self.pending is not None):
+            if self.request is not None and self.request.length is None:
+                self._handle_safely()
+            else:
+                self._refuse(Wrong(_PROTOCOL, "the request ends too early"))
+        return not self.transport.is_closing()
+
+    def _take_head(self, data: bytes) -> bytes:
+        """Add to the head; return what follows it."""
+        self.head += data
+        end = re.search(rb"(?:\A|\n)\r?\n", self.head)
+        size = end.start() if end else len(self.head)
+        limits = self.desk.limits
+        if size > limits.head_bytes or self.head.count(b"\n", 0, size) > limits.head_lines:
+            raise Wrong(_PROTOCOL, "too many header lines")
+        if self.head.startswith((b"PING SPAMC/", b"SKIP SPAMC/")) and end is None:
+            # Before version 1.5 nothing follows the line.
+            line, newline, _ = bytes(self.head).partition(b"\n")
+            if newline:
+                self._begin(parse_head(line))
+            return b""
+        if end is None:
+            return b""
+        rest = bytes(self.head[end.end() :])
+        self._begin(parse_head(bytes(self.head[:size]).rstrip(b"\r")))
+        return rest
+
+    def _begin(self, request: Request) -> None:
+        self.request = request
+        self.head.clear()
+        self.expect(self.desk.limits.body_seconds)
+        if request.is_compressed and request.length is None:
+            raise Wrong(_PROTOCOL, "Compress needs Content-length")
+        if request.command in {"PING", "SKIP"} or request.length == 0:
+            self._handle()
+
+    def _take_body(self, data: bytes) -> None:
+        assert self.request is not None
+        if self.answered or self.pending is not None:
+            return
+        length = self.request.length
+        self.keep(data if length is None else data[: max(length - self.size, 0)])
+        if length is not None and self.size >= length:
+            self._handle()
+
+    # ---- answering ----
+
+    def _handle_safely(self) -> None:
+        try:
+            self._handle()
+        except Wrong as wrong:
+            self._refuse(wrong)
+        except Busy:
+            self.trouble("busy")
+
+    def _handle(self) -> None:
+        """Do what a whole request asks for."""
+        assert self.request is not None
+        request = self.request
+        if request.command == "PING":
+            self._write([b"SPAMD/1.5 0 PONG\r\n"])
+        elif request.command == "SKIP":
+            self._write([])
+        elif request.command == "TELL":
+            self._tell(request)
+        else:
+            data = self._data(request)
+            facts = {
+                "user": request.headers.get("user"),
+                "queue": request.headers.get("queue-id"),
+                "asked": request.command,
+            }
+
+            def answer(judgement: Judgement) -> None:
+                self._write(reply(request, judgement, data, self.is_whole))
+
+            self.ask(data, request.command in _EXPLAINED, answer, **facts)
+
+    def _tell(self, request: Request) -> None:
+        if self.desk.teacher is None:
+            raise Wrong(_UNAVAILABLE, "TELL is not allowed; start the server with --allow-tell")
+        lesson = lesson_of(request)
+        if lesson is None:
+            self._write([b"SPAMD/1.1 0 EX_OK\r\nContent-length: 0\r\n\r\n"])
+            return
+
+        def answer(outcome: Outcome) -> None:
+            did = outcome.learned or outcome.moved or outcome.unlearned
+            line = f"{lesson.done}\r\n" if did else ""
+            self._write([f"SPAMD/1.1 0 EX_OK\r\n{line}Content-length: 2\r\n\r\n\r\n".encode()])
+
+        self.teach(self._data(request), lesson.label, answer)
+
+    def _data(self, request: Request) -> bytes:
+        data = self.message()
+        if not request.is_compressed:
+            return data
+        most = self.desk.limits.message_bytes
+        try:
+            data = zlib.decompressobj().decompress(data, most)
+        except zlib.error as error:
+            raise Wrong(_DATA, f"the body is not compressed by zlib: {error}") from error
+        return data
+
+    def _write(self, pieces: list[bytes]) -> None:
+        """Answer, and close the connection."""
+        self.answered = True
+        self.transport.writelines(pieces)
+        self.close()
+
+    def _refuse(self, wrong: Wrong) -> None:
+        name = _NAMES.get(wrong.status, "EX_PROTOCOL")
+        self.desk.tally.add("trouble malformed")
+        self._write([f"SPAMD/1.0 {wrong.status} {name}: {wrong}\r\n".encode()])
+
+    def refuse(self, kind: str, why: str) -> None:
+        """Answer with a status of sysexits.h, or let the message pass."""
+        request = self.request
+        if self.desk.passes and kind in {"busy", "late"} and request is not None:
+            if request.command == "CHECK" and not request.is_rspamd:
+                line = f"SPAMD/1.1 0 EX_OK\r\nSpam: False ; 0.0 / {REQUIRED:.1f}\r\n\r\n"
+                self._write([line.encode()])
+                return
+        status, text = _STATUS[kind]
+        self._write([f"SPAMD/1.0 {status} {text}{': ' if why else ''}{why}\r\n".encode()])
+
+
+def reply(request: Request, judgement: Judgement, data: bytes, whole: bool) -> list[bytes]:
+    """Return the pieces of the answer to a request for a verdict.
+
+    data: the message, or its beginning if it is not whole.
+    """
+    points = score(judgement)
+    if request.is_rspamd:
+        yes, action = (str(is_spam(judgement)), "add header" if is_spam(judgement) else "no action")
+        return [
+            f"RSPAMD/1.3 0 EX_OK\r\nMetric: default; {yes}; {points:.2f} / {REQUIRED:.2f} /"
+            f" {REQUIRED:.2f}\r\nAction: {action}\r\n"
+            f"Symbol: {rules(judgement)[0]}({points:.2f})\r\n\r\n".encode()
+        ]
+    spam = f"Spam: {is_spam(judgement)} ; {points:.1f} / {REQUIRED:.1f}\r\n"
+    body = _body(request, judgement, data, whole)
+    rewrites = request.command in {"PROCESS", "HEADERS"}
+    # Which headers clients of each version can read: see the protocol's history.
+    has_length = request.command != "CHECK" and request.version >= ((1, 2) if rewrites else (1, 3))
+    has_spam = not rewrites or request.version >= (1, 3)
+    length = f"Content-length: {sum(map(len, body))}\r\n" if has_length else ""
+    head = f"SPAMD/1.1 0 EX_OK\r\n{length}{spam if has_spam else ''}\r\n"
+    return [head.encode(), *body]
+
+
+def _body(request: Request, judgement: Judgement, data: bytes, whole: bool) -> list[bytes]:
+    if request.command == "CHECK":
+        return []
+    if request.command == "SYMBOLS":
+        end = "" if request.version >= (1, 3) else "\r\n"
+        return [(",".join(rules(judgement)) + end).encode()]
+    if request.command in {"PROCESS", "HEADERS"}:
+        if request.command == "PROCESS" and not whole:
+            raise Wrong(_DATA, "the message is too large to be sent back")
+        pieces = with_verdict(data, judgement.verdict, judgement.rule, _WANTED, whole=whole)
+        if request.command == "PROCESS":
+            return pieces
+        text = b"".join(pieces)
+        end_of_head = re.search(rb"\n\r?\n", text)
+        return [text[: end_of_head.end()] if end_of_head else text]
+    if request.command == "REPORT_IFSPAM" and not is_spam(judgement):
+        return []
+    return [report(judgement).encode()]

@@ -1,0 +1,80 @@
+"""A service: a model, what its clients may do, and the processes that answer them.
+
+Secret: which models can be served.
+"""
+
+import socket
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from nbspam.classifier.classifier import Classifier
+from nbspam.decision import HAM_AND_SPAM, Rule
+from nbspam.errors import UsageError
+from nbspam.server.limits import LIMITS, Limits
+from nbspam.server.logs import Log
+from nbspam.server.supervisor import Supervisor
+from nbspam.server.tally import Tally
+from nbspam.server.worker import Service
+from nbspam.settings import Choices, chosen
+from nbspam.sources.items import Item
+from nbspam.store.model import StoredModel
+
+# Judged before workers are forked: what is loaded at the first message is then shared by all.
+_FIRST = Item("-", None, b"Subject: a first message\nContent-Type: text/html\n\n<p>Gr\xc3\xbc\xc3\x9fe")
+
+
+class Options(NamedTuple):
+    """What can change while a service runs."""
+
+    model_path: str
+    rule_of: Callable[[Classifier], Rule]
+    may_teach: bool
+    passes: bool  # mail passes unjudged when there is no room
+    log: str  # one of logs.FORMATS
+
+
+def opened(path: str) -> StoredModel:
+    """Return a model of mail that can be served; raises NbspamError.
+
+    If there is none, the first lesson makes one.
+    """
+    model = StoredModel(path, new=chosen(Choices(), is_text=False))
+    classifier = model.classifier()
+    if classifier.classes != HAM_AND_SPAM or model.settings.reading != "mail":
+        raise UsageError(
+            f"{path}: a model of {classifier.noun}, of the classes"
+            f" {', '.join(classifier.classes)}; serve a model of mail, of ham and spam"
+        )
+    return model
+
+
+def serve(
+    options: Options,
+    sockets: Mapping[str, socket.socket],
+    n_workers: int,
+    reread: Callable[[], Options],
+    limits: Limits = LIMITS,
+) -> None:
+    """Answer clients until SIGTERM or SIGINT; raises NbspamError.
+
+    sockets: listening, by protocol.  reread: returns the options anew, upon SIGHUP.
+    """
+    tally = Tally(2 * n_workers + 1)
+
+    def service(options: Options) -> tuple[Service, StoredModel]:
+        model = opened(options.model_path)
+        rule = options.rule_of(model.classifier())
+        list(model.classifier().classify([_FIRST], rule=rule))
+        made = Service(
+            lambda: opened(options.model_path),
+            options.rule_of,
+            sockets,
+            options.may_teach,
+            options.passes,
+            limits,
+            Log(options.log),
+            tally,
+        )
+        return made, model
+
+    Supervisor(*service(options), n_workers, lambda: service(reread())).run()

@@ -1,0 +1,121 @@
+"""A worker: one process with one event loop, which answers what comes in until it is to end.
+
+Secret: how connections are shared between workers, and how a worker ends without losing any.
+"""
+
+import asyncio
+import contextlib
+import signal
+import socket
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from nbspam.classifier.classifier import Classifier
+from nbspam.decision import Rule
+from nbspam.server.connection import Connection, Desk
+from nbspam.server.judging import Judge
+from nbspam.server.limits import Limits
+from nbspam.server.logs import Log
+from nbspam.server.protocols.spamd import SpamdConnection
+from nbspam.server.tally import Tally
+from nbspam.server.teaching import Teacher
+from nbspam.store.model import StoredModel
+
+PROTOCOLS: Mapping[str, Callable[[Desk], Connection]] = {"spamd": SpamdConnection}
+_SWEEP = 1.0  # seconds between two looks at what is overdue
+_GRACE = 0.5  # seconds in which a connection's first request may still come
+
+
+class Service(NamedTuple):
+    """What workers are started with."""
+
+    opened: Callable[[], StoredModel]
+    rule_of: Callable[[Classifier], Rule]
+    sockets: Mapping[str, socket.socket]  # listening, by protocol
+    may_teach: bool
+    passes: bool  # mail passes unjudged when there is no room
+    limits: Limits
+    log: Log
+    tally: Tally
+
+
+def work(service: Service, model: StoredModel, row: int) -> None:
+    """Answer clients until SIGTERM, and then those that have been accepted.
+
+    model: opened before this process was forked.  row: its own in the tally.
+    """
+    service.tally.take_row(row)
+    try:
+        from uvloop import new_event_loop
+    except ImportError:
+        from asyncio import new_event_loop
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_Worker(service).run(model))
+
+
+class _Worker:
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.accepting: set[asyncio.Task[object]] = set()
+
+    async def run(self, model: StoredModel) -> None:
+        loop, service = asyncio.get_running_loop(), self.service
+        tally, limits = service.tally, service.limits
+
+        def on_trouble(error: Exception) -> None:
+            tally.add("trouble model")
+            service.log.told(f"the model as it was goes on judging: {error}")
+
+        judge = Judge(model, service.rule_of, on_trouble, tally)
+        teacher = Teacher(service.opened) if service.may_teach else None
+        desk = Desk(judge, teacher, limits, tally, service.log, service.passes)
+        ended = asyncio.Event()
+        loop.add_signal_handler(signal.SIGTERM, ended.set)
+        for name, listener in service.sockets.items():
+            listener.setblocking(False)
+            make = partial(PROTOCOLS[name], desk)
+            loop.add_reader(listener, self.accept, listener, make)
+        while not ended.is_set():
+            desk.sweep(loop.time())
+            tally.put("beat", time.monotonic())
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(ended.wait(), _SWEEP)
+        await self.drain(desk)
+        judge.end()
+        if teacher is not None:
+            teacher.end()
+
+    def accept(self, listener: socket.socket, make: Callable[[], Connection]) -> bool:
+        """Accept one connection; the next one goes to whichever worker is idle."""
+        try:
+            client, _ = listener.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return False
+        except OSError:  # out of descriptors: those that wait are taken when others have gone
+            self.service.tally.add("trouble busy")
+            return False
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(loop.connect_accepted_socket(make, client))
+        self.accepting.add(task)
+        task.add_done_callback(self.accepting.discard)
+        return True
+
+    async def drain(self, desk: Desk) -> None:
+        """Answer what has been accepted, and what waits to be; then return."""
+        loop = asyncio.get_running_loop()
+        for name, listener in self.service.sockets.items():
+            loop.remove_reader(listener)
+            make = partial(PROTOCOLS[name], desk)
+            while self.accept(listener, make):
+                pass
+        if self.accepting:
+            await asyncio.wait(self.accepting)
+        start = loop.time()
+        while desk.connections and loop.time() < start + self.service.limits.drain_seconds:
+            # A client that has just connected has not asked yet, and may.
+            if loop.time() > start + _GRACE:
+                desk.end()
+            desk.sweep(loop.time())
+            await asyncio.sleep(0.05)
