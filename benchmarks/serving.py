@@ -42,7 +42,8 @@ async def checks(path: str, messages: list[bytes], at_once: int) -> list[float]:
 
     async def client() -> None:
         for data in waiting:
-            found.append(await check(path, data))
+            took = await check(path, data)
+            found.append(took)
 
     await asyncio.gather(*(client() for _ in range(at_once)))
     return found
@@ -58,7 +59,9 @@ def processor_seconds(pids: list[int]) -> float:
     """Return the processor time that processes have taken so far."""
     total = 0
     for pid in pids:
-        total += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rsplit(")")[-1].split()[11:13]))
+        total += sum(
+            map(int, Path(f"/proc/{pid}/stat").read_text().rsplit(")")[-1].split()[11:13])
+        )
     return total / os.sysconf("SC_CLK_TCK")
 
 
@@ -100,7 +103,9 @@ def main() -> None:
                     f" (median), {high:.2f} ms (99 %)"
                 )
             own = [own_megabytes(pid) for pid in pids]
-            print(f"own memory, MB: {own[0]:.1f}, workers {', '.join(f'{m:.1f}' for m in own[1:])}")
+            print(
+                f"own memory, MB: {own[0]:.1f}, workers {', '.join(f'{m:.1f}' for m in own[1:])}"
+            )
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait(30)

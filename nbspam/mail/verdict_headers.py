@@ -74,6 +74,17 @@ def with_verdict(
     data: the message, or its beginning if it is not whole.  rule: that gave the verdict's
     label.  explanation: written if there is one.  See `check_wanted` for what can be wanted.
     """
+    headers = headers_of(verdict, rule, wanted, explanation)
+    tag = b""
+    if wanted.subject_tag is not None and verdict.label == "spam":
+        tag = checked_tag(wanted.subject_tag)
+    return with_headers(data, headers, wanted.names, tag, whole)
+
+
+def headers_of(
+    verdict: Verdict, rule: Rule, wanted: Wanted, explanation: Explanation | None = None
+) -> list[Header]:
+    """Return the headers that tell a verdict, from top to bottom."""
     headers = [_verdict_header(verdict)]
     if explanation is not None:
         headers.append((EXPLANATION, explanation.brief(_EXPLAINED)))
@@ -82,10 +93,7 @@ def with_verdict(
     if wanted.spam_status:
         learned = None if wanted.sure is None else sure_label(verdict, wanted.sure)
         headers += _spam_headers(verdict, rule, learned or "no")
-    tag = b""
-    if wanted.subject_tag is not None and verdict.label == "spam":
-        tag = checked_tag(wanted.subject_tag)
-    return with_headers(data, headers, wanted.names, tag, whole)
+    return headers
 
 
 def _verdict_header(verdict: Verdict) -> Header:
@@ -126,7 +134,7 @@ def _spam_headers(verdict: Verdict, rule: Rule, learned: str) -> list[Header]:
 
 
 def bayes_rule(verdict: Verdict) -> str:
-    """Return the name of SpamAssassin's rule for this probability of spam: BAYES_00 to BAYES_99."""
+    """Return the name of SpamAssassin's rule for a probability of spam, BAYES_00 to BAYES_99."""
     return f"BAYES_{_BAYES[bisect_right(_BAYES_FROM, verdict.posterior['spam'])]}"
 
 

@@ -100,10 +100,10 @@ def handed_over() -> dict[str, socket.socket]:
 
 
 class Listeners(NamedTuple):
-    """Listening sockets by protocol, and which of their addresses other machines reach."""
+    """Listening sockets by protocol, and the addresses that other machines reach."""
 
     sockets: dict[str, socket.socket]
-    open_to_others: list[str]
+    open_to_others: dict[str, Address]
 
 
 def listen(texts: Mapping[str, str | None]) -> Listeners:
@@ -111,7 +111,7 @@ def listen(texts: Mapping[str, str | None]) -> Listeners:
 
     texts: by protocol.  Sockets that systemd hands over by a protocol's name are taken instead.
     """
-    found = Listeners({}, [])
+    found = Listeners({}, {})
     passed = handed_over()
     for name, text in texts.items():
         if name in passed:
@@ -120,7 +120,7 @@ def listen(texts: Mapping[str, str | None]) -> Listeners:
             address = address_of(f"--{name}", text)
             found.sockets[name] = listening(f"--{name}", address)
             if not address.is_local:
-                found.open_to_others.append(f"--{name} {address}")
+                found.open_to_others[name] = address
     if not found.sockets:
         names = " or ".join(f"--{name} ADDRESS" for name in texts)
         raise UsageError(f"no address to listen on; give {names}")

@@ -5,7 +5,7 @@ Secret: when a client is too slow, too much, or at rest.
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from nbspam.errors import NbspamError
 from nbspam.server.judging import Judge, Judgement
@@ -16,15 +16,29 @@ from nbspam.server.teaching import Teacher
 from nbspam.store.learning import Outcome
 
 
-class Busy(Exception):
+class BusyError(Exception):
     """There is no room for another message."""
+
+
+class Policy(NamedTuple):
+    """What clients may do, and what becomes of their mail."""
+
+    allows_tell: bool = False  # clients of spamd may teach
+    password: bytes | None = None  # of clients of HTTP who may teach; None: nobody may
+    passes: bool = False  # mail passes unjudged when there is no room; else: try again
+    reject_above: float | None = None  # probability of spam
+    quarantine_above: float | None = None
+
+    @property
+    def may_teach(self) -> bool:
+        """Whether any client may teach."""
+        return self.allows_tell or self.password is not None
 
 
 class Desk:
     """What all connections of one worker share.
 
-    teacher: None if clients may teach nothing.  passes: when there is no room, mail passes
-    unjudged; otherwise its sender is asked to try again.
+    teacher: None if clients may teach nothing.
     """
 
     def __init__(
@@ -34,14 +48,14 @@ class Desk:
         limits: Limits,
         tally: Tally,
         log: Log,
-        passes: bool,
+        policy: "Policy",
     ) -> None:
         self.judge = judge
         self.teacher = teacher
         self.limits = limits
         self.tally = tally
         self.log = log
-        self.passes = passes
+        self.policy = policy
         self.connections: set[Connection] = set()
         self.held = 0  # bytes of messages that are received, or wait
         self.ends = False  # no further requests are taken
@@ -137,7 +151,7 @@ class Connection(asyncio.Protocol):
     def keep(self, data: bytes) -> None:
         """Keep a piece of the message, as far as the limit of one message allows.
 
-        Raises Busy if all messages together need too much memory.
+        Raises BusyError if all messages together need too much memory.
         """
         room = max(self.desk.limits.message_bytes - self.size, 0)
         self.size += len(data)
@@ -145,7 +159,7 @@ class Connection(asyncio.Protocol):
             return
         piece = data[:room]
         if self.desk.held + len(piece) > self.desk.limits.bytes_held:
-            raise Busy
+            raise BusyError
         self.kept.append(piece)
         self.held += len(piece)
         self.desk.held += len(piece)

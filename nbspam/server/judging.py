@@ -11,14 +11,15 @@ import asyncio
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from threading import Thread
+from time import time
 from typing import NamedTuple
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import Rule
 from nbspam.errors import NbspamError
-from nbspam.sources.items import Item
 from nbspam.server.tally import Tally
-from nbspam.store.learning import LivingModel
+from nbspam.sources.items import Item
+from nbspam.store.model import StoredModel
 from nbspam.verdicts import Explanation, Skipped, Verdict
 
 BATCH = 128  # messages that are judged together at most
@@ -50,7 +51,7 @@ class Judge:
 
     def __init__(
         self,
-        model: LivingModel,
+        model: StoredModel,
         rule_of: Callable[[Classifier], Rule],
         on_trouble: Callable[[Exception], None],
         tally: Tally,
@@ -64,6 +65,12 @@ class Judge:
         self._loop = asyncio.get_running_loop()
         self._thread = Thread(target=self._work, name="judge", daemon=True)
         self._thread.start()
+
+    @property
+    def model_time(self) -> float:
+        """When the model file was written, seconds since 1970; now, if there is none yet."""
+        stamp = self._model.stamp
+        return time() if stamp is None else stamp[3] / 1e9
 
     @property
     def n_waiting(self) -> int:

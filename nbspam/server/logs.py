@@ -1,10 +1,12 @@
 """The log: one line on standard error for each answer, as text or as JSON.
 
-A line tells a queue's identifier, user, verdict, probability and milliseconds; never words of mail.
+A line tells the queue's identifier, user, verdict, probability and milliseconds; never words of
+mail.
 
 Secret: how a line is written, so that lines of several processes do not mix.
 """
 
+import contextlib
 import json
 import os
 from typing import Any
@@ -39,10 +41,8 @@ class Log:
             line = f"nbspam: {shown['note']}"
         else:
             line = " ".join(f"{name}={value}" for name, value in shown.items())
-        try:
+        with contextlib.suppress(OSError):  # nobody reads it, or the disk is full: mail goes on
             os.write(self._descriptor, line.encode("utf-8", "replace") + b"\n")
-        except OSError:
-            pass  # nobody reads it, or the disk is full: mail goes on
 
 
 def _short(value: Any) -> Any:

@@ -9,18 +9,22 @@ from typing import NamedTuple
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import HAM_AND_SPAM, Rule
-from nbspam.errors import UsageError
+from nbspam.errors import InputError, UsageError
+from nbspam.server.connection import Policy
 from nbspam.server.limits import LIMITS, Limits
 from nbspam.server.logs import Log
 from nbspam.server.supervisor import Supervisor
 from nbspam.server.tally import Tally
-from nbspam.server.worker import Service
+from nbspam.server.worker import Service, protocol
 from nbspam.settings import Choices, chosen
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 
+_MAX_PASSWORD = 1000  # bytes
 # Judged before workers are forked: what is loaded at the first message is then shared by all.
-_FIRST = Item("-", None, b"Subject: a first message\nContent-Type: text/html\n\n<p>Gr\xc3\xbc\xc3\x9fe")
+_FIRST = Item(
+    "-", None, b"Subject: a first message\nContent-Type: text/html\n\n<p>Gr\xc3\xbc\xc3\x9fe"
+)
 
 
 class Options(NamedTuple):
@@ -28,9 +32,20 @@ class Options(NamedTuple):
 
     model_path: str
     rule_of: Callable[[Classifier], Rule]
-    may_teach: bool
-    passes: bool  # mail passes unjudged when there is no room
+    policy: Policy
     log: str  # one of logs.FORMATS
+
+
+def password_in(path: str) -> bytes:
+    """Return the password in the first line of a file; raises InputError."""
+    try:
+        with open(path, "rb") as file:
+            password = file.readline(_MAX_PASSWORD).strip()
+    except OSError as error:
+        raise InputError(f"--password-file {path}: {error.strerror}; give a file") from error
+    if not password:
+        raise InputError(f"--password-file {path}: its first line is empty; write a password")
+    return password
 
 
 def opened(path: str) -> StoredModel:
@@ -60,6 +75,13 @@ def serve(
     sockets: listening, by protocol.  reread: returns the options anew, upon SIGHUP.
     """
     tally = Tally(2 * n_workers + 1)
+    for name in sockets:
+        try:
+            protocol(name)
+        except ImportError as error:
+            raise UsageError(
+                f"--{name}: needs {error.name}; install it with: pip install 'nbspam[serve]'"
+            ) from error
 
     def service(options: Options) -> tuple[Service, StoredModel]:
         model = opened(options.model_path)
@@ -69,8 +91,7 @@ def serve(
             lambda: opened(options.model_path),
             options.rule_of,
             sockets,
-            options.may_teach,
-            options.passes,
+            options.policy,
             limits,
             Log(options.log),
             tally,

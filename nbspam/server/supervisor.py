@@ -6,6 +6,7 @@ they have accepted; SIGHUP reads the options again and starts new workers before
 Secret: the lives of the worker processes, and what systemd is told about them.
 """
 
+import contextlib
 import os
 import signal
 import socket
@@ -38,8 +39,8 @@ class Worker:
 class Supervisor:
     """Keeps as many workers at work as were asked for.
 
-    reread: gives the service and the model that the options say now, or raises NbspamError; sockets
-    and tally stay the same.
+    reread: gives the service and the model that the options say now, or raises NbspamError;
+    sockets and tally stay the same.
     """
 
     def __init__(
@@ -175,8 +176,8 @@ def told(state: str) -> None:
     path = os.environ.get("NOTIFY_SOCKET")
     if not path:
         return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-        try:
-            sender.sendto(state.encode(), "\0" + path[1:] if path.startswith("@") else path)
-        except OSError:
-            pass  # systemd will see that nothing comes
+    with (
+        contextlib.suppress(OSError),  # systemd will see that nothing comes
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender,
+    ):
+        sender.sendto(state.encode(), "\0" + path[1:] if path.startswith("@") else path)

@@ -80,7 +80,7 @@ def open_metrics(tally: Tally, facts: dict[str, float]) -> bytes:
     facts: further values, by the end of their metric's name.  Imports prometheus_client.
     """
     from prometheus_client.openmetrics.exposition import generate_latest
-    from prometheus_client.registry import CollectorRegistry, Collector
+    from prometheus_client.registry import Collector, CollectorRegistry
 
     class Totals(Collector):
         def collect(self) -> "Iterator[Metric]":
@@ -88,7 +88,7 @@ def open_metrics(tally: Tally, facts: dict[str, float]) -> bytes:
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Totals())
-    text: bytes = generate_latest(registry)
+    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return text
 
 

@@ -10,20 +10,25 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib import import_module
 from typing import NamedTuple
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import Rule
-from nbspam.server.connection import Connection, Desk
+from nbspam.server.connection import Connection, Desk, Policy
 from nbspam.server.judging import Judge
 from nbspam.server.limits import Limits
 from nbspam.server.logs import Log
-from nbspam.server.protocols.spamd import SpamdConnection
 from nbspam.server.tally import Tally
 from nbspam.server.teaching import Teacher
 from nbspam.store.model import StoredModel
 
-PROTOCOLS: Mapping[str, Callable[[Desk], Connection]] = {"spamd": SpamdConnection}
+# Imported by the supervisor, and only those that are spoken.
+PROTOCOLS = {
+    "spamd": ("nbspam.server.protocols.spamd", "SpamdConnection"),
+    "http": ("nbspam.server.protocols.http", "HttpConnection"),
+    "milter": ("nbspam.server.protocols.milter", "MilterConnection"),
+}
 _SWEEP = 1.0  # seconds between two looks at what is overdue
 _GRACE = 0.5  # seconds in which a connection's first request may still come
 
@@ -34,8 +39,7 @@ class Service(NamedTuple):
     opened: Callable[[], StoredModel]
     rule_of: Callable[[Classifier], Rule]
     sockets: Mapping[str, socket.socket]  # listening, by protocol
-    may_teach: bool
-    passes: bool  # mail passes unjudged when there is no room
+    policy: Policy
     limits: Limits
     log: Log
     tally: Tally
@@ -47,12 +51,23 @@ def work(service: Service, model: StoredModel, row: int) -> None:
     model: opened before this process was forked.  row: its own in the tally.
     """
     service.tally.take_row(row)
-    try:
-        from uvloop import new_event_loop
-    except ImportError:
-        from asyncio import new_event_loop
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+    with asyncio.Runner(loop_factory=_fast_loop()) as runner:
         runner.run(_Worker(service).run(model))
+
+
+def protocol(name: str) -> type[Connection]:
+    """Return the class of a protocol's connections; raises ImportError without its library."""
+    module, kind = PROTOCOLS[name]
+    found: type[Connection] = getattr(import_module(module), kind)
+    return found
+
+
+def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop]:
+    """Return the maker of event loops: uvloop's, if it is installed, or else asyncio's."""
+    try:
+        return import_module("uvloop").new_event_loop  # type: ignore[no-any-return]
+    except ImportError:
+        return asyncio.new_event_loop
 
 
 class _Worker:
@@ -69,14 +84,13 @@ class _Worker:
             service.log.told(f"the model as it was goes on judging: {error}")
 
         judge = Judge(model, service.rule_of, on_trouble, tally)
-        teacher = Teacher(service.opened) if service.may_teach else None
-        desk = Desk(judge, teacher, limits, tally, service.log, service.passes)
+        teacher = Teacher(service.opened) if service.policy.may_teach else None
+        desk = Desk(judge, teacher, limits, tally, service.log, service.policy)
         ended = asyncio.Event()
         loop.add_signal_handler(signal.SIGTERM, ended.set)
         for name, listener in service.sockets.items():
             listener.setblocking(False)
-            make = partial(PROTOCOLS[name], desk)
-            loop.add_reader(listener, self.accept, listener, make)
+            loop.add_reader(listener, self.accept, listener, partial(protocol(name), desk))
         while not ended.is_set():
             desk.sweep(loop.time())
             tally.put("beat", time.monotonic())
@@ -107,7 +121,7 @@ class _Worker:
         loop = asyncio.get_running_loop()
         for name, listener in self.service.sockets.items():
             loop.remove_reader(listener)
-            make = partial(PROTOCOLS[name], desk)
+            make = partial(protocol(name), desk)
             while self.accept(listener, make):
                 pass
         if self.accepting:

@@ -65,6 +65,11 @@ class StoredModel(LivingModel):
         """Whether there is a model file."""
         return self._identity is not None
 
+    @property
+    def stamp(self) -> Stamp | None:
+        """Which model file was read last; None if there was none."""
+        return self._stamp
+
     def size(self) -> int:
         """Return the bytes that the model takes on disk, including its journal."""
         return (self._identity.length if self._identity else 0) + self._journal.size

@@ -8,19 +8,18 @@ Secret: what depends on the client's version, and the statuses of sysexits.h.
 
 import re
 import zlib
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from nbspam.mail.verdict_headers import REQUIRED, Wanted, with_verdict
 from nbspam.server.answers import is_spam, report, rules, score
-from nbspam.server.connection import Busy, Connection, Desk
+from nbspam.server.connection import BusyError, Connection, Desk
 from nbspam.server.judging import Judgement
 from nbspam.store.learning import Outcome
 
-_COMMANDS = frozenset(
-    "CHECK SYMBOLS REPORT REPORT_IFSPAM PROCESS HEADERS TELL PING SKIP".split()
-)
+_REWRITING = {"PROCESS", "HEADERS"}
 _EXPLAINED = {"REPORT", "REPORT_IFSPAM"}
+_COMMANDS = {"CHECK", "SYMBOLS", "TELL", "PING", "SKIP"} | _REWRITING | _EXPLAINED
 _LINE = re.compile(rb"([A-Z_]{1,20}) (R?SPAM)C/(\d{1,2})\.(\d{1,2})\Z")
 _HEADER = re.compile(rb"([!-9;-~]{1,100})[ \t]*+:[ \t]*+([^\r\n]*?)[ \t]*+\Z")
 _WANTED = Wanted(spam_status=True)
@@ -36,7 +35,7 @@ _STATUS = {
 _NAMES = {_USAGE: "EX_USAGE", _DATA: "EX_DATAERR", _UNAVAILABLE: "EX_UNAVAILABLE"}
 
 
-class Wrong(Exception):
+class RequestError(Exception):
     """A request that cannot be answered: a status of sysexits.h, and why."""
 
     def __init__(self, status: int, why: str) -> None:
@@ -59,7 +58,7 @@ class Request(NamedTuple):
         if text is None:
             return None
         if not (text.isascii() and text.isdigit() and len(text) < 16):
-            raise Wrong(_PROTOCOL, f"Content-length is not a number: {text[:20]!r}")
+            raise RequestError(_PROTOCOL, f"Content-length is not a number: {text[:20]!r}")
         return int(text)
 
     @property
@@ -67,24 +66,24 @@ class Request(NamedTuple):
         """Whether the body is compressed by zlib."""
         kind = self.headers.get("compress")
         if kind not in (None, "zlib"):
-            raise Wrong(_PROTOCOL, "Compress: only zlib is known")
+            raise RequestError(_PROTOCOL, "Compress: only zlib is known")
         return kind is not None
 
 
 def parse_head(head: bytes) -> Request:
-    """Return the request in its head, without the empty line; raises Wrong."""
+    """Return the request in its head, without the empty line; raises RequestError."""
     first, *lines = head.split(b"\n")
     match = _LINE.match(first.rstrip(b"\r"))
     if match is None:
-        raise Wrong(_PROTOCOL, "the first line is not COMMAND SPAMC/VERSION")
+        raise RequestError(_PROTOCOL, "the first line is not COMMAND SPAMC/VERSION")
     command = match[1].decode()
     if command not in _COMMANDS:
-        raise Wrong(_PROTOCOL, f"unknown command {command}")
+        raise RequestError(_PROTOCOL, f"unknown command {command}")
     headers: dict[str, str] = {}
     for line in lines:
         found = _HEADER.match(line.rstrip(b"\r"))
         if found is None:
-            raise Wrong(_PROTOCOL, "a header line is not NAME: VALUE")
+            raise RequestError(_PROTOCOL, "a header line is not NAME: VALUE")
         headers[found[1].decode().lower()] = found[2].decode("utf-8", "replace")
     return Request(command, (int(match[3]), int(match[4])), match[2] == b"RSPAM", headers)
 
@@ -97,17 +96,17 @@ class Lesson(NamedTuple):
 
 
 def lesson_of(request: Request) -> Lesson | None:
-    """Return what a TELL asks for; None if it asks for nothing that is done here; raises Wrong."""
+    """Return what a TELL asks for, None for what is not done here; raises RequestError."""
     targets = [
         {part.strip().lower() for part in request.headers.get(name, "").split(",")}
         for name in ("set", "remove")
     ]
     if targets[0] & targets[1] - {""}:
-        raise Wrong(_PROTOCOL, "Set and Remove name the same")
+        raise RequestError(_PROTOCOL, "Set and Remove name the same")
     if "local" in targets[0]:
         label = request.headers.get("message-class", "").lower()
         if label not in {"ham", "spam"}:
-            raise Wrong(_PROTOCOL, "Message-class is neither ham nor spam")
+            raise RequestError(_PROTOCOL, "Message-class is neither ham nor spam")
         return Lesson(label, "DidSet: local")
     return Lesson(None, "DidRemove: local") if "local" in targets[1] else None
 
@@ -125,26 +124,35 @@ class SpamdConnection(Connection):
 
     def data_received(self, data: bytes) -> None:
         """Take in a piece of the request."""
+        self.rests = False
+        self._safely(self._take, data)
+
+    def _take(self, data: bytes) -> None:
         if self.answered or self.pending is not None:
             return  # more than the request said
-        self.rests = False
+        if self.request is None:
+            data = self._take_head(data)
+        if self.request is not None:
+            self._take_body(data)
+
+    def _safely(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Do a piece of work; tell the client what is wrong with the request."""
         try:
-            if self.request is None:
-                data = self._take_head(data)
-            if self.request is not None:
-                self._take_body(data)
-        except Wrong as wrong:
+            work(*arguments)
+        except RequestError as wrong:
             self._refuse(wrong)
-        except Busy:
+        except BusyError:
             self.trouble("busy")
 
     def eof_received(self) -> bool:
         """Take the end of the client's writing for the end of the message."""
         if not (self.answered or self.pending is not None):
-            if self.request is not None and self.request.length is None:
-                self._handle_safely()
+            if self.rests:
+                self.close()
+            elif self.request is not None and self.request.length is None:
+                self._safely(self._handle)
             else:
-                self._refuse(Wrong(_PROTOCOL, "the request ends too early"))
+                self._refuse(RequestError(_PROTOCOL, "the request ends too early"))
         return not self.transport.is_closing()
 
     def _take_head(self, data: bytes) -> bytes:
@@ -154,7 +162,7 @@ class SpamdConnection(Connection):
         size = end.start() if end else len(self.head)
         limits = self.desk.limits
         if size > limits.head_bytes or self.head.count(b"\n", 0, size) > limits.head_lines:
-            raise Wrong(_PROTOCOL, "too many header lines")
+            raise RequestError(_PROTOCOL, "too many header lines")
         if self.head.startswith((b"PING SPAMC/", b"SKIP SPAMC/")) and end is None:
             # Before version 1.5 nothing follows the line.
             line, newline, _ = bytes(self.head).partition(b"\n")
@@ -172,7 +180,7 @@ class SpamdConnection(Connection):
         self.head.clear()
         self.expect(self.desk.limits.body_seconds)
         if request.is_compressed and request.length is None:
-            raise Wrong(_PROTOCOL, "Compress needs Content-length")
+            raise RequestError(_PROTOCOL, "Compress needs Content-length")
         if request.command in {"PING", "SKIP"} or request.length == 0:
             self._handle()
 
@@ -187,14 +195,6 @@ class SpamdConnection(Connection):
 
     # ---- answering ----
 
-    def _handle_safely(self) -> None:
-        try:
-            self._handle()
-        except Wrong as wrong:
-            self._refuse(wrong)
-        except Busy:
-            self.trouble("busy")
-
     def _handle(self) -> None:
         """Do what a whole request asks for."""
         assert self.request is not None
@@ -206,7 +206,7 @@ class SpamdConnection(Connection):
         elif request.command == "TELL":
             self._tell(request)
         else:
-            data = self._data(request)
+            data, whole = self._data(request), self.is_whole
             facts = {
                 "user": request.headers.get("user"),
                 "queue": request.headers.get("queue-id"),
@@ -214,13 +214,15 @@ class SpamdConnection(Connection):
             }
 
             def answer(judgement: Judgement) -> None:
-                self._write(reply(request, judgement, data, self.is_whole))
+                self._safely(lambda: self._write(reply(request, judgement, data, whole)))
 
             self.ask(data, request.command in _EXPLAINED, answer, **facts)
 
     def _tell(self, request: Request) -> None:
-        if self.desk.teacher is None:
-            raise Wrong(_UNAVAILABLE, "TELL is not allowed; start the server with --allow-tell")
+        if not self.desk.policy.allows_tell:
+            raise RequestError(
+                _UNAVAILABLE, "TELL is not allowed; start the server with --allow-tell"
+            )
         lesson = lesson_of(request)
         if lesson is None:
             self._write([b"SPAMD/1.1 0 EX_OK\r\nContent-length: 0\r\n\r\n"])
@@ -241,7 +243,7 @@ class SpamdConnection(Connection):
         try:
             data = zlib.decompressobj().decompress(data, most)
         except zlib.error as error:
-            raise Wrong(_DATA, f"the body is not compressed by zlib: {error}") from error
+            raise RequestError(_DATA, f"the body is not compressed by zlib: {error}") from error
         return data
 
     def _write(self, pieces: list[bytes]) -> None:
@@ -250,7 +252,7 @@ class SpamdConnection(Connection):
         self.transport.writelines(pieces)
         self.close()
 
-    def _refuse(self, wrong: Wrong) -> None:
+    def _refuse(self, wrong: RequestError) -> None:
         name = _NAMES.get(wrong.status, "EX_PROTOCOL")
         self.desk.tally.add("trouble malformed")
         self._write([f"SPAMD/1.0 {wrong.status} {name}: {wrong}\r\n".encode()])
@@ -258,11 +260,11 @@ class SpamdConnection(Connection):
     def refuse(self, kind: str, why: str) -> None:
         """Answer with a status of sysexits.h, or let the message pass."""
         request = self.request
-        if self.desk.passes and kind in {"busy", "late"} and request is not None:
-            if request.command == "CHECK" and not request.is_rspamd:
-                line = f"SPAMD/1.1 0 EX_OK\r\nSpam: False ; 0.0 / {REQUIRED:.1f}\r\n\r\n"
-                self._write([line.encode()])
-                return
+        passes = self.desk.policy.passes and kind in {"busy", "late"}
+        if passes and request is not None and request.command == "CHECK":
+            line = f"SPAMD/1.1 0 EX_OK\r\nSpam: False ; 0.0 / {REQUIRED:.1f}\r\n\r\n"
+            self._write([line.encode()])
+            return
         status, text = _STATUS[kind]
         self._write([f"SPAMD/1.0 {status} {text}{': ' if why else ''}{why}\r\n".encode()])
 
@@ -274,7 +276,10 @@ def reply(request: Request, judgement: Judgement, data: bytes, whole: bool) -> l
     """
     points = score(judgement)
     if request.is_rspamd:
-        yes, action = (str(is_spam(judgement)), "add header" if is_spam(judgement) else "no action")
+        yes, action = (
+            str(is_spam(judgement)),
+            "add header" if is_spam(judgement) else "no action",
+        )
         return [
             f"RSPAMD/1.3 0 EX_OK\r\nMetric: default; {yes}; {points:.2f} / {REQUIRED:.2f} /"
             f" {REQUIRED:.2f}\r\nAction: {action}\r\n"
@@ -282,7 +287,7 @@ def reply(request: Request, judgement: Judgement, data: bytes, whole: bool) -> l
         ]
     spam = f"Spam: {is_spam(judgement)} ; {points:.1f} / {REQUIRED:.1f}\r\n"
     body = _body(request, judgement, data, whole)
-    rewrites = request.command in {"PROCESS", "HEADERS"}
+    rewrites = request.command in _REWRITING
     # Which headers clients of each version can read: see the protocol's history.
     has_length = request.command != "CHECK" and request.version >= ((1, 2) if rewrites else (1, 3))
     has_spam = not rewrites or request.version >= (1, 3)
@@ -297,9 +302,9 @@ def _body(request: Request, judgement: Judgement, data: bytes, whole: bool) -> l
     if request.command == "SYMBOLS":
         end = "" if request.version >= (1, 3) else "\r\n"
         return [(",".join(rules(judgement)) + end).encode()]
-    if request.command in {"PROCESS", "HEADERS"}:
+    if request.command in _REWRITING:
         if request.command == "PROCESS" and not whole:
-            raise Wrong(_DATA, "the message is too large to be sent back")
+            raise RequestError(_DATA, "the message is too large to be sent back")
         pieces = with_verdict(data, judgement.verdict, judgement.rule, _WANTED, whole=whole)
         if request.command == "PROCESS":
             return pieces
