@@ -13,6 +13,7 @@ from typing import NamedTuple
 from nbspam.errors import InputError, UsageError
 
 _BACKLOG = 1024  # connections that the system holds until a worker takes them
+_SILENT = 120  # seconds after which the system asks whether the other side is still there
 _FIRST_PASSED = 3  # descriptor of the first socket that systemd hands over
 
 
@@ -55,12 +56,19 @@ def listening(option: str, address: Address) -> socket.socket:
         if address.path:
             return _at_path(address.path)
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        return socket.create_server(
-            (address.host, address.port), family=family, backlog=_BACKLOG, reuse_port=False
-        )
+        found = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
+        _watch_peers(found)
+        return found
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(f"{option} {address}: {reason}; give another address") from error
+
+
+def _watch_peers(listener: socket.socket) -> None:
+    """Let the system end connections whose other side has vanished; accepted ones inherit it."""
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if hasattr(socket, "TCP_KEEPIDLE"):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _SILENT)
 
 
 def _at_path(path: str) -> socket.socket:
@@ -113,6 +121,11 @@ def listen(texts: Mapping[str, str | None]) -> Listeners:
     """
     found = Listeners({}, {})
     passed = handed_over()
+    for name in passed.keys() - texts.keys():
+        raise UsageError(
+            f"systemd hands over a socket named {name}; FileDescriptorName= says its protocol:"
+            f" {', '.join(texts)}"
+        )
     for name, text in texts.items():
         if name in passed:
             found.sockets[name] = passed[name]

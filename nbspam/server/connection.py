@@ -15,6 +15,8 @@ from nbspam.server.tally import Tally
 from nbspam.server.teaching import Teacher
 from nbspam.store.learning import Outcome
 
+_PARTING = 2.0  # seconds that clients get to read their answer when the server ends
+
 
 class BusyError(Exception):
     """There is no room for another message."""
@@ -70,13 +72,19 @@ class Desk:
 
     def end(self) -> None:
         """Take no further requests: connections at rest are closed, others after their answer."""
-        self.ends = True
-        for connection in [each for each in self.connections if each.rests]:
+        if not self.ends:
+            self.ends = True
+            for connection in [each for each in self.connections if each.closes]:
+                connection.expect(_PARTING)
+        for connection in [each for each in self.connections if each.rests and not each.closes]:
             connection.close()
 
 
 class Connection(asyncio.Protocol):
-    """One client's connection.  A protocol defines `data_received`, and how trouble is told."""
+    """One client's connection.
+
+    A protocol defines `received`, `heard` and `refuse`.
+    """
 
     transport: asyncio.Transport
 
@@ -84,6 +92,9 @@ class Connection(asyncio.Protocol):
         self.desk = desk
         self.due = float("inf")  # in the loop's time
         self.rests = True  # no request is under way
+        self.closes = False  # all is said; what still comes is not read
+        self.heard_all = False  # the client writes nothing any more
+        self.crowded = False  # there are too many connections; its request is refused
         self.held = 0  # bytes
         self.kept: list[bytes] = []  # of the message that is received
         self.size = 0  # of it, with what was dropped
@@ -93,13 +104,21 @@ class Connection(asyncio.Protocol):
     # ---- the life of a connection ----
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection in, unless there are too many."""
+        """Take the connection in.
+
+        One beyond the limit is refused when its request is there, in the protocol's words; one
+        beyond twice the limit, at once.
+        """
         self.transport = cast(asyncio.Transport, transport)  # uvloop's own are none by class
-        self.desk.connections.add(self)
-        self.desk.tally.add("connections")
-        self.expect(self.desk.limits.head_seconds)
-        if len(self.desk.connections) > self.desk.limits.connections:
-            self.trouble("busy")
+        desk = self.desk
+        self.crowded = len(desk.connections) >= desk.limits.connections
+        if len(desk.connections) >= 2 * desk.limits.connections:
+            desk.tally.add("trouble busy")
+            self.transport.abort()
+            return
+        desk.connections.add(self)
+        desk.tally.add("connections")
+        self.expect(desk.limits.head_seconds)
 
     def connection_lost(self, _: Exception | None) -> None:
         """Forget the connection, and what it waits for."""
@@ -108,9 +127,26 @@ class Connection(asyncio.Protocol):
         if self.pending is not None:
             self.pending.cancel()
 
+    def data_received(self, data: bytes) -> None:
+        """Take in what the client sends, until all is said."""
+        if not self.closes:
+            self.received(data)
+
     def eof_received(self) -> bool:
         """Keep the connection open for the answer: clients may shut their writing side first."""
-        return True
+        self.heard_all = True
+        if self.closes:
+            return False
+        self.heard()
+        return not self.transport.is_closing()
+
+    def received(self, data: bytes) -> None:
+        """Take in a piece of a request."""
+        raise NotImplementedError
+
+    def heard(self) -> None:
+        """Take in that the client will write nothing more."""
+        raise NotImplementedError
 
     def expect(self, seconds: float) -> None:
         """Give the client, or the judge, so many seconds from now on."""
@@ -118,7 +154,7 @@ class Connection(asyncio.Protocol):
 
     def overdue(self) -> None:
         """Tell the client that it was too slow, or that we were; end it if it does not listen."""
-        if self.transport.is_closing():
+        if self.closes:
             self.transport.abort()
         elif self.rests:
             self.close()
@@ -126,10 +162,19 @@ class Connection(asyncio.Protocol):
             self.trouble("late" if self.pending is not None else "idle")
 
     def close(self) -> None:
-        """Close the connection when what was written to it is through."""
-        self.due = asyncio.get_running_loop().time() + self.desk.limits.idle_seconds
-        self.let_go()
-        self.transport.close()
+        """Close the connection when what was written to it is through.
+
+        While the client may still write, only our side is closed: the system takes an answer back
+        if there are bytes that nobody has read.  The bytes of the message count until the
+        connection is gone, as its answer may wait as long.
+        """
+        self.closes = True
+        self.kept = []
+        self.expect(_PARTING if self.desk.ends else self.desk.limits.idle_seconds)
+        if self.heard_all or not self.transport.can_write_eof():
+            self.transport.close()
+        else:
+            self.transport.write_eof()
 
     def trouble(self, kind: str, why: str = "") -> None:
         """Count why a request gets no verdict, and tell the client.
@@ -158,11 +203,18 @@ class Connection(asyncio.Protocol):
         if not room:
             return
         piece = data[:room]
-        if self.desk.held + len(piece) > self.desk.limits.bytes_held:
-            raise BusyError
+        self.charge(len(piece))
         self.kept.append(piece)
-        self.held += len(piece)
-        self.desk.held += len(piece)
+
+    def charge(self, size: int) -> None:
+        """Count bytes that this connection holds.
+
+        Raises BusyError if all connections together hold too much.
+        """
+        if self.desk.held + size > self.desk.limits.bytes_held:
+            raise BusyError
+        self.held += size
+        self.desk.held += size
 
     def let_go(self) -> None:
         """Forget the message."""
@@ -190,7 +242,7 @@ class Connection(asyncio.Protocol):
 
         facts: about the request, for the log.
         """
-        if self.desk.judge.n_waiting >= self.desk.limits.waiting:
+        if self.crowded or self.desk.judge.n_waiting >= self.desk.limits.waiting:
             self.trouble("busy")
             return
 
@@ -212,7 +264,7 @@ class Connection(asyncio.Protocol):
         """Call `answer` with the outcome of learning a message; None un-learns it."""
         teacher = self.desk.teacher
         assert teacher is not None
-        if teacher.n_waiting >= self.desk.limits.waiting:
+        if self.crowded or teacher.n_waiting >= self.desk.limits.waiting:
             self.trouble("busy")
             return
 

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from threading import Thread
-from time import time
+from time import monotonic, time
 from typing import NamedTuple
 
 from nbspam.classifier.classifier import Classifier
@@ -62,6 +62,7 @@ class Judge:
         self._on_trouble = on_trouble
         self._tally = tally
         self._cases: SimpleQueue[Case | None] = SimpleQueue()
+        self._began: float | None = None  # when the batch under way was taken, monotonic seconds
         self._loop = asyncio.get_running_loop()
         self._thread = Thread(target=self._work, name="judge", daemon=True)
         self._thread.start()
@@ -76,6 +77,12 @@ class Judge:
     def n_waiting(self) -> int:
         """How many messages wait for the next batch."""
         return self._cases.qsize()
+
+    @property
+    def seconds_busy(self) -> float:
+        """How long the batch under way has taken; 0 if none is."""
+        began = self._began
+        return 0.0 if began is None else monotonic() - began
 
     def judge(self, data: bytes, explain: bool = False) -> "asyncio.Future[Judgement]":
         """Return what will be the judgement of a message."""
@@ -102,7 +109,9 @@ class Judge:
             ends = None in cases
             waiting = [case for case in cases if case is not None and not case.done.cancelled()]
             if waiting:
+                self._began = monotonic()
                 results = self._judgements(waiting)
+                self._began = None
                 self._tally.add("batches")
                 self._tally.add("batched", len(waiting))
                 self._loop.call_soon_threadsafe(_settle, waiting, results)

@@ -3,6 +3,7 @@
 Secret: which models can be served.
 """
 
+import resource
 import socket
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from nbspam.settings import Choices, chosen
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 
+_FILES = 100  # besides connections: models, sockets, pipes
 _MAX_PASSWORD = 1000  # bytes
 # Judged before workers are forked: what is loaded at the first message is then shared by all.
 _FIRST = Item(
@@ -63,6 +65,14 @@ def opened(path: str) -> StoredModel:
     return model
 
 
+def _allow_files(number: int) -> None:
+    """Let each process have so many open files, as far as the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < number:
+        most = number if hard == resource.RLIM_INFINITY else min(number, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 def serve(
     options: Options,
     sockets: Mapping[str, socket.socket],
@@ -75,6 +85,7 @@ def serve(
     sockets: listening, by protocol.  reread: returns the options anew, upon SIGHUP.
     """
     tally = Tally(2 * n_workers + 1)
+    _allow_files(2 * limits.connections + _FILES)
     for name in sockets:
         try:
             protocol(name)

@@ -59,6 +59,7 @@ class Supervisor:
         self.waiting: dict[int, float] = {}  # rows to be started again, and when
         self.rows = 2 * n_workers  # new workers begin before old ones end
         self.stops_by: float | None = None
+        self.renews = False  # the options are to be read again
 
     def run(self) -> None:
         """Work until a signal says to end."""
@@ -71,8 +72,8 @@ class Supervisor:
             received = signal.sigwait(_SIGNALS)
             if received in (signal.SIGTERM, signal.SIGINT):
                 self.stop()
-            elif received == signal.SIGHUP and self.stops_by is None:
-                self.renew()
+            elif received == signal.SIGHUP:
+                self.renews = True
             self.tick()
         told("STOPPING=1")
 
@@ -107,16 +108,18 @@ class Supervisor:
         """See which workers have ended, start them again, and tell systemd that we live."""
         now = time.monotonic()
         while pid := _ended():
-            self.leaving.pop(pid, None)
+            if worker := self.leaving.pop(pid, None) or self.workers.get(pid):
+                self.service.tally.clear(worker.row)
             if worker := self.workers.pop(pid, None):
                 self.service.tally.add("restarts")
-                soon = max(now, worker.born + _SOON)
-                self.waiting[worker.row] = soon
+                self.waiting[worker.row] = max(now, worker.born + _SOON)
         if self.stops_by is not None:
             self.waiting.clear()
             if now > self.stops_by:
                 self.kill([*self.workers, *self.leaving])
             return
+        if self.renews and not self.leaving:
+            self.renew()
         for row in [row for row, when in self.waiting.items() if when <= now]:
             del self.waiting[row]
             self.start(row)
@@ -144,17 +147,17 @@ class Supervisor:
 
     def renew(self) -> None:
         """Read the options again, and start workers by them in the place of the old ones."""
+        self.renews = False
         told("RELOADING=1")
         try:
             self.service, self.model = self.reread()
         except NbspamError as error:
             self.service.log.told(f"the options as they were stay: {error}")
         else:
-            if not self.leaving:
-                self.waiting.clear()
-                self.leave()
-                for _ in range(self.n_workers):
-                    self.start()
+            self.waiting.clear()
+            self.leave()
+            for _ in range(self.n_workers):
+                self.start()
         told("READY=1")
 
     def kill(self, pids: list[int]) -> None:

@@ -48,8 +48,11 @@ class Tally:
     def take_row(self, number: int) -> None:
         """Make a row this process's own; what it counted before a restart stays."""
         self._own = self._counts[number]
+
+    def clear(self, number: int) -> None:
+        """Forget the values that go up and down of a process that has ended."""
         for name in _GAUGES:
-            self._own[_PLACE[name]] = 0
+            self._counts[number, _PLACE[name]] = 0
 
     def add(self, name: str, amount: float = 1) -> None:
         """Add to a count of this process."""

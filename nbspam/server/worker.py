@@ -5,6 +5,7 @@ Secret: how connections are shared between workers, and how a worker ends withou
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
 import time
@@ -74,6 +75,7 @@ class _Worker:
     def __init__(self, service: Service) -> None:
         self.service = service
         self.accepting: set[asyncio.Task[object]] = set()
+        self.ended = asyncio.Event()
 
     async def run(self, model: StoredModel) -> None:
         loop, service = asyncio.get_running_loop(), self.service
@@ -86,31 +88,42 @@ class _Worker:
         judge = Judge(model, service.rule_of, on_trouble, tally)
         teacher = Teacher(service.opened) if service.policy.may_teach else None
         desk = Desk(judge, teacher, limits, tally, service.log, service.policy)
-        ended = asyncio.Event()
-        loop.add_signal_handler(signal.SIGTERM, ended.set)
+        loop.add_signal_handler(signal.SIGTERM, self.ended.set)
         for name, listener in service.sockets.items():
             listener.setblocking(False)
-            loop.add_reader(listener, self.accept, listener, partial(protocol(name), desk))
-        while not ended.is_set():
+            self.listen(listener, partial(protocol(name), desk))
+        supervisor = os.getppid()
+        while not self.ended.is_set():
             desk.sweep(loop.time())
-            tally.put("beat", time.monotonic())
+            if judge.seconds_busy < limits.answer_seconds:
+                tally.put("beat", time.monotonic())
+            if os.getppid() != supervisor:  # it was killed, and nobody else would end us
+                break
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(ended.wait(), _SWEEP)
+                await asyncio.wait_for(self.ended.wait(), _SWEEP)
+        self.ended.set()
         await self.drain(desk)
         judge.end()
         if teacher is not None:
             teacher.end()
 
+    def listen(self, listener: socket.socket, make: Callable[[], Connection]) -> None:
+        """Accept connections from now on."""
+        if not self.ended.is_set():
+            asyncio.get_running_loop().add_reader(listener, self.accept, listener, make)
+
     def accept(self, listener: socket.socket, make: Callable[[], Connection]) -> bool:
         """Accept one connection; the next one goes to whichever worker is idle."""
+        loop = asyncio.get_running_loop()
         try:
             client, _ = listener.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return False
         except OSError:  # out of descriptors: those that wait are taken when others have gone
             self.service.tally.add("trouble busy")
+            loop.remove_reader(listener)
+            loop.call_later(_SWEEP, self.listen, listener, make)
             return False
-        loop = asyncio.get_running_loop()
         task = loop.create_task(loop.connect_accepted_socket(make, client))
         self.accepting.add(task)
         task.add_done_callback(self.accepting.discard)

@@ -17,9 +17,9 @@ from http import HTTPStatus
 from time import gmtime, strftime, time
 from typing import Any
 
-from httptools import HttpParserError, HttpRequestParser, parse_url
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
 
-from nbspam.mail.verdict_headers import REQUIRED
+from nbspam.mail.verdict_headers import REQUIRED, Wanted, headers_of
 from nbspam.server.answers import STRONGEST, is_spam, rules, score
 from nbspam.server.connection import BusyError, Connection, Desk, lesson_of
 from nbspam.server.judging import Judgement
@@ -30,7 +30,7 @@ _JSON = "application/json"
 _METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _LESSONS: dict[str, str | None] = {"/learnspam": "spam", "/learnham": "ham", "/forget": None}
 _POSTED = {"/checkv2", "/symbols", "/check", "/explain", "/relabel", *_LESSONS}
-_MAX_HEADERS = 256
+_WANTED = Wanted()
 _ACTION = {"spam": "add header", "ham": "no action", "unsure": "no action"}
 _TROUBLE = {
     "busy": (HTTPStatus.SERVICE_UNAVAILABLE, "too many messages; try again"),
@@ -49,33 +49,36 @@ class HttpConnection(Connection):
         self.parser = HttpRequestParser(self)
         self.url = b""
         self.headers: dict[str, str] = {}
-        self.head_size = 0
+        self.aside = 0  # bytes since the last piece of a body: heads, and what is around pieces
         self.whole = False  # the request is whole, and not answered yet
         self.stays = True  # the connection stays open after the answer
         self.more: list[bytes] = []  # received while a request is answered
-        self.deaf = False  # what comes is no part of a request that will be answered
 
-    def data_received(self, data: bytes) -> None:
+    def received(self, data: bytes) -> None:
         """Take in a piece of a request."""
-        if self.deaf:
-            return
         if self.whole:
             # The next request waits, and its sender, too, if it sends much ahead.
             self.more.append(data)
             self.transport.pause_reading()
             return
+        self.aside += len(data)
         try:
             self.parser.feed_data(data)
-        except (HttpParserError, ValueError) as error:
-            if not (self.deaf or self.transport.is_closing()):
-                self.deaf, self.stays = True, False
+            if self.aside > self.desk.limits.head_bytes and not self.whole:
+                raise ValueError("the head is too large")
+        except (HttpParserError, HttpParserUpgrade, ValueError) as error:
+            self.stays = False
+            if not self.whole:
                 busy = isinstance(error.__context__, BusyError)
                 self.trouble("busy" if busy else "malformed")
+        if self.whole and not self.closes:
+            self.answer()
 
-    def eof_received(self) -> bool:
+    def heard(self) -> None:
         """Answer what is whole, and close."""
         self.stays = False
-        return self.whole
+        if not self.whole:
+            self.close()
 
     # ---- what the parser calls ----
 
@@ -86,28 +89,20 @@ class HttpConnection(Connection):
         after the answer to the first, upon which clients send the others again.
         """
         if self.whole:
-            self.deaf, self.stays = True, False
             raise ValueError("a request before the answer to the last one")
         self.rests = False
-        self.url, self.headers, self.head_size = b"", {}, 0
+        self.url, self.headers = b"", {}
         self.expect(self.desk.limits.head_seconds)
 
     def on_url(self, url: bytes) -> None:
         """Take in a piece of the URL."""
         self.url += url
-        self._grow(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take in a header."""
-        self._grow(len(name) + len(value))
-        if len(self.headers) >= _MAX_HEADERS:
+        if len(self.headers) >= self.desk.limits.head_lines:
             raise ValueError("too many headers")
         self.headers[name.decode("latin-1").lower()] = value.decode("utf-8", "replace")
-
-    def _grow(self, size: int) -> None:
-        self.head_size += size
-        if self.head_size > self.desk.limits.head_bytes:
-            raise ValueError("the head is too large")
 
     def on_headers_complete(self) -> None:
         """Wait for the body."""
@@ -117,24 +112,32 @@ class HttpConnection(Connection):
 
     def on_body(self, body: bytes) -> None:
         """Keep a piece of the message."""
+        self.aside = 0
         self.keep(body)
 
     def on_message_complete(self) -> None:
-        """Answer the request."""
+        """Have the request answered."""
         self.whole = True
-        self.stays = self.stays and self.parser.should_keep_alive()
+        self.aside = 0
+        self.stays = self.stays and self.parser.should_keep_alive() and not self.crowded
+
+    # ---- answering ----
+
+    def answer(self) -> None:
+        """Answer a whole request."""
         try:
             path = (parse_url(self.url).path or b"").decode("latin-1")
         except HttpParserError:
             path = ""
         self.handle(self.parser.get_method().decode(), path)
 
-    # ---- answering ----
-
     def handle(self, method: str, path: str) -> None:
         """Do what a whole request asks for."""
         if path in _POSTED and method != "POST":
             self.say(HTTPStatus.METHOD_NOT_ALLOWED, {"error": f"{path}: POST the message"})
+        elif path in _POSTED and "compression" in self.headers:
+            error = "Compression is not known here; send the message as it is"
+            self.say(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, {"error": error})
         elif path in _LESSONS or path == "/relabel":
             self.learn(path)
         elif path in _POSTED:
@@ -172,16 +175,14 @@ class HttpConnection(Connection):
                 "messages": {},
                 "message-id": "undef",
                 "milter": {
-                    "add_headers": {"X-Nbspam": {"value": self.header(judgement), "order": 0}},
-                    "remove_headers": {"X-Nbspam": 0},
+                    "add_headers": {
+                        name: {"value": value, "order": 0}
+                        for name, value in headers_of(judgement.verdict, judgement.rule, _WANTED)
+                    },
+                    "remove_headers": dict.fromkeys(_WANTED.names, 0),
                 },
             },
         )
-
-    def header(self, judgement: Judgement) -> str:
-        """Return the value of our own header."""
-        verdict = judgement.verdict
-        return f"{verdict.label}, probability={verdict.probability:.6f}"
 
     def explained(self, judgement: Judgement) -> None:
         """Answer with a verdict and its strongest tokens."""
@@ -248,7 +249,7 @@ class HttpConnection(Connection):
     def refuse(self, kind: str, why: str) -> None:
         """Answer with a status, or let the message pass."""
         asks = self.url.startswith((b"/check", b"/symbols"))
-        if kind in {"busy", "late"} and self.desk.policy.passes and asks and self.whole:
+        if kind in {"busy", "late"} and self.desk.policy.passes and asks:
             passed = {"is_skipped": True, "score": 0.0, "required_score": REQUIRED}
             self.say(HTTPStatus.OK, {**passed, "action": "no action", "symbols": {}})
             return
@@ -282,7 +283,7 @@ class HttpConnection(Connection):
         if self.more:
             waiting, self.more = b"".join(self.more), []
             self.transport.resume_reading()
-            self.data_received(waiting)
+            self.received(waiting)
 
 
 def _symbol(name: str, points: float, description: str, option: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from nbspam.server.connection import BusyError, Connection, Desk
 from nbspam.server.judging import Judgement
 
 _LENGTH = struct.Struct(">I")
-_MAX_PACKET = 1 << 20  # bytes; a body comes in pieces of 65,535, a header in one packet
+_MAX_PACKET = 1 << 18  # bytes; a body comes in pieces of 65,535, a header in one packet
 _OPTIONS = struct.Struct(">III")  # version, actions, protocol
 _VERSION = 6
 _ADD_HEADERS, _CHANGE_HEADERS, _QUARANTINE = 0x01, 0x10, 0x20
@@ -69,21 +69,29 @@ class MilterConnection(Connection):
         self.unanswered = 0  # flags of commands to which no answer is expected
         self.ours: list[str] = []  # names of headers in the message that are ours to write
         self.queue = ""
+        self.is_refused = False  # there was no room for the message; its end is told so
 
-    def data_received(self, data: bytes) -> None:
+    def received(self, data: bytes) -> None:
         """Take in packets."""
+        if not self.buffer:
+            self.expect(self.desk.limits.body_seconds)
         self.buffer += data
         try:
-            # A message's end waits for its verdict, and what follows waits for it.
-            while self.pending is None and not self.transport.is_closing():
+            while self.pending is None and not self.closes:
                 found = self._next()
                 if found is None:
                     break
                 self.handle(*found)
         except ValueError as error:
             self.trouble("malformed", str(error))
-        except BusyError:
-            self.trouble("busy")
+        if self.pending is not None:
+            # What follows a message's end waits for the verdict, and its sender, too.
+            self.transport.pause_reading()
+
+    def heard(self) -> None:
+        """Close: the mail system has gone, or will read the answer and go."""
+        if self.pending is None:
+            self.close()
 
     def _next(self) -> tuple[bytes, bytes] | None:
         """Return the next packet's command and data, if it is whole."""
@@ -97,6 +105,9 @@ class MilterConnection(Connection):
             return None
         found = bytes(self.buffer[_LENGTH.size : end])
         del self.buffer[:end]
+        # Between packets it waits for its own clients, and gives them up itself.
+        limits = self.desk.limits
+        self.expect(limits.body_seconds if self.buffer else limits.silent_seconds)
         return found[:1], found[1:]
 
     def handle(self, command: bytes, data: bytes) -> None:
@@ -110,8 +121,11 @@ class MilterConnection(Connection):
             if command == _QUIT:
                 self.close()
         elif command == _END:
-            self.keep(data)
-            self.ask(self.message(), False, self.answer, queue=self.queue, asked="milter")
+            self.gather(_BODY, data)
+            if self.is_refused:
+                self.trouble("busy")
+            else:
+                self.ask(self.message(), False, self.answer, queue=self.queue, asked="milter")
         elif command in _ANSWERED:
             self.gather(command, data)
             if not _ANSWERED[command] & self.unanswered:
@@ -129,7 +143,6 @@ class MilterConnection(Connection):
         self.actions, self.unanswered = actions & _ACTIONS, protocol & _PROTOCOL
         agreed = _OPTIONS.pack(min(version, _VERSION), self.actions, self.unanswered)
         self.transport.write(packet(_NEGOTIATE, agreed))
-        self.expect(self.desk.limits.idle_seconds)
 
     def note_macros(self, data: bytes) -> None:
         """Keep the queue's identifier among the macros."""
@@ -142,23 +155,31 @@ class MilterConnection(Connection):
         if command == _MAIL:
             self.forget()
             self.rests = False
-            self.expect(self.desk.limits.body_seconds)
         elif command == _HEADER:
             name, _, value = data.partition(b"\0")
             value = value.removesuffix(b"\0")
             space = b"" if self.unanswered & _SPACE else b" "
-            self.keep(name + b":" + space + value + b"\n")
+            self.add(name + b":" + space + value + b"\n")
             self.ours += [n for n in _WANTED.names if n.lower().encode() == name.lower()]
         elif command == _END_OF_HEAD:
-            self.keep(b"\n")
+            self.add(b"\n")
         elif command == _BODY:
-            self.keep(data)
+            self.add(data)
+
+    def add(self, piece: bytes) -> None:
+        """Add bytes to the message, if there is room for it."""
+        try:
+            if not self.is_refused:
+                self.keep(piece)
+        except BusyError:
+            self.is_refused = True
+            self.let_go()
 
     def forget(self) -> None:
         """Begin anew: the message was answered, or is not sent to its end."""
         self.let_go()
         self.ours, self.queue = [], ""
-        self.rests = True
+        self.rests, self.is_refused = True, False
 
     # ---- answering ----
 
@@ -193,17 +214,16 @@ class MilterConnection(Connection):
         """Answer a message's end, and go on with the next one."""
         self.transport.write(answer)
         self.forget()
-        if self.desk.ends:
+        if self.desk.ends or self.crowded or self.heard_all:
             self.close()
             return
-        self.expect(self.desk.limits.idle_seconds)
-        self.data_received(b"")
+        self.expect(self.desk.limits.silent_seconds)
+        self.transport.resume_reading()
+        self.received(b"")
 
     def refuse(self, kind: str, why: str) -> None:
         """Let the message pass, or have it sent again; an error ends the connection."""
-        self.buffer.clear()
-        if kind == "malformed":
+        if kind in {"malformed", "idle"}:
             self.close()
-            return
-        self.transport.write(packet(_ACCEPT if self.desk.policy.passes else _TEMPFAIL))
-        self.close()
+        else:
+            self.finish(packet(_ACCEPT if self.desk.policy.passes else _TEMPFAIL))

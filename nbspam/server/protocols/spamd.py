@@ -8,7 +8,7 @@ Secret: what depends on the client's version, and the statuses of sysexits.h.
 
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nbspam.mail.verdict_headers import REQUIRED, Wanted, with_verdict
@@ -19,9 +19,11 @@ from nbspam.store.learning import Outcome
 
 _REWRITING = {"PROCESS", "HEADERS"}
 _EXPLAINED = {"REPORT", "REPORT_IFSPAM"}
-_COMMANDS = {"CHECK", "SYMBOLS", "TELL", "PING", "SKIP"} | _REWRITING | _EXPLAINED
+_JUDGING = {"CHECK", "SYMBOLS"} | _EXPLAINED  # without the message in the answer
+_COMMANDS = {"TELL", "PING", "SKIP"} | _REWRITING | _JUDGING
 _LINE = re.compile(rb"([A-Z_]{1,20}) (R?SPAM)C/(\d{1,2})\.(\d{1,2})\Z")
 _HEADER = re.compile(rb"([!-9;-~]{1,100})[ \t]*+:[ \t]*+([^\r\n]*?)[ \t]*+\Z")
+_END_OF_HEAD = re.compile(rb"(?:\A|\n)\r?\n")
 _WANTED = Wanted(spam_status=True)
 # Of sysexits.h.
 _USAGE, _DATA, _UNAVAILABLE, _SOFTWARE, _LATER, _PROTOCOL, _TIMEOUT = 64, 65, 69, 70, 75, 76, 79
@@ -118,21 +120,20 @@ class SpamdConnection(Connection):
         super().__init__(desk)
         self.head = bytearray()
         self.request: Request | None = None
-        self.answered = False
 
     # ---- receiving ----
 
-    def data_received(self, data: bytes) -> None:
+    def received(self, data: bytes) -> None:
         """Take in a piece of the request."""
         self.rests = False
         self._safely(self._take, data)
 
     def _take(self, data: bytes) -> None:
-        if self.answered or self.pending is not None:
+        if self.pending is not None:
             return  # more than the request said
         if self.request is None:
             data = self._take_head(data)
-        if self.request is not None:
+        if self.request is not None and not self.closes and self.pending is None:
             self._take_body(data)
 
     def _safely(self, work: Callable[..., None], *arguments: Any) -> None:
@@ -144,21 +145,21 @@ class SpamdConnection(Connection):
         except BusyError:
             self.trouble("busy")
 
-    def eof_received(self) -> bool:
+    def heard(self) -> None:
         """Take the end of the client's writing for the end of the message."""
-        if not (self.answered or self.pending is not None):
-            if self.rests:
-                self.close()
-            elif self.request is not None and self.request.length is None:
+        if self.rests:
+            self.close()
+        elif self.pending is None:
+            if self.request is not None and self.request.length is None:
                 self._safely(self._handle)
             else:
                 self._refuse(RequestError(_PROTOCOL, "the request ends too early"))
-        return not self.transport.is_closing()
 
     def _take_head(self, data: bytes) -> bytes:
         """Add to the head; return what follows it."""
+        seen = max(len(self.head) - 3, 0)
         self.head += data
-        end = re.search(rb"(?:\A|\n)\r?\n", self.head)
+        end = _END_OF_HEAD.search(self.head, seen)
         size = end.start() if end else len(self.head)
         limits = self.desk.limits
         if size > limits.head_bytes or self.head.count(b"\n", 0, size) > limits.head_lines:
@@ -186,8 +187,6 @@ class SpamdConnection(Connection):
 
     def _take_body(self, data: bytes) -> None:
         assert self.request is not None
-        if self.answered or self.pending is not None:
-            return
         length = self.request.length
         self.keep(data if length is None else data[: max(length - self.size, 0)])
         if length is not None and self.size >= length:
@@ -206,7 +205,7 @@ class SpamdConnection(Connection):
         elif request.command == "TELL":
             self._tell(request)
         else:
-            data, whole = self._data(request), self.is_whole
+            data, whole = self._data(request)
             facts = {
                 "user": request.headers.get("user"),
                 "queue": request.headers.get("queue-id"),
@@ -233,22 +232,28 @@ class SpamdConnection(Connection):
             line = f"{lesson.done}\r\n" if did else ""
             self._write([f"SPAMD/1.1 0 EX_OK\r\n{line}Content-length: 2\r\n\r\n\r\n".encode()])
 
-        self.teach(self._data(request), lesson.label, answer)
+        self.teach(self._data(request)[0], lesson.label, answer)
 
-    def _data(self, request: Request) -> bytes:
+    def _data(self, request: Request) -> tuple[bytes, bool]:
+        """Return the message, or its beginning, and whether it is whole."""
         data = self.message()
         if not request.is_compressed:
-            return data
-        most = self.desk.limits.message_bytes
+            return data, self.is_whole
+        inflating = zlib.decompressobj()
         try:
-            data = zlib.decompressobj().decompress(data, most)
+            data = inflating.decompress(data, self.desk.limits.message_bytes)
         except zlib.error as error:
             raise RequestError(_DATA, f"the body is not compressed by zlib: {error}") from error
-        return data
+        whole = inflating.eof
+        if not (whole or inflating.unconsumed_tail) and self.is_whole:
+            raise RequestError(_DATA, "the body that zlib compressed ends too early")
+        if not whole and self.is_whole:
+            self.desk.tally.add("oversized")
+        self.charge(len(data))
+        return data, whole
 
     def _write(self, pieces: list[bytes]) -> None:
         """Answer, and close the connection."""
-        self.answered = True
         self.transport.writelines(pieces)
         self.close()
 
@@ -261,9 +266,8 @@ class SpamdConnection(Connection):
         """Answer with a status of sysexits.h, or let the message pass."""
         request = self.request
         passes = self.desk.policy.passes and kind in {"busy", "late"}
-        if passes and request is not None and request.command == "CHECK":
-            line = f"SPAMD/1.1 0 EX_OK\r\nSpam: False ; 0.0 / {REQUIRED:.1f}\r\n\r\n"
-            self._write([line.encode()])
+        if passes and request is not None and request.command in _JUDGING:
+            self._write(told(request, False, 0.0, [], []))
             return
         status, text = _STATUS[kind]
         self._write([f"SPAMD/1.0 {status} {text}{': ' if why else ''}{why}\r\n".encode()])
@@ -274,25 +278,31 @@ def reply(request: Request, judgement: Judgement, data: bytes, whole: bool) -> l
 
     data: the message, or its beginning if it is not whole.
     """
-    points = score(judgement)
-    if request.is_rspamd:
-        yes, action = (
-            str(is_spam(judgement)),
-            "add header" if is_spam(judgement) else "no action",
-        )
-        return [
-            f"RSPAMD/1.3 0 EX_OK\r\nMetric: default; {yes}; {points:.2f} / {REQUIRED:.2f} /"
-            f" {REQUIRED:.2f}\r\nAction: {action}\r\n"
-            f"Symbol: {rules(judgement)[0]}({points:.2f})\r\n\r\n".encode()
-        ]
-    spam = f"Spam: {is_spam(judgement)} ; {points:.1f} / {REQUIRED:.1f}\r\n"
     body = _body(request, judgement, data, whole)
+    return told(request, is_spam(judgement), score(judgement), rules(judgement), body)
+
+
+def told(
+    request: Request, spam: bool, points: float, names: Sequence[str], body: list[bytes]
+) -> list[bytes]:
+    """Return the pieces of the answer that tells a score.
+
+    names: of rules.  body: the pieces of what follows the head.
+    """
+    if request.is_rspamd:
+        action = "add header" if spam else "no action"
+        symbols = "".join(f"Symbol: {name}({points:.2f})\r\n" for name in names[:1])
+        return [
+            f"RSPAMD/1.3 0 EX_OK\r\nMetric: default; {spam}; {points:.2f} / {REQUIRED:.2f} /"
+            f" {REQUIRED:.2f}\r\nAction: {action}\r\n{symbols}\r\n".encode()
+        ]
     rewrites = request.command in _REWRITING
+    line = f"Spam: {spam} ; {points:.1f} / {REQUIRED:.1f}\r\n"
     # Which headers clients of each version can read: see the protocol's history.
     has_length = request.command != "CHECK" and request.version >= ((1, 2) if rewrites else (1, 3))
     has_spam = not rewrites or request.version >= (1, 3)
     length = f"Content-length: {sum(map(len, body))}\r\n" if has_length else ""
-    head = f"SPAMD/1.1 0 EX_OK\r\n{length}{spam if has_spam else ''}\r\n"
+    head = f"SPAMD/1.1 0 EX_OK\r\n{length}{line if has_spam else ''}\r\n"
     return [head.encode(), *body]
 
 
