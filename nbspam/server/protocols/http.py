@@ -49,7 +49,8 @@ class HttpConnection(Connection):
         self.parser = HttpRequestParser(self)
         self.url = b""
         self.headers: dict[str, str] = {}
-        self.aside = 0  # bytes since the last piece of a body: heads, and what is around pieces
+        self.head_size = 0
+        self.aside = 0  # bytes since the last piece of a body; the parser keeps them
         self.whole = False  # the request is whole, and not answered yet
         self.stays = True  # the connection stays open after the answer
         self.more: list[bytes] = []  # received while a request is answered
@@ -64,8 +65,8 @@ class HttpConnection(Connection):
         self.aside += len(data)
         try:
             self.parser.feed_data(data)
-            if self.aside > self.desk.limits.head_bytes and not self.whole:
-                raise ValueError("the head is too large")
+            if self.aside > 2 * self.desk.limits.head_bytes and not self.whole:
+                raise ValueError("what is around the body is too large")
         except (HttpParserError, HttpParserUpgrade, ValueError) as error:
             self.stays = False
             if not self.whole:
@@ -91,18 +92,25 @@ class HttpConnection(Connection):
         if self.whole:
             raise ValueError("a request before the answer to the last one")
         self.rests = False
-        self.url, self.headers = b"", {}
+        self.url, self.headers, self.head_size = b"", {}, 0
         self.expect(self.desk.limits.head_seconds)
 
     def on_url(self, url: bytes) -> None:
         """Take in a piece of the URL."""
         self.url += url
+        self._grow(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take in a header."""
+        self._grow(len(name) + len(value))
         if len(self.headers) >= self.desk.limits.head_lines:
             raise ValueError("too many headers")
         self.headers[name.decode("latin-1").lower()] = value.decode("utf-8", "replace")
+
+    def _grow(self, size: int) -> None:
+        self.head_size += size
+        if self.head_size > self.desk.limits.head_bytes:
+            raise ValueError("the head is too large")
 
     def on_headers_complete(self) -> None:
         """Wait for the body."""

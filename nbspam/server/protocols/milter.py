@@ -153,8 +153,9 @@ class MilterConnection(Connection):
     def gather(self, command: bytes, data: bytes) -> None:
         """Add a piece to the message."""
         if command == _MAIL:
+            queue = self.queue  # the macros of a command come before it
             self.forget()
-            self.rests = False
+            self.rests, self.queue = False, queue
         elif command == _HEADER:
             name, _, value = data.partition(b"\0")
             value = value.removesuffix(b"\0")
