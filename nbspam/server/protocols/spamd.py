@@ -159,17 +159,17 @@ class SpamdConnection(Connection):
         """Add to the head; return what follows it."""
         seen = max(len(self.head) - 3, 0)
         self.head += data
-        end = _END_OF_HEAD.search(self.head, seen)
-        size = end.start() if end else len(self.head)
-        limits = self.desk.limits
-        if size > limits.head_bytes or self.head.count(b"\n", 0, size) > limits.head_lines:
-            raise RequestError(_PROTOCOL, "too many header lines")
-        if self.head.startswith((b"PING SPAMC/", b"SKIP SPAMC/")) and end is None:
-            # Before version 1.5 nothing follows the line.
+        if self.head.startswith((b"PING SPAMC/", b"SKIP SPAMC/")):
+            # Before version 1.5 nothing follows the line; what does is of no interest.
             line, newline, _ = bytes(self.head).partition(b"\n")
             if newline:
                 self._begin(parse_head(line))
-            return b""
+                return b""
+        end = _END_OF_HEAD.search(self.head, seen)
+        size = end.start() if end else max(len(self.head) - 2, 0)  # of an end that is cut
+        limits = self.desk.limits
+        if size > limits.head_bytes or self.head.count(b"\n", 0, size) > limits.head_lines:
+            raise RequestError(_PROTOCOL, "too many header lines")
         if end is None:
             return b""
         rest = bytes(self.head[end.end() :])
