@@ -129,7 +129,7 @@ def _families(tally: Tally, facts: dict[str, float]) -> "Iterator[Metric]":
     for name, value in {**gauges, **facts}.items():
         yield GaugeMetricFamily(f"nbspam_{name}", name.replace("_", " ").capitalize() + ".", value)
     up_to = np.cumsum([tally.total(f"within {b:g}") for b in (*BOUNDS, float("inf"))])
-    names = [*(f"{bound:g}" for bound in BOUNDS), "+Inf"]
+    names = [*map(str, BOUNDS), "+Inf"]
     yield HistogramMetricFamily(
         "nbspam_answer_seconds",
         "From a whole request to its answer.",
