@@ -265,7 +265,11 @@ def connected(address, timeout=30):
         return socket.create_connection(("127.0.0.1", address), timeout)
     client = socket.socket(socket.AF_UNIX)
     client.settimeout(timeout)
-    client.connect(address)
+    try:
+        client.connect(address)
+    except OSError:
+        client.close()
+        raise
     return client
 
 

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from nbspam.errors import InputError, UsageError
+from nbspam.errors import InputError, NbspamError, UsageError
 
 _BACKLOG = 1024  # connections that the system holds until a worker takes them
 _SILENT = 120  # seconds after which the system asks whether the other side is still there
@@ -113,6 +113,11 @@ class Listeners(NamedTuple):
     sockets: dict[str, socket.socket]
     open_to_others: dict[str, Address]
 
+    def close(self) -> None:
+        """Listen no more."""
+        for each in self.sockets.values():
+            each.close()
+
 
 def listen(texts: Mapping[str, str | None]) -> Listeners:
     """Listen on the address of each protocol that has one; raises UsageError and InputError.
@@ -126,14 +131,18 @@ def listen(texts: Mapping[str, str | None]) -> Listeners:
             f"systemd hands over a socket named {name}; FileDescriptorName= says its protocol:"
             f" {', '.join(texts)}"
         )
-    for name, text in texts.items():
-        if name in passed:
-            found.sockets[name] = passed[name]
-        elif text is not None:
-            address = address_of(f"--{name}", text)
-            found.sockets[name] = listening(f"--{name}", address)
-            if not address.is_local:
-                found.open_to_others[name] = address
+    try:
+        for name, text in texts.items():
+            if name in passed:
+                found.sockets[name] = passed[name]
+            elif text is not None:
+                address = address_of(f"--{name}", text)
+                found.sockets[name] = listening(f"--{name}", address)
+                if not address.is_local:
+                    found.open_to_others[name] = address
+    except NbspamError:
+        found.close()
+        raise
     if not found.sockets:
         names = " or ".join(f"--{name} ADDRESS" for name in texts)
         raise UsageError(f"no address to listen on; give {names}")

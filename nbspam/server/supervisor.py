@@ -54,6 +54,7 @@ class Supervisor:
         self.model = model
         self.n_workers = n_workers
         self.reread = reread
+        self.pid = os.getpid()
         self.workers: dict[int, Worker] = {}  # by process
         self.leaving: dict[int, Worker] = {}  # that are to end
         self.waiting: dict[int, float] = {}  # rows to be started again, and when
@@ -96,7 +97,7 @@ class Supervisor:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C: the supervisor says when
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
-            work(self.service, self.model, row)
+            work(self.service, self.model, row, self.pid)
             status = 0
         except BaseException as error:
             self.service.log.told(f"a worker ends: {error!r}")
@@ -134,7 +135,9 @@ class Supervisor:
         return now - max(beat, worker.born) > _STUCK
 
     def stop(self) -> None:
-        """Tell all workers to end."""
+        """Tell all workers to end; who connects when all have closed the sockets is refused."""
+        for listener in self.service.sockets.values():
+            listener.close()
         self.stops_by = time.monotonic() + self.service.limits.drain_seconds + _MORE
         self.leave()
 

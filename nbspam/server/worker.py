@@ -46,14 +46,15 @@ class Service(NamedTuple):
     tally: Tally
 
 
-def work(service: Service, model: StoredModel, row: int) -> None:
+def work(service: Service, model: StoredModel, row: int, supervisor: int) -> None:
     """Answer clients until SIGTERM, and then those that have been accepted.
 
-    model: opened before this process was forked.  row: its own in the tally.
+    model: opened before this process was forked.  row: its own in the tally.  supervisor: the
+    process that forked it, whose death is a signal to end, too.
     """
     service.tally.take_row(row)
     with asyncio.Runner(loop_factory=_fast_loop()) as runner:
-        runner.run(_Worker(service).run(model))
+        runner.run(_Worker(service, supervisor).run(model))
 
 
 def protocol(name: str) -> type[Connection]:
@@ -72,8 +73,9 @@ def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 class _Worker:
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, supervisor: int) -> None:
         self.service = service
+        self.supervisor = supervisor
         self.accepting: set[asyncio.Task[object]] = set()
         self.ended = asyncio.Event()
 
@@ -92,12 +94,11 @@ class _Worker:
         for name, listener in service.sockets.items():
             listener.setblocking(False)
             self.listen(listener, partial(protocol(name), desk))
-        supervisor = os.getppid()
         while not self.ended.is_set():
             desk.sweep(loop.time())
             if judge.seconds_busy < limits.answer_seconds:
                 tally.put("beat", time.monotonic())
-            if os.getppid() != supervisor:  # it was killed, and nobody else would end us
+            if os.getppid() != self.supervisor:  # it was killed, and nobody else would end us
                 break
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.ended.wait(), _SWEEP)
@@ -137,6 +138,7 @@ class _Worker:
             make = partial(protocol(name), desk)
             while self.accept(listener, make):
                 pass
+            listener.close()
         if self.accepting:
             await asyncio.wait(self.accepting)
         start = loop.time()

@@ -1,5 +1,6 @@
 """nbspam serve: verdicts and lessons for mail systems, over their own protocols."""
 
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +35,10 @@ class Serve(Command):
 def _again(ctx: click.Context) -> dict[str, Any]:
     """Return the options as the configuration file says them now; raises UsageError."""
     try:
-        return ctx.command.make_context("serve", list(ctx.obj), parent=ctx.parent).params
+        values = ctx.command.make_context("serve", list(ctx.obj), parent=ctx.parent).params
     except click.ClickException as error:
         raise UsageError(complaint(error)) from error
+    return {**values, "decision": Decision(*(values[name] for name in Decision._fields))}
 
 
 def _options(
@@ -131,4 +133,5 @@ def command(**values: Any) -> None:
     for name, address in listeners.open_to_others.items():
         if teaching.get(name):
             warn(f"--{name} {address}: whoever reaches it from other machines can teach the model")
-    serve(options, listeners.sockets, values["jobs"], lambda: _options(**_again(context)))
+    with closing(listeners):
+        serve(options, listeners.sockets, values["jobs"], lambda: _options(**_again(context)))
