@@ -40,10 +40,12 @@ class ScriptedJudge:
         self.model_time = 0.0
         self.seconds_busy = 0.0
         self.seen = []
+        self.users = []  # of the messages seen
         self.held_back = None  # a list of what waits, if the judge is to wait
 
-    def judge(self, data, explain=False):
+    def judge(self, data, explain=False, user=""):
         self.seen.append(data)
+        self.users.append(user)
         done = asyncio.get_running_loop().create_future()
         if self.held_back is None:
             self._settle(done, data, explain)
@@ -75,8 +77,10 @@ class ScriptedTeacher:
     def __init__(self):
         self.n_waiting = 0
         self.known = {}
+        self.users = []  # who taught
 
-    def teach(self, data, label):
+    def teach(self, data, label, user=""):
+        self.users.append(user)
         done = asyncio.get_running_loop().create_future()
         before = self.known.get(data)
         if b"failure" in data:

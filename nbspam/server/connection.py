@@ -13,6 +13,7 @@ from nbspam.server.limits import Limits
 from nbspam.server.logs import Log
 from nbspam.server.tally import Tally
 from nbspam.server.teaching import Teacher
+from nbspam.server.users import UserError, known_as
 from nbspam.store.learning import Outcome
 
 _PARTING = 2.0  # seconds that clients get to read their answer when the server ends
@@ -236,11 +237,17 @@ class Connection(asyncio.Protocol):
     # ---- verdicts and lessons ----
 
     def ask(
-        self, data: bytes, explain: bool, answer: Callable[[Judgement], None], **facts: Any
+        self,
+        data: bytes,
+        explain: bool,
+        answer: Callable[[Judgement], None],
+        user: str | None,
+        **facts: Any,
     ) -> None:
         """Call `answer` with the judgement of a message.
 
-        facts: about the request, for the log.
+        user: whose mail it is, as the client writes the name.  facts: about the request, for the
+        log.
         """
         if self.crowded or self.desk.judge.n_waiting >= self.desk.limits.waiting:
             self.trouble("busy")
@@ -251,6 +258,7 @@ class Connection(asyncio.Protocol):
             verdict = judgement.verdict
             self.desk.tally.note(verdict.label, seconds)
             self.desk.log.answered(
+                user=user,
                 **facts,
                 verdict=verdict.label,
                 probability=round(verdict.posterior["spam"], 6),
@@ -258,10 +266,19 @@ class Connection(asyncio.Protocol):
             )
             answer(judgement)
 
-        self._wait(self.desk.judge.judge(data, explain), answered)
+        self._wait(self.desk.judge.judge(data, explain, known_as(user)), answered)
 
-    def teach(self, data: bytes, label: str | None, answer: Callable[[Outcome], None]) -> None:
-        """Call `answer` with the outcome of learning a message; None un-learns it."""
+    def teach(
+        self,
+        data: bytes,
+        label: str | None,
+        answer: Callable[[Outcome], None],
+        user: str | None,
+    ) -> None:
+        """Call `answer` with the outcome of learning a message; None un-learns it.
+
+        user: who teaches it, as the client writes the name.
+        """
         teacher = self.desk.teacher
         assert teacher is not None
         if self.crowded or teacher.n_waiting >= self.desk.limits.waiting:
@@ -272,7 +289,7 @@ class Connection(asyncio.Protocol):
             self.desk.tally.add(f"lesson {lesson_of(outcome)}")
             answer(outcome)
 
-        self._wait(teacher.teach(data, label), answered)
+        self._wait(teacher.teach(data, label, known_as(user)), answered)
 
     def _wait(self, future: "asyncio.Future[Any]", answered: Callable[[Any], None]) -> None:
         self.began = asyncio.get_running_loop().time()
@@ -286,6 +303,8 @@ class Connection(asyncio.Protocol):
             error = done.exception()
             if error is None:
                 answered(done.result())
+            elif isinstance(error, UserError):
+                self.trouble("user", str(error))
             elif isinstance(error, NbspamError | OSError):
                 self.trouble("failed", str(error))
             else:

@@ -14,10 +14,13 @@ from threading import Thread
 from time import monotonic, time
 from typing import NamedTuple
 
+from nbspam.classifier import personal
 from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.personal import Own
 from nbspam.decision import Rule
 from nbspam.errors import NbspamError
 from nbspam.server.tally import Tally
+from nbspam.server.users import Users
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.verdicts import Explanation, Skipped, Verdict
@@ -38,6 +41,7 @@ class Case(NamedTuple):
     """A message that waits for its verdict."""
 
     data: bytes
+    user: str  # whose model counts beside the site's; "" for nobody's
     explain: bool
     done: "asyncio.Future[Judgement]"
 
@@ -46,7 +50,8 @@ class Judge:
     """Judges messages in a thread of its own; `judge` is called in the event loop's thread.
 
     rule_of: the rule for a classifier.  on_trouble: told, in the judge's thread, why the model
-    cannot be read again; the one that was read before goes on judging.
+    cannot be read again; the one that was read before goes on judging.  users: whose models count
+    beside it; None: nobody's.
     """
 
     def __init__(
@@ -55,8 +60,10 @@ class Judge:
         rule_of: Callable[[Classifier], Rule],
         on_trouble: Callable[[Exception], None],
         tally: Tally,
+        users: Users | None = None,
     ) -> None:
         self._model = model
+        self._users = users
         self._classifier = model.classifier()
         self._rule_of = rule_of
         self._on_trouble = on_trouble
@@ -84,10 +91,12 @@ class Judge:
         began = self._began
         return 0.0 if began is None else monotonic() - began
 
-    def judge(self, data: bytes, explain: bool = False) -> "asyncio.Future[Judgement]":
-        """Return what will be the judgement of a message."""
+    def judge(
+        self, data: bytes, explain: bool = False, user: str = ""
+    ) -> "asyncio.Future[Judgement]":
+        """Return what will be the judgement of a message; user: from `users.known_as`."""
         done: asyncio.Future[Judgement] = self._loop.create_future()
-        self._cases.put(Case(data, explain, done))
+        self._cases.put(Case(data, user, explain, done))
         return done
 
     def end(self) -> None:
@@ -133,16 +142,34 @@ class Judge:
         classifier = self._classifier
         rule = self._rule_of(classifier)
         items = [Item("-", None, case.data) for case in cases]
+        owners = self._owners(cases)
+        if any(own is not None for own in owners):
+            verdicts = iter(personal.classify(classifier, items, owners, rule))
+        else:
+            verdicts = classifier.classify(items, rule=rule)
         found: list[Judgement | Exception] = []
-        for case, item, verdict in zip(
-            cases, items, classifier.classify(items, rule=rule), strict=True
-        ):
+        for case, item, own, verdict in zip(cases, items, owners, verdicts, strict=True):
             if isinstance(verdict, Skipped):
                 found.append(NbspamError(verdict.reason))
-                continue
-            explanation = classifier.explain(item, rule) if case.explain else None
-            found.append(Judgement(verdict, rule, explanation, classifier.lack))
+            elif own is None:
+                why = classifier.explain(item, rule) if case.explain else None
+                found.append(Judgement(verdict, rule, why, classifier.lack))
+            else:
+                why = personal.explain(classifier, item, own, rule) if case.explain else None
+                own_rule = personal.rule_for(classifier, own, rule)
+                found.append(Judgement(verdict, own_rule, why, personal.lack(classifier, own)))
         return found
+
+    def _owners(self, cases: Sequence[Case]) -> list[Own | None]:
+        """Return what the user of each message has taught."""
+        users = self._users
+        if users is None:
+            return [None] * len(cases)
+        owners = [users.own(case.user, self._model) for case in cases]
+        self._tally.add("personal", len(owners) - owners.count(None))
+        self._tally.put("users", len(users))
+        self._tally.put("users_bytes", users.n_bytes)
+        return owners
 
 
 def _settle(cases: Sequence[Case], results: "Sequence[Judgement | Exception]") -> None:

@@ -13,6 +13,7 @@ class Limits(NamedTuple):
     waiting: int = 1000  # messages that wait for their verdict
     bytes_held: int = 256 << 20  # of all messages that are received, or wait
     message_bytes: int = 8 << 20  # of one message; the rest is received and dropped
+    users_bytes: int = 64 << 20  # of what users have taught, held for those judged last
     head_bytes: int = 64 << 10  # of a request's own head
     head_lines: int = 256
     head_seconds: float = 30.0  # in which a request's head must be there

@@ -16,6 +16,7 @@ from nbspam.server.limits import LIMITS, Limits
 from nbspam.server.logs import Log
 from nbspam.server.supervisor import Supervisor
 from nbspam.server.tally import Tally
+from nbspam.server.users import check_folder, check_site
 from nbspam.server.worker import Service, protocol
 from nbspam.settings import Choices, chosen
 from nbspam.sources.items import Item
@@ -36,6 +37,7 @@ class Options(NamedTuple):
     rule_of: Callable[[Classifier], Rule]
     policy: Policy
     log: str  # one of logs.FORMATS
+    users: str | None = None  # the folder of their models; None: all share one
 
 
 def password_in(path: str) -> bytes:
@@ -96,6 +98,9 @@ def serve(
 
     def service(options: Options) -> tuple[Service, StoredModel]:
         model = opened(options.model_path)
+        if options.users is not None:
+            check_folder(options.users)
+            check_site(model)
         rule = options.rule_of(model.classifier())
         list(model.classifier().classify([_FIRST], rule=rule))
         made = Service(
@@ -106,6 +111,7 @@ def serve(
             limits,
             Log(options.log),
             tally,
+            options.users,
         )
         return made, model
 

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 VERDICTS = ("ham", "spam", "unsure")
 LESSONS = ("learned", "moved", "unlearned", "known", "failed")
-TROUBLES = ("busy", "late", "idle", "malformed", "failed", "model")
+TROUBLES = ("busy", "late", "idle", "malformed", "failed", "model", "user")
 # Upper bounds of the classes of answering times, seconds.
 BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
-_COUNTS = ("connections", "oversized", "batches", "batched", "restarts")
-_GAUGES = ("open", "waiting", "held", "beat")
+_COUNTS = ("connections", "oversized", "batches", "batched", "restarts", "personal")
+_GAUGES = ("open", "waiting", "held", "beat", "users", "users_bytes")
 _SLOTS = (
     *VERDICTS,
     *(f"lesson {name}" for name in LESSONS),
@@ -119,12 +119,15 @@ def _families(tally: Tally, facts: dict[str, float]) -> "Iterator[Metric]":
         ("batches", "Batches judged."),
         ("batched", "Messages in all batches."),
         ("restarts", "Workers started again."),
+        ("personal", "Messages judged with lessons of their user."),
     ):
         yield counter(name, text, "", {"": name})
     gauges = {
         "open_connections": tally.total("open"),
         "queue": tally.total("waiting"),
         "held_bytes": tally.total("held"),
+        "users": tally.total("users"),
+        "users_bytes": tally.total("users_bytes"),
     }
     for name, value in {**gauges, **facts}.items():
         yield GaugeMetricFamily(f"nbspam_{name}", name.replace("_", " ").capitalize() + ".", value)

@@ -11,40 +11,53 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from time import time
 
+from nbspam.server.users import Users
 from nbspam.sources.items import Item
 from nbspam.store.learning import Outcome
 from nbspam.store.model import StoredModel
 
 
 class Teacher:
-    """Learns messages in a thread of its own; what it returns is on disk."""
+    """Learns messages in a thread of its own; what it returns is on disk.
 
-    def __init__(self, opened: Callable[[], StoredModel]) -> None:
+    users: who are taught instead of the model that `opened` opens; None: all teach that one.
+    """
+
+    def __init__(self, opened: Callable[[], StoredModel], users: Users | None = None) -> None:
         self._opened = opened
-        self._model: StoredModel | None = None
+        self._users = users
+        self._model: StoredModel | None = None  # the site's
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="teacher")
         self.n_waiting = 0
 
-    def teach(self, data: bytes, label: str | None) -> "asyncio.Future[Outcome]":
+    def teach(self, data: bytes, label: str | None, user: str = "") -> "asyncio.Future[Outcome]":
         """Return what will be the outcome of learning a message; None un-learns it.
 
-        The future raises NbspamError, or OSError.
+        user: from `users.known_as`.  The future raises UserError for a user whose name cannot be
+        kept, other NbspamErrors, and OSError.
         """
         self.n_waiting += 1
-        done = asyncio.get_running_loop().run_in_executor(self._thread, self._teach, data, label)
+        done = asyncio.get_running_loop().run_in_executor(
+            self._thread, self._teach, data, label, user
+        )
         done.add_done_callback(self._is_done)
         return done
 
     def _is_done(self, _: "asyncio.Future[Outcome]") -> None:
         self.n_waiting -= 1
 
-    def _teach(self, data: bytes, label: str | None) -> Outcome:
+    def _teach(self, data: bytes, label: str | None, user: str) -> Outcome:
         if self._model is None:
             self._model = self._opened()
+        model = self._model
+        if self._users is not None:
+            model = self._users.opened(user, model.settings)
+            if label is None and not model.is_there:
+                return Outcome(unknown=1)  # without files for a user who has taught nothing
         item, day = Item("-", label, data), int(time() // 86_400)
         if label is None:
-            return self._model.unlearn([item], day=day)
-        return self._model.learn([item], day=day, classes=[label])
+            return model.unlearn([item], day=day)
+        return model.learn([item], day=day, classes=[label])
 
     def end(self) -> None:
         """End the thread, after it has learned what waits."""

@@ -22,6 +22,7 @@ from nbspam.server.limits import Limits
 from nbspam.server.logs import Log
 from nbspam.server.tally import Tally
 from nbspam.server.teaching import Teacher
+from nbspam.server.users import Users
 from nbspam.store.model import StoredModel
 
 # Imported by the supervisor, and only those that are spoken.
@@ -44,6 +45,7 @@ class Service(NamedTuple):
     limits: Limits
     log: Log
     tally: Tally
+    users: str | None = None  # the folder of their models; None: all share one
 
 
 def work(service: Service, model: StoredModel, row: int, supervisor: int) -> None:
@@ -87,8 +89,15 @@ class _Worker:
             tally.add("trouble model")
             service.log.told(f"the model as it was goes on judging: {error}")
 
-        judge = Judge(model, service.rule_of, on_trouble, tally)
-        teacher = Teacher(service.opened) if service.policy.may_teach else None
+        def on_users_trouble(error: Exception) -> None:
+            tally.add("trouble model")
+            service.log.told(f"the site's model judges a user's mail: {error}")
+
+        users = None
+        if service.users is not None:
+            users = Users(service.users, limits.users_bytes, on_users_trouble)
+        judge = Judge(model, service.rule_of, on_trouble, tally, users)
+        teacher = Teacher(service.opened, users) if service.policy.may_teach else None
         desk = Desk(judge, teacher, limits, tally, service.log, service.policy)
         loop.add_signal_handler(signal.SIGTERM, self.ended.set)
         for name, listener in service.sockets.items():

@@ -17,7 +17,7 @@ from nbspam.counts.changes import Change
 from nbspam.decision import Cutoffs
 from nbspam.disk import Stamp, locked, resolved, stamp_of, unwritable
 from nbspam.settings import Settings
-from nbspam.store.assembly import begun, compacted, in_step
+from nbspam.store.assembly import Lessons, begun, compacted, in_step, lessons_of
 from nbspam.store.format.journal import (
     NO_JOURNAL,
     Journal,
@@ -69,6 +69,16 @@ class StoredModel(LivingModel):
     def stamp(self) -> Stamp | None:
         """Which model file was read last; None if there was none."""
         return self._stamp
+
+    @property
+    def base(self) -> Classifier:
+        """The classifier as it was when evidence was fitted last, without later changes."""
+        return self._base
+
+    def lessons(self) -> Lessons:
+        """Return what a model of presence has learned, without fitting it again."""
+        self._refresh()
+        return lessons_of(self._base, self._changes)
 
     def size(self) -> int:
         """Return the bytes that the model takes on disk, including its journal."""

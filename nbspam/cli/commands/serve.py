@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Titles under which help lists options.
 LISTENING = "Where it listens: HOST:PORT, a PORT of this machine, or the PATH of a socket"
-TEACHING = "Who may teach the model"
+TEACHING = "Who may teach, and what"
 MAIL = "What becomes of mail"
 _PASS, _TEMPFAIL = "pass", "tempfail"
 
@@ -49,6 +49,7 @@ def _options(
     quarantine_above: float | None,
     when_busy: str,
     log: str,
+    users: str | None,
     decision: Decision,
     **_: Any,
 ) -> "Options":
@@ -59,7 +60,7 @@ def _options(
     password = None if password_file is None else password_in(password_file)
     passes = when_busy == _PASS
     policy = Policy(allow_tell, password, passes, reject_above, quarantine_above)
-    return Options(model_path, partial(rule_of, decision), policy, log)
+    return Options(model_path, partial(rule_of, decision), policy, log, users)
 
 
 @click.command("serve", cls=Serve)
@@ -79,6 +80,11 @@ def _options(
         "--password-file",
         metavar="FILE",
         help="Let clients of --http teach the model if they know the password, FILE's first line.",
+    ),
+    click.option(
+        "--users",
+        metavar="DIR",
+        help="Let each user teach a model of their own in DIR, which counts on top of -m.",
     ),
 )
 @titled(

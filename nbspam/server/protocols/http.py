@@ -38,6 +38,7 @@ _TROUBLE = {
     "idle": (HTTPStatus.REQUEST_TIMEOUT, "the request is not whole in time"),
     "malformed": (HTTPStatus.BAD_REQUEST, "not HTTP"),
     "failed": (HTTPStatus.INTERNAL_SERVER_ERROR, "failed"),
+    "user": (HTTPStatus.BAD_REQUEST, "no such user"),
 }
 
 
@@ -139,6 +140,11 @@ class HttpConnection(Connection):
             path = ""
         self.handle(self.parser.get_method().decode(), path)
 
+    @property
+    def user(self) -> str | None:
+        """Who the message is for or, of mail that is sent, by."""
+        return self.headers.get("deliver-to") or self.headers.get("user")
+
     def handle(self, method: str, path: str) -> None:
         """Do what a whole request asks for."""
         if path in _POSTED and method != "POST":
@@ -151,8 +157,8 @@ class HttpConnection(Connection):
         elif path in _POSTED:
             explains = path == "/explain"
             answer = self.explained if explains else self.checked
-            facts = {"user": self.headers.get("user"), "queue": self.headers.get("queue-id")}
-            self.ask(self.message(), explains, answer, **facts, asked=path)
+            queue = self.headers.get("queue-id")
+            self.ask(self.message(), explains, answer, self.user, queue=queue, asked=path)
         elif path == "/ping":
             self.send(HTTPStatus.OK, b"pong\r\n", "text/plain")
         elif path == "/stat":
@@ -230,7 +236,7 @@ class HttpConnection(Connection):
         def answer(outcome: Outcome) -> None:
             self.say(HTTPStatus.OK, {"success": True, "outcome": lesson_of(outcome)})
 
-        self.teach(self.message(), label, answer)
+        self.teach(self.message(), label, answer, self.user)
 
     def facts(self) -> dict[str, float]:
         """Return values that are no counts, by name."""

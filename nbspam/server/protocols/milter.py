@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from nbspam.mail.verdict_headers import Wanted, headers_of
 from nbspam.server.connection import BusyError, Connection, Desk
 from nbspam.server.judging import Judgement
+from nbspam.server.users import known_as
 
 _LENGTH = struct.Struct(">I")
 _MAX_PACKET = 1 << 18  # bytes; a body comes in pieces of 65,535, a header in one packet
+_MAX_ADDRESS = 1 << 10  # bytes; users have no longer names
 _OPTIONS = struct.Struct(">III")  # version, actions, protocol
 _VERSION = 6
 _ADD_HEADERS, _CHANGE_HEADERS, _QUARANTINE = 0x01, 0x10, 0x20
@@ -70,6 +72,7 @@ class MilterConnection(Connection):
         self.ours: list[str] = []  # names of headers in the message that are ours to write
         self.queue = ""
         self.is_refused = False  # there was no room for the message; its end is told so
+        self.recipients: set[str] = set()  # two at most
 
     def received(self, data: bytes) -> None:
         """Take in packets."""
@@ -122,10 +125,14 @@ class MilterConnection(Connection):
                 self.close()
         elif command == _END:
             self.gather(_BODY, data)
+            # The verdict on mail to several users is the site's: none of them decides for others.
+            user = min(self.recipients) if len(self.recipients) == 1 else None
             if self.is_refused:
                 self.trouble("busy")
             else:
-                self.ask(self.message(), False, self.answer, queue=self.queue, asked="milter")
+                self.ask(
+                    self.message(), False, self.answer, user, queue=self.queue, asked="milter"
+                )
         elif command in _ANSWERED:
             self.gather(command, data)
             if not _ANSWERED[command] & self.unanswered:
@@ -156,6 +163,10 @@ class MilterConnection(Connection):
             queue = self.queue  # the macros of a command come before it
             self.forget()
             self.rests, self.queue = False, queue
+        elif command == _RCPT:
+            if len(self.recipients) < 2:
+                address = data.partition(b"\0")[0][:_MAX_ADDRESS].decode("utf-8", "replace")
+                self.recipients.add(known_as(address))
         elif command == _HEADER:
             name, _, value = data.partition(b"\0")
             value = value.removesuffix(b"\0")
@@ -180,6 +191,7 @@ class MilterConnection(Connection):
         """Begin anew: the message was answered, or is not sent to its end."""
         self.let_go()
         self.ours, self.queue = [], ""
+        self.recipients.clear()
         self.rests, self.is_refused = True, False
 
     # ---- answering ----

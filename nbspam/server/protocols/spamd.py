@@ -26,13 +26,15 @@ _HEADER = re.compile(rb"([!-9;-~]{1,100})[ \t]*+:[ \t]*+([^\r\n]*?)[ \t]*+\Z")
 _END_OF_HEAD = re.compile(rb"(?:\A|\n)\r?\n")
 _WANTED = Wanted(spam_status=True)
 # Of sysexits.h.
-_USAGE, _DATA, _UNAVAILABLE, _SOFTWARE, _LATER, _PROTOCOL, _TIMEOUT = 64, 65, 69, 70, 75, 76, 79
+_USAGE, _DATA, _NO_USER, _UNAVAILABLE, _SOFTWARE = 64, 65, 67, 69, 70
+_LATER, _PROTOCOL, _TIMEOUT = 75, 76, 79
 _STATUS = {
     "busy": (_LATER, "EX_TEMPFAIL: too many messages, try again"),
     "late": (_TIMEOUT, "EX_TIMEOUT: not judged in time"),
     "idle": (_TIMEOUT, "EX_TIMEOUT: the request is not whole in time"),
     "malformed": (_PROTOCOL, "EX_PROTOCOL"),
     "failed": (_SOFTWARE, "EX_SOFTWARE"),
+    "user": (_NO_USER, "EX_NOUSER"),
 }
 _NAMES = {_USAGE: "EX_USAGE", _DATA: "EX_DATAERR", _UNAVAILABLE: "EX_UNAVAILABLE"}
 
@@ -207,7 +209,6 @@ class SpamdConnection(Connection):
         else:
             data, whole = self._data(request)
             facts = {
-                "user": request.headers.get("user"),
                 "queue": request.headers.get("queue-id"),
                 "asked": request.command,
             }
@@ -215,7 +216,8 @@ class SpamdConnection(Connection):
             def answer(judgement: Judgement) -> None:
                 self._safely(lambda: self._write(reply(request, judgement, data, whole)))
 
-            self.ask(data, request.command in _EXPLAINED, answer, **facts)
+            user = request.headers.get("user")
+            self.ask(data, request.command in _EXPLAINED, answer, user, **facts)
 
     def _tell(self, request: Request) -> None:
         if not self.desk.policy.allows_tell:
@@ -232,7 +234,7 @@ class SpamdConnection(Connection):
             line = f"{lesson.done}\r\n" if did else ""
             self._write([f"SPAMD/1.1 0 EX_OK\r\n{line}Content-length: 2\r\n\r\n\r\n".encode()])
 
-        self.teach(self._data(request)[0], lesson.label, answer)
+        self.teach(self._data(request)[0], lesson.label, answer, request.headers.get("user"))
 
     def _data(self, request: Request) -> tuple[bytes, bool]:
         """Return the message, or its beginning, and whether it is whole."""

@@ -119,6 +119,7 @@ complete -c nbspam -n '__fish_seen_subcommand_from serve' -l http -x -d 'Speak r
 complete -c nbspam -n '__fish_seen_subcommand_from serve' -l milter -x -d 'Speak the milter protocol of Postfix and Sendmail'
 complete -c nbspam -n '__fish_seen_subcommand_from serve' -l allow-tell -d 'Let clients of --spamd teach the model'
 complete -c nbspam -n '__fish_seen_subcommand_from serve' -l password-file -r -d 'Let clients of --http teach the model if they know the password, FILE\'s first line'
+complete -c nbspam -n '__fish_seen_subcommand_from serve' -l users -x -d 'Let each user teach a model of their own in DIR, which counts on top of -m'
 complete -c nbspam -n '__fish_seen_subcommand_from serve' -l reject-above -x -d 'Reject mail through --milter whose probability of spam is above P'
 complete -c nbspam -n '__fish_seen_subcommand_from serve' -l quarantine-above -x -d 'Let Postfix hold mail whose probability of spam is above P'
 complete -c nbspam -n '__fish_seen_subcommand_from serve' -l when-busy -x -a 'pass tempfail' -d 'Beyond the limits: let mail pass unjudged, or ask its sender to try again'
