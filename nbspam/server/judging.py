@@ -14,9 +14,9 @@ from threading import Thread
 from time import monotonic, time
 from typing import NamedTuple
 
-from nbspam.classifier import personal
 from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.personal import Own
+from nbspam.classifier.personal import answers
+from nbspam.classifier.personal.evidence import Own
 from nbspam.decision import Rule
 from nbspam.errors import NbspamError
 from nbspam.server.tally import Tally
@@ -144,7 +144,7 @@ class Judge:
         items = [Item("-", None, case.data) for case in cases]
         owners = self._owners(cases)
         if any(own is not None for own in owners):
-            verdicts = iter(personal.classify(classifier, items, owners, rule))
+            verdicts = iter(answers.classify(classifier, items, owners, rule))
         else:
             verdicts = classifier.classify(items, rule=rule)
         found: list[Judgement | Exception] = []
@@ -155,9 +155,9 @@ class Judge:
                 why = classifier.explain(item, rule) if case.explain else None
                 found.append(Judgement(verdict, rule, why, classifier.lack))
             else:
-                why = personal.explain(classifier, item, own, rule) if case.explain else None
-                own_rule = personal.rule_for(classifier, own, rule)
-                found.append(Judgement(verdict, own_rule, why, personal.lack(classifier, own)))
+                why = answers.explain(classifier, item, own, rule) if case.explain else None
+                own_rule = answers.rule_for(classifier, own, rule)
+                found.append(Judgement(verdict, own_rule, why, answers.lack(classifier, own)))
         return found
 
     def _owners(self, cases: Sequence[Case]) -> list[Own | None]:

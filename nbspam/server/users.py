@@ -17,7 +17,8 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from nbspam.classifier.combining import Combination
-from nbspam.classifier.personal import Own, own_of
+from nbspam.classifier.personal.evidence import Own
+from nbspam.classifier.personal.lessons import own_of
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.disk import Stamp, stamp_of
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
