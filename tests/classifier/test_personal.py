@@ -101,7 +101,7 @@ def test_a_score_is_a_sum_over_tokens_of_both(everybodys, mine, text):
             count += table.feature_count[column]
         seen = count.sum()
         if place >= 0:
-            count = count + weight * own.counts[place]
+            count = count + weight * own.values[place, :2]
         odds = log((count[1] + 0.03) / (total[1] + 0.06)) - log(
             (count[0] + 0.03) / (total[0] + 0.06)
         )
@@ -112,7 +112,7 @@ def test_a_score_is_a_sum_over_tokens_of_both(everybodys, mine, text):
         if group != PAIRS and count.any():
             n = table.class_count.sum()
             values.append(max(1 - log(seen + 1) / log(n + 1), 0))
-            steps.append(own.correction[place] if place >= 0 else 0.0)
+            steps.append(own.values[place, 2] if place >= 0 else 0.0)
     found = fit.worth[-1]
     for group, odds in enumerate(by_group):
         strong = sorted(x for x in odds if x < 0)[: STRONGEST[0]]
@@ -218,7 +218,7 @@ def test_a_shared_model_that_knows_nothing_leaves_it_to_the_user():
 def test_whoever_knows_one_class_only_is_unsure():
     nothing = begun(SETTINGS)
     keys = np.array([1], np.uint64)
-    own = Own(keys, np.array([[0, 1]]), np.array([0.0, 1.0]), np.zeros(1, np.float32))
+    own = Own(keys, np.array([[0, 1, 0]], np.float32), np.array([0.0, 1.0]))
 
     assert "teach it ham" in lack(nothing, own)
     assert rule_for(nothing, own, cutoffs()) == UNDECIDED
@@ -240,8 +240,7 @@ def test_the_order_of_lessons_changes_nothing_but_rounding(site, order):
     pairs = [(d, name) for name in CLASSES for d in mails(name)[:4]]
     before, after = (model_of(site, p) for p in (pairs, [pairs[k] for k in order]))
 
-    assert np.array_equal(before.counts, after.counts)
-    assert np.array_equal(before.correction, after.correction)
+    assert np.array_equal(before.values, after.values)
 
 
 def test_unreadable_items_keep_their_places(site, tmp_path):

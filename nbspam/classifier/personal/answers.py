@@ -3,7 +3,7 @@
 Secret: what can be said where the shared model, or the user, knows only one class.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -61,17 +61,26 @@ def classify(
         own = [owners[k] for k in places[start : start + len(group)]]
         parts.append(joint_of(shared, tokenize(group, shared.settings.tokens).documents, own))
     results: dict[int, Verdict | Skipped] = dict(found.failures)
-    for k, row in zip(places, np.concatenate(parts), strict=True):
-        answer = Answer(items[k].name, items[k].label, row, found.notes.get(k))
-        results[k] = _verdict(shared, answer, owners[k], rule)
+    joint = np.concatenate(parts)
+    for rule_of_some, rows in _by_rule(shared, [owners[k] for k in places], rule):
+        some = [(places[row], joint[row]) for row in rows]
+        said = [Answer(items[k].name, items[k].label, j, found.notes.get(k)) for k, j in some]
+        verdicts = AnyClassifier.verdicts(shared, said, rule_of_some)
+        results |= zip((k for k, _ in some), verdicts, strict=True)
     return [results[k] for k in range(len(items))]
 
 
-def _verdict(shared: Classifier, answer: Answer, own: Own | None, rule: Rule) -> Verdict:
-    rule = rule_for(shared, own, rule)
-    return next(
-        AnyClassifier.verdicts(shared, [answer], rule)
-    )  # the shared model may lack a class
+def _by_rule(
+    shared: Classifier, owners: Sequence[Own | None], rule: Rule
+) -> Iterator[tuple[Rule, list[int]]]:
+    """Yield rules and the owners whose mail each is for, by number."""
+    rules = [rule_for(shared, own, rule) for own in owners]
+    undecided = [row for row, each in enumerate(rules) if each is UNDECIDED]
+    others = [row for row, each in enumerate(rules) if each is not UNDECIDED]
+    if undecided:
+        yield UNDECIDED, undecided
+    if others:
+        yield rules[others[0]], others
 
 
 def explain(shared: Classifier, item: Item, owner: Own | None, rule: Rule) -> Explanation:
@@ -84,19 +93,19 @@ def explain(shared: Classifier, item: Item, owner: Own | None, rule: Rule) -> Ex
     known, own = known_of(shared, documents.tokens), entries_of(documents, [owner])
     shares = known.combination.parts(weighed(known, documents, own))
     entry, _, value = corrected(known, documents, own)
-    more = own.correction.take(entry) * value
+    more = own.values[entry, 2] * value
     if abs(total := float(more.sum())) > MOST:
         more *= MOST / abs(total)
     shares[entry] += more
     (joint,) = joint_of(shared, documents, [owner])
-    shift = np.broadcast_to(shared.shift, joint.shape)
+    answer, shift = Answer(item.name, None, joint), np.broadcast_to(shared.shift, joint.shape)
     spelt = batch_vocabulary(batch)
     met = np.flatnonzero(own.is_met | known.is_met.take(documents.columns))
     met = met[np.argsort(-np.abs(shares[met]), kind="stable")]
     column = documents.columns.take(met)
-    counts = known.counts[column] + own.counts[met]
+    counts = known.counts[column] + own.values[met, :2]
     return Explanation(
-        _verdict(shared, Answer(item.name, None, joint), owner, rule),
+        next(AnyClassifier.verdicts(shared, [answer], rule_for(shared, owner, rule))),
         shared.classes[1],
         shared.classes[0],
         float(joint[1] - joint[0]),

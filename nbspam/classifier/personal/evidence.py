@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Floats, Floats32, Indices, Integers, Integers32, Keys
+from nbspam.arrays import Booleans, Floats, Floats32, Integers, Integers32, Keys
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.combining import (
     IN_LAYER,
@@ -29,7 +29,7 @@ from nbspam.tokens.documents import Documents
 from nbspam.tokens.tokenizer import groups_of
 from nbspam.verdicts import joint_of_log_odds
 
-SHARED = 100.0  # messages of a user, as which all of the shared model's count: E-158
+SHARED = 100.0  # messages of a user, as which all of the shared model's count
 _LEAST = 1e-9  # length of values by which they are divided
 
 
@@ -37,9 +37,8 @@ class Own(NamedTuple):
     """What a user has taught, as judging needs it: no texts, and 20 bytes a token."""
 
     keys: Keys  # (n_tokens,) ascending
-    counts: Indices  # (n_tokens, 2) messages of ham and of spam that have the token
+    values: Floats32  # (n_tokens, 3) messages of ham, and of spam, that have it; correction, nats
     class_count: Floats  # (2,)
-    correction: Floats32  # (n_tokens,) nats
 
     def columns(self, keys: Keys) -> Integers:
         """Return the place of each key, -1 for unknown keys; same shape as keys."""
@@ -52,7 +51,7 @@ class Own(NamedTuple):
     @property
     def n_bytes(self) -> int:
         """The memory of its arrays."""
-        return int(self.keys.nbytes + self.counts.nbytes + self.correction.nbytes)
+        return int(self.keys.nbytes + self.values.nbytes)
 
 
 class Entries(NamedTuple):
@@ -61,8 +60,7 @@ class Entries(NamedTuple):
     is_own: Booleans  # (n_docs,) whether the document's user has taught anything
     class_count: Floats  # (n_docs, 2) messages
     is_met: Booleans  # (nnz,) whether the user has taught the token
-    counts: Floats  # (nnz, 2) messages
-    correction: Floats  # (nnz,) nats
+    values: Floats  # (nnz, 3) as in `Own`
 
 
 class Known(NamedTuple):
@@ -111,22 +109,16 @@ def entries_of(documents: Documents, owners: Sequence[Own | None]) -> Entries:
         np.array([own is not None for own in owners]),
         np.zeros((n_docs, 2)),
         np.zeros(n_entries, np.bool_),
-        np.zeros((n_entries, 2)),
-        np.zeros(n_entries),
+        np.zeros((n_entries, 3)),
     )
-    offsets = documents.offsets.tolist()
+    offsets, keys = documents.offsets.tolist(), documents.tokens.take(documents.columns)
     for row, own in enumerate(owners):
-        if own is None:
-            continue
-        found.class_count[row] = own.class_count
-        start, end = offsets[row], offsets[row + 1]
-        column = own.columns(documents.tokens.take(documents.columns[start:end]))
-        met = np.flatnonzero(column >= 0)
-        column = column.take(met)
-        met += start
-        found.is_met[met] = True
-        found.counts[met] = own.counts.take(column, axis=0)
-        found.correction[met] = own.correction.take(column)
+        if own is not None:
+            found.class_count[row] = own.class_count
+            entries = slice(offsets[row], offsets[row + 1])
+            column = own.columns(keys[entries])
+            found.is_met[entries] = is_met = column >= 0
+            found.values[entries][is_met] = own.values[column[is_met]]
     return found
 
 
@@ -139,7 +131,7 @@ def weighed(shared: Known, documents: Documents, own: Entries) -> Weighed:
     if len(mine):
         weight = max(1.0, float(shared.class_count.sum()) / SHARED)
         count = shared.counts.take(columns.take(mine), axis=0)
-        count += weight * own.counts.take(mine, axis=0)
+        count += weight * own.values.take(mine, axis=0)[:, :2]
         total = shared.class_count + weight * own.class_count
         odds[mine] = log_odds(count, total.take(rows.take(mine), axis=0))
     in_layer = IN_LAYER[groups] & shared.is_met
@@ -167,5 +159,5 @@ def joint_of(shared: Classifier, documents: Documents, owners: Sequence[Own | No
     score = known.combination.scores(weighed(known, documents, own))
     if own.is_own.any():
         entry, row, value = corrected(known, documents, own)
-        score += bounded(np.bincount(row, own.correction.take(entry) * value, len(score)))
+        score += bounded(np.bincount(row, own.values[entry, 2] * value, len(score)))
     return joint_of_log_odds(score) + shared.shift
