@@ -1,7 +1,7 @@
 """Do to `nbspam serve` what networks, clients, disks and crashes do; print what becomes of it.
 
 usage: python benchmarks/serving_faults.py MAIL MODEL [--only NAME ...] [--fuzzed 100000]
-           [--replaced 1000] [--kills 500]
+           [--workers 100] [--replaced 1000] [--kills 500] [--seed 18]
 
 MAIL is a folder with ham/ and spam/, MODEL a model of mail.  A server of this machine's nbspam is
 started on sockets in a temporary folder, with a copy of MODEL.  Every answer is compared with the
@@ -31,6 +31,7 @@ from nbspam.sources.items import Item, read_items
 from nbspam.store.model import StoredModel
 
 _STALLS = 1000
+_FULL = 60_000  # bytes of a file, after which the disk is full
 _SPAMD, _HTTP, _MILTER = "spamd", "http", "milter"
 
 
@@ -114,13 +115,13 @@ def expected(model: StoredModel, rule: Rule, messages: list[bytes]) -> list[byte
 class Trial:
     """What all faults need: a place, messages, a model and its answers."""
 
-    def __init__(self, messages: list[bytes], model: Path) -> None:
+    def __init__(self, messages: list[bytes], model: Path, seed: int) -> None:
         self.messages = messages
         self.model = model
         stored = StoredModel(str(model))
         self.rule = stored.classifier().rule
         self.answers = expected(stored, self.rule, messages)
-        self.rng = random.Random(18)
+        self.rng = random.Random(seed)
 
     @contextmanager
     def server(self, *options: str) -> Iterator[Server]:
@@ -369,13 +370,10 @@ def replaced(trial: Trial, other: Path, number: int) -> str:
 
 def full_disk(trial: Trial) -> str:
     """Let the disk be full while the server learns: lessons fail and say so."""
-    size = trial.model.stat().st_size + 20_000
-
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copy(trial.model, folder / "m.nbspam")
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (_FULL, resource.RLIM_INFINITY))
         # Python ignores SIGXFSZ, so that a write fails as on a full disk.
         server = Server(folder, folder / "m.nbspam")
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
@@ -439,7 +437,7 @@ def killed_server(trial: Trial, number: int) -> str:
                     learned.append(data)
 
         async def work(server: Server) -> None:
-            until = time.monotonic() + trial.rng.uniform(0.02, 0.3)
+            until = time.monotonic() + trial.rng.uniform(0.05, 1.0)
 
             async def kill() -> None:
                 await asyncio.sleep(until - time.monotonic())
@@ -472,10 +470,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=100)
     parser.add_argument("--replaced", type=int, default=1000)
     parser.add_argument("--kills", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=18)
     options = parser.parse_args()
     messages = [item.read() for item in read_items([options.mail])]
     random.Random(1).shuffle(messages)
-    trial = Trial(messages[: options.messages], options.model)
+    trial = Trial(messages[: options.messages], options.model, options.seed)
     with tempfile.TemporaryDirectory() as name:
         other = Path(name) / "other.nbspam"
         half = StoredModel(str(shutil.copy(options.model, other)))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 VERDICTS = ("ham", "spam", "unsure")
-LESSONS = ("learned", "moved", "unlearned", "known", "failed")
+LESSONS = ("learned", "moved", "unlearned", "known")
 TROUBLES = ("busy", "late", "idle", "malformed", "failed", "model", "user")
 # Upper bounds of the classes of answering times, seconds.
 BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
