@@ -56,7 +56,7 @@ pytestmark = [
     ("variant", "header"),
     [
         ("", b"X-Spam-Report: ham, probability of spam 0."),
-        (" variant=rspamd", b"(/) no action\n"),
+        (" variant=rspamd", b"X-Spam-Report: Action: no action\n"),
     ],
 )
 def test_exim_rejects_spam_and_notes_the_score_of_ham(own_model, tmp_path, variant, header):
