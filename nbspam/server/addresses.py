@@ -78,6 +78,7 @@ def _at_path(path: str) -> socket.socket:
             if stat.S_ISSOCK(os.lstat(path).st_mode) and not _is_answered(path):
                 os.unlink(path)
         found.bind(path)
+        os.chmod(path, 0o666)  # as spamd's: who may connect is said by the folder
         found.listen(_BACKLOG)
     except BaseException:
         found.close()

@@ -71,6 +71,7 @@ def test_a_socket_that_nobody_listens_on_any_more_is_replaced(tmp_path):
     assert os.path.exists(path)
 
     again = listening("--spamd", Address(path=path))
+    assert os.stat(path).st_mode & 0o777 == 0o666  # all users of the machine, as with a port
     with again, pytest.raises(InputError, match="Address already in use"):
         listening("--spamd", Address(path=path))
 

@@ -2,11 +2,13 @@
 
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
 import time
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -153,3 +155,27 @@ def test_what_a_killed_server_acknowledged_the_next_one_knows(tmp_path, own_mode
         served.stop(signal.SIGKILL)
     with serving(own_model, tmp_path / "second", "--allow-tell") as served:
         assert served.ask(tell).startswith(b"SPAMD/1.1 0 EX_OK\r\nContent-length")
+
+
+def test_who_finds_no_descriptor_left_is_answered_later(tmp_path, own_model):
+    with serving(own_model, tmp_path, "--jobs", "1") as served:
+        served.ask(check(SPAM))
+        [pid] = served.pids
+        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, before[1]))
+        with connected(served.spamd) as waits:
+            waits.sendall(check(SPAM))
+            time.sleep(2)
+            used = processor_seconds(pid)
+            time.sleep(2)
+            assert processor_seconds(pid) - used < 0.5  # it does not try all the time
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+            assert b"Spam: True" in rest_of(waits)
+        found = ask(served.http, b"GET /metrics HTTP/1.0\r\n\r\n").decode()
+        assert int(float(re.search(r'kind="busy"} (\S+)', found)[1])) in range(1, 10)
+
+
+def processor_seconds(pid):
+    """Return the processor time that a process has taken so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")")[-1].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
