@@ -29,7 +29,11 @@ from nbspam.verdicts import Answer, Evidence, Explanation, Skipped, Verdict
 
 def lack(shared: Classifier, own: Own | None) -> str | None:
     """Return what is needed before mail can be judged at all; None if nothing is."""
-    counts = shared.table.class_count + (0 if own is None else own.class_count)
+    counts = shared.table.class_count
+    if counts.all():
+        return None
+    if own is not None:
+        counts = counts + own.class_count
     known = [name for name, n in zip(shared.classes, counts.tolist(), strict=True) if n]
     return lack_of(known, shared.classes)
 
