@@ -268,6 +268,21 @@ def test_what_another_process_teaches_a_user_counts_from_the_next_message_on(sit
     assert living(site, tmp_path, work) == ("ham", "spam")
 
 
+def test_a_link_between_folders_makes_two_names_one_user(site, tmp_path):
+    (tmp_path / "ann@example.org").mkdir()
+    (tmp_path / "ann").symlink_to("ann@example.org")
+
+    async def work(house):
+        asked = [(name, NEWS % (50, 50)) for name in ("ann", "ann@example.org")]
+        before = await house.ask(*asked)
+        for n in range(30, 36):
+            await house.teach("ann@example.org" if n % 2 else "ann", "spam", NEWS % (n, n))
+        return [each.verdict.label for each in (*before, *await house.ask(*asked))]
+
+    assert living(site, tmp_path, work) == ["ham", "ham", "spam", "spam"]
+    assert {path.name for path in tmp_path.iterdir()} == {"ann", "ann@example.org"}
+
+
 def test_memory_for_users_is_bounded_and_changes_no_verdict(site, tmp_path):
     async def work(house):
         for k in range(6):
