@@ -21,6 +21,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -96,7 +97,9 @@ def ways(task: Task) -> Iterator[tuple[str, Floats]]:
     """Yield the name and the answers of each way to judge."""
     yield "shared only", (of_shared := by_one(task.shared, task))
     if len(np.unique(task.labels)) == 2:
-        alone = train(task.data.training(task.lessons, PRESENCE), SETTINGS)
+        y = task.data.y.copy()
+        y[task.lessons] = task.labels
+        alone = train(replace(task.data, y=y).training(task.lessons, PRESENCE), SETTINGS)
         yield "own only", (of_own := by_one(alone, task))
         for factor in SUMMED:
             yield f"log-odds, own times {factor:g}", of_shared + factor * of_own
