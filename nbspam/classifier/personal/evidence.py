@@ -29,7 +29,7 @@ from nbspam.tokens.documents import Documents
 from nbspam.tokens.tokenizer import groups_of
 from nbspam.verdicts import joint_of_log_odds
 
-SHARED = 100.0  # messages of a user, as which all of the shared model's count
+SHARED = 100.0  # messages of a user, as which all of the shared model's count: E-158
 _LEAST = 1e-9  # length of values by which they are divided
 
 
