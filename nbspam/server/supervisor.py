@@ -96,7 +96,7 @@ class Supervisor:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C: the supervisor says when
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {*_SIGNALS} - {signal.SIGTERM})
             work(self.service, self.model, row, self.pid)
             status = 0
         except BaseException as error:

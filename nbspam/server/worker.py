@@ -52,7 +52,7 @@ def work(service: Service, model: StoredModel, row: int, supervisor: int) -> Non
     """Answer clients until SIGTERM, and then those that have been accepted.
 
     model: opened before this process was forked.  row: its own in the tally.  supervisor: the
-    process that forked it, whose death is a signal to end, too.
+    process that forked it, whose death is a signal to end, too.  SIGTERM may be blocked.
     """
     service.tally.take_row(row)
     with asyncio.Runner(loop_factory=_fast_loop()) as runner:
@@ -100,6 +100,8 @@ class _Worker:
         teacher = Teacher(service.opened, users) if service.policy.may_teach else None
         desk = Desk(judge, teacher, limits, tally, service.log, service.policy)
         loop.add_signal_handler(signal.SIGTERM, self.ended.set)
+        # Blocked so far: who is to end before it listens must still answer those who wait.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
         for name, listener in service.sockets.items():
             listener.setblocking(False)
             self.listen(listener, partial(protocol(name), desk))

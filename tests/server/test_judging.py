@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from threading import Event
 
 import pytest
 
@@ -28,19 +29,23 @@ class Model:
         return self.now
 
 
-class Slow:
-    """A classifier that takes its time over each batch, and keeps their sizes."""
+class Gated:
+    """A classifier that waits with each batch until it may go on, and keeps their sizes."""
 
     lack = None
 
-    def __init__(self, classifier, seconds=0.05):
+    def __init__(self, classifier, is_open=True):
         self.classifier = classifier
-        self.seconds = seconds
+        self.gate = Event()
+        self.has_begun = Event()
         self.sizes = []
+        if is_open:
+            self.gate.set()
 
     def classify(self, items, rule):
         self.sizes.append(len(items))
-        time.sleep(self.seconds)
+        self.has_begun.set()
+        assert self.gate.wait(30)
         if any(b"our bug" in item.data for item in items):
             raise ZeroDivisionError
         for item in items:
@@ -81,18 +86,21 @@ def test_verdicts_are_those_of_the_model(judged, mail_classifier):
 
 
 def test_what_arrives_meanwhile_is_the_next_batch(judged, mail_classifier):
-    slow = Slow(mail_classifier)
+    gated = Gated(mail_classifier, is_open=False)
 
     async def work(judge, *_):
-        first = judge.judge(HAM)
-        await asyncio.sleep(0.02)
-        assert 0 < judge.seconds_busy < 5
-        await asyncio.gather(first, *(judge.judge(SPAM) for _ in range(BATCH + 5)))
-        await asyncio.sleep(0.05)
-        assert judge.seconds_busy == 0
+        waiting = [judge.judge(HAM)]
+        assert gated.has_begun.wait(30)
+        assert judge.seconds_busy > 0
+        waiting += [judge.judge(SPAM) for _ in range(BATCH + 5)]
+        assert judge.n_waiting == BATCH + 5
+        gated.gate.set()
+        await asyncio.gather(*waiting)
+        while judge.seconds_busy:
+            await asyncio.sleep(0.01)
 
-    _, tally = judged(work, slow)
-    assert slow.sizes == [1, BATCH, 5]
+    _, tally = judged(work, gated)
+    assert gated.sizes == [1, BATCH, 5]
     assert (tally.total("batches"), tally.total("batched")) == (3, BATCH + 6)
 
 
@@ -114,7 +122,7 @@ def test_one_message_that_fails_does_not_fail_the_others(judged, mail_classifier
         waiting = [judge.judge(data) for data in (HAM, b"our bug", SPAM, b"unreadable")]
         return await asyncio.gather(*waiting, return_exceptions=True)
 
-    found, _ = judged(work, Slow(mail_classifier, 0))
+    found, _ = judged(work, Gated(mail_classifier))
     assert found[0].verdict.label == "ham"
     assert isinstance(found[1], ZeroDivisionError)
     assert found[2].verdict.label == "spam"
@@ -134,16 +142,18 @@ def test_a_model_that_cannot_be_read_again_goes_on_as_it_was(judged):
 
 
 def test_who_has_gone_is_not_judged(judged, mail_classifier):
-    slow = Slow(mail_classifier)
+    gated = Gated(mail_classifier, is_open=False)
 
     async def work(judge, *_):
-        first, second, third = (judge.judge(data) for data in (HAM, SPAM, SPAM))
-        await asyncio.sleep(0)
+        first = judge.judge(HAM)
+        assert gated.has_begun.wait(30)
+        second, third = judge.judge(SPAM), judge.judge(SPAM)
         second.cancel()
+        gated.gate.set()
         await asyncio.gather(first, third)
 
-    judged(work, slow)
-    assert sum(slow.sizes) <= 3
+    judged(work, gated)
+    assert gated.sizes == [1, 1]
 
 
 def test_without_a_model_file_the_model_is_as_old_as_now(judged):
