@@ -161,8 +161,12 @@ class Client:
     async def send(self, *pieces):
         """Send pieces as a transport gives them: none while reading is paused."""
         for piece in pieces:
-            while self.wire.is_paused and not self.wire.is_closed:
+            for _ in range(99):
+                if not self.wire.is_paused:
+                    break
                 await settled()
+            else:
+                raise AssertionError("the connection is not read any more")
             if self.wire.is_closed:
                 break
             self.connection.data_received(piece)

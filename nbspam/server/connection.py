@@ -176,6 +176,7 @@ class Connection(asyncio.Protocol):
             self.transport.close()
         else:
             self.transport.write_eof()
+            self.transport.resume_reading()
 
     def trouble(self, kind: str, why: str = "") -> None:
         """Count why a request gets no verdict, and tell the client.

@@ -144,6 +144,25 @@ def test_a_request_that_comes_before_the_answer_waits_for_it():
     assert not client.wire.is_paused
 
 
+def test_who_is_to_be_closed_is_still_read_so_that_its_end_is_noticed():
+    async def converse():
+        at = desk()
+        at.judge.held_back = []
+        client = await Client(HttpConnection, at).send(
+            post("/checkv2", SPAM, "Connection: close"), b"more"
+        )
+        assert client.wire.is_paused
+        at.judge.go_on()
+        for _ in range(9):
+            await asyncio.sleep(0)
+        assert client.wire.is_ended
+        assert not client.wire.is_paused
+        await client.end()
+        return client.wire.is_closed
+
+    assert asyncio.run(converse())
+
+
 def test_requests_in_one_piece_are_answered_up_to_the_first():
     # The connection closes, and the client sends the others again (RFC 9112, 9.3.2).
     client = talk(get("/ping") + get("/ping") + get("/ping"))
