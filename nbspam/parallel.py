@@ -90,7 +90,7 @@ class _Worker:
         # dies, the worker forked last reads the end of its pipe and exits, then the one before.
         self._to = open(to_worker, "wb")  # noqa: SIM115
         self._back = open(to_parent, "rb")  # noqa: SIM115
-        self._pid = _fork()
+        self._pid = fork()
         if self._pid == 0:
             self._to.close()
             self._back.close()
@@ -144,7 +144,8 @@ def _forked(
             worker.end()
 
 
-def _fork() -> int:
+def fork() -> int:
+    """Fork this process, as `os.fork` does, without its warning."""
     with warnings.catch_warnings():
         # Python 3.12 warns that other threads may hold locks.  The only other threads are
         # those of numpy's libraries; they are idle, and a worker never waits for them.

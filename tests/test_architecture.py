@@ -27,6 +27,7 @@ ROOMS = (
     {"counts"},
     {"classifier"},
     {"store", "evaluation"},
+    {"server"},
     {"cli"},
 )
 RANK = {room: rank for rank, rooms in enumerate(ROOMS) for room in rooms}
@@ -40,6 +41,9 @@ ONLY_IN = {
     "matplotlib": {"evaluation"},
     "email": {"sources"},
     "joblib": set(),
+    "asyncio": {"server"},
+    "httptools": {"server"},
+    "prometheus_client": {"server"},
 }
 
 

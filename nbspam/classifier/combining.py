@@ -41,8 +41,8 @@ HIDDEN = GROUPS.index("hidden")
 _LIMITS = np.tile(STRONGEST, (len(GROUPS), 1))
 _LIMITS[HIDDEN, 0] = 0  # no hidden token speaks for ham
 _DOCS_AT_ONCE = 1 << 8  # documents whose entries fit into the processor's caches
-# The groups whose tokens are corrected.
-_IN_LAYER = ~np.isin(np.arange(len(GROUPS)), [GROUPS.index("pairs"), HIDDEN])
+# The groups whose tokens are corrected, (n_groups,).
+IN_LAYER = ~np.isin(np.arange(len(GROUPS)), [GROUPS.index("pairs"), HIDDEN])
 
 
 class Counting(NamedTuple):
@@ -51,6 +51,17 @@ class Counting(NamedTuple):
     entry: Integers  # (n,) their numbers
     cell: Integers  # (n,) document * n_groups + group with which the token is averaged
     odds: Floats | Floats32  # (n,) log-odds, nats
+
+
+class Weighed(NamedTuple):
+    """Documents, and what counts say of their tokens."""
+
+    documents: Documents
+    groups: Octets  # (n_tokens,)
+    odds: Floats  # (nnz,) log-odds of each entry's token, nats
+    in_layer: Booleans  # (n_tokens,) whether the token is corrected
+    correction: Floats32  # (n_tokens,) nats
+    limits: Integers | None  # from `limits_of`
 
 
 class Combination(NamedTuple):
@@ -64,17 +75,7 @@ class Combination(NamedTuple):
 
         documents: over columns of the table.
         """
-        return joint_of_log_odds(self.scores(table, documents))
-
-    def scores(self, table: CountTable, documents: Documents) -> Floats:
-        """Return the log-odds of class 1 for each document, nats, shape (n_docs,)."""
-        groups = table.vocabulary.groups[documents.tokens]
-        odds = log_odds(table.feature_count[documents.tokens], table.class_count)
-        means = group_means(documents, groups, odds.take(documents.columns), limits_of(table))
-        layer = documents.only(_IN_LAYER[groups])
-        values = self.correction[documents.tokens].take(layer.columns)
-        corrected = np.bincount(layer.rows(), values, layer.n_docs) * layer_scale(layer)
-        return np.asarray(means @ self.worth[:-1] + self.worth[-1] + bounded(corrected))
+        return joint_of_log_odds(self.scores(self.weighed(table, documents)))
 
     def shares(
         self, table: CountTable, documents: Documents, weighting: str, towards: int, against: int
@@ -84,18 +85,42 @@ class Combination(NamedTuple):
         documents: one document, over columns of the table.  Shares and constant add up to the
         score of `scores`.
         """
-        groups, limits = table.vocabulary.groups[documents.tokens], limits_of(table)
+        sign = 1 if towards == 1 else -1
+        return sign * self.parts(self.weighed(table, documents)), sign * float(self.worth[-1])
+
+    def weighed(self, table: CountTable, documents: Documents) -> "Weighed":
+        """Return documents over columns of the table with what its counts say of them."""
+        groups = table.vocabulary.groups[documents.tokens]
         odds = log_odds(table.feature_count[documents.tokens], table.class_count)
-        layer = documents.only(_IN_LAYER[groups])
-        correction = np.where(_IN_LAYER[groups], self.correction[documents.tokens], 0.0)
-        shares = (correction * layer_scale(layer)[0]).take(documents.columns)
+        return Weighed(
+            documents,
+            groups,
+            odds.take(documents.columns),
+            IN_LAYER[groups],
+            self.correction[documents.tokens],
+            limits_of(table),
+        )
+
+    def scores(self, weighed: "Weighed") -> Floats:
+        """Return the log-odds of class 1 for each document, nats, shape (n_docs,)."""
+        documents, groups, odds, in_layer, correction, limits = weighed
+        means = group_means(documents, groups, odds, limits)
+        layer = documents.only(in_layer)
+        values = correction.take(layer.columns)
+        corrected = np.bincount(layer.rows(), values, layer.n_docs) * layer_scale(layer)
+        return np.asarray(means @ self.worth[:-1] + self.worth[-1] + bounded(corrected))
+
+    def parts(self, weighed: "Weighed") -> Floats:
+        """Return each entry's share of the log-odds of class 1 of one document, nats, (nnz,)."""
+        documents, groups, odds, in_layer, correction, limits = weighed
+        scale = layer_scale(documents.only(in_layer))[0]
+        shares = (np.where(in_layer, correction, 0.0) * scale).take(documents.columns)
         if abs(total := float(shares.sum())) > MOST:
             shares *= MOST / abs(total)
-        entry, cell, values = strongest(documents, groups, odds.take(documents.columns), limits)
+        entry, cell, values = strongest(documents, groups, odds, limits)
         by = divisors(np.bincount(cell, minlength=len(GROUPS)), limits).take(cell)
         shares[entry] += self.worth[cell] * values / by
-        sign = 1 if towards == 1 else -1
-        return sign * shares, sign * float(self.worth[-1])
+        return np.asarray(shares)
 
     def recounted(self, table: CountTable, settings: Settings) -> "Combination":
         """Return the combination for a table with more columns, which get no corrections."""
@@ -110,18 +135,19 @@ class Combination(NamedTuple):
 def log_odds(feature_count: Floats, class_count: Floats, left_out: int | None = None) -> Floats:
     """Return log P(token | class 1) / P(token | class 0), nats, shape (n_features,).
 
-    feature_count: (n_features, 2) documents.  left_out: 0 or 1, to leave a counted document of
+    feature_count: (n_features, 2) documents.  class_count: (2,), or (n_features, 2) where each
+    token is of another table.  left_out: 0 or 1, to leave a counted document of
     this class out: each token gets the log-odds that it has without one document of the class
     that has the token.  Log-odds weaker than BAND are 0.
     """
-    n = np.array(class_count, np.float64)
+    n = np.array(class_count, np.float64).T.reshape(2, -1)
     count = np.array(feature_count.T, np.float64, order="C")  # contiguous for each class
     if left_out is not None:
         n[left_out] -= 1
         count[left_out] -= 1
         np.maximum(count[left_out], 0, out=count[left_out])
     known = count.any(axis=0)
-    likelihood = np.log(count + ALPHA) - np.log(n + 2 * ALPHA)[:, None]
+    likelihood = np.log(count + ALPHA) - np.log(n + 2 * ALPHA)
     odds = likelihood[1] - likelihood[0]
     odds[(np.abs(odds) < BAND) | ~known] = 0.0
     return np.asarray(odds)
@@ -196,7 +222,7 @@ def fit(
     means = means_left_out(table, documents, y)
     worth = fit_worth(means, y, limits_of(table))
     score = means @ worth[:-1] + worth[-1]
-    layer = documents.only(_IN_LAYER[table.vocabulary.groups[documents.tokens]])
+    layer = documents.only(IN_LAYER[table.vocabulary.groups[documents.tokens]])
     correction = np.zeros(len(table.vocabulary), np.float32)
     learned = corrections(layer, y, score, table.classes, told)
     correction[documents.tokens] = learned.correction * np.float32(learned.certainty)

@@ -31,7 +31,7 @@ from nbspam.cli.values import complaint
 from nbspam.errors import ModelWarning, NbspamError, UsageError
 
 GROUPS = {
-    "Daily use": ("classify", "predict", "explain", "filter", "sort"),
+    "Daily use": ("classify", "predict", "explain", "filter", "sort", "serve"),
     "Learning": ("train", "update", "unlearn", "relabel", "prune"),
     "Measuring": ("eval", "compare", "tune", "doubts"),
     "Looking inside": ("info", "words", "tokens", "doctor"),

@@ -18,7 +18,7 @@ BOGOSITY = "X-Bogosity"
 SPAM_FLAG, SPAM_STATUS = "X-Spam-Flag", "X-Spam-Status"
 
 # SpamAssassin calls a message spam from this score on; our log-odds, in nats, are shifted to it.
-_REQUIRED = 5.0
+REQUIRED = 5.0
 _EXPLAINED = 10  # tokens at most
 _LEAST = 1e-9  # probabilities are kept this far from 0 and 1
 # SpamAssassin's rules BAYES_00 to BAYES_99, and the probability from which on each but the
@@ -74,6 +74,17 @@ def with_verdict(
     data: the message, or its beginning if it is not whole.  rule: that gave the verdict's
     label.  explanation: written if there is one.  See `check_wanted` for what can be wanted.
     """
+    headers = headers_of(verdict, rule, wanted, explanation)
+    tag = b""
+    if wanted.subject_tag is not None and verdict.label == "spam":
+        tag = checked_tag(wanted.subject_tag)
+    return with_headers(data, headers, wanted.names, tag, whole)
+
+
+def headers_of(
+    verdict: Verdict, rule: Rule, wanted: Wanted, explanation: Explanation | None = None
+) -> list[Header]:
+    """Return the headers that tell a verdict, from top to bottom."""
     headers = [_verdict_header(verdict)]
     if explanation is not None:
         headers.append((EXPLANATION, explanation.brief(_EXPLAINED)))
@@ -82,10 +93,7 @@ def with_verdict(
     if wanted.spam_status:
         learned = None if wanted.sure is None else sure_label(verdict, wanted.sure)
         headers += _spam_headers(verdict, rule, learned or "no")
-    tag = b""
-    if wanted.subject_tag is not None and verdict.label == "spam":
-        tag = checked_tag(wanted.subject_tag)
-    return with_headers(data, headers, wanted.names, tag, whole)
+    return headers
 
 
 def _verdict_header(verdict: Verdict) -> Header:
@@ -117,21 +125,29 @@ def _spam_headers(verdict: Verdict, rule: Rule, learned: str) -> list[Header]:
     learned: the class as which the message is learned, or "no".
     """
     is_spam = verdict.label == "spam"
-    spam = verdict.posterior["spam"]
-    bayes = _BAYES[bisect_right(_BAYES_FROM, spam)]
     status = (
-        f"{'Yes' if is_spam else 'No'}, score={_score(spam, is_spam, rule):.1f}"
-        f" required={_REQUIRED:.1f} tests=BAYES_{bayes} autolearn={learned} version={__version__}"
+        f"{'Yes' if is_spam else 'No'}, score={score_of(verdict, rule):.1f}"
+        f" required={REQUIRED:.1f} tests={bayes_rule(verdict)} autolearn={learned}"
+        f" version={__version__}"
     )
     return [(SPAM_FLAG, "YES")] * is_spam + [(SPAM_STATUS, status)]
 
 
-def _score(spam: float, is_spam: bool, rule: Rule) -> float:
-    """Return the log-odds of spam, shifted so that the cutoff is at SpamAssassin's threshold."""
+def bayes_rule(verdict: Verdict) -> str:
+    """Return the name of SpamAssassin's rule for a probability of spam, BAYES_00 to BAYES_99."""
+    return f"BAYES_{_BAYES[bisect_right(_BAYES_FROM, verdict.posterior['spam'])]}"
+
+
+def score_of(verdict: Verdict, rule: Rule) -> float:
+    """Return the log-odds of spam, nats, shifted so that the rule's cutoff is at REQUIRED.
+
+    It is at least REQUIRED if the verdict is spam, and less if it is not.
+    """
+    spam, is_spam = verdict.posterior["spam"], verdict.label == "spam"
     cutoff = rule.spam if isinstance(rule, Cutoffs) else 0.5
-    score = _REQUIRED + _log_odds(spam) - _log_odds(cutoff)
+    score = REQUIRED + _log_odds(spam) - _log_odds(cutoff)
     # Rounding to a tenth, or a rule that is not a cutoff, must not contradict the label.
-    return max(score, _REQUIRED) if is_spam else min(score, _REQUIRED - 0.1)
+    return max(score, REQUIRED) if is_spam else min(score, REQUIRED - 0.1)
 
 
 def _log_odds(probability: float) -> float:

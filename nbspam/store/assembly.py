@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Days, Keys, Strings
+from nbspam.arrays import Booleans, Days, Integers, Keys, Strings
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.learner import Growth, overlay
 from nbspam.classifier.training import derive
@@ -21,6 +21,7 @@ from nbspam.counts.changes import (
     added,
     filed_by,
     messages_of_changes,
+    overlaid,
     respelt,
     signed_table,
 )
@@ -31,7 +32,7 @@ from nbspam.decision import HAM_AND_SPAM
 from nbspam.mail.digest import NEWEST, is_of_mail
 from nbspam.settings import PRESENCE, Settings
 from nbspam.store.oldkeys import with_new_keys_in
-from nbspam.tokens.documents import Documents, no_documents
+from nbspam.tokens.documents import Documents, no_documents, united
 from nbspam.tokens.vocabulary import empty_vocabulary
 
 
@@ -166,6 +167,29 @@ def filed_in(base: Classifier, digests: Sequence[int]) -> list[Filed]:
         NOT_FILED if k < 0 else Filed(names[int(ledger.labels[k])], bool(ledger.told[k]))
         for k in ledger.find(np.array(digests, np.uint64)).tolist()
     ]
+
+
+class Lessons(NamedTuple):
+    """What a model has learned, without how evidence adds up."""
+
+    table: CountTable  # its tokens in any order; some may have no messages any more
+    documents: Documents  # the messages of which tokens are known, over keys
+    y: Integers  # (n_docs,) index into the table's classes
+
+
+def lessons_of(base: Classifier, changes: Sequence[Change]) -> Lessons:
+    """Return what a model of presence has learned, with changes, and without fitting it again."""
+    touched = [change.digest for change in changes]
+    parts = [part_of(base, touched).messages]
+    table = base.table
+    if changes:
+        signed = signed_table(changes, table.vocabulary, base.settings.weighting)
+        table = overlaid(table, signed)
+        known = memory_of(base).ledger
+        parts.append(_part_of_changes(changes, with_counts=False, known=known).messages)
+    labels = np.concatenate([part.labels for part in parts])
+    documents = united([part.documents for part in parts])
+    return Lessons(table, documents, np.searchsorted(table.classes, labels))
 
 
 def in_step(base: Classifier, changes: Sequence[Change]) -> list[Change]:

@@ -18,7 +18,7 @@ from nbspam.counts.outcome import Outcome
 from nbspam.decision import Cutoffs
 from nbspam.disk import Stamp, locked, resolved, stamp_of, unwritable
 from nbspam.settings import Settings
-from nbspam.store.assembly import begun, compacted, in_step
+from nbspam.store.assembly import Lessons, begun, compacted, in_step, lessons_of
 from nbspam.store.format.journal import (
     NO_JOURNAL,
     Journal,
@@ -65,6 +65,21 @@ class StoredModel(LivingModel):
     def is_there(self) -> bool:
         """Whether there is a model file."""
         return self._identity is not None
+
+    @property
+    def stamp(self) -> Stamp | None:
+        """Which model file was read last; None if there was none."""
+        return self._stamp
+
+    @property
+    def base(self) -> Classifier:
+        """The classifier as it was when evidence was fitted last, without later changes."""
+        return self._base
+
+    def lessons(self) -> Lessons:
+        """Return what a model of presence has learned, without fitting it again."""
+        self._refresh()
+        return lessons_of(self._base, self._changes)
 
     def size(self) -> int:
         """Return the bytes that the model takes on disk, including its journal."""

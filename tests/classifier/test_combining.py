@@ -114,7 +114,7 @@ def test_hidden_words_never_lower_the_score(seen, hidden, seed):
     worth = fit_worth(rng.normal(size=(50, len(GROUPS))), rng.integers(0, 2, 50), BOUNDED)
     combination = Combination(worth, rng.normal(size=n).astype(np.float32))
 
-    scores = [combination.scores(table, one_document(m))[0] for m in range(n_seen, n + 1)]
+    scores = [log_odds_of(combination, table, one_document(m))[0] for m in range(n_seen, n + 1)]
     assert (np.diff(scores) >= -1e-12).all()
 
 
@@ -128,7 +128,7 @@ def test_shares_and_constant_add_up_to_the_score(odds, groups, seed):
     document = one_document(len(odds))
     for towards in (0, 1):
         shares, constant = combination.shares(table, document, PRESENCE, towards, 1 - towards)
-        score = combination.scores(table, document)[0] * (1 if towards else -1)
+        score = log_odds_of(combination, table, document)[0] * (1 if towards else -1)
         assert shares.sum() + constant == pytest.approx(score, rel=1e-9, abs=1e-9)
 
 

@@ -1,0 +1,143 @@
+"""nbspam serve: verdicts and lessons for mail systems, over their own protocols."""
+
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nbspam.cli.command import Command, titled
+from nbspam.cli.decisions import rule_of
+from nbspam.cli.options import Decision, decision_options, jobs_option, model_option
+from nbspam.cli.output import warn
+from nbspam.cli.values import complaint
+from nbspam.errors import UsageError
+
+if TYPE_CHECKING:
+    from nbspam.server.service import Options
+
+# Titles under which help lists options.
+LISTENING = "Where it listens: HOST:PORT, a PORT of this machine, or the PATH of a socket"
+TEACHING = "Who may teach, and what"
+MAIL = "What becomes of mail"
+_PASS, _TEMPFAIL = "pass", "tempfail"
+
+
+class Serve(Command):
+    """The command, which can read its options again while it runs."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the arguments, and parse them."""
+        ctx.obj = list(args)
+        return super().parse_args(ctx, args)
+
+
+def _again(ctx: click.Context) -> dict[str, Any]:
+    """Return the options as the configuration file says them now; raises UsageError."""
+    try:
+        values = ctx.command.make_context("serve", list(ctx.obj), parent=ctx.parent).params
+    except click.ClickException as error:
+        raise UsageError(complaint(error)) from error
+    return {**values, "decision": Decision(*(values[name] for name in Decision._fields))}
+
+
+def _options(
+    model_path: str,
+    allow_tell: bool,
+    password_file: str | None,
+    reject_above: float | None,
+    quarantine_above: float | None,
+    when_busy: str,
+    log: str,
+    users: str | None,
+    decision: Decision,
+    **_: Any,
+) -> "Options":
+    """Return what the service is to do; raises UsageError and InputError."""
+    from nbspam.server.connection import Policy
+    from nbspam.server.service import Options, password_in
+
+    password = None if password_file is None else password_in(password_file)
+    passes = when_busy == _PASS
+    policy = Policy(allow_tell, password, passes, reject_above, quarantine_above)
+    return Options(model_path, partial(rule_of, decision), policy, log, users)
+
+
+@click.command("serve", cls=Serve)
+@model_option
+@titled(
+    LISTENING,
+    click.option("--spamd", metavar="ADDRESS", help="Speak the protocol of SpamAssassin's spamd."),
+    click.option("--http", metavar="ADDRESS", help="Speak rspamd's protocol, over HTTP."),
+    click.option(
+        "--milter", metavar="ADDRESS", help="Speak the milter protocol of Postfix and Sendmail."
+    ),
+)
+@titled(
+    TEACHING,
+    click.option("--allow-tell", is_flag=True, help="Let clients of --spamd teach the model."),
+    click.option(
+        "--password-file",
+        metavar="FILE",
+        help="Let clients of --http teach the model if they know the password, FILE's first line.",
+    ),
+    click.option(
+        "--users",
+        metavar="DIR",
+        help="Let each user teach a model of their own in DIR, which counts on top of -m.",
+    ),
+)
+@titled(
+    MAIL,
+    click.option(
+        "--reject-above",
+        type=click.FloatRange(0, 1),
+        metavar="P",
+        help="Reject mail through --milter whose probability of spam is above P.",
+    ),
+    click.option(
+        "--quarantine-above",
+        type=click.FloatRange(0, 1),
+        metavar="P",
+        help="Let Postfix hold mail whose probability of spam is above P.",
+    ),
+    click.option(
+        "--when-busy",
+        type=click.Choice([_PASS, _TEMPFAIL]),
+        default=_TEMPFAIL,
+        show_default=True,
+        help="Beyond the limits: let mail pass unjudged, or ask its sender to try again.",
+    ),
+)
+@click.option(
+    "--log",
+    type=click.Choice(["text", "json", "none"]),
+    default="text",
+    show_default=True,
+    help="How each answer is told on standard error.",
+)
+@decision_options
+@jobs_option
+def command(**values: Any) -> None:
+    """Answer mail systems that ask for verdicts, until a signal says to end.
+
+    There is one worker process for each core.  What any process teaches the model counts from the
+    next message on.  SIGHUP reads the configuration file again; SIGTERM ends the server after it
+    has answered what it has accepted.
+
+    \b
+    nbspam serve --spamd 127.0.0.1:783
+    nbspam serve --spamd /run/nbspam/spamd.sock --allow-tell
+    """
+    from nbspam.server.addresses import listen
+    from nbspam.server.service import serve
+
+    context = click.get_current_context()
+    options = _options(**values)
+    listeners = listen({name: values[name] for name in ("spamd", "http", "milter")})
+    teaching = {"spamd": options.policy.allows_tell, "http": options.policy.password is not None}
+    for name, address in listeners.open_to_others.items():
+        if teaching.get(name):
+            warn(f"--{name} {address}: whoever reaches it from other machines can teach the model")
+    with closing(listeners):
+        serve(options, listeners.sockets, values["jobs"], lambda: _options(**_again(context)))

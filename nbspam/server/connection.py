@@ -1,0 +1,323 @@
+"""A connection: what the protocols share, and the bounds that hold for each client.
+
+Secret: when a client is too slow, too much, or at rest.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
+
+from nbspam.counts.outcome import Outcome
+from nbspam.errors import NbspamError
+from nbspam.server.judging import Judge, Judgement
+from nbspam.server.limits import Limits
+from nbspam.server.logs import Log
+from nbspam.server.tally import Tally
+from nbspam.server.teaching import Teacher
+from nbspam.server.users import UserError, known_as
+
+_PARTING = 2.0  # seconds that clients get to read their answer when the server ends
+
+
+class BusyError(Exception):
+    """There is no room for another message."""
+
+
+class Policy(NamedTuple):
+    """What clients may do, and what becomes of their mail."""
+
+    allows_tell: bool = False  # clients of spamd may teach
+    password: bytes | None = None  # of clients of HTTP who may teach; None: nobody may
+    passes: bool = False  # mail passes unjudged when there is no room; else: try again
+    reject_above: float | None = None  # probability of spam
+    quarantine_above: float | None = None
+
+    @property
+    def may_teach(self) -> bool:
+        """Whether any client may teach."""
+        return self.allows_tell or self.password is not None
+
+
+class Desk:
+    """What all connections of one worker share.
+
+    teacher: None if clients may teach nothing.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        teacher: Teacher | None,
+        limits: Limits,
+        tally: Tally,
+        log: Log,
+        policy: "Policy",
+    ) -> None:
+        self.judge = judge
+        self.teacher = teacher
+        self.limits = limits
+        self.tally = tally
+        self.log = log
+        self.policy = policy
+        self.connections: set[Connection] = set()
+        self.held = 0  # bytes of messages that are received, or wait
+        self.ends = False  # no further requests are taken
+
+    def sweep(self, now: float) -> None:
+        """End what is overdue, and state how things are; called every second."""
+        for connection in [each for each in self.connections if each.due < now]:
+            connection.overdue()
+        self.tally.put("open", len(self.connections))
+        self.tally.put("waiting", self.judge.n_waiting)
+        self.tally.put("held", self.held)
+
+    def end(self) -> None:
+        """Take no further requests: connections at rest are closed, others after their answer."""
+        if not self.ends:
+            self.ends = True
+            for connection in [each for each in self.connections if each.closes]:
+                connection.expect(_PARTING)
+        for connection in [each for each in self.connections if each.rests and not each.closes]:
+            connection.close()
+
+
+class Connection(asyncio.Protocol):
+    """One client's connection.
+
+    A protocol defines `received`, `heard` and `refuse`.
+    """
+
+    transport: asyncio.Transport
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self.due = float("inf")  # in the loop's time
+        self.rests = True  # no request is under way
+        self.closes = False  # all is said; what still comes is not read
+        self.heard_all = False  # the client writes nothing any more
+        self.crowded = False  # there are too many connections; its request is refused
+        self.held = 0  # bytes
+        self.kept: list[bytes] = []  # of the message that is received
+        self.size = 0  # of it, with what was dropped
+        self.pending: asyncio.Future[Any] | None = None
+        self.began = 0.0  # when the request was whole, in the loop's time
+
+    # ---- the life of a connection ----
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection in.
+
+        One beyond the limit is refused when its request is there, in the protocol's words; one
+        beyond twice the limit, at once.
+        """
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's own are none by class
+        desk = self.desk
+        self.crowded = len(desk.connections) >= desk.limits.connections
+        if len(desk.connections) >= 2 * desk.limits.connections:
+            desk.tally.add("trouble busy")
+            self.transport.abort()
+            return
+        desk.connections.add(self)
+        desk.tally.add("connections")
+        self.expect(desk.limits.head_seconds)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        """Forget the connection, and what it waits for."""
+        self.desk.connections.discard(self)
+        self.let_go()
+        if self.pending is not None:
+            self.pending.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        """Take in what the client sends, until all is said."""
+        if not self.closes:
+            self.received(data)
+
+    def eof_received(self) -> bool:
+        """Keep the connection open for the answer: clients may shut their writing side first."""
+        self.heard_all = True
+        if self.closes:
+            return False
+        self.heard()
+        return not self.transport.is_closing()
+
+    def received(self, data: bytes) -> None:
+        """Take in a piece of a request."""
+        raise NotImplementedError
+
+    def heard(self) -> None:
+        """Take in that the client will write nothing more."""
+        raise NotImplementedError
+
+    def expect(self, seconds: float) -> None:
+        """Give the client, or the judge, so many seconds from now on."""
+        self.due = asyncio.get_running_loop().time() + seconds
+
+    def overdue(self) -> None:
+        """Tell the client that it was too slow, or that we were; end it if it does not listen."""
+        if self.closes:
+            self.transport.abort()
+        elif self.rests:
+            self.close()
+        else:
+            self.trouble("late" if self.pending is not None else "idle")
+
+    def close(self) -> None:
+        """Close the connection when what was written to it is through.
+
+        While the client may still write, only our side is closed: the system takes an answer back
+        if there are bytes that nobody has read.  The bytes of the message count until the
+        connection is gone, as its answer may wait as long.
+        """
+        self.closes = True
+        self.kept = []
+        self.expect(_PARTING if self.desk.ends else self.desk.limits.idle_seconds)
+        if self.heard_all or not self.transport.can_write_eof():
+            self.transport.close()
+        else:
+            self.transport.write_eof()
+            self.transport.resume_reading()
+
+    def trouble(self, kind: str, why: str = "") -> None:
+        """Count why a request gets no verdict, and tell the client.
+
+        kind: one of tally.TROUBLES.
+        """
+        self.desk.tally.add(f"trouble {kind}")
+        if self.pending is not None:
+            self.pending.cancel()
+            self.pending = None
+        self.refuse(kind, why)
+
+    def refuse(self, kind: str, why: str) -> None:
+        """Tell the client in its protocol's words that there is no verdict."""
+        raise NotImplementedError
+
+    # ---- the message ----
+
+    def keep(self, data: bytes) -> None:
+        """Keep a piece of the message, as far as the limit of one message allows.
+
+        Raises BusyError if all messages together need too much memory.
+        """
+        room = max(self.desk.limits.message_bytes - self.size, 0)
+        self.size += len(data)
+        if not room:
+            return
+        piece = data[:room]
+        self.charge(len(piece))
+        self.kept.append(piece)
+
+    def charge(self, size: int) -> None:
+        """Count bytes that this connection holds.
+
+        Raises BusyError if all connections together hold too much.
+        """
+        if self.desk.held + size > self.desk.limits.bytes_held:
+            raise BusyError
+        self.held += size
+        self.desk.held += size
+
+    def let_go(self) -> None:
+        """Forget the message."""
+        self.desk.held -= self.held
+        self.held = self.size = 0
+        self.kept = []
+
+    def message(self) -> bytes:
+        """Return the message, or its beginning; count it if it is too large."""
+        if self.size > self.desk.limits.message_bytes:
+            self.desk.tally.add("oversized")
+        return b"".join(self.kept)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the message was kept."""
+        return self.size <= self.desk.limits.message_bytes
+
+    # ---- verdicts and lessons ----
+
+    def ask(
+        self,
+        data: bytes,
+        explain: bool,
+        answer: Callable[[Judgement], None],
+        user: str | None,
+        **facts: Any,
+    ) -> None:
+        """Call `answer` with the judgement of a message.
+
+        user: whose mail it is, as the client writes the name.  facts: about the request, for the
+        log.
+        """
+        if self.crowded or self.desk.judge.n_waiting >= self.desk.limits.waiting:
+            self.trouble("busy")
+            return
+
+        def answered(judgement: Judgement) -> None:
+            seconds = asyncio.get_running_loop().time() - self.began
+            verdict = judgement.verdict
+            self.desk.tally.note(verdict.label, seconds)
+            self.desk.log.answered(
+                user=user,
+                **facts,
+                verdict=verdict.label,
+                probability=round(verdict.posterior["spam"], 6),
+                ms=round(1000 * seconds, 1),
+            )
+            answer(judgement)
+
+        self._wait(self.desk.judge.judge(data, explain, known_as(user)), answered)
+
+    def teach(
+        self,
+        data: bytes,
+        label: str | None,
+        answer: Callable[[Outcome], None],
+        user: str | None,
+    ) -> None:
+        """Call `answer` with the outcome of learning a message; None un-learns it.
+
+        user: who teaches it, as the client writes the name.
+        """
+        teacher = self.desk.teacher
+        assert teacher is not None
+        if self.crowded or teacher.n_waiting >= self.desk.limits.waiting:
+            self.trouble("busy")
+            return
+
+        def answered(outcome: Outcome) -> None:
+            self.desk.tally.add(f"lesson {what_became(outcome)}")
+            answer(outcome)
+
+        self._wait(teacher.teach(data, label, known_as(user)), answered)
+
+    def _wait(self, future: "asyncio.Future[Any]", answered: Callable[[Any], None]) -> None:
+        self.began = asyncio.get_running_loop().time()
+        self.expect(self.desk.limits.answer_seconds)
+        self.pending = future
+
+        def settled(done: "asyncio.Future[Any]") -> None:
+            if done.cancelled() or self.pending is not done:
+                return
+            self.pending = None
+            error = done.exception()
+            if error is None:
+                answered(done.result())
+            elif isinstance(error, UserError):
+                self.trouble("user", str(error))
+            elif isinstance(error, NbspamError | OSError):
+                self.trouble("failed", str(error))
+            else:
+                self.desk.log.told(f"a message could not be judged: {error!r}")
+                self.trouble("failed", "internal error")
+
+        future.add_done_callback(settled)
+
+
+def what_became(outcome: Outcome) -> str:
+    """Return what became of one lesson, one of tally.LESSONS."""
+    for name in ("learned", "moved", "confirmed", "unlearned"):
+        if getattr(outcome, name):
+            return name
+    return "known"

@@ -1,0 +1,310 @@
+"""The protocol of rspamd over HTTP, which rspamc, Haraka, OpenSMTPD and others speak; and ours.
+
+    POST /checkv2                  a verdict, in rspamd's words
+    POST /explain                  a verdict with its strongest tokens
+    POST /learnspam, /learnham     a lesson; /relabel (header Class: ham or spam) and /forget, too
+    GET  /ping /stat /metrics      is it there, what has it done
+
+Lessons need the password, in the header Password, and are refused if the server has none.
+
+Secret: how a request is read from HTTP, and what rspamd calls things.
+"""
+
+import json
+from collections.abc import Callable
+from hmac import compare_digest
+from http import HTTPStatus
+from time import gmtime, strftime, time
+from typing import Any
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
+
+from nbspam.counts.outcome import Outcome
+from nbspam.mail.verdict_headers import REQUIRED, Wanted, headers_of
+from nbspam.server.answers import STRONGEST, is_spam, rules, score
+from nbspam.server.connection import BusyError, Connection, Desk, what_became
+from nbspam.server.judging import Judgement
+from nbspam.server.tally import VERDICTS, open_metrics
+
+_JSON = "application/json"
+_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+_LESSONS: dict[str, str | None] = {"/learnspam": "spam", "/learnham": "ham", "/forget": None}
+_POSTED = {"/checkv2", "/symbols", "/check", "/explain", "/relabel", *_LESSONS}
+_WANTED = Wanted()
+_ACTION = {"spam": "add header", "ham": "no action", "unsure": "no action"}
+_TROUBLE = {
+    "busy": (HTTPStatus.SERVICE_UNAVAILABLE, "too many messages; try again"),
+    "late": (HTTPStatus.GATEWAY_TIMEOUT, "not judged in time"),
+    "idle": (HTTPStatus.REQUEST_TIMEOUT, "the request is not whole in time"),
+    "malformed": (HTTPStatus.BAD_REQUEST, "not HTTP"),
+    "failed": (HTTPStatus.INTERNAL_SERVER_ERROR, "failed"),
+    "user": (HTTPStatus.BAD_REQUEST, "no such user"),
+}
+
+
+class HttpConnection(Connection):
+    """A client that speaks HTTP/1.0 or 1.1, one request after the other."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.parser = HttpRequestParser(self)
+        self.url = b""
+        self.headers: dict[str, str] = {}
+        self.head_size = 0
+        self.aside = 0  # bytes since the last piece of a body; the parser keeps them
+        self.whole = False  # the request is whole, and not answered yet
+        self.stays = True  # the connection stays open after the answer
+        self.more: list[bytes] = []  # received while a request is answered
+
+    def received(self, data: bytes) -> None:
+        """Take in a piece of a request."""
+        if self.whole:
+            # The next request waits, and its sender, too, if it sends much ahead.
+            self.more.append(data)
+            self.transport.pause_reading()
+            return
+        self.aside += len(data)
+        try:
+            self.parser.feed_data(data)
+            if self.aside > 2 * self.desk.limits.head_bytes and not self.whole:
+                raise ValueError("what is around the body is too large")
+        except (HttpParserError, HttpParserUpgrade, ValueError) as error:
+            self.stays = False
+            if not self.whole:
+                busy = isinstance(error.__context__, BusyError)
+                self.trouble("busy" if busy else "malformed")
+        if self.whole and not self.closes:
+            self.answer()
+
+    def heard(self) -> None:
+        """Answer what is whole, and close."""
+        self.stays = False
+        if not self.whole:
+            self.close()
+
+    # ---- what the parser calls ----
+
+    def on_message_begin(self) -> None:
+        """Begin a request.
+
+        One that comes in the same piece as the one before is not answered: the connection closes
+        after the answer to the first, upon which clients send the others again.
+        """
+        if self.whole:
+            raise ValueError("a request before the answer to the last one")
+        self.rests = False
+        self.url, self.headers, self.head_size = b"", {}, 0
+        self.expect(self.desk.limits.head_seconds)
+
+    def on_url(self, url: bytes) -> None:
+        """Take in a piece of the URL."""
+        self.url += url
+        self._grow(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take in a header."""
+        self._grow(len(name) + len(value))
+        if len(self.headers) >= self.desk.limits.head_lines:
+            raise ValueError("too many headers")
+        self.headers[name.decode("latin-1").lower()] = value.decode("utf-8", "replace")
+
+    def _grow(self, size: int) -> None:
+        self.head_size += size
+        if self.head_size > self.desk.limits.head_bytes:
+            raise ValueError("the head is too large")
+
+    def on_headers_complete(self) -> None:
+        """Wait for the body."""
+        self.expect(self.desk.limits.body_seconds)
+        if self.headers.get("expect", "").lower() == "100-continue":
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        """Keep a piece of the message."""
+        self.aside = 0
+        self.keep(body)
+
+    def on_message_complete(self) -> None:
+        """Have the request answered."""
+        self.whole = True
+        self.aside = 0
+        self.stays = self.stays and self.parser.should_keep_alive() and not self.crowded
+
+    # ---- answering ----
+
+    def answer(self) -> None:
+        """Answer a whole request."""
+        try:
+            path = (parse_url(self.url).path or b"").decode("latin-1")
+        except HttpParserError:
+            path = ""
+        self.handle(self.parser.get_method().decode(), path)
+
+    @property
+    def user(self) -> str | None:
+        """Who the message is for or, of mail that is sent, by."""
+        return self.headers.get("deliver-to") or self.headers.get("user")
+
+    def handle(self, method: str, path: str) -> None:
+        """Do what a whole request asks for."""
+        if path in _POSTED and method != "POST":
+            self.say(HTTPStatus.METHOD_NOT_ALLOWED, {"error": f"{path}: POST the message"})
+        elif path in _POSTED and "compression" in self.headers:
+            error = "Compression is not known here; send the message as it is"
+            self.say(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, {"error": error})
+        elif path in _LESSONS or path == "/relabel":
+            self.learn(path)
+        elif path in _POSTED:
+            explains = path == "/explain"
+            answer = self.explained if explains else self.checked
+            queue = self.headers.get("queue-id")
+            self.ask(self.message(), explains, answer, self.user, queue=queue, asked=path)
+        elif path == "/ping":
+            self.send(HTTPStatus.OK, b"pong\r\n", "text/plain")
+        elif path == "/stat":
+            self.say(HTTPStatus.OK, self.stat())
+        elif path == "/metrics":
+            self.send(HTTPStatus.OK, open_metrics(self.desk.tally, self.facts()), _METRICS)
+        else:
+            self.say(HTTPStatus.NOT_FOUND, {"error": f"{path[:100]}: not known here"})
+
+    def checked(self, judgement: Judgement) -> None:
+        """Answer with a verdict in rspamd's words."""
+        points = round(score(judgement), 3)
+        bayes, own = rules(judgement)
+        spam = judgement.verdict.posterior["spam"]
+        symbols = {
+            own: _symbol(own, points, "Verdict of nbspam", f"{spam:.4%}"),
+            bayes: _symbol(bayes, 0.0, "Range of the probability of spam", f"{spam:.4%}"),
+        }
+        self.say(
+            HTTPStatus.OK,
+            {
+                "is_skipped": False,
+                "score": points,
+                "required_score": REQUIRED,
+                "action": _ACTION[judgement.verdict.label],
+                "thresholds": {"add header": REQUIRED},
+                "symbols": symbols,
+                "messages": {},
+                "message-id": "undef",
+                "milter": {
+                    "add_headers": {
+                        name: {"value": value, "order": 0}
+                        for name, value in headers_of(judgement.verdict, judgement.rule, _WANTED)
+                    },
+                    "remove_headers": dict.fromkeys(_WANTED.names, 0),
+                },
+            },
+        )
+
+    def explained(self, judgement: Judgement) -> None:
+        """Answer with a verdict and its strongest tokens."""
+        verdict, explanation = judgement.verdict, judgement.explanation
+        assert explanation is not None
+        self.say(
+            HTTPStatus.OK,
+            {
+                "label": verdict.label,
+                "probability": verdict.posterior["spam"],
+                "is_spam": is_spam(judgement),
+                "score": explanation.score,
+                "constant": explanation.constant,
+                "evidence": [
+                    {"token": each.token, "contribution": each.contribution, "group": each.group}
+                    for each in explanation.strongest(STRONGEST)
+                ],
+                "lack": judgement.lack,
+            },
+        )
+
+    def learn(self, path: str) -> None:
+        """Learn the message, if the client may teach."""
+        if self.desk.policy.password is None:
+            why = "this server learns nothing; start it with --password-file"
+            self.say(HTTPStatus.FORBIDDEN, {"error": why})
+            return
+        given = self.headers.get("password", "").encode()
+        if not compare_digest(given, self.desk.policy.password):
+            self.say(HTTPStatus.UNAUTHORIZED, {"error": "the header Password is missing or wrong"})
+            return
+        label = _LESSONS.get(path) if path in _LESSONS else self.headers.get("class", "").lower()
+        if label not in {"ham", "spam", None}:
+            self.say(HTTPStatus.BAD_REQUEST, {"error": "header Class: neither ham nor spam"})
+            return
+
+        def answer(outcome: Outcome) -> None:
+            self.say(HTTPStatus.OK, {"success": True, "outcome": what_became(outcome)})
+
+        self.teach(self.message(), label, answer, self.user)
+
+    def facts(self) -> dict[str, float]:
+        """Return values that are no counts, by name."""
+        return {"model_age_seconds": time() - self.desk.judge.model_time}
+
+    def stat(self) -> dict[str, Any]:
+        """Return what `rspamc stat` prints."""
+        total: Callable[[str], int] = lambda name: int(self.desk.tally.total(name))  # noqa: E731
+        actions = dict.fromkeys(_ACTION.values(), 0)
+        for label in VERDICTS:
+            actions[_ACTION[label]] += total(label)
+        learned = total("lesson learned") + total("lesson moved")
+        return {
+            "scanned": sum(map(total, VERDICTS)),
+            "learned": learned,
+            "spam_count": total("spam"),
+            "ham_count": total("ham") + total("unsure"),
+            "actions": actions,
+            "connections": total("open"),
+            "control_connections": 0,
+            "statfiles": [],
+        }
+
+    def refuse(self, kind: str, why: str) -> None:
+        """Answer with a status, or let the message pass."""
+        asks = self.url.startswith((b"/check", b"/symbols"))
+        if kind in {"busy", "late"} and self.desk.policy.passes and asks:
+            passed = {"is_skipped": True, "score": 0.0, "required_score": REQUIRED}
+            self.say(HTTPStatus.OK, {**passed, "action": "no action", "symbols": {}})
+            return
+        self.stays = self.stays and self.whole
+        status, text = _TROUBLE[kind]
+        self.say(status, {"error": why or text})
+
+    def say(self, status: HTTPStatus, values: dict[str, Any]) -> None:
+        """Answer with JSON."""
+        self.send(status, json.dumps(values).encode(), _JSON)
+
+    def send(self, status: HTTPStatus, body: bytes, kind: str) -> None:
+        """Answer, and go on to the next request or close."""
+        stays = self.stays and not self.desk.ends
+        lines = (
+            f"HTTP/1.1 {status.value} {status.phrase}",
+            "Server: nbspam",
+            f"Date: {strftime('%a, %d %b %Y %H:%M:%S GMT', gmtime())}",
+            f"Content-Type: {kind}",
+            f"Content-Length: {len(body)}",
+            f"Connection: {'keep-alive' if stays else 'close'}",
+        )
+        self.transport.write("\r\n".join((*lines, "", "")).encode("latin-1") + body)
+        self.whole = False
+        if not stays:
+            self.close()
+            return
+        self.rests = True
+        self.let_go()
+        self.expect(self.desk.limits.idle_seconds)
+        if self.more:
+            waiting, self.more = b"".join(self.more), []
+            self.transport.resume_reading()
+            self.received(waiting)
+
+
+def _symbol(name: str, points: float, description: str, option: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "score": points,
+        "metric_score": points,
+        "description": description,
+        "options": [option],
+    }

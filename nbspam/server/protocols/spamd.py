@@ -1,0 +1,328 @@
+"""The protocol of SpamAssassin's spamd, which spamc, Exim, amavis and others speak.
+
+A request is a line (`CHECK SPAMC/1.5`), headers, an empty line, and a message.  One connection has
+one request.  Exim's `variant=rspamd` sends CHECK RSPAMC/1.3, and reads another answer.
+
+Secret: what depends on the client's version, and the statuses of sysexits.h.
+"""
+
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from nbspam.counts.outcome import Outcome
+from nbspam.mail.verdict_headers import REQUIRED, Wanted, with_verdict
+from nbspam.server.answers import is_spam, report, rules, score
+from nbspam.server.connection import BusyError, Connection, Desk, what_became
+from nbspam.server.judging import Judgement
+
+_REWRITING = {"PROCESS", "HEADERS"}
+_EXPLAINED = {"REPORT", "REPORT_IFSPAM"}
+_JUDGING = {"CHECK", "SYMBOLS"} | _EXPLAINED  # without the message in the answer
+_COMMANDS = {"TELL", "PING", "SKIP"} | _REWRITING | _JUDGING
+_LINE = re.compile(rb"([A-Z_]{1,20}) (R?SPAM)C/(\d{1,2})\.(\d{1,2})\Z")
+_HEADER = re.compile(rb"([!-9;-~]{1,100})[ \t]*+:[ \t]*+([^\r\n]*?)[ \t]*+\Z")
+_END_OF_HEAD = re.compile(rb"(?:\A|\n)\r?\n")
+_WANTED = Wanted(spam_status=True)
+# Of sysexits.h.
+_USAGE, _DATA, _NO_USER, _UNAVAILABLE, _SOFTWARE = 64, 65, 67, 69, 70
+_LATER, _PROTOCOL, _TIMEOUT = 75, 76, 79
+_STATUS = {
+    "busy": (_LATER, "EX_TEMPFAIL: too many messages, try again"),
+    "late": (_TIMEOUT, "EX_TIMEOUT: not judged in time"),
+    "idle": (_TIMEOUT, "EX_TIMEOUT: the request is not whole in time"),
+    "malformed": (_PROTOCOL, "EX_PROTOCOL"),
+    "failed": (_SOFTWARE, "EX_SOFTWARE"),
+    "user": (_NO_USER, "EX_NOUSER"),
+}
+_NAMES = {_USAGE: "EX_USAGE", _DATA: "EX_DATAERR", _UNAVAILABLE: "EX_UNAVAILABLE"}
+
+
+class RequestError(Exception):
+    """A request that cannot be answered: a status of sysexits.h, and why."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Request(NamedTuple):
+    """The head of a request."""
+
+    command: str
+    version: tuple[int, int]
+    is_rspamd: bool  # Exim's variant=rspamd
+    headers: Mapping[str, str]  # by name in lower case
+
+    @property
+    def length(self) -> int | None:
+        """The bytes of the body; None: it ends where the client stops writing."""
+        text = self.headers.get("content-length")
+        if text is None:
+            return None
+        if not (text.isascii() and text.isdigit() and len(text) < 16):
+            raise RequestError(_PROTOCOL, f"Content-length is not a number: {text[:20]!r}")
+        return int(text)
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the body is compressed by zlib."""
+        kind = self.headers.get("compress")
+        if kind not in (None, "zlib"):
+            raise RequestError(_PROTOCOL, "Compress: only zlib is known")
+        return kind is not None
+
+
+def parse_head(head: bytes) -> Request:
+    """Return the request in its head, without the empty line; raises RequestError."""
+    first, *lines = head.split(b"\n")
+    match = _LINE.match(first.rstrip(b"\r"))
+    if match is None:
+        raise RequestError(_PROTOCOL, "the first line is not COMMAND SPAMC/VERSION")
+    command = match[1].decode()
+    if command not in _COMMANDS:
+        raise RequestError(_PROTOCOL, f"unknown command {command}")
+    headers: dict[str, str] = {}
+    for line in lines:
+        found = _HEADER.match(line.rstrip(b"\r"))
+        if found is None:
+            raise RequestError(_PROTOCOL, "a header line is not NAME: VALUE")
+        headers[found[1].decode().lower()] = found[2].decode("utf-8", "replace")
+    return Request(command, (int(match[3]), int(match[4])), match[2] == b"RSPAM", headers)
+
+
+class Lesson(NamedTuple):
+    """What a TELL asks for."""
+
+    label: str | None  # None: un-learn
+    done: str  # the header that says that it was done
+
+
+def lesson_of(request: Request) -> Lesson | None:
+    """Return what a TELL asks for, None for what is not done here; raises RequestError."""
+    targets = [
+        {part.strip().lower() for part in request.headers.get(name, "").split(",")}
+        for name in ("set", "remove")
+    ]
+    if targets[0] & targets[1] - {""}:
+        raise RequestError(_PROTOCOL, "Set and Remove name the same")
+    if "local" in targets[0]:
+        label = request.headers.get("message-class", "").lower()
+        if label not in {"ham", "spam"}:
+            raise RequestError(_PROTOCOL, "Message-class is neither ham nor spam")
+        return Lesson(label, "DidSet: local")
+    return Lesson(None, "DidRemove: local") if "local" in targets[1] else None
+
+
+class SpamdConnection(Connection):
+    """A client that speaks spamd's protocol."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.head = bytearray()
+        self.request: Request | None = None
+
+    # ---- receiving ----
+
+    def received(self, data: bytes) -> None:
+        """Take in a piece of the request."""
+        self.rests = False
+        self._safely(self._take, data)
+
+    def _take(self, data: bytes) -> None:
+        if self.pending is not None:
+            return  # more than the request said
+        if self.request is None:
+            data = self._take_head(data)
+        if self.request is not None and not self.closes and self.pending is None:
+            self._take_body(data)
+
+    def _safely(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Do a piece of work; tell the client what is wrong with the request."""
+        try:
+            work(*arguments)
+        except RequestError as wrong:
+            self._refuse(wrong)
+        except BusyError:
+            self.trouble("busy")
+
+    def heard(self) -> None:
+        """Take the end of the client's writing for the end of the message."""
+        if self.rests:
+            self.close()
+        elif self.pending is None:
+            if self.request is not None and self.request.length is None:
+                self._safely(self._handle)
+            else:
+                self._refuse(RequestError(_PROTOCOL, "the request ends too early"))
+
+    def _take_head(self, data: bytes) -> bytes:
+        """Add to the head; return what follows it."""
+        seen = max(len(self.head) - 3, 0)
+        self.head += data
+        if self.head.startswith((b"PING SPAMC/", b"SKIP SPAMC/")):
+            # Before version 1.5 nothing follows the line; what does is of no interest.
+            line, newline, _ = bytes(self.head).partition(b"\n")
+            if newline:
+                self._begin(parse_head(line))
+                return b""
+        end = _END_OF_HEAD.search(self.head, seen)
+        size = end.start() if end else max(len(self.head) - 2, 0)  # of an end that is cut
+        limits = self.desk.limits
+        if size > limits.head_bytes or self.head.count(b"\n", 0, size) > limits.head_lines:
+            raise RequestError(_PROTOCOL, "too many header lines")
+        if end is None:
+            return b""
+        rest = bytes(self.head[end.end() :])
+        self._begin(parse_head(bytes(self.head[:size]).rstrip(b"\r")))
+        return rest
+
+    def _begin(self, request: Request) -> None:
+        self.request = request
+        self.head.clear()
+        self.expect(self.desk.limits.body_seconds)
+        if request.is_compressed and request.length is None:
+            raise RequestError(_PROTOCOL, "Compress needs Content-length")
+        if request.command in {"PING", "SKIP"} or request.length == 0:
+            self._handle()
+
+    def _take_body(self, data: bytes) -> None:
+        assert self.request is not None
+        length = self.request.length
+        self.keep(data if length is None else data[: max(length - self.size, 0)])
+        if length is not None and self.size >= length:
+            self._handle()
+
+    # ---- answering ----
+
+    def _handle(self) -> None:
+        """Do what a whole request asks for."""
+        assert self.request is not None
+        request = self.request
+        if request.command == "PING":
+            self._write([b"SPAMD/1.5 0 PONG\r\n"])
+        elif request.command == "SKIP":
+            self._write([])
+        elif request.command == "TELL":
+            self._tell(request)
+        else:
+            data, whole = self._data(request)
+            facts = {
+                "queue": request.headers.get("queue-id"),
+                "asked": request.command,
+            }
+
+            def answer(judgement: Judgement) -> None:
+                self._safely(lambda: self._write(reply(request, judgement, data, whole)))
+
+            user = request.headers.get("user")
+            self.ask(data, request.command in _EXPLAINED, answer, user, **facts)
+
+    def _tell(self, request: Request) -> None:
+        if not self.desk.policy.allows_tell:
+            raise RequestError(
+                _UNAVAILABLE, "TELL is not allowed; start the server with --allow-tell"
+            )
+        lesson = lesson_of(request)
+        if lesson is None:
+            self._write([b"SPAMD/1.1 0 EX_OK\r\nContent-length: 0\r\n\r\n"])
+            return
+
+        def answer(outcome: Outcome) -> None:
+            did = what_became(outcome) != "known"
+            line = f"{lesson.done}\r\n" if did else ""
+            self._write([f"SPAMD/1.1 0 EX_OK\r\n{line}Content-length: 2\r\n\r\n\r\n".encode()])
+
+        self.teach(self._data(request)[0], lesson.label, answer, request.headers.get("user"))
+
+    def _data(self, request: Request) -> tuple[bytes, bool]:
+        """Return the message, or its beginning, and whether it is whole."""
+        data = self.message()
+        if not request.is_compressed:
+            return data, self.is_whole
+        inflating = zlib.decompressobj()
+        try:
+            data = inflating.decompress(data, self.desk.limits.message_bytes)
+        except zlib.error as error:
+            raise RequestError(_DATA, f"the body is not compressed by zlib: {error}") from error
+        whole = inflating.eof
+        if not (whole or inflating.unconsumed_tail) and self.is_whole:
+            raise RequestError(_DATA, "the body that zlib compressed ends too early")
+        if not whole and self.is_whole:
+            self.desk.tally.add("oversized")
+        self.charge(len(data))
+        return data, whole
+
+    def _write(self, pieces: list[bytes]) -> None:
+        """Answer, and close the connection."""
+        self.transport.writelines(pieces)
+        self.close()
+
+    def _refuse(self, wrong: RequestError) -> None:
+        name = _NAMES.get(wrong.status, "EX_PROTOCOL")
+        self.desk.tally.add("trouble malformed")
+        self._write([f"SPAMD/1.0 {wrong.status} {name}: {wrong}\r\n".encode()])
+
+    def refuse(self, kind: str, why: str) -> None:
+        """Answer with a status of sysexits.h, or let the message pass."""
+        request = self.request
+        passes = self.desk.policy.passes and kind in {"busy", "late"}
+        if passes and request is not None and request.command in _JUDGING:
+            self._write(told(request, False, 0.0, [], []))
+            return
+        status, text = _STATUS[kind]
+        self._write([f"SPAMD/1.0 {status} {text}{': ' if why else ''}{why}\r\n".encode()])
+
+
+def reply(request: Request, judgement: Judgement, data: bytes, whole: bool) -> list[bytes]:
+    """Return the pieces of the answer to a request for a verdict.
+
+    data: the message, or its beginning if it is not whole.
+    """
+    body = _body(request, judgement, data, whole)
+    return told(request, is_spam(judgement), score(judgement), rules(judgement), body)
+
+
+def told(
+    request: Request, spam: bool, points: float, names: Sequence[str], body: list[bytes]
+) -> list[bytes]:
+    """Return the pieces of the answer that tells a score.
+
+    names: of rules.  body: the pieces of what follows the head.
+    """
+    if request.is_rspamd:
+        action = "add header" if spam else "no action"
+        symbols = "".join(f"Symbol: {name}({points:.2f})\r\n" for name in names[:1])
+        return [
+            f"RSPAMD/1.3 0 EX_OK\r\nMetric: default; {spam}; {points:.2f} / {REQUIRED:.2f} /"
+            f" {REQUIRED:.2f}\r\nAction: {action}\r\n{symbols}\r\n".encode()
+        ]
+    rewrites = request.command in _REWRITING
+    line = f"Spam: {spam} ; {points:.1f} / {REQUIRED:.1f}\r\n"
+    # Which headers clients of each version can read: see the protocol's history.
+    has_length = request.command != "CHECK" and request.version >= ((1, 2) if rewrites else (1, 3))
+    has_spam = not rewrites or request.version >= (1, 3)
+    length = f"Content-length: {sum(map(len, body))}\r\n" if has_length else ""
+    head = f"SPAMD/1.1 0 EX_OK\r\n{length}{line if has_spam else ''}\r\n"
+    return [head.encode(), *body]
+
+
+def _body(request: Request, judgement: Judgement, data: bytes, whole: bool) -> list[bytes]:
+    if request.command == "CHECK":
+        return []
+    if request.command == "SYMBOLS":
+        end = "" if request.version >= (1, 3) else "\r\n"
+        return [(",".join(rules(judgement)) + end).encode()]
+    if request.command in _REWRITING:
+        if request.command == "PROCESS" and not whole:
+            raise RequestError(_DATA, "the message is too large to be sent back")
+        pieces = with_verdict(data, judgement.verdict, judgement.rule, _WANTED, whole=whole)
+        if request.command == "PROCESS":
+            return pieces
+        text = b"".join(pieces)
+        end_of_head = re.search(rb"\n\r?\n", text)
+        return [text[: end_of_head.end()] if end_of_head else text]
+    if request.command == "REPORT_IFSPAM" and not is_spam(judgement):
+        return []
+    return [report(judgement).encode()]

@@ -1,0 +1,141 @@
+"""What a server has done, counted by all of its workers, and told as metrics.
+
+Each worker adds to a row of its own in memory that all share; a total is the sum over the rows.
+
+Secret: where the counts are, so that they outlive a worker, and their names outside.
+"""
+
+import mmap
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+VERDICTS = ("ham", "spam", "unsure")
+LESSONS = ("learned", "moved", "confirmed", "unlearned", "known")
+TROUBLES = ("busy", "late", "idle", "malformed", "failed", "model", "user")
+# Upper bounds of the classes of answering times, seconds.
+BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
+_COUNTS = ("connections", "oversized", "batches", "batched", "restarts", "personal")
+_GAUGES = ("open", "waiting", "held", "beat", "users", "users_bytes")
+_SLOTS = (
+    *VERDICTS,
+    *(f"lesson {name}" for name in LESSONS),
+    *(f"trouble {name}" for name in TROUBLES),
+    *_COUNTS,
+    *_GAUGES,
+    "seconds",
+    *(f"within {bound:g}" for bound in (*BOUNDS, float("inf"))),
+)
+_PLACE = {name: number for number, name in enumerate(_SLOTS)}
+
+
+class Tally:
+    """The counts of all workers; each adds to its own row.
+
+    n_rows: of workers, and one for the process that started them.
+    """
+
+    def __init__(self, n_rows: int) -> None:
+        memory = mmap.mmap(-1, 8 * n_rows * len(_SLOTS))  # shared by all that are forked
+        self._counts = np.frombuffer(memory, np.float64).reshape(n_rows, len(_SLOTS))
+        self._own = self._counts[0]
+
+    def take_row(self, number: int) -> None:
+        """Make a row this process's own; what it counted before a restart stays."""
+        self._own = self._counts[number]
+
+    def clear(self, number: int) -> None:
+        """Forget the values that go up and down of a process that has ended."""
+        for name in _GAUGES:
+            self._counts[number, _PLACE[name]] = 0
+
+    def add(self, name: str, amount: float = 1) -> None:
+        """Add to a count of this process."""
+        self._own[_PLACE[name]] += amount
+
+    def put(self, name: str, value: float) -> None:
+        """State a value of this process that goes up and down."""
+        self._own[_PLACE[name]] = value
+
+    def note(self, verdict: str, seconds: float) -> None:
+        """Count a message that was answered after some seconds."""
+        self.add(verdict)
+        self.add("seconds", seconds)
+        self._own[_PLACE[f"within {BOUNDS[0]:g}"] + bisect_left(BOUNDS, seconds)] += 1
+
+    def total(self, name: str) -> float:
+        """Return the sum of a count over all processes."""
+        return float(self._counts[:, _PLACE[name]].sum())
+
+    def row(self, number: int, name: str) -> float:
+        """Return the count of one process."""
+        return float(self._counts[number, _PLACE[name]])
+
+
+def open_metrics(tally: Tally, facts: dict[str, float]) -> bytes:
+    """Return the totals in OpenMetrics' text format.
+
+    facts: further values, by the end of their metric's name.  Imports prometheus_client.
+    """
+    from prometheus_client.openmetrics.exposition import generate_latest
+    from prometheus_client.registry import Collector, CollectorRegistry
+
+    class Totals(Collector):
+        def collect(self) -> "Iterator[Metric]":
+            yield from _families(tally, facts)
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Totals())
+    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    return text
+
+
+def _families(tally: Tally, facts: dict[str, float]) -> "Iterator[Metric]":
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+    )
+
+    def counter(name: str, help_text: str, label: str, values: dict[str, str]) -> Any:
+        family = CounterMetricFamily(f"nbspam_{name}", help_text, labels=[label] if label else [])
+        for value, slot in values.items():
+            family.add_metric([value] if label else [], tally.total(slot))
+        return family
+
+    yield counter("messages", "Messages judged.", "verdict", {v: v for v in VERDICTS})
+    lessons = {name: f"lesson {name}" for name in LESSONS}
+    yield counter("lessons", "Messages that clients taught.", "outcome", lessons)
+    troubles = {name: f"trouble {name}" for name in TROUBLES}
+    yield counter("troubles", "Requests without a verdict.", "kind", troubles)
+    for name, text in (
+        ("connections", "Connections accepted."),
+        ("oversized", "Messages of which only the beginning was read."),
+        ("batches", "Batches judged."),
+        ("batched", "Messages in all batches."),
+        ("restarts", "Workers started again."),
+        ("personal", "Messages judged with lessons of their user."),
+    ):
+        yield counter(name, text, "", {"": name})
+    gauges = {
+        "open_connections": tally.total("open"),
+        "queue": tally.total("waiting"),
+        "held_bytes": tally.total("held"),
+        "users": tally.total("users"),
+        "users_bytes": tally.total("users_bytes"),
+    }
+    for name, value in {**gauges, **facts}.items():
+        yield GaugeMetricFamily(f"nbspam_{name}", name.replace("_", " ").capitalize() + ".", value)
+    up_to = np.cumsum([tally.total(f"within {b:g}") for b in (*BOUNDS, float("inf"))])
+    names = [*map(str, BOUNDS), "+Inf"]
+    yield HistogramMetricFamily(
+        "nbspam_answer_seconds",
+        "From a whole request to its answer.",
+        buckets=list(zip(names, up_to.tolist(), strict=True)),
+        sum_value=tally.total("seconds"),
+    )

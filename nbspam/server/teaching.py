@@ -1,0 +1,65 @@
+"""The teacher: one thread that learns what clients report, one message after the other.
+
+It learns as every other process does: decided under the model's lock, in the journal on disk, and
+only then acknowledged.  The judge reads it there.
+
+Secret: which thread learns, and that it opens the model when the first lesson comes.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from time import time
+
+from nbspam.counts.outcome import Outcome
+from nbspam.server.users import Users
+from nbspam.sources.items import Item
+from nbspam.store.model import StoredModel
+
+
+class Teacher:
+    """Learns messages in a thread of its own; what it returns is on disk.
+
+    users: who are taught instead of the model that `opened` opens; None: all teach that one.
+    """
+
+    def __init__(self, opened: Callable[[], StoredModel], users: Users | None = None) -> None:
+        self._opened = opened
+        self._users = users
+        self._model: StoredModel | None = None  # the site's
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="teacher")
+        self.n_waiting = 0
+
+    def teach(self, data: bytes, label: str | None, user: str = "") -> "asyncio.Future[Outcome]":
+        """Return what will be the outcome of learning a message; None un-learns it.
+
+        user: from `users.known_as`.  The future raises UserError for a user whose name cannot be
+        kept, other NbspamErrors, and OSError.
+        """
+        self.n_waiting += 1
+        done = asyncio.get_running_loop().run_in_executor(
+            self._thread, self._teach, data, label, user
+        )
+        done.add_done_callback(self._is_done)
+        return done
+
+    def _is_done(self, _: "asyncio.Future[Outcome]") -> None:
+        self.n_waiting -= 1
+
+    def _teach(self, data: bytes, label: str | None, user: str) -> Outcome:
+        if self._model is None:
+            self._model = self._opened()
+        model = self._model
+        if self._users is not None:
+            model = self._users.opened(user, model.settings)
+            if label is None and not model.is_there:
+                return Outcome(unknown=1)  # without files for a user who has taught nothing
+        item = Item("-", label, data, told=label is not None)  # a person has told it
+        day = int(time() // 86_400)
+        if label is None:
+            return model.unlearn([item], day=day)
+        return model.learn([item], day=day, classes=[label])
+
+    def end(self) -> None:
+        """End the thread, after it has learned what waits."""
+        self._thread.shutdown()

@@ -1,0 +1,172 @@
+"""Users: each may have a model of their own, which counts on top of the site's.
+
+A user's model is a model file like any other, DIR/NAME/model, begun by the user's first lesson.
+What judging needs of it is held for the users whose mail came last.
+
+Secret: how a name that strangers wrote becomes a folder, and how long what a user has taught is
+held in memory.
+"""
+
+import os
+import stat
+import string
+import unicodedata
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import NamedTuple
+from urllib.parse import quote
+
+from nbspam.classifier.combining import Combination
+from nbspam.classifier.personal.evidence import Own
+from nbspam.classifier.personal.lessons import own_of
+from nbspam.decision import HAM_AND_SPAM
+from nbspam.disk import Stamp, stamp_of
+from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
+from nbspam.settings import PRESENCE, Settings
+from nbspam.store.format.journal import journal_path
+from nbspam.store.model import StoredModel
+
+_MAX_FOLDER = 200  # bytes of a folder's name; file systems allow 255
+_PLAIN = "@+_-."  # beside ASCII letters and digits; quote() leaves ~ as it is, too
+_EACH = 1000  # bytes that a user takes in memory beside the arrays
+
+
+class UserError(NbspamError):
+    """A user who has no name that a model could be kept by."""
+
+
+def known_as(text: str | None) -> str:
+    """Return the name by which a user is known, "" for nobody.
+
+    Senders write the addresses of recipients as they like: <Alice@Example.ORG> is
+    alice@example.org.
+    """
+    name = unicodedata.normalize("NFC", (text or "").strip(f"<>{string.whitespace}"))
+    return unicodedata.normalize("NFC", name.lower())
+
+
+def folder_name(name: str) -> str:
+    """Return the name of a user's folder; raises UserError.
+
+    name: from `known_as`.  Different names have different folders, none of which is a path.
+    """
+    if not name:
+        raise UserError("no user is named; name whose model is to learn")
+    if "\N{REPLACEMENT CHARACTER}" in name:  # different bytes have become the same
+        raise UserError("the user's name is not UTF-8; write it so")
+    folder = quote(name, safe=_PLAIN, errors="surrogatepass")
+    if folder.startswith("."):
+        folder = f"%2E{folder[1:]}"
+    if len(folder) > _MAX_FOLDER:
+        raise UserError(
+            f"the user's name is too long: {len(folder)} bytes as the name of a folder, of"
+            f" {_MAX_FOLDER} allowed; give a shorter one"
+        )
+    return folder
+
+
+def check_folder(folder: str) -> None:
+    """Raise InputError if there is something else in the place of the users' folder."""
+    try:
+        if not stat.S_ISDIR(os.stat(folder).st_mode):
+            raise InputError(f"--users {folder}: not a folder; give a folder, or a new name")
+    except FileNotFoundError:
+        return  # the first lesson makes it
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"--users {folder}: {reason}; give another folder") from error
+
+
+def check_site(model: StoredModel) -> None:
+    """Raise UsageError if a model cannot be shared by users who each have their own."""
+    if not (model.settings.is_mail_combined and model.settings.weighting == PRESENCE):
+        raise UsageError(
+            f"--users: {model.name} does not combine the evidence of mail, so that nobody's own"
+            " lessons can be added; serve a model that was trained without --model and --weighting"
+        )
+
+
+class _Held(NamedTuple):
+    """What is held of a user, and of which files it was read."""
+
+    stamps: tuple[Stamp | None, ...]  # of the user's model and journal, and of the site's model
+    own: Own | None  # None: the model cannot be read, or has un-learned everything
+
+    @property
+    def n_bytes(self) -> int:
+        return _EACH + (0 if self.own is None else self.own.n_bytes)
+
+
+class Users:
+    """The users' models: `own` is for the judge's thread, `opened` for the teacher's.
+
+    room: bytes of memory for what is held of users.  on_trouble: told why a user's model cannot be
+    read; the site's judges that user's mail then.
+    """
+
+    def __init__(self, folder: str, room: int, on_trouble: Callable[[Exception], None]) -> None:
+        self._folder = folder
+        self._room = room
+        self._on_trouble = on_trouble
+        self._held: OrderedDict[str, _Held] = OrderedDict()  # those used last are at the end
+        self.n_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def path(self, name: str) -> str:
+        """Return where a user's model is, or will be; raises UserError.
+
+        name: from `known_as`.
+        """
+        return os.path.join(self._folder, folder_name(name), "model")
+
+    def opened(self, name: str, settings: Settings) -> StoredModel:
+        """Return a user's model; raises NbspamError.  If there is none, a lesson makes one.
+
+        settings: those of the site's model, whose tokens the user's has.
+        """
+        return StoredModel(self.path(name), new=settings)
+
+    def own(self, name: str, site: StoredModel) -> Own | None:
+        """Return what a user has taught by now; None: nothing, or no such name can be kept.
+
+        site: whose classifier was just asked for.
+        """
+        try:
+            path = self.path(name)
+        except UserError:
+            return None
+        # Taken before the files are read: what is written meanwhile shows at the next message.
+        stamps = stamp_of(path), stamp_of(journal_path(path)), site.stamp
+        if stamps[0] is None:
+            self._drop(name)
+            return None
+        held = self._held.get(name)
+        if held is None or held.stamps != stamps:
+            self._drop(name)
+            held = _Held(stamps, self._read(path, site))
+            self._held[name] = held
+            self.n_bytes += held.n_bytes
+            while self.n_bytes > self._room and len(self._held) > 1:
+                self._drop(next(iter(self._held)))
+        self._held.move_to_end(name)
+        return held.own
+
+    def _drop(self, name: str) -> None:
+        if name in self._held:
+            self.n_bytes -= self._held.pop(name).n_bytes
+
+    def _read(self, path: str, site: StoredModel) -> Own | None:
+        """Return what a user has taught; tells if the model cannot be used."""
+        try:
+            model = StoredModel(path)
+            if model.base.classes != HAM_AND_SPAM or model.settings.weighting != PRESENCE:
+                raise ModelFileError(f"{path}: not a user's model; move it away")
+            table, documents, y = model.lessons()
+        except (NbspamError, OSError) as error:
+            self._on_trouble(error)
+            return None
+        if not (table.class_count.any() and isinstance(site.base.fit, Combination)):
+            return None
+        return own_of(site.base, table, documents, y)

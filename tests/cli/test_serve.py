@@ -1,0 +1,79 @@
+"""`nbspam serve` refuses what cannot be served, in one line."""
+
+import socket
+
+import pytest
+
+from nbspam.server import service, worker
+from support import complains
+
+
+@pytest.fixture(autouse=True)
+def no_server(monkeypatch):
+    """Fail where a test would really serve."""
+
+    def run(_):
+        raise AssertionError("it serves")
+
+    monkeypatch.setattr(service.Supervisor, "run", run)
+
+
+@pytest.mark.usefixtures("trained")
+@pytest.mark.parametrize(
+    ("options", "status", "words"),
+    [
+        ([], 2, ["no address to listen on; give --spamd ADDRESS or --http ADDRESS or --milter"]),
+        (["--spamd", "here"], 2, ["--spamd here: not an address; write HOST:PORT, or a path"]),
+        (["--spamd", "/nonexistent/a/b"], 1, ["--spamd /nonexistent/a/b: No such file"]),
+        (["--http", "0", "--password-file", "none"], 1, ["--password-file none: No such file"]),
+        (["--milter", "0", "--reject-above", "2"], 2, ["--reject-above"]),
+        (["--milter", "0", "--when-busy", "wait"], 2, ["--when-busy"]),
+        (["--spamd", "0", "--log", "xml"], 2, ["--log"]),
+    ],
+)
+def test_wrong_options_are_refused(nbspam, options, status, words):
+    assert complains(nbspam("serve", *options), status, *words)
+
+
+@pytest.mark.usefixtures("trained")
+def test_an_empty_password_is_refused(nbspam, tmp_path):
+    (tmp_path / "password").write_text("\nsecret\n")
+    found = nbspam("serve", "--http", "0", "--password-file", tmp_path / "password")
+
+    assert complains(found, 1, "its first line is empty; write a password")
+
+
+def test_a_port_that_is_taken_is_told(nbspam, trained):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        found = nbspam("serve", "-m", trained, "--spamd", port)
+
+    assert complains(found, 1, f"--spamd 127.0.0.1:{port}: Address already in use")
+
+
+def test_a_model_of_other_classes_or_of_texts_is_refused(nbspam, tmp_path):
+    (tmp_path / "topics.tsv").write_text("sea\tship sail\nsky\tcloud wing\n" * 3)
+    (tmp_path / "texts.tsv").write_text("ham\tlunch tea\nspam\tpills cheap\n" * 3)
+    for name in ("topics", "texts"):
+        model = tmp_path / f"{name}.nbspam"
+        assert nbspam("train", "-m", model, tmp_path / f"{name}.tsv")[0] == 0
+        found = nbspam("serve", "-m", model, "--spamd", "0")
+
+        assert complains(found, 2, "serve a model of mail, of ham and spam")
+
+
+def test_a_protocol_whose_library_is_missing_says_what_to_install(nbspam, trained, monkeypatch):
+    monkeypatch.setitem(worker.PROTOCOLS, "http", ("nbspam_missing", "X"))
+    found = nbspam("serve", "-m", trained, "--http", "0")
+
+    assert complains(found, 2, "--http: needs nbspam_missing", "pip install 'nbspam[serve]'")
+
+
+def test_who_lets_strangers_teach_is_warned(nbspam, trained, monkeypatch):
+    monkeypatch.setattr(service.Supervisor, "run", lambda _: None)
+    status, _, err = nbspam("serve", "-m", trained, "--spamd", "0.0.0.0:0", "--allow-tell")
+
+    assert status == 0
+    assert "--spamd 0.0.0.0:0: whoever reaches it from other machines can teach the model" in err
+    assert nbspam("serve", "-m", trained, "--spamd", "0.0.0.0:0")[2] == ""
+    assert nbspam("serve", "-m", trained, "--spamd", "0", "--allow-tell")[2] == ""

@@ -1,0 +1,33 @@
+"""Models and servers for the tests of the server."""
+
+import shutil
+
+import pytest
+
+from nbspam.store.open import save
+from serving import serving
+
+
+@pytest.fixture(scope="session")
+def served_model(tmp_path_factory, mail_classifier):
+    """Where a model of the first hundred embedded messages of each class lies."""
+    path = tmp_path_factory.mktemp("served") / "m.nbspam"
+    save(str(path), mail_classifier)
+    return path
+
+
+@pytest.fixture
+def own_model(tmp_path, served_model):
+    """Where a copy of that model lies, for a test that changes it."""
+    return shutil.copy(served_model, tmp_path / "m.nbspam")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, served_model):
+    """A server that a module's tests share; it learns, and knows the password."""
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "password").write_text("open sesame\n")
+    model = shutil.copy(served_model, folder / "m.nbspam")
+    rights = ("--allow-tell", "--password-file", str(folder / "password"))
+    with serving(model, folder, *rights, "--jobs", "2") as found:
+        yield found

@@ -1,0 +1,350 @@
+"""rspamd's protocol over HTTP, without a network: requests, answers, bounds."""
+
+import asyncio
+import json
+
+import pytest
+
+from nbspam.server.protocols.http import HttpConnection
+from serving import PASSWORD, Client, answer_to, desk
+from support import HAM, SPAM
+
+UNSURE = b"Subject: perhaps\n\nperhaps\n"
+
+
+def post(path, data=SPAM, *lines, version="1.1"):
+    head = [f"POST {path} HTTP/{version}", "Host: localhost", f"Content-Length: {len(data)}"]
+    return "\r\n".join([*head, *lines, "", ""]).encode() + data
+
+
+def get(path, *lines, version="1.1"):
+    return "\r\n".join([f"GET {path} HTTP/{version}", "Host: localhost", *lines, "", ""]).encode()
+
+
+def parsed(answer):
+    """Return (status, headers, body) of each answer in a row."""
+    found = []
+    while answer:
+        head, _, rest = answer.partition(b"\r\n\r\n")
+        first, *lines = head.decode().split("\r\n")
+        headers = dict(line.lower().split(": ", 1) for line in lines)
+        length = int(headers["content-length"])
+        found.append((int(first.split()[1]), headers, rest[:length]))
+        answer = rest[length:]
+    return found
+
+
+def answers(*pieces, **more):
+    return parsed(answer_to(HttpConnection, *pieces, **more))
+
+
+def values(*pieces, **more):
+    """Return the status and the JSON of the only answer."""
+    [(status, _, body)] = answers(*pieces, **more)
+    return status, json.loads(body)
+
+
+def talk(*pieces, **more):
+    """Return the client after a conversation that it does not end."""
+
+    async def converse():
+        return await Client(HttpConnection, desk(**more)).send(*pieces)
+
+    return asyncio.run(converse())
+
+
+# ---- verdicts ----
+
+
+@pytest.mark.parametrize("path", ["/checkv2", "/symbols", "/check", "/checkv2?all=1"])
+def test_a_verdict_in_the_words_of_rspamd(path):
+    status, found = values(post(path))
+
+    assert status == 200
+    assert found["is_skipped"] is False
+    assert (found["score"], found["required_score"]) == (7.197, 5.0)
+    assert found["action"] == "add header"
+    assert found["thresholds"] == {"add header": 5.0}
+    assert set(found["symbols"]) == {"BAYES_80", "NBSPAM_SPAM"}
+    assert set(found["symbols"]["NBSPAM_SPAM"]) == {
+        "name", "score", "metric_score", "description", "options",
+    }  # fmt: skip
+    assert found["milter"]["add_headers"]["X-Nbspam"]["value"].startswith("spam, probability=0.9")
+    assert "X-Nbspam" in found["milter"]["remove_headers"]
+
+
+def test_ham_and_unsure_are_no_action():
+    for data in (HAM, UNSURE):
+        assert values(post("/checkv2", data))[1]["action"] == "no action"
+
+
+def test_a_verdict_with_its_strongest_tokens():
+    status, found = values(post("/explain"))
+
+    assert status == 200
+    assert (found["label"], found["probability"], found["is_spam"]) == ("spam", 0.9, True)
+    assert (found["score"], found["constant"]) == (2.0, -0.5)
+    assert found["evidence"] == [{"token": "pi\x1bll", "contribution": 2.5, "group": "body"}]
+
+
+def test_what_cannot_be_judged_is_an_error_that_says_why():
+    assert values(post("/checkv2", b"failure")) == (
+        500,
+        {"error": "-: cannot be read; give another"},
+    )
+    assert values(post("/checkv2", b"our bug")) == (500, {"error": "internal error"})
+
+
+# ---- requests ----
+
+
+def test_a_body_may_come_in_chunks():
+    pieces = b"".join(b"%x;name=value\r\n%s\r\n" % (1, SPAM[i : i + 1]) for i in range(len(SPAM)))
+    head = b"POST /checkv2 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+    client = talk(head + pieces + b"0\r\n\r\n")
+
+    assert client.desk.judge.seen == [SPAM]
+    assert not client.is_over
+
+
+def test_1_1_keeps_the_connection_and_1_0_does_not_unless_asked():
+    assert not talk(get("/ping")).is_over
+    assert talk(get("/ping", "Connection: close")).is_over
+    assert talk(get("/ping", version="1.0")).is_over
+    assert not talk(get("/ping", "Connection: keep-alive", version="1.0")).is_over
+
+
+def test_requests_one_after_the_other_are_answered_in_their_order():
+    found = parsed(
+        talk(post("/checkv2"), get("/ping"), post("/checkv2", HAM), post("/checkv2", b"")).answer
+    )
+
+    assert [status for status, _, _ in found] == [200] * 4
+    assert [json.loads(found[i][2])["action"] for i in (0, 2)] == ["add header", "no action"]
+    assert found[1][2] == b"pong\r\n"
+
+
+def test_a_request_that_comes_before_the_answer_waits_for_it():
+    async def converse():
+        at = desk()
+        at.judge.held_back = []
+        client = await Client(HttpConnection, at).send(post("/checkv2"))
+        client.connection.data_received(get("/ping"))
+        assert client.wire.is_paused
+        assert client.answer == b""
+        at.judge.go_on()
+        for _ in range(9):
+            await asyncio.sleep(0)
+        return client
+
+    client = asyncio.run(converse())
+    found = parsed(client.answer)
+
+    assert [body[:5] for _, _, body in found] == [b'{"is_', b"pong\r"]
+    assert not client.wire.is_paused
+
+
+def test_who_is_to_be_closed_is_still_read_so_that_its_end_is_noticed():
+    async def converse():
+        at = desk()
+        at.judge.held_back = []
+        client = await Client(HttpConnection, at).send(
+            post("/checkv2", SPAM, "Connection: close"), b"more"
+        )
+        assert client.wire.is_paused
+        at.judge.go_on()
+        for _ in range(9):
+            await asyncio.sleep(0)
+        assert client.wire.is_ended
+        assert not client.wire.is_paused
+        await client.end()
+        return client.wire.is_closed
+
+    assert asyncio.run(converse())
+
+
+def test_requests_in_one_piece_are_answered_up_to_the_first():
+    # The connection closes, and the client sends the others again (RFC 9112, 9.3.2).
+    client = talk(get("/ping") + get("/ping") + get("/ping"))
+
+    assert [body for _, _, body in parsed(client.answer)] == [b"pong\r\n"]
+    assert client.is_over
+
+
+def test_an_upgrade_is_not_taken_and_the_request_is_answered():
+    lines = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
+
+    assert [body for _, _, body in answers(get("/ping", *lines))] == [b"pong\r\n"]
+
+
+def test_expect_continue_is_answered_before_the_body():
+    async def converse():
+        client = Client(HttpConnection, desk())
+        request = post("/checkv2", SPAM, "Expect: 100-continue")
+        await client.send(request[: -len(SPAM)])
+        first = client.answer
+        await client.send(SPAM)
+        return first, client.answer
+
+    first, all_ = asyncio.run(converse())
+    assert first == b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert parsed(all_[len(first) :])[0][0] == 200
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status", "error"),
+    [
+        (b"HELO mail\r\n\r\n", 400, "not HTTP"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, "not HTTP"),
+        (get("/checkv2"), 405, "/checkv2: POST the message"),
+        (get("/learnspam"), 405, "/learnspam: POST the message"),
+        (get("/secrets"), 404, "/secrets: not known here"),
+        (post("/checkv2", SPAM, "Compression: zstd"), 415, "Compression is not known here"),
+        (get("/ping", *(f"A{i}: b" for i in range(300))), 400, "not HTTP"),
+        (get("/ping", "A: " + "b" * 70_000), 400, "not HTTP"),
+        (get("/" + "a" * 70_000), 400, "not HTTP"),
+        (b"POST /check HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400, "not HTTP"),
+    ],
+)
+def test_a_wrong_request_is_told_what_is_wrong_with_it(request_bytes, status, error):
+    found = values(request_bytes)
+
+    assert found[0] == status
+    assert found[1]["error"].startswith(error)
+
+
+def test_a_head_that_does_not_end_is_refused_before_it_fills_memory():
+    for start in (b"GET /ping HTTP/1.1\r\nA: ", b"GET /", b"GET /ping HTTP/1.1\r\nA"):
+        client = talk(start, *[b"a" * 10_000] * 15)
+
+        assert client.answer.startswith(b"HTTP/1.1 400 ")
+        assert client.is_over
+
+
+def test_trailers_that_do_not_end_are_refused_before_they_fill_memory():
+    head = b"POST /checkv2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nA: "
+
+    assert talk(head, *[b"a" * 10_000] * 15).answer.startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_message_over_the_limit_is_judged_by_its_beginning_and_counted():
+    client = talk(post("/checkv2", SPAM + b"x" * 5000), limits={"message_bytes": 1000})
+
+    assert parsed(client.answer)[0][0] == 200
+    assert client.desk.judge.seen == [(SPAM + b"x" * 5000)[:1000]]
+    assert client.desk.tally.total("oversized") == 1
+
+
+# ---- lessons ----
+
+
+def lesson(path, data=SPAM, *lines, password=PASSWORD):
+    return post(path, data, f"Password: {password.decode()}", *lines)
+
+
+def test_lessons_are_learned_moved_taken_back_and_known():
+    async def converse():
+        client = Client(HttpConnection, desk())
+        await client.send(
+            lesson("/learnspam"),
+            lesson("/learnspam"),
+            lesson("/learnham"),
+            lesson("/relabel", SPAM, "Class: spam"),
+            lesson("/forget"),
+            lesson("/forget"),
+        )
+        return client.answer
+
+    found = [(status, json.loads(body)) for status, _, body in parsed(asyncio.run(converse()))]
+    outcomes = ["learned", "known", "moved", "moved", "unlearned", "known"]
+    assert found == [(200, {"success": True, "outcome": name}) for name in outcomes]
+
+
+@pytest.mark.parametrize("path", ["/learnspam", "/learnham", "/forget", "/relabel"])
+def test_who_does_not_know_the_password_teaches_nothing(path):
+    for request in (lesson(path, password=b"guess"), post(path), lesson(path, password=b"")):
+        status, found = values(request)
+
+        assert status == 401
+        assert found == {"error": "the header Password is missing or wrong"}
+    status, found = values(lesson(path), password=None)
+    assert status == 403
+    assert found == {"error": "this server learns nothing; start it with --password-file"}
+
+
+def test_a_wrong_lesson_is_refused_and_a_failed_one_is_no_success():
+    assert values(lesson("/relabel", SPAM, "Class: eggs")) == (
+        400,
+        {"error": "header Class: neither ham nor spam"},
+    )
+    status, found = values(lesson("/learnspam", b"failure"))
+    assert status == 500
+    assert "No space left on device" in found["error"]
+
+
+# ---- figures ----
+
+
+def test_stat_has_what_rspamc_prints():
+    client = talk(post("/checkv2"), post("/checkv2", HAM), lesson("/learnspam"), get("/stat"))
+    found = json.loads(parsed(client.answer)[-1][2])
+
+    assert (found["scanned"], found["learned"]) == (2, 1)
+    assert (found["spam_count"], found["ham_count"]) == (1, 1)
+    assert found["actions"] == {"add header": 1, "no action": 1}
+
+
+def test_metrics_have_the_type_of_open_metrics():
+    client = talk(post("/checkv2"), get("/metrics"))
+    status, headers, body = parsed(client.answer)[-1]
+
+    assert status == 200
+    assert headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert b'nbspam_messages_total{verdict="spam"} 1.0\n' in body
+    assert body.endswith(b"# EOF\n")
+
+
+# ---- trouble ----
+
+
+def test_when_busy_mail_passes_or_is_to_be_sent_again():
+    async def converse(path, **policy):
+        at = desk(**policy)
+        at.judge.n_waiting = at.limits.waiting
+        client = await Client(HttpConnection, at).send(post(path))
+        return parsed(client.answer)[0]
+
+    status, _, body = asyncio.run(converse("/checkv2"))
+    assert (status, json.loads(body)) == (503, {"error": "too many messages; try again"})
+    status, _, body = asyncio.run(converse("/checkv2", passes=True))
+    assert (status, json.loads(body)["action"]) == (200, "no action")
+    assert json.loads(body)["is_skipped"] is True
+    assert asyncio.run(converse("/explain", passes=True))[0] == 503
+
+
+def test_a_message_for_which_there_is_no_room_is_refused_while_it_comes():
+    client = talk(post("/checkv2", bytes(5000))[:3000], limits={"bytes_held": 1000})
+
+    assert client.answer.startswith(b"HTTP/1.1 503 ")
+    assert client.wire.is_ended
+    assert not client.wire.is_closed
+    assert client.desk.tally.total("trouble busy") == 1
+
+
+def test_a_connection_beyond_the_limit_is_answered_and_closed():
+    async def converse():
+        at = desk(limits={"connections": 1})
+        first = Client(HttpConnection, at)
+        second = Client(HttpConnection, at)
+        third = Client(HttpConnection, at)
+        await second.send(post("/checkv2"))
+        await first.send(post("/checkv2"))
+        return first, second, third
+
+    first, second, third = asyncio.run(converse())
+
+    assert first.answer.startswith(b"HTTP/1.1 200 ")
+    assert not first.is_over
+    assert second.answer.startswith(b"HTTP/1.1 503 ")
+    assert second.is_over
+    assert third.wire.is_aborted

@@ -1,0 +1,275 @@
+"""The milter protocol, without a network: packets and what becomes of mail."""
+
+import asyncio
+import struct
+
+import pytest
+
+from nbspam.server.protocols.milter import MilterConnection, packet
+from serving import Client, answer_to, desk
+
+ALL = 0x1FF  # actions that Postfix offers
+STEPS = 0x1FFFFF  # of the protocol, that it can leave out
+
+
+def offer(version=6, actions=ALL, protocol=STEPS):
+    return packet(b"O", struct.pack(">III", version, actions, protocol))
+
+
+def header(name, value):
+    return packet(b"L", name + b"\0 " + value + b"\0")
+
+
+def mail(subject=b"cheap pills", *more, queue=b"4XyZ"):
+    """Return the packets of a message up to its end."""
+    return [
+        packet(b"D", b"Mi\0" + queue + b"\0{mail_addr}\0a@b.example\0"),
+        packet(b"M", b"<a@b.example>\0"),
+        packet(b"R", b"<c@d.example>\0"),
+        header(b"Subject", subject),
+        *more,
+        packet(b"N"),
+        packet(b"B", b"buy now\r\n"),
+        packet(b"E"),
+    ]
+
+
+def packets(answer):
+    """Return the commands and data in an answer."""
+    found = []
+    while answer:
+        (length,) = struct.unpack_from(">I", answer)
+        found.append((answer[4:5], answer[5 : 4 + length]))
+        answer = answer[4 + length :]
+    return found
+
+
+def talk(*pieces, scripted=None, **more):
+    """Return the client after a conversation that it does not end."""
+
+    async def converse():
+        at = desk(**more)
+        if scripted is not None:
+            scripted(at)
+        return await Client(MilterConnection, at).send(*pieces)
+
+    return asyncio.run(converse())
+
+
+def answered(*pieces, **more):
+    """Return the packets after the answer to an offer."""
+    found = packets(talk(offer(), *pieces, **more).answer)
+    assert found[0][0] == b"O"
+    return found[1:]
+
+
+def test_a_mail_system_is_asked_for_what_is_needed_only():
+    [(command, data)] = packets(talk(offer()).answer)
+
+    assert command == b"O"
+    # No HELO, DATA, unknown commands; no answers but at the end; values with their space.
+    assert struct.unpack(">III", data) == (6, 0x31, 0x1CD382)
+
+
+def test_only_what_is_offered_is_agreed():
+    [(_, data)] = packets(talk(offer(2, 0x01, 0)).answer)
+
+    assert struct.unpack(">III", data) == (2, 0x01, 0)
+
+
+def test_a_mail_system_that_wants_answers_gets_them():
+    steps = [packet(b"C", b"host\0"), packet(b"H", b"helo\0"), packet(b"T"), *mail()]
+    client = talk(offer(protocol=0), *steps)
+    found = packets(client.answer)[1:]
+
+    # Connect, HELO, DATA, MAIL, RCPT, header, end of head, body; none for the macros.
+    assert [command for command, _ in found[:8]] == [b"c"] * 8
+    assert found[-1][0] == b"c"
+    # Without the flag for spaces values come, and go, without the space.
+    assert found[8][1].startswith(struct.pack(">I", 0) + b"X-Nbspam\0spam")
+
+
+def test_spam_gets_headers_at_the_top():
+    found = answered(*mail())
+
+    assert [command for command, _ in found] == [b"i", b"i", b"i", b"c"]
+    names = [data[4:].split(b"\0")[0] for _, data in found[:-1]]
+    places = [struct.unpack_from(">I", data)[0] for _, data in found[:-1]]
+    assert names == [b"X-Nbspam", b"X-Spam-Flag", b"X-Spam-Status"]
+    assert places == [0, 1, 2]
+    assert found[0][1][4:].startswith(b"X-Nbspam\0 spam, probability=0.900000")
+
+
+def test_the_message_is_judged_as_it_would_be_in_a_file():
+    client = talk(offer(), *mail())
+
+    assert client.desk.judge.seen == [b"Subject: cheap pills\n\nbuy now\r\n"]
+
+
+def test_headers_of_our_names_are_removed_from_the_last_one_on():
+    forged = [
+        header(b"x-NBSPAM", b"ham"),
+        header(b"X-Spam-Status", b"No"),
+        header(b"X-Nbspam", b"ham"),
+    ]
+    found = answered(*mail(b"lunch", *forged))
+
+    removed = [data for command, data in found if command == b"m"]
+    assert sorted(removed) == sorted(
+        [
+            struct.pack(">I", 2) + b"X-Nbspam\0\0",
+            struct.pack(">I", 1) + b"X-Nbspam\0\0",
+            struct.pack(">I", 1) + b"X-Spam-Status\0\0",
+        ]
+    )
+    numbers = [data[:4] for data in removed if b"X-Nbspam" in data]
+    assert numbers == sorted(numbers, reverse=True)
+
+
+def test_a_mail_system_that_lets_nothing_be_changed_is_only_told_to_go_on():
+    found = packets(talk(offer(actions=0), *mail()).answer)[1:]
+
+    assert found == [(b"c", b"")]
+
+
+def test_spam_above_a_probability_is_rejected_or_held():
+    # The scripted judge says .9.
+    assert answered(*mail(), reject_above=0.89) == [(b"y", b"550 5.7.1 The message is spam\0")]
+    assert answered(*mail(), reject_above=0.9)[-1] == (b"c", b"")
+    held = answered(*mail(), quarantine_above=0.89)
+    assert (b"q", b"nbspam: spam, probability 0.9000\0") in held
+    assert held[-1] == (b"c", b"")
+    assert b"q" not in [command for command, _ in answered(*mail(b"lunch"), quarantine_above=0.89)]
+
+
+def test_a_connection_carries_message_after_message():
+    client = talk(offer(), *mail(), *mail(b"lunch"), packet(b"A"), *mail(b"tea"), packet(b"Q"))
+    found = packets(client.answer)
+
+    assert [command for command, _ in found].count(b"c") == 3
+    assert client.is_over
+    assert [data.split(b"\n")[0] for data in client.desk.judge.seen] == [
+        b"Subject: cheap pills",
+        b"Subject: lunch",
+        b"Subject: tea",
+    ]
+
+
+def test_an_aborted_message_leaves_nothing_behind():
+    steps = mail(b"pills", header(b"X-Nbspam", b"ham"))[:-1]
+    client = talk(offer(), *steps, packet(b"A"))
+
+    assert client.desk.held == 0
+    found = packets(talk(offer(), *steps, packet(b"A"), *mail(b"lunch")).answer)
+    assert b"m" not in [command for command, _ in found]
+
+
+def test_what_follows_an_end_waits_for_its_answer():
+    async def converse():
+        at = desk()
+        at.judge.held_back = []
+        client = await Client(MilterConnection, at).send(offer(), *mail())
+        assert client.wire.is_paused
+        client.connection.data_received(b"".join(mail(b"lunch")))
+        await asyncio.sleep(0)
+        assert len(at.judge.seen) == 1
+        at.judge.go_on()
+        for _ in range(9):
+            await asyncio.sleep(0)
+        return client
+
+    client = asyncio.run(converse())
+    assert [command for command, _ in packets(client.answer)].count(b"c") == 2
+    assert not client.wire.is_paused
+
+
+def test_the_queue_and_verdict_are_logged_but_no_words(tmp_path):
+    with open(tmp_path / "log", "wb") as log:
+        talk(offer(), *mail(), log="json", descriptor=log.fileno())
+    line = (tmp_path / "log").read_text()
+
+    assert '"queue": "4XyZ"' in line
+    assert '"verdict": "spam"' in line
+    assert "pills" not in line
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [b"\0\0\0\0"],  # no command
+        [b"\xff\xff\xff\xffO"],
+        [b"GET / HTTP/1.0\r\n\r\n"],
+        [packet(b"O", b"\0\0")],
+        [offer(1)],
+        [offer(), packet(b"?")],
+    ],
+)
+def test_what_is_no_milter_is_closed_and_counted(pieces):
+    client = talk(*pieces)
+
+    assert client.is_over
+    assert client.desk.tally.total("trouble malformed") == 1
+
+
+def test_macros_that_are_cut_are_read_as_far_as_they_go():
+    for data in (b"", b"M", b"Mi", b"Mi\0", b"M\0\0i\0x", b"Mi\0x\0y"):
+        assert not talk(offer(), packet(b"D", data), *mail()).is_over
+
+
+# ---- bounds ----
+
+
+def full(at):
+    at.judge.n_waiting = at.limits.waiting
+
+
+def test_when_busy_a_message_passes_or_is_to_be_sent_again():
+    assert answered(*mail(), scripted=full) == [(b"t", b"")]
+    assert answered(*mail(), scripted=full, passes=True) == [(b"a", b"")]
+
+
+def test_a_message_for_which_there_is_no_room_is_told_so_at_its_end():
+    # Before it the mail system reads nothing, and would lose the answer.
+    bodies = [packet(b"B", bytes(600))] * 3
+    steps = [*mail()[:-1], *bodies]
+    client = talk(offer(), *steps, limits={"bytes_held": 1000})
+    assert [command for command, _ in packets(client.answer)] == [b"O"]
+    assert client.desk.held == 0
+
+    found = talk(offer(), *steps, packet(b"E"), *mail(), limits={"bytes_held": 1000})
+    commands = [command for command, _ in packets(found.answer)]
+    assert commands == [b"O", b"t", b"i", b"i", b"i", b"c"]
+    assert found.desk.tally.total("trouble busy") == 1
+
+
+def test_a_message_over_the_limit_is_judged_by_its_beginning_and_counted():
+    client = talk(
+        offer(), *mail()[:-1], packet(b"B", bytes(5000)), packet(b"E"),
+        limits={"message_bytes": 1000},
+    )  # fmt: skip
+
+    assert len(client.desk.judge.seen[0]) == 1000
+    assert client.desk.tally.total("oversized") == 1
+    assert packets(client.answer)[-1] == (b"c", b"")
+
+
+def test_a_connection_beyond_the_limit_is_answered_at_the_message_s_end():
+    async def converse():
+        at = desk(limits={"connections": 1})
+        first = Client(MilterConnection, at)
+        second = await Client(MilterConnection, at).send(offer(), *mail())
+        return first, second
+
+    _, second = asyncio.run(converse())
+    assert [command for command, _ in packets(second.answer)] == [b"O", b"t"]
+    assert second.is_over
+
+
+def test_a_mail_system_that_goes_without_a_word_is_let_go():
+    found = answer_to(MilterConnection, offer(), *mail())
+
+    assert packets(found)[-1] == (b"c", b"")
+
+
+def test_a_message_that_cannot_be_judged_is_to_be_sent_again():
+    assert answered(*mail(b"failure")) == [(b"t", b"")]

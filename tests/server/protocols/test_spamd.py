@@ -1,0 +1,389 @@
+"""The protocol of spamd, without a network: every client's version, every error."""
+
+import asyncio
+import re
+import zlib
+
+import pytest
+
+from nbspam.server.protocols.spamd import (
+    RequestError,
+    SpamdConnection,
+    lesson_of,
+    parse_head,
+)
+from serving import Client, answer_to, check, desk
+from support import HAM, SPAM
+
+UNSURE = b"Subject: perhaps\n\nperhaps\n"
+
+
+def answer(*pieces, **more):
+    return answer_to(SpamdConnection, *pieces, **more)
+
+
+def test_a_request_is_a_line_and_headers():
+    found = parse_head(b"CHECK SPAMC/1.5\r\nUser:  ann \r\nContent-length: 12")
+
+    assert found.command == "CHECK"
+    assert found.version == (1, 5)
+    assert found.headers == {"user": "ann", "content-length": "12"}
+    assert found.length == 12
+    assert not found.is_rspamd
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        (b"", "the first line is not COMMAND SPAMC/VERSION"),
+        (b"CHECK SPAMC", "the first line is not COMMAND SPAMC/VERSION"),
+        (b"check SPAMC/1.5", "the first line is not COMMAND SPAMC/VERSION"),
+        (b"CHECK SPAMC/1.5 ", "the first line is not COMMAND SPAMC/VERSION"),
+        (b"GET / HTTP/1.1", "the first line is not COMMAND SPAMC/VERSION"),
+        (b"EXPLODE SPAMC/1.5", "unknown command EXPLODE"),
+        (b"CHECK SPAMC/1.5\r\nno colon", "a header line is not NAME: VALUE"),
+        (b"CHECK SPAMC/1.5\r\nUser: a\rb", "a header line is not NAME: VALUE"),
+    ],
+)
+def test_a_head_that_is_none_is_refused_with_the_reason(head, reason):
+    with pytest.raises(RequestError, match=re.escape(reason)) as found:
+        parse_head(head)
+
+    assert found.value.status == 76
+
+
+# By the history of the protocol: which headers each version's clients can read.
+SPAM_LINE = b"Spam: True ; 7.2 / 5.0\r\n"  # log(.9 / .1) = 2.2 above the cutoff
+
+
+@pytest.mark.parametrize(
+    ("command", "version", "has_length", "has_spam"),
+    [
+        ("CHECK", "1.2", False, True),
+        ("CHECK", "1.3", False, True),
+        ("CHECK", "1.5", False, True),
+        ("SYMBOLS", "1.2", False, True),
+        ("SYMBOLS", "1.3", True, True),
+        ("SYMBOLS", "1.5", True, True),
+        ("REPORT", "1.2", False, True),
+        ("REPORT", "1.3", True, True),
+        ("REPORT_IFSPAM", "1.2", False, True),
+        ("REPORT_IFSPAM", "1.5", True, True),
+        ("PROCESS", "1.1", False, False),
+        ("PROCESS", "1.2", True, False),
+        ("PROCESS", "1.3", True, True),
+        ("PROCESS", "1.5", True, True),
+        ("HEADERS", "1.2", True, False),
+        ("HEADERS", "1.3", True, True),
+    ],
+)
+def test_each_version_gets_the_headers_that_it_can_read(command, version, has_length, has_spam):
+    head, _, body = answer(check(SPAM, command, version)).partition(b"\r\n\r\n")
+    status, *lines = head.split(b"\r\n")
+
+    assert status == b"SPAMD/1.1 0 EX_OK"
+    assert [line.split(b":")[0] for line in lines] == (
+        [b"Content-length"] * has_length + [b"Spam"] * has_spam
+    )
+    if has_spam:
+        assert lines[-1] + b"\r\n" == SPAM_LINE
+    if has_length:
+        assert lines[0] == b"Content-length: %d" % len(body)
+    assert (body == b"") == (command == "CHECK")
+
+
+def test_spam_is_true_in_all_commands_and_unsure_is_false():
+    # libspamc does not count spamd's own Yes of REPORT_IFSPAM.
+    for command in ("CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM", "PROCESS", "HEADERS"):
+        assert b"\r\nSpam: True ; " in answer(check(SPAM, command))
+        assert b"\r\nSpam: False ; " in answer(check(HAM, command))
+        assert b"\r\nSpam: False ; " in answer(check(UNSURE, command))
+
+
+def test_names_of_rules_end_with_a_line_before_version_1_3():
+    assert answer(check(SPAM, "SYMBOLS", "1.2")).endswith(b"\r\n\r\nBAYES_80,NBSPAM_SPAM\r\n")
+    assert answer(check(SPAM, "SYMBOLS", "1.3")).endswith(b"\r\n\r\nBAYES_80,NBSPAM_SPAM")
+
+
+def test_a_report_has_the_strongest_tokens_without_control_characters():
+    found = answer(check(SPAM, "REPORT"))
+
+    assert b"spam, probability of spam 0.900000\r\n7.2 points, 5.0 required\r\n" in found
+    assert b"\r\n  +2.5  pi" in found
+    assert b"\x1b" not in found
+
+
+def test_a_report_only_if_spam_is_empty_for_ham():
+    assert answer(check(HAM, "REPORT_IFSPAM")).endswith(b" / 5.0\r\n\r\n")
+    assert b"Content-length: 0\r\n" in answer(check(HAM, "REPORT_IFSPAM"))
+
+
+def test_process_returns_the_message_with_our_headers_and_without_forged_ones():
+    forged = b"X-Spam-Status: No, I swear\nX-Nbspam: ham\n" + SPAM
+    body = answer(check(forged, "PROCESS")).partition(b"\r\n\r\n")[2]
+
+    assert body.startswith(b"X-Nbspam: spam, probability=0.900000")
+    assert b"\nX-Spam-Flag: YES\nX-Spam-Status: Yes, score=7.2 required=5.0" in body
+    assert body.endswith(SPAM)
+    assert b"swear" not in body
+
+
+def test_headers_are_those_of_process_and_the_empty_line():
+    whole = answer(check(SPAM, "PROCESS")).partition(b"\r\n\r\n")[2]
+    head = answer(check(SPAM, "HEADERS")).partition(b"\r\n\r\n")[2]
+
+    assert head.endswith(b"\n\n")
+    assert whole == head + SPAM.partition(b"\n\n")[2]
+
+
+def test_exim_with_rspamd_gets_its_own_answer():
+    head = b"CHECK RSPAMC/1.3\r\nContent-length: %d\r\nQueue-Id: 1abc-2\r\n" % len(SPAM)
+    head += b"From: <a@b.example>\r\nRecipient-Number: 1\r\nRcpt: <c@d.example>\r\n\r\n"
+
+    async def converse():
+        client = await Client(SpamdConnection, desk()).send(head + SPAM)  # and no end
+        return client.answer, client.is_over
+
+    found, is_over = asyncio.run(converse())
+
+    assert found == (
+        b"RSPAMD/1.3 0 EX_OK\r\nMetric: default; True; 7.20 / 5.00 / 5.00\r\n"
+        b"Action: add header\r\nSymbol: BAYES_80(7.20)\r\n\r\n"
+    )
+    assert is_over
+
+
+def test_ham_is_no_action_for_exim_with_rspamd():
+    head = b"CHECK RSPAMC/1.3\r\nContent-length: %d\r\n\r\n" % len(HAM)
+
+    assert b"default; False; " in answer(head + HAM)
+    assert b"\r\nAction: no action\r\n" in answer(head + HAM)
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [b"PING SPAMC/1.2\r\n", b"PING SPAMC/1.5\r\n\r\n", b"PING SPAMC/1.5\nUser: a\n\n"],
+)
+def test_ping_is_answered_with_or_without_an_empty_line(request_bytes):
+    assert answer(request_bytes) == b"SPAMD/1.5 0 PONG\r\n"
+
+
+def test_skip_closes_without_a_word():
+    assert answer(b"SKIP SPAMC/1.5\r\n\r\n") == b""
+
+
+def test_a_body_without_length_ends_where_the_client_stops_writing():
+    assert b"Spam: True" in answer(b"CHECK SPAMC/1.2\r\n\r\n", SPAM)
+    assert b"Spam: False" in answer(b"CHECK SPAMC/1.2\r\n\r\n")
+
+
+def test_what_follows_the_length_is_no_part_of_the_message():
+    at = []
+
+    async def converse():
+        at.append(desk())
+        await Client(SpamdConnection, at[0]).send(check(HAM) + b"pills", b"pills")
+
+    asyncio.run(converse())
+
+    assert at[0].judge.seen == [HAM]
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "line"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", b"76 EX_PROTOCOL: the first line is not COMMAND"),
+        (b"CHECK SPAMC/1.5\r\nContent-length: -1\r\n\r\n", b"76 EX_PROTOCOL: Content-length"),
+        (b"CHECK SPAMC/1.5\r\nContent-length: 99\r\n\r\nabc", b"76 EX_PROTOCOL: the request ends"),
+        (b"CHECK SPAMC/1.5\r\nUser: ann", b"76 EX_PROTOCOL: the request ends too early"),
+        (b"CHECK SPAMC/1.5\r\nCompress: zlib\r\n\r\n", b"76 EX_PROTOCOL: Compress needs"),
+        (b"CHECK SPAMC/1.5\r\nCompress: br\r\n\r\n", b"76 EX_PROTOCOL: Compress: only zlib"),
+        (check(HAM, "CHECK", "1.5", "Compress: zlib"), b"65 EX_DATAERR: the body is not comp"),
+        (b"A" * 70_000, b"76 EX_PROTOCOL: too many header lines"),
+        (b"CHECK SPAMC/1.5\r\n" + b"A: b\r\n" * 257, b"76 EX_PROTOCOL: too many header lines"),
+    ],
+)
+def test_a_wrong_request_is_told_what_is_wrong_with_it(request_bytes, line):
+    assert answer(request_bytes).startswith(b"SPAMD/1.0 " + line)
+
+
+def test_256_header_lines_are_read():
+    lines = b"A: b\r\n" * 254 + b"Content-length: 0\r\n"
+
+    assert answer(b"CHECK SPAMC/1.5\r\n" + lines + b"\r\n").startswith(b"SPAMD/1.1 0 EX_OK")
+
+
+# ---- zlib ----
+
+
+def test_a_compressed_message_is_judged_as_what_it_is():
+    packed = zlib.compress(SPAM * 50)
+
+    assert b"Spam: True" in answer(check(packed, "CHECK", "1.5", "Compress: zlib"))
+    body = answer(check(packed, "PROCESS", "1.5", "Compress: zlib")).partition(b"\r\n\r\n")[2]
+    assert body.endswith(SPAM * 50)
+
+
+def test_a_compressed_message_that_ends_too_early_is_no_message():
+    packed = zlib.compress(SPAM * 50)[:-8]
+
+    assert b"65 EX_DATAERR: the body that zlib compressed ends too early" in answer(
+        check(packed, "CHECK", "1.5", "Compress: zlib")
+    )
+
+
+def test_what_a_compressed_message_expands_to_is_bounded_and_counted():
+    packed = zlib.compress(SPAM + bytes(1 << 22))
+
+    async def converse(**limits):
+        at = desk(limits={"message_bytes": 1 << 20, **limits})
+        client = Client(SpamdConnection, at)
+        await client.send(check(packed, "CHECK", "1.5", "Compress: zlib"))
+        return at, client.answer
+
+    at, found = asyncio.run(converse())
+    assert b"Spam: True" in found
+    assert len(at.judge.seen[0]) == 1 << 20
+    assert at.tally.total("oversized") == 1
+    assert at.held >= 1 << 20
+
+    at, found = asyncio.run(converse(bytes_held=1 << 20))
+    assert found.startswith(b"SPAMD/1.0 75 EX_TEMPFAIL: too many messages, try again")
+    assert at.judge.seen == []
+
+
+# ---- sizes ----
+
+
+def test_a_message_over_the_limit_is_judged_by_its_beginning_and_counted():
+    async def converse(command):
+        at = desk(limits={"message_bytes": 1000})
+        client = await Client(SpamdConnection, at).send(check(SPAM + b"x" * 2000, command))
+        return at, client.answer
+
+    at, found = asyncio.run(converse("CHECK"))
+    assert b"Spam: True" in found
+    assert at.judge.seen == [(SPAM + b"x" * 2000)[:1000]]
+    assert at.tally.total("oversized") == 1
+    # Its end is not there, so it cannot be sent back: a permanent error, upon which spamc
+    # lets the message pass as it is.
+    _, found = asyncio.run(converse("PROCESS"))
+    assert found.startswith(b"SPAMD/1.0 65 EX_DATAERR: the message is too large to be sent back")
+    _, found = asyncio.run(converse("HEADERS"))
+    assert b"\r\n\r\nX-Nbspam: spam" in found
+
+
+# ---- lessons ----
+
+
+def tell(label, data=SPAM, *lines):
+    named = [f"Message-class: {label}"] * bool(label)
+    return check(data, "TELL", "1.5", *named, *lines)
+
+
+def test_a_lesson_is_told_once_and_taken_back():
+    async def converse():
+        at = desk()
+        requests = (
+            tell("spam", SPAM, "Set: local"),
+            tell("spam", SPAM, "Set: local"),
+            tell("ham", SPAM, "Set: local, remote", "Remove: spam"),
+            tell("", SPAM, "Remove: local"),
+            tell("", SPAM, "Remove: local"),
+            tell("spam", SPAM, "Set: remote"),
+        )
+        clients = [await Client(SpamdConnection, at).send(request) for request in requests]
+        return [client.answer for client in clients], at.tally
+
+    found, tally = asyncio.run(converse())
+    ok, nothing = b"SPAMD/1.1 0 EX_OK\r\n", b"Content-length: 2\r\n\r\n\r\n"
+
+    assert found == [
+        ok + b"DidSet: local\r\n" + nothing,
+        ok + nothing,
+        ok + b"DidSet: local\r\n" + nothing,
+        ok + b"DidRemove: local\r\n" + nothing,
+        ok + nothing,
+        ok + b"Content-length: 0\r\n\r\n",
+    ]
+    kinds = ("learned", "known", "moved", "unlearned")
+    assert [tally.total(f"lesson {kind}") for kind in kinds] == [1, 2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "line"),
+    [
+        (tell("spam", SPAM, "Set: local", "Remove: local"), b"76 EX_PROTOCOL: Set and Remove"),
+        (tell("eggs", SPAM, "Set: local"), b"76 EX_PROTOCOL: Message-class is neither"),
+        (tell("spam", b"failure", "Set: local"), b"70 EX_SOFTWARE: [Errno 28] No space left"),
+    ],
+)
+def test_a_wrong_lesson_is_refused(request_bytes, line):
+    assert answer(request_bytes).startswith(b"SPAMD/1.0 " + line)
+
+
+def test_lessons_are_refused_unless_they_are_allowed():
+    found = answer(tell("spam", SPAM, "Set: local"), allows_tell=False)
+
+    assert found.startswith(b"SPAMD/1.0 69 EX_UNAVAILABLE: TELL is not allowed; start the server")
+
+
+def test_set_and_remove_may_name_different_targets():
+    lesson = lesson_of(
+        parse_head(b"TELL SPAMC/1.5\nMessage-class: ham\nSet: local\nRemove: remote")
+    )
+
+    assert lesson == ("ham", "DidSet: local")
+
+
+# ---- trouble ----
+
+
+def test_a_message_that_cannot_be_judged_says_why_but_not_its_words(tmp_path):
+    with open(tmp_path / "log", "wb") as log:
+        assert answer(check(b"failure")).startswith(b"SPAMD/1.0 70 EX_SOFTWARE: -: cannot be read")
+        found = answer(check(b"our bug"), log="text", descriptor=log.fileno())
+
+    assert found == b"SPAMD/1.0 70 EX_SOFTWARE: internal error\r\n"
+    assert "ZeroDivisionError" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize("command", ["CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM"])
+def test_when_busy_mail_passes_as_no_spam_if_that_is_wanted(command):
+    async def converse(**policy):
+        at = desk(**policy)
+        at.judge.n_waiting = at.limits.waiting
+        client = await Client(SpamdConnection, at).send(check(SPAM, command))
+        return client.answer, at.tally.total("trouble busy")
+
+    assert asyncio.run(converse()) == (
+        b"SPAMD/1.0 75 EX_TEMPFAIL: too many messages, try again\r\n",
+        1,
+    )
+    found, count = asyncio.run(converse(passes=True))
+    assert found.startswith(b"SPAMD/1.1 0 EX_OK\r\n")
+    assert b"Spam: False ; 0.0 / 5.0\r\n" in found
+    assert count == 1
+
+
+@pytest.mark.parametrize("command", ["PROCESS", "HEADERS"])
+def test_when_busy_spamc_itself_passes_a_message_that_it_wants_back(command):
+    async def converse():
+        at = desk(passes=True)
+        at.judge.n_waiting = at.limits.waiting
+        return (await Client(SpamdConnection, at).send(check(SPAM, command))).answer
+
+    assert asyncio.run(converse()).startswith(b"SPAMD/1.0 75 EX_TEMPFAIL")
+
+
+def test_when_busy_exim_with_rspamd_passes_too():
+    async def converse():
+        at = desk(passes=True)
+        at.judge.n_waiting = at.limits.waiting
+        head = b"CHECK RSPAMC/1.3\r\nContent-length: 0\r\n\r\n"
+        return (await Client(SpamdConnection, at).send(head)).answer
+
+    assert asyncio.run(converse()) == (
+        b"RSPAMD/1.3 0 EX_OK\r\nMetric: default; False; 0.00 / 5.00 / 5.00\r\n"
+        b"Action: no action\r\n\r\n"
+    )

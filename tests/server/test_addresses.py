@@ -1,0 +1,141 @@
+"""Where a server listens: how addresses are spelt, and sockets that systemd hands over."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from nbspam.errors import InputError, UsageError
+from nbspam.server.addresses import Address, address_of, listen, listening
+from support import ROOT
+
+
+@pytest.mark.parametrize(
+    ("text", "address", "is_local"),
+    [
+        ("783", Address("127.0.0.1", 783), True),
+        ("localhost:783", Address("localhost", 783), True),
+        ("127.0.0.1:0", Address("127.0.0.1", 0), True),
+        ("[::1]:783", Address("::1", 783), True),
+        ("0.0.0.0:783", Address("0.0.0.0", 783), False),
+        ("[::]:783", Address("::", 783), False),
+        (":783", Address("", 783), False),
+        ("mail.example:783", Address("mail.example", 783), False),
+        ("/run/nbspam.sock", Address(path="/run/nbspam.sock"), True),
+        ("./spamd", Address(path="./spamd"), True),
+    ],
+)
+def test_an_address_is_a_port_a_host_with_one_or_a_path(text, address, is_local):
+    found = address_of("--spamd", text)
+
+    assert found == address
+    assert found.is_local == is_local
+
+
+@pytest.mark.parametrize("text", ["", "spamd", "localhost:", "localhost:http", "a:70000", "a:-1"])
+def test_what_is_no_address_is_refused(text):
+    with pytest.raises(UsageError, match="not an address; write HOST:PORT, or a path with a"):
+        address_of("--spamd", text)
+
+
+def test_an_address_reads_as_it_is_written():
+    for text in ("127.0.0.1:783", "[::1]:783", "/run/x"):
+        assert str(address_of("--spamd", text)) == text
+
+
+def test_an_address_that_cannot_be_had_is_told(tmp_path):
+    with listening("--http", Address("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=f"--http 127.0.0.1:{port}: Address already in use"):
+            listening("--http", Address("127.0.0.1", port))
+    with pytest.raises(InputError, match="give another address"):
+        listening("--http", Address("192.0.2.1", 7))
+    with pytest.raises(InputError, match=r"--spamd .*/none/spamd: No such file"):
+        listening("--spamd", Address(path=str(tmp_path / "none" / "spamd")))
+
+
+def test_a_vanished_peer_is_noticed():
+    with listening("--http", Address("127.0.0.1", 0)) as found:
+        client = socket.create_connection(found.getsockname())
+        accepted, _ = found.accept()
+        assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        client.close()
+        accepted.close()
+
+
+def test_a_socket_that_nobody_listens_on_any_more_is_replaced(tmp_path):
+    path = str(tmp_path / "spamd")
+    listening("--spamd", Address(path=path)).close()
+    assert os.path.exists(path)
+
+    again = listening("--spamd", Address(path=path))
+    assert os.stat(path).st_mode & 0o777 == 0o666  # all users of the machine, as with a port
+    with again, pytest.raises(InputError, match="Address already in use"):
+        listening("--spamd", Address(path=path))
+
+
+def test_a_file_that_is_no_socket_is_left_alone(tmp_path):
+    path = tmp_path / "spamd"
+    path.write_text("a diary")
+
+    with pytest.raises(InputError, match="Address already in use"):
+        listening("--spamd", Address(path=str(path)))
+    assert path.read_text() == "a diary"
+
+
+def test_without_an_address_there_is_nothing_to_serve():
+    with pytest.raises(UsageError, match="no address to listen on; give --spamd ADDRESS or --h"):
+        listen({"spamd": None, "http": None})
+
+
+def test_addresses_that_others_reach_are_known():
+    found = listen({"spamd": "0.0.0.0:0", "http": "127.0.0.1:0", "milter": None})
+
+    assert set(found.sockets) == {"spamd", "http"}
+    assert set(found.open_to_others) == {"spamd"}
+    for each in found.sockets.values():
+        each.close()
+
+
+PASSED = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ["LISTEN_PID"] = str(os.getpid())
+from nbspam.errors import UsageError
+from nbspam.server.addresses import listen
+try:
+    found = listen({"spamd": None, "http": None})
+    print({name: each.getsockname() for name, each in found.sockets.items()})
+except UsageError as error:
+    print(error)
+"""
+
+
+def handed(name, number="1"):
+    """Return what a process says about a socket that systemd hands over by a name."""
+    with socket.create_server(("127.0.0.1", 0)) as passed:
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", PASSED, str(passed.fileno())],
+            pass_fds=[passed.fileno()],
+            env={"LISTEN_FDS": number, "LISTEN_FDNAMES": name, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            check=True,
+        )
+        return done.stdout.decode().strip(), passed.getsockname()
+
+
+def test_a_socket_of_systemd_has_the_protocol_of_its_name():
+    found, address = handed("spamd")
+
+    assert found == str({"spamd": address})
+
+
+def test_a_socket_of_systemd_that_no_protocol_is_named_after_is_refused():
+    found, _ = handed("nbspam.socket")
+
+    assert found == (
+        "systemd hands over a socket named nbspam.socket; FileDescriptorName= says its protocol:"
+        " spamd, http"
+    )

@@ -1,0 +1,181 @@
+"""Faults while a server runs; benchmarks/serving_faults.py does them by the thousand."""
+
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from serving import ask, check, connected, rest_of, serving
+from support import HAM, ROOT, SPAM
+
+pytestmark = pytest.mark.slow
+
+FAULTS = [sys.executable, ROOT / "benchmarks" / "serving_faults.py"]
+
+
+def fault(mails, model, *words):
+    """Return the line that the benchmark prints about one fault."""
+    command = [*FAULTS, mails, model, "--messages", "100", "--only", *words]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False
+    )
+    line = done.stdout.decode()
+    assert done.returncode == 0, done.stderr.decode()
+    assert "WRONG" not in line
+    assert "HANGS" not in line
+    assert "error" not in line, line
+    return line
+
+
+def test_others_are_answered_while_a_thousand_connections_stall(mails, served_model):
+    line = fault(mails, served_model, "stalled")
+    assert re.search(r"others \{'right': \d+\}", line), line
+    assert float(re.search(r"memory \+([\d.]+) MB", line)[1]) < 60
+
+
+def test_slow_clients_get_their_answers_and_hold_up_nobody(mails, served_model):
+    line = fault(mails, served_model, "slow")
+    assert "{'answered': 100}; others {'right': " in line
+
+
+def test_fuzzed_requests_end_no_worker_and_change_no_answer(mails, served_model):
+    line = fault(mails, served_model, "fuzzed", "--fuzzed", "2000")
+    assert "afterwards {'right': " in line
+    assert "; 0 failures told" in line
+
+
+def test_workers_that_are_killed_give_no_wrong_verdict(mails, served_model):
+    line = fault(mails, served_model, "workers", "--workers", "10")
+    assert "10 workers killed" in line
+    assert "; 10 restarts; then {'right': " in line
+
+
+def test_each_answer_is_of_one_of_the_models(mails, served_model):
+    line = fault(mails, served_model, "replaced", "--replaced", "50")
+    assert re.search(r"differ\): \{'right': \d+\}; 0 times unreadable", line), line
+
+
+def test_a_full_disk_loses_no_acknowledged_lesson(mails, served_model):
+    line = fault(mails, served_model, "disk")
+    assert "'SPAMD/1.0 70 EX_SOFTWARE': 20" in line
+    assert "then CHECK answers 0; 0 acknowledged lessons lost" in line
+
+
+def test_kills_of_the_whole_server_lose_no_acknowledged_lesson(mails, served_model):
+    line = fault(mails, served_model, "kills", "--kills", "8")
+    lost, of = re.search(r"(\d+) of ([\d,]+) acknowledged lessons lost", line).groups()
+    assert int(lost) == 0
+    assert int(of.replace(",", "")) > 0
+
+
+# ---- limits, at a server that runs ----
+
+
+def test_connections_beyond_the_limit_are_told_and_those_within_are_answered(tmp_path, own_model):
+    limits = {"connections": 5}
+    with (
+        serving(own_model, tmp_path, "--jobs", "1", limits=limits) as served,
+        ExitStack() as open_,
+    ):
+        for _ in range(5):
+            open_.enter_context(connected(served.spamd)).sendall(b"CHECK SPAMC/1.5\r\n")
+        time.sleep(0.5)
+        assert served.ask(check(SPAM)).startswith(b"SPAMD/1.0 75 EX_TEMPFAIL")
+        assert b" 503 " in ask(served.http, b"POST /checkv2 HTTP/1.0\r\n\r\n")
+        found = ask(served.http, b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert b'nbspam_troubles_total{kind="busy"} 2.0' in found
+        open_.close()
+        time.sleep(0.5)
+        assert b"Spam: True" in served.ask(check(SPAM))
+
+
+def test_a_client_that_is_refused_while_it_writes_reads_why(tmp_path, own_model):
+    data = bytes(3_000_000)
+    with serving(own_model, tmp_path, limits={"bytes_held": 1_000_000}) as served:
+        for address, request, answer in (
+            (served.spamd, check(data), b"SPAMD/1.0 75 EX_TEMPFAIL"),
+            (
+                served.http,
+                b"POST /checkv2 HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(data) + data,
+                b"HTTP/1.1 503 ",
+            ),
+        ):
+            with connected(address) as client:
+                client.sendall(request)  # all of it, though nobody wants it
+                client.shutdown(1)
+                assert rest_of(client).startswith(answer)
+
+
+def test_clients_that_are_too_slow_are_told_and_let_go(tmp_path, own_model):
+    limits = {"head_seconds": 1.0, "body_seconds": 2.0, "idle_seconds": 2.0}
+    with serving(own_model, tmp_path, limits=limits) as served:
+        with connected(served.spamd) as silent, connected(served.spamd) as slow:
+            slow.sendall(check(SPAM)[:-9])
+            assert rest_of(silent) == b""
+            assert rest_of(slow).startswith(b"SPAMD/1.0 79 EX_TIMEOUT")
+        assert b"Spam: False" in served.ask(check(HAM))
+
+
+def test_a_client_that_does_not_read_its_answer_is_let_go(tmp_path, own_model):
+    limits = {"idle_seconds": 2.0}
+    options = ("--jobs", "1")
+    with serving(own_model, tmp_path, *options, limits=limits) as served, ExitStack() as open_:
+        deaf = open_.enter_context(connected(served.spamd))
+        deaf.sendall(check(SPAM + bytes(6_000_000), "PROCESS"))
+        time.sleep(1)
+        found = ask(served.http, b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert re.search(rb"nbspam_held_bytes 6\.\d+e\+06", found)
+        time.sleep(5)
+        found = ask(served.http, b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert b"nbspam_held_bytes 0.0" in found
+
+
+def test_a_message_that_is_too_large_is_never_to_be_tried_again(tmp_path, own_model):
+    data = SPAM + b"x" * 10_000_000
+    with serving(own_model, tmp_path) as served:
+        assert b"Spam: " in served.ask(check(data))
+        assert served.ask(check(data, "PROCESS")).startswith(b"SPAMD/1.0 65 EX_DATAERR")
+        found = ask(served.http, b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert b"nbspam_oversized_total 2.0" in found
+
+
+def test_what_a_killed_server_acknowledged_the_next_one_knows(tmp_path, own_model):
+    tell = check(SPAM, "TELL", "1.5", "Message-class: spam", "Set: local")
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    with serving(own_model, tmp_path / "first", "--allow-tell") as served:
+        assert b"DidSet" in served.ask(tell)
+        served.stop(signal.SIGKILL)
+    with serving(own_model, tmp_path / "second", "--allow-tell") as served:
+        assert served.ask(tell).startswith(b"SPAMD/1.1 0 EX_OK\r\nContent-length")
+
+
+def test_who_finds_no_descriptor_left_is_answered_later(tmp_path, own_model):
+    with serving(own_model, tmp_path, "--jobs", "1") as served:
+        served.ask(check(SPAM))
+        [pid] = served.pids
+        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, before[1]))
+        with connected(served.spamd) as waits:
+            waits.sendall(check(SPAM))
+            time.sleep(2)
+            used = processor_seconds(pid)
+            time.sleep(2)
+            assert processor_seconds(pid) - used < 0.5  # it does not try all the time
+            resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+            assert b"Spam: True" in rest_of(waits)
+        found = ask(served.http, b"GET /metrics HTTP/1.0\r\n\r\n").decode()
+        assert int(float(re.search(r'kind="busy"} (\S+)', found)[1])) in range(1, 10)
+
+
+def processor_seconds(pid):
+    """Return the processor time that a process has taken so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")")[-1].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")

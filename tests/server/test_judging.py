@@ -1,0 +1,167 @@
+"""The judge: all that waits in one batch, by one model, each message with its own verdict."""
+
+import asyncio
+import time
+from threading import Event
+
+import pytest
+
+from nbspam.errors import ModelFileError, NbspamError
+from nbspam.server.judging import BATCH, Judge
+from nbspam.server.tally import Tally
+from nbspam.sources.items import Item
+from nbspam.verdicts import Skipped
+from serving import RULE
+from support import HAM, SPAM
+
+
+class Model:
+    """A stored model whose classifier can be replaced, or be unreadable."""
+
+    def __init__(self, classifier):
+        self.now = classifier
+        self.error = None
+        self.stamp = None
+
+    def classifier(self):
+        if self.error is not None:
+            raise self.error
+        return self.now
+
+
+class Gated:
+    """A classifier that waits with each batch until it may go on, and keeps their sizes."""
+
+    lack = None
+
+    def __init__(self, classifier, is_open=True):
+        self.classifier = classifier
+        self.gate = Event()
+        self.has_begun = Event()
+        self.sizes = []
+        if is_open:
+            self.gate.set()
+
+    def classify(self, items, rule):
+        self.sizes.append(len(items))
+        self.has_begun.set()
+        assert self.gate.wait(30)
+        if any(b"our bug" in item.data for item in items):
+            raise ZeroDivisionError
+        for item in items:
+            if b"unreadable" in item.data:
+                yield Skipped(item.name, "it is unreadable")
+            else:
+                yield from self.classifier.classify([item], rule=rule)
+
+
+@pytest.fixture
+def judged(mail_classifier):
+    """Run a coroutine function with a judge of a model and the model."""
+
+    def run(work, classifier=mail_classifier):
+        async def main():
+            model = Model(classifier)
+            told = []
+            tally = Tally(1)
+            judge = Judge(model, lambda _: RULE, told.append, tally)
+            try:
+                return await work(judge, model, told), tally
+            finally:
+                judge.end()
+
+        return asyncio.run(main())
+
+    return run
+
+
+def test_verdicts_are_those_of_the_model(judged, mail_classifier):
+    async def work(judge, *_):
+        return await asyncio.gather(*(judge.judge(data) for data in (HAM, SPAM, b"")))
+
+    found, _ = judged(work)
+    items = [Item("-", None, data) for data in (HAM, SPAM, b"")]
+    assert [each.verdict for each in found] == list(mail_classifier.classify(items, rule=RULE))
+    assert found[0].explanation is None
+
+
+def test_what_arrives_meanwhile_is_the_next_batch(judged, mail_classifier):
+    gated = Gated(mail_classifier, is_open=False)
+
+    async def work(judge, *_):
+        waiting = [judge.judge(HAM)]
+        assert gated.has_begun.wait(30)
+        assert judge.seconds_busy > 0
+        waiting += [judge.judge(SPAM) for _ in range(BATCH + 5)]
+        assert judge.n_waiting == BATCH + 5
+        gated.gate.set()
+        await asyncio.gather(*waiting)
+        while judge.seconds_busy:
+            await asyncio.sleep(0.01)
+
+    _, tally = judged(work, gated)
+    assert gated.sizes == [1, BATCH, 5]
+    assert (tally.total("batches"), tally.total("batched")) == (3, BATCH + 6)
+
+
+def test_each_message_gets_its_own_verdict_whatever_waits(judged, mail_classifier):
+    messages = [b"Subject: n%d\n\n" % n + (SPAM if n % 3 else HAM) for n in range(300)]
+
+    async def work(judge, *_):
+        return await asyncio.gather(*(judge.judge(data, explain=n % 50 == 0)
+                                      for n, data in enumerate(messages)))  # fmt: skip
+
+    found, _ = judged(work)
+    alone = mail_classifier.classify([Item("-", None, data) for data in messages], rule=RULE)
+    assert [each.verdict for each in found] == list(alone)
+    assert [n for n, each in enumerate(found) if each.explanation] == list(range(0, 300, 50))
+
+
+def test_one_message_that_fails_does_not_fail_the_others(judged, mail_classifier):
+    async def work(judge, *_):
+        waiting = [judge.judge(data) for data in (HAM, b"our bug", SPAM, b"unreadable")]
+        return await asyncio.gather(*waiting, return_exceptions=True)
+
+    found, _ = judged(work, Gated(mail_classifier))
+    assert found[0].verdict.label == "ham"
+    assert isinstance(found[1], ZeroDivisionError)
+    assert found[2].verdict.label == "spam"
+    assert isinstance(found[3], NbspamError)
+    assert str(found[3]) == "it is unreadable"
+
+
+def test_a_model_that_cannot_be_read_again_goes_on_as_it_was(judged):
+    async def work(judge, model, told):
+        model.error = ModelFileError("m: cannot be read; train it again")
+        found = await judge.judge(SPAM)
+        return found.verdict.label, told
+
+    (label, told), _ = judged(work)
+    assert label == "spam"
+    assert [str(error) for error in told] == ["m: cannot be read; train it again"]
+
+
+def test_who_has_gone_is_not_judged(judged, mail_classifier):
+    gated = Gated(mail_classifier, is_open=False)
+
+    async def work(judge, *_):
+        first = judge.judge(HAM)
+        assert gated.has_begun.wait(30)
+        second, third = judge.judge(SPAM), judge.judge(SPAM)
+        second.cancel()
+        gated.gate.set()
+        await asyncio.gather(first, third)
+
+    judged(work, gated)
+    assert gated.sizes == [1, 1]
+
+
+def test_without_a_model_file_the_model_is_as_old_as_now(judged):
+    async def work(judge, model, _):
+        young = judge.model_time
+        model.stamp = (1, 2, 3, 5_000_000_000)
+        return young, judge.model_time
+
+    (young, old), _ = judged(work)
+    assert abs(young - time.time()) < 60
+    assert old == 5

@@ -1,0 +1,134 @@
+"""The pages about the server are true: sessions, recipes, units, tables."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from nbspam.server.limits import LIMITS
+from nbspam.server.tally import LESSONS, TROUBLES, VERDICTS, Tally, open_metrics
+from serving import serving
+from support import HAM, ROOT, SPAM
+from test_documents import COMMAND, fits
+
+HOWTO = (ROOT / "docs" / "howto" / "serve.md").read_text()
+REFERENCE = (ROOT / "docs" / "reference" / "serving.md").read_text()
+SOCKET, HTTP, MILTER = "/run/nbspam/spamd", "127.0.0.1:11333", "127.0.0.1:8895"
+
+
+def blocks(kind):
+    return re.findall(rf"^```{kind}\n(.*?)^```", HOWTO, re.DOTALL | re.MULTILINE)
+
+
+def table(heading):
+    """Return the rows of the first table under a heading of the reference, as lists of cells."""
+    (section,) = re.findall(rf"^## {heading}\n(.*?)(?=^## |\Z)", REFERENCE, re.S | re.M)
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line[:1] == "|"]
+    return rows[2:]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not all(map(shutil.which, ("spamc", "rspamc", "curl"))), reason="needs spamc, rspamc and curl"
+)
+def test_sessions_with_clients_print_what_the_page_shows(tmp_path, nbspam):
+    (tmp_path / "password").write_text("open sesame\n")
+    mail = ROOT / "corpora" / "mail"
+    shutil.copy(mail / "spam" / "001-pills-plain.eml", tmp_path / "spam.eml")
+    shutil.copy(next(mail.glob("ham/001*")), tmp_path / "ham.eml")
+    model = tmp_path / "m.nbspam"
+    assert nbspam("train", "-m", model, mail)[0] == 0
+    rights = ("--allow-tell", "--password-file", tmp_path / "password")
+    with serving(model, tmp_path, *rights) as served:
+        for line, shown in [
+            pair for text in blocks("console-served") for pair in COMMAND.findall(text)
+        ]:
+            line = line.replace(SOCKET, served.spamd).replace(HTTP, f"127.0.0.1:{served.http}")
+            done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, check=False)
+            printed = done.stdout.decode()
+            printed += "" if not printed or printed.endswith("\n") else "\n"
+            assert fits(shown, printed), (line, printed, done.stderr)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["procmail", "maildrop"])
+def test_recipes_put_spam_where_it_belongs(tmp_path, own_model, program):
+    if not (shutil.which(program) and shutil.which("spamc")):
+        pytest.skip(f"needs spamc and {program}")
+    for name in ("Maildir", "Maildir/.Spam"):
+        for sub in ("cur", "new", "tmp"):
+            (tmp_path / name / sub).mkdir(parents=True, exist_ok=True)
+    with serving(own_model, tmp_path) as served:
+        (text,) = blocks(program)
+        rules = tmp_path / "rules"
+        start = f'HOME="{tmp_path}"\nSHELL="/bin/sh"\nDEFAULT="{tmp_path}/Maildir/"\n'
+        rules.write_text(start + text.replace(SOCKET, served.spamd))
+        rules.chmod(0o600)
+        command = [program, "-m", rules] if program == "procmail" else [program, rules]
+        for message in (HAM, SPAM):
+            subprocess.run(command, input=message, check=True, cwd=tmp_path)
+    (ham,) = (tmp_path / "Maildir" / "new").iterdir()
+    (spam,) = (tmp_path / "Maildir" / ".Spam" / "new").iterdir()
+    assert b"X-Nbspam: ham" in ham.read_bytes()
+    assert b"X-Nbspam: spam" in spam.read_bytes()
+
+
+def test_configurations_are_those_that_the_tests_run():
+    postfix = (ROOT / "tests" / "server" / "test_postfix.py").read_text()
+    exim = (ROOT / "tests" / "server" / "test_exim.py").read_text()
+    for line in blocks("postfix")[0].replace(MILTER, "127.0.0.1:{milter}").splitlines():
+        assert line in postfix
+    for line in blocks("exim")[0].replace(SOCKET, "{spamd}").splitlines():
+        assert line in exim
+    assert blocks("exim-acl")[0] in exim
+
+
+def test_the_table_of_limits_is_that_of_the_program():
+    rows = table("Limits")
+    names = [name for row in rows for name in re.findall(r"`(\w+)`", row[0])]
+    assert sorted(names) == sorted(LIMITS._fields)
+    for row in rows:
+        numbers = [float(number) for number in re.findall(r"\d+", row[1])]
+        values = [getattr(LIMITS, name) for name in re.findall(r"`(\w+)`", row[0])]
+        assert numbers[: len(values)] == values, row
+
+
+def test_the_table_of_metrics_is_that_of_the_program():
+    text = open_metrics(Tally(1), {"model_age_seconds": 0.0}).decode()
+    families = {
+        f"{name}_total" if kind == "counter" else name
+        for name, kind in re.findall(r"^# TYPE (\w+) (\w+)$", text, re.M)
+    }
+    rows = table("Metrics")
+    named = {name for row in rows for name in re.findall(r"`(nbspam_\w+)", row[0])}
+    assert named == families
+    values = {word for row in rows[:3] for word in re.findall(r"`(\w+)`", row[1])}
+    assert values == {*VERDICTS, *LESSONS, *TROUBLES}
+
+
+@pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed"
+)
+def test_units_are_what_systemd_understands(tmp_path):
+    for name in ("nbspam.service", "nbspam.socket"):
+        text = (ROOT / "contrib" / name).read_text()
+        # The program and its manual need not be installed here.
+        text = text.replace("/usr/local/bin/nbspam", "/bin/true")
+        text = re.sub("^Documentation=.*\n", "", text, flags=re.M)
+        (tmp_path / name).write_text(text)
+    done = subprocess.run(
+        ["systemd-analyze", "verify", tmp_path / "nbspam.service"],
+        capture_output=True,
+        check=False,
+        env={"SYSTEMD_UNIT_PATH": f"{tmp_path}:"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert str(tmp_path).encode() not in done.stderr, done.stderr
+
+
+def test_the_unit_gives_the_server_the_time_it_takes():
+    text = (ROOT / "contrib" / "nbspam.service").read_text()
+    assert float(re.search(r"^TimeoutStopSec=(\d+)$", text, re.M)[1]) > LIMITS.drain_seconds + 5
+    assert int(re.search(r"^LimitNOFILE=(\d+)$", text, re.M)[1]) > 2 * LIMITS.connections
+    assert "FileDescriptorName=spamd\n" in (ROOT / "contrib" / "nbspam.socket").read_text()

@@ -1,0 +1,184 @@
+"""The processes of a server that runs: started again, renewed, ended without losing anybody."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from serving import ask, check, connected, rest_of, serving
+from support import HAM, ROOT, SPAM
+
+TELL = check(SPAM, "TELL", "1.5", "Message-class: spam", "Set: local")
+
+
+def until(true, seconds=20):
+    """Wait until a function returns something true, and return that."""
+    end = time.monotonic() + seconds
+    while not (found := true()):
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.05)
+    return found
+
+
+def is_refused(path):
+    """Return whether nobody listens at a path any more."""
+    try:
+        connected(path).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def metric(served, name):
+    """Return a value of the metrics, by its name with labels."""
+    body = ask(served.http, b"GET /metrics HTTP/1.0\r\n\r\n").decode()
+    lines = (line.rpartition(" ") for line in body.splitlines())
+    return next(float(value) for found, _, value in lines if found == name)
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    """The user's configuration file, for `nbspam serve` in another process."""
+    path = tmp_path / "config" / "nbspam" / "config.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return path
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_is_started_again(tmp_path, own_model):
+    with serving(own_model, tmp_path, "--jobs", "2") as served:
+        before = until(lambda: len(served.pids) == 2 and served.pids)
+        served.ask(check(SPAM))
+        os.kill(before[0], signal.SIGKILL)
+        for _ in range(5):
+            assert b"Spam: " in served.ask(check(SPAM))
+        until(lambda: len(served.pids) == 2 and before[0] not in served.pids)
+
+        assert before[1] in served.pids
+        assert metric(served, "nbspam_restarts_total") == 1
+        assert metric(served, 'nbspam_messages_total{verdict="spam"}') == 6
+
+
+@pytest.mark.slow
+def test_sighup_reads_the_configuration_again_and_nobody_waits(tmp_path, own_model, config):
+    with serving(own_model, tmp_path, "--jobs", "1") as served, ExitStack() as open_:
+        assert served.ask(TELL).startswith(b"SPAMD/1.0 69 ")
+        before = served.pids
+        waits = open_.enter_context(connected(served.spamd))
+        waits.sendall(check(HAM)[:-4])
+        time.sleep(0.2)
+
+        config.write_text("[serve]\nallow-tell = true\n")
+        served.process.send_signal(signal.SIGHUP)
+        until(lambda: served.ask(TELL).startswith(b"SPAMD/1.1 0 "))
+        # Who was accepted before gets an answer of the worker of before.
+        waits.sendall(check(HAM)[-4:])
+        assert b"Spam: False" in rest_of(waits)
+        until(lambda: len(served.pids) == 1)
+        assert served.pids != before
+        assert metric(served, "nbspam_restarts_total") == 0
+
+        config.write_text("[serve]\nreject-above = 7\n")
+        now = served.pids
+        served.process.send_signal(signal.SIGHUP)
+        until(lambda: "the options as they were stay: " in served.errors.read_text())
+        assert "reject-above" in served.errors.read_text()
+        assert served.pids == now
+        assert served.ask(TELL).startswith(b"SPAMD/1.1 0 ")
+
+
+def test_sigterm_answers_who_was_accepted_and_ends_with_success(tmp_path, own_model):
+    with serving(own_model, tmp_path, "--jobs", "2") as served:
+        with ExitStack() as open_:
+            begun = [open_.enter_context(connected(served.spamd)) for _ in range(4)]
+            for client in begun:
+                client.sendall(check(SPAM)[:-4])
+            rests = open_.enter_context(connected(served.http))
+            served.process.terminate()
+            until(lambda: is_refused(served.spamd))
+            for client in begun:
+                client.sendall(check(SPAM)[-4:])
+                assert b"SPAMD/1.1 0 EX_OK" in rest_of(client)
+            assert rest_of(rests) == b""
+        assert served.process.wait(20) == 0
+
+
+@pytest.mark.slow
+def test_workers_whose_supervisor_was_killed_end(tmp_path, own_model):
+    with serving(own_model, tmp_path, "--jobs", "2") as served:
+        pids = until(lambda: len(served.pids) == 2 and served.pids)
+        served.process.kill()
+        served.process.wait()
+        until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
+
+
+PASSES = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ["LISTEN_PID"] = str(os.getpid())
+os.execv(sys.executable, [sys.executable, "-m", "nbspam", "serve", "-m", sys.argv[2]])
+"""
+
+
+@pytest.mark.slow
+def test_systemd_hands_over_a_socket_and_is_told_how_we_are(tmp_path, own_model):
+    notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    notices.bind(str(tmp_path / "notify"))
+    notices.settimeout(20)
+    passed = socket.create_server(("127.0.0.1", 0))
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", PASSES, str(passed.fileno()), str(own_model)],
+        pass_fds=[passed.fileno()],
+        env={
+            **os.environ,
+            "LISTEN_FDS": "1",
+            "LISTEN_FDNAMES": "spamd",
+            "NOTIFY_SOCKET": str(tmp_path / "notify"),
+            "PYTHONPATH": str(ROOT),
+        },
+    )
+    with passed, notices:
+        assert notices.recv(99) == b"READY=1"
+        assert b"Spam: True" in ask(passed.getsockname()[1], check(SPAM))
+        assert notices.recv(99) == b"WATCHDOG=1"
+        process.send_signal(signal.SIGHUP)
+        while (told := notices.recv(99)) == b"WATCHDOG=1":
+            pass
+        assert [told, notices.recv(99)] == [b"RELOADING=1", b"READY=1"]
+        process.terminate()
+        while (last := notices.recv(99)) == b"WATCHDOG=1":
+            pass
+        assert last == b"STOPPING=1"
+        assert process.wait(20) == 0
+
+
+@pytest.mark.slow
+def test_logs_are_lines_of_json_without_words_of_mail(tmp_path, own_model):
+    with serving(own_model, tmp_path, "--log", "json") as served:
+        served.ask(check(SPAM, "REPORT", "1.5", "User: ann"))
+        line = until(served.errors.read_text)
+        found = json.loads(line)
+
+    assert (found["user"], found["asked"], found["verdict"]) == ("ann", "REPORT", "spam")
+    assert 0 <= found["probability"] <= 1
+    assert "pills" not in line
+
+
+@pytest.mark.slow
+def test_a_model_that_knows_nothing_is_unsure_and_learns_from_the_start(tmp_path):
+    with serving(tmp_path / "new.nbspam", tmp_path, "--allow-tell", "--jobs", "2") as served:
+        assert b"Spam: False ; 4.9 / 5.0" in served.ask(check(SPAM))
+        assert b"no mail yet" in served.ask(check(SPAM, "REPORT"))
+        assert b"DidSet: local" in served.ask(TELL)
+        ham = check(HAM, "TELL", "1.5", "Message-class: ham", "Set: local")
+        assert b"DidSet: local" in served.ask(ham)
+        for _ in range(4):  # whichever worker answers
+            assert b"Spam: True" in served.ask(check(SPAM))
