@@ -137,9 +137,9 @@ class Parts:
     def undeclared(self) -> Iterator[bytes]:
         """Yield the heads and file names in raw bytes, and the texts, that have no charset."""
         for place, charset in self.encoded:
-            origin, text = self.fields[place]
-            if not charset and origin != "body":  # a subject is in its head, too
-                yield text
+            field = self.fields[place]
+            if not charset and field.origin != "body":  # a subject is in its head, too
+                yield field.text
         for text in self.texts:
             if not text.charset:
                 yield decode(text.data, text.encoding)
