@@ -15,7 +15,6 @@ out.
 
 import argparse
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -101,7 +100,7 @@ class Stream:
 def row(title: str, found: Evaluation, wrong: list[int]) -> str:
     """Return a model's line."""
     area = "-" if found.auc is None else f"{100 * (1 - found.auc):.3f}"
-    numbers: Any = " ".join(f"{n:>5}" for n in wrong)
+    numbers = " ".join(f"{n:>5}" for n in wrong)
     return (
         f"{title:16}{100 * (found.accuracy or 0):>10.2f}{area:>11}{found.log_loss or 0:>10.4f}"
         f"{found.calibration_error or 0:>8.3f}   {numbers}"

@@ -93,6 +93,8 @@ HEADERS = _words(
     b"subject\t",
     b"X-Nbspam ",
     b"\0",
+    b"=?utf-8?q?Subject?=",
+    b"=?utf-8?q?Content-Type?=",
 )
 VALUES = (
     b"<1@example.org>", b"ann@example.org", b'"=?utf-8?q?J=C3=B6rg?=" <j@e.org>', b"<" * 50,

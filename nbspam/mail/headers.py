@@ -28,7 +28,6 @@ _FIRST_LINE = re.compile(rb"[!-9;-~]{1,200}+[ \t]*+:")
 _ENCODED = re.compile(rb"=\?")  # faster than `in` is with two bytes
 # The text may contain question marks, though RFC 2047 forbids them.
 _WORD = re.compile(rb"=\?([^?\s]{1,60})\?([bBqQ])\?(.*?)\?=")
-_SUBJECT = re.compile(rb"\n[Ss](?i:ubject)[ \t]*+:(.*+(?:\n[ \t].*+)*+)")
 _PARAMETER = re.compile(
     rb"[;\s]([a-zA-Z][\w.-]*+(?:\*\d{0,3}\*?)?)\s*+=\s*+"
     rb"(?:\"([^\"\\]*+(?:\\.[^\"\\]*+)*+)|([^\s;\"]*+))"
@@ -123,14 +122,13 @@ def decode_head(block: bytes, charset: str = "", guess: Guess | None = None) -> 
     lines = _LINE_FEED.split(block)
     for i, line in enumerate(lines):
         if not is_plain(line):
-            lines[i] = decode_value(unfold(line), charset, guess).replace(b"\n", b" ")
+            name, colon, value = line.partition(b":")
+            if not (colon and name.isascii()):  # no header, or what is left of two
+                name, colon, value = b"", b"", line
+            # A name is not decoded: an encoded word in its place would make any header of it.
+            value = decode_value(unfold(value), charset, guess).replace(b"\n", b" ")
+            lines[i] = name + (colon and b": ") + value
     return b"\n".join(lines)
-
-
-def first_subject(block: bytes) -> bytes | None:
-    """Return the value of the first subject in a block of headers; it may be folded."""
-    match = _SUBJECT.search(block)
-    return None if match is None else match[1]
 
 
 def unfold(value: bytes) -> bytes:

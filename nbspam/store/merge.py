@@ -94,12 +94,12 @@ def _merge_two(first: Classifier, second: Classifier, path: str) -> tuple[Classi
         for model, ledger, place in zip((first, second), ledgers, (here, there), strict=True)
     ]
     told = ledgers[0].told[here], ledgers[1].told[there]
-    later = ledgers[1].days[there] >= ledgers[0].days[here]
-    later = np.where(told[0] == told[1], later, told[1])
+    is_later = ledgers[1].days[there] >= ledgers[0].days[here]
+    is_second = np.where(told[0] == told[1], is_later, told[1])  # whose class is kept
     agreed = both[told[1] & (np.array(names[0]) == np.array(names[1]))]
     gone: tuple[list[Change], list[Change]] = ([], [])
-    for digest, ours, theirs, is_later in zip(both.tolist(), *names, later.tolist(), strict=True):
-        loser = 0 if ours != theirs and is_later else 1
+    for digest, ours, theirs, wins in zip(both.tolist(), *names, is_second.tolist(), strict=True):
+        loser = 0 if ours != theirs and wins else 1
         message = message_at_hand((first, second)[loser], digest)
         message = message or message_at_hand((second, first)[loser], digest)
         if message is None:

@@ -193,6 +193,14 @@ def test_what_is_done_to_the_headers_of_a_head_does_not_change_those_of_its_copy
     assert read_head(b"\nSubject: hi\n\nyou") == (12, 14, {b"subject": b" hi"})
 
 
+@pytest.mark.parametrize("name", [b"=?utf-8?q?Subject?=", b"=?utf-8?q?S?=ubject"])
+def test_an_encoded_word_in_the_place_of_a_name_makes_no_subject(name):
+    head = name + b": win\nContent-Disposition: attachment; filename=a.b\n\nbody"
+    assert [field.origin for field in parse_message(head).fields] == ["head", "filename", "body"]
+    assert parse_message(b"Subject: hello\n" + head).fields[1] == ("body", b" hello")
+    assert parse_message(head).fields[0].text.startswith(b"\n" + name + b": win")
+
+
 LINES = [
     b"\n",
     b"\n\n",

@@ -72,6 +72,7 @@ REFUSED = {
         (["settings", "tokens", "max_length"], always(40.0), "settings: tokens"),
         (["settings", "tokens", "punctuation"], always("é"), "settings: tokens"),
         (["memory", "label"], one(0, 7), "memory: label: out of range"),
+        (["memory", "told"], always(np.array([40], np.uint32)), "out of bounds"),
         (["memory"], always(7), "not subscriptable"),
         (["memory", "digest_versions"], always(2), "not iterable"),
         (["cutoffs"], always({"spam": 0.5}), "cutoffs"),
@@ -145,6 +146,7 @@ def test_what_we_do_not_write_is_refused_in_one_line(tmp_path, name, way, value,
         (["memory", "sample_column"], one(0, 1 << 20)),
         (["memory", "sample_bits"], always(64)),
         (["memory", "decayed"], always(-1)),
+        (["memory", "told"], always(np.array([2, 2], np.uint32))),
     ],
 )
 def test_what_only_learning_reads_is_checked_there_and_by_doctor(nbspam, tmp_path, way, value):

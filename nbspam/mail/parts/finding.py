@@ -21,11 +21,11 @@ from nbspam.mail.headers import (
     decode_head,
     decode_value,
     delimited,
-    first_subject,
     is_plain,
     looks_like_header,
     looks_like_html,
     read_head,
+    unfold,
 )
 from nbspam.mail.origins import HEAD, HEADS, NESTED_HEAD, PART_HEAD, Field
 from nbspam.mail.parts.amounts import chosen, ends
@@ -82,7 +82,7 @@ class Parts:
 
     def __init__(self, data: bytes, limits: Limits) -> None:
         self.limits = limits
-        self.fields: list[Field] = []  # heads and file names, as they were found
+        self.fields: list[Field] = []  # heads, subject and file names, as they were found
         # Which of them have to be decoded, and the charset that a head states for its body.
         self.encoded: list[tuple[int, str]] = []
         self.texts: list[Text] = []
@@ -122,38 +122,36 @@ class Parts:
         block, body, telling = self.split(part.data, start)
         block = self.shortened(block)
         subject = telling.pop(b"subject", None)
-        if not is_plain(block):
-            _, settings = content_value(telling.get(b"content-type", b""))
-            self.encoded.append((len(self.fields), _charset(settings)))
-        self.fields.append(Field(kind, block))
+        fields = [Field(kind, block)]
         if kind == HEAD and subject is not None:
             # Words of the subject count as words of the body, too (E-038).
-            self.fields.append(Field("body", subject))
+            subject = subject if is_plain(subject) else b" " + unfold(subject)
+            fields.append(Field("body", subject))
+        if not is_plain(block):
+            _, settings = content_value(telling.get(b"content-type", b""))
+            places = range(len(self.fields), len(self.fields) + len(fields))
+            self.encoded += ((place, _charset(settings)) for place in places)
+        self.fields += fields
         self.read_body(body, telling, part)
 
     def undeclared(self) -> Iterator[bytes]:
         """Yield the heads and file names in raw bytes, and the texts, that have no charset."""
         for place, charset in self.encoded:
-            if not charset:
-                yield self.fields[place].text
+            field = self.fields[place]
+            if not charset and field.origin != "body":  # a subject is in its head, too
+                yield field.text
         for text in self.texts:
             if not text.charset:
                 yield decode(text.data, text.encoding)
 
     def decode_fields(self, guess: Guess) -> None:
-        """Decode the heads and file names; guess: of the charset of the message."""
+        """Decode heads, subject and file names; guess: of the charset of the message."""
         # What the head of a multipart does not say, its first text may say.
         declared = next((text.charset for text in self.texts if text.charset), "")
         for place, charset in self.encoded:
             origin, text = self.fields[place]
-            if origin not in HEADS:
-                self.fields[place] = Field(origin, decode_value(text, declared, guess))
-                continue
-            block = decode_head(text, charset or declared, guess)
-            self.fields[place] = Field(origin, block)
-            subject = first_subject(block) if origin == HEAD else None
-            if subject is not None:
-                self.fields[place + 1] = Field("body", subject)
+            decoded = decode_head if origin in HEADS else decode_value
+            self.fields[place] = Field(origin, decoded(text, charset or declared, guess))
 
     def split(self, data: bytes, start: int) -> tuple[bytes, bytes, dict[bytes, bytes]]:
         """Return the headers, each after a line feed, the body, and the headers that tell of it.
