@@ -10,6 +10,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import click
+
 from nbspam.cli.decisions import rule_of
 from nbspam.cli.options import Decision, Labels
 from nbspam.cli.output import counted, or_standard_input, report_lack, report_skipped, warn
@@ -74,6 +76,21 @@ def _items_beside(path: str, reading: SourceOptions, names: list[str]) -> Iterat
             " give its own option, or the files of each class in a folder"
         )
     return chain([first], items)
+
+
+def told_at(model_path: str) -> dict[int, str]:
+    """Return the labels that a person has told a model, by digest; raises NbspamError.
+
+    There are none without a model, unless the command line names one.
+    """
+    from click.core import ParameterSource
+
+    source = click.get_current_context().get_parameter_source("model_path")
+    if source is not ParameterSource.COMMANDLINE and not os.path.exists(model_path):
+        return {}
+    from nbspam.store import model
+
+    return model.told_at(model_path)
 
 
 def items_for_tokens(

@@ -72,7 +72,8 @@ def run(nbspam, trained, folder, tmp_path):
 
 
 def test_every_command_is_run_here():
-    assert sorted(RUNS) == sorted(COMMANDS)
+    # Except the one that runs until a signal: tests/cli/test_serve.py.
+    assert sorted(RUNS) == sorted({*COMMANDS} - {"serve"})
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -133,7 +133,7 @@ def test_confident_verdicts_are_learned(nbspam, trained):
     assert (status, err) == (0, "")
     assert "autolearn=spam" in out
     # The delivered message, with header and tag, counts as the same message.
-    assert nbspam("update", "--spam", "-", stdin=out.encode())[1] == "already known 1\n"
+    assert nbspam("update", "--spam", "-", stdin=out.encode())[1] == "confirmed 1\n"
 
 
 def test_a_failure_to_learn_does_not_undo_the_delivery(nbspam, trained, monkeypatch):

@@ -1,13 +1,11 @@
 """nbspam doubts: messages that are probably filed wrongly."""
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
-from click.core import ParameterSource
 
-from nbspam.cli.arguments import items_of
+from nbspam.cli.arguments import items_of, told_at
 from nbspam.cli.command import Command
 from nbspam.cli.options import (
     Labels,
@@ -76,22 +74,12 @@ def command(
     refuse_two({"--json": as_json, "-0": null})
     items = items_of(sources, reading, labels)
     settings, items = settings_for(items, Choices(), reading.listener)
-    found = find_doubts(items, settings, _told(model_path), jobs)
+    found = find_doubts(items, settings, told_at(model_path), jobs)
     report_skipped(found.skipped, strict)
     if as_json:
         echo_rows((json_line(_json(each, found)),) for each in found.found)
     else:
         echo_named(_rows(found), null)
-
-
-def _told(model_path: str) -> dict[int, str]:
-    """Return the labels that a person has told the model; none if there is no model yet."""
-    source = click.get_current_context().get_parameter_source("model_path")
-    if source is not ParameterSource.COMMANDLINE and not os.path.exists(model_path):
-        return {}
-    from nbspam.store.model import told_at
-
-    return told_at(model_path)
 
 
 def _rows(found: "Doubts") -> Iterator[tuple[str, ...]]:

@@ -1,26 +1,18 @@
 """nbspam serve: verdicts and lessons for mail systems, over their own protocols."""
 
 from contextlib import closing
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from nbspam.cli.command import Command, titled
-from nbspam.cli.decisions import rule_of
-from nbspam.cli.options import Decision, decision_options, jobs_option, model_option
-from nbspam.cli.output import warn
-from nbspam.cli.values import complaint
-from nbspam.errors import UsageError
-
-if TYPE_CHECKING:
-    from nbspam.server.service import Options
+from nbspam.cli.options import decision_options, jobs_option, model_option
+from nbspam.cli.serving import PASS, TEMPFAIL, listeners_of, service_options, values_again
 
 # Titles under which help lists options.
 LISTENING = "Where it listens: HOST:PORT, a PORT of this machine, or the PATH of a socket"
 TEACHING = "Who may teach, and what"
 MAIL = "What becomes of mail"
-_PASS, _TEMPFAIL = "pass", "tempfail"
 
 
 class Serve(Command):
@@ -30,37 +22,6 @@ class Serve(Command):
         """Keep the arguments, and parse them."""
         ctx.obj = list(args)
         return super().parse_args(ctx, args)
-
-
-def _again(ctx: click.Context) -> dict[str, Any]:
-    """Return the options as the configuration file says them now; raises UsageError."""
-    try:
-        values = ctx.command.make_context("serve", list(ctx.obj), parent=ctx.parent).params
-    except click.ClickException as error:
-        raise UsageError(complaint(error)) from error
-    return {**values, "decision": Decision(*(values[name] for name in Decision._fields))}
-
-
-def _options(
-    model_path: str,
-    allow_tell: bool,
-    password_file: str | None,
-    reject_above: float | None,
-    quarantine_above: float | None,
-    when_busy: str,
-    log: str,
-    users: str | None,
-    decision: Decision,
-    **_: Any,
-) -> "Options":
-    """Return what the service is to do; raises UsageError and InputError."""
-    from nbspam.server.connection import Policy
-    from nbspam.server.service import Options, password_in
-
-    password = None if password_file is None else password_in(password_file)
-    passes = when_busy == _PASS
-    policy = Policy(allow_tell, password, passes, reject_above, quarantine_above)
-    return Options(model_path, partial(rule_of, decision), policy, log, users)
 
 
 @click.command("serve", cls=Serve)
@@ -103,8 +64,8 @@ def _options(
     ),
     click.option(
         "--when-busy",
-        type=click.Choice([_PASS, _TEMPFAIL]),
-        default=_TEMPFAIL,
+        type=click.Choice([PASS, TEMPFAIL]),
+        default=TEMPFAIL,
         show_default=True,
         help="Beyond the limits: let mail pass unjudged, or ask its sender to try again.",
     ),
@@ -129,15 +90,14 @@ def command(**values: Any) -> None:
     nbspam serve --spamd 127.0.0.1:783
     nbspam serve --spamd /run/nbspam/spamd.sock --allow-tell
     """
-    from nbspam.server.addresses import listen
     from nbspam.server.service import serve
 
     context = click.get_current_context()
-    options = _options(**values)
-    listeners = listen({name: values[name] for name in ("spamd", "http", "milter")})
-    teaching = {"spamd": options.policy.allows_tell, "http": options.policy.password is not None}
-    for name, address in listeners.open_to_others.items():
-        if teaching.get(name):
-            warn(f"--{name} {address}: whoever reaches it from other machines can teach the model")
-    with closing(listeners):
-        serve(options, listeners.sockets, values["jobs"], lambda: _options(**_again(context)))
+    options = service_options(**values)
+    with closing(listeners_of(values, options.policy)) as listeners:
+        serve(
+            options,
+            listeners.sockets,
+            values["jobs"],
+            lambda: service_options(**values_again(context)),
+        )

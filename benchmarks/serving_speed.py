@@ -1,6 +1,6 @@
 """Measure `nbspam serve`: messages a second, latency, processor time and memory.
 
-usage: python benchmarks/serving.py MAIL MODEL [--messages N] [--at-once 64] [--workers 2]
+usage: python benchmarks/serving_speed.py MAIL MODEL [--messages N] [--at-once 64] [--workers 2]
 
 MAIL is a folder with ham/ and spam/.  A server of this machine's nbspam is started on loopback;
 the client runs beside it on the same cores.  Every CHECK has a connection of its own, as spamc's.

@@ -1,0 +1,71 @@
+"""From the options of `nbspam serve` to what the server is to do, and again while it runs.
+
+Secret: how options are read a second time.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nbspam.cli.decisions import rule_of
+from nbspam.cli.options import Decision
+from nbspam.cli.output import warn
+from nbspam.cli.values import complaint
+from nbspam.errors import UsageError
+
+if TYPE_CHECKING:
+    from nbspam.server.addresses import Listeners
+    from nbspam.server.connection import Policy
+    from nbspam.server.service import Options
+
+PASS, TEMPFAIL = "pass", "tempfail"
+_PROTOCOLS = ("spamd", "http", "milter")
+
+
+def values_again(ctx: click.Context) -> dict[str, Any]:
+    """Return the options as the configuration file says them now; raises UsageError.
+
+    ctx: of the call of `nbspam serve`, which keeps its arguments in `obj`.
+    """
+    try:
+        values = ctx.command.make_context("serve", list(ctx.obj), parent=ctx.parent).params
+    except click.ClickException as error:
+        raise UsageError(complaint(error)) from error
+    return {**values, "decision": Decision(*(values[name] for name in Decision._fields))}
+
+
+def service_options(
+    model_path: str,
+    allow_tell: bool,
+    password_file: str | None,
+    reject_above: float | None,
+    quarantine_above: float | None,
+    when_busy: str,
+    log: str,
+    users: str | None,
+    decision: Decision,
+    **_: Any,
+) -> "Options":
+    """Return what the service is to do; raises UsageError and InputError."""
+    from nbspam.server.connection import Policy
+    from nbspam.server.service import Options, password_in
+
+    password = None if password_file is None else password_in(password_file)
+    policy = Policy(allow_tell, password, when_busy == PASS, reject_above, quarantine_above)
+    return Options(model_path, partial(rule_of, decision), policy, log, users)
+
+
+def listeners_of(values: dict[str, Any], policy: "Policy") -> "Listeners":
+    """Listen on the addresses that options name, and warn of those where others may teach.
+
+    Raises UsageError and InputError.
+    """
+    from nbspam.server.addresses import listen
+
+    listeners = listen({name: values[name] for name in _PROTOCOLS})
+    teaching = {"spamd": policy.allows_tell, "http": policy.password is not None}
+    for name, address in listeners.open_to_others.items():
+        if teaching.get(name):
+            warn(f"--{name} {address}: whoever reaches it from other machines can teach the model")
+    return listeners
