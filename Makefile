@@ -35,7 +35,7 @@ check: $(VENV)/developing ## all tests, formatting, types, an installation as us
 	$(BIN)/python -m pytest -q -n 2
 
 pythons: ## the fast tests on the other supported Pythons of this machine
-	sh tests/pythons.sh $(PYTHON)
+	sh tests/pythons.sh $(PYTHON) $(VERSIONS)
 
 bench: $(VENV)/developing ## compare speed and memory with other programs; CORPUS=folder of ham/ and spam/
 	$(BIN)/python benchmarks/speed.py $(CORPUS)

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Run the fast tests on every supported Python of this machine, except the one they ran on already.
-# usage: pythons.sh PYTHON
+# usage: pythons.sh PYTHON [VERSION...]
 set -eu
 done_already=$("$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+shift
 
 # Print a Python of this version that can make virtual environments, or nothing.
 # pyenv puts a python3.x on PATH that fails unless that version is selected.
@@ -15,7 +16,7 @@ find_python() {
     done
 }
 
-for version in 3.11 3.12 3.13; do
+for version in ${*:-3.11 3.12 3.13}; do
     [ "$version" = "$done_already" ] && continue
     python=$(find_python "$version")
     [ -n "$python" ] || continue # silently, so that the log ends with pytest's summary
