@@ -145,7 +145,7 @@ def echo_verdicts(
 
 
 def echo_named(rows: Iterable[Sequence[str]], null: bool) -> None:
-    """Print rows whose last field is a name; with `null` as `echo_verdicts` does."""
+    """Print rows whose last field is a name; with `null` raw, and ended by NUL, in a pipe."""
     if not null or sys.stdout.isatty():
         echo_rows(rows)
         return

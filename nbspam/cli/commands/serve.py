@@ -8,6 +8,7 @@ import click
 from nbspam.cli.command import Command, titled
 from nbspam.cli.options import decision_options, jobs_option, model_option
 from nbspam.cli.serving import PASS, TEMPFAIL, listeners_of, service_options, values_again
+from nbspam.server.logs import FORMATS
 
 # Titles under which help lists options.
 LISTENING = "Where it listens: HOST:PORT, a PORT of this machine, or the PATH of a socket"
@@ -72,7 +73,7 @@ class Serve(Command):
 )
 @click.option(
     "--log",
-    type=click.Choice(["text", "json", "none"]),
+    type=click.Choice(FORMATS),
     default="text",
     show_default=True,
     help="How each answer is told on standard error.",
