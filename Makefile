@@ -24,7 +24,7 @@ install: $(VENV)/installed ## make a virtual environment and install nbspam in i
 demo: $(VENV)/installed ## train on embedded mail, evaluate on held-out mail, explain a verdict
 	@sh benchmarks/demo.sh $(BIN)/nbspam $(MAILS)
 
-test: $(VENV)/developing ## the fast tests, about two minutes on two cores
+test: $(VENV)/developing ## the fast tests, three to four minutes on two cores
 	$(BIN)/python -m pytest -q -n 2 -m 'not slow' --hypothesis-profile quick
 
 check: $(VENV)/developing ## all tests, formatting, types, an installation as users have it
