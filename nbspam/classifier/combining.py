@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Floats, Floats32, Integers, Octets
+from nbspam.arrays import Booleans, Floats, Floats32, Integers, Octets, places_of
 from nbspam.classifier.layer import MOST, bounded, corrections, layer_scale, probability
 from nbspam.counts.table import CountTable
 from nbspam.decision import HAM_AND_SPAM
@@ -170,7 +170,7 @@ def strongest(
     group's tokens for a class those with the strongest log-odds count, and of equally strong ones
     those whose entries come first.  limits: their number, from `limits_of`.
     """
-    entry = np.flatnonzero(odds)
+    entry = places_of(odds)
     cell = documents.rows().take(entry).astype(np.int64)
     cell *= len(GROUPS)
     cell += _WITH[groups].take(documents.columns.take(entry))
@@ -178,9 +178,9 @@ def strongest(
     if limits is None:
         return Counting(entry, cell, odds)
     place = 2 * cell + (odds > 0)
-    order = np.argsort(_ABOVE_ALL * place - np.abs(odds), kind="stable")
+    order = (_ABOVE_ALL * place - np.abs(odds)).argsort(kind="stable")
     number = np.bincount(place)
-    rank = np.arange(len(order)) - np.repeat(np.cumsum(number) - number, number)
+    rank = np.arange(len(order)) - (number.cumsum() - number).repeat(number)
     counts = order[rank < limits.ravel().take(place.take(order) % limits.size)]
     return Counting(entry[counts], cell[counts], odds[counts])
 

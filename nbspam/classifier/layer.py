@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Floats, Floats32, Indices, Integers
+from nbspam.arrays import Booleans, Floats, Floats32, Indices, Integers, differences
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.progress import tracked
 from nbspam.tokens.documents import Documents
@@ -42,7 +42,7 @@ _DOCS_AT_ONCE = 1 << 8  # documents whose entries fit into the processor's cache
 
 def layer_scale(layer: Documents) -> Floats:
     """Return 1 / sqrt(number of tokens) for each document, shape (n_docs,)."""
-    return np.asarray(1 / np.sqrt(np.maximum(np.diff(layer.offsets), 1)))
+    return np.asarray(1 / np.sqrt(np.maximum(differences(layer.offsets), 1)))
 
 
 def bounded(total: Any) -> Any:

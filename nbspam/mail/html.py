@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Integers, Octets
+from nbspam.arrays import Booleans, Integers, Octets, differences, places_of
 from nbspam.mail.references import unescape_references
 from nbspam.mail.styles.elements import (
     CELLS,
@@ -96,6 +96,8 @@ def read_html(documents: Sequence[bytes]) -> list[Html]:
 
     All documents are read together, which takes up to forty times their size in memory.
     """
+    if not documents:  # of a message alone, which mostly has no HTML
+        return []
     facts: list[set[str]] = [set() for _ in documents]
     plain, sheets = [], []
     for html, found in zip(documents, facts, strict=True):
@@ -145,7 +147,7 @@ def _telling(
     tags: Tags, bounds: Integers, sheets: Sequence[Sheet], doubts: Sequence[int]
 ) -> Integers:
     """Return which tags can change what text looks like, of the documents that are followed."""
-    document = np.arange(len(doubts)).repeat(np.diff(bounds))
+    document = np.arange(len(doubts)).repeat(differences(bounds))
     in_use = np.zeros((len(doubts), len(NAMES_OF_KINDS)), bool)
     has_values = tags.values < tags.stop
     in_use[document[has_values], tags.kind[has_values]] = True
@@ -155,7 +157,7 @@ def _telling(
     doubt = np.array(doubts, np.uint8)[:, np.newaxis]
     counts = (doubt == _ANY) & ~_NEVER & (~_FORMATTING | in_use)
     counts |= (doubt == _COLOURS) & _COLOURED & (_CELLS | in_use)
-    return np.flatnonzero(counts[document, tags.kind] & (tags.key > 0))
+    return places_of(counts[document, tags.kind] & (tags.key > 0))
 
 
 def _followed(text: bytes, tags: Tags, bounds: Integers, which: Integers) -> list[Followed]:
@@ -239,7 +241,7 @@ def _tell_names(tags: Tags, bounds: Integers, facts: list[set[str]]) -> Booleans
 
     Return of each document whether it has tags that can hide text of their own accord.
     """
-    document = np.arange(len(facts)).repeat(np.diff(bounds))
+    document = np.arange(len(facts)).repeat(differences(bounds))
     tells = (TELLS | HIDES)[tags.kind] & ~tags.is_end
     has_name = np.zeros((len(facts), len(NAMES_OF_KINDS)), bool)
     has_name[document[tells], tags.kind[tells]] = True
@@ -265,13 +267,13 @@ def _parts(tags: Tags, size: int) -> Octets:
     part[1::3], part[2::3] = _UNSEEN, _VALUES
     # The text of titles and options ends with the next tag.
     part[3::3][_ASIDES[tags.kind] & ~tags.is_end] = _ASIDE
-    return part.repeat(np.diff(turns))
+    return part.repeat(differences(turns))
 
 
 def _attributes(text: bytes, parts: Octets, tags: Tags, bounds: Integers) -> list[bytes]:
     """Return the different attributes of the tags of each document (see `_PLAIN`)."""
     found = np.frombuffer(text, np.uint8)[parts == _VALUES].tobytes().split(b">")
-    of_documents = np.flatnonzero(tags.values < tags.stop).searchsorted(bounds)
+    of_documents = places_of(tags.values < tags.stop).searchsorted(bounds)
     # Most attributes are repeated.
     return [
         b"\n".join(dict.fromkeys(found[first:last])).translate(_PLAIN)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Integers, Keys
+from nbspam.arrays import Booleans, Integers, Keys, places_of
 from nbspam.mail.styles.elements import NAMES
 from nbspam.mail.styles.sheets import HIDING_NAMES
 
@@ -71,9 +71,9 @@ def find_tags(text: bytes) -> Tags:
     or a ?.  The last bracket of the text must be a < with eight bytes after it.
     """
     letters = np.frombuffer(text, np.uint8)
-    brackets = np.flatnonzero((letters & 0xFD) == ord("<"))  # positions of < and >
+    brackets = places_of((letters & 0xFD) == ord("<"))  # positions of < and >
     opens = letters[brackets] == ord("<")
-    closed = np.flatnonzero(opens[:-1] > opens[1:])
+    closed = places_of(opens[:-1] > opens[1:])
     start, stop = brackets[closed], brackets[closed + 1] + 1
     first = letters[start + 1]
     is_end = first == ord("/")

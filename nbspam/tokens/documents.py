@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Indices, Integers, Integers32
+from nbspam.arrays import Booleans, Indices, Integers, Integers32, differences, places_of
 
 _AT_ONCE = 1 << 16  # positions that are looked up together
 
@@ -43,7 +43,7 @@ class Documents(NamedTuple):
         """Return the document of every entry, shape (nnz,)."""
         if self.n_docs == 1:  # as always where messages are judged one by one
             return np.zeros(len(self.columns), np.int32)
-        return np.repeat(np.arange(self.n_docs, dtype=np.int32), np.diff(self.offsets))
+        return np.arange(self.n_docs, dtype=np.int32).repeat(differences(self.offsets))
 
     def times(self) -> Indices:
         """Return how often each entry's token occurs in its document, shape (nnz,)."""
@@ -71,12 +71,12 @@ class Documents(NamedTuple):
         if chosen.dtype == np.bool_:
             if chosen.all():
                 return self
-            chosen = np.flatnonzero(chosen)
+            chosen = places_of(chosen)
         offsets = self.offsets.tolist()
         places = [slice(offsets[row], offsets[row + 1]) for row in chosen.tolist()]
         return Documents(
             self.tokens,
-            offsets_of(np.diff(self.offsets)[chosen]),
+            offsets_of(differences(self.offsets)[chosen]),
             _joined([self.columns[place] for place in places], self.columns.dtype),
             None
             if self.counts is None
@@ -87,9 +87,9 @@ class Documents(NamedTuple):
         """Return the same documents with the entries of some tokens; wanted: mask (n_tokens,)."""
         if wanted.all():
             return self
-        kept = np.flatnonzero(gather(wanted, self.columns))
+        kept = places_of(gather(wanted, self.columns))
         return self._replace(
-            offsets=np.searchsorted(kept, self.offsets),
+            offsets=kept.searchsorted(self.offsets),
             columns=self.columns.take(kept),
             counts=None if self.counts is None else self.counts.take(kept),
         )
@@ -103,7 +103,7 @@ class Documents(NamedTuple):
         if is_known.all():
             return self._replace(tokens=numbers)
         known = self.only(is_known)
-        rank = smallest(np.cumsum(is_known) - is_known, len(numbers))
+        rank = smallest(is_known.cumsum() - is_known, len(numbers))
         return known._replace(tokens=numbers[is_known], columns=rank.take(known.columns))
 
     def over(self, columns: Integers) -> "Documents":
@@ -123,7 +123,9 @@ class Documents(NamedTuple):
 
 def offsets_of(lengths: Any) -> Integers:
     """Return the offsets of consecutive pieces of these lengths, shape (n_pieces + 1,)."""
-    return np.append(np.int64(0), np.cumsum(lengths, dtype=np.int64))
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.add.accumulate(lengths, out=offsets[1:])
+    return offsets
 
 
 def smallest(numbers: Any, highest: int) -> Any:
@@ -140,7 +142,7 @@ def no_documents(tokens: Any, with_counts: bool) -> Documents:
 def stacked(parts: Sequence[Documents]) -> Documents:
     """Return the documents of all parts in turn; the parts must be over the same tokens."""
     first = parts[0]
-    lengths = np.concatenate([np.diff(part.offsets) for part in parts])
+    lengths = np.concatenate([differences(part.offsets) for part in parts])
     columns = np.concatenate([part.columns for part in parts])
     counts = None
     if first.counts is not None:

@@ -5,7 +5,7 @@ Secret: how bytes become a number, eight at a time; both versions return the sam
 
 import numpy as np
 
-from nbspam.arrays import Integers, Keys
+from nbspam.arrays import Integers, Keys, places_of
 
 WORD_BYTES = 8
 _MULTIPLY = 0x9E3779B97F4A7C15  # odd, close to 2**64 / golden ratio: Fibonacci hashing
@@ -38,14 +38,14 @@ def hash_slices(buffer: bytes, start: Integers, length: Integers, salt: Keys) ->
     start, length, salt: (n_slices,).  At least eight more bytes must follow the last slice.
     """
     value = _mix_all(first_bytes(buffer, start, length) ^ salt, _MULTIPLY)
-    longer = np.flatnonzero(length > WORD_BYTES)
+    longer = places_of(length > WORD_BYTES)
     start, length = start.take(longer), length.take(longer)
     while len(longer):
         start += WORD_BYTES
         length -= WORD_BYTES
         more = first_bytes(buffer, start, length)
         value[longer] = _mix_all(value.take(longer) ^ more, _MULTIPLY)
-        rest = np.flatnonzero(length > WORD_BYTES)
+        rest = places_of(length > WORD_BYTES)
         longer, start, length = longer.take(rest), start.take(rest), length.take(rest)
     return _mix_all(value, _FINISH)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Integers, Keys
+from nbspam.arrays import Integers, Keys, differences, places_of
 from nbspam.mail.message import Message
 from nbspam.mail.origins import HEADS, ORIGINS
 from nbspam.settings import TokenSettings
@@ -36,8 +36,12 @@ _NOT_COUNTED = len(_ORIGINS)
 _NUMBER: dict[str | None, int] = {origin: number for number, origin in enumerate(_ORIGINS)}
 _NUMBER[None] = _NOT_COUNTED
 _KINDS = tuple(HEADS)
+# Whether fields of an origin are heads, and their number among heads or among all others.
+_PLACES = {origin: (False, number) for number, origin in enumerate(_ORIGINS)}
+_PLACES |= {kind: (True, number) for number, kind in enumerate(_KINDS)}
 _MAX_NAMES = 4096  # header names that one process remembers
 _WINDOWS = 4  # of eight bytes each; longer names are not remembered
+_WINDOW_STARTS = np.arange(0, _WINDOWS * WORD_BYTES, WORD_BYTES)[:, np.newaxis]
 _MULTIPLIERS = np.array([[pow(3, 41 + n, 1 << 64)] for n in range(_WINDOWS + 1)], np.uint64)
 # Properties of origins, by number; the last element is for words that are not counted.
 COUNTS = np.arange(len(_ORIGINS) + 1) != _NOT_COUNTED
@@ -124,12 +128,11 @@ def lay_out(messages: Sequence[Message], settings: TokenSettings) -> Layout:
 def _texts_of(messages: Sequence[Message], settings: TokenSettings) -> tuple[_Texts, _Texts]:
     """Return the texts of heads, and the texts of all other fields."""
     heads, others = _Texts([], [], []), _Texts([], [], [])
-    places = {origin: (others, number) for number, origin in enumerate(_ORIGINS)}
-    places |= {kind: (heads, number) for number, kind in enumerate(_KINDS)}
     odd: list[tuple[_Texts, int]] = []
     for document, message in enumerate(messages):
         for origin, text in message.fields:
-            part, number = places[origin]
+            is_head, number = _PLACES[origin]
+            part = heads if is_head else others
             if not text.isascii():
                 odd.append((part, len(part.texts)))
             part.texts.append(text)
@@ -178,20 +181,20 @@ def _cut_heads(joined: bytes, heads: _Fields) -> _Fields:
     begins = (text[:-1] == _LINE_FEED) & (text[1:] != _BLANK) & (text[1:] != _TAB)
     # Text before the first header is a line of its own, without a name.
     begins[before[:-1]] = True
-    line = np.flatnonzero(begins)
-    n_lines = np.diff(np.searchsorted(line, before))
-    kind = np.repeat(heads.origin, n_lines)
-    end = np.append(line, before[-1])[1:]
-    colons = np.append(np.flatnonzero(text == _COLON), len(text))
-    colon = colons.take(np.searchsorted(colons, line))
+    line = places_of(begins)
+    n_lines = differences(line.searchsorted(before))
+    kind = heads.origin.repeat(n_lines)
+    end = np.concatenate([line[1:], before[-1:]])
+    colons = np.concatenate([places_of(text == _COLON), [len(text)]])
+    colon = colons.take(colons.searchsorted(line))
     is_header = (colon < end) & (text.take(line) == _LINE_FEED)
     colon = np.where(is_header, colon, end)
     origin = _NAMES.origins(joined, kind, line + 1, np.where(is_header, colon, 0))
-    return _Fields(
-        np.append(np.stack([line + 1, np.minimum(colon + 1, end)], axis=1), before[-1] + 1),
-        np.repeat(heads.document, 2 * n_lines),
-        origin.ravel(),
-    )
+    start = np.empty(2 * len(line) + 1, np.int64)  # of a name, of its value, and so on
+    start[:-1:2] = line + 1
+    start[1::2] = np.minimum(colon + 1, end)
+    start[-1] = before[-1] + 1
+    return _Fields(start, heads.document.repeat(2 * n_lines), origin.ravel())
 
 
 class _Names:
@@ -223,7 +226,7 @@ class _Names:
         place = np.minimum(keys.searchsorted(key), len(keys) - 1)
         answer: Integers = origins.take(place, axis=0)
         is_long = length > _WINDOWS * WORD_BYTES
-        new = np.flatnonzero((names.take(place, axis=1) != spelt).any(axis=0) | is_long)
+        new = places_of((names.take(place, axis=1) != spelt).any(axis=0) | is_long)
         if len(new):
             found = np.array(_look_up(joined, kind[new], start[new], end[new]), np.int64)
             answer[new] = found
@@ -242,13 +245,12 @@ def _spelt(joined: bytes, start: Integers, length: Integers, kind: Integers) -> 
 
     Shape (_WINDOWS + 1, n_names).  Names that are longer are cut.
     """
+    spelt = np.empty((_WINDOWS + 1, len(start)), np.uint64)
     # Zero bytes follow the last name, but not as many as the windows reach.
-    last = len(joined) - WORD_BYTES
-    columns = [
-        first_bytes(joined, np.minimum(start + at, last), length - at)
-        for at in range(0, _WINDOWS * WORD_BYTES, WORD_BYTES)
-    ]
-    return np.stack([*columns, (2 * len(_KINDS) * length + kind).astype(np.uint64)])
+    at = np.minimum(start + _WINDOW_STARTS, len(joined) - WORD_BYTES)
+    spelt[:-1] = first_bytes(joined, at, length - _WINDOW_STARTS)
+    spelt[-1] = 2 * len(_KINDS) * length + kind
+    return spelt
 
 
 _NAMES = _Names()

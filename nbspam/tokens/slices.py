@@ -5,7 +5,7 @@ Secret: many slices are copied without a Python object for each.
 
 import numpy as np
 
-from nbspam.arrays import Integers, Octets
+from nbspam.arrays import Integers, Octets, places_of
 
 _AT_ONCE = 1 << 13  # slices that are gathered together
 
@@ -22,7 +22,7 @@ def gather_slices(blob: Octets, starts: Integers, lengths: Integers) -> Octets:
 
 def places_in(starts: Integers, lengths: Integers) -> Integers:
     """Return the positions of all elements of slices, shape (sum of lengths,)."""
-    some = np.flatnonzero(lengths)
+    some = places_of(lengths)
     if not len(some):
         return np.empty(0, np.int64)
     start, length = starts.take(some), lengths.take(some)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Integers, Keys, Octets
+from nbspam.arrays import Booleans, Integers, Keys, Octets, differences, places_of
 from nbspam.mail.message import Message
 from nbspam.settings import TokenSettings
 from nbspam.tokens.characters import MAX_RUN, find_runs
@@ -103,21 +103,21 @@ def _find_words(layout: Layout, settings: TokenSettings) -> _Words:
     """Return the words that are counted and are neither too short nor too long."""
     text = np.frombuffer(layout.buffer, np.uint8, layout.end)
     inside = text != 0
-    edges = np.flatnonzero(inside[1:] != inside[:-1])
+    edges = places_of(inside[1:] != inside[:-1])
     start = edges[0::2] + 1
     length = edges[1::2] - edges[0::2]
     if not (settings.raw or layout.buffer.isascii()):
         start, length = in_pairs(layout.buffer, start, length)
-    n_words = np.diff(np.searchsorted(start, layout.start))
-    field_of = np.repeat(np.arange(len(n_words)), n_words)
-    keep = (length <= settings.max_length) & np.repeat(COUNTS[layout.origin], n_words)
+    n_words = differences(start.searchsorted(layout.start))
+    field_of = np.arange(len(n_words)).repeat(n_words)
+    keep = (length <= settings.max_length) & COUNTS[layout.origin].repeat(n_words)
     if settings.min_length > 1:
         # Lengths in characters: bytes that continue a UTF-8 sequence are not counted.
         continues = np.concatenate([[0], np.cumsum((text & 0xC0) == 0x80)])
         characters = length - (continues[start + length] - continues[start])
         keep &= characters >= settings.min_length
     # Normalisation can make text longer; words beyond the largest rider are dropped.
-    kept = np.flatnonzero(keep)[:_MAX_WORDS]
+    kept = places_of(keep)[:_MAX_WORDS]
     return _Words(start.take(kept), length.take(kept), field_of.take(kept))
 
 
@@ -140,7 +140,7 @@ def _kinds_and_riders(layout: Layout, words: _Words, start: int) -> Keys:
 
 def _add_pairs(word: Keys, below: Keys, field_of: Integers) -> tuple[Keys, Keys]:
     """Return the hashes of words and of pairs in a field, and what goes below each."""
-    first = np.flatnonzero(field_of[1:] == field_of[:-1])
+    first = places_of(field_of[1:] == field_of[:-1])
     pair = hash_pairs(word[first], word[first + 1])
     of_pair = below[first] ^ np.uint64(WORD_BIT)
     return np.concatenate([word, pair]), np.concatenate([below, of_pair])
@@ -159,15 +159,15 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
     np.not_equal(key[1:], key[:-1], out=new_key[1:])
     new_entry = new_key.copy()
     new_entry[1:] |= document[1:] != document[:-1]
-    entry = np.flatnonzero(new_entry)
-    first = np.flatnonzero(new_key)
+    entry = places_of(new_entry)
+    first = places_of(new_key)
     token = key.take(first)
-    frequency = np.diff(np.append(np.flatnonzero(new_key.take(entry)), len(entry)))
+    frequency = _lengths(places_of(new_key.take(entry)), len(entry))
     of_entry = document.take(entry)
     # numpy sorts numbers of at most two bytes in linear time.
-    order = np.argsort(of_entry, kind="stable")
-    column = np.repeat(smallest(np.arange(len(first)), len(first)), frequency)
-    times = np.diff(np.append(entry, len(key)))
+    order = of_entry.argsort(kind="stable")
+    column = smallest(np.arange(len(first)), len(first)).repeat(frequency)
+    times = _lengths(entry, len(key))
     documents = Documents(
         token,
         offsets_of(np.bincount(of_entry, minlength=layout.n_docs)),
@@ -175,6 +175,12 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
         smallest(times, times.max(initial=0)).take(order),
     )
     return TokenBatch(documents, groups_of(token), rider.take(first), layout, words)
+
+
+def _lengths(starts: Integers, end: int) -> Integers:
+    """Return the lengths of consecutive pieces, the last of which ends at `end`."""
+    lengths: Integers = differences(np.concatenate([starts, [end]]))
+    return lengths
 
 
 def groups_of(keys: Keys) -> Octets:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Integers, Keys, Octets
+from nbspam.arrays import Booleans, Integers, Keys, Octets, places_of
 from nbspam.tokens.definition import WORD_BIT
 from nbspam.tokens.documents import Documents, offsets_of
 from nbspam.tokens.slices import gather_slices
@@ -88,7 +88,7 @@ def _find(ascending: Keys, keys: Keys) -> Integers:
         return np.full(len(keys), -1)
     if len(keys) > len(ascending):
         return _find_many(ascending, keys)
-    column = np.searchsorted(ascending, keys)
+    column = ascending.searchsorted(keys)
     column[ascending.take(column, mode="clip") != keys] = -1
     return column
 
@@ -106,7 +106,7 @@ def _find_many(ascending: Keys, keys: Keys) -> Integers:
     for start in range(0, len(keys), _AT_ONCE):
         some = keys[start : start + _AT_ONCE]
         place = last.take((some >> shift).view(np.int64))
-        missed = np.flatnonzero(ascending.take(place, mode="clip") != some)
+        missed = places_of(ascending.take(place, mode="clip") != some)
         for _ in range(_STEPS):
             before = place.take(missed) - 1
             place[missed] = before
@@ -179,4 +179,4 @@ def join(parts: Sequence[Vocabulary]) -> tuple[Vocabulary, Integers]:
     np.greater(ordered[1:] ^ ordered[:-1], RIDER_MASK, out=new[1:])
     column = np.empty(len(order), np.int64)
     column[order] = np.cumsum(new) - 1
-    return together.take(order.take(np.flatnonzero(new))), column
+    return together.take(order.take(places_of(new))), column

@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Integers
+from nbspam.arrays import Booleans, Integers, places_of
 
 # For bytes.translate; all other bytes stay as they are.
 _LIKE_LETTERS = bytes.maketrans(b"013457", b"oieast")
@@ -45,8 +45,8 @@ def remove_disguises(words: bytes, start: Integers, is_text: Booleans) -> bytes:
     sign |= text == _UNDERLINE
     apart = sign[:-4] & sign[2:-2]
     apart &= letter[1:-3]
-    digits = np.flatnonzero(digit) + (first + 1)
-    signs = np.flatnonzero(apart) + first
+    digits = places_of(digit) + (first + 1)
+    signs = places_of(apart) + first
     digits, signs = (
         each[is_text[start.searchsorted(each, "right") - 1]] for each in (digits, signs)
     )
