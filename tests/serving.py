@@ -236,9 +236,9 @@ def milter_mail(message):
 class Served:
     """A server that runs: its process, and where it listens."""
 
-    def __init__(self, process, folder, http, milter, errors):
+    def __init__(self, process, spamd, http, milter, errors):
         self.process = process
-        self.spamd = str(folder / "spamd")
+        self.spamd = spamd
         self.http = http
         self.milter = milter
         self.errors = errors
@@ -292,17 +292,18 @@ def free_port():
 
 
 @contextmanager
-def serving(model, folder, *options, limits=None, env=None):
+def serving(model, folder, *options, spamd=None, limits=None, env=None):
     """Run `nbspam serve` until the block ends; yields a Served.
 
-    limits: other bounds than the program's own, by name.
+    spamd: a port; None: a path in the folder.  limits: other bounds than the program's own, by
+    name.
     """
-    http, milter = free_port(), free_port()
+    spamd, http, milter = spamd or str(folder / "spamd"), free_port(), free_port()
     notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     notices.bind(str(folder / "notices"))
     notices.settimeout(30)
     command = [sys.executable, "-c", _START.format(limits=limits or {}), "serve", "-m", model]
-    command += ["--spamd", folder / "spamd", "--http", str(http), "--milter", str(milter)]
+    command += ["--spamd", str(spamd), "--http", str(http), "--milter", str(milter)]
     errors = folder / "errors"
     with open(errors, "ab") as file:
         process = subprocess.Popen(
@@ -318,7 +319,7 @@ def serving(model, folder, *options, limits=None, env=None):
         )
     try:
         assert notices.recv(100) == b"READY=1"
-        yield Served(process, folder, http, milter, errors)
+        yield Served(process, spamd, http, milter, errors)
     finally:
         notices.close()
         (folder / "notices").unlink()

@@ -255,7 +255,7 @@ class Connection(asyncio.Protocol):
             return
 
         def answered(judgement: Judgement) -> None:
-            seconds = asyncio.get_running_loop().time() - self.began
+            seconds = self._took()
             verdict = judgement.verdict
             self.desk.tally.note(verdict.label, seconds)
             self.desk.log.answered(
@@ -287,10 +287,19 @@ class Connection(asyncio.Protocol):
             return
 
         def answered(outcome: Outcome) -> None:
-            self.desk.tally.add(f"lesson {what_became(outcome)}")
+            became = what_became(outcome)
+            self.desk.tally.add(f"lesson {became}")
+            milliseconds = round(1000 * self._took(), 1)
+            self.desk.log.answered(
+                user=user, taught=label or "forget", outcome=became, ms=milliseconds
+            )
             answer(outcome)
 
         self._wait(teacher.teach(data, label, known_as(user)), answered)
+
+    def _took(self) -> float:
+        """Return the seconds since the request was whole."""
+        return asyncio.get_running_loop().time() - self.began
 
     def _wait(self, future: "asyncio.Future[Any]", answered: Callable[[Any], None]) -> None:
         self.began = asyncio.get_running_loop().time()

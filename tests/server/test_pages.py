@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -12,13 +13,15 @@ from serving import serving
 from support import HAM, ROOT, SPAM
 from test_documents import COMMAND, fits
 
-HOWTO = (ROOT / "docs" / "howto" / "serve.md").read_text()
+PAGES = [ROOT / "docs" / "howto" / f"{name}.md" for name in ("serve", "spamc")]
+HOWTO = "".join(path.read_text() for path in PAGES)
+WITH_SESSIONS = [path for path in PAGES if "```console-served\n" in path.read_text()]
 REFERENCE = (ROOT / "docs" / "reference" / "serving.md").read_text()
 SOCKET, HTTP, MILTER = "/run/nbspam/spamd", "127.0.0.1:11333", "127.0.0.1:8895"
 
 
-def blocks(kind):
-    return re.findall(rf"^```{kind}\n(.*?)^```", HOWTO, re.DOTALL | re.MULTILINE)
+def blocks(kind, text=HOWTO):
+    return re.findall(rf"^```{kind}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 def table(heading):
@@ -32,7 +35,9 @@ def table(heading):
 @pytest.mark.skipif(
     not all(map(shutil.which, ("spamc", "rspamc", "curl"))), reason="needs spamc, rspamc and curl"
 )
-def test_sessions_with_clients_print_what_the_page_shows(tmp_path, nbspam):
+@pytest.mark.parametrize("page", WITH_SESSIONS, ids=lambda path: path.stem)
+def test_sessions_with_clients_print_what_the_page_shows(page, tmp_path, nbspam):
+    sessions = blocks("console-served", page.read_text())
     (tmp_path / "password").write_text("open sesame\n")
     mail = ROOT / "corpora" / "mail"
     shutil.copy(mail / "spam" / "001-pills-plain.eml", tmp_path / "spam.eml")
@@ -41,14 +46,28 @@ def test_sessions_with_clients_print_what_the_page_shows(tmp_path, nbspam):
     assert nbspam("train", "-m", model, mail)[0] == 0
     rights = ("--allow-tell", "--password-file", tmp_path / "password")
     with serving(model, tmp_path, *rights) as served:
-        for line, shown in [
-            pair for text in blocks("console-served") for pair in COMMAND.findall(text)
-        ]:
+        for line, shown in [pair for text in sessions for pair in COMMAND.findall(text)]:
             line = line.replace(SOCKET, served.spamd).replace(HTTP, f"127.0.0.1:{served.http}")
             done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, check=False)
-            printed = done.stdout.decode()
+            printed = done.stdout.decode().replace("\r\n", "\n")
             printed += "" if not printed or printed.endswith("\n") else "\n"
             assert fits(shown, printed), (line, printed, done.stderr)
+
+
+@pytest.mark.slow
+def test_the_program_with_aiospamc_prints_what_the_page_shows(tmp_path, nbspam):
+    pytest.importorskip("aiospamc", reason="aiospamc is not installed")
+    mail = ROOT / "corpora" / "mail"
+    shutil.copy(mail / "spam" / "001-pills-plain.eml", tmp_path / "spam.eml")
+    model = tmp_path / "m.nbspam"
+    assert nbspam("train", "-m", model, mail)[0] == 0
+    (program,) = blocks("python-served")
+    (shown,) = re.findall(r"^It prints:\n\n```text\n(.*?)^```", HOWTO, re.DOTALL | re.MULTILINE)
+    with serving(model, tmp_path, "--allow-tell") as served:
+        code = program.replace(SOCKET, served.spamd)
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    assert done.stdout.decode() == shown, done.stderr
 
 
 @pytest.mark.slow

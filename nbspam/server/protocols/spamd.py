@@ -28,6 +28,7 @@ _WANTED = Wanted(spam_status=True)
 # Of sysexits.h.
 _USAGE, _DATA, _NO_USER, _UNAVAILABLE, _SOFTWARE = 64, 65, 67, 69, 70
 _LATER, _PROTOCOL, _TIMEOUT = 75, 76, 79
+_NO_REQUEST = "the first line is not COMMAND SPAMC/VERSION"
 _STATUS = {
     "busy": (_LATER, "EX_TEMPFAIL: too many messages, try again"),
     "late": (_TIMEOUT, "EX_TIMEOUT: not judged in time"),
@@ -79,7 +80,7 @@ def parse_head(head: bytes) -> Request:
     first, *lines = head.split(b"\n")
     match = _LINE.match(first.rstrip(b"\r"))
     if match is None:
-        raise RequestError(_PROTOCOL, "the first line is not COMMAND SPAMC/VERSION")
+        raise RequestError(_PROTOCOL, _NO_REQUEST)
     command = match[1].decode()
     if command not in _COMMANDS:
         raise RequestError(_PROTOCOL, f"unknown command {command}")
@@ -161,6 +162,9 @@ class SpamdConnection(Connection):
         """Add to the head; return what follows it."""
         seen = max(len(self.head) - 3, 0)
         self.head += data
+        if not self.head[:1].isupper():
+            # A client that speaks TLS, say, whose greeting has no end of a head to wait for.
+            raise RequestError(_PROTOCOL, _NO_REQUEST)
         if self.head.startswith((b"PING SPAMC/", b"SKIP SPAMC/")):
             # Before version 1.5 nothing follows the line; what does is of no interest.
             line, newline, _ = bytes(self.head).partition(b"\n")
@@ -226,13 +230,12 @@ class SpamdConnection(Connection):
             )
         lesson = lesson_of(request)
         if lesson is None:
-            self._write([b"SPAMD/1.1 0 EX_OK\r\nContent-length: 0\r\n\r\n"])
+            self._write([_taught(b"")])
             return
+        done = f"{lesson.done}\r\n".encode()
 
         def answer(outcome: Outcome) -> None:
-            did = what_became(outcome) != "known"
-            line = f"{lesson.done}\r\n" if did else ""
-            self._write([f"SPAMD/1.1 0 EX_OK\r\n{line}Content-length: 2\r\n\r\n\r\n".encode()])
+            self._write([_taught(done if what_became(outcome) != "known" else b"")])
 
         self.teach(self._data(request)[0], lesson.label, answer, request.headers.get("user"))
 
@@ -273,6 +276,14 @@ class SpamdConnection(Connection):
             return
         status, text = _STATUS[kind]
         self._write([f"SPAMD/1.0 {status} {text}{': ' if why else ''}{why}\r\n".encode()])
+
+
+def _taught(done: bytes) -> bytes:
+    """Return the answer to TELL; done: the header that says what was done, or nothing.
+
+    spamd's own body is an empty line, which aiospamc does not count.
+    """
+    return b"SPAMD/1.1 0 EX_OK\r\n" + done + b"Content-length: 0\r\n\r\n"
 
 
 def reply(request: Request, judgement: Judgement, data: bytes, whole: bool) -> list[bytes]:

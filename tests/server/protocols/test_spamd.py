@@ -296,7 +296,7 @@ def test_a_lesson_is_told_once_and_taken_back():
         return [client.answer for client in clients], at.tally
 
     found, tally = asyncio.run(converse())
-    ok, nothing = b"SPAMD/1.1 0 EX_OK\r\n", b"Content-length: 2\r\n\r\n\r\n"
+    ok, nothing = b"SPAMD/1.1 0 EX_OK\r\n", b"Content-length: 0\r\n\r\n"
 
     assert found == [
         ok + b"DidSet: local\r\n" + nothing,
@@ -304,7 +304,7 @@ def test_a_lesson_is_told_once_and_taken_back():
         ok + b"DidSet: local\r\n" + nothing,
         ok + b"DidRemove: local\r\n" + nothing,
         ok + nothing,
-        ok + b"Content-length: 0\r\n\r\n",
+        ok + nothing,
     ]
     kinds = ("learned", "known", "moved", "unlearned")
     assert [tally.total(f"lesson {kind}") for kind in kinds] == [1, 2, 1, 1]
@@ -387,3 +387,9 @@ def test_when_busy_exim_with_rspamd_passes_too():
         b"RSPAMD/1.3 0 EX_OK\r\nMetric: default; False; 0.00 / 5.00 / 5.00\r\n"
         b"Action: no action\r\n\r\n"
     )
+
+
+def test_who_speaks_tls_is_refused_at_once():
+    hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+
+    assert answer(hello, ends=False).startswith(b"SPAMD/1.0 76 EX_PROTOCOL: the first line")
