@@ -173,7 +173,7 @@ def strongest(
     entry = places_of(odds)
     cell = documents.rows().take(entry).astype(np.int64)
     cell *= len(GROUPS)
-    cell += _WITH[groups].take(documents.columns.take(entry))
+    cell += _WITH.take(groups.take(documents.columns.take(entry)))
     odds = odds.take(entry)
     if limits is None:
         return Counting(entry, cell, odds)
@@ -304,7 +304,8 @@ def _fit_worth(means: Floats, y: Integers) -> Floats:
     def loss(worth: Floats) -> float:
         z = design @ worth
         penalty = 0.5 * RIDGE * ((worth - prior) ** 2).sum()
-        return float(np.logaddexp(0, z).sum() - y @ z + penalty)
+        # Not y @ z: of long vectors that starts threads, which wait for cores that are busy.
+        return float(np.logaddexp(0, z).sum() - (y * z).sum() + penalty)
 
     worth = prior.copy()
     best = loss(worth)

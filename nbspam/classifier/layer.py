@@ -120,7 +120,10 @@ def share_wrong(score: Floats, y: Integers) -> float:
     if not len(y):
         return 0.0
     own = np.where(y == 1, score, -score)
-    decided = np.abs(score) >= np.median(np.abs(score))
+    strength = np.sort(np.abs(score))
+    # The median.  Before its first one numpy imports masked arrays, for 30 ms.
+    median = (strength[(len(strength) - 1) // 2] + strength[len(strength) // 2]) / 2
+    decided = np.abs(score) >= median
     return float((own[decided] < 0).sum() / (decided.sum() + RIGHT))
 
 
@@ -153,7 +156,7 @@ def _pass(
     """
     steps = []
     for row, columns, scale, score, truth, trusted in messages:
-        now = correction[columns]
+        now = correction.take(columns)
         total = scale * float(np.add.reduce(now))
         z = score + constant + max(-MOST, min(total, MOST))
         step = trusted * correction_step(z, truth, of_ham)
