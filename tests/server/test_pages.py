@@ -13,7 +13,7 @@ from serving import serving
 from support import HAM, ROOT, SPAM
 from test_documents import COMMAND, fits
 
-PAGES = [ROOT / "docs" / "howto" / f"{name}.md" for name in ("serve", "spamc")]
+PAGES = [ROOT / "docs" / "howto" / f"{name}.md" for name in ("serve", "spamc", "dovecot")]
 HOWTO = "".join(path.read_text() for path in PAGES)
 WITH_SESSIONS = [path for path in PAGES if "```console-served\n" in path.read_text()]
 REFERENCE = (ROOT / "docs" / "reference" / "serving.md").read_text()
