@@ -21,6 +21,8 @@ from nbspam.server.tally import Tally
 from nbspam.verdicts import Evidence, Explanation, Verdict
 from support import ROOT
 
+# Whether servers may use uvloop: they run on asyncio's own loop, too.
+WITH_UVLOOP = not os.environ.get("SERVE_WITHOUT_UVLOOP")
 RULE = Cutoffs(0.5, 0.5)
 PASSWORD = b"open sesame"
 
@@ -292,23 +294,27 @@ def free_port():
 
 
 @contextmanager
-def serving(model, folder, *options, spamd=None, limits=None, env=None):
+def serving(
+    model, folder, *options, spamd=None, limits=None, env=None, uvloop=WITH_UVLOOP, errors=None
+):
     """Run `nbspam serve` until the block ends; yields a Served.
 
     spamd: a port; None: a path in the folder.  limits: other bounds than the program's own, by
-    name.
+    name.  uvloop: whether the server may use it.  errors: a descriptor in the place of the file
+    that takes standard error.
     """
     spamd, http, milter = spamd or str(folder / "spamd"), free_port(), free_port()
     notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     notices.bind(str(folder / "notices"))
     notices.settimeout(30)
-    command = [sys.executable, "-c", _START.format(limits=limits or {}), "serve", "-m", model]
+    start = _START.format(limits=limits or {}, uvloop=uvloop)
+    command = [sys.executable, "-c", start, "serve", "-m", model]
     command += ["--spamd", str(spamd), "--http", str(http), "--milter", str(milter)]
-    errors = folder / "errors"
-    with open(errors, "ab") as file:
+    path = folder / "errors"
+    with open(path, "ab") as file:
         process = subprocess.Popen(
             [*command, *options],
-            stderr=file,
+            stderr=file if errors is None else errors,
             cwd=folder,
             env={
                 **os.environ,
@@ -319,7 +325,7 @@ def serving(model, folder, *options, spamd=None, limits=None, env=None):
         )
     try:
         assert notices.recv(100) == b"READY=1"
-        yield Served(process, spamd, http, milter, errors)
+        yield Served(process, spamd, http, milter, path)
     finally:
         notices.close()
         (folder / "notices").unlink()
@@ -330,6 +336,8 @@ def serving(model, folder, *options, spamd=None, limits=None, env=None):
 
 _START = """
 import sys
+if not {uvloop}:
+    sys.modules["uvloop"] = None  # as if it were not installed
 from nbspam.server import limits, service
 service.serve.__defaults__ = (limits.Limits(**{limits}),)
 from nbspam.cli.main import main

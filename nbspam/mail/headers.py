@@ -10,10 +10,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from nbspam.mail.charsets import Guess, is_utf8, to_utf8
+from nbspam.printing import printable
 
 # Bytes of a message that are read, attachments included.  Defined here and not in `message`,
 # because `filter` needs it and must pass mail through even if numpy cannot be imported.
 MAX_BYTES = 16 << 20
+_ID_WITHIN = 1 << 16  # bytes: a Message-ID behind them is not looked for
 _LINE_FEED = re.compile(rb"\n(?![ \t])")
 # The headers on content, the subject and the Message-ID (the first letter alone rules out most
 # lines), or the end of the head: a line that is not a header.
@@ -129,6 +131,17 @@ def decode_head(block: bytes, charset: str = "", guess: Guess | None = None) -> 
             value = decode_value(unfold(value), charset, guess).replace(b"\n", b" ")
             lines[i] = name + (colon and b": ") + value
     return b"\n".join(lines)
+
+
+def message_id(data: bytes, most: int = 998) -> str | None:
+    """Return a message's Message-ID without its brackets, None if it has none.
+
+    It is printable and has at most so many characters, whatever strangers have written.
+    """
+    head = data[:_ID_WITHIN].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    _, _, telling = _read_head(b"\n" + head[after_envelope(head) :])
+    value = unfold(telling.get(b"message-id", b"")).removeprefix(b"<").removesuffix(b">")
+    return printable(value.decode("utf-8", "replace"))[:most] or None
 
 
 def unfold(value: bytes) -> bytes:

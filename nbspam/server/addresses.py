@@ -34,6 +34,14 @@ class Address(NamedTuple):
         return bool(self.path) or self.host in {"localhost", "::1"} or self.host.startswith("127.")
 
 
+def listened(listener: socket.socket) -> Address:
+    """Return the address that a socket listens on."""
+    name = listener.getsockname()
+    if isinstance(name, tuple):
+        return Address(name[0], name[1])
+    return Address(path=os.fsdecode(name))
+
+
 def address_of(option: str, text: str) -> Address:
     """Return the address that an option names; raises UsageError.
 

@@ -121,9 +121,11 @@ class Connection(asyncio.Protocol):
         desk.tally.add("connections")
         self.expect(desk.limits.head_seconds)
 
-    def connection_lost(self, _: Exception | None) -> None:
-        """Forget the connection, and what it waits for."""
+    def connection_lost(self, error: Exception | None) -> None:
+        """Forget the connection, and what it waits for; count it if its answer was not taken."""
         self.desk.connections.discard(self)
+        if not self.rests and (error is not None or not self.closes):
+            self.desk.tally.add("trouble gone")
         self.let_go()
         if self.pending is not None:
             self.pending.cancel()
@@ -177,6 +179,13 @@ class Connection(asyncio.Protocol):
         else:
             self.transport.write_eof()
             self.transport.resume_reading()
+
+    def missed(self) -> None:
+        """Close: the client has gone, and has taken back what it had not asked to its end."""
+        if not self.rests:
+            self.desk.tally.add("trouble gone")
+            self.rests = True
+        self.close()
 
     def trouble(self, kind: str, why: str = "") -> None:
         """Count why a request gets no verdict, and tell the client.
@@ -272,16 +281,21 @@ class Connection(asyncio.Protocol):
     def teach(
         self,
         data: bytes,
+        whole: bool,
         label: str | None,
         answer: Callable[[Outcome], None],
         user: str | None,
     ) -> None:
         """Call `answer` with the outcome of learning a message; None un-learns it.
 
-        user: who teaches it, as the client writes the name.
+        whole: a message that is not is refused, as its beginning would be another message.  user:
+        who teaches it, as the client writes the name.
         """
         teacher = self.desk.teacher
         assert teacher is not None
+        if not whole:
+            self.trouble("large")
+            return
         if self.crowded or teacher.n_waiting >= self.desk.limits.waiting:
             self.trouble("busy")
             return
@@ -307,7 +321,7 @@ class Connection(asyncio.Protocol):
         self.pending = future
 
         def settled(done: "asyncio.Future[Any]") -> None:
-            if done.cancelled() or self.pending is not done:
+            if done.cancelled() or self.pending is not done or self.transport.is_closing():
                 return
             self.pending = None
             error = done.exception()

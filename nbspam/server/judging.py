@@ -37,13 +37,24 @@ class Judgement(NamedTuple):
     lack: str | None = None  # what the model needs before it can judge at all
 
 
-class Case(NamedTuple):
-    """A message that waits for its verdict."""
+class Case:
+    """A message that waits for its verdict.
 
-    data: bytes
-    user: str  # whose model counts beside the site's; "" for nobody's
-    explain: bool
-    done: "asyncio.Future[Judgement]"
+    user: whose model counts beside the site's; "" for nobody's.
+    """
+
+    def __init__(
+        self, data: bytes, user: str, explain: bool, done: "asyncio.Future[Judgement]"
+    ) -> None:
+        self.data = data
+        self.user = user
+        self.explain = explain
+        self.done = done
+        done.add_done_callback(self._let_go)
+
+    def _let_go(self, _: "asyncio.Future[Judgement]") -> None:
+        """Forget the message: who has gone leaves no more than a place in the queue."""
+        self.data = b""
 
 
 class Judge:

@@ -1,28 +1,35 @@
 """The log: one line on standard error for each answer, as text or as JSON.
 
 A line tells the queue's identifier, user, verdict, probability and milliseconds; never words of
-mail.
+mail.  Who reads too slowly misses lines; mail does not wait for them.
 
-Secret: how a line is written, so that lines of several processes do not mix.
+Secret: how a line is written, so that lines of several processes do not mix and nobody waits.
 """
 
-import contextlib
 import json
 import os
+import select
+from collections.abc import Callable
 from typing import Any
 
 from nbspam.printing import printable
 
-_MAX_VALUE = 200  # characters; a line shorter than a pipe's buffer is written in one piece
+_MAX_VALUE = 200  # characters; a line of less than 4,096 bytes is written to a pipe in one piece
 FORMATS = ("text", "json", "none")
 
 
 class Log:
-    """Writes lines to a file descriptor."""
+    """Writes lines to a file descriptor, if there is room for them.
 
-    def __init__(self, kind: str, descriptor: int = 2) -> None:
+    on_drop: called for each line that is not written.
+    """
+
+    def __init__(
+        self, kind: str, descriptor: int = 2, on_drop: Callable[[], None] = lambda: None
+    ) -> None:
         self._kind = kind
         self._descriptor = descriptor
+        self._on_drop = on_drop
 
     def answered(self, **facts: Any) -> None:
         """Write what was answered."""
@@ -31,18 +38,30 @@ class Log:
 
     def told(self, text: str) -> None:
         """Write what the server's owner should know, even if answers are not logged."""
-        self._write({"note": text})
+        self._write({"note": text}, f"nbspam: {_short(text)}")
 
-    def _write(self, facts: dict[str, Any]) -> None:
+    def listens(self, protocol: str, address: str, workers: int, model: str) -> None:
+        """Write that clients of a protocol are answered from now on."""
+        self._write(
+            {"listening": protocol, "address": address, "workers": workers, "model": model},
+            f"nbspam serve: {protocol} on {_short(address)}, {workers}"
+            f" worker{'s' * (workers != 1)}, model {_short(model)}",
+        )
+
+    def _write(self, facts: dict[str, Any], text: str = "") -> None:
         shown = {name: _short(value) for name, value in facts.items() if value not in (None, "")}
         if self._kind == "json":
-            line = json.dumps(shown)
-        elif "note" in shown:
-            line = f"nbspam: {shown['note']}"
+            line = json.dumps(shown, ensure_ascii=False)
         else:
-            line = " ".join(f"{name}={value}" for name, value in shown.items())
-        with contextlib.suppress(OSError):  # nobody reads it, or the disk is full: mail goes on
-            os.write(self._descriptor, line.encode("utf-8", "replace") + b"\n")
+            line = text or " ".join(f"{name}={value}" for name, value in shown.items())
+        try:
+            # A pipe with room has a free page; what several workers write at once fits into it.
+            if select.select([], [self._descriptor], [], 0)[1]:
+                os.write(self._descriptor, line.encode("utf-8", "replace") + b"\n")
+                return
+        except OSError:
+            pass  # nobody reads it any more, or the disk is full: mail goes on
+        self._on_drop()
 
 
 def _short(value: Any) -> Any:

@@ -6,6 +6,7 @@ Secret: which models can be served.
 import resource
 import socket
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from nbspam.classifier.classifier import Classifier
@@ -109,7 +110,7 @@ def serve(
             sockets,
             options.policy,
             limits,
-            Log(options.log),
+            Log(options.log, on_drop=partial(tally.add, "unlogged")),
             tally,
             options.users,
         )

@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from nbspam.errors import NbspamError
 from nbspam.parallel import fork
+from nbspam.server.addresses import listened
 from nbspam.server.worker import Service, work
 from nbspam.store.model import StoredModel
 
@@ -61,6 +62,7 @@ class Supervisor:
         self.rows = 2 * n_workers  # new workers begin before old ones end
         self.stops_by: float | None = None
         self.renews = False  # the options are to be read again
+        self.is_told = False  # that all workers answer
 
     def run(self) -> None:
         """Work until a signal says to end."""
@@ -68,7 +70,6 @@ class Supervisor:
         signal.setitimer(signal.ITIMER_REAL, _TICK, _TICK)
         for _ in range(self.n_workers):
             self.start()
-        told("READY=1")
         while self.stops_by is None or self.workers or self.leaving:
             received = signal.sigwait(_SIGNALS)
             if received in (signal.SIGTERM, signal.SIGINT):
@@ -124,10 +125,23 @@ class Supervisor:
         for row in [row for row, when in self.waiting.items() if when <= now]:
             del self.waiting[row]
             self.start(row)
+        self.tell()
         stuck = [w.pid for w in self.workers.values() if self.is_stuck(w, now)]
         self.kill(stuck)
-        if not stuck:
+        if self.is_told and not stuck:
             told("WATCHDOG=1")
+
+    def tell(self) -> None:
+        """Tell once that all workers answer."""
+        rows = [worker.row for worker in self.workers.values()]
+        began = [row for row in rows if self.service.tally.row(row, "beat")]
+        if self.is_told or len(began) < self.n_workers:
+            return
+        self.is_told = True
+        for protocol, listener in self.service.sockets.items():
+            address = str(listened(listener))
+            self.service.log.listens(protocol, address, self.n_workers, self.model.name)
+        told("READY=1")
 
     def is_stuck(self, worker: Worker, now: float) -> bool:
         """Return whether a worker has given no sign of life for long."""
@@ -156,12 +170,13 @@ class Supervisor:
             self.service, self.model = self.reread()
         except NbspamError as error:
             self.service.log.told(f"the options as they were stay: {error}")
+            told("READY=1")
         else:
+            self.is_told = False
             self.waiting.clear()
             self.leave()
             for _ in range(self.n_workers):
                 self.start()
-        told("READY=1")
 
     def kill(self, pids: list[int]) -> None:
         """End processes at once."""

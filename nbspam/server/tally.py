@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 VERDICTS = ("ham", "spam", "unsure")
 LESSONS = ("learned", "moved", "confirmed", "unlearned", "known")
-TROUBLES = ("busy", "late", "idle", "malformed", "failed", "model", "user")
+TROUBLES = ("busy", "late", "idle", "malformed", "failed", "large", "gone", "model", "user")
 # Upper bounds of the classes of answering times, seconds.
 BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
-_COUNTS = ("connections", "oversized", "batches", "batched", "restarts", "personal")
+_COUNTS = ("connections", "oversized", "batches", "batched", "restarts", "personal", "unlogged")
 _GAUGES = ("open", "waiting", "held", "beat", "users", "users_bytes")
 _SLOTS = (
     *VERDICTS,
@@ -122,6 +122,7 @@ def _families(tally: Tally, facts: dict[str, float]) -> "Iterator[Metric]":
         ("personal", "Messages judged with lessons of their user."),
     ):
         yield counter(name, text, "", {"": name})
+    yield counter("log_lines_dropped", "Log lines that nobody read.", "", {"": "unlogged"})
     gauges = {
         "open_connections": tally.total("open"),
         "queue": tally.total("waiting"),

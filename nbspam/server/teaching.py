@@ -17,6 +17,23 @@ from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 
 
+class _Lesson:
+    """A message that waits to be learned; label: None un-learns it."""
+
+    def __init__(
+        self, data: bytes, label: str | None, user: str, done: "asyncio.Future[Outcome]"
+    ) -> None:
+        self.data = data
+        self.label = label
+        self.user = user
+        self.done = done
+        done.add_done_callback(self._let_go)
+
+    def _let_go(self, _: "asyncio.Future[Outcome]") -> None:
+        """Forget the message: who has gone leaves no more than a place in the queue."""
+        self.data = b""
+
+
 class Teacher:
     """Learns messages in a thread of its own; what it returns is on disk.
 
@@ -37,14 +54,29 @@ class Teacher:
         kept, other NbspamErrors, and OSError.
         """
         self.n_waiting += 1
-        done = asyncio.get_running_loop().run_in_executor(
-            self._thread, self._teach, data, label, user
-        )
-        done.add_done_callback(self._is_done)
-        return done
+        lesson = _Lesson(data, label, user, asyncio.get_running_loop().create_future())
+        self._thread.submit(self._do, lesson)
+        return lesson.done
 
-    def _is_done(self, _: "asyncio.Future[Outcome]") -> None:
+    def _do(self, lesson: "_Lesson") -> None:
+        """Learn a lesson whose teacher has not gone, and settle it."""
+        found: Outcome | Exception | None = None
+        data = lesson.data  # taken first: it goes when the lesson is cancelled
+        if not lesson.done.cancelled():
+            try:
+                found = self._teach(data, lesson.label, lesson.user)
+            except Exception as error:
+                found = error
+        lesson.done.get_loop().call_soon_threadsafe(self._settle, lesson.done, found)
+
+    def _settle(self, done: "asyncio.Future[Outcome]", found: Outcome | Exception | None) -> None:
         self.n_waiting -= 1
+        if done.done():  # its client has gone, or waited too long
+            return
+        if isinstance(found, Exception):
+            done.set_exception(found)
+        elif found is not None:
+            done.set_result(found)
 
     def _teach(self, data: bytes, label: str | None, user: str) -> Outcome:
         if self._model is None:

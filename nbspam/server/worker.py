@@ -5,6 +5,7 @@ Secret: how connections are shared between workers, and how a worker ends withou
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import Rule
@@ -99,12 +100,16 @@ class _Worker:
         judge = Judge(model, service.rule_of, on_trouble, tally, users)
         teacher = Teacher(service.opened, users) if service.policy.may_teach else None
         desk = Desk(judge, teacher, limits, tally, service.log, service.policy)
+        loop.set_exception_handler(self.failed)
+        logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # it warns of clients that went
         loop.add_signal_handler(signal.SIGTERM, self.ended.set)
         # Blocked so far: who is to end before it listens must still answer those who wait.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
         for name, listener in service.sockets.items():
             listener.setblocking(False)
             self.listen(listener, partial(protocol(name), desk))
+        tally.put("beat", time.monotonic())
+        self.wake_supervisor()
         while not self.ended.is_set():
             desk.sweep(loop.time())
             if judge.seconds_busy < limits.answer_seconds:
@@ -118,6 +123,11 @@ class _Worker:
         judge.end()
         if teacher is not None:
             teacher.end()
+
+    def wake_supervisor(self) -> None:
+        """Let the supervisor see at once that we answer, and not only at its next look."""
+        if os.getppid() == self.supervisor:
+            os.kill(self.supervisor, signal.SIGALRM)
 
     def listen(self, listener: socket.socket, make: Callable[[], Connection]) -> None:
         """Accept connections from now on."""
@@ -138,8 +148,20 @@ class _Worker:
             return False
         task = loop.create_task(loop.connect_accepted_socket(make, client))
         self.accepting.add(task)
-        task.add_done_callback(self.accepting.discard)
+        task.add_done_callback(self.accepted)
         return True
+
+    def accepted(self, task: "asyncio.Task[object]") -> None:
+        """Count a client that went before its connection was there."""
+        self.accepting.discard(task)
+        if not task.cancelled() and isinstance(task.exception(), OSError):
+            self.service.tally.add("trouble gone")
+
+    def failed(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Tell in one line what went wrong in the loop, unless a client has only gone."""
+        error = context.get("exception")
+        if not isinstance(error, OSError):
+            self.service.log.told(f"internal error: {context.get('message')}: {error!r}")
 
     async def drain(self, desk: Desk) -> None:
         """Answer what has been accepted, and what waits to be; then return."""

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from nbspam.errors import InputError, UsageError
-from nbspam.server.addresses import Address, address_of, listen, listening
+from nbspam.server.addresses import Address, address_of, listen, listened, listening
 from support import ROOT
 
 
@@ -139,3 +139,14 @@ def test_a_socket_of_systemd_that_no_protocol_is_named_after_is_refused():
         "systemd hands over a socket named nbspam.socket; FileDescriptorName= says its protocol:"
         " spamd, http"
     )
+
+
+def test_a_socket_says_where_it_listens(tmp_path):
+    path = str(tmp_path / "socket")
+    for text in ("127.0.0.1:0", "0", path):
+        with listening("--spamd", address_of("--spamd", text)) as found:
+            shown = str(listened(found))
+            if text == path:
+                assert shown == path
+            else:
+                assert shown == f"127.0.0.1:{found.getsockname()[1]}"

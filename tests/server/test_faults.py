@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from serving import ask, check, connected, rest_of, serving
+from serving import OFFER, ask, check, connected, packet, rest_of, serving
 from support import HAM, ROOT, SPAM
 
 pytestmark = pytest.mark.slow
@@ -142,8 +142,16 @@ def test_a_message_that_is_too_large_is_never_to_be_tried_again(tmp_path, own_mo
     with serving(own_model, tmp_path) as served:
         assert b"Spam: " in served.ask(check(data))
         assert served.ask(check(data, "PROCESS")).startswith(b"SPAMD/1.0 65 EX_DATAERR")
+        post = b"POST /checkv2 HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(data)
+        assert ask(served.http, post + data).startswith(b"HTTP/1.1 200 ")
+        bodies = [data[start : start + 60_000] for start in range(0, len(data), 60_000)]
+        mail = [packet(b"M"), packet(b"L", b"Subject\0 cheap pills\0"), packet(b"N")]
+        mail += [packet(b"B", body) for body in bodies]
+        found = ask(served.milter, OFFER + b"".join([*mail, packet(b"E")]))
+        assert b"X-Nbspam\0 spam, " in found
+        assert found.endswith(packet(b"c"))  # go on, and never "try again"
         found = ask(served.http, b"GET /metrics HTTP/1.0\r\n\r\n")
-        assert b"nbspam_oversized_total 2.0" in found
+        assert b"nbspam_oversized_total 4.0" in found
 
 
 def test_what_a_killed_server_acknowledged_the_next_one_knows(tmp_path, own_model):

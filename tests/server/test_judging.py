@@ -1,6 +1,7 @@
 """The judge: all that waits in one batch, by one model, each message with its own verdict."""
 
 import asyncio
+import sys
 import time
 from threading import Event
 
@@ -154,6 +155,26 @@ def test_who_has_gone_is_not_judged(judged, mail_classifier):
 
     judged(work, gated)
     assert gated.sizes == [1, 1]
+
+
+def test_who_has_gone_leaves_no_message_behind(judged, mail_classifier):
+    gated, data = Gated(mail_classifier, is_open=False), bytes(bytearray(SPAM))
+
+    async def work(judge, *_):
+        first = judge.judge(HAM)
+        assert gated.has_begun.wait(30)
+        before = sys.getrefcount(data)
+        gone = [judge.judge(data) for _ in range(3)]
+        assert sys.getrefcount(data) == before + 3
+        for each in gone:
+            each.cancel()
+        await asyncio.sleep(0)
+        assert sys.getrefcount(data) == before
+        assert judge.n_waiting == 3  # their places in the queue are bounded
+        gated.gate.set()
+        await first
+
+    judged(work, gated)
 
 
 def test_without_a_model_file_the_model_is_as_old_as_now(judged):

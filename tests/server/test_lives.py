@@ -1,6 +1,9 @@
 """What the supervisor does about workers, without any: stuck ones, and options that change."""
 
+import os
+import socket
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -86,3 +89,43 @@ def test_who_does_not_end_in_time_is_killed(lives):
     found.stops_by = time.monotonic() - 1
     found.tick()
     assert sorted(sent[2:]) == [(pid, "SIGKILL") for pid in pids]
+
+
+def test_it_is_told_once_and_only_when_all_workers_answer(lives, monkeypatch):
+    found, _ = lives
+    notices = []
+    monkeypatch.setattr(supervisor, "told", notices.append)
+    read, write = os.pipe()
+    tally = found.service.tally
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        os.fdopen(read) as lines,
+        os.fdopen(write),
+    ):
+        log = Log("text", write)
+        found.service = found.service._replace(sockets={"spamd": listener}, log=log)
+        found.model = SimpleNamespace(name="m.nbspam")
+        tally.take_row(1)
+        tally.put("beat", 5)
+        found.tick()
+        assert notices == []
+        tally.take_row(2)
+        tally.put("beat", 5)
+        found.tick()
+        found.tick()
+        assert notices.count("READY=1") == 1
+        port = listener.getsockname()[1]
+        shown = f"nbspam serve: spamd on 127.0.0.1:{port}, 2 workers, model m.nbspam\n"
+        assert lines.readline() == shown
+
+        found.reread = lambda: (found.service, SimpleNamespace(name="other.nbspam"))
+        found.renew()
+        assert notices[-1] == "RELOADING=1"
+        found.tick()
+        assert notices.count("READY=1") == 1
+        for row in (3, 4):
+            tally.take_row(row)
+            tally.put("beat", 5)
+        found.tick()
+        assert notices.count("READY=1") == 2
+        assert lines.readline().endswith("model other.nbspam\n")

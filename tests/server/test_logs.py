@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 
 import pytest
 
@@ -61,3 +62,54 @@ def test_mail_goes_on_if_the_log_cannot_be_written():
     Log("text", write).answered(verdict="spam")
     os.close(write)
     Log("text", write).told("nobody reads this")
+
+
+def test_who_listens_is_told_to_people_and_to_scripts():
+    def tell(log):
+        log.listens("spamd", "127.0.0.1:783", 2, "spam.nb")
+        log.listens("http", "[::1]:11333", 1, "spam.nb")
+
+    shown = "nbspam serve: spamd on 127.0.0.1:783, 2 workers, model spam.nb\n"
+    for kind in ("text", "none"):
+        found = written(kind, tell)
+        assert found.startswith(shown)
+        assert found.endswith("nbspam serve: http on [::1]:11333, 1 worker, model spam.nb\n")
+    assert json.loads(written("json", tell).splitlines()[0]) == {
+        "listening": "spamd", "address": "127.0.0.1:783", "workers": 2, "model": "spam.nb",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["text", "json"])
+def test_lines_for_which_a_full_pipe_has_no_room_are_dropped_and_counted(kind):
+    read, write = os.pipe()
+    drops = []
+    log = Log(kind, write, lambda: drops.append(1))
+    try:
+        for number in range(9_000):  # a pipe takes 64 KB
+            log.answered(user="ann", number=number)
+        assert drops
+        begun = os.read(read, 1 << 20).decode()
+        assert begun.count("\n") == 9_000 - len(drops)
+        assert begun.endswith("\n")
+        log.told("somebody reads again")
+        assert os.read(read, 1 << 20).count(b"\n") == 1
+    finally:
+        os.close(read)
+        os.close(write)
+
+
+def test_a_socket_that_nobody_reads_holds_up_nobody():
+    ours, theirs = socket.socketpair()
+    drops = []
+    with ours, theirs:
+        log = Log("text", ours.fileno(), lambda: drops.append(1))
+        for _ in range(9_000):
+            log.answered(verdict="spam")
+    assert drops
+
+
+@pytest.mark.parametrize("letter", ["x", "\N{GRINNING FACE}"])
+def test_no_line_is_longer_than_what_a_pipe_takes_in_one_piece(letter):
+    facts = dict.fromkeys(("user", "queue", "asked", "verdict"), letter * 5000)
+
+    assert len(written("json", answered(**facts)).encode()) < 4096

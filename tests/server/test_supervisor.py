@@ -124,7 +124,8 @@ PASSES = """
 import os, sys
 os.dup2(int(sys.argv[1]), 3)
 os.environ["LISTEN_PID"] = str(os.getpid())
-os.execv(sys.executable, [sys.executable, "-m", "nbspam", "serve", "-m", sys.argv[2]])
+serve = ["-m", "nbspam", "serve", "-m", sys.argv[2], "--jobs", "2"]
+os.execv(sys.executable, [sys.executable, *serve])
 """
 
 
@@ -137,6 +138,7 @@ def test_systemd_hands_over_a_socket_and_is_told_how_we_are(tmp_path, own_model)
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", PASSES, str(passed.fileno()), str(own_model)],
         pass_fds=[passed.fileno()],
+        stderr=subprocess.PIPE,
         env={
             **os.environ,
             "LISTEN_FDS": "1",
@@ -145,9 +147,10 @@ def test_systemd_hands_over_a_socket_and_is_told_how_we_are(tmp_path, own_model)
             "PYTHONPATH": str(ROOT),
         },
     )
-    with passed, notices:
+    with process.stderr, passed, notices:
         assert notices.recv(99) == b"READY=1"
-        assert b"Spam: True" in ask(passed.getsockname()[1], check(SPAM))
+        port = passed.getsockname()[1]
+        assert b"Spam: True" in ask(port, check(SPAM))
         assert notices.recv(99) == b"WATCHDOG=1"
         process.send_signal(signal.SIGHUP)
         while (told := notices.recv(99)) == b"WATCHDOG=1":
@@ -158,18 +161,30 @@ def test_systemd_hands_over_a_socket_and_is_told_how_we_are(tmp_path, own_model)
             pass
         assert last == b"STOPPING=1"
         assert process.wait(20) == 0
+        lines = process.stderr.read().decode().splitlines()
+    assert [line for line in lines if "workers, model" in line] == 2 * [
+        f"nbspam serve: spamd on 127.0.0.1:{port}, 2 workers, model {own_model}"
+    ]
 
 
 @pytest.mark.slow
 def test_logs_are_lines_of_json_without_words_of_mail(tmp_path, own_model):
-    with serving(own_model, tmp_path, "--log", "json") as served:
+    with serving(own_model, tmp_path, "--log", "json", "--jobs", "2") as served:
         served.ask(check(SPAM, "REPORT", "1.5", "User: ann"))
-        line = until(served.errors.read_text)
-        found = json.loads(line)
+        lines = until(lambda: (text := served.errors.read_text()).count("\n") == 4 and text)
+        *listening, found = map(json.loads, lines.splitlines())
+        addresses = [
+            str(tmp_path / "spamd"),
+            *(f"127.0.0.1:{p}" for p in (served.http, served.milter)),
+        ]
 
+    assert listening == [
+        {"listening": name, "address": address, "workers": 2, "model": str(own_model)}
+        for name, address in zip(("spamd", "http", "milter"), addresses, strict=True)
+    ]
     assert (found["user"], found["asked"], found["verdict"]) == ("ann", "REPORT", "spam")
     assert 0 <= found["probability"] <= 1
-    assert "pills" not in line
+    assert "pills" not in lines
 
 
 @pytest.mark.slow

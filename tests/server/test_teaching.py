@@ -1,11 +1,15 @@
 """The teacher: what it acknowledges is on disk."""
 
 import asyncio
+import sys
+from threading import Event
 
 import pytest
 
+from nbspam.server.limits import LIMITS
 from nbspam.server.service import opened
 from nbspam.server.teaching import Teacher
+from nbspam.sources.items import read_items
 from nbspam.store.model import StoredModel
 from support import HAM, SPAM
 
@@ -45,3 +49,42 @@ def test_lessons_are_done_in_their_order_and_on_disk(tmp_path):
     ]
     again = StoredModel(str(path)).classifier()
     assert again.table.class_count.tolist() == [0, 1]
+
+
+@pytest.mark.usefixtures("quick_disk")
+@pytest.mark.parametrize("size", [1000, LIMITS.message_bytes - len(SPAM)])
+def test_a_message_taught_by_the_server_is_the_one_that_the_command_line_reads(tmp_path, size):
+    path, data = tmp_path / "m.nbspam", SPAM + (b"more words\r\n" * (size // 12 + 1))[:size]
+    [found] = lessons(path, (data, "spam"))
+    assert found.learned == 1
+    (tmp_path / "message").write_bytes(data)
+    items = read_items([str(tmp_path / "message")])
+    assert StoredModel(str(path)).unlearn(items, day=0).unlearned == 1
+
+
+def test_who_has_gone_is_not_learned_and_leaves_no_message_behind(tmp_path):
+    gate, data = Event(), bytes(bytearray(SPAM))
+
+    def held_up():
+        assert gate.wait(30)
+        return opened(str(tmp_path / "m.nbspam"))
+
+    async def main():
+        teacher = Teacher(held_up)
+        before = sys.getrefcount(data)
+        first = teacher.teach(HAM, "ham")
+        gone = [teacher.teach(data, "spam") for _ in range(3)]
+        assert sys.getrefcount(data) == before + 3
+        for each in gone:
+            each.cancel()
+        await asyncio.sleep(0)
+        assert sys.getrefcount(data) == before
+        assert teacher.n_waiting == 4  # their places in the queue are bounded
+        gate.set()
+        await first
+        last = await teacher.teach(SPAM, None)
+        assert teacher.n_waiting == 0
+        teacher.end()
+        return last
+
+    assert asyncio.run(main()).unknown == 1

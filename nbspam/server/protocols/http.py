@@ -12,6 +12,7 @@ Secret: how a request is read from HTTP, and what rspamd calls things.
 
 import json
 from collections.abc import Callable
+from functools import partial
 from hmac import compare_digest
 from http import HTTPStatus
 from time import gmtime, strftime, time
@@ -20,6 +21,7 @@ from typing import Any
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
 
 from nbspam.counts.outcome import Outcome
+from nbspam.mail.headers import message_id
 from nbspam.mail.verdict_headers import REQUIRED, Wanted, headers_of
 from nbspam.server.answers import STRONGEST, is_spam, rules, score
 from nbspam.server.connection import BusyError, Connection, Desk, what_became
@@ -38,6 +40,10 @@ _TROUBLE = {
     "idle": (HTTPStatus.REQUEST_TIMEOUT, "the request is not whole in time"),
     "malformed": (HTTPStatus.BAD_REQUEST, "not HTTP"),
     "failed": (HTTPStatus.INTERNAL_SERVER_ERROR, "failed"),
+    "large": (
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+        "the message is too large to be learned here; teach it by the command line",
+    ),
     "user": (HTTPStatus.BAD_REQUEST, "no such user"),
 }
 
@@ -80,7 +86,7 @@ class HttpConnection(Connection):
         """Answer what is whole, and close."""
         self.stays = False
         if not self.whole:
-            self.close()
+            self.missed()
 
     # ---- what the parser calls ----
 
@@ -155,10 +161,10 @@ class HttpConnection(Connection):
         elif path in _LESSONS or path == "/relabel":
             self.learn(path)
         elif path in _POSTED:
-            explains = path == "/explain"
-            answer = self.explained if explains else self.checked
+            data, explains = self.message(), path == "/explain"
+            answer = self.explained if explains else partial(self.checked, message_id(data))
             queue = self.headers.get("queue-id")
-            self.ask(self.message(), explains, answer, self.user, queue=queue, asked=path)
+            self.ask(data, explains, answer, self.user, queue=queue, asked=path)
         elif path == "/ping":
             self.send(HTTPStatus.OK, b"pong\r\n", "text/plain")
         elif path == "/stat":
@@ -168,8 +174,8 @@ class HttpConnection(Connection):
         else:
             self.say(HTTPStatus.NOT_FOUND, {"error": f"{path[:100]}: not known here"})
 
-    def checked(self, judgement: Judgement) -> None:
-        """Answer with a verdict in rspamd's words."""
+    def checked(self, identifier: str | None, judgement: Judgement) -> None:
+        """Answer with a verdict in rspamd's words; identifier: the message's own."""
         points = round(score(judgement), 3)
         bayes, own = rules(judgement)
         spam = judgement.verdict.posterior["spam"]
@@ -187,7 +193,7 @@ class HttpConnection(Connection):
                 "thresholds": {"add header": REQUIRED},
                 "symbols": symbols,
                 "messages": {},
-                "message-id": "undef",
+                "message-id": identifier or "undef",
                 "milter": {
                     "add_headers": {
                         name: {"value": value, "order": 0}
@@ -236,7 +242,7 @@ class HttpConnection(Connection):
         def answer(outcome: Outcome) -> None:
             self.say(HTTPStatus.OK, {"success": True, "outcome": what_became(outcome)})
 
-        self.teach(self.message(), label, answer, self.user)
+        self.teach(self.message(), self.is_whole, label, answer, self.user)
 
     def facts(self) -> dict[str, float]:
         """Return values that are no counts, by name."""

@@ -35,6 +35,10 @@ _STATUS = {
     "idle": (_TIMEOUT, "EX_TIMEOUT: the request is not whole in time"),
     "malformed": (_PROTOCOL, "EX_PROTOCOL"),
     "failed": (_SOFTWARE, "EX_SOFTWARE"),
+    "large": (
+        _DATA,
+        "EX_DATAERR: the message is too large to be learned here; teach it by the command line",
+    ),
     "user": (_NO_USER, "EX_NOUSER"),
 }
 _NAMES = {_USAGE: "EX_USAGE", _DATA: "EX_DATAERR", _UNAVAILABLE: "EX_UNAVAILABLE"}
@@ -237,7 +241,8 @@ class SpamdConnection(Connection):
         def answer(outcome: Outcome) -> None:
             self._write([_taught(done if what_became(outcome) != "known" else b"")])
 
-        self.teach(self._data(request)[0], lesson.label, answer, request.headers.get("user"))
+        data, whole = self._data(request)
+        self.teach(data, whole, lesson.label, answer, request.headers.get("user"))
 
     def _data(self, request: Request) -> tuple[bytes, bool]:
         """Return the message, or its beginning, and whether it is whole."""

@@ -78,6 +78,35 @@ def test_ham_and_unsure_are_no_action():
         assert values(post("/checkv2", data))[1]["action"] == "no action"
 
 
+@pytest.mark.parametrize(
+    ("head", "identifier"),
+    [
+        (b"Message-ID: <a.b@c.example>\nSubject: x\n\n", "a.b@c.example"),
+        (b"From x\r\nmessage-id:\r\n <a@b>  \r\n\r\n", "a@b"),
+        (b"Subject: x\n\nMessage-ID: <of@the.body>\n", "undef"),
+        (b"Message-ID: <>\n\n", "undef"),
+        (b"", "undef"),
+        (b'Message-ID: <a\x1b[31m\x00\xff"\\@b>\n\n', 'a\\x1b[31m\\x00\ufffd"\\@b'),
+        (b"Message-ID: <" + b"x" * 10_000 + b">\n\n", "x" * 998),
+        (b"X: " + b"y" * 70_000 + b"\nMessage-ID: <a@b>\n\n", "undef"),
+    ],
+)
+def test_the_answer_names_the_message_as_it_names_itself(head, identifier):
+    assert values(post("/checkv2", head + b"perhaps"))[1]["message-id"] == identifier
+
+
+@pytest.mark.parametrize("path", ["/learnspam", "/learnham", "/forget", "/relabel"])
+def test_a_message_over_the_limit_is_not_learned_by_its_beginning(path):
+    request = lesson(path, SPAM + bytes(500), "Class: ham")
+    client = talk(request, limits={"message_bytes": 100 + len(SPAM)})
+
+    [(status, _, body)] = parsed(client.answer)
+    assert status == 413
+    assert "teach it by the command line" in json.loads(body)["error"]
+    assert client.desk.teacher.users == []
+    assert client.desk.tally.total("trouble large") == 1
+
+
 def test_a_verdict_with_its_strongest_tokens():
     status, found = values(post("/explain"))
 

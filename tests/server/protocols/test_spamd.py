@@ -255,6 +255,28 @@ def test_what_a_compressed_message_expands_to_is_bounded_and_counted():
 # ---- sizes ----
 
 
+@pytest.mark.parametrize("order", ["Set: local", "Remove: local"])
+@pytest.mark.parametrize("compress", [True, False])
+def test_a_message_over_the_limit_is_not_learned_by_its_beginning(order, compress):
+    data = SPAM + bytes(1 << 21)
+    lines = ["Message-class: spam", order]
+    if compress:
+        data = zlib.compress(data)
+        lines.append("Compress: zlib")
+
+    async def converse():
+        at = desk(limits={"message_bytes": 1 << 20})
+        return at, (
+            await Client(SpamdConnection, at).send(check(data, "TELL", "1.5", *lines))
+        ).answer
+
+    at, found = asyncio.run(converse())
+    assert found.startswith(b"SPAMD/1.0 65 EX_DATAERR: the message is too large to be learned")
+    assert b"teach it by the command line" in found
+    assert at.teacher.users == []
+    assert at.tally.total("trouble large") == 1
+
+
 def test_a_message_over_the_limit_is_judged_by_its_beginning_and_counted():
     async def converse(command):
         at = desk(limits={"message_bytes": 1000})
