@@ -1,114 +1,170 @@
-"""Measure `nbspam serve`: messages a second, latency, processor time and memory.
+"""Measure `nbspam serve` beside SpamAssassin's spamd and rspamd: speed, latency and memory.
 
-usage: python benchmarks/serving_speed.py MAIL MODEL [--messages N] [--at-once 64] [--workers 2]
+usage: python benchmarks/serving_speed.py [CORPUS] [--rounds 3] [--messages N] [--few 300] [--alone]
 
-MAIL is a folder with ham/ and spam/.  A server of this machine's nbspam is started on loopback;
-the client runs beside it on the same cores.  Every CHECK has a connection of its own, as spamc's.
-Printed are: messages a second, the server's processor time a message, the median and the 99th
-percentile of the answering times, and the memory that each worker has for itself (Uss).
+CORPUS is a folder with ham/ and spam/, one message per file; all servers were taught all of it,
+and are asked about it in one random order, each message over a connection of its own.  They run
+on this machine beside the client, with two workers each.  nbspam speaks the protocols of both
+others, and milter, where a message is the whole conversation of a mail system.  In every round
+each server is asked by 64 clients at once, and then by one; the slow ones about fewer messages.
+
+Printed are medians of the rounds: messages a second and the server's processor time a message
+(of all its processes), with their ratios to nbspam in the same protocol, the median of the ratios
+within each round; the client's own processor time; of all answers to one client the median and
+the 99th percentile; memory in MB at the end, that each process has for itself (Uss), and that of
+all with what they share (Pss).  Programs that are not installed are left out.
 """
 
-import argparse
-import asyncio
 import os
-import signal
-import subprocess
-import sys
+import random
+import shutil
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import islice
 from pathlib import Path
+from statistics import median
 
 import numpy as np
+import serving_servers as servers
+from serving_client import Address, Call, http, http_request, load, milter, milter_request
+from serving_client import spamd, spamd_request
+from speed import NBSPAM, corpus_parser, run
 
-from nbspam.sources.items import read_items
-
-
-async def check(path: str, data: bytes) -> float:
-    """Ask for a verdict on a message over a new connection; return the seconds it took."""
-    start = time.perf_counter()
-    reader, writer = await asyncio.open_unix_connection(path)
-    head = f"CHECK SPAMC/1.5\r\nUser: bench\r\nContent-length: {len(data)}\r\n\r\n"
-    writer.write(head.encode() + data)
-    answer = await reader.read()
-    writer.close()
-    assert answer.startswith(b"SPAMD/1.1 0 EX_OK\r\nSpam: "), answer
-    return time.perf_counter() - start
+_AT_ONCE = 64
+_ALONE = 1000  # messages that one client asks about
 
 
-async def checks(path: str, messages: list[bytes], at_once: int) -> list[float]:
-    """Return how long each answer took, with so many requests under way."""
-    found: list[float] = []
-    waiting = iter(messages)
+class Subject:
+    """A server in one protocol; records what is measured of it.
 
-    async def client() -> None:
-        for data in waiting:
-            took = await check(path, data)
-            found.append(took)
+    beside: the one that it is compared with.
+    """
 
-    await asyncio.gather(*(client() for _ in range(at_once)))
-    return found
+    def __init__(
+        self, name: str, server: servers.Server, calls: list[Call], beside: "Subject | None" = None
+    ) -> None:
+        self.name, self.server, self.calls = name, server, calls
+        self.beside = beside or self
+        self.rates: list[float] = []  # messages a second
+        self.costs: list[float] = []  # processor milliseconds a message, of the server
+        self.own: list[float] = []  # of the client
+        self.took: list[float] = []  # milliseconds, one at a time
 
+    def measure(self) -> None:
+        """Ask about all messages, many at once, and then about some, one at a time."""
+        before, own = self.server.processor_seconds(), time.process_time()
+        start = time.perf_counter()
+        n = len(load(self.calls, _AT_ONCE))
+        self.rates.append(n / (time.perf_counter() - start))
+        self.own.append(1000 * (time.process_time() - own) / n)
+        self.costs.append(1000 * (self.server.processor_seconds() - before) / n)
+        self.took += [1000 * seconds for seconds in load(self.calls[:_ALONE], 1)]
 
-def processes(parent: int) -> list[int]:
-    """Return a process and its children."""
-    listed = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    return [parent, *map(int, listed)]
-
-
-def processor_seconds(pids: list[int]) -> float:
-    """Return the processor time that processes have taken so far."""
-    total = 0
-    for pid in pids:
-        total += sum(
-            map(int, Path(f"/proc/{pid}/stat").read_text().rsplit(")")[-1].split()[11:13])
+    def line(self) -> str:
+        """Return the line of the table."""
+        rates = ratio(self.rates, self.beside.rates)
+        costs = ratio(self.costs, self.beside.costs)
+        middle, high = (np.quantile(self.took, q) for q in (0.5, 0.99))
+        memory = self.server.memory()
+        workers = " ".join(f"{each:.0f}" for each in memory.workers)
+        return (
+            f"{self.name:30}{len(self.calls):6,}{median(self.rates):8,.0f}{rates:7.3f}"
+            f"{median(self.costs):8.3f}{costs:8.2f}{median(self.own):8.3f}{middle:8.2f}{high:8.2f}"
+            f"{memory.parent:7.0f}  {workers:14}{memory.total:5.0f}"
         )
-    return total / os.sysconf("SC_CLK_TCK")
 
 
-def own_megabytes(pid: int) -> float:
-    """Return the memory that a process shares with no other."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Private")) / 1024
+HEADER = (
+    f"{'':30}{'mails':>6}{'a s':>8}{'ratio':>7}{'cpu ms':>8}{'ratio':>8}{'client':>8}"
+    f"{'median':>8}{'99 %':>8}{'parent':>7}  {'workers':14}{'all':>5}"
+)
+
+
+def ratio(ours: list[float], others: list[float]) -> float:
+    """Return the median of the ratios within each round."""
+    return median(a / b for a, b in zip(ours, others, strict=True))
+
+
+def calls_of(
+    messages: list[bytes], request: Callable[[bytes], bytes], address: Address, talk: object
+) -> list[Call]:
+    """Return a call for each message."""
+    return [Call(address, talk, request(data)) for data in messages]  # type: ignore[arg-type]
+
+
+@contextmanager
+def subjects(
+    corpus: Path, messages: list[bytes], few: int, workers: int, alone: bool
+) -> Iterator[list[Subject]]:
+    """Run all servers until the block ends."""
+    with ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        os.chmod(work, 0o755)  # for a spamd that must not be root
+        model, path = work / "m.nbspam", str(work / "spamd.sock")
+        run([*NBSPAM, "train", "-m", str(model), str(corpus)], "")
+        ports = servers.free_ports(3)
+        options = ["--spamd", path, "--http", str(ports[0]), "--milter", str(ports[1])]
+        ours = stack.enter_context(servers.nbspam(work / "nbspam", model, workers, *options))
+        by_spamd = Subject("nbspam, spamd", ours, calls_of(messages, spamd_request, path, spamd))
+        by_http = Subject("nbspam, HTTP", ours, calls_of(messages, http_request, ports[0], http))
+        packets = calls_of(messages, milter_request, ports[1], milter)
+        found = [by_spamd, by_http, Subject("nbspam, milter", ours, packets)]
+        if not alone and is_there("spamd", "sa-learn"):
+            path = str(work / "spamassassin.sock")
+            theirs = servers.spamassassin(work / "sa", corpus, workers, path)
+            server = stack.enter_context(theirs)
+            calls = calls_of(messages[:few], spamd_request, path, spamd)
+            found.append(Subject("spamd -L, Bayes", server, calls, by_spamd))
+        if not alone and is_there("rspamd"):
+            theirs = servers.rspamd(work / "rspamd", corpus, workers, ports[2])
+            server = stack.enter_context(theirs)
+            calls = calls_of(messages[:few], http_request, ports[2], http)
+            found.append(Subject(f"rspamd, {server.taught}", server, calls, by_http))
+        yield found
+
+
+def is_there(*programs: str) -> bool:
+    """Return whether programs are installed; tell if one is not."""
+    missing = [each for each in programs if not shutil.which(each)]
+    if missing:
+        print(f"{missing[0]} is not installed: left out")
+    return not missing
+
+
+def load_average() -> str:
+    """Return what else the machine does."""
+    return " ".join(f"{each:.2f}" for each in os.getloadavg())
 
 
 def main() -> None:
-    """Run the benchmark, and print its table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("mail")
-    parser.add_argument("model")
-    parser.add_argument("--messages", type=int)
-    parser.add_argument("--at-once", type=int, default=64)
-    parser.add_argument("--workers", type=int, default=2)
+    parser = corpus_parser(__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds  [default: 3]")
+    parser.add_argument("--messages", type=int, help="ask about so many only")
+    parser.add_argument("--few", type=int, default=300, help="so many for slow servers  [300]")
+    parser.add_argument("--workers", type=int, default=2, help="of each server  [default: 2]")
+    parser.add_argument("--alone", action="store_true", help="nbspam without the others")
     options = parser.parse_args()
-    messages = [item.read() for item in read_items([options.mail])][: options.messages]
-    with tempfile.TemporaryDirectory() as folder:
-        path = f"{folder}/spamd"
-        command = [sys.executable, "-m", "nbspam", "serve", "-m", options.model, "--spamd", path]
-        command += ["--log", "none", "--jobs", str(options.workers)]
-        server = subprocess.Popen(command)
-        try:
-            while not os.path.exists(path):
-                time.sleep(0.05)
-            time.sleep(1)
-            pids = processes(server.pid)
-            asyncio.run(checks(path, messages[:200], options.at_once))
-            for at_once, some in ((options.at_once, messages), (1, messages[:1000])):
-                before, start = processor_seconds(pids), time.perf_counter()
-                took = asyncio.run(checks(path, some, at_once))
-                seconds, used = time.perf_counter() - start, processor_seconds(pids) - before
-                median, high = (1000 * np.quantile(took, q) for q in (0.5, 0.99))
-                print(
-                    f"{at_once:3} at once: {len(some) / seconds:7,.0f} messages/s, server"
-                    f" {1000 * used / len(some):.3f} ms a message, answers {median:.2f} ms"
-                    f" (median), {high:.2f} ms (99 %)"
-                )
-            own = [own_megabytes(pid) for pid in pids]
-            print(
-                f"own memory, MB: {own[0]:.1f}, workers {', '.join(f'{m:.1f}' for m in own[1:])}"
-            )
-        finally:
-            server.send_signal(signal.SIGTERM)
-            server.wait(30)
+    load_before = load_average()
+    files = [path for name in ("ham", "spam") for path in sorted((options.corpus / name).iterdir())]
+    random.Random(0).shuffle(files)
+    messages = [path.read_bytes() for path in islice(files, options.messages)]
+    with subjects(
+        options.corpus, messages, options.few, options.workers, options.alone
+    ) as measured:
+        for each in measured:
+            load(each.calls[:200], _AT_ONCE)  # what is read once, and filled once
+        for _ in range(options.rounds):
+            for each in measured:
+                each.measure()
+        print(
+            f"{options.corpus}: {len(messages):,} messages, {_AT_ONCE} at once; {os.cpu_count()}"
+            f" cores, {options.workers} workers, {options.rounds} rounds; load average"
+            f" {load_before} before, {load_average()} at the end\n\n{HEADER}"
+        )
+        for each in measured:
+            print(each.line())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,178 @@
+"""A client of mail filters' servers that costs little, as it shares their cores.
+
+One thread with plain sockets, and requests that are whole before the clock starts.  Every message
+has a connection of its own, as spamc, rspamc and the sessions of a mail system have.
+"""
+
+import select
+import socket
+import time
+from collections.abc import Callable, Generator, Iterable
+from typing import NamedTuple
+
+READ, WRITE = select.EPOLLIN, select.EPOLLOUT
+Talk = Generator[int, None, bytes]  # yields what it waits for; returns the answer
+Address = str | int  # the path of a socket, or a port of this machine
+_CHUNK = 65_535  # bytes of a body in one packet of a milter
+_OFFER = b"".join(number.to_bytes(4, "big") for number in (6, 0x1FF, 0x1FFFFF))
+_FINAL = b"acrtyd"  # commands that end a milter's answer to a message
+
+
+class Call(NamedTuple):
+    """A request: where it is sent, what is sent, and in which protocol."""
+
+    address: Address
+    talk: Callable[[socket.socket, bytes], Talk]
+    request: bytes
+
+
+def load(calls: Iterable[Call], at_once: int) -> list[float]:
+    """Do calls, so many at once; return the seconds that each took, in the order of answers."""
+    waiting, took = iter(calls), []
+    epoll = select.epoll()
+    running: dict[int, tuple[Talk, socket.socket, float]] = {}
+
+    def begin() -> None:
+        call = next(waiting, None)
+        if call is None:
+            return
+        start = time.perf_counter()
+        sock = connected(call.address)
+        talk = call.talk(sock, call.request)
+        epoll.register(sock, next(talk))
+        running[sock.fileno()] = talk, sock, start
+
+    for _ in range(at_once):
+        begin()
+    while running:
+        for fd, _ in epoll.poll():
+            talk, sock, start = running[fd]
+            try:
+                epoll.modify(fd, next(talk))
+            except StopIteration:
+                took.append(time.perf_counter() - start)
+                del running[fd]
+                sock.close()
+                begin()
+    epoll.close()
+    return took
+
+
+def connected(address: Address) -> socket.socket:
+    """Return a new connection."""
+    if isinstance(address, str):
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(address)
+    else:
+        sock = socket.create_connection(("127.0.0.1", address))
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setblocking(False)
+    return sock
+
+
+def answers(address: Address) -> bool:
+    """Return whether somebody listens."""
+    try:
+        connected(address).close()
+    except OSError:
+        return False
+    return True
+
+
+# ---- protocols ----
+
+
+def spamd(sock: socket.socket, request: bytes) -> Talk:
+    """Talk as spamc: it shuts its writing side."""
+    yield from _send(sock, request)
+    sock.shutdown(socket.SHUT_WR)
+    answer = yield from _received(sock)
+    assert answer.startswith(b"SPAMD/1.1 0 EX_OK\r\n"), answer[:200]
+    return answer
+
+
+def http(sock: socket.socket, request: bytes) -> Talk:
+    """Talk as rspamc."""
+    yield from _send(sock, request)
+    answer = yield from _received(sock)
+    assert answer.startswith(b"HTTP/1.1 200"), answer[:200]
+    return answer
+
+
+def milter(sock: socket.socket, request: bytes) -> Talk:
+    """Talk as a mail system: agree on options, send a whole transaction, read what to do."""
+    yield from _send(sock, packet(b"O", _OFFER))
+    yield READ
+    answer = sock.recv(_CHUNK)  # one packet, which comes whole
+    assert answer[4:5] == b"O", answer
+    yield from _send(sock, request)
+    answer, end = b"", 0
+    while True:
+        yield READ
+        piece = sock.recv(_CHUNK)
+        assert piece, "the milter closed the connection"
+        answer += piece
+        while len(answer) > end + 4:
+            command = answer[end + 4 : end + 5]
+            end += 4 + int.from_bytes(answer[end : end + 4], "big")
+            if command in _FINAL:
+                assert command != b"t", "the milter says: try again"
+                sock.send(packet(b"Q"))
+                return answer
+
+
+def _send(sock: socket.socket, data: bytes) -> Generator[int, None, None]:
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[sock.send(rest) :]
+        except BlockingIOError:
+            yield WRITE
+
+
+def _received(sock: socket.socket) -> Talk:
+    pieces = []
+    while True:
+        yield READ
+        pieces.append(sock.recv(_CHUNK))
+        if not pieces[-1]:
+            return b"".join(pieces)
+
+
+# ---- requests ----
+
+
+def spamd_request(data: bytes, command: str = "CHECK", more: str = "User: bench\r\n") -> bytes:
+    """Return a request of spamd's protocol."""
+    return f"{command} SPAMC/1.5\r\n{more}Content-length: {len(data)}\r\n\r\n".encode() + data
+
+
+def http_request(data: bytes, path: str = "/checkv2", more: str = "") -> bytes:
+    """Return a request of rspamd's protocol."""
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{more}"
+    return f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data
+
+
+def milter_request(data: bytes, recipient: str = "bench@example.org") -> bytes:
+    """Return all packets of a message, but for the options."""
+    head, _, body = data.replace(b"\r\n", b"\n").partition(b"\n\n")
+    lines = head.replace(b"\n\t", b"\n ").replace(b"\n ", b"\0 ").split(b"\n")
+    fields = (line.replace(b"\0", b"\n").partition(b":") for line in lines if b":" in line)
+    body = body.replace(b"\n", b"\r\n")
+    pieces = [
+        packet(b"D", b"Cj\0mail.example.org\0"),
+        packet(b"C", b"client.example.org\0" + b"4" + b"\x80\x00" + b"192.0.2.1\0"),
+        packet(b"D", b"Mi\0" + b"4Bench18\0"),
+        packet(b"M", b"<sender@example.org>\0"),
+        packet(b"R", f"<{recipient}>".encode() + b"\0"),
+        *(packet(b"L", name + b"\0" + value + b"\0") for name, _, value in fields),
+        packet(b"N"),
+        *(packet(b"B", body[at : at + _CHUNK]) for at in range(0, len(body), _CHUNK)),
+        packet(b"E"),
+    ]
+    return b"".join(pieces)
+
+
+def packet(command: bytes, data: bytes = b"") -> bytes:
+    """Return a packet of the milter protocol."""
+    return (1 + len(data)).to_bytes(4, "big") + command + data

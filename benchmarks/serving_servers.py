@@ -1,0 +1,216 @@
+"""Servers of mail filters, started for benchmarks: nbspam, SpamAssassin's spamd, rspamd.
+
+Each has a folder of its own for configuration and state, listens on this machine only, looks
+nothing up in the network, has as many workers as the others, and was taught the same mail.
+"""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import serving_client as client
+
+_PATIENCE = 300  # seconds until a server answers: rspamd compiles its expressions first
+# Modules of rspamd that ask the network, or want to remember mail.
+_OFF = (
+    "arc asn bimi dkim dkim_signing dmarc fuzzy_check greylist history_redis multimap mx_check"
+    " neural phishing ratelimit rbl replies reputation rspamd_update spf url_redirector whitelist"
+)
+_RSPAMD = """
+.include "$CONFDIR/common.conf"
+options {{
+    .include "$CONFDIR/options.inc"
+    pidfile = "$DBDIR/pid";
+    dns {{ nameserver = ["127.0.0.1:{none}"]; }}
+}}
+logging {{ type = "file"; filename = "$DBDIR/log"; level = "error"; }}
+worker "normal" {{ bind_socket = "127.0.0.1:{normal}"; count = {workers}; }}
+worker "controller" {{ bind_socket = "127.0.0.1:{control}"; secure_ip = "127.0.0.1"; }}
+"""
+_SPAMASSASSIN = """
+bayes_path {folder}/state/bayes
+bayes_file_mode 0777
+bayes_auto_learn 0
+bayes_auto_expire 0
+"""
+
+
+class Memory(NamedTuple):
+    """Memory of processes, in MB; own is what a process shares with no other (Uss)."""
+
+    parent: float  # own
+    workers: list[float]  # own
+    total: float  # of all, each shared page counted once (Pss)
+
+
+class Server:
+    """A server that runs.
+
+    taught: with what it judges.  others: processes that it needs beside its own.
+    """
+
+    def __init__(self, process: "subprocess.Popen[bytes]", taught: str, *others: int) -> None:
+        self.process = process
+        self.taught = taught
+        self.others = others
+
+    @property
+    def workers(self) -> list[int]:
+        """The processes that it has started."""
+        return children(self.process.pid)
+
+    def processor_seconds(self) -> float:
+        """Return the processor time that all its processes have taken so far."""
+        return sum(map(processor_seconds, (self.process.pid, *self.workers, *self.others)))
+
+    def memory(self) -> Memory:
+        """Return the memory of all its processes."""
+        workers = self.workers
+        own = [megabytes(pid, "Private_") for pid in (self.process.pid, *workers)]
+        every = (self.process.pid, *workers, *self.others)
+        return Memory(own[0], own[1:], sum(megabytes(pid, "Pss:") for pid in every))
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that a process has started."""
+    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+
+def processor_seconds(pid: int) -> float:
+    """Return the processor time of a process, with that of its children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")")[-1].split()[11:15]
+    return sum(map(int, fields)) / os.sysconf("SC_CLK_TCK")
+
+
+def megabytes(pid: int, kind: str) -> float:
+    """Return the memory of a process of the kinds in smaps_rollup that begin so."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith(kind)) / 1024
+
+
+def free_ports(number: int) -> list[int]:
+    """Return ports of this machine that nobody uses."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+@contextmanager
+def running(
+    command: list[str], folder: Path, *addresses: client.Address
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a server until the block ends; its addresses answer when the block begins."""
+    with open(folder / "said", "wb") as said:
+        process = subprocess.Popen(command, stdout=said, stderr=said)
+    try:
+        until = time.monotonic() + _PATIENCE
+        while not all(map(client.answers, addresses)):
+            if process.poll() is not None or time.monotonic() > until:
+                sys.exit(f"{command[0]} does not answer: {(folder / 'said').read_text()[-500:]}")
+            time.sleep(0.1)
+        time.sleep(1)  # for workers that begin later
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+@contextmanager
+def nbspam(folder: Path, model: Path, workers: int, *options: str) -> Iterator[Server]:
+    """Run nbspam; its addresses are from `options`, each after its option."""
+    folder.mkdir()
+    command = [sys.executable, "-m", "nbspam", "serve", "-m", str(model), *options]
+    addresses = [
+        int(place) if place.isdecimal() else place
+        for option, place in zip(options, options[1:], strict=False)
+        if option in ("--spamd", "--http", "--milter")
+    ]
+    command += ["--log", "none", "--jobs", str(workers)]
+    with running(command, folder, *addresses) as process:
+        yield Server(process, "its model")
+
+
+@contextmanager
+def spamassassin(folder: Path, mail: Path, workers: int, path: str) -> Iterator[Server]:
+    """Run spamd, listening at a path: local tests and Bayes, which sa-learn has taught."""
+    configuration, state = folder / "etc", folder / "state"
+    for each in (configuration, state):
+        each.mkdir(parents=True)
+    for source in Path("/etc/spamassassin").glob("*.pre"):
+        shutil.copy(source, configuration)
+    (configuration / "local.cf").write_text(_SPAMASSASSIN.format(folder=folder))
+    os.chmod(folder, 0o777)
+    os.chmod(state, 0o777)
+    learn = ["sa-learn", "--local", f"--siteconfigpath={configuration}"]
+    for label in ("ham", "spam"):
+        done = [*learn, f"--{label}", str(mail / label)]
+        subprocess.run(done, check=True, stdout=subprocess.DEVNULL)
+    number = str(workers)
+    command = ["spamd", "-L", "-x", f"--siteconfigpath={configuration}", f"--socketpath={path}"]
+    command += ["-m", number, f"--min-children={number}", f"--max-spare={number}"]
+    command += ["--max-conn-per-child=1000000", "-s", "null", "-H", str(state)]
+    if os.getuid() == 0:  # which spamd refuses to work as
+        for each in state.iterdir():
+            os.chmod(each, 0o666)
+        command += ["-u", "nobody"]
+    with running(command, folder, path) as process:
+        yield Server(process, "Bayes")
+
+
+@contextmanager
+def redis(folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a Redis for rspamd's Bayes, which listens at a path in the folder."""
+    path = f"{folder}/redis.sock"
+    command = ["redis-server", "--port", "0", "--unixsocket", path, "--save", ""]
+    with running([*command, "--dir", str(folder)], folder, path) as process:
+        yield process
+
+
+@contextmanager
+def rspamd(folder: Path, mail: Path, workers: int, port: int) -> Iterator[Server]:
+    """Run rspamd: rules that need no network, and Bayes if there is a Redis to keep it."""
+    control, none = free_ports(2)
+    (folder / "override.d").mkdir(parents=True)
+    for module in _OFF.split():
+        (folder / "override.d" / f"{module}.conf").write_text("enabled = false;\n")
+    configuration = folder / "rspamd.conf"
+    configuration.write_text(
+        _RSPAMD.format(none=none, normal=port, control=control, workers=workers)
+    )
+    command = ["rspamd", "--no-fork", "--config", str(configuration)]
+    for name in ("DBDIR", "RUNDIR", "LOGDIR", "LOCAL_CONFDIR"):
+        command += ["--var", f"{name}={folder}"]
+    if os.getuid() == 0:
+        command += ["--insecure", "--user", "root", "--group", "root"]
+    if not shutil.which("redis-server"):
+        with running(command, folder, port, control) as process:
+            yield Server(process, "no Bayes: no redis-server")
+        return
+    with redis(folder) as store:
+        servers = f'servers = "{folder}/redis.sock";\n'
+        (folder / "override.d" / "redis.conf").write_text(servers)
+        with running(command, folder, port, control) as process:
+            client.load(lessons(mail, control), 4)
+            yield Server(process, "Bayes in Redis", store.pid)
+
+
+def lessons(mail: Path, port: int) -> Iterator[client.Call]:
+    """Yield requests that teach rspamd all mail of a folder."""
+    for label in ("ham", "spam"):
+        for path in sorted((mail / label).iterdir()):
+            request = client.http_request(path.read_bytes(), f"/learn{label}")
+            yield client.Call(port, client.http, request)
+
