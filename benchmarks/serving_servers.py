@@ -13,12 +13,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import serving_client as client
 
-_PATIENCE = 300  # seconds until a server answers: rspamd compiles its expressions first
+_PATIENCE = 600  # seconds until a server answers: rspamd compiles its expressions first
 # Modules of rspamd that ask the network, or want to remember mail.
 _OFF = (
     "arc asn bimi dkim dkim_signing dmarc fuzzy_check greylist history_redis multimap mx_check"
@@ -135,7 +136,7 @@ def nbspam(folder: Path, model: Path, workers: int, *options: str) -> Iterator[S
     command = [sys.executable, "-m", "nbspam", "serve", "-m", str(model), *options]
     addresses = [
         int(place) if place.isdecimal() else place
-        for option, place in zip(options, options[1:], strict=False)
+        for option, place in pairwise(options)
         if option in ("--spamd", "--http", "--milter")
     ]
     command += ["--log", "none", "--jobs", str(workers)]
@@ -213,4 +214,3 @@ def lessons(mail: Path, port: int) -> Iterator[client.Call]:
         for path in sorted((mail / label).iterdir()):
             request = client.http_request(path.read_bytes(), f"/learn{label}")
             yield client.Call(port, client.http, request)
-

@@ -1,6 +1,7 @@
 """Measure `nbspam serve` beside SpamAssassin's spamd and rspamd: speed, latency and memory.
 
-usage: python benchmarks/serving_speed.py [CORPUS] [--rounds 3] [--messages N] [--few 300] [--alone]
+usage: python benchmarks/serving_speed.py [CORPUS] [--rounds 3] [--messages N] [--few 300]
+           [--workers 2] [--alone]
 
 CORPUS is a folder with ham/ and spam/, one message per file; all servers were taught all of it,
 and are asked about it in one random order, each message over a connection of its own.  They run
@@ -18,6 +19,7 @@ all with what they share (Pss).  Programs that are not installed are left out.
 import os
 import random
 import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -27,10 +29,9 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
+import serving_client as client
 import serving_servers as servers
-from serving_client import Address, Call, http, http_request, load, milter, milter_request
-from serving_client import spamd, spamd_request
-from speed import NBSPAM, corpus_parser, run
+from speed import NBSPAM, corpus_parser
 
 _AT_ONCE = 64
 _ALONE = 1000  # messages that one client asks about
@@ -43,7 +44,11 @@ class Subject:
     """
 
     def __init__(
-        self, name: str, server: servers.Server, calls: list[Call], beside: "Subject | None" = None
+        self,
+        name: str,
+        server: servers.Server,
+        calls: list[client.Call],
+        beside: "Subject | None" = None,
     ) -> None:
         self.name, self.server, self.calls = name, server, calls
         self.beside = beside or self
@@ -56,11 +61,11 @@ class Subject:
         """Ask about all messages, many at once, and then about some, one at a time."""
         before, own = self.server.processor_seconds(), time.process_time()
         start = time.perf_counter()
-        n = len(load(self.calls, _AT_ONCE))
+        n = len(client.load(self.calls, _AT_ONCE))
         self.rates.append(n / (time.perf_counter() - start))
         self.own.append(1000 * (time.process_time() - own) / n)
         self.costs.append(1000 * (self.server.processor_seconds() - before) / n)
-        self.took += [1000 * seconds for seconds in load(self.calls[:_ALONE], 1)]
+        self.took += [1000 * seconds for seconds in client.load(self.calls[:_ALONE], 1)]
 
     def line(self) -> str:
         """Return the line of the table."""
@@ -88,10 +93,13 @@ def ratio(ours: list[float], others: list[float]) -> float:
 
 
 def calls_of(
-    messages: list[bytes], request: Callable[[bytes], bytes], address: Address, talk: object
-) -> list[Call]:
+    messages: list[bytes],
+    request: Callable[[bytes], bytes],
+    address: client.Address,
+    talk: client.Protocol,
+) -> list[client.Call]:
     """Return a call for each message."""
-    return [Call(address, talk, request(data)) for data in messages]  # type: ignore[arg-type]
+    return [client.Call(address, talk, request(data)) for data in messages]
 
 
 @contextmanager
@@ -103,24 +111,32 @@ def subjects(
         work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         os.chmod(work, 0o755)  # for a spamd that must not be root
         model, path = work / "m.nbspam", str(work / "spamd.sock")
-        run([*NBSPAM, "train", "-m", str(model), str(corpus)], "")
+        subprocess.run(
+            [*NBSPAM, "train", "-m", str(model), str(corpus)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         ports = servers.free_ports(3)
         options = ["--spamd", path, "--http", str(ports[0]), "--milter", str(ports[1])]
         ours = stack.enter_context(servers.nbspam(work / "nbspam", model, workers, *options))
-        by_spamd = Subject("nbspam, spamd", ours, calls_of(messages, spamd_request, path, spamd))
-        by_http = Subject("nbspam, HTTP", ours, calls_of(messages, http_request, ports[0], http))
-        packets = calls_of(messages, milter_request, ports[1], milter)
+        by_spamd = Subject(
+            "nbspam, spamd", ours, calls_of(messages, client.spamd_request, path, client.spamd)
+        )
+        by_http = Subject(
+            "nbspam, HTTP", ours, calls_of(messages, client.http_request, ports[0], client.http)
+        )
+        packets = calls_of(messages, client.milter_request, ports[1], client.milter)
         found = [by_spamd, by_http, Subject("nbspam, milter", ours, packets)]
         if not alone and is_there("spamd", "sa-learn"):
             path = str(work / "spamassassin.sock")
             theirs = servers.spamassassin(work / "sa", corpus, workers, path)
             server = stack.enter_context(theirs)
-            calls = calls_of(messages[:few], spamd_request, path, spamd)
+            calls = calls_of(messages[:few], client.spamd_request, path, client.spamd)
             found.append(Subject("spamd -L, Bayes", server, calls, by_spamd))
         if not alone and is_there("rspamd"):
             theirs = servers.rspamd(work / "rspamd", corpus, workers, ports[2])
             server = stack.enter_context(theirs)
-            calls = calls_of(messages[:few], http_request, ports[2], http)
+            calls = calls_of(messages[:few], client.http_request, ports[2], client.http)
             found.append(Subject(f"rspamd, {server.taught}", server, calls, by_http))
         yield found
 
@@ -147,14 +163,16 @@ def main() -> None:
     parser.add_argument("--alone", action="store_true", help="nbspam without the others")
     options = parser.parse_args()
     load_before = load_average()
-    files = [path for name in ("ham", "spam") for path in sorted((options.corpus / name).iterdir())]
+    files = [
+        path for name in ("ham", "spam") for path in sorted((options.corpus / name).iterdir())
+    ]
     random.Random(0).shuffle(files)
     messages = [path.read_bytes() for path in islice(files, options.messages)]
     with subjects(
         options.corpus, messages, options.few, options.workers, options.alone
     ) as measured:
         for each in measured:
-            load(each.calls[:200], _AT_ONCE)  # what is read once, and filled once
+            client.load(each.calls[:200], _AT_ONCE)  # what is read once, and filled once
         for _ in range(options.rounds):
             for each in measured:
                 each.measure()
