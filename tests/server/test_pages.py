@@ -1,5 +1,6 @@
 """The pages about the server are true: sessions, recipes, units, tables."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -13,11 +14,15 @@ from serving import serving
 from support import HAM, ROOT, SPAM
 from test_documents import COMMAND, fits
 
-PAGES = [ROOT / "docs" / "howto" / f"{name}.md" for name in ("serve", "spamc", "dovecot")]
+PAGES = [
+    ROOT / "docs" / "howto" / f"{name}.md" for name in ("serve", "spamc", "dovecot", "running")
+]
 HOWTO = "".join(path.read_text() for path in PAGES)
 WITH_SESSIONS = [path for path in PAGES if "```console-served\n" in path.read_text()]
 REFERENCE = (ROOT / "docs" / "reference" / "serving.md").read_text()
 SOCKET, HTTP, MILTER = "/run/nbspam/spamd", "127.0.0.1:11333", "127.0.0.1:8895"
+PLACE, MAIL = "/var/lib/nbspam", "/srv/mail"
+OPTIONS = {"running": ("--users", "users")}  # more than other pages' servers have
 
 
 def blocks(kind, text=HOWTO):
@@ -36,20 +41,29 @@ def table(heading):
     not all(map(shutil.which, ("spamc", "rspamc", "curl"))), reason="needs spamc, rspamc and curl"
 )
 @pytest.mark.parametrize("page", WITH_SESSIONS, ids=lambda path: path.stem)
-def test_sessions_with_clients_print_what_the_page_shows(page, tmp_path, nbspam):
+def test_sessions_with_clients_print_what_the_page_shows(page, tmp_path, nbspam, monkeypatch):
+    script = tmp_path / "nbspam"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nbspam "$@"\n')
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     sessions = blocks("console-served", page.read_text())
     (tmp_path / "password").write_text("open sesame\n")
     mail = ROOT / "corpora" / "mail"
     shutil.copy(mail / "spam" / "001-pills-plain.eml", tmp_path / "spam.eml")
     shutil.copy(next(mail.glob("ham/001*")), tmp_path / "ham.eml")
-    model = tmp_path / "m.nbspam"
+    model = tmp_path / "model.nbspam"
     assert nbspam("train", "-m", model, mail)[0] == 0
-    rights = ("--allow-tell", "--password-file", tmp_path / "password")
-    with serving(model, tmp_path, *rights) as served:
+    (tmp_path / "users").mkdir()
+    options = ("--allow-tell", "--password-file", "password", *OPTIONS.get(page.stem, ()))
+    with serving(model, tmp_path, *options) as served:
+        real = {SOCKET: served.spamd, HTTP: f"127.0.0.1:{served.http}", MAIL: str(mail)}
+        real[PLACE] = str(tmp_path)
         for line, shown in [pair for text in sessions for pair in COMMAND.findall(text)]:
-            line = line.replace(SOCKET, served.spamd).replace(HTTP, f"127.0.0.1:{served.http}")
+            for name, value in real.items():
+                line = line.replace(name, value)
             done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, check=False)
-            printed = done.stdout.decode().replace("\r\n", "\n")
+            printed = done.stdout.decode().replace("\r\n", "\n").replace(str(tmp_path), PLACE)
             printed += "" if not printed or printed.endswith("\n") else "\n"
             assert fits(shown, printed), (line, printed, done.stderr)
 
