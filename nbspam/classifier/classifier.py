@@ -14,6 +14,7 @@ from nbspam.answering import AnyClassifier, Judged
 from nbspam.arrays import Floats
 from nbspam.classifier.combining import Combination, with_groups
 from nbspam.counts.ledger import Memory, memory_from_dict, memory_to_dict
+from nbspam.counts.loss import Loss
 from nbspam.counts.table import CountTable, compact
 from nbspam.decision import (
     HAM_AND_SPAM,
@@ -218,6 +219,9 @@ class Classifier(AnyClassifier):
             "memory": None if memory is None else memory_to_dict(memory),
             "cutoffs": None if self.cutoffs is None else self.cutoffs._asdict(),
         }
+        if table.loss is not None:
+            state["lacks"] = compact(table.loss.of_each)
+            state["others_had"] = table.loss.of_others
         if isinstance(fit, Combination):
             return state | fit._asdict()
         from nbspam.classifier.blending import Blend, blend_to_dict
@@ -239,6 +243,7 @@ class Classifier(AnyClassifier):
             vocabulary,
             state["feature_count"],
             state["document_frequency"],
+            Loss(state["lacks"], state["others_had"]) if "lacks" in state else None,
         )
         shape = len(vocabulary), len(table.classes)
         if not (

@@ -153,7 +153,7 @@ def train_features(
     y = data.y[chosen]
     table = data.table(chosen, PRESENCE)
     seen = np.flatnonzero(table.document_frequency >= settings.min_df)
-    table = prune(table.take(seen), max_features=settings.max_features)
+    table = prune(table.take(seen), max_features=settings.max_features)._replace(loss=None)
     if len(np.unique(y)) < 2:
         raise NotTrainedError("train: fewer than two classes of labelled mail; give two or more")
     if not len(table.vocabulary):

@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Integers
+from nbspam.bounds import UNBOUNDED, Bounds
 from nbspam.classifier import combining
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.combining import Combination
 from nbspam.counts.counting import Training, count_items
 from nbspam.counts.ledger import Memory, ledger_of
+from nbspam.counts.loss import most_frequent
 from nbspam.counts.sample import keep
 from nbspam.counts.table import CountTable, prune
-from nbspam.errors import NotTrainedError
+from nbspam.errors import NotTrainedError, UsageError
 from nbspam.settings import FEATURES, PRESENCE, Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.documents import Documents
@@ -52,14 +54,21 @@ def learn(
     settings: Settings,
     jobs: int = 1,
     day: int = 0,
+    bounds: Bounds = UNBOUNDED,
 ) -> Learned:
     """Return a classifier trained on items; raises NotTrainedError.
 
-    day: today, in days since 1970-01-01.
+    day: today, in days since 1970-01-01.  bounds: not for models of dependent tokens, which look
+    at all messages several times; raises UsageError.
     """
     if settings.model not in FEATURES:
-        training = count_items(items, settings, jobs)
+        training = count_items(items, settings, jobs, bounds=bounds)
         return Learned(train(training, settings, day), training.repeated, training.skipped)
+    if bounds != UNBOUNDED:
+        raise UsageError(
+            f"--max-tokens, --no-ledger: not for --model {settings.model}, which needs all"
+            " messages at once; leave them out"
+        )
     from nbspam.classifier.features import train_features
     from nbspam.counts.corpus import read_corpus
 
@@ -81,6 +90,7 @@ def train(training: Training, settings: Settings, day: int = 0) -> Classifier:
         ledger_of(training.digests, training.labels, days, table.classes, training.told),
         keep(training.messages, training.bits, table.vocabulary, with_counts),
         np.full(len(table.vocabulary), day, np.uint16),
+        has_ledger=training.has_ledger,
     )
     return derive(table, memory, settings)
 
@@ -96,9 +106,8 @@ def derive(table: CountTable, memory: Memory, settings: Settings) -> Classifier:
     of_a_class = _BLENDED_BYTES if is_blended else _CLASS_BYTES
     limit = MAX_BYTES // (_TOKEN_BYTES + of_a_class * len(table.classes))
     if len(table.vocabulary) > limit:
-        rank = np.lexsort((table.vocabulary.keys, memory.last_seen, table.document_frequency))
-        columns = np.sort(rank[-limit:])
-        table, memory = table.take(columns), memory.only(columns)
+        columns = most_frequent(table.document_frequency, limit, memory.last_seen)
+        table, memory = table.forgetting(columns), memory.only(columns)
     sample, told = memory.sample.documents, memory.sample_told
     fit = fitted(table, sample, memory.sample_labels, settings, told)
     return Classifier(settings, table, fit, memory)

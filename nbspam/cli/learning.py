@@ -6,6 +6,7 @@ from importlib import import_module
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from nbspam.bounds import UNBOUNDED, Bounds
 from nbspam.cli.arguments import items_of, today
 from nbspam.cli.options import Labels
 from nbspam.cli.output import report_skipped, warn
@@ -53,6 +54,7 @@ def learn(
     training: Choices,
     jobs: int,
     strict: bool = False,
+    bounds: Bounds = UNBOUNDED,
 ) -> "Learned":
     """Return the classifier of labelled sources; say on standard error what was skipped."""
     # Import numpy from here and not from deep inside our own imports: Python 3.11 extends its
@@ -63,7 +65,7 @@ def learn(
 
     settings, items = settings_for(items_of(sources, reading, labels), training, reading.listener)
     try:
-        learned = library.learn(items, settings, jobs, today())
+        learned = library.learn(items, settings, jobs, today(), bounds)
     except NotTrainedError:
         if not labels.paths:
             check_label_column(reading)

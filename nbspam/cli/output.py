@@ -17,6 +17,7 @@ from nbspam.progress import tracked
 
 if TYPE_CHECKING:
     from nbspam.answering import AnyClassifier
+    from nbspam.counts.loss import Loss
     from nbspam.counts.outcome import Outcome
     from nbspam.decision import Cutoffs, Rule
     from nbspam.tables.schema import Schema
@@ -307,3 +308,20 @@ def report_outcome(outcome: "Outcome", model_path: str, as_json: bool) -> int:
         said = ", ".join(f"{name} {n:,}" for name, n in counts.items() if n)
         echo_summary([(said or "nothing to do",)])
     return 1 if outcome.skipped else 0
+
+
+def loss_text(loss: "Loss") -> str:
+    """Return in words what a model has forgotten of its tokens."""
+    most = int(loss.of_each.max(initial=0))
+    plural = "" if loss.of_others == 1 else "s"
+    lacks = f", each of the others lacks up to {most:,}" if most else ""
+    known = f"of those kept {loss.n_exact:,} are exact{lacks}"
+    return f"tokens of up to {loss.of_others:,} message{plural} each; {known}"
+
+
+def loss_json(loss: "Loss | None") -> dict[str, int] | None:
+    """Return for JSON what a model has forgotten of its tokens; None: nothing."""
+    if loss is None:
+        return None
+    most = int(loss.of_each.max(initial=0))
+    return {"messages": loss.of_others, "exact": loss.n_exact, "lack": most}

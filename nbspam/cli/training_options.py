@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import click
 
+from nbspam.bounds import Bounds
 from nbspam.cli.options import filling
 from nbspam.cli.values import ALPHA, CLASS_PRIOR, DECLARED, DIRICHLET, PARTS, WEIGHT
 from nbspam.models.registry import ESTIMATORS
@@ -121,6 +122,24 @@ training_options = filling(
         metavar="N",
         help="For network: the most parents a variable may have.  [default: 3, where tables"
         " stay small]",
+    ),
+)
+bounds_options = filling(
+    Bounds,
+    "bounds",
+    "More mail than memory",
+    click.option(
+        "--max-tokens",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Count at most N tokens, and forget the rarest; nbspam info says how much the counts"
+        " may lack.  [default: all, of which a model of 160 MB keeps the most frequent]",
+    ),
+    click.option(
+        "--ledger/--no-ledger",
+        default=True,
+        help="Whether the model knows its messages.  Without, a message that comes again counts"
+        " again, and unlearn, relabel and sort refuse the model.",
     ),
 )
 table_options = filling(

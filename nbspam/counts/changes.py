@@ -98,12 +98,9 @@ def added(table: CountTable, change: CountTable) -> CountTable:
     """Return the sum of a table and its changes, without tokens that no message has any more."""
     total = add_tables([table, change])
     return without_empty(
-        CountTable(
-            total.classes,
-            _not_negative(total.class_count),
-            total.vocabulary,
-            _not_negative(total.feature_count),
-            total.document_frequency,
+        total._replace(
+            class_count=_not_negative(total.class_count),
+            feature_count=_not_negative(total.feature_count),
         )
     )
 
@@ -126,7 +123,8 @@ def overlaid(table: CountTable, change: CountTable) -> CountTable:
     feature_count = _with_rows(table.feature_count, by_class, column, known, new)
     frequency = _with_rows(table.document_frequency, change.document_frequency, column, known, new)
     vocabulary = with_added(table.vocabulary, change.vocabulary.take(new))
-    return CountTable(table.classes, class_count, vocabulary, feature_count, frequency)
+    loss = None if table.loss is None else table.loss.appended(len(new))
+    return CountTable(table.classes, class_count, vocabulary, feature_count, frequency, loss)
 
 
 def _with_rows(

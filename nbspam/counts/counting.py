@@ -10,17 +10,19 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Keys, Octets, Strings
+from nbspam.bounds import UNBOUNDED, Bounds
 from nbspam.counts.changes import Change
 from nbspam.counts.sample import Messages, Sampling
 from nbspam.counts.table import CountTable, TableSum, counts_of, shifted, without_empty
 from nbspam.counts.tally import MAX_TOKENS, Tally
+from nbspam.counts.unremembered import Sampled
 from nbspam.mail.digest import Copies
 from nbspam.mail.message import Message
 from nbspam.parallel import ordered_map
 from nbspam.settings import PRESENCE, Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.reading import chunks_of, read_to_learn
-from nbspam.tokens.tokenizer import BATCH_BYTES, TokenBatch, batches, tokenize
+from nbspam.tokens.tokenizer import BATCH_BYTES, TokenBatch, batches, groups_of, tokenize
 from nbspam.tokens.vocabulary import Vocabulary, batch_vocabulary
 from nbspam.verdicts import Skipped
 
@@ -31,11 +33,12 @@ class Training(NamedTuple):
     table: CountTable
     messages: tuple[Messages, ...]  # the sample
     bits: int  # number of zero bits at the end of the digests in the sample
-    digests: Keys  # (n_docs,) of all messages
+    digests: Keys  # (n_docs,) of all messages, or of the sample if there is no ledger
     labels: Strings  # (n_docs,)
     told: Booleans | None = None  # (n_docs,) see Item; None: none of them
     repeated: int = 0  # messages that came again and were not counted again
     skipped: tuple[Skipped, ...] = ()
+    has_ledger: bool = True
 
 
 class Limits(NamedTuple):
@@ -53,16 +56,18 @@ def count_items(
     settings: Settings,
     jobs: int = 1,
     limits: Limits = LIMITS,
+    bounds: Bounds = UNBOUNDED,
 ) -> Training:
     """Return the counts of labelled items.
 
     A message that comes again is not counted again; if it then has another class, it moves to
-    that class.  It is told if any copy with this class was, since it moved there.
+    that class.  It is told if any copy with this class was, since it moved there.  Without a
+    ledger, every copy counts, in its own class.
     """
     sampling = Sampling(settings.weighting)
     skipped: list[Skipped] = []
-    unique = _Unique(settings.weighting)
-    counts = TableSum()
+    unique = _Unique(settings.weighting) if bounds.ledger else Sampled(sampling)
+    counts = TableSum(bounds.max_tokens)
     counter = _Counter(settings, limits)
     chunks = enumerate(chunks_of(items))
     for part in ordered_map(counter.count, chunks, jobs, counter.last):
@@ -72,6 +77,11 @@ def count_items(
             counts.add(part.table)
     table = counts.total()
     table = table._replace(vocabulary=table.vocabulary.with_riders(0))
+    if isinstance(unique, Sampled):
+        known = unique.known(sampling.messages)
+        return Training(
+            table, tuple(sampling.messages), sampling.bits, *known, 0, tuple(skipped), False
+        )
     table = unique.with_moves(unique.without_repeated(table), sampling.messages)
     return Training(
         without_empty(table),
@@ -266,8 +276,7 @@ class _Unique:
         for copy, before in self.moves:
             at_hand = counted.get(int(copy.digests[0]))
             message = copy if at_hand is None else _message(*at_hand)
-            column = table.vocabulary.columns(message.documents.tokens)
-            groups = table.vocabulary.groups[column]
+            groups = groups_of(message.documents.tokens)
             for sign, label in ((-1, before), (1, str(copy.labels[0]))):
                 moved = message._replace(labels=np.array([label]))
                 table = shifted(table, _table_of(moved, groups, self.weighting), sign)

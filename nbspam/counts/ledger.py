@@ -51,6 +51,13 @@ class Ledger(NamedTuple):
         place[self.digests[place] != digests] = -1
         return place
 
+    def only(self, digests: Keys) -> "Ledger":
+        """Return the ledger of some of its messages."""
+        chosen = np.isin(self.digests, digests)
+        return Ledger(
+            self.digests[chosen], self.labels[chosen], self.days[chosen], self.told[chosen]
+        )
+
 
 def ledger_of(
     digests: Keys, names: Strings, days: Days, classes: Sequence[str], told: Booleans | None = None
@@ -74,6 +81,7 @@ class Memory(NamedTuple):
     last_seen: Days  # (n_features,) day each token was last learned, since 1970-01-01
     decayed: int = 0  # the day on which counts were last faded; 0: never
     versions: tuple[int, ...] = (NEWEST,)  # of the digests, ascending (see mail/digest.py)
+    has_ledger: bool = True  # whether the ledger has all messages, or only those of the sample
 
     @property
     def sample_labels(self) -> Integers:
@@ -105,7 +113,8 @@ def memory_to_dict(memory: Memory) -> dict[str, Any]:
     counts = sample.documents.counts
     if counts is not None:
         counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))  # most are small
-    return {
+    only_sample = {} if memory.has_ledger else {"ledger": False}  # older files do not say
+    return only_sample | {
         "digest": ledger.digests,
         "digest_versions": list(memory.versions),
         "label": ledger.labels,
@@ -144,4 +153,5 @@ def memory_from_dict(state: dict[str, Any], n_features: int) -> Memory:
     ):
         raise ValueError("its ledger and sample do not fit")
     versions = tuple(state.get("digest_versions", [OLDEST]))  # older files do not say
-    return Memory(ledger, sample, state["last_seen"], state["decayed"], versions)
+    has_ledger = state.get("ledger", True)
+    return Memory(ledger, sample, state["last_seen"], state["decayed"], versions, has_ledger)

@@ -93,8 +93,12 @@ class Sampling:
                 for each in before:
                     self._append(each)
 
+    def wants(self, digests: Keys) -> Booleans:
+        """Return which messages of some digests would be kept now, shape (n_docs,)."""
+        return np.asarray((digests & np.uint64((1 << self.bits) - 1)) == 0)
+
     def _append(self, part: Messages) -> None:
-        kept = _with_zero_bits(part, self.bits)
+        kept = part.take(self.wants(part.digests))
         if len(kept.labels):
             self.messages.append(kept)
         self._n_docs += len(kept.labels)
@@ -106,10 +110,6 @@ class Sampling:
         if self._n_docs <= min(self._limit, self._enough):
             return False
         return self._n_docs > self._limit or self._n_entries > self._max_entries
-
-
-def _with_zero_bits(part: Messages, bits: int) -> Messages:
-    return part.take((part.digests & np.uint64((1 << bits) - 1)) == 0) if bits else part
 
 
 def keep(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Floats, Integers, Octets
+from nbspam.counts.loss import Loss, loss_of_sum, loss_without, most_frequent
 from nbspam.settings import COUNTS, LOG_LENGTH, PRESENCE, TF_IDF, UNIT_LENGTH
 from nbspam.tokens.definition import GROUPS
 from nbspam.tokens.documents import Documents, gather
@@ -43,6 +44,7 @@ class CountTable(NamedTuple):
     vocabulary: Vocabulary
     feature_count: Floats  # (n_features, n_classes) sums of weights
     document_frequency: Integers  # (n_features,)
+    loss: Loss | None = None  # what was forgotten; None: nothing, so that all counts are exact
 
     @property
     def n_docs(self) -> int:
@@ -68,14 +70,24 @@ class CountTable(NamedTuple):
         return Evidence(self.vocabulary.text(column), share, group, counts)
 
     def take(self, columns: Integers) -> "CountTable":
-        """Return the table of these columns (ascending) only."""
-        return CountTable(
-            self.classes,
-            self.class_count,
-            self.vocabulary.take(columns),
-            self.feature_count[columns],
-            self.document_frequency[columns],
+        """Return the table of these columns (ascending) only; the others have no counts."""
+        return self._replace(
+            vocabulary=self.vocabulary.take(columns),
+            feature_count=self.feature_count[columns],
+            document_frequency=self.document_frequency[columns],
+            loss=None if self.loss is None else self.loss.take(columns),
         )
+
+    def forgetting(self, kept: Integers) -> "CountTable":
+        """Return the table of these columns (ascending); it says what the others had."""
+        loss = loss_without(self.loss, self.document_frequency, kept)
+        return self.take(kept)._replace(loss=loss)
+
+    def limited(self, max_tokens: int) -> "CountTable":
+        """Return the table without its rarest tokens, if it has more than max_tokens."""
+        if len(self.vocabulary) <= max_tokens:
+            return self
+        return self.forgetting(most_frequent(self.document_frequency, max_tokens))
 
 
 def compact(numbers: Any) -> Any:
@@ -154,7 +166,10 @@ def add_tables(parts: Sequence[CountTable]) -> CountTable:
         class_count[k] = sum(n_docs for n_docs, _ in own)
         feature_count[:, k] = _summed(column, [counts for _, counts in own], len(vocabulary))
     frequency = _summed(column, [part.document_frequency for part in parts], len(vocabulary))
-    return CountTable(classes, class_count, vocabulary, feature_count, frequency.astype(np.int64))
+    loss = loss_of_sum([(len(p.vocabulary), p.loss) for p in parts], column, len(vocabulary))
+    return CountTable(
+        classes, class_count, vocabulary, feature_count, frequency.astype(np.int64), loss
+    )
 
 
 def _of_class(table: CountTable, name: str) -> tuple[float, Floats]:
@@ -174,9 +189,13 @@ def _summed(column: Integers, numbers: Sequence[Floats | Integers], n_features: 
 def shifted(table: CountTable, part: CountTable, sign: int) -> CountTable:
     """Return the table with the counts of a part added (sign 1) or subtracted (sign -1).
 
-    The part has no classes or tokens that the table does not have.
+    The part has no classes that the table does not have.  Tokens that the table does not have,
+    because it has forgotten them, are left out.
     """
     column = table.vocabulary.columns(part.vocabulary.keys)
+    known = np.flatnonzero(column >= 0)
+    if len(known) < len(column):
+        part, column = part.take(known), column[known]
     of_class = np.array([table.classes.index(name) for name in part.classes], np.int64)
     class_count = table.class_count.copy()
     class_count[of_class] += sign * part.class_count
@@ -184,8 +203,10 @@ def shifted(table: CountTable, part: CountTable, sign: int) -> CountTable:
     feature_count[np.ix_(column, of_class)] += sign * part.feature_count
     frequency = table.document_frequency.copy()
     frequency[column] += sign * part.document_frequency
-    return CountTable(
-        table.classes, class_count, table.vocabulary, np.maximum(feature_count, 0), frequency
+    return table._replace(
+        class_count=class_count,
+        feature_count=np.maximum(feature_count, 0),
+        document_frequency=np.maximum(frequency, 0),
     )
 
 
@@ -197,13 +218,11 @@ def without_empty(table: CountTable) -> CountTable:
     classes = np.flatnonzero(table.class_count)
     if len(classes) == len(table.classes):
         return table
-    return CountTable(
-        tuple(table.classes[k] for k in classes.tolist()),
-        table.class_count[classes],
-        table.vocabulary,
+    return table._replace(
+        classes=tuple(table.classes[k] for k in classes.tolist()),
+        class_count=table.class_count[classes],
         # Equal tables must have the same memory layout, because model files store it.
-        np.ascontiguousarray(table.feature_count[:, classes]),
-        table.document_frequency,
+        feature_count=np.ascontiguousarray(table.feature_count[:, classes]),
     )
 
 
@@ -214,10 +233,16 @@ def no_counts(classes: tuple[str, ...]) -> CountTable:
 
 
 class TableSum:
-    """The sum of tables that arrive one by one; holds only a few of them at a time."""
+    """The sum of tables that arrive one by one; holds only a few of them at a time.
 
-    def __init__(self) -> None:
+    max_tokens: the sum has at most so many tokens, the most frequent ones, and says in its loss
+    what was forgotten (None: no limit).  Twice as many are held meanwhile, since the rarest are
+    known only when tables are added up.
+    """
+
+    def __init__(self, max_tokens: int | None = None) -> None:
         self._levels: list[list[CountTable]] = [[]]
+        self._max_tokens = max_tokens
 
     def add(self, table: CountTable) -> None:
         """Add a table."""
@@ -230,11 +255,19 @@ class TableSum:
                 levels.append([])
             levels[level + 1].append(add_tables(parts))
             parts.clear()
+        if self._max_tokens is not None and self._n_held() > 2 * self._max_tokens:
+            total = self.total()
+            packed = total._replace(vocabulary=total.vocabulary.packed())
+            self._levels = [*([] for _ in levels[1:]), [packed]]
+
+    def _n_held(self) -> int:
+        return sum(len(table.vocabulary) for parts in self._levels for table in parts)
 
     def total(self) -> CountTable:
         """Return the sum of all tables so far."""
         # Higher levels hold earlier tables.
-        return add_tables([table for parts in reversed(self._levels) for table in parts])
+        total = add_tables([table for parts in reversed(self._levels) for table in parts])
+        return total if self._max_tokens is None else total.limited(self._max_tokens)
 
 
 def prune(table: CountTable, min_df: int = 1, max_features: int | None = None) -> CountTable:
@@ -249,7 +282,7 @@ def prune(table: CountTable, min_df: int = 1, max_features: int | None = None) -
         # Ties are broken by key, so that the choice is the same everywhere.
         best = np.argsort(-information, kind="stable")[:max_features]
         keep = np.sort(keep[best])
-    return table if len(keep) == len(table.vocabulary) else table.take(keep)
+    return table if len(keep) == len(table.vocabulary) else table.forgetting(keep)
 
 
 def inverse_document_frequency(document_frequency: Integers, n_docs: float) -> Floats:

@@ -29,6 +29,7 @@ from nbspam.counts.ledger import NOT_FILED, Filed, Ledger, Memory, ledger_of
 from nbspam.counts.sample import Messages, Sample, Sampling, keep, messages_of
 from nbspam.counts.table import CountTable, add_tables, no_counts
 from nbspam.decision import HAM_AND_SPAM
+from nbspam.errors import UsageError
 from nbspam.mail.digest import NEWEST, is_of_mail
 from nbspam.settings import PRESENCE, Settings
 from nbspam.store.oldkeys import with_new_keys_in
@@ -49,6 +50,7 @@ class Part(NamedTuple):
     last_seen: Days  # (n_keys,) when each token was learned
     decayed: int = 0  # the day on which counts were last faded; 0: never
     versions: tuple[int, ...] = ()  # of the digests of mail
+    has_ledger: bool = True  # whether these are all messages, or only those of a sample
 
 
 def part_of(classifier: Classifier, without: Sequence[int] = ()) -> Part:
@@ -71,6 +73,7 @@ def part_of(classifier: Classifier, without: Sequence[int] = ()) -> Part:
         memory.last_seen,
         memory.decayed,
         memory.versions if ledger.has_mail else (),
+        memory.has_ledger,
     )
 
 
@@ -119,9 +122,12 @@ def assembled(table: CountTable, parts: Sequence[Part], settings: Settings) -> C
     )
     with_counts = settings.weighting != PRESENCE
     sample = keep(sampling.messages, sampling.bits, table.vocabulary, with_counts)
+    has_ledger = all(part.has_ledger for part in parts)
+    if not has_ledger:
+        ledger = ledger.only(sample.digests)
     decayed = max(part.decayed for part in parts)
     versions = tuple(sorted({version for part in parts for version in part.versions}))
-    memory = Memory(ledger, sample, last_seen, decayed, versions or (NEWEST,))
+    memory = Memory(ledger, sample, last_seen, decayed, versions or (NEWEST,), has_ledger)
     return derive(table, memory, settings)
 
 
@@ -221,6 +227,15 @@ def memory_of(classifier: Classifier) -> Memory:
     """Return the memory of a model that can learn on."""
     assert classifier.memory is not None
     return classifier.memory
+
+
+def check_ledger(classifier: Classifier, name: str) -> None:
+    """Raise UsageError if a model does not know which messages it has learned."""
+    if not memory_of(classifier).has_ledger:
+        raise UsageError(
+            f"{name}: has no ledger, so it does not know which messages it has learned, and in"
+            " which class; train it anew without --no-ledger"
+        )
 
 
 def message_at_hand(classifier: Classifier, digest: int) -> Change | None:

@@ -29,6 +29,7 @@ from nbspam.sources.items import Item
 from nbspam.sources.order import GIVEN, ORDERS, arranged
 from nbspam.sources.waiting import looked_through
 from nbspam.store.assembly import (
+    check_ledger,
     compacted,
     filed_in,
     memory_of,
@@ -163,11 +164,13 @@ class LivingModel:
 
         From now on, their class counts as told by a person.
         """
+        check_ledger(self._base, self.name)
         items = (item._replace(label=to, told=True) for item in items)
         return self.learn(items, day=day, jobs=jobs, classes=[to], new_class=new_class)
 
     def unlearn(self, items: Iterable[Item], *, day: int, jobs: int = 1) -> Outcome:
         """Un-learn messages, whichever class they were learned in."""
+        check_ledger(self._base, self.name)
         items = (item._replace(label="") for item in items)
         return self._change(items, day, jobs, Copies(), to_none=True) + self._needs_more()
 
@@ -208,10 +211,7 @@ class LivingModel:
         day: int,
         to_none: bool,
     ) -> Outcome:
-        """Decide on lessons, and keep the changes that they make.
-
-        settings: those with which the messages were read.
-        """
+        """Keep the changes that lessons make; settings: those that messages were read with."""
         if not lessons:
             return Outcome()
         with self._alone():

@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any
 
 from nbspam.answering import AnyClassifier
+from nbspam.bounds import Bounds
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.outcome import Outcome
 from nbspam.disk import resolved
@@ -178,6 +179,7 @@ def train(
     columns = TableChoices(
         target, **{name: choices.pop(name) for name in TableChoices._fields if name in choices}
     )
+    bounds = Bounds(**{name: choices.pop(name) for name in Bounds._fields if name in choices})
     chosen = Choices(**choices)
     if is_for_table(chosen, columns):
         from nbspam.sources.records import read_records
@@ -192,7 +194,7 @@ def train(
 
     tables = Rememberer()
     how, items = settings_for(items_of(given, SourceOptions(listener=tables)), chosen, tables)
-    learned = learn(items, how, jobs, day=_day(day))
+    learned = learn(items, how, jobs, _day(day), bounds)
     classifier = learned.classifier
     living = LivingModel(classifier) if isinstance(classifier, Classifier) else None
     return Model(classifier, living, learned.skipped)

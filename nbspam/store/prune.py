@@ -75,7 +75,7 @@ def forgetful(classifier: Classifier, rule: Rule, day: int) -> Classifier:
         table = faded(table, factor, classifier.settings.weighting, day)
         part = part._replace(decayed=day)
     if rule.min_df is not None or rule.older_than is not None:
-        table = table.take(np.flatnonzero(~_rare_and_old(table, part, rule, day)))
+        table = table.forgetting(np.flatnonzero(~_rare_and_old(table, part, rule, day)))
     return reassembled(classifier, table, [part])
 
 
@@ -111,7 +111,10 @@ def faded(table: CountTable, factor: float, weighting: str, day: int) -> CountTa
         share = (frequency / np.maximum(old, 1))[:, None]
         feature_count = rounded(table.feature_count * share, weighting)
     faint = table._replace(
-        class_count=class_count, feature_count=feature_count, document_frequency=frequency
+        class_count=class_count,
+        feature_count=feature_count,
+        document_frequency=frequency,
+        loss=None if table.loss is None else table.loss.faded(factor),
     )
     return without_empty(faint)
 

@@ -32,7 +32,7 @@ from nbspam.mail.maildir import (
 from nbspam.mail.verdict_headers import check_labels
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item
-from nbspam.store.assembly import begun
+from nbspam.store.assembly import begun, check_ledger
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens
 from nbspam.verdicts import Skipped, Verdict
@@ -202,7 +202,9 @@ class _Sorter:
 
     def _teach(self, lessons: Iterable[Entry], day: int) -> None:
         items = (Item(os.path.join(self.root, e.path), self.place(e), told=True) for e in lessons)
-        outcome = StoredModel(self.model_path, new=PRESETS["mail"]).learn(list(items), day=day)
+        model = StoredModel(self.model_path, new=PRESETS["mail"])
+        check_ledger(model.base, self.model_path)
+        outcome = model.learn(list(items), day=day)
         self.report.skipped += (s for s in outcome.skipped if os.path.lexists(s.name))
         self.report.notes += outcome.notes
 

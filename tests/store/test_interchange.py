@@ -64,7 +64,9 @@ def test_so_is_one_that_learned_on(nbspam, trained, tmp_path):
 def test_so_is_one_that_forgot(nbspam, trained, tmp_path, monkeypatch):
     monkeypatch.setattr("nbspam.cli.commands.prune.today", lambda: 30_000)
     assert nbspam("prune", "--min-df", "2", "--half-life", "5000")[0] == 0
-    assert nbspam("export")[1].splitlines()[0].endswith('"decayed": "2052-02-20"}')
+    assert (
+        nbspam("export")[1].splitlines()[0].endswith('"decayed": "2052-02-20", "others_had": 1}')
+    )
 
     check_round_trip(trained, tmp_path)
 

@@ -9,7 +9,7 @@ import click
 from nbspam.cli.arguments import loaded, schema_of
 from nbspam.cli.command import Command
 from nbspam.cli.options import json_option, model_option
-from nbspam.cli.output import counts_of, counts_text, echo_json, echo_rows
+from nbspam.cli.output import counts_of, counts_text, echo_json, echo_rows, loss_json, loss_text
 from nbspam.cli.tables import columns_read_json
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def _show(classifier: "Classifier", model_path: str, n_bytes: int, as_json: bool
     n_docs, n_tokens = counts_of(table.classes, table.class_count), len(table.vocabulary)
     if as_json:
         facts = {"model": model_path, "bytes": n_bytes, "read": n_docs, "tokens": n_tokens}
+        facts["forgotten"] = loss_json(table.loss)
         cutoffs = getattr(classifier, "cutoffs", None)
         echo_json({**facts, "settings": settings, "cutoffs": cutoffs and cutoffs._asdict()})
         return
@@ -56,6 +57,7 @@ def _show(classifier: "Classifier", model_path: str, n_bytes: int, as_json: bool
             ("file", f"{model_path} ({n_bytes:,} bytes, verified)"),
             ("trained", f"{table.n_docs:,} {classifier.noun} ({counts_text(n_docs)})"),
             ("tokens", f"{n_tokens:,}"),
+            *([("forgotten", loss_text(table.loss))] if table.loss else []),
             ("decision", _decision(classifier)),
             *((name, _shown(value)) for name, value in settings.items()),
         ]

@@ -4,7 +4,16 @@ import click
 
 from nbspam.cli.command import Command, say
 from nbspam.cli.options import json_option
-from nbspam.cli.output import counts_of, counts_text, echo_json, echo_summary, save
+from nbspam.cli.output import (
+    counts_of,
+    counts_text,
+    echo_json,
+    echo_summary,
+    loss_json,
+    loss_text,
+    save,
+    warn,
+)
 
 
 @click.command("merge", cls=Command)
@@ -40,11 +49,20 @@ def command(models: tuple[str, ...], output_path: str, as_json: bool) -> None:
     classifier = merged.classifier
     kept = save(classifier, output_path)
     if isinstance(classifier, Classifier):
+        if classifier.memory and not classifier.memory.has_ledger:
+            warn("a model without a ledger: messages that it shares with others count again")
         n_docs = counts_of(classifier.classes, classifier.table.class_count)
         what, n_tokens = classifier.noun, len(classifier.table.vocabulary)
-        facts = {"tokens": n_tokens, "in_both": merged.in_both, "disputed": merged.disputed}
+        loss = classifier.table.loss
+        facts = {
+            "tokens": n_tokens,
+            "forgotten": loss_json(loss),
+            "in_both": merged.in_both,
+            "disputed": merged.disputed,
+        }
         both = f"{merged.in_both:,} known to several, {merged.disputed:,} as different classes"
-        rows = [(both,), (f"learned {n_tokens:,} tokens; model in {output_path}",)]
+        forgot = [(f"forgot {loss_text(loss)}",)] if loss else []
+        rows = [(both,), *forgot, (f"learned {n_tokens:,} tokens; model in {output_path}",)]
     else:
         n_docs = counts_of(classifier.classes, classifier.model.class_count_)
         what, facts = classifier.noun, {}

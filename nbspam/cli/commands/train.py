@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nbspam.bounds import UNBOUNDED, Bounds
 from nbspam.cli.arguments import (
     items_for_em,
     items_of,
@@ -31,6 +32,8 @@ from nbspam.cli.output import (
     counts_text,
     echo_json,
     echo_summary,
+    loss_json,
+    loss_text,
     report_skipped,
     save,
     skipped_json,
@@ -38,6 +41,7 @@ from nbspam.cli.output import (
 from nbspam.cli.tables import columns_read_json, columns_read_rows
 from nbspam.cli.training_options import (
     Unlabelled,
+    bounds_options,
     table_options,
     training_options,
     unlabelled_options,
@@ -65,6 +69,7 @@ if TYPE_CHECKING:
 @training_options
 @unlabelled_options
 @table_options
+@bounds_options
 @jobs_option
 @strict_option
 @json_option
@@ -76,6 +81,7 @@ def command(
     training: Choices,
     unlabelled: Unlabelled,
     columns: TableChoices,
+    bounds: Bounds,
     jobs: int,
     strict: bool,
     as_json: bool,
@@ -97,7 +103,13 @@ def command(
     nbspam train few/ --unlabelled ~/Maildir
     nbspam train iris.csv --target species
     """
-    if is_for_table(training, columns):
+    is_table = is_for_table(training, columns)
+    if bounds != UNBOUNDED and (is_table or unlabelled != Unlabelled()):
+        raise UsageError(
+            "--max-tokens, --no-ledger: not for tables of columns or EM, which need all rows at"
+            " once; leave them out"
+        )
+    if is_table:
         check_no_filter(model_path)
         settings = table_settings_of(training, columns)
         if unlabelled == Unlabelled():
@@ -131,7 +143,7 @@ def command(
     elif unlabelled != Unlabelled():
         raise UsageError("--unlabelled-weight, --hard: for --unlabelled PATH; give it too")
     else:
-        learned = learn(sources, reading, labels, training, jobs, strict)
+        learned = learn(sources, reading, labels, training, jobs, strict, bounds)
         kept = save(learned.classifier, model_path)
         _show(learned, model_path, kept, as_json)
 
@@ -153,6 +165,7 @@ def _show(learned: "Learned", model_path: str, kept: str | None, as_json: bool) 
     n_docs = counts_of(table.classes, table.class_count)
     if as_json:
         facts = {"read": n_docs, "tokens": len(table.vocabulary)}
+        facts["forgotten"] = loss_json(table.loss)
         facts |= columns_read_json(learned.classifier.settings.columns)
         skipped = skipped_json(learned.skipped)
         echo_json(
@@ -172,6 +185,7 @@ def _show(learned: "Learned", model_path: str, kept: str | None, as_json: bool) 
         [
             (f"read {table.n_docs:,} {noun} ({counts_text(n_docs)}){again}{failed}",),
             *columns_read_rows(learned.classifier.settings.columns),
+            *([(f"forgot {loss_text(table.loss)}",)] if table.loss else []),
             (f"learned {len(table.vocabulary):,} tokens; model in {model_path}",),
         ]
     )

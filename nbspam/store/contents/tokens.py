@@ -75,6 +75,7 @@ def _check_memory(memory: Mapping[str, Any], n_features: int) -> None:
         array(numbers, f"memory: {name}", (None,), "u", 8, most=_ANY)
         require(bool((numbers[1:] > numbers[:-1]).all()), f"memory: {name}: not ascending")
     require(are_versions(memory.get("digest_versions", [OLDEST])), "memory: digest_versions")
+    require("ledger" not in memory or memory["ledger"] is False, "memory: ledger")
     array(memory["label"], "memory: label", (len(digest),), "u")
     array(memory["day"], "memory: day", (len(digest),), "u", most=_LARGEST_DAY)
     told = memory.get("told", digest[:0])  # older files have none
@@ -169,6 +170,9 @@ def _check_counts(state: State, n_classes: int) -> None:
     require(has_all or state["classes"] == list(HAM_AND_SPAM), "class_count: an empty class")
     array(state["feature_count"], "feature_count", (n_features, n_classes), "uf")
     array(state["document_frequency"], "document_frequency", (n_features,), "iu")
+    if "lacks" in state:  # only the model that has forgotten tokens has it
+        require(is_whole(state["others_had"], 0, 1 << 62), "others_had")
+        array(state["lacks"], "lacks", (n_features,), "iu", most=state["others_had"])
 
 
 def _check_fit(state: State, n_classes: int) -> None:

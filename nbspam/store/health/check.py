@@ -96,6 +96,9 @@ def _counts(classifier: Classifier) -> Finding:
 
 
 def _ledger(memory: Memory, classifier: Classifier) -> Finding:
+    if not memory.has_ledger:
+        text = "none, by --no-ledger: a message that comes again counts again"
+        return Finding(NOTE, "ledger", text)
     n_told = int(memory.ledger.told.sum())
     told = f", {n_told:,} of them told one at a time" if n_told else ""
     text = f"{len(memory.ledger.digests):,} messages{told}"

@@ -9,7 +9,6 @@ Secret: the format of the lines, and which malformed or hostile lines are refuse
 
 import json
 from collections.abc import Iterable, Iterator
-from datetime import date
 from itertools import chain
 from typing import Any
 
@@ -19,12 +18,14 @@ from nbspam.arrays import Integers, Keys, Octets
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import derive
 from nbspam.counts.ledger import Ledger, Memory, ledger_of
+from nbspam.counts.loss import Loss
 from nbspam.counts.sample import Sample
 from nbspam.counts.table import CountTable
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.errors import InputError, UsageError
 from nbspam.mail.digest import OLDEST, are_versions
 from nbspam.settings import PRESENCE, Settings, TokenSettings, settings_from_dict
+from nbspam.store.text.values import MAX_COUNT, as_day, as_number, as_text, as_whole, shown_day
 from nbspam.tokens.definition import GROUPS, reference_key, token_of
 from nbspam.tokens.documents import Documents, offsets_of
 from nbspam.tokens.oldkeys import with_kinds
@@ -33,9 +34,6 @@ from nbspam.tokens.vocabulary import Vocabulary, have_kinds
 
 FORMAT = 1
 _GROUP_NUMBER = {name: number for number, name in enumerate(GROUPS)}
-_EPOCH = date(1970, 1, 1).toordinal()
-_MAX_DAY = (1 << 16) - 1
-_MAX_COUNT = 2.0**53  # floats above it do not represent all whole numbers
 _MAX_TOKEN = 1 << 16  # bytes; no real token is nearly as long
 
 # The exceptions that malformed lines can cause.
@@ -62,8 +60,12 @@ def dump_lines(classifier: Classifier) -> Iterator[bytes]:
         "classes": dict(zip(names, table.class_count.tolist(), strict=True)),
         "sample_bits": memory.sample.bits,
         "digest_versions": list(memory.versions),
-        "decayed": _iso_day(memory.decayed) if memory.decayed else None,
+        "decayed": shown_day(memory.decayed) if memory.decayed else None,
     }
+    if table.loss is not None:
+        header["others_had"] = table.loss.of_others
+    if not memory.has_ledger:
+        header["ledger"] = False
     for line in chain([header], _token_lines(table, memory), _message_lines(names, memory)):
         readable = line.get("token", "\n").isprintable()
         yield json.dumps(line, ensure_ascii=not readable).encode("utf-8", "surrogatepass") + b"\n"
@@ -72,11 +74,14 @@ def dump_lines(classifier: Classifier) -> Iterator[bytes]:
 def _token_lines(table: CountTable, memory: Memory) -> Iterator[Line]:
     vocabulary = table.vocabulary.packed()
     blob, offsets = vocabulary.blob.tobytes(), vocabulary.offsets.tolist()
+    lacks = None if table.loss is None else table.loss.of_each
     for j, key in enumerate(vocabulary.keys.tolist()):
         text = blob[offsets[j] : offsets[j + 1]]
         line: Line = {"token": text.decode("utf-8", "surrogateescape")}
         if reference_key(token_of(text)) != key:
             line["key"] = f"{key:016x}"
+        if lacks is not None and lacks[j]:
+            line["lacks"] = int(lacks[j])
         yield {
             **line,
             "group": GROUPS[vocabulary.groups[j]],
@@ -86,7 +91,7 @@ def _token_lines(table: CountTable, memory: Memory) -> Iterator[Line]:
                 if n
             },
             "documents": int(table.document_frequency[j]),
-            "seen": _iso_day(int(memory.last_seen[j])),
+            "seen": shown_day(int(memory.last_seen[j])),
         }
 
 
@@ -94,7 +99,7 @@ def _message_lines(classes: tuple[str, ...], memory: Memory) -> Iterator[Line]:
     ledger, sample = memory.ledger, memory.sample
     place = {digest: i for i, digest in enumerate(sample.digests.tolist())}
     for digest, label, day, told in zip(*(of.tolist() for of in ledger), strict=True):
-        line: Line = {"message": f"{digest:016x}", "class": classes[label], "day": _iso_day(day)}
+        line: Line = {"message": f"{digest:016x}", "class": classes[label], "day": shown_day(day)}
         if told:
             line["told"] = True
         if (i := place.get(digest)) is not None:
@@ -108,11 +113,6 @@ def _message_lines(classes: tuple[str, ...], memory: Memory) -> Iterator[Line]:
 def _short(n: float) -> float:
     """Return a number as an int if it is whole."""
     return int(n) if n == int(n) else n
-
-
-def _iso_day(day: int) -> str:
-    """Return a day, counted from 1970-01-01, as yyyy-mm-dd."""
-    return date.fromordinal(_EPOCH + day).isoformat()
 
 
 def load_lines(lines: Iterable[bytes], name: str) -> Classifier:
@@ -159,17 +159,24 @@ class _Loader:
         if header["format"] != FORMAT:
             raise ValueError(f"format {header['format']!r}, but this program reads {FORMAT}")
         self.settings = _settings(header["settings"])
-        self.classes = tuple(_text(name) for name in header["classes"])
+        self.classes = tuple(as_text(name) for name in header["classes"])
         if list(self.classes) != sorted(self.classes):
             raise ValueError("classes are not sorted")
-        self.class_count = [_number(n) for n in header["classes"].values()]
+        self.class_count = [as_number(n) for n in header["classes"].values()]
         if not all(self.class_count) and self.classes != HAM_AND_SPAM:
             raise ValueError("a class without messages")
-        self.decayed = 0 if header["decayed"] is None else _day(header["decayed"])
-        self.bits = _whole(header["sample_bits"], 63)
+        self.decayed = 0 if header["decayed"] is None else as_day(header["decayed"])
+        self.bits = as_whole(header["sample_bits"], 63)
         self.versions = header.get("digest_versions", [OLDEST])
         if not are_versions(self.versions):
             raise ValueError(f"digest_versions: {self.versions!r:.40} are not versions")
+        self.others_had: int | None = None
+        if "others_had" in header:
+            self.others_had = as_whole(header["others_had"], int(MAX_COUNT))
+        self.has_ledger = header.get("ledger", True)
+        if type(self.has_ledger) is not bool:
+            raise ValueError(f"ledger: {self.has_ledger!r:.40} is neither true nor false")
+        self.lacks: list[int] = []
         self.texts: list[bytes] = []
         self.keys: list[int] = []
         self.spelt_out: list[int] = []  # the tokens that state their keys
@@ -182,11 +189,11 @@ class _Loader:
 
     def add_token(self, line: Line) -> None:
         """Add the line of a token; raises an exception of _WRONG if it is malformed."""
-        text = _text(line["token"]).encode("utf-8", "surrogateescape")
+        text = as_text(line["token"]).encode("utf-8", "surrogateescape")
         if len(text) > _MAX_TOKEN:
             raise ValueError(f"a token of more than {_MAX_TOKEN:,} bytes")
         if "key" in line:
-            key = int(_text(line["key"]), 16)
+            key = int(as_text(line["key"]), 16)
             self.spelt_out.append(len(self.keys))
         else:
             key = reference_key(token_of(text))
@@ -194,24 +201,25 @@ class _Loader:
         if unknown:
             raise ValueError(f"a count of {unknown.pop()!r}, which the first line does not have")
         self.groups.append(_GROUP_NUMBER[line["group"]])
-        self.counts.append([_number(line["count"].get(name, 0)) for name in self.classes])
-        self.documents.append(_whole(line["documents"], int(_MAX_COUNT)))
-        self.seen.append(_day(line["seen"]))
+        self.counts.append([as_number(line["count"].get(name, 0)) for name in self.classes])
+        self.documents.append(as_whole(line["documents"], int(MAX_COUNT)))
+        self.seen.append(as_day(line["seen"]))
+        self.lacks.append(as_whole(line.get("lacks", 0), self.others_had or 0))
         self.texts.append(text)
-        self.keys.append(_whole(key, 2**64 - 1))
+        self.keys.append(as_whole(key, 2**64 - 1))
 
     def add_message(self, line: Line) -> None:
         """Add the line of a message; raises an exception of _WRONG if it is malformed."""
-        digest = _whole(int(_text(line["message"]), 16), 2**64 - 1)
+        digest = as_whole(int(as_text(line["message"]), 16), 2**64 - 1)
         if line["class"] not in self.classes:
             raise ValueError(f"a class {line['class']!r:.40} that the first line does not have")
         told = line.get("told", False)
         if type(told) is not bool:
             raise ValueError(f"told: {told!r:.40} is neither true nor false")
-        self.messages.append((digest, line["class"], _day(line["day"]), told))
+        self.messages.append((digest, line["class"], as_day(line["day"]), told))
         if "tokens" in line:
-            columns = [_whole(column, 2**32 - 1) for column in line["tokens"]]
-            times = [_whole(n, 2**32 - 1) for n in line.get("times", ())]
+            columns = [as_whole(column, 2**32 - 1) for column in line["tokens"]]
+            times = [as_whole(n, 2**32 - 1) for n in line.get("times", ())]
             if 0 in times:
                 raise ValueError("a token that occurs in a message 0 times")
             self.sampled.append((digest, columns, times))
@@ -226,12 +234,24 @@ class _Loader:
             vocabulary_of(keys, self.texts, groups_of(keys), order),
             np.array(self.counts, np.float64).reshape(-1, len(self.classes))[order],
             np.array(self.documents, np.int64)[order],
+            self._loss(order),
         )
         seen = np.array(self.seen, np.uint16)[order]
         memory = Memory(
-            self._ledger(), self._sample(order), seen, self.decayed, tuple(self.versions)
+            self._ledger(),
+            self._sample(order),
+            seen,
+            self.decayed,
+            tuple(self.versions),
+            self.has_ledger,
         )
         return derive(table, memory, self.settings)
+
+    def _loss(self, order: Integers) -> Loss | None:
+        """Return what the model has forgotten; order: (n_tokens,) argsort of the keys."""
+        if self.others_had is None:
+            return None
+        return Loss(np.array(self.lacks, np.int64)[order], self.others_had)
 
     def _keys(self) -> Keys:
         keys = np.array(self.keys, np.uint64)
@@ -310,25 +330,3 @@ def vocabulary_of(keys: Keys, texts: list[bytes], groups: Octets, order: Integer
 def _check_unique(ascending: Any, what: str) -> None:
     if len(ascending) and not (ascending[1:] != ascending[:-1]).all():
         raise ValueError(f"{what} is there twice")
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r:.40} is not text")
-    return value
-
-
-def _number(value: Any) -> float:
-    if type(value) not in (int, float) or not 0 <= value <= _MAX_COUNT:
-        raise ValueError(f"{value!r:.40} is not a number from 0 up")
-    return float(value)
-
-
-def _whole(value: Any, most: int) -> int:
-    if type(value) is not int or not 0 <= value <= most:
-        raise ValueError(f"{value!r:.40} is not a whole number from 0 to {most}")
-    return value
-
-
-def _day(value: Any) -> int:
-    return _whole(date.fromisoformat(_text(value)).toordinal() - _EPOCH, _MAX_DAY)

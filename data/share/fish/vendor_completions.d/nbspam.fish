@@ -173,6 +173,8 @@ complete -c nbspam -n '__fish_seen_subcommand_from train' -l discretise -x -a 'w
 complete -c nbspam -n '__fish_seen_subcommand_from train' -l bins -x -d 'Cut numbers into at most K intervals'
 complete -c nbspam -n '__fish_seen_subcommand_from train' -l parent -x -d 'For spode: the column all others depend on'
 complete -c nbspam -n '__fish_seen_subcommand_from train' -l structure -r -d 'For network: the graph, instead of a search'
+complete -c nbspam -n '__fish_seen_subcommand_from train' -l max-tokens -x -d 'Count at most N tokens, and forget the rarest'
+complete -c nbspam -n '__fish_seen_subcommand_from train' -l ledger -l no-ledger -d 'Whether the model knows its messages'
 complete -c nbspam -n '__fish_seen_subcommand_from train' -s j -l jobs -x -d 'Number of processes to work in'
 complete -c nbspam -n '__fish_seen_subcommand_from train' -l strict -d 'Fail if an item cannot be read, instead of skipping it'
 complete -c nbspam -n '__fish_seen_subcommand_from train' -l json -d 'Print JSON instead of text'

@@ -1,0 +1,274 @@
+"""Models that have forgotten tokens, and models without a ledger: what they can and cannot."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nbspam.bounds import Bounds
+from nbspam.classifier.training import train
+from nbspam.counts import sample
+from nbspam.counts.counting import Limits, count_items
+from nbspam.errors import UsageError
+from nbspam.settings import PRESETS
+from nbspam.sources.items import Item
+from nbspam.store.merge import merge
+from nbspam.store.model import StoredModel
+from nbspam.store.open import load, read_text_model, save
+from nbspam.store.prune import Rule, prune
+from nbspam.store.sorting import Choices, sort_maildir
+from nbspam.store.text.interchange import dump_lines
+from support import HAM, SPAM, complains, write_mails
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+MAIL = PRESETS["mail"]
+NO_LEDGER = Bounds(ledger=False)
+
+
+def items(numbers, label=None):
+    words = np.random.default_rng(0).zipf(1.3, (200, 8))
+    return [
+        Item(
+            f"m{n}",
+            label or ("ham", "spam")[n % 2],
+            b"Message-ID: <%d@x>\n\n%s\n" % (n, b" ".join(b"w%d" % word for word in words[n])),
+        )
+        for n in numbers
+    ]
+
+
+def write(path, given, bounds):
+    limits = Limits(tokens=50)  # so that the limit is looked at often
+    save(str(path), train(count_items(given, MAIL, 1, limits, bounds), MAIL, day=9))
+    return str(path)
+
+
+@pytest.fixture
+def forgetful(tmp_path):
+    return write(tmp_path / "forgetful", items(range(100)), Bounds(max_tokens=60))
+
+
+@pytest.fixture
+def unledgered(tmp_path):
+    return write(tmp_path / "unledgered", items(range(100)), NO_LEDGER)
+
+
+def whole(path):
+    return StoredModel(path).whole()
+
+
+def check_bound(model, exact):
+    """Assert that a model's counts lack what its loss says at most, and never have too much."""
+    table, true = model.table, exact.table
+    had = dict(zip(true.vocabulary.keys.tolist(), true.document_frequency.tolist(), strict=True))
+    for key, n, lacks in zip(
+        table.vocabulary.keys.tolist(),
+        table.document_frequency.tolist(),
+        table.loss.of_each.tolist(),
+        strict=True,
+    ):
+        assert n <= had.pop(key) <= n + lacks
+    assert max(had.values(), default=0) <= table.loss.of_others
+
+
+# ---- tokens that were forgotten ----
+
+
+def test_a_limit_that_is_never_reached_gives_the_same_bytes(tmp_path):
+    paths = [
+        write(tmp_path / str(bounds.max_tokens), items(range(100)), bounds)
+        for bounds in (Bounds(), Bounds(max_tokens=10_000))
+    ]
+    first, second = (Path(path).read_bytes() for path in paths)
+
+    assert first == second
+
+
+def test_a_model_and_its_text_say_what_was_forgotten(forgetful, tmp_path):
+    (tmp_path / "lines").write_bytes(b"".join(dump_lines(whole(forgetful))))
+    save(str(tmp_path / "again"), read_text_model(str(tmp_path / "lines")))
+
+    assert whole(forgetful).table.loss.of_others > 0
+    assert (tmp_path / "again").read_bytes() == Path(forgetful).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["others_had", "ledger"])
+def test_a_text_that_states_it_wrongly_is_refused(nbspam, tmp_path, forgetful, name):
+    header, *lines = dump_lines(whole(forgetful))
+    wrong = json.dumps(json.loads(header) | {name: -1}).encode() + b"\n"
+    (tmp_path / "lines").write_bytes(wrong + b"".join(lines))
+
+    complains(nbspam("import", tmp_path / "lines", "-m", tmp_path / "m"), 1, "line 1", "-1 is n")
+
+
+def test_the_bound_holds_after_learning_on_and_un_learning(forgetful, tmp_path):
+    model = StoredModel(forgetful)
+    model.learn(items(range(100, 200)), day=9)
+    model.unlearn(items(range(30)), day=9)
+    model.learn(items(range(30, 60), "ham"), day=9)
+    true = [*items(range(30, 60), "ham"), *items(range(60, 200))]
+
+    check_bound(whole(forgetful), whole(write(tmp_path / "exact", true, Bounds())))
+
+
+def test_readers_of_a_journal_know_what_was_forgotten(forgetful):
+    before = whole(forgetful).table.loss
+    StoredModel(forgetful).learn([Item("x", "ham", b"\n\nbrandnew\n")], day=9)
+    table = load(forgetful).table
+
+    column = [table.vocabulary.text(j) for j in range(len(table.vocabulary))].index("brandnew")
+    assert table.loss.of_each[column] == before.of_others
+
+
+def test_the_bound_holds_after_merging_and_pruning(forgetful, tmp_path):
+    other = write(tmp_path / "other", items(range(100, 200)), Bounds(max_tokens=80))
+    merged, exact = str(tmp_path / "merged"), items(range(200))
+    save(merged, merge([forgetful, other]).classifier)
+    truth = whole(write(tmp_path / "exact", exact, Bounds()))
+    check_bound(whole(merged), truth)
+
+    prune(merged, Rule(min_df=4), 9)
+    check_bound(whole(merged), truth)
+
+
+def test_pruning_notes_what_the_dropped_tokens_had(tmp_path):
+    exact = write(tmp_path / "exact", items(range(100)), Bounds())
+    prune(exact, Rule(min_df=4), 9)
+    loss = whole(exact).table.loss
+
+    assert loss.of_others == 3
+    assert not loss.of_each.any()
+
+
+def test_what_was_forgotten_fades_with_the_counts(forgetful):
+    before = whole(forgetful).table.loss
+    prune(forgetful, Rule(half_life=10), 19)
+
+    assert whole(forgetful).table.loss.of_others == -(-before.of_others // 2)
+
+
+def test_train_merge_and_info_say_what_was_forgotten(nbspam, tmp_path, mails):
+    model = tmp_path / "m"
+    status, out, err = nbspam("train", mails, "-m", model, "--max-tokens", "100", "-j", "1")
+
+    assert (status, err) == (0, "")
+    assert "\nforgot tokens of up to " in out
+    assert "\nlearned 100 tokens" in out
+    assert "forgotten\ttokens of up to " in nbspam("info", "-m", model)[1]
+    found = json.loads(nbspam("info", "-m", model, "--json")[1])["forgotten"]
+    assert found["messages"] > 0
+    assert 0 < found["exact"] <= 100
+    other = write_mails(tmp_path / "other")
+    assert nbspam("train", other, "-m", tmp_path / "n")[0] == 0
+    merged = nbspam("merge", model, tmp_path / "n", "-o", tmp_path / "both")[1]
+    assert "\nforgot tokens of up to " in merged
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--target", "label"], ["--unlabelled", "x"], ["--model", "tan"]],
+)
+def test_what_needs_everything_at_once_refuses_bounds(nbspam, tmp_path, options):
+    table = tmp_path / "t.csv"
+    table.write_text("text,label\n" + "some words,a\nother words,b\n" * 4)
+    result = nbspam("train", table, "-m", tmp_path / "m", "--no-ledger", *options)
+
+    complains(result, 2, "--max-tokens, --no-ledger: not for", "leave them out")
+
+
+# ---- models without a ledger ----
+
+
+def test_without_a_ledger_every_copy_counts(tmp_path):
+    given = [*items(range(100)), *items(range(30))]
+    model = whole(write(tmp_path / "m", given, NO_LEDGER))
+
+    assert model.table.class_count.sum() == 130
+    assert len(model.memory.sample.digests) == 100  # no message is in the sample twice
+
+
+def test_without_copies_only_the_ledger_differs(unledgered, tmp_path):
+    exact = whole(write(tmp_path / "exact", items(range(100)), Bounds()))
+    model = whole(unledgered)
+
+    assert np.array_equal(model.table.feature_count, exact.table.feature_count)
+    assert np.array_equal(model.fit.correction, exact.fit.correction)
+    assert (model.memory.has_ledger, exact.memory.has_ledger) == (False, True)
+
+
+def test_a_ledger_of_the_sample_is_all_that_is_kept(monkeypatch, tmp_path):
+    monkeypatch.setattr(sample, "MAX_SAMPLE", 20)
+    path = write(tmp_path / "m", items(range(100)), NO_LEDGER)
+    StoredModel(path).learn(items(range(100, 200)), day=9)
+    memory = whole(path).memory
+
+    assert whole(path).table.class_count.sum() == 200
+    assert len(memory.ledger.digests) <= 20
+    assert np.array_equal(memory.ledger.digests, memory.sample.digests)
+
+
+def test_copies_do_not_crowd_the_sample(monkeypatch, tmp_path):
+    monkeypatch.setattr(sample, "MAX_SAMPLE", 50)
+    given = [*items(range(40)), *items(range(40)) * 5]
+
+    assert len(whole(write(tmp_path / "m", given, NO_LEDGER)).memory.sample.digests) == 40
+
+
+def test_a_message_learned_again_counts_again(monkeypatch, tmp_path):
+    monkeypatch.setattr(sample, "MAX_SAMPLE", 20)
+    path = write(tmp_path / "m", items(range(100)), NO_LEDGER)
+    known = set(whole(path).memory.sample.digests.tolist())
+    outcome = StoredModel(path).learn(items(range(100)), day=9)
+
+    assert outcome.learned == 100 - len(known)
+
+
+def test_its_text_is_the_model(unledgered, tmp_path):
+    (tmp_path / "lines").write_bytes(b"".join(dump_lines(whole(unledgered))))
+    save(str(tmp_path / "again"), read_text_model(str(tmp_path / "lines")))
+
+    assert (tmp_path / "again").read_bytes() == Path(unledgered).read_bytes()
+
+
+@pytest.mark.parametrize("command", [["unlearn"], ["relabel", "--to", "ham"]])
+def test_what_needs_the_ledger_refuses_with_a_line(nbspam, unledgered, folder, command):
+    result = nbspam(command[0], folder, "-m", unledgered, *command[1:])
+
+    complains(result, 2, unledgered, "has no ledger", "train it anew without --no-ledger")
+
+
+def test_sorting_refuses_to_learn_what_was_moved(unledgered, tmp_path):
+    root = tmp_path / "Maildir"
+    for part in ("cur", "new", "tmp"):
+        (root / part).mkdir(parents=True)
+    (root / "new" / "1.h").write_bytes(HAM)
+    sort_maildir(str(root), unledgered, Choices(), 9)
+    (found,) = (path for path in root.rglob("1.h*") if path.is_file())
+    spam = root / ".Junk" / "cur"
+    spam.mkdir(parents=True, exist_ok=True)
+    if found.parent.parent == root:
+        found.rename(spam / "1.h:2,")
+    else:
+        found.rename(root / "cur" / "1.h:2,")
+
+    with pytest.raises(UsageError, match="has no ledger"):
+        sort_maildir(str(root), unledgered, Choices(), 9)
+
+
+def test_a_merge_with_such_a_model_has_no_ledger_and_says_so(nbspam, unledgered, tmp_path):
+    other = write(tmp_path / "other", items(range(100, 150)), Bounds())
+    status, _, err = nbspam("merge", other, unledgered, "-o", tmp_path / "both")
+
+    assert status == 0
+    assert "without a ledger" in err
+    assert not whole(str(tmp_path / "both")).memory.has_ledger
+
+
+def test_doctor_says_that_there_is_no_ledger(nbspam, unledgered):
+    assert "note\tledger\tnone, by --no-ledger" in nbspam("doctor", "-m", unledgered)[1]
+
+
+def test_such_a_model_learns_spam(nbspam, unledgered):
+    assert nbspam("update", "--spam", "-", "-m", unledgered, stdin=SPAM)[0] == 0
+    assert whole(unledgered).table.class_count.sum() == 101
