@@ -16,17 +16,18 @@ the 99th percentile; memory in MB at the end, that each process has for itself (
 all with what they share (Pss).  Programs that are not installed are left out.
 """
 
+import argparse
 import os
 import random
 import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from itertools import islice
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 import serving_client as client
@@ -102,43 +103,63 @@ def calls_of(
     return [client.Call(address, talk, request(data)) for data in messages]
 
 
-@contextmanager
-def subjects(
-    corpus: Path, messages: list[bytes], few: int, workers: int, alone: bool
-) -> Iterator[list[Subject]]:
-    """Run all servers until the block ends."""
-    with ExitStack() as stack:
-        work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        os.chmod(work, 0o755)  # for a spamd that must not be root
-        model, path = work / "m.nbspam", str(work / "spamd.sock")
-        subprocess.run(
-            [*NBSPAM, "train", "-m", str(model), str(corpus)],
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        ports = servers.free_ports(3)
-        options = ["--spamd", path, "--http", str(ports[0]), "--milter", str(ports[1])]
-        ours = stack.enter_context(servers.nbspam(work / "nbspam", model, workers, *options))
-        by_spamd = Subject(
-            "nbspam, spamd", ours, calls_of(messages, client.spamd_request, path, client.spamd)
-        )
-        by_http = Subject(
-            "nbspam, HTTP", ours, calls_of(messages, client.http_request, ports[0], client.http)
-        )
-        packets = calls_of(messages, client.milter_request, ports[1], client.milter)
-        found = [by_spamd, by_http, Subject("nbspam, milter", ours, packets)]
-        if not alone and is_there("spamd", "sa-learn"):
-            path = str(work / "spamassassin.sock")
-            theirs = servers.spamassassin(work / "sa", corpus, workers, path)
-            server = stack.enter_context(theirs)
-            calls = calls_of(messages[:few], client.spamd_request, path, client.spamd)
-            found.append(Subject("spamd -L, Bayes", server, calls, by_spamd))
-        if not alone and is_there("rspamd"):
-            theirs = servers.rspamd(work / "rspamd", corpus, workers, ports[2])
-            server = stack.enter_context(theirs)
-            calls = calls_of(messages[:few], client.http_request, ports[2], client.http)
-            found.append(Subject(f"rspamd, {server.taught}", server, calls, by_http))
-        yield found
+class Bench(NamedTuple):
+    """What all servers share: they judge `messages`, the slow ones the first `few`."""
+
+    corpus: Path
+    messages: list[bytes]
+    few: int
+    workers: int
+    work: Path  # a folder for whatever they write
+    stack: ExitStack  # ends them
+
+
+def of_nbspam(bench: Bench) -> list[Subject]:
+    """Start nbspam; return it in its protocols: spamd, HTTP, milter."""
+    model, path = bench.work / "m.nbspam", str(bench.work / "nbspam.sock")
+    train = [*NBSPAM, "train", "-m", str(model), str(bench.corpus)]
+    subprocess.run(train, check=True, stdout=subprocess.DEVNULL)
+    http, milter = servers.free_ports(2)
+    options = ["--spamd", path, "--http", str(http), "--milter", str(milter)]
+    server = bench.stack.enter_context(
+        servers.nbspam(bench.work / "nbspam", model, bench.workers, *options)
+    )
+    calls = {
+        "spamd": calls_of(bench.messages, client.spamd_request, path, client.spamd),
+        "HTTP": calls_of(bench.messages, client.http_request, http, client.http),
+        "milter": calls_of(bench.messages, client.milter_request, milter, client.milter),
+    }
+    return [Subject(f"nbspam, {name}", server, each) for name, each in calls.items()]
+
+
+def of_spamassassin(bench: Bench, beside: Subject) -> Subject:
+    """Teach and start SpamAssassin."""
+    path = str(bench.work / "spamassassin.sock")
+    server = bench.stack.enter_context(
+        servers.spamassassin(bench.work / "spamassassin", bench.corpus, bench.workers, path)
+    )
+    calls = calls_of(bench.messages[: bench.few], client.spamd_request, path, client.spamd)
+    return Subject(f"spamd -L, {server.taught}", server, calls, beside)
+
+
+def of_rspamd(bench: Bench, beside: Subject) -> Subject:
+    """Start and teach rspamd."""
+    (port,) = servers.free_ports(1)
+    server = bench.stack.enter_context(
+        servers.rspamd(bench.work / "rspamd", bench.corpus, bench.workers, port)
+    )
+    calls = calls_of(bench.messages[: bench.few], client.http_request, port, client.http)
+    return Subject(f"rspamd, {server.taught}", server, calls, beside)
+
+
+def subjects(bench: Bench, alone: bool) -> list[Subject]:
+    """Start all servers."""
+    found = of_nbspam(bench)
+    if not alone and is_there("spamd", "sa-learn"):
+        found.append(of_spamassassin(bench, found[0]))
+    if not alone and is_there("rspamd"):
+        found.append(of_rspamd(bench, found[1]))
+    return found
 
 
 def is_there(*programs: str) -> bool:
@@ -154,23 +175,30 @@ def load_average() -> str:
     return " ".join(f"{each:.2f}" for each in os.getloadavg())
 
 
-def main() -> None:
+def options_of() -> argparse.Namespace:
+    """Return the options of the command line."""
     parser = corpus_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="number of rounds  [default: 3]")
     parser.add_argument("--messages", type=int, help="ask about so many only")
     parser.add_argument("--few", type=int, default=300, help="so many for slow servers  [300]")
     parser.add_argument("--workers", type=int, default=2, help="of each server  [default: 2]")
     parser.add_argument("--alone", action="store_true", help="nbspam without the others")
-    options = parser.parse_args()
-    load_before = load_average()
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = options_of()
+    before = load_average()
     files = [
         path for name in ("ham", "spam") for path in sorted((options.corpus / name).iterdir())
     ]
     random.Random(0).shuffle(files)
-    messages = [path.read_bytes() for path in islice(files, options.messages)]
-    with subjects(
-        options.corpus, messages, options.few, options.workers, options.alone
-    ) as measured:
+    messages = [path.read_bytes() for path in files[: options.messages]]
+    with ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        os.chmod(work, 0o755)  # for a spamd that must not be root
+        bench = Bench(options.corpus, messages, options.few, options.workers, work, stack)
+        measured = subjects(bench, options.alone)
         for each in measured:
             client.load(each.calls[:200], _AT_ONCE)  # what is read once, and filled once
         for _ in range(options.rounds):
@@ -178,8 +206,8 @@ def main() -> None:
                 each.measure()
         print(
             f"{options.corpus}: {len(messages):,} messages, {_AT_ONCE} at once; {os.cpu_count()}"
-            f" cores, {options.workers} workers, {options.rounds} rounds; load average"
-            f" {load_before} before, {load_average()} at the end\n\n{HEADER}"
+            f" cores, {options.workers} workers, {options.rounds} rounds; load average {before}"
+            f" before, {load_average()} at the end\n\n{HEADER}"
         )
         for each in measured:
             print(each.line())
