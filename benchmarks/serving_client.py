@@ -4,6 +4,7 @@ One thread with plain sockets, and requests that are whole before the clock star
 has a connection of its own, as spamc, rspamc and the sessions of a mail system have.
 """
 
+import re
 import select
 import socket
 import time
@@ -16,6 +17,7 @@ Protocol = Callable[[socket.socket, bytes], Talk]  # of a connection and a reque
 Address = str | int  # the path of a socket, or a port of this machine
 _CHUNK = 65_535  # bytes of a body in one packet of a milter
 _OFFER = b"".join(number.to_bytes(4, "big") for number in (6, 0x1FF, 0x1FFFFF))
+_FIELD = re.compile(rb"^[!-9;-~]+:.*(?:\n[ \t].*)*", re.MULTILINE)
 _FINAL = b"acrtyd"  # commands that end a milter's answer to a message
 
 
@@ -157,8 +159,7 @@ def http_request(data: bytes, path: str = "/checkv2", more: str = "") -> bytes:
 def milter_request(data: bytes, recipient: str = "bench@example.org") -> bytes:
     """Return all packets of a message, but for the options."""
     head, _, body = data.replace(b"\r\n", b"\n").partition(b"\n\n")
-    lines = head.replace(b"\n\t", b"\n ").replace(b"\n ", b"\0 ").split(b"\n")
-    fields = (line.replace(b"\0", b"\n").partition(b":") for line in lines if b":" in line)
+    fields = (line.partition(b":") for line in _FIELD.findall(head))
     body = body.replace(b"\n", b"\r\n")
     pieces = [
         packet(b"D", b"Cj\0mail.example.org\0"),
