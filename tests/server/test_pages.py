@@ -115,6 +115,9 @@ def test_configurations_are_those_that_the_tests_run():
     for line in blocks("exim")[0].replace(SOCKET, "{spamd}").splitlines():
         assert line in exim
     assert blocks("exim-acl")[0] in exim
+    haraka = (ROOT / "tests" / "server" / "test_haraka.py").read_text()
+    for line in blocks("haraka")[0].replace(SOCKET, "{served.spamd}").splitlines():
+        assert f"{line}\\n" in haraka
 
 
 def test_the_table_of_limits_is_that_of_the_program():

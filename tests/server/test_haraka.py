@@ -1,0 +1,81 @@
+"""A real Haraka with its plugin spamassassin, which asks spamd's protocol for HEADERS.
+
+HARAKA names the folder where `npm install Haraka haraka-plugin-spamassassin` was run.
+"""
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from serving import connected, free_port, serving
+from support import HAM, SPAM
+
+PROGRAM = Path(os.environ.get("HARAKA", "/nowhere")) / "node_modules" / ".bin" / "haraka"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (PROGRAM.exists() and shutil.which("swaks")),
+        reason="needs swaks and a Haraka: HARAKA names the folder where npm installed it",
+    ),
+]
+
+
+@pytest.fixture
+def haraka(own_model, tmp_path):
+    """Start a Haraka that asks a server; return its port, and the server."""
+    place = tmp_path / "haraka"
+    subprocess.run([PROGRAM, "-i", place], check=True, capture_output=True)
+    port = free_port()
+    with serving(own_model, tmp_path, "--jobs", "1") as served:
+        for name, text in {
+            "plugins": "spamassassin\nrcpt_to.in_host_list\nqueue/test\n",
+            "host_list": "example.org\n",
+            "smtp.ini": f"listen=127.0.0.1:{port}\nnodes=0\n",
+            "spamassassin.ini": f"spamd_socket={served.spamd}\nspamd_user=first-recipient\n"
+            "reject_threshold=5\n",
+        }.items():
+            (place / "config" / name).write_text(text)
+        environment = {**os.environ, "TMPDIR": str(tmp_path)}  # where queue/test puts messages
+        command = [PROGRAM, "-c", place]
+        with open(tmp_path / "log", "wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        try:
+            wait_for(port)
+            yield port, served
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def wait_for(port, seconds=30):
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return connected(port).close()
+        except OSError:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+
+
+def send(port, data, folder):
+    """Send a message; return what swaks printed."""
+    (folder / "message").write_bytes(data)
+    command = ["swaks", "--server", f"127.0.0.1:{port}", "--to", "ann@example.org"]
+    command += ["--from", "x@example.com", "--data", f"@{folder / 'message'}"]
+    return subprocess.run(command, capture_output=True, check=False, timeout=60).stdout.decode()
+
+
+def test_haraka_rejects_spam_and_marks_ham(haraka, tmp_path):
+    port, served = haraka
+    assert "550 spam score exceeded threshold" in send(port, SPAM, tmp_path)
+    assert "250 Message Queued" in send(port, HAM, tmp_path)
+    [message] = tmp_path.glob("mail_*.eml")
+    assert b"X-Spam-Status: No, score=" in message.read_bytes()
+    log = served.errors.read_text()
+    assert "user=ann@example.org asked=HEADERS verdict=spam" in log
+    assert "user=ann@example.org asked=HEADERS verdict=ham" in log
