@@ -2,6 +2,7 @@
 
 NbspamError
 ├── InputError       a message, folder, table or stream cannot be read
+├── LostError        a connection to where mail is was lost, and did not come back
 ├── ModelFileError   a file is not a model that we can read, or a model cannot be written
 ├── NotTrainedError  a model was used before it had learned enough
 └── UsageError       options contradict each other, or do not fit the data
@@ -17,6 +18,13 @@ class NbspamError(Exception):
 
 class InputError(NbspamError):
     """A message, folder, table or stream cannot be read."""
+
+
+class LostError(NbspamError):
+    """A connection to where mail is was lost, and did not come back.
+
+    It is no InputError, because it is no matter of one message, which would be skipped.
+    """
 
 
 class ModelFileError(NbspamError):

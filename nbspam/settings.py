@@ -15,7 +15,7 @@ from nbspam.errors import InputError, UsageError
 from nbspam.models.registry import COLUMN_MODELS, PRESENCE_MODELS, TOKEN_MODELS
 from nbspam.models.registry import FEATURES as FEATURES
 from nbspam.sources.columns import NO_COLUMNS, SILENT, Columns, Listener
-from nbspam.sources.items import Item
+from nbspam.sources.items import Item, SourceOptions
 
 MODELS = (*TOKEN_MODELS, *FEATURES)  # of messages, by name
 TABLE_MODELS = tuple(name for name in COLUMN_MODELS if name not in FEATURES)  # of tables only
@@ -295,6 +295,13 @@ def look(
         if len(seen) >= max_items or size >= max_bytes:
             break
     return is_text, len(labels) > 2, chain(seen, items)
+
+
+def as_learned(reading: SourceOptions, settings: Settings) -> SourceOptions:
+    """Return how sources are read for a model: it remembers its columns, and what was in them."""
+    columns = settings.columns
+    is_mail = bool(columns.text) and settings.reading == "mail"
+    return reading._replace(learned=columns, is_mail=is_mail)
 
 
 def settings_for(

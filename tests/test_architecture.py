@@ -40,6 +40,8 @@ ONLY_IN = {
     "sklearn": {"models", "classifier"},
     "matplotlib": {"evaluation"},
     "email": {"sources"},
+    "fsspec": {"sources"},
+    "pyarrow": {"sources"},
     "joblib": set(),
     "asyncio": {"server"},
     "httptools": {"server"},

@@ -17,8 +17,17 @@ from nbspam.cli.options import Decision, Labels
 from nbspam.cli.output import counted, or_standard_input, report_lack, report_skipped, warn
 from nbspam.cli.values import ESTIMATED, Shares
 from nbspam.errors import UsageError
-from nbspam.settings import Choices, Settings, TableChoices, chosen, first_is_text, option_name
+from nbspam.settings import (
+    Choices,
+    Settings,
+    TableChoices,
+    as_learned,
+    chosen,
+    first_is_text,
+    option_name,
+)
 from nbspam.sources.items import Item, SourceOptions, read_items
+from nbspam.sources.mailboxes import holds_many
 
 if TYPE_CHECKING:
     from nbspam.answering import AnyClassifier
@@ -52,6 +61,8 @@ def items_of(
     the sources have its class, unless they state one: `--spam cur/*` gives the option the first
     file, and the sources the others.  Raises InputError and UsageError.
     """
+    if click.get_current_context().params.get("preset") == "mail":
+        reading = reading._replace(is_mail=True)
     parts = [read_items([path], label=name, options=reading) for name, path in labels.paths]
     names = list(dict.fromkeys(name for name, _ in labels.paths))
     if names:
@@ -65,7 +76,7 @@ def items_of(
 def _items_beside(path: str, reading: SourceOptions, names: list[str]) -> Iterator[Item]:
     """Return the items of a source; a file that states no class has the only class of `names`."""
     items = read_items([path], options=reading)
-    if os.path.isdir(path):
+    if path != "-" and holds_many(path):
         return items
     if len(names) == 1:
         return (item if item.label else item._replace(label=names[0]) for item in items)
@@ -313,4 +324,4 @@ def inputs_of(
 
 def knowing(reading: SourceOptions, model: Any) -> SourceOptions:
     """Return how sources are read for a model of mail or text: it remembers its columns."""
-    return reading._replace(learned=model.settings.columns)
+    return as_learned(reading, model.settings)

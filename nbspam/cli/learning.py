@@ -1,6 +1,5 @@
 """Training on labelled mail, texts and rows, for `train` and `lazy`; learning on, for `update`."""
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import chain, islice
@@ -39,12 +38,18 @@ def told_one(items: Iterator[Item], sources: Sequence[str], labels: Labels) -> I
     So learns a mail reader that pipes the message in, or somebody who names its file.  What lies
     in a folder, mailbox or table has been filed, even if it is alone there.
     """
-    if len(sources) or len(labels.paths) != 1 or os.path.isdir(labels.paths[0][1]):
+    if len(sources) or len(labels.paths) != 1 or _is_filed(labels.paths[0][1]):
         return items
     first = list(islice(items, 2))
     if len(first) == 1 and first[0].series is None:
         first = [first[0]._replace(told=True)]
     return chain(first, items)
+
+
+def _is_filed(path: str) -> bool:
+    from nbspam.sources.mailboxes import holds_many
+
+    return path != "-" and holds_many(path)
 
 
 def learn(

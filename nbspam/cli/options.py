@@ -247,8 +247,8 @@ reading_options = filling(
     click.option(
         "--format",
         metavar="NAME",
-        help="Format of SOURCE: eml, mbox, maildir, mh, classes, trec, csv, tsv, jsonl or"
-        " fasttext.  [default: found by looking]",
+        help="Format of SOURCE: eml, mbox, maildir, mh, classes, trec, tar, zip, parquet, csv,"
+        " tsv, jsonl or fasttext.  [default: found by looking]",
     ),
     click.option(
         "--text-column",

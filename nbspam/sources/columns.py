@@ -67,6 +67,25 @@ class Listener:
         """Hear the cells of a row as they are, before the row is handed out."""
 
 
+class Naming(Listener):
+    """Passes on what it hears, with the name of a table before what is said of it."""
+
+    def __init__(self, name: str, listener: Listener) -> None:
+        self._name, self._listener = name, listener
+
+    def notice(self, line: str) -> None:
+        """Pass on a line with the name."""
+        self._listener.notice(f"{self._name}: {line}")
+
+    def table(self, names: Sequence[str] | None, columns: Columns) -> None:
+        """Pass on the columns."""
+        self._listener.table(names, columns)
+
+    def row(self, cells: Sequence[str]) -> None:
+        """Pass on the cells."""
+        self._listener.row(cells)
+
+
 class Rememberer(Listener):
     """Remembers the columns of the first table, for the model that learns from it."""
 

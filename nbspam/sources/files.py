@@ -5,8 +5,10 @@ Failures are InputErrors that begin with the file's name and say what to do.
 Secret: which exceptions opening, decompressing and parsing a file can raise.
 """
 
+import errno
 import io
 import os
+import posixpath
 import stat
 import sys
 from collections.abc import Callable
@@ -16,7 +18,7 @@ from typing import Any, BinaryIO, cast
 
 from nbspam.errors import InputError
 
-COMPRESSED = (".gz", ".bz2", ".xz")  # files with these endings are decompressed
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".tgz")  # files with these endings are decompressed
 _NO_FILE = "{}: not a file; give a file, or pipe it in and give -"
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 # Bounds of what a compressed file may hold: this many times its size, or at least so many bytes.
@@ -54,14 +56,48 @@ def read_plain(path: str, most: int) -> bytes:
 
 
 def open_file(path: str) -> BinaryIO:
-    """Open a regular file for reading, decompressed if its name ends so; raises InputError."""
+    """Open a regular file for reading, decompressed if its name ends so; raises InputError.
+
+    path: may be a URL.
+    """
+    if is_url(path):
+        from nbspam.sources.places.urls import open_url
+
+        return expanded(path, open_url(path))
     if not stat.S_ISREG(status_of(path).st_mode):
         raise InputError(_NO_FILE.format(path))
-    source = open(os.open(path, _OPEN_FLAGS), "rb")  # noqa: SIM115
+    return expanded(path, open(os.open(path, _OPEN_FLAGS), "rb"))
+
+
+def expanded(path: str, source: BinaryIO) -> BinaryIO:
+    """Return a stream decompressed, if the name of its file says that it is compressed."""
     opener = _opener(path)
     if opener is None:
         return source
-    return cast("BinaryIO", io.BufferedReader(_Expanded(path, source, opener), _STEP))
+    try:
+        return cast("BinaryIO", io.BufferedReader(_Expanded(path, source, opener), _STEP))
+    except BaseException:
+        source.close()
+        raise
+
+
+def is_url(path: str) -> bool:
+    """Return whether a path is the URL of a file or folder, which fsspec can read."""
+    return "://" in path
+
+
+def named(path: str) -> str:
+    """Return a path as far as it names a file, in small letters: a URL without its query."""
+    return (path.partition("?")[0] if is_url(path) else path).lower()
+
+
+def is_folder(path: str) -> bool:
+    """Return whether a folder is at a path or URL, and not a file; raises InputError."""
+    if is_url(path):
+        from nbspam.sources.places.urls import is_folder_at
+
+        return is_folder_at(path)
+    return stat.S_ISDIR(status_of(path).st_mode)
 
 
 class _Expanded(io.RawIOBase):
@@ -74,7 +110,7 @@ class _Expanded(io.RawIOBase):
     def __init__(self, path: str, source: BinaryIO, opener: Callable[..., Any]) -> None:
         super().__init__()
         self._path, self._source = path, source
-        self._stream = opener(source, "rb")
+        self._opener, self._stream = opener, opener(source, "rb")
         self._n_read = 0
 
     def readable(self) -> bool:
@@ -87,15 +123,18 @@ class _Expanded(io.RawIOBase):
         data = self._stream.read(min(len(buffer), _STEP))
         buffer[: len(data)] = data
         self._n_read += len(data)
-        if self._n_read > max(MOST_FREE, MOST_TIMES * self._source.tell()):
-            raise InputError(
-                f"{self._path}: expands to more than {MOST_TIMES} times its size, as mail and"
-                " tables do not; decompress it yourself if you trust it"
-            )
+        check_expansion(self._path, self._n_read, self._source.tell())
         return len(data)
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._n_read = self._stream.seek(offset, whence)
+        target = offset + (self._n_read if whence == os.SEEK_CUR else 0)
+        if whence == os.SEEK_END:
+            raise io.UnsupportedOperation("it is compressed, and can only be read forwards")
+        if target < self._n_read:
+            self._source.seek(0)
+            self._stream, self._n_read = self._opener(self._source, "rb"), 0
+        while self._n_read < target and self.read(min(target - self._n_read, _STEP)):
+            pass
         return self._n_read
 
     def tell(self) -> int:
@@ -107,10 +146,19 @@ class _Expanded(io.RawIOBase):
         super().close()
 
 
+def check_expansion(path: str, n_expanded: int, n_packed: int) -> None:
+    """Raise InputError if so many bytes come of so few that they cannot be mail or tables."""
+    if n_expanded > max(MOST_FREE, MOST_TIMES * n_packed):
+        raise InputError(
+            f"{path}: expands to more than {MOST_TIMES} times its size, as mail and"
+            " tables do not; decompress it yourself if you trust it"
+        )
+
+
 def _opener(path: str) -> Callable[..., Any] | None:
     """Return the function that decompresses a file with this ending; None: there is no need."""
-    path = path.lower()
-    if path.endswith(".gz"):
+    path = named(path)
+    if path.endswith((".gz", ".tgz")):
         import gzip
 
         return gzip.open
@@ -122,13 +170,17 @@ def _opener(path: str) -> Callable[..., Any] | None:
         import lzma
 
         return lzma.open
+    if path.endswith(".zst"):
+        from nbspam.sources.places.zstd import open_zstd
+
+        return open_zstd
     return None
 
 
 def _damages(path: str) -> tuple[type[Exception], ...]:
     """Return the errors, besides OSError, that reading damaged data of this kind raises."""
-    path = path.lower()
-    if path.endswith(".gz"):
+    path = named(path)
+    if path.endswith((".gz", ".tgz")):
         import zlib
 
         return EOFError, zlib.error
@@ -175,6 +227,25 @@ def _problem(name: str, error: BaseException) -> str | None:
     if isinstance(error, _damages(name)):
         return f"{name}: damaged ({error}); restore it from its source"
     return None
+
+
+def beside(index: str, path: str) -> str:
+    """Return the path of a file that an index names by a path from its own place."""
+    if not is_url(index):
+        return os.path.join(os.path.dirname(index), path)
+    scheme, separator, place = index.partition("://")
+    return scheme + separator + posixpath.normpath(posixpath.join(posixpath.dirname(place), path))
+
+
+def leads_nowhere(path: str) -> bool:
+    """Return whether a path is a dead link or a link to itself."""
+    if is_url(path):
+        return False
+    try:
+        os.stat(path)
+    except OSError as error:
+        return error.errno in (errno.ENOENT, errno.ELOOP)
+    return False
 
 
 def names_in(path: str) -> list[str]:

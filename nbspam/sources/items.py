@@ -2,10 +2,11 @@
 
 The first rule that fits says what a path is (an explicit format decides instead):
 
-    -                                    standard input: one message, or an mbox if a
-                                         second message follows in it
+    -  (standard input)                  one message; an mbox if a second one follows in it
     no such path; FIFO, socket, device   InputError
     file *.eml                           one message
+    file *.tar *.tgz *.zip               the folder that is packed in it, see `archives`
+    file *.parquet                       table of messages or texts
     file *.mbox *.mbx                    mbox
     file *.csv *.tsv *.jsonl *.ndjson    table
     file that begins with a From_ line   mbox, if a second message follows
@@ -22,56 +23,60 @@ The first rule that fits says what a path is (an explicit format decides instead
                                          so it is with train/ and test/ of the same classes
     any other folder                     tree: its files, then its sub-folders
 
-A file whose name has a further ending .gz, .bz2 or .xz is decompressed.  In a tree the name
-alone decides (*.mbox, *.mbx: mbox; else a message), so that thousands of files need not be
-opened; only a file whose name has no digit and no dot ("Inbox") is opened to see what it
-is, like a file named on its own.  Names are in natural order; hidden files are skipped; a
-folder is read once, even if several links lead to it.
+A path is one of this machine, or a URL.  A file whose name has a further ending .gz, .bz2, .xz
+or .zst is decompressed.  In a tree the name alone decides (mbox, archive or parquet; else a
+message), so that thousands of files need not be opened; only a file whose name has no digit and
+no dot ("Inbox") is opened to see what it is, like a file named on its own.  Names are in natural
+order; hidden files are skipped; a folder is read once, even if several links lead to it.
 """
 
-import errno
 import os
-import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain, islice
 from typing import BinaryIO, NamedTuple
 
 from nbspam.errors import InputError, UsageError
-from nbspam.sources.columns import SILENT, Columns, Listener, Wanted
-from nbspam.sources.files import COMPRESSED, Blaming, open_file, read_plain, status_of
+from nbspam.sources.columns import SILENT, Columns, Listener, Naming, Wanted
+from nbspam.sources.files import (
+    COMPRESSED,
+    Blaming,
+    beside,
+    expanded,
+    is_folder,
+    is_url,
+    leads_nowhere,
+    open_file,
+    read_plain,
+)
 from nbspam.sources.mailboxes import (
+    HEAD,
     MAX_MESSAGE,
+    PACKED,
     begins_with_from_line,
     index_entries,
+    is_index,
+    kind_by_name,
     mbox_messages,
-    parse_index_line,
     read_chunks,
+    read_message,
     unwrap,
-    walk,
 )
 
 FOLDER_FORMATS = ("maildir", "mh", "classes")
 TABLE_FORMATS = ("csv", "tsv", "jsonl", "fasttext")
-FORMATS = ("eml", "mbox", *FOLDER_FORMATS, "trec", *TABLE_FORMATS)
+ARCHIVES = ("tar", "zip")
+FORMATS = ("eml", "mbox", *FOLDER_FORMATS, "trec", *PACKED, *TABLE_FORMATS)
 
-_ENDINGS = {
-    ".eml": "eml",
-    ".mbox": "mbox",
-    ".mbx": "mbox",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-}
-_HEAD = 1 << 16  # bytes read to tell what a file is
 _CHUNK_ITEMS, _CHUNK_BYTES = 256, 8 << 20  # of one chunk, at most
 
 
 class Item(NamedTuple):
     """One message or text.  A message in a file of its own is read when it is needed."""
 
-    name: str  # the path; "path#3": third message of an mbox, or row; "-": standard input
+    # The path; "path#3": third message of an mbox, or row; "path#ham/1": in an archive; "-"
+    name: str
     label: str | None  # the class, if known
     data: bytes | None = None  # None: in the file `name`
     is_text: bool = False  # text, not mail
@@ -86,9 +91,9 @@ class Item(NamedTuple):
         if self.data is not None:
             return self.data
         with Blaming(self.name):
-            if self.name.lower().endswith(COMPRESSED):
+            if is_url(self.name) or self.name.lower().endswith(COMPRESSED):
                 with open_file(self.name) as stream:
-                    return _read_message(stream)
+                    return read_message(stream)
             return read_plain(self.name, MAX_MESSAGE)
 
 
@@ -105,6 +110,7 @@ class SourceOptions(NamedTuple):
     encoding: str | None = None  # of a table; None: found by looking
     learned: Columns = Columns()  # those that the model has learned from
     listener: Listener = SILENT
+    is_mail: bool = False  # a parquet column of strings holds mail, not texts
     keeps_missing: bool = False  # a path that is not there is an item that cannot be read
 
     @property
@@ -114,23 +120,7 @@ class SourceOptions(NamedTuple):
 
     def heard(self, name: str) -> Listener:
         """Return a listener to the table of this name, which passes on what it hears."""
-        return _Naming(name, self.listener)
-
-
-class _Naming(Listener):
-    """Puts the name of a table before what is said of it."""
-
-    def __init__(self, name: str, listener: Listener) -> None:
-        self._name, self._listener = name, listener
-
-    def notice(self, line: str) -> None:
-        self._listener.notice(f"{self._name}: {line}")
-
-    def table(self, names: Sequence[str] | None, columns: Columns) -> None:
-        self._listener.table(names, columns)
-
-    def row(self, cells: Sequence[str]) -> None:
-        self._listener.row(cells)
+        return Naming(name, self.listener)
 
 
 _NO_OPTIONS = SourceOptions()
@@ -157,7 +147,7 @@ def read_items(
     checked = list(paths)
     for path in checked:
         if path != "-" and not options.keeps_missing:
-            status_of(path)
+            is_folder(path)
     return chain.from_iterable(_items_of(path, label, options, stdin) for path in checked)
 
 
@@ -189,9 +179,9 @@ def _items_of(
         if stdin is None and sys.stdin is None:
             raise InputError("-: standard input is closed; give a path")
         items = _stdin_items(stdin or sys.stdin.buffer, label, options)
-    elif options.keeps_missing and not os.path.exists(path):
+    elif options.keeps_missing and not is_url(path) and not os.path.exists(path):
         items = iter([Item(path, label)])
-    elif stat.S_ISDIR(status_of(path).st_mode):
+    elif is_folder(path):
         items = _folder_items(path, label, options)
     else:
         items = _file_items(path, label, options)
@@ -204,15 +194,26 @@ def _items_of(
 
 def _stdin_items(stream: BinaryIO, label: str | None, options: SourceOptions) -> Iterator[Item]:
     with Blaming("-"):
+        if options.format in PACKED:
+            raise InputError(f"-: --format {options.format} is read twice; give a file")
         if options.format is not None and options.format != "eml":
             yield from _stored_items("-", options.format, stream, label, options)
-            return
-        head = stream.read(_HEAD)
-        if options.format is None and begins_with_from_line(head):
-            messages = mbox_messages(chain((head,), read_chunks(stream)))
-            yield from _mbox_items("-", messages, label, lambda raw: Item("-", label, raw))
         else:
-            yield Item("-", label, _read_message(stream, head))
+            yield from _stream_items("-", options.format or "unsure", stream, label)
+
+
+def _stream_items(name: str, kind: str, stream: BinaryIO, label: str | None) -> Iterator[Item]:
+    """Yield the items of a stream of mail, which cannot be read later.
+
+    kind: eml, mbox, or "unsure": an mbox if a second message follows in it.
+    """
+    head = stream.read(HEAD) if kind == "unsure" else b""
+    if kind == "mbox" or begins_with_from_line(head):
+        messages = mbox_messages(chain(filter(None, (head,)), read_chunks(stream)))
+        alone = partial(Item, name, label) if kind == "unsure" else None
+        yield from _mbox_items(name, messages, label, alone)
+    else:
+        yield Item(name, label, read_message(stream, head))
 
 
 def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:
@@ -220,43 +221,42 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
     if kind == "eml":
         yield Item(path, label)
         return
+    if kind in ARCHIVES:
+        yield from _archive_items(path, kind, label)
+        return
     from nbspam.sources.texts import sniff
 
     with Blaming(path), open_file(path) as stream:
         if kind is not None:
             yield from _stored_items(path, kind, stream, label, options)
             return
-        head = stream.read(_HEAD)
+        head = stream.read(HEAD)
         stream.seek(0)
         if begins_with_from_line(head):
             # Mail servers leave a From_ line in single messages, too.
             messages = mbox_messages(read_chunks(stream))
             yield from _mbox_items(path, messages, label, lambda raw: Item(path, label))
             return
-        kind = "trec" if _is_index(path, head) else sniff(head)
+        kind = "trec" if is_index(path, head) else sniff(head)
         if kind is None:
             yield Item(path, label)
         else:
             yield from _stored_items(path, kind, stream, label, options)
 
 
-def kind_by_name(path: str) -> str | None:
-    """Return the format, one of FORMATS, that the ending of a file name means, or None."""
-    stem, ending = os.path.splitext(path.lower())
-    if ending in COMPRESSED:
-        ending = os.path.splitext(stem)[1]
-    return _ENDINGS.get(ending)
+def _archive_items(path: str, kind: str, label: str | None) -> Iterator[Item]:
+    """Yield the messages in an archive, under names like "mail.tar#spam/1.eml"."""
+    from nbspam.sources.places.archives import files_in
 
-
-def _is_index(path: str, head: bytes) -> bool:
-    """Return whether all lines are a class and a path, and the first path is a file."""
-    lines = head.splitlines()
-    entries = [parse_index_line(line) for line in lines[:-1] or lines if line.strip()]
-    if not entries or not entries[0] or not all(entries):
-        return False
-    label, name = entries[0]
-    # A word with a colon is a header, as in "Subject: .", and not a class.
-    return ":" not in label and os.path.isfile(os.path.join(os.path.dirname(path), name))
+    with Blaming(path):
+        for file in files_in(partial(open_file, path), kind, label):
+            name = f"{path}#{file.name}"
+            if file.problem is not None:
+                yield Item(name, file.label, problem=f"{name}: {file.problem}")
+                continue
+            with Blaming(name):
+                stream = expanded(name, file.open())
+                yield from _stream_items(name, file.kind, stream, file.label)
 
 
 def _stored_items(
@@ -266,11 +266,18 @@ def _stored_items(
     if kind in FOLDER_FORMATS:
         raise InputError(f"{name}: a file, but --format {kind} is a folder; give the folder")
     if kind == "mbox":
-        yield from _mbox_items(name, mbox_messages(read_chunks(stream)), label)
+        yield from _stream_items(name, kind, stream, label)
     elif kind == "trec":
-        base = os.path.dirname(name)
         for found, path in index_entries(stream):
-            yield Item(os.path.join(base, path), label or found, series=name)
+            yield Item(beside(name, path), label or found, series=name)
+    elif kind == "parquet":
+        from nbspam.sources.places.parquet import parquet_rows
+
+        heard = options.heard(name)
+        packed = parquet_rows(name, stream, options.wanted, options.is_mail, heard)
+        for number, each in enumerate(packed, 1):
+            row_name = each.name or f"{name}#{number}"
+            yield Item(row_name, label or each.label, each.data, each.is_text, series=name)
     else:
         from nbspam.sources.texts import read_rows
 
@@ -301,40 +308,41 @@ def _mbox_items(
 
 
 def _folder_items(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:
-    if options.format in ("trec", *TABLE_FORMATS):
+    if options.format in ("trec", *PACKED, *TABLE_FORMATS):
         raise InputError(
             f"{path}: a folder, but --format {options.format} is a file; give the file"
         )
+    from nbspam.sources.places.folders import DISK, places
+
+    tree = DISK
+    if is_url(path):
+        from nbspam.sources.places.listings import UrlTree
+
+        tree = UrlTree(options.heard(path))
     with Blaming(path):
-        for name, found, kind in walk(path, label, options.format):
-            if options.keeps_missing and _leads_nowhere(name):
-                continue  # it is no message, so `predict` has no line for it
-            if kind == "eml":
-                yield Item(name, found)
-            else:
-                how = SourceOptions("mbox") if kind == "mbox" else _NO_OPTIONS
-                yield from _whatever_readable(name, found, how)
-
-
-def _leads_nowhere(path: str) -> bool:
-    """Return whether a path is a dead link or a link to itself."""
-    try:
-        os.stat(path)
-    except OSError as error:
-        return error.errno in (errno.ENOENT, errno.ELOOP)
-    return False
+        for place in places(path, label, options.format, tree):
+            for name, kind in place.files():
+                if options.keeps_missing and leads_nowhere(name):
+                    continue  # it is no message, so `predict` has no line for it
+                if kind == "eml":
+                    yield Item(name, place.label)
+                elif kind in PACKED:
+                    yield from _file_items(name, place.label, options)
+                else:
+                    how = SourceOptions("mbox") if kind == "mbox" else _NO_OPTIONS
+                    yield from _whatever_readable(name, place.label, how)
 
 
 def _whatever_readable(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:
-    """Yield the items of a file in a folder; what cannot be read is an item with a problem."""
+    """Yield the items of a file in a folder; what cannot be read is an item with a problem.
+
+    A file that breaks off after some of its messages ends the reading: nothing is half read.
+    """
+    items = _file_items(path, label, options)
     try:
-        yield from _file_items(path, label, options)
+        first = next(items, None)
     except InputError as error:
-        yield Item(path, label, problem=str(error))
-
-
-def _read_message(stream: BinaryIO, head: bytes = b"") -> bytes:
-    """Return the head and the rest of the stream, truncated to MAX_MESSAGE."""
-    # Most messages fit in the first read; reading MAX_MESSAGE at once would allocate 64 MB.
-    head = head or stream.read(_HEAD)
-    return head + stream.read(MAX_MESSAGE - len(head)) if len(head) == _HEAD else head
+        first = Item(path, label, problem=str(error))
+    if first is not None:
+        yield first
+    yield from items

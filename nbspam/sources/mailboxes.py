@@ -1,18 +1,21 @@
-"""Reading mbox streams, walking folders of messages, and reading TREC indexes.
+"""Reading mbox streams and TREC indexes, and which files hold many messages.
 
 Damage is a ValueError without the file's name, which the caller adds.
 
-Secret: where one message ends and the next begins, and the order of files.
+Secret: where one message ends and the next begins.
 """
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
+
+from nbspam.sources.files import COMPRESSED, beside, is_folder, named
 
 # Longer messages are truncated: mail servers refuse them, and memory must stay bounded.
 MAX_MESSAGE = 64 << 20
+HEAD = 1 << 16  # bytes read to tell what a file is
 # Large enough to make the calls cheap, small enough to stay in the processor's cache.
 _CHUNK = 1 << 18
 _LOOKAHEAD = 1024  # bytes that hold a From_ line and the start of the next line
@@ -22,10 +25,38 @@ _FROM_LINE = re.compile(
     rb"From (?:[^\n]*[A-Z][a-z]{2} +[A-Z][a-z]{2} +\d\d? +\d\d?:\d\d|[^\n]*\n[!-9;-~]+:)"
 )
 _QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
-_DIGITS = re.compile(r"(\d+)")
-_MBOX_NAMES = tuple(mbox + end for mbox in (".mbox", ".mbx") for end in ("", ".gz", ".bz2", ".xz"))
+_PACKERS = (".gz", ".bz2", ".xz", ".zst")
+MBOX_NAMES = tuple(mbox + end for mbox in (".mbox", ".mbx") for end in ("", *_PACKERS))
+# Files that hold many messages each, by the endings of their names.
+PACKED = {
+    "tar": (".tar", ".tgz", *(".tar" + end for end in _PACKERS)),
+    "zip": (".zip",),
+    "parquet": (".parquet",),
+}
+_ENDINGS = {
+    ".eml": "eml",
+    ".mbox": "mbox",
+    ".mbx": "mbox",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
 _INDEX_LINE_BYTES = 1 << 16
-_HAM_AND_SPAM = frozenset(("ham", "spam"))
+
+
+def kind_by_name(path: str) -> str | None:
+    """Return the format, one of FORMATS, that the ending of a file name means, or None."""
+    name = named(path)
+    stem, ending = os.path.splitext(name)
+    if ending in COMPRESSED:
+        ending = os.path.splitext(stem)[1]
+    return packed_kind(name) or _ENDINGS.get(ending)
+
+
+def holds_many(path: str) -> bool:
+    """Return whether a path is a folder or an archive, whose items have been filed."""
+    return is_folder(path) or kind_by_name(path) in PACKED
 
 
 def begins_with_from_line(head: bytes) -> bool:
@@ -37,6 +68,13 @@ def read_chunks(stream: BinaryIO) -> Iterator[bytes]:
     """Yield the stream in pieces of a size that suits `mbox_messages`."""
     while chunk := stream.read(_CHUNK):
         yield chunk
+
+
+def read_message(stream: BinaryIO, head: bytes = b"") -> bytes:
+    """Return the head and the rest of the stream, truncated to MAX_MESSAGE."""
+    # Most messages fit in the first read; reading MAX_MESSAGE at once would allocate 64 MB.
+    head = head or stream.read(HEAD)
+    return head + stream.read(MAX_MESSAGE - len(head)) if len(head) == HEAD else head
 
 
 def mbox_messages(chunks: Iterable[bytes], limit: int = MAX_MESSAGE) -> Iterator[bytes]:
@@ -94,164 +132,10 @@ def unwrap(raw: bytes) -> bytes:
     return message
 
 
-class Folder(NamedTuple):
-    """The names in a folder, in natural order, without hidden files and editors' backups."""
-
-    files: list[str]
-    folders: list[str]
-    has_sequences: bool
-
-    def kind(self, may_be_classes: bool) -> str:
-        """Return "maildir", "mh", "classes" or "tree".
-
-        may_be_classes: sub-folders may be classes.
-        """
-        if "cur" in self.folders and "new" in self.folders:
-            return "maildir"
-        if self.has_sequences and self.numbered():
-            return "mh"
-        names = {name.lower() for name in self.folders}
-        if may_be_classes and names and (not self.files or names >= _HAM_AND_SPAM):
-            return "classes"
-        return "tree"
-
-    def numbered(self) -> list[str]:
-        """Return the files whose names are numbers."""
-        return [name for name in self.files if name.isascii() and name.isdigit()]
-
-
-def walk(path: str, label: str | None, kind: str | None) -> Iterator[tuple[str, str | None, str]]:
-    """Yield (path, label, kind) of the files of mail below a folder.
-
-    The kind yielded is "eml", "mbox", or "unsure" where only the content can tell.
-    kind: that of the folder, or of each file in it; None: found out.
-
-    The classes are its sub-folders or, if some of these are parts of a corpus, the folders in
-    the parts; files elsewhere then have no class.
-    """
-    # Folders already read, by device and inode: links may form circles.
-    seen: set[tuple[int, int]] = set()
-    # A list instead of recursion, so that folders may be nested to any depth.
-    waiting = [(path, label, kind, label is None)]
-    while waiting:
-        path, label, kind, may_be_classes = waiting.pop()
-        status = os.stat(path)
-        if (status.st_dev, status.st_ino) in seen:
-            continue
-        try:
-            folder = _scan(path)
-        except OSError:
-            if not seen:
-                raise
-            yield path, label, "eml"  # reading it will say why it cannot be read
-            continue
-        found = kind or folder.kind(may_be_classes)
-        below = os.path.join(path, "")
-        parts = set() if seen or kind or not may_be_classes else _parts(below, folder.folders)
-        seen.add((status.st_dev, status.st_ino))
-        if found == "maildir":
-            yield from ((name, label, "eml") for name in _maildir_files(below, folder))
-            continue
-        if found == "mh":
-            yield from ((below + name, label, "eml") for name in folder.numbered())
-            continue
-        if found == "classes":
-            kind = None
-        else:
-            yield from ((below + name, label, _file_kind(name, found)) for name in folder.files)
-        for name in reversed(folder.folders):
-            is_class = found == "classes" and label is None and not parts
-            waiting.append((below + name, name if is_class else label, kind, name in parts))
-
-
-def _parts(below: str, names: Sequence[str]) -> set[str]:
-    """Return the sub-folders that are parts of a corpus, and not classes.
-
-    Those are all that hold ham/ and spam/ or, if there are none, those called train and test
-    (or ...train, ...test) that hold the same folders.
-    """
-    if _HAM_AND_SPAM & {name.lower() for name in names}:
-        return set()
-    if of_mail := {name for name in names if _holds_ham_and_spam(below + name)}:
-        return of_mail
-    halves = {name for name in names if name.lower().endswith(("train", "test"))}
-    classes = {tuple(_scan(below + name).folders) for name in halves}
-    return halves if len(halves) > 1 and len(classes) == 1 and any(classes) else set()
-
-
-def _holds_ham_and_spam(path: str) -> bool:
-    """Return whether a folder has both sub-folders, however they are capitalised."""
-    return all(
-        any(os.path.isdir(os.path.join(path, n)) for n in (name, name.title(), name.upper()))
-        for name in _HAM_AND_SPAM
-    )
-
-
-def _maildir_files(below: str, folder: Folder) -> Iterator[str]:
-    parts = [name for name in ("cur", "new") if name in folder.folders]
-    if not parts:
-        raise ValueError("not a Maildir (no cur/ or new/); give the folder above them")
-    for part in parts:
-        for name in _scan(below + part).files:
-            yield os.path.join(below, part, name)
-
-
-def _file_kind(name: str, folder_kind: str) -> str:
-    """Return the kind of a file in a tree, "unsure" if its name does not tell."""
-    if folder_kind != "tree":
-        return folder_kind
-    if name.lower().endswith(_MBOX_NAMES):
-        return "mbox"
-    return "eml" if "." in name or _DIGITS.search(name) else "unsure"
-
-
-def _scan(path: str) -> Folder:
-    """Return the files and folders in a folder, without devices, sockets and FIFOs.
-
-    Links that lead nowhere count as files, so that reading them reports what is missing.
-    """
-    files: list[str] = []
-    folders: list[str] = []
-    has_sequences = False
-    with os.scandir(path) as entries:
-        for entry in entries:
-            name = entry.name
-            if name.startswith(".") or name.endswith(("~", "#")):
-                has_sequences |= name == ".mh_sequences"
-            elif _is(entry.is_dir):
-                folders.append(name)
-            elif _is(entry.is_file) or _is_dead_or_barred(entry):
-                files.append(name)
-    return Folder(_natural_order(files), _natural_order(folders), has_sequences)
-
-
-def _is(question: Callable[[], bool]) -> bool:
-    """Return the answer of DirEntry.is_dir or is_file; False where it fails."""
-    try:
-        return question()
-    except OSError:  # a link to itself, or through a folder without permission
-        return False
-
-
-def _is_dead_or_barred(entry: "os.DirEntry[str]") -> bool:
-    """Return whether a link is dead, leads to itself, or to where there are no rights."""
-    try:
-        entry.stat()
-    except OSError:
-        return True
-    return False
-
-
-def _natural_order(names: Iterable[str]) -> list[str]:
-    """Return names sorted so that the first two numbers in each compare by value: 2 before 10."""
-    # Only two numbers: names of message files are full of digits (times, hashes).
-    return sorted(sorted(names), key=_natural_key)
-
-
-def _natural_key(name: str) -> list[str | int]:
-    parts: list[str | int] = list(_DIGITS.split(name, 2))
-    parts[1::2] = map(int, parts[1::2])
-    return parts
+def packed_kind(name: str) -> str | None:
+    """Return "tar", "zip" or "parquet" if the ending of a name says so, else None."""
+    name = name.lower()
+    return next((kind for kind, ends in PACKED.items() if name.endswith(ends)), None)
 
 
 def parse_index_line(line: bytes) -> tuple[str, str] | None:
@@ -260,6 +144,20 @@ def parse_index_line(line: bytes) -> tuple[str, str] | None:
     if len(words) < 2:
         return None
     return words[0].decode("utf-8", "replace"), os.fsdecode(words[1].rstrip())
+
+
+def is_index(index: str, head: bytes) -> bool:
+    """Return whether all lines are a class and a path, and the first path is a file.
+
+    index: its path, from which the paths in it lead.
+    """
+    lines = head.splitlines()
+    entries = [parse_index_line(line) for line in lines[:-1] or lines if line.strip()]
+    if not entries or not entries[0] or not all(entries):
+        return False
+    label, name = entries[0]
+    # A word with a colon is a header, as in "Subject: .", and not a class.
+    return ":" not in label and os.path.isfile(beside(index, name))
 
 
 def index_entries(stream: BinaryIO) -> Iterator[tuple[str, str]]:

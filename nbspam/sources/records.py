@@ -1,6 +1,5 @@
 """Reading records, the rows of tables, from files and streams."""
 
-import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,8 +9,9 @@ from nbspam.errors import InputError, UsageError
 from nbspam.sources.cells import Cells, read_cells
 from nbspam.sources.columns import position
 from nbspam.sources.encodings import check_encoding
-from nbspam.sources.files import Blaming, open_file, status_of
-from nbspam.sources.items import SourceOptions, kind_by_name
+from nbspam.sources.files import Blaming, is_folder, open_file
+from nbspam.sources.items import SourceOptions
+from nbspam.sources.mailboxes import kind_by_name
 
 FORMATS = ("csv", "tsv", "jsonl")
 _NO_OPTIONS = SourceOptions()
@@ -53,7 +53,7 @@ def read_records(
 
 
 def _file_records(path: str, options: SourceOptions, names: Sequence[str]) -> Iterator[Record]:
-    if stat.S_ISDIR(status_of(path).st_mode):
+    if is_folder(path):
         raise InputError(f"{path}: a folder; give a table: CSV, TSV or JSON lines")
     kind = options.format or kind_by_name(path)
     with Blaming(path), open_file(path) as stream:

@@ -14,7 +14,14 @@ from nbspam.classifier.classifier import Classifier
 from nbspam.counts.outcome import Outcome
 from nbspam.disk import resolved
 from nbspam.errors import InputError, UsageError
-from nbspam.settings import Choices, Settings, TableChoices, is_for_table, settings_for
+from nbspam.settings import (
+    Choices,
+    Settings,
+    TableChoices,
+    as_learned,
+    is_for_table,
+    settings_for,
+)
 from nbspam.sources.columns import Rememberer
 from nbspam.sources.given import item_of, items_of, only_paths
 from nbspam.sources.items import SourceOptions
@@ -147,7 +154,7 @@ class Model:
     def _reading(self) -> SourceOptions:
         """How sources are read: a model of text remembers its columns of a table."""
         settings: Settings = self._classifier.settings  # type: ignore[attr-defined]
-        return SourceOptions(learned=settings.columns)
+        return as_learned(SourceOptions(), settings)
 
     def _input(self, data: Any) -> Any:
         if isinstance(self._classifier, TableClassifier):
@@ -193,7 +200,8 @@ def train(
     from nbspam.classifier.training import learn
 
     tables = Rememberer()
-    how, items = settings_for(items_of(given, SourceOptions(listener=tables)), chosen, tables)
+    reading = SourceOptions(listener=tables, is_mail=chosen.preset == "mail")
+    how, items = settings_for(items_of(given, reading), chosen, tables)
     learned = learn(items, how, jobs, _day(day), bounds)
     classifier = learned.classifier
     living = LivingModel(classifier) if isinstance(classifier, Classifier) else None

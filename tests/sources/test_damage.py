@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from nbspam.errors import InputError
 from nbspam.sources.cells import csv_cells, lines_of
 from nbspam.sources.items import read_items
-from nbspam.sources.mailboxes import walk
+from nbspam.sources.places.folders import walk
 from nbspam.sources.texts import read_rows
+from support import complains
 
 MBOX = b"From a Thu Aug 22 12:36:23 2002\nSubject: x\n\none\n\n"
 
@@ -150,3 +151,16 @@ def test_an_open_quote_in_an_endless_table_needs_no_more_memory_than_a_cell():
     with pytest.raises(ValueError, match="line 3: not CSV, a quote that opens here"):
         list(csv_cells(lines(), 200_000)[0])
     assert n_taken * 10 < 600_000
+
+
+def test_a_mailbox_that_breaks_off_in_the_middle_ends_the_reading(nbspam, trained, tmp_path):
+    (tmp_path / "box" / "spam").mkdir(parents=True)
+    head = b"From a Thu Aug 22 12:36:23 2002\nSubject: x\n\n"
+    data = gzip.compress(
+        b"".join(head + os.urandom(99_000).hex().encode() + b"\n\n" for _ in range(9))
+    )
+    (tmp_path / "box" / "spam" / "1.mbox.gz").write_bytes(data[: len(data) // 2])
+    before = trained.read_bytes()
+
+    assert complains(nbspam("update", tmp_path / "box"), 1, "1.mbox.gz: damaged (")
+    assert trained.read_bytes() == before

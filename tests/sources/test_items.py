@@ -371,6 +371,9 @@ REFUSALS = {  # the error of each format for a folder and for a file; None: it i
     "mh": ("no messages found", "a file, but --format mh is a folder"),
     "classes": (None, "a file, but --format classes is a folder"),
     "trec": ("a folder, but --format trec is a file", "line 1: not `class path`"),
+    "tar": ("a folder, but --format tar is a file", "cut off, its end is missing"),
+    "zip": ("a folder, but --format zip is a file", "damaged .File is not a zip file."),
+    "parquet": ("a folder, but --format parquet is a file", "damaged, or no parquet"),
     "csv": ("a folder, but --format csv is a file", "no known text column"),
     "tsv": ("a folder, but --format tsv is a file", None),
     "jsonl": ("a folder, but --format jsonl is a file", "line 1: not JSON"),
@@ -398,8 +401,8 @@ def test_standard_input_is_not_a_folder(format):
 
 
 def test_an_unknown_format_is_a_usage_error():
-    with pytest.raises(UsageError, match="--format zip: unknown; choose from eml, mbox"):
-        read("x", format="zip")
+    with pytest.raises(UsageError, match="--format rar: unknown; choose from eml, mbox"):
+        read("x", format="rar")
 
 
 def test_closed_standard_input_is_an_input_error(monkeypatch):

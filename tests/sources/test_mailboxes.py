@@ -17,8 +17,8 @@ from nbspam.sources.mailboxes import (
     parse_index_line,
     read_chunks,
     unwrap,
-    walk,
 )
+from nbspam.sources.places.folders import walk
 
 FROM = b"From someone@example.org Thu Aug 22 12:36:23 2002\n"
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nbspam.sources.records import Record
 
 DELAY = 1.0  # seconds after the command began, before which no bar is drawn
+_PACKED = (".gz", ".bz2", ".xz", ".zst", ".tgz", ".zip", ".parquet")
 _PAUSE = 0.1  # seconds between two changes of a bar
 
 
@@ -160,7 +161,7 @@ def _bytes_of(paths: Iterable[str]) -> int | None:
         if os.path.isdir(path):
             files = [os.path.join(place, n) for place, _, names in os.walk(path) for n in names]
         for name in files:
-            if not os.path.isfile(name) or name.lower().endswith((".gz", ".bz2", ".xz")):
+            if not os.path.isfile(name) or name.lower().endswith(_PACKED):
                 return None  # a stream, or compressed
             total += os.path.getsize(name)
     return total
