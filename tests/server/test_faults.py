@@ -1,4 +1,4 @@
-"""Faults while a server runs; benchmarks/serving_faults.py does them by the thousand."""
+"""Faults while a server runs; benchmarks/serving_faults.py and serving_crashes.py do more."""
 
 import os
 import re
@@ -12,17 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from serving import OFFER, ask, check, connected, packet, rest_of, serving
+from serving import OFFER, WITH_UVLOOP, ask, check, connected, packet, rest_of, serving
 from support import HAM, ROOT, SPAM
 
 pytestmark = pytest.mark.slow
 
-FAULTS = [sys.executable, ROOT / "benchmarks" / "serving_faults.py"]
+CRASHES = {"workers", "replaced", "disk", "kills"}
 
 
 def fault(mails, model, *words):
-    """Return the line that the benchmark prints about one fault."""
-    command = [*FAULTS, mails, model, "--messages", "100", "--only", *words]
+    """Return the line that a benchmark prints about one fault."""
+    name = "serving_crashes.py" if words[0] in CRASHES else "serving_faults.py"
+    command = [sys.executable, ROOT / "benchmarks" / name, mails, model, "--messages", "100"]
+    command += ["--asyncio"] * (not WITH_UVLOOP) + ["--only", *words]
     done = subprocess.run(
         command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False
     )
@@ -49,6 +51,14 @@ def test_fuzzed_requests_end_no_worker_and_change_no_answer(mails, served_model)
     line = fault(mails, served_model, "fuzzed", "--fuzzed", "2000")
     assert "afterwards {'right': " in line
     assert "; 0 failures told" in line
+
+
+def test_clients_that_go_are_counted_and_leave_nothing_behind(mails, served_model):
+    line = fault(mails, served_model, "vanished", "--vanished", "600")
+    assert int(re.search(r"went: ([\d,]+) counted", line)[1].replace(",", "")) > 100
+    assert "others {'right': " in line
+    assert "held afterwards [0.0, 0.0]" in line
+    assert line.endswith("; 0 lines told\n")
 
 
 def test_workers_that_are_killed_give_no_wrong_verdict(mails, served_model):
