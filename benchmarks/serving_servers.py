@@ -119,7 +119,6 @@ def running(
             if process.poll() is not None or time.monotonic() > until:
                 sys.exit(f"{command[0]} does not answer: {(folder / 'said').read_text()[-500:]}")
             time.sleep(0.1)
-        time.sleep(1)  # for workers that begin later
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
@@ -141,7 +140,10 @@ def nbspam(folder: Path, model: Path, workers: int, *options: str) -> Iterator[S
     ]
     command += ["--log", "none", "--jobs", str(workers)]
     with running(command, folder, *addresses) as process:
-        yield Server(process, "its model")
+        server = Server(process, "its model")
+        while len(server.workers) < workers:  # its sockets were there before
+            time.sleep(0.1)
+        yield server
 
 
 @contextmanager
