@@ -1,6 +1,6 @@
 """Train on an endless stream: synthetic messages whose vocabulary grows as n ** 0.92.
 
-usage: python benchmarks/growing.py [--messages N] [--tokens L] [--max-tokens K] [--no-ledger]
+usage: python benchmarks/growing.py [--messages N] [--max-tokens K] [--no-ledger] [--rule RULE]
 
 A real stream of 75,419 messages had 1.28 million tokens, three quarters of them in one message,
 and grew as n ** 0.92.  Here a message has L draws.  A share FRESH of them comes from Zipf's law
@@ -11,7 +11,9 @@ words belongs to one class.
 
 Messages are made as documents over keys, and are counted, summed, sampled and fitted by the
 library: only reading and tokenising are left out.  One token of SHARE is counted exactly beside,
-to find what the limit lost.
+to find what the limit lost.  --rule tries other rules of what to forget: `threshold` drops the
+tokens of equally many messages together, `lossy` does so by count plus what it may lack (Manku &
+Motwani 2002).
 """
 
 import argparse
@@ -19,6 +21,7 @@ import os
 import resource
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -75,8 +78,8 @@ def mixed(numbers: np.ndarray) -> np.ndarray:
 class Stream:
     """The stream: the same messages for the same number of them in a batch."""
 
-    def __init__(self, length: int) -> None:
-        self.rng = np.random.default_rng(1)
+    def __init__(self, length: int, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
         self.length, self.n_fresh = length, round(length * FRESH)
         weight = np.cumsum(1 / (np.arange(COMMON) + SHIFT))
         self.common = weight / weight[-1]
@@ -134,7 +137,7 @@ class Exact:
 
 def count(options: argparse.Namespace) -> tuple[Training, Exact]:
     """Return what training is given of the stream, and the exact counts beside it."""
-    stream, exact = Stream(options.tokens), Exact()
+    stream, exact = Stream(options.tokens, options.seed), Exact()
     total, sampling = TableSum(options.max_tokens), Sampling(PRESENCE)
     tally = Tally(PRESENCE)
     label: dict[int, str] = {}  # as `counting` keeps it, whatever the mail
@@ -170,6 +173,21 @@ def count(options: argparse.Namespace) -> tuple[Training, Exact]:
         labels,
         has_ledger=not options.no_ledger,
     ), exact
+
+
+def other_rule(is_lossy: bool) -> Callable[[CountTable, int], CountTable]:
+    """Return what drops the rarest tokens of a table by another rule than `limited`."""
+
+    def limited(table: CountTable, max_tokens: int) -> CountTable:
+        rank = table.document_frequency.astype(np.int64)
+        if len(rank) <= max_tokens:
+            return table
+        if is_lossy and table.loss is not None:
+            rank = rank + table.loss.of_each
+        edge = np.partition(rank, len(rank) - max_tokens - 1)[len(rank) - max_tokens - 1]
+        return table.forgetting(np.flatnonzero(rank > edge))
+
+    return limited
 
 
 def peak() -> float:
@@ -208,7 +226,12 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=100, help="draws of each message")
     parser.add_argument("--max-tokens", type=int)
     parser.add_argument("--no-ledger", action="store_true")
+    parser.add_argument("--rule", choices=["library", "threshold", "lossy"], default="library")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--save", metavar="FILE", help="keep the model")
     options = parser.parse_args()
+    if options.rule != "library":
+        setattr(CountTable, "limited", other_rule(options.rule == "lossy"))  # noqa: B010
     start = time.perf_counter()
     training, exact = count(options)
     table, counted = training.table, time.perf_counter()
@@ -220,7 +243,7 @@ def main() -> None:
     classifier = train(training, PRESETS["mail"], DAY)
     print(f"fitted in {time.perf_counter() - counted:.0f} s, {peak():.0f} MB at most")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "m.nbspam"
+        path = Path(options.save or Path(folder) / "m.nbspam")
         save(str(path), classifier)
         size, start = os.path.getsize(path), time.perf_counter()
         load(str(path))
