@@ -5,6 +5,8 @@ They are no settings: they change neither what a token is nor how much it counts
 
 from typing import NamedTuple
 
+from nbspam.errors import UsageError
+
 
 class Bounds(NamedTuple):
     """How much of a stream of messages training remembers."""
@@ -14,3 +16,11 @@ class Bounds(NamedTuple):
 
 
 UNBOUNDED = Bounds()
+
+
+def check_unbounded(bounds: Bounds, what: str) -> None:
+    """Raise UsageError if there are bounds; what: that which has no use for them."""
+    if bounds != UNBOUNDED:
+        raise UsageError(
+            f"--max-tokens, --no-ledger: {what} needs everything at once; leave them out"
+        )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Integers
-from nbspam.bounds import UNBOUNDED, Bounds
+from nbspam.bounds import UNBOUNDED, Bounds, check_unbounded
 from nbspam.classifier import combining
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.combining import Combination
@@ -24,7 +24,7 @@ from nbspam.counts.ledger import Memory, ledger_of
 from nbspam.counts.loss import most_frequent
 from nbspam.counts.sample import keep
 from nbspam.counts.table import CountTable, prune
-from nbspam.errors import NotTrainedError, UsageError
+from nbspam.errors import NotTrainedError
 from nbspam.settings import FEATURES, PRESENCE, Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.documents import Documents
@@ -64,11 +64,7 @@ def learn(
     if settings.model not in FEATURES:
         training = count_items(items, settings, jobs, bounds=bounds)
         return Learned(train(training, settings, day), training.repeated, training.skipped)
-    if bounds != UNBOUNDED:
-        raise UsageError(
-            f"--max-tokens, --no-ledger: not for --model {settings.model}, which needs all"
-            " messages at once; leave them out"
-        )
+    check_unbounded(bounds, f"--model {settings.model}")
     from nbspam.classifier.features import train_features
     from nbspam.counts.corpus import read_corpus
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import click
 
-from nbspam.bounds import Bounds
+from nbspam.bounds import Bounds, check_unbounded
 from nbspam.cli.options import filling
 from nbspam.cli.values import ALPHA, CLASS_PRIOR, DECLARED, DIRICHLET, PARTS, WEIGHT
 from nbspam.models.registry import ESTIMATORS
@@ -222,3 +222,9 @@ unlabelled_options = filling(
         "--hard", is_flag=True, help="Let EM assign every document to one class entirely."
     ),
 )
+
+
+def check_bounds(bounds: Bounds, is_table: bool, unlabelled: Unlabelled) -> None:
+    """Raise UsageError for bounds where everything is needed at once."""
+    if is_table or unlabelled != Unlabelled():
+        check_unbounded(bounds, "a table of columns" if is_table else "EM")

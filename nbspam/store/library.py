@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 
 from nbspam.answering import AnyClassifier
-from nbspam.bounds import Bounds
+from nbspam.bounds import Bounds, check_unbounded
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.outcome import Outcome
 from nbspam.disk import resolved
@@ -189,6 +189,7 @@ def train(
     bounds = Bounds(**{name: choices.pop(name) for name in Bounds._fields if name in choices})
     chosen = Choices(**choices)
     if is_for_table(chosen, columns):
+        check_unbounded(bounds, "a table of columns")
         from nbspam.sources.records import read_records
         from nbspam.tables.choices import table_settings
         from nbspam.tables.training import read_table, train_table

@@ -13,6 +13,7 @@ from nbspam.counts.counting import Limits, count_items
 from nbspam.errors import UsageError
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item
+from nbspam.store.library import train as library_train
 from nbspam.store.merge import merge
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load, read_text_model, save
@@ -174,7 +175,10 @@ def test_what_needs_everything_at_once_refuses_bounds(nbspam, tmp_path, options)
     table.write_text("text,label\n" + "some words,a\nother words,b\n" * 4)
     result = nbspam("train", table, "-m", tmp_path / "m", "--no-ledger", *options)
 
-    complains(result, 2, "--max-tokens, --no-ledger: not for", "leave them out")
+    complains(result, 2, "needs everything at once; leave them out")
+
+    with pytest.raises(UsageError, match="a table of columns needs everything"):
+        library_train(table, target="label", max_tokens=10)
 
 
 # ---- models without a ledger ----

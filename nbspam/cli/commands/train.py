@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nbspam.bounds import UNBOUNDED, Bounds
+from nbspam.bounds import Bounds
 from nbspam.cli.arguments import (
     items_for_em,
     items_of,
@@ -42,6 +42,7 @@ from nbspam.cli.tables import columns_read_json, columns_read_rows
 from nbspam.cli.training_options import (
     Unlabelled,
     bounds_options,
+    check_bounds,
     table_options,
     training_options,
     unlabelled_options,
@@ -104,11 +105,7 @@ def command(
     nbspam train iris.csv --target species
     """
     is_table = is_for_table(training, columns)
-    if bounds != UNBOUNDED and (is_table or unlabelled != Unlabelled()):
-        raise UsageError(
-            "--max-tokens, --no-ledger: not for tables of columns or EM, which need all rows at"
-            " once; leave them out"
-        )
+    check_bounds(bounds, is_table, unlabelled)
     if is_table:
         check_no_filter(model_path)
         settings = table_settings_of(training, columns)
