@@ -24,7 +24,7 @@ from nbspam.sources.items import read_items
 SIZES = (10**6, 10**7, 10**8, 10**9)
 STREAM, TOKENS, BETA = 75_419, 1_280_000, 0.92
 TOKEN_BYTES = 59  # of a model of two classes: see classifier/training.py
-IN_FILE, IN_MEMORY = 11, 150  # bytes a message of the ledger
+IN_FILE, IN_MEMORY = 11, 180  # bytes a message of the ledger
 
 
 def seconds(*command: str) -> float:
