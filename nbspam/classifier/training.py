@@ -98,15 +98,20 @@ def derive(table: CountTable, memory: Memory, settings: Settings) -> Classifier:
     tokens those that were last seen the longest ago.
     """
     check_classes(table)
-    is_blended = settings.combine and not is_combined(table, settings)
-    of_a_class = _BLENDED_BYTES if is_blended else _CLASS_BYTES
-    limit = MAX_BYTES // (_TOKEN_BYTES + of_a_class * len(table.classes))
+    limit = most_tokens(table, settings)
     if len(table.vocabulary) > limit:
         columns = most_frequent(table.document_frequency, limit, memory.last_seen)
         table, memory = table.forgetting(columns), memory.only(columns)
     sample, told = memory.sample.documents, memory.sample_told
     fit = fitted(table, sample, memory.sample_labels, settings, told)
     return Classifier(settings, table, fit, memory)
+
+
+def most_tokens(table: CountTable, settings: Settings) -> int:
+    """Return how many tokens a model has room for, with the classes of this table."""
+    is_blended = settings.combine and not is_combined(table, settings)
+    of_a_class = _BLENDED_BYTES if is_blended else _CLASS_BYTES
+    return MAX_BYTES // (_TOKEN_BYTES + of_a_class * len(table.classes))
 
 
 def fitted(

@@ -3,23 +3,33 @@
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bounds import UNBOUNDED, Bounds
 from nbspam.cli.arguments import items_of, today
 from nbspam.cli.options import Labels
 from nbspam.cli.output import report_skipped, warn
 from nbspam.cli.tables import check_label_column
-from nbspam.errors import NotTrainedError
-from nbspam.settings import Choices, settings_for
+from nbspam.errors import NotTrainedError, UsageError
+from nbspam.settings import FEATURES, Choices, Settings, settings_for
 from nbspam.sources.items import Item, SourceOptions
 
 if TYPE_CHECKING:
     from nbspam.classifier.training import Learned
+    from nbspam.counts.shards.shares import Share
     from nbspam.sources.records import Record
     from nbspam.store.model import StoredModel
     from nbspam.tables.em import EmReport
     from nbspam.tables.training import TableSettings
+    from nbspam.verdicts import Skipped
+
+
+class Counted(NamedTuple):
+    """What one shard has counted."""
+
+    share: "Share"
+    settings: Settings
+    skipped: "tuple[Skipped, ...]"
 
 
 def new_model(
@@ -77,6 +87,29 @@ def learn(
         raise
     report_skipped(learned.skipped, strict)
     return learned
+
+
+def count_part(
+    sources: Iterable[str],
+    reading: SourceOptions,
+    labels: Labels,
+    training: Choices,
+    shard: tuple[int, int],
+    jobs: int,
+    strict: bool = False,
+) -> "Counted":
+    """Return what one shard of labelled sources has counted, and the settings of all shards."""
+    import_module("numpy")  # as in `learn`
+    from nbspam.counts.shards.shares import Shard, count_share
+
+    settings, items = settings_for(items_of(sources, reading, labels), training, reading.listener)
+    if settings.model in FEATURES:
+        raise UsageError(
+            f"--shard: --model {settings.model} needs all documents at once; train it without"
+        )
+    share, skipped = count_share(items, settings, Shard(*shard), jobs)
+    report_skipped(skipped, strict)
+    return Counted(share, settings, skipped)
 
 
 def learn_rows(

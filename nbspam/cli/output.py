@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from nbspam.answering import AnyClassifier
     from nbspam.counts.loss import Loss
     from nbspam.counts.outcome import Outcome
+    from nbspam.counts.shards.shares import Share
     from nbspam.decision import Cutoffs, Rule
+    from nbspam.settings import Settings
     from nbspam.tables.schema import Schema
     from nbspam.verdicts import Skipped, Verdict
 
@@ -245,13 +247,28 @@ def save(classifier: "AnyClassifier", model_path: str) -> str | None:
     return kept
 
 
+def save_part(share: "Share", settings: "Settings", path: str) -> str | None:
+    """Write a part of a training; say, and return, where a model that it replaces is kept."""
+    from nbspam.store.merging import parts
+
+    kept = parts.save_part(path, share, settings)
+    if kept is not None:
+        warn(f"the model that was there is kept as {kept}")
+    return kept
+
+
 def check_no_filter(model_path: str) -> None:
     """Raise ModelFileError if a mail filter's model is there, unless -m names the file."""
     from nbspam.store import keeping
 
-    source = click.get_current_context().get_parameter_source("model_path")
-    if source is not click.core.ParameterSource.COMMANDLINE:
+    if not is_named("model_path"):
         keeping.check_no_filter(model_path)
+
+
+def is_named(option: str) -> bool:
+    """Return whether the command line itself gives an option."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is click.core.ParameterSource.COMMANDLINE
 
 
 def save_cutoffs(cutoffs: "Cutoffs", model_path: str) -> None:

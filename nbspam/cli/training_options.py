@@ -5,8 +5,9 @@ from typing import NamedTuple
 import click
 
 from nbspam.bounds import Bounds, check_unbounded
+from nbspam.cli.command import titled
 from nbspam.cli.options import filling
-from nbspam.cli.values import ALPHA, CLASS_PRIOR, DECLARED, DIRICHLET, PARTS, WEIGHT
+from nbspam.cli.values import ALPHA, CLASS_PRIOR, DECLARED, DIRICHLET, PARTS, SHARD, WEIGHT
 from nbspam.models.registry import ESTIMATORS
 from nbspam.settings import PRESETS, WEIGHTINGS, Choices, TableChoices
 
@@ -20,6 +21,7 @@ class Unlabelled(NamedTuple):
     em: bool = False  # rows of a table without a class take part
 
 
+LARGE = "More mail than memory, or than one machine"  # a title in help
 preset_option = click.option(
     "--preset",
     type=click.Choice(list(PRESETS)),
@@ -127,7 +129,7 @@ training_options = filling(
 bounds_options = filling(
     Bounds,
     "bounds",
-    "More mail than memory",
+    LARGE,
     click.option(
         "--max-tokens",
         type=click.IntRange(min=1),
@@ -140,6 +142,16 @@ bounds_options = filling(
         default=True,
         help="Whether the model knows its messages.  Without, a message that comes again counts"
         " again, and unlearn, relabel and sort refuse the model.",
+    ),
+)
+shard_option = titled(
+    LARGE,
+    click.option(
+        "--shard",
+        type=SHARD,
+        metavar="I/N",
+        help="Count only the I-th of N shares of the items, and write a part of a model; I counts"
+        " from 1.  nbspam merge makes the model of all parts.",
     ),
 )
 table_options = filling(

@@ -81,6 +81,20 @@ def _folds(text: str) -> int | str:
     return text if text == "loo" else int(text)
 
 
+def _shard(text: str) -> tuple[int, int]:
+    number, _, of = text.partition("/")
+    _require(number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of))
+    return int(number), int(of)
+
+
+def _day(text: str) -> int:
+    from datetime import date
+
+    day = date.fromisoformat(text).toordinal() - date(1970, 1, 1).toordinal()
+    _require(0 <= day < 1 << 16)
+    return day
+
+
 def _letter(text: str) -> str:
     _require(len(text) == 1 and text.isascii() and text.isalpha())
     return text
@@ -119,6 +133,12 @@ SHARE = Value("share", _share, _WRONG_SHARE)
 SHARE_OR_ESTIMATED = Value("share", _share_or_estimated, _WRONG_SHARE)
 FOLDS = Value("folds", _folds, "not a number of folds; give one, or loo")
 LETTER = Value("letter", _letter, "not one letter; give one, as in --flag F")
+SHARD = Value(
+    "shard",
+    _shard,
+    "not I/N; I counts from 1 to N, while other systems count from 0: write 1/4 for their 0 of 4",
+)
+DAY = Value("day", _day, "not a day from 1970-01-01 on; write it as 2026-11-22")
 DECLARED = Value(
     "values", _declared, "not COLUMN=VALUE,VALUE; write it as --values colour=red,green"
 )

@@ -1,28 +1,28 @@
 """Counting: labelled items become counts, in several processes, each message once.
 
-Secret: what a worker process returns, and how messages that come again are subtracted.
+Secret: what a worker process returns.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Keys, Octets, Strings
+from nbspam.arrays import Booleans, Keys, Strings
 from nbspam.bounds import UNBOUNDED, Bounds
 from nbspam.counts.changes import Change
+from nbspam.counts.repeats import Read, Unique
 from nbspam.counts.sample import Messages, Sampling
-from nbspam.counts.table import CountTable, TableSum, counts_of, shifted, without_empty
+from nbspam.counts.table import CountTable, TableSum, shifted, without_empty
 from nbspam.counts.tally import MAX_TOKENS, Tally
 from nbspam.counts.unremembered import Sampled
-from nbspam.mail.digest import Copies
 from nbspam.mail.message import Message
 from nbspam.parallel import ordered_map
 from nbspam.settings import PRESENCE, Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.reading import chunks_of, read_to_learn
-from nbspam.tokens.tokenizer import BATCH_BYTES, TokenBatch, batches, groups_of, tokenize
+from nbspam.tokens.tokenizer import BATCH_BYTES, TokenBatch, batches, tokenize
 from nbspam.tokens.vocabulary import Vocabulary, batch_vocabulary
 from nbspam.verdicts import Skipped
 
@@ -66,42 +66,52 @@ def count_items(
     """
     sampling = Sampling(settings.weighting)
     skipped: list[Skipped] = []
-    unique = _Unique(settings.weighting) if bounds.ledger else Sampled(sampling)
+    unique = Unique(settings.weighting) if bounds.ledger else Sampled(sampling)
     counts = TableSum(bounds.max_tokens)
-    counter = _Counter(settings, limits)
-    chunks = enumerate(chunks_of(items))
-    for part in ordered_map(counter.count, chunks, jobs, counter.last):
+    for part in counted(items, settings, jobs, limits):
         sampling.add(unique.new_of(part.messages))
-        skipped.extend(part.skipped)
+        skipped.extend(part.failures.values())
         if part.table is not None:
             counts.add(part.table)
-    table = counts.total()
-    table = table._replace(vocabulary=table.vocabulary.with_riders(0))
+    table = total_of(counts)
     if isinstance(unique, Sampled):
         known = unique.known(sampling.messages)
         return Training(
             table, tuple(sampling.messages), sampling.bits, *known, 0, tuple(skipped), False
         )
-    table = unique.with_moves(unique.without_repeated(table), sampling.messages)
     return Training(
-        without_empty(table),
+        without_empty(shifted(table, unique.corrections(sampling.messages))),
         tuple(unique.relabelled(sampling.messages)),
         sampling.bits,
-        np.fromiter(unique.label, np.uint64, len(unique.label)),
+        unique.digests,
         np.array(list(unique.label.values()), np.str_),
         np.array([digest in unique.told for digest in unique.label], np.bool_),
-        unique.n_read - len(unique.label),
+        unique.n_repeated,
         tuple(skipped),
     )
 
 
-class _Counted(NamedTuple):
+class Counted(NamedTuple):
     """The result of one chunk: its messages and, if the tally is full, the counts so far."""
 
-    # With the groups of their tokens, (n_tokens,), and whether each was told.
-    messages: list[tuple[Messages, Octets, list[bool]]]
-    skipped: list[Skipped]
+    n_items: int
+    messages: list[Read]
+    failures: dict[int, Skipped]  # by position in the chunk
     table: CountTable | None  # counts of all chunks since the previous table
+
+
+def counted(
+    items: Iterable[Item], settings: Settings, jobs: int, limits: Limits = LIMITS
+) -> Iterator[Counted]:
+    """Yield what workers return, in the order of items: the counts of everything they read."""
+    counter = _Counter(settings, limits)
+    yield from ordered_map(counter.count, enumerate(chunks_of(items)), jobs, counter.last)
+
+
+def total_of(counts: TableSum) -> CountTable:
+    """Return the sum of what workers counted; each token has the text that came first."""
+    table = counts.total()
+    return table._replace(vocabulary=table.vocabulary.with_riders(0))
 
 
 class _Counter:
@@ -115,25 +125,25 @@ class _Counter:
         """The counts so far; created in the worker, since writing to forked memory copies it."""
         return Tally(self.settings.weighting, self.limits.tokens)
 
-    def count(self, chunk: tuple[int, list[Item]]) -> _Counted:
+    def count(self, chunk: tuple[int, list[Item]]) -> Counted:
         """Count one chunk; chunk: its number, and its items."""
         turn, items = chunk
         read = read_to_learn(items, self.settings)
         labels, told = read.labels, read.told
-        counted = []
+        batched = []
         done = 0
         for group in batches(read.messages, self.settings.tokens, self.limits.batch_bytes):
             own = slice(done, done + len(group))
-            messages, groups = self.count_batch(group, labels[own], read.digests[own], turn)
-            counted.append((messages, groups, told[own]))
+            messages = self.count_batch(group, labels[own], read.digests[own], turn)
+            batched.append((messages, told[own]))
             done = own.stop
         table = self.taken() if self.tally.is_full else None
-        return _Counted(counted, list(read.failures.values()), table)
+        return Counted(len(items), batched, read.failures, table)
 
     def count_batch(
         self, group: Sequence[Message], labels: list[str], digests: list[int], turn: int
-    ) -> tuple[Messages, Octets]:
-        """Count a batch of messages; return them, and the groups of their tokens.
+    ) -> Messages:
+        """Count a batch of messages, and return them.
 
         This is a separate function so that the batch is freed before the next one is made.
         """
@@ -142,11 +152,11 @@ class _Counter:
         messages = _messages(batch, labels, digests)
         if self.settings.weighting == PRESENCE:
             messages = messages.without_counts()
-        return messages, batch.groups
+        return messages
 
-    def last(self) -> _Counted:
+    def last(self) -> Counted:
         """Return the counts that were not returned yet."""
-        return _Counted([], [], self.taken())
+        return Counted(0, [], {}, self.taken())
 
     def taken(self) -> CountTable:
         """Return the counts so far and start a new tally."""
@@ -203,109 +213,3 @@ def read_lessons(
         lessons.append(Lesson(names[own], messages, vocabulary, read.told[own], older))
         done = own.stop
     return lessons, list(read.failures.values())
-
-
-class _Unique:
-    """Makes each message count once, in the class that it had last.
-
-    Workers count everything that they read.  Messages that come again are counted here as well,
-    and these counts are subtracted, so that workers do not need to know of each other.
-    """
-
-    def __init__(self, weighting: str) -> None:
-        self.weighting = weighting
-        self.n_read = 0
-        self.label: dict[int, str] = {}  # by digest
-        self.told: set[int] = set()  # the digests of the messages whose classes were told
-        self.copies = Copies()
-        self.repeated = TableSum()  # the counts of repeated messages
-        self.moves: list[tuple[Messages, str]] = []  # each message with the class that it leaves
-
-    def new_of(self, parts: Iterable[tuple[Messages, Octets, list[bool]]]) -> list[Messages]:
-        """Return the messages that did not come before."""
-        new = []
-        for part, groups, told in parts:
-            self.n_read += len(part.labels)
-            digests = np.array(
-                [self.copies.numbered(digest) for digest in part.digests.tolist()], np.uint64
-            )
-            part = part._replace(digests=digests)
-            is_new = np.array(
-                [
-                    self._is_new(part, row, *each)
-                    for row, each in enumerate(
-                        zip(digests.tolist(), part.labels.tolist(), told, strict=True)
-                    )
-                ],
-                np.bool_,
-            )
-            if not is_new.all():
-                again = part.take(~is_new)
-                own = groups[np.searchsorted(part.documents.tokens, again.documents.tokens)]
-                self.repeated.add(_table_of(again, own, self.weighting))
-            new.append(part.take(is_new))
-        return new
-
-    def _is_new(self, part: Messages, row: int, digest: int, name: str, told: bool) -> bool:
-        before = self.label.get(digest)
-        self.label[digest] = name
-        if before is not None and before != name:
-            self.moves.append((_message(part, row), before))
-            self.told.discard(digest)
-        if told:
-            self.told.add(digest)
-        return before is None
-
-    def without_repeated(self, table: CountTable) -> CountTable:
-        """Return the counts minus those of repeated messages."""
-        repeated = self.repeated.total()
-        return shifted(table, repeated, -1) if repeated.classes else table
-
-    def with_moves(self, table: CountTable, parts: Sequence[Messages]) -> CountTable:
-        """Return the counts with each message in the class that it had last.
-
-        The copy that was counted is moved if it is in the sample, else the copy that came again.
-        """
-        if not self.moves:
-            return table
-        counted = {
-            digest: (part, row)
-            for part in parts
-            for row, digest in enumerate(part.digests.tolist())
-        }
-        for copy, before in self.moves:
-            at_hand = counted.get(int(copy.digests[0]))
-            message = copy if at_hand is None else _message(*at_hand)
-            groups = groups_of(message.documents.tokens)
-            for sign, label in ((-1, before), (1, str(copy.labels[0]))):
-                moved = message._replace(labels=np.array([label]))
-                table = shifted(table, _table_of(moved, groups, self.weighting), sign)
-        return table
-
-    def relabelled(self, parts: Iterable[Messages]) -> Iterable[Messages]:
-        """Return the messages with the classes that they had last."""
-        if not self.moves:
-            return parts
-        return (
-            part._replace(labels=np.array([self.label[d] for d in part.digests.tolist()], np.str_))
-            for part in parts
-        )
-
-
-def _message(part: Messages, row: int) -> Messages:
-    """Return a single message."""
-    return part.take(np.arange(len(part.labels)) == row)
-
-
-def _table_of(part: Messages, groups: Octets, weighting: str) -> CountTable:
-    """Return the counts of messages; the texts of tokens are left empty.
-
-    groups: (n_tokens,) group of each token.
-    """
-    classes, y = np.unique(part.labels, return_inverse=True)
-    counts = counts_of(part.documents, y, len(classes), groups, weighting)
-    keys = part.documents.tokens
-    no_texts = np.empty(0, np.uint8), np.zeros(len(keys) + 1, np.int64)
-    vocabulary = Vocabulary(keys, *no_texts, groups)
-    names = tuple(classes.tolist())
-    return CountTable(names, counts[0], vocabulary, counts[1], counts[2])

@@ -87,11 +87,25 @@ class Sampling:
         """Add messages, and keep those that belong to the sample."""
         for part in parts:
             self._append(part)
-            while self._is_too_large():
-                before = self.messages
-                self._begin(self.bits + 1)
-                for each in before:
-                    self._append(each)
+            while self._is_too_large(self._n_docs, self._n_entries):
+                self._grow()
+
+    def wanted(self, digests: Keys, n_tokens: Integers) -> Booleans:
+        """Return which of some messages to add, (n_docs,); the others would not stay.
+
+        n_tokens: (n_docs,) the number of tokens of each message.
+        """
+        chosen = self.wants(digests)
+        while self._is_too_large(int(chosen.sum()), int(n_tokens[chosen].sum())):
+            self._grow()
+            chosen = self.wants(digests)
+        return chosen
+
+    def _grow(self) -> None:
+        before = self.messages
+        self._begin(self.bits + 1)
+        for each in before:
+            self._append(each)
 
     def wants(self, digests: Keys) -> Booleans:
         """Return which messages of some digests would be kept now, shape (n_docs,)."""
@@ -104,22 +118,31 @@ class Sampling:
         self._n_docs += len(kept.labels)
         self._n_entries += len(kept.documents.columns)
 
-    def _is_too_large(self) -> bool:
+    def _is_too_large(self, n_docs: int, n_entries: int) -> bool:
         # Adding messages to a sample that is too large leaves it too large.  So the final number
         # of bits, and with it the sample, does not depend on the order of messages.
-        if self._n_docs <= min(self._limit, self._enough):
+        if n_docs <= min(self._limit, self._enough):
             return False
-        return self._n_docs > self._limit or self._n_entries > self._max_entries
+        return n_docs > self._limit or n_entries > self._max_entries
 
 
 def keep(
     parts: Sequence[Messages], bits: int, vocabulary: Vocabulary, with_counts: bool
 ) -> Sample:
     """Return the sample that a model stores of these messages; drops unknown tokens."""
-    columns = np.arange(len(vocabulary))
     digests = np.concatenate([np.empty(0, np.uint64), *(part.digests for part in parts)])
-    if not len(digests):
-        return Sample(bits, digests, no_documents(columns, with_counts))
+    order: Integers = np.argsort(digests)
+    documents = over_columns(parts, vocabulary, with_counts)
+    return Sample(bits, digests[order], documents.take(order))
+
+
+def over_columns(
+    parts: Sequence[Messages], vocabulary: Vocabulary, with_counts: bool
+) -> Documents:
+    """Return the documents of all messages in turn, over all columns; drops unknown tokens."""
+    columns = np.arange(len(vocabulary))
+    if not parts:
+        return no_documents(columns, with_counts)
     # One look-up for all tokens, because a look-up of many keys takes a third of the time.
     found = vocabulary.columns(np.concatenate([part.documents.tokens for part in parts]))
     ends = np.cumsum([len(part.documents.tokens) for part in parts]).tolist()
@@ -131,8 +154,7 @@ def keep(
         documents = [part._replace(counts=part.times()) for part in documents]
     else:
         documents = [part._replace(counts=None) for part in documents]
-    order: Integers = np.argsort(digests)
-    return Sample(bits, digests[order], stacked(documents).take(order))
+    return stacked(documents)
 
 
 def messages_of(sample: Sample, labels: Strings, vocabulary: Vocabulary) -> Messages:

@@ -157,8 +157,12 @@ def rounded(weights: Floats, weighting: str) -> Floats:
 
 def add_tables(parts: Sequence[CountTable]) -> CountTable:
     """Return the sum of count tables, whose tokens may be in any order."""
+    return sum_over(parts, *join([part.vocabulary for part in parts]))
+
+
+def sum_over(parts: Sequence[CountTable], vocabulary: Vocabulary, column: Integers) -> CountTable:
+    """Return the sum of count tables over the union of their vocabularies, from `join`."""
     classes = tuple(sorted({name for part in parts for name in part.classes}))
-    vocabulary, column = join([part.vocabulary for part in parts])
     class_count = np.zeros(len(classes))
     feature_count = np.zeros((len(vocabulary), len(classes)))
     for k, name in enumerate(classes):
@@ -186,27 +190,40 @@ def _summed(column: Integers, numbers: Sequence[Floats | Integers], n_features: 
     return np.asarray(np.bincount(column, together, n_features), np.float64)
 
 
-def shifted(table: CountTable, part: CountTable, sign: int) -> CountTable:
-    """Return the table with the counts of a part added (sign 1) or subtracted (sign -1).
+def shifted(table: CountTable, part: CountTable) -> CountTable:
+    """Return the table with a part added, whose numbers can be negative.
 
     The part has no classes that the table does not have.  Tokens that the table does not have,
     because it has forgotten them, are left out.
     """
+    if not part.classes:
+        return table
     column = table.vocabulary.columns(part.vocabulary.keys)
     known = np.flatnonzero(column >= 0)
     if len(known) < len(column):
         part, column = part.take(known), column[known]
     of_class = np.array([table.classes.index(name) for name in part.classes], np.int64)
     class_count = table.class_count.copy()
-    class_count[of_class] += sign * part.class_count
+    class_count[of_class] += part.class_count
     feature_count = table.feature_count.copy()
-    feature_count[np.ix_(column, of_class)] += sign * part.feature_count
+    feature_count[np.ix_(column, of_class)] += part.feature_count
     frequency = table.document_frequency.copy()
-    frequency[column] += sign * part.document_frequency
+    frequency[column] += part.document_frequency
     return table._replace(
         class_count=class_count,
         feature_count=np.maximum(feature_count, 0),
         document_frequency=np.maximum(frequency, 0),
+    )
+
+
+def negative(table: CountTable) -> CountTable:
+    """Return the table that takes away what this one adds."""
+    return CountTable(
+        table.classes,
+        -table.class_count,
+        table.vocabulary,
+        -table.feature_count,
+        -table.document_frequency,
     )
 
 
@@ -276,13 +293,19 @@ def prune(table: CountTable, min_df: int = 1, max_features: int | None = None) -
     min_df: the least document frequency.  max_features: the number of tokens to keep, those
     with the highest mutual information of presence and class.
     """
+    keep = worth_keeping(table, min_df, max_features)
+    return table if len(keep) == len(table.vocabulary) else table.forgetting(keep)
+
+
+def worth_keeping(table: CountTable, min_df: int = 1, max_features: int | None = None) -> Integers:
+    """Return the columns, ascending, of the tokens that `prune` keeps."""
     keep = np.flatnonzero(table.document_frequency >= min_df)
     if max_features is not None and len(keep) > max_features:
         information = mutual_information(table)[keep]
         # Ties are broken by key, so that the choice is the same everywhere.
         best = np.argsort(-information, kind="stable")[:max_features]
         keep = np.sort(keep[best])
-    return table if len(keep) == len(table.vocabulary) else table.forgetting(keep)
+    return keep
 
 
 def inverse_document_frequency(document_frequency: Integers, n_docs: float) -> Floats:

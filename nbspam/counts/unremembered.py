@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Keys, Octets, Strings
+from nbspam.arrays import Booleans, Keys, Strings
+from nbspam.counts.repeats import Read
 from nbspam.counts.sample import Messages, Sampling
 
 
@@ -18,10 +19,10 @@ class Sampled:
         self._sampling = sampling
         self._told: dict[int, bool] = {}  # by digest, of all messages that ever were in the sample
 
-    def new_of(self, parts: Iterable[tuple[Messages, Octets, list[bool]]]) -> list[Messages]:
+    def new_of(self, parts: Iterable[Read]) -> list[Messages]:
         """Return the messages to add to the sample: those that it wants and did not get before."""
         new = []
-        for part, _, told in parts:
+        for part, told in parts:
             chosen = self._sampling.wants(part.digests)
             for row in np.flatnonzero(chosen).tolist():
                 digest = int(part.digests[row])

@@ -35,7 +35,7 @@ def save_keeping(path: str, classifier: AnyClassifier) -> str | None:
     """
     path = resolved(path)
     with locked(path):
-        kept = _keep(path) if _would_lose(path, classifier) else None
+        kept = keep(path) if _would_lose(path, classifier) else None
         write(path, classifier)
     return kept
 
@@ -91,7 +91,7 @@ def _knows_all(new: Classifier, old: Classifier, journal: Journal) -> bool:
     return bool((place >= 0).all()) and names == np.array(new.classes)[mine.labels[place]].tolist()
 
 
-def _keep(path: str) -> str:
+def keep(path: str) -> str:
     """Copy a model and its journal to MODEL~, and return that path; raises ModelFileError.
 
     The caller holds the model's lock.  The model comes first: a journal of another model is

@@ -30,6 +30,7 @@ _KINDS = {
     "features": ("nbspam.classifier.features", "FeatureClassifier"),
     "table": ("nbspam.tables.classifier", "TableClassifier"),
 }
+PART = "part"  # the kind of a part of a training (store/merging/parts.py)
 _MAX_LINE = 64 << 20  # bytes; lines of messages in the sample are far shorter
 
 
@@ -70,6 +71,11 @@ def of_tokens(path: str, classifier: AnyClassifier) -> Classifier:
 def classifier_of(path: str, state: State) -> AnyClassifier:
     """Return the classifier in a model file's state; raises ModelFileError."""
     kind = state.get("kind", TOKENS)
+    if kind == PART:
+        raise ModelFileError(
+            f"{path}: a part of a training, and not a model yet; add it to all other parts with:"
+            " nbspam merge PART... -o FILE"
+        )
     if type(kind) is not str or kind not in _KINDS:
         raise ModelFileError(f"{path}: a model of kind {kind!r}; upgrade nbspam")
     module, name = _KINDS[kind]

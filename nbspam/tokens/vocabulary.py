@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Integers, Keys, Octets, places_of
+from nbspam.arrays import Booleans, Indices, Integers, Keys, Octets, places_of
 from nbspam.tokens.definition import WORD_BIT
 from nbspam.tokens.documents import Documents, offsets_of
 from nbspam.tokens.slices import gather_slices
@@ -166,14 +166,18 @@ def empty_vocabulary() -> Vocabulary:
     )
 
 
-def join(parts: Sequence[Vocabulary]) -> tuple[Vocabulary, Integers]:
+def join(parts: Sequence[Vocabulary], ranks: Indices | None = None) -> tuple[Vocabulary, Integers]:
     """Return the union of vocabularies, and the new columns of all their tokens in turn.
 
     A token that several parts have keeps the text (and group) of the part in which its key has
-    the lowest rider, or of the first such part.
+    the lowest rider, or of the first such part.  ranks: of all tokens in turn; they decide in
+    the place of riders, which must be 0 then.
     """
     together = concatenated(parts)
-    order = np.argsort(together.keys, kind="stable")
+    if ranks is None:
+        order = np.argsort(together.keys, kind="stable")
+    else:
+        order = np.lexsort((ranks, together.keys))
     ordered = together.keys.take(order)
     new = np.ones(len(order), bool)
     np.greater(ordered[1:] ^ ordered[:-1], RIDER_MASK, out=new[1:])

@@ -34,7 +34,9 @@ RUNS = {
     "tokens": "tokens NEW",
     "words": "words -n 2",
     "prune": "prune",
+    "train --shard": "train FOLDER --shard 1/1 -m PART",
     "merge": "merge MODEL MODEL -o OTHER",
+    "merge of parts": "merge PART -o OTHER",
     "merge of tables' models": "merge TABLE TABLE -o OTHER",
     "import": "import TEXT",
     "sort": "sort BOX",
@@ -116,6 +118,7 @@ def places(nbspam, trained, folder, tmp_path):
     for name, data in (("1", HAM), ("2", SPAM)):
         (tmp_path / "box" / "new" / name).write_bytes(data)
     (tmp_path / "new.eml").write_bytes(SPAM + b"new\n")
+    nbspam("train", folder, "--shard", "1/1", "-m", tmp_path / "part")
     (tmp_path / "text").write_text(nbspam("export")[1])
     (tmp_path / "rows.csv").write_text("X1,X2\n2,S\n")
     (tmp_path / "t.csv").write_text("label,text\n" + "a,x y z\nb,q r s\n" * 4)
@@ -123,6 +126,7 @@ def places(nbspam, trained, folder, tmp_path):
         "FOLDER": folder,
         "MODEL": trained,
         "OTHER": tmp_path / "other",
+        "PART": tmp_path / "part",
         "TABLE": tmp_path / "table",
         "LIHANG": lihang,
         "MELONS": ROOT / "corpora" / "watermelon-3.0.csv",

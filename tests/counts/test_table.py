@@ -13,6 +13,7 @@ from nbspam.counts.table import (
     counts_of,
     entry_weights,
     mutual_information,
+    negative,
     prune,
     shifted,
     without_empty,
@@ -194,7 +195,7 @@ def test_known_tokens_are_those_that_a_message_is_counted_for(counted, asked, fo
 def test_subtracting_a_part_leaves_the_rest(documents, more):
     rest, part = table(documents), table(more)
 
-    assert plain(without_empty(shifted(add_tables([rest, part]), part, -1))) == plain(rest)
+    assert plain(without_empty(shifted(add_tables([rest, part]), negative(part)))) == plain(rest)
 
 
 def test_pruning_keeps_frequent_and_informative_tokens():

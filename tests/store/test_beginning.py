@@ -16,7 +16,7 @@ from nbspam.settings import PLAIN, PRESETS
 from nbspam.sources.items import Item
 from nbspam.store import model as store_model
 from nbspam.store.health.check import BAD, findings
-from nbspam.store.merge import merge
+from nbspam.store.merging.merge import merge
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
 from nbspam.store.open import save
@@ -165,7 +165,7 @@ def test_models_of_one_class_each_merge_to_the_model_of_both(path, tmp_path):
     items = {label: [item(n, label) for n in range(5)] for label in ("ham", "spam")}
     for label, some in items.items():
         new(tmp_path / label).learn(some, day=DAY)
-    save(str(path), merge([str(tmp_path / label) for label in items]).classifier)
+    save(str(path), merge([str(tmp_path / label) for label in items], DAY).classifier)
     both = trained_bytes(tmp_path / "at once", [*items["ham"], *items["spam"]])
 
     assert path.read_bytes() == both

@@ -14,7 +14,7 @@ from nbspam.errors import UsageError
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item
 from nbspam.store.library import train as library_train
-from nbspam.store.merge import merge
+from nbspam.store.merging.merge import merge
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load, read_text_model, save
 from nbspam.store.prune import Rule, prune
@@ -125,7 +125,7 @@ def test_readers_of_a_journal_know_what_was_forgotten(forgetful):
 def test_the_bound_holds_after_merging_and_pruning(forgetful, tmp_path):
     other = write(tmp_path / "other", items(range(100, 200)), Bounds(max_tokens=80))
     merged, exact = str(tmp_path / "merged"), items(range(200))
-    save(merged, merge([forgetful, other]).classifier)
+    save(merged, merge([forgetful, other], 9).classifier)
     truth = whole(write(tmp_path / "exact", exact, Bounds()))
     check_bound(whole(merged), truth)
 

@@ -17,7 +17,7 @@ from nbspam.errors import NotTrainedError, UsageError
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import Item, read_items
 from nbspam.store.format.journal import journal_path
-from nbspam.store.merge import merge
+from nbspam.store.merging.merge import merge
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
 from nbspam.store.open import save
@@ -354,11 +354,11 @@ def test_merging_is_training_together(tmp_path, preset, labels, first):
     paths = [tmp_path / "a.nbspam", tmp_path / "b.nbspam"]
     train_on([*START, *(items[n] for n in first)], paths[0], preset)
     train_on([*START[:4], *(items[n] for n in range(6, 12))], paths[1], preset)
-    merged = merge(list(map(str, paths)))
+    merged = merge(list(map(str, paths)), DAY)
     save(str(tmp_path / "c.nbspam"), merged.classifier)
 
     together = {*first, *range(6, 12)}
-    assert merged.in_both == 4 + len(first & set(range(6, 12)))
+    assert merged.repeated == 4 + len(first & set(range(6, 12)))
     assert merged.disputed == 0
     assert (tmp_path / "c.nbspam").read_bytes() == train_on(
         [*START, *(items[n] for n in together)], tmp_path / "d.nbspam", preset
@@ -372,7 +372,7 @@ def test_models_that_strip_other_parts_are_not_merged(tmp_path):
         save(path, train(count_items(START, settings), settings, DAY))
 
     with pytest.raises(UsageError, match=r"settings \(strip\)"):
-        merge(paths)
+        merge(paths, DAY)
 
 
 @pytest.mark.parametrize("preset", ["mail", "tutorial", "many, text"])
@@ -397,7 +397,7 @@ def test_of_a_dispute_the_later_word_holds(tmp_path):
     for path, label, day in ((a, "ham", DAY + 1), (b, "spam", DAY)):
         train_on(START, path)
         StoredModel(str(path)).learn([item(1, label)], day=day)
-    merged, turned = merge([str(a), str(b)]), merge([str(b), str(a)])
+    merged, turned = merge([str(a), str(b)], DAY), merge([str(b), str(a)], DAY)
 
     assert merged.disputed == turned.disputed == 1
     for classifier in (merged.classifier, turned.classifier):

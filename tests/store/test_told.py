@@ -17,7 +17,7 @@ from nbspam.sources.items import Item, read_items
 from nbspam.store.format.journal import journal_path, read_journal
 from nbspam.store.health.check import findings
 from nbspam.store.learning import LivingModel
-from nbspam.store.merge import merge
+from nbspam.store.merging.merge import merge
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load, save
 from nbspam.store.text.interchange import dump_lines, load_lines
@@ -130,8 +130,8 @@ def test_merging_is_training_together_and_what_one_was_told_both_know(
         for n in {*here, *there}
     }
     together = export_of(trained([*START, *both.values()]))
-    assert export_of(merge(paths).classifier) == together
-    assert export_of(merge(paths[::-1]).classifier) == together
+    assert export_of(merge(paths, DAY).classifier) == together
+    assert export_of(merge(paths[::-1], DAY).classifier) == together
 
 
 @given(days=st.tuples(st.integers(0, 9), st.integers(0, 9)), turned=st.booleans())
@@ -141,7 +141,7 @@ def test_of_a_dispute_the_told_word_holds(tmp_path, days, turned):
     for path, label, day in zip(paths, ("ham", "spam"), days, strict=True):
         save(path, trained(START))
         StoredModel(path).learn([item(1, label, told=label == "spam")], day=DAY + day)
-    merged = merge(paths[::-1] if turned else paths)
+    merged = merge(paths[::-1] if turned else paths, DAY)
 
     assert merged.disputed == 1
     assert merged.classifier.table.class_count.tolist() == [15, 16]

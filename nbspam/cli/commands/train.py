@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nbspam.bounds import Bounds
+from nbspam.bounds import UNBOUNDED, Bounds
 from nbspam.cli.arguments import (
     items_for_em,
     items_of,
@@ -13,7 +13,7 @@ from nbspam.cli.arguments import (
     table_settings_of,
 )
 from nbspam.cli.command import Command
-from nbspam.cli.learning import learn, learn_rows
+from nbspam.cli.learning import count_part, learn, learn_rows
 from nbspam.cli.options import (
     Labels,
     jobs_option,
@@ -32,10 +32,12 @@ from nbspam.cli.output import (
     counts_text,
     echo_json,
     echo_summary,
+    is_named,
     loss_json,
     loss_text,
     report_skipped,
     save,
+    save_part,
     skipped_json,
 )
 from nbspam.cli.tables import columns_read_json, columns_read_rows
@@ -43,6 +45,7 @@ from nbspam.cli.training_options import (
     Unlabelled,
     bounds_options,
     check_bounds,
+    shard_option,
     table_options,
     training_options,
     unlabelled_options,
@@ -56,6 +59,7 @@ if TYPE_CHECKING:
 
     from nbspam.classifier.training import Learned
     from nbspam.classifier.unlabelled import Report
+    from nbspam.cli.learning import Counted
     from nbspam.models.em import Step
     from nbspam.tables.classifier import TableClassifier
     from nbspam.tables.em import EmReport
@@ -71,6 +75,7 @@ if TYPE_CHECKING:
 @unlabelled_options
 @table_options
 @bounds_options
+@shard_option
 @jobs_option
 @strict_option
 @json_option
@@ -83,6 +88,7 @@ def command(
     unlabelled: Unlabelled,
     columns: TableChoices,
     bounds: Bounds,
+    shard: tuple[int, int] | None,
     jobs: int,
     strict: bool,
     as_json: bool,
@@ -103,10 +109,16 @@ def command(
     nbspam train tickets.csv --label-column queue
     nbspam train few/ --unlabelled ~/Maildir
     nbspam train iris.csv --target species
+    nbspam train mails/ --shard 3/8 -m part.3
     """
     is_table = is_for_table(training, columns)
     check_bounds(bounds, is_table, unlabelled)
-    if is_table:
+    if shard is not None:
+        _check_shard(is_table, unlabelled, bounds)
+        counted = count_part(sources, reading, labels, training, shard, jobs, strict)
+        kept = save_part(counted.share, counted.settings, model_path)
+        _show_part(counted, model_path, kept, as_json)
+    elif is_table:
         check_no_filter(model_path)
         settings = table_settings_of(training, columns)
         if unlabelled == Unlabelled():
@@ -143,6 +155,49 @@ def command(
         learned = learn(sources, reading, labels, training, jobs, strict, bounds)
         kept = save(learned.classifier, model_path)
         _show(learned, model_path, kept, as_json)
+
+
+def _check_shard(is_table: bool, unlabelled: Unlabelled, bounds: Bounds) -> None:
+    """Raise UsageError for what cannot be trained in parts."""
+    if is_table:
+        raise UsageError(
+            "--shard: for mail and text; the columns of a table are known only from all of its"
+            " rows, so train it without"
+        )
+    if unlabelled != Unlabelled():
+        raise UsageError(
+            "--shard: EM needs all documents in every round; train without --shard, or without"
+            " --unlabelled and --em"
+        )
+    if bounds != UNBOUNDED:
+        raise UsageError(
+            "--shard: parts have every token and message; to forget some, train a model of each"
+            " part of the mail by itself, and merge these"
+        )
+    if not is_named("model_path"):
+        raise UsageError("--shard: writes a part and no model; say where, as in -m part.1")
+
+
+def _show_part(counted: "Counted", path: str, kept: str | None, as_json: bool) -> None:
+    """Print how many messages were read, and what the part is."""
+    share, settings = counted.share, counted.settings
+    table, n_items = share.table, share.census.n_items
+    n_docs = counts_of(table.classes, table.class_count)
+    if as_json:
+        facts = {"shard": list(share.shard), "items": n_items, "read": n_docs}
+        facts |= {"tokens": len(table.vocabulary), **columns_read_json(settings.columns)}
+        skipped = skipped_json(counted.skipped)
+        echo_json({"model": path, "kept": kept, **facts, "skipped": skipped})
+        return
+    failed = f", skipped {len(counted.skipped):,}" if counted.skipped else ""
+    classes = f" ({counts_text(n_docs)})" if n_docs else ""
+    echo_summary(
+        [
+            (f"read {table.n_docs:,} of {n_items:,} {settings.noun}{classes}{failed}",),
+            *columns_read_rows(settings.columns),
+            (f"counted {len(table.vocabulary):,} tokens; part {share.shard} in {path}",),
+        ]
+    )
 
 
 def _weight_in_table(unlabelled: Unlabelled) -> float:

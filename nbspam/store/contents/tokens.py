@@ -43,7 +43,7 @@ def check(state: State) -> None:
         check_table(state)
         return
     check_settings(state["settings"], len(classes))
-    _check_counts(state, len(classes))
+    check_counts(state, len(classes))
     if kind == "features":
         from nbspam.store.contents.columns import check_model
 
@@ -156,7 +156,8 @@ _SETTINGS: _Checks = {
 # ---- counts, and how evidence adds up ----
 
 
-def _check_counts(state: State, n_classes: int) -> None:
+def check_counts(state: State, n_classes: int) -> None:
+    """Raise ValueError unless a state has tokens and their counts in each class."""
     keys, text, offsets = state["keys"], state["text"], state["text_offsets"]
     array(keys, "keys", (None,), "u", 8, most=_ANY)
     n_features = len(keys)

@@ -25,6 +25,7 @@ from nbspam.store.format.journal import (
 from nbspam.store.format.modelfile import Identity
 from nbspam.store.format.records import Condition
 from nbspam.store.health.rights import EVERYONE, readers, writers
+from nbspam.store.merging.parts import is_part, part_of
 from nbspam.store.open import classifier_of
 
 GOOD, NOTE, BAD = "good", "note", "bad"
@@ -43,12 +44,17 @@ def findings(path: str) -> Iterator[Finding]:
     path = resolved(path)
     try:
         snapshot, journal = snapshot_and_journal(path)
-        classifier = classifier_of(path, snapshot.state)
+        part = part_of(path, snapshot) if is_part(snapshot.state) else None
+        classifier = None if part else classifier_of(path, snapshot.state)
     except NbspamError as error:
         yield Finding(BAD, "file", str(error))
         return
     yield Finding(GOOD, "file", f"{snapshot.identity.length:,} bytes, checksum correct")
     yield _rights(path)
+    if part is not None:
+        shard = part.share.shard
+        yield Finding(NOTE, "model", f"none, but part {shard} of a training; nbspam merge adds it")
+        return
     if not isinstance(classifier, Classifier):
         kind = snapshot.state["kind"]
         yield Finding(GOOD, "model", f"of kind {kind}: its parts fit together; no journal")

@@ -1,4 +1,4 @@
-"""Merging: one model of the messages that several models have learned.
+"""Merging models: one model of the messages that several of them have learned.
 
 Counts can be added, but a message that two models know must count once.  To subtract it from one
 of them, its tokens are needed, and only messages in the models' samples have them.  If a message
@@ -8,7 +8,6 @@ Secret: which copy of a message is kept.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,24 +18,14 @@ from nbspam.errors import UsageError
 from nbspam.mail.digest import OLDEST
 from nbspam.progress import tracked
 from nbspam.store.assembly import assembled, memory_of, message_at_hand, part_of
+from nbspam.store.merging.outcome import Merged
 from nbspam.store.model import StoredModel
-from nbspam.store.tables import StoredTable, living, merge_tables
-from nbspam.tables.classifier import TableClassifier
 
 # Settings that must be equal, since counts of different tokens or weights cannot be added.
 _MUST_AGREE = ("tokens", "reading", "strip", "weighting")
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """The sum of models, and the number of messages that they had in common."""
-
-    classifier: Classifier | TableClassifier
-    in_both: int  # messages that more than one model knew, counted once
-    disputed: int  # how many of these had different classes; the told or later one is kept
-
-
-def merge(paths: Sequence[str]) -> Merged:
+def merge_models(paths: Sequence[str]) -> Merged:
     """Return the model of all messages that several models know; raises NbspamError.
 
     paths: the model files.  If models know a message in different classes, the one that a person
@@ -44,12 +33,7 @@ def merge(paths: Sequence[str]) -> Merged:
     the model named later.  Settings that do not affect counts are those of the first model.  Rows
     of tables have no identity, so each of them counts.
     """
-    if len(paths) < 2:
-        raise UsageError("merge: only one model; name two or more")
-    first = living(paths[0])
-    if isinstance(first, StoredTable):
-        return Merged(merge_tables(paths), 0, 0)
-    total = first.whole()
+    total = StoredModel(paths[0]).whole()
     in_both = disputed = 0
     for path in tracked(paths[1:], "models"):
         other = StoredModel(path).whole()
@@ -58,7 +42,7 @@ def merge(paths: Sequence[str]) -> Merged:
         total, n_both, n_disputed = _merge_two(total, other, path)
         in_both += n_both
         disputed += n_disputed
-    return Merged(total, in_both, disputed)
+    return Merged(total, len(paths), in_both, disputed)
 
 
 def _check_settings(first: str, total: Classifier, path: str, other: Classifier) -> None:

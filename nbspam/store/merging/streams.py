@@ -1,0 +1,219 @@
+"""Streams of sorted tokens: the counts of many models are added with memory for one block.
+
+A run is a sorted sequence of tokens with their counts, which is mapped from a file.  The keys of
+all runs are cut at the same places, so that a block has the rows of all of them between two cuts.
+Sums are written to temporary files (in TMPDIR) and mapped again.
+
+Secret: how runs are cut, and which pages of files are in memory.
+"""
+
+import mmap
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import pairwise
+from tempfile import TemporaryFile
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbspam.arrays import Days, Indices, Integers
+from nbspam.counts.table import CountTable, sum_over, without_empty
+from nbspam.tokens.documents import offsets_of
+from nbspam.tokens.vocabulary import Vocabulary, join
+
+AT_ONCE = 32  # runs that are added at once; more are added in a tree
+BLOCK = 1 << 18  # tokens of all runs in a block
+_KINDS = ("i8", "u8", "u1", "u1", "f8", "i8", "i8", "u2", "i8")  # of the arrays on disk
+NO_TEXT = np.iinfo(np.int64).max  # the rank of a token without a text
+
+
+class Run(NamedTuple):
+    """Tokens with their counts, in the order of keys."""
+
+    table: CountTable
+    ranks: Indices  # (n_features,) of the texts of a token, that of the lowest rank is kept
+    last_seen: Days  # (n_features,)
+
+    def part(self, start: int, end: int) -> "Run":
+        """Return the rows start to end - 1, without copying."""
+        table, some = self.table, slice(start, end)
+        words = table.vocabulary
+        bounds = words.offsets[start : end + 1]
+        first = int(bounds[0])
+        vocabulary = Vocabulary(
+            words.keys[some],
+            words.blob[first : int(bounds[-1])],
+            bounds.astype(np.int64) - first,
+            words.groups[some],
+        )
+        loss = table.loss
+        part = table._replace(
+            vocabulary=vocabulary,
+            feature_count=table.feature_count[some],
+            document_frequency=table.document_frequency[some],
+            loss=None if loss is None else loss._replace(of_each=loss.of_each[some]),
+        )
+        return Run(part, self.ranks[some], self.last_seen[some])
+
+    def release(self) -> None:
+        """Let go of the pages of files that were read; they are read again where needed."""
+        words, table = self.table.vocabulary, self.table
+        columns: list[Any] = [words.keys, words.blob, words.offsets, words.groups]
+        columns += [table.feature_count, table.document_frequency, self.ranks, self.last_seen]
+        columns += [] if table.loss is None else [table.loss.of_each]
+        for memory in {id(found): found for found in map(_map_of, columns)}.values():
+            if memory is not None and hasattr(mmap, "MADV_DONTNEED"):
+                memory.madvise(mmap.MADV_DONTNEED)
+
+
+def _map_of(array: Any) -> mmap.mmap | None:
+    """Return the map of a file that an array is a view of, None if it is in memory."""
+    while isinstance(array, np.ndarray):
+        array = array.base
+    array = array.obj if isinstance(array, memoryview) else array
+    return array if isinstance(array, mmap.mmap) else None
+
+
+def run_of(table: CountTable, rank: int, last_seen: Days | int = 0) -> Run:
+    """Return a table as a run; rank: of all of its texts; last_seen: of each token, or of all."""
+    n = len(table.vocabulary)
+    packed = table._replace(vocabulary=table.vocabulary.packed())
+    seen = np.broadcast_to(np.asarray(last_seen, np.uint16), n)
+    return Run(packed, np.broadcast_to(np.int64(rank), n), seen)
+
+
+def merged(runs: Sequence[Run]) -> Run:
+    """Return the sum of runs, on disk; numbers below 0 become 0, and empty rows are left out."""
+    while len(runs) > AT_ONCE:
+        starts = range(0, len(runs), AT_ONCE)
+        runs = [spooled(blocks(runs[start : start + AT_ONCE])) for start in starts]
+    return spooled(_settled(block) for block in blocks(runs))
+
+
+def blocks(runs: Sequence[Run]) -> Iterator[Run]:
+    """Yield the sum of runs, one block of sorted tokens after the other; there is at least one.
+
+    Every block has the classes of all runs, and the number of their messages.
+    """
+    cuts = _cuts(runs)
+    ends = [
+        [0, *np.searchsorted(run.table.vocabulary.keys, cuts).tolist(), len(run.ranks)]
+        for run in runs
+    ]
+    for bounds in zip(*map(pairwise, ends), strict=True):
+        yield _added([run.part(*own) for run, own in zip(runs, bounds, strict=True)])
+        for run in runs:
+            run.release()
+
+
+def _cuts(runs: Sequence[Run]) -> Any:
+    """Return keys, ascending, between two of which there are at most BLOCK rows.
+
+    Of each run, every `step`-th key is looked at.
+    """
+    step = max(1, BLOCK // (2 * len(runs)))
+    marks = [run.table.vocabulary.keys[step::step] for run in runs]
+    return np.sort(np.concatenate(marks))[len(runs) - 1 :: len(runs)]
+
+
+def _added(parts: Sequence[Run]) -> Run:
+    """Return the sum of one block."""
+    tables = [part.table for part in parts]
+    ranks = np.concatenate([part.ranks for part in parts])
+    vocabulary, column = join([table.vocabulary for table in tables], ranks)
+    lowest = np.full(len(vocabulary), NO_TEXT)
+    np.minimum.at(lowest, column, ranks)
+    last_seen = np.zeros(len(vocabulary), np.uint16)
+    np.maximum.at(last_seen, column, np.concatenate([part.last_seen for part in parts]))
+    return Run(sum_over(tables, vocabulary, column), lowest, last_seen)
+
+
+def _settled(block: Run) -> Run:
+    """Return a block of the final sum."""
+    table = block.table
+    kept = np.flatnonzero(table.document_frequency > 0)
+    table = table._replace(
+        class_count=np.maximum(table.class_count, 0),
+        feature_count=np.maximum(table.feature_count, 0),
+    )
+    return Run(table.take(kept), block.ranks[kept], block.last_seen[kept])
+
+
+def spooled(parts: Iterable[Run]) -> Run:
+    """Return consecutive blocks of sorted tokens as one run, on disk; one block at least."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(TemporaryFile()) for _ in _KINDS]
+        n_bytes = n_tokens = 0
+        nothing = np.empty(0, np.int64)
+        files[0].write(bytes(8))  # the first offset
+        for part in parts:
+            table, words = part.table, part.table.vocabulary.packed()
+            arrays = (
+                words.offsets[1:] + n_bytes,
+                words.keys,
+                words.blob,
+                words.groups,
+                table.feature_count,
+                table.document_frequency,
+                part.ranks,
+                part.last_seen,
+                nothing if table.loss is None else table.loss.of_each,
+            )
+            for file, array, kind in zip(files, arrays, _KINDS, strict=True):
+                file.write(np.ascontiguousarray(array, kind).data)
+            n_bytes, n_tokens = n_bytes + len(words.blob), n_tokens + len(words)
+        shapes: list[Any] = [n_tokens] * len(files)
+        shapes[0], shapes[2], shapes[4] = n_tokens + 1, n_bytes, (n_tokens, len(table.classes))
+        shapes[8] = 0 if table.loss is None else n_tokens
+        offsets, keys, blob, groups, feature_count, frequency, ranks, last_seen, lacks = map(
+            _mapped, files, _KINDS, shapes
+        )
+    vocabulary = Vocabulary(keys, blob, offsets, groups)
+    loss = None if table.loss is None else table.loss._replace(of_each=lacks)
+    whole = CountTable(
+        table.classes, table.class_count, vocabulary, feature_count, frequency, loss
+    )
+    return Run(whole, ranks, last_seen)
+
+
+def _mapped(file: Any, kind: str, shape: Any) -> Any:
+    file.flush()
+    if not np.prod(shape):  # no map can be empty
+        return np.empty(shape, kind)
+    mapped = np.memmap(file, kind, "r", shape=shape)
+    return np.ndarray(shape, mapped.dtype, mapped.base)
+
+
+def in_memory(run: Run, columns: Integers) -> tuple[CountTable, Days]:
+    """Return some columns (ascending) of a run, without empty classes, and when each was seen."""
+    parts: list[Run] = []
+    lengths: list[Integers] = []
+    starts = np.arange(0, len(run.ranks), BLOCK)
+    for start, own in zip(
+        starts.tolist(), np.split(columns, np.searchsorted(columns, starts[1:])), strict=True
+    ):
+        part = run.part(start, min(start + BLOCK, len(run.ranks)))
+        table = part.table.take(own - start)
+        table = table._replace(vocabulary=table.vocabulary.packed())
+        parts.append(Run(table, part.ranks[:0], part.last_seen[own - start]))
+        lengths.append(np.diff(table.vocabulary.offsets))
+        run.release()
+    empty = run.part(0, 0)
+    parts.append(empty)
+    words = [part.table.vocabulary for part in parts]
+    vocabulary = Vocabulary(
+        np.concatenate([each.keys for each in words]),
+        np.concatenate([each.blob for each in words]),
+        offsets_of(np.concatenate([*lengths, np.empty(0, np.int64)])),
+        np.concatenate([each.groups for each in words]),
+    )
+    loss = run.table.loss
+    table = CountTable(
+        run.table.classes,
+        run.table.class_count,
+        vocabulary,
+        np.concatenate([part.table.feature_count for part in parts]),
+        np.concatenate([part.table.document_frequency for part in parts]),
+        None if loss is None else loss.take(columns),
+    )
+    return without_empty(table), np.concatenate([part.last_seen for part in parts])

@@ -1,0 +1,330 @@
+"""Parts of a training: together they make the model of training at once, to the byte."""
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from nbspam.classifier import training as classifier_training
+from nbspam.classifier.training import train
+from nbspam.counts import sample
+from nbspam.counts.counting import Limits, count_items
+from nbspam.counts.shards import gathering, shares
+from nbspam.counts.shards.shares import Shard, count_share
+from nbspam.errors import ModelFileError, NotTrainedError, UsageError
+from nbspam.settings import MANY, PLAIN, PRESETS
+from nbspam.sources.items import Item, read_items
+from nbspam.store.format.modelfile import load_state, save_state
+from nbspam.store.health.check import BAD, NOTE, findings
+from nbspam.store.keeping import save_keeping
+from nbspam.store.merging import streams
+from nbspam.store.merging.merge import merge
+from nbspam.store.merging.parts import save_part
+from nbspam.store.open import load, save
+from nbspam.store.text.interchange import dump_lines
+from nbspam.tokens import tokenizer
+from support import HAM, SPAM, examples
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+DAY = 20_000
+SETTINGS = {
+    **PRESETS,
+    "plain": PLAIN["text"],
+    "tf-idf": replace(PLAIN["text"], weighting="tf-idf"),
+    "pruned": replace(PRESETS["text"], min_df=2, max_features=15),
+    **{f"many, {name}": settings for name, settings in MANY.items()},
+}
+quick = hypothesis_settings(
+    examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def mail(n, words, route=0):
+    """Return a message; with another route it is another copy of the same one."""
+    return (
+        f"Received: from host{route}.example\nMessage-ID: <{n}@x>\nFrom: a{n % 3}@x\n"
+        f"Subject: {words}\n\nbody{n} {words}\n"
+    ).encode()
+
+
+SPELLINGS = ["cheap", "Cheap", "CHEAP", "pills", "lunch", "Lunch", "ok"]
+WORDS = st.lists(st.sampled_from(SPELLINGS), max_size=4)
+LABELS = st.sampled_from(["ham", "spam", "work"])
+
+
+@st.composite
+def corpora(draw, least=8):
+    """Return items, in a random order, many of which come again, often with other classes."""
+    texts = draw(st.lists(WORDS.map(" ".join), min_size=5, max_size=5))
+    items = []
+    for _ in range(draw(st.integers(least, 30))):
+        kind, k, route = draw(st.tuples(*map(st.integers, (0, 0, 0), (9, 4, 2))))
+        label, told = draw(LABELS), draw(st.booleans())
+        if kind < 6:
+            items.append(Item("m", label, mail(k, texts[k], route), told=told))
+        elif kind < 8:
+            items.append(Item("t", label, texts[k].encode(), is_text=True))
+        elif kind == 8:
+            items.append(Item("n", None, mail(k, texts[k], route)))
+        else:
+            items.append(Item("f", label, problem="f: cannot be read; look at it"))
+    return items
+
+
+CORPORA = corpora()
+# One of each class at least, so that there is a model.
+SURE = [Item("h", "ham", HAM), Item("s", "spam", SPAM)]
+
+
+def parts_of(items, settings, n, folder, jobs=1, limits=None):
+    """Write all parts of a corpus, and return their paths."""
+    paths = [str(folder / f"part.{number}") for number in range(1, n + 1)]
+    for number, path in enumerate(paths, 1):
+        share, _ = count_share(items, settings, Shard(number, n), jobs, limits or Limits())
+        save_part(path, share, settings)
+    return paths
+
+
+def model_at_once(items, settings, path):
+    """Return the export and the file of the model that training at once makes."""
+    return written(train(count_items(items, settings), settings, DAY), path)
+
+
+def written(classifier, path):
+    save(str(path), classifier)
+    return b"".join(dump_lines(classifier)), path.read_bytes()
+
+
+@quick
+@given(
+    corpora(least=0),
+    st.integers(0, 30),
+    st.integers(1, 6),
+    st.sampled_from(list(SETTINGS)),
+    st.permutations(range(6)),
+)
+def test_parts_make_the_model_of_training_at_once(tmp_path, corpus, place, n, name, order):
+    settings = SETTINGS[name]
+    items = [*corpus[:place], *SURE, *corpus[place:]]
+    if name == "tutorial":  # which reads no mail
+        items = [item._replace(is_text=True) for item in items]
+    paths = parts_of(items, settings, n, tmp_path)
+    mixed = [paths[k] for k in order if k < n]
+    merged = merge(mixed, DAY)
+
+    expected = model_at_once(items, settings, tmp_path / "once")
+    assert written(merged.classifier, tmp_path / "merged") == expected
+    assert merged.n_added == n
+    assert merged.repeated == count_items(items, settings).repeated
+
+
+@quick
+@given(CORPORA, st.integers(2, 5), st.integers(1, 12), st.sampled_from(["mail", "many, text"]))
+def test_so_they_do_when_only_a_sample_is_kept(tmp_path, corpus, n, limit, name):
+    items, settings = [*corpus, *SURE], SETTINGS[name]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sample, "MAX_SAMPLE", limit)
+        patch.setattr(
+            sample.Sampling.__init__,
+            "__kwdefaults__",
+            {"limit": None, "enough": limit, "max_entries": 5 * limit},
+        )
+        merged = merge(parts_of(items, settings, n, tmp_path), DAY).classifier
+        expected = model_at_once(items, settings, tmp_path / "once")
+
+    assert written(merged, tmp_path / "merged") == expected
+
+
+@quick
+@given(CORPORA, st.integers(1, 7), st.integers(1, 20), st.integers(2, 3), st.integers(300, 3000))
+def test_so_they_do_in_small_blocks_in_a_tree_and_with_little_room(
+    tmp_path, corpus, n, block, at_once, room
+):
+    items, settings = [*corpus, *SURE], PRESETS["mail"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(streams, "BLOCK", block)
+        patch.setattr(streams, "AT_ONCE", at_once)
+        patch.setattr(gathering, "_AT_ONCE", block)
+        patch.setattr(shares, "_DOCS_AT_ONCE", block)
+        patch.setattr(classifier_training, "MAX_BYTES", room)
+        merged = merge(parts_of(items, settings, n, tmp_path), DAY).classifier
+        expected = model_at_once(items, settings, tmp_path / "once")
+
+    assert written(merged, tmp_path / "merged") == expected
+
+
+@quick
+@given(CORPORA, st.integers(2, 6), st.integers(1, 6))
+def test_of_tokens_that_share_a_key_the_first_text_of_the_corpus_stays(tmp_path, corpus, n, bits):
+    items, settings = [*corpus, *SURE], PRESETS["mail"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokenizer, "HASH_MASK", np.uint64((1 << 64) - (1 << 64 - bits)))
+        merged = merge(parts_of(items, settings, n, tmp_path), DAY).classifier
+        expected = model_at_once(items, settings, tmp_path / "once")
+
+    assert written(merged, tmp_path / "merged") == expected
+
+
+def test_a_part_is_the_same_whatever_the_jobs_and_the_batches(mails, tmp_path):
+    items = [item for _ in range(2) for item in read_items([str(mails)])]
+    settings = PRESETS["mail"]
+    small = Limits(batch_bytes=1 << 12, tokens=50)
+    for jobs, limits in ((1, None), (2, small)):
+        folder = tmp_path / str(jobs)
+        folder.mkdir()
+        parts_of(items, settings, 2, folder, jobs, limits)
+
+    for name in ("part.1", "part.2"):
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+
+
+def test_what_a_share_leaves_out_is_not_read(tmp_path):
+    here = tmp_path / "1.eml"
+    here.write_bytes(HAM)
+    items = [Item(str(here), "ham"), Item(str(tmp_path / "gone.eml"), "spam")]
+    first, skipped = count_share(items, PRESETS["mail"], Shard(1, 2))
+    _, other = count_share(items, PRESETS["mail"], Shard(2, 2))
+
+    assert (first.table.n_docs, skipped, len(other)) == (1, (), 1)
+    assert first.census.n_items == 2
+
+
+@pytest.fixture
+def three(tmp_path):
+    """Return the paths of three parts of mail, and that of the model of training at once."""
+    items = [
+        Item("m", ("ham", "spam")[k % 2], mail(k, ["lunch", "pills"][k % 2])) for k in range(8)
+    ]
+    save(str(tmp_path / "once"), train(count_items(items, PRESETS["mail"]), PRESETS["mail"], DAY))
+    return [*parts_of(items, PRESETS["mail"], 3, tmp_path), str(tmp_path / "once")]
+
+
+def test_the_same_part_twice_is_used_once(three, tmp_path):
+    *parts, _ = three
+    shutil.copy(parts[1], tmp_path / "again")
+    merged = merge([*parts, str(tmp_path / "again"), parts[0]], DAY)
+
+    assert written(merged.classifier, tmp_path / "merged")[1] == (tmp_path / "once").read_bytes()
+    assert merged.n_added == 3
+
+
+def test_files_that_belong_to_a_part_are_no_parts(three, tmp_path):
+    *parts, _ = three
+    for ending in ("~", "~.lock", ".journal", ".journal.0123abcd"):
+        (tmp_path / f"part.2{ending}").write_bytes(b"not a part")
+    names = sorted(map(str, tmp_path.glob("part.*")))
+
+    assert len(names) == 3 + 3 + 4  # each part has a lock
+    assert merge(names, DAY).n_added == 3
+    with pytest.raises(ModelFileError, match=r"part.2~: not a model"):
+        merge([parts[0], f"{parts[1]}~"], DAY)
+
+
+def other_parts(folder, **changes):
+    """Return the parts of other training, with `changes` from that of the fixture."""
+    how = {"n_items": 8, "label": "spam", "settings": PRESETS["mail"], "n": 3, **changes}
+    labels = ("ham", how["label"])
+    items = [Item("x", labels[k % 2], mail(k + 50, "other")) for k in range(how["n_items"])]
+    folder.mkdir()
+    return parts_of(items, how["settings"], how["n"], folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "differs from .*part.1, and both are part 1/3; name only the right one"),
+        ({"n": 2}, "part 1/2, but .*part.1 is part 1/3; name the parts of one training"),
+        ({"n_items": 9}, r"other mail than .*part.1 \(9 items, not 8"),
+        ({"label": "work"}, r"other mail than .*part.1 \(8 items, not 8, or other labels"),
+        ({"settings": replace(PRESETS["mail"], alpha=2.0)}, "made with other options than"),
+    ],
+)
+def test_parts_that_do_not_belong_together_are_refused(three, tmp_path, changes, words):
+    *parts, _ = three
+    other = other_parts(tmp_path / "other", **changes)
+
+    with pytest.raises(UsageError, match=words):
+        merge([*parts, other[0]], DAY)
+
+
+def test_missing_parts_are_named(three, tmp_path):
+    with pytest.raises(UsageError, match="part 2 of 3 is missing; make it with --shard 2/3"):
+        merge([three[0], three[2]], DAY)
+    many = other_parts(tmp_path / "many", n=9)
+    with pytest.raises(UsageError, match="part 2, 3, 4, 5, 6 and 3 more of 9 is missing"):
+        merge(many[:1], DAY)
+
+
+def test_parts_and_models_are_not_added_together(three):
+    *parts, once = three
+    with pytest.raises(UsageError, match="once: a model, named with parts of a training; merge"):
+        merge([*parts, once], DAY)
+    with pytest.raises(ModelFileError, match=r"part.1: a part of a training, and not a model yet"):
+        merge([once, parts[0]], DAY)
+
+
+def test_parts_of_one_class_or_none_are_valid_but_a_model_of_one_is_not(tmp_path):
+    items = [Item("m", "ham", mail(k, "lunch")) for k in range(3)]
+    paths = parts_of(items, PRESETS["mail"], 5, tmp_path)
+
+    assert load_state(paths[4])["classes"] == []
+    with pytest.raises(NotTrainedError, match="only one class"):
+        merge(paths, DAY)
+
+
+def test_a_part_is_no_model_and_doctor_says_what_it_is(three):
+    with pytest.raises(ModelFileError, match=r"nbspam merge PART\.\.\. -o FILE"):
+        load(three[0])
+    states = {finding.what: finding for finding in findings(three[0])}
+    assert states["model"].state == NOTE
+    assert "part 1/3" in states["model"].text
+
+
+def test_a_part_replaces_a_part_but_keeps_a_model(three, tmp_path):
+    first, second, _, once = three
+    share, _ = count_share(SURE, PRESETS["mail"], Shard(1, 1))
+
+    assert save_part(first, share, PRESETS["mail"]) is None
+    before = (tmp_path / "once").read_bytes()
+    assert save_part(once, share, PRESETS["mail"]) == f"{once}~"
+    assert (tmp_path / "once~").read_bytes() == before
+    classifier = train(count_items(SURE, PRESETS["mail"]), PRESETS["mail"], DAY)
+    assert save_keeping(second, classifier) == f"{second}~"  # somebody may want to merge it
+
+
+DAMAGE = {
+    "number": 9,
+    "items": -1,
+    "checksum": -1,
+    "classes": ["spam", "ham"],
+    "first": np.zeros(1, np.uint8),
+    "position": np.arange(3, dtype=np.uint8),
+    "told": np.full(3, 2, np.uint8),
+    "label": np.full(3, 7, np.uint8),
+    "document_offsets": np.zeros(4, np.uint8),
+    "column": np.zeros(1, np.int8),
+    "times": np.zeros(2, np.uint8),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_part_whose_contents_make_no_sense_is_refused(three, name):
+    state = load_state(three[0])
+    save_state(three[0], {**state, name: DAMAGE[name]})
+
+    with pytest.raises(ModelFileError, match=r"its contents do not fit .*; make this part again"):
+        merge(three[:3], DAY)
+    assert [each.state for each in findings(three[0])] == [BAD]
+
+
+def test_a_part_whose_documents_are_not_those_it_counted_is_refused(three):
+    state = load_state(three[0])
+    frequency = state["document_frequency"] + 1
+    save_state(three[0], {**state, "document_frequency": frequency})
+
+    with pytest.raises(ModelFileError, match="document_frequency"):
+        merge(three[:3], DAY)
