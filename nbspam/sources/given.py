@@ -6,13 +6,25 @@ Secret: which Python types mean what.
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from nbspam.errors import UsageError
+from nbspam.sources.files import is_url
 from nbspam.sources.items import Item, SourceOptions, read_items
 
 _NO_OPTIONS = SourceOptions()
+
+
+# pathlib makes "s3:/bucket/mail" of a URL.  A drive of Windows has one letter.
+_JOINED = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]+):/(?!/)")
+
+
+def path_of(given: "os.PathLike[Any]") -> str:
+    """Return a path as a string; the URL that pathlib was given, if there is no such file."""
+    path = os.fsdecode(given)
+    return path if os.path.exists(path) else _JOINED.sub(r"\1://", path, count=1)
 
 
 def items_of(given: Any, options: SourceOptions = _NO_OPTIONS) -> Iterator[Item]:
@@ -22,7 +34,7 @@ def items_of(given: Any, options: SourceOptions = _NO_OPTIONS) -> Iterator[Item]
     string of text, the bytes of a message, or a path.
     """
     if isinstance(given, os.PathLike):
-        yield from read_items([os.fsdecode(given)], options=options)
+        yield from read_items([path_of(given)], options=options)
         return
     if isinstance(given, str | bytes):
         raise UsageError(
@@ -35,8 +47,8 @@ def items_of(given: Any, options: SourceOptions = _NO_OPTIONS) -> Iterator[Item]
             continue
         data, label = each if isinstance(each, tuple) else (each, None)
         # One of many paths that is not there is an item that cannot be read.
-        if isinstance(data, os.PathLike) and os.path.exists(data):
-            yield from read_items([os.fsdecode(data)], label=label, options=options)
+        if isinstance(data, os.PathLike) and (os.path.exists(data) or is_url(path_of(data))):
+            yield from read_items([path_of(data)], label=label, options=options)
         else:
             yield item_of(data, f"#{number}", label)._replace(series="given")
 
@@ -50,7 +62,7 @@ def item_of(data: Any, name: str = "-", label: str | None = None) -> Item:
     if isinstance(data, bytes | bytearray | memoryview):
         return Item(name, label, bytes(data))
     if isinstance(data, os.PathLike):
-        return Item(os.fsdecode(data), label)
+        return Item(path_of(data), label)
     raise UsageError(
         f"{type(data).__name__}: neither text nor mail; give a str, bytes or pathlib.Path"
     )
@@ -62,4 +74,4 @@ def only_paths(given: Any) -> Iterable[str]:
     for each in several:
         if not isinstance(each, os.PathLike):
             raise UsageError(f"{type(each).__name__}: not a table; give a pathlib.Path of one")
-    return map(os.fsdecode, several)
+    return map(path_of, several)

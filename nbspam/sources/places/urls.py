@@ -19,7 +19,7 @@ from nbspam.errors import InputError, LostError, NbspamError, UsageError
 T = TypeVar("T")
 
 BLOCK = 4 << 20  # bytes that one request asks for
-_PAUSES = (0.5, 1.0, 2.0)  # seconds between attempts
+PAUSES = (1.0, 3.0)  # seconds between attempts
 _HOW = "see docs/howto/remote.md"
 
 
@@ -27,9 +27,9 @@ def file_system(url: str) -> tuple[Any, str]:
     """Return the file system of a URL, and the path in it; raises InputError, UsageError."""
     try:
         from fsspec.core import url_to_fs
-    except ImportError as error:
+    except ImportError:
         raise UsageError(
-            f"{url}: needs {error.name}; install it with: pip install 'nbspam[remote]'"
+            f"{url}: needs fsspec; install it with: pip install 'nbspam[remote]'"
         ) from None
     try:
         found: tuple[Any, str] = url_to_fs(url)
@@ -71,6 +71,8 @@ class _Stream(io.RawIOBase):
         self.name = self._url = url
         self._at = 0
         self._file: Any = None
+        self._is_whole = False  # the server sends the file only from its beginning
+        self._from_end = False  # but its reader begins at its end
         asked(url, self._connected)
 
     def readable(self) -> bool:
@@ -83,24 +85,14 @@ class _Stream(io.RawIOBase):
         """Return the open file, at the place that is to be read next."""
         if self._file is None:
             system, path = file_system(self._url)
-            file = system.open(path, "rb", block_size=BLOCK)
-            self._size: int | None = getattr(file, "size", None)
-            self._file = file
-        if self._file.tell() != self._at:
-            self._go_to(self._at)
+            self._file = system.open(path, "rb", block_size=0 if self._is_whole else BLOCK)
+            self._size: int | None = getattr(self._file, "size", None)
+        if self._is_whole:
+            while self._file.tell() < self._at:
+                self._file.read(min(BLOCK, self._at - self._file.tell()))
+        elif self._file.tell() != self._at:
+            self._file.seek(self._at)
         return self._file
-
-    def _go_to(self, place: int) -> None:
-        try:
-            self._file.seek(place)
-        except (ValueError, OSError):  # a web server that sends only whole files
-            self._file.close()
-            system, path = file_system(self._url)
-            self._file = system.open(path, "rb", block_size=BLOCK)
-            while place > self._file.tell() and self._file.read(
-                min(BLOCK, place - self._file.tell())
-            ):
-                pass
 
     def readinto(self, buffer: Any) -> int:
         data = asked(self._url, partial(self._some, len(buffer)))
@@ -113,20 +105,36 @@ class _Stream(io.RawIOBase):
             data: bytes = self._connected().read(size)
             if not data and size and self._size is not None and self._at < self._size:
                 raise OSError(f"ended at byte {self._at:,} of {self._size:,}")
+        except ValueError:  # of a web server that sends only whole files
+            self.disconnect()
+            if self._is_whole:
+                raise
+            if self._from_end:
+                raise self._no_parts() from None
+            self._is_whole = True
+            return self._some(size)
         except Exception:
             self.disconnect()
             raise
         return data
 
+    def _no_parts(self) -> InputError:
+        return InputError(
+            f"{self._url}: the server sends it only from its beginning; download it, and give"
+            " the file"
+        )
+
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         if whence == os.SEEK_END:
+            self._from_end = True
             if self._size is None:
-                raise ValueError(
-                    "the server sends it only from its beginning; download it, and give the file"
-                )
+                raise self._no_parts()
             offset += self._size
-        self._at = offset + (self._at if whence == os.SEEK_CUR else 0)
-        return self._at
+        at = offset + (self._at if whence == os.SEEK_CUR else 0)
+        if self._is_whole and at < self._at:
+            self.disconnect()
+        self._at = at
+        return at
 
     def tell(self) -> int:
         return self._at
@@ -148,18 +156,30 @@ class _Stream(io.RawIOBase):
 
 def asked(url: str, question: Callable[[], T]) -> T:
     """Return the answer to a question, which is asked again if the connection is lost."""
-    for pause in (*_PAUSES, None):
+    first: Exception | None = None
+    for pause in (*PAUSES, None):
         try:
             return question()
         except Exception as error:  # each file system has exceptions of its own
-            _raise_if_final(url, error)
-            if pause is None:
-                raise LostError(
-                    f"{url}: connection lost ({_reason(error)}), also in {len(_PAUSES)} more"
-                    " attempts; nothing was changed; try again later"
-                ) from error
+            meant = _meant(error)
+            _raise_if_final(url, meant)
+            first = first or meant
+        if pause is not None:
             time.sleep(pause)
-    raise AssertionError
+    assert first is not None
+    raise LostError(
+        f"{url}: connection lost ({_reason(first)}), and again in {len(PAUSES)} more attempts;"
+        " nothing was changed; try again later"
+    ) from first
+
+
+def _meant(error: Exception) -> Exception:
+    """Return the error, or what made it: over HTTP, whatever fails is called a missing file."""
+    cause = error.__cause__
+    is_http = type(cause).__module__.startswith("aiohttp")
+    if isinstance(error, FileNotFoundError) and is_http and isinstance(cause, Exception):
+        return cause
+    return error
 
 
 def _raise_if_final(url: str, error: Exception) -> None:
@@ -168,7 +188,8 @@ def _raise_if_final(url: str, error: Exception) -> None:
     status = getattr(error, "status", None)  # of HTTP
     if isinstance(error, NbspamError):
         raise error
-    if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
+    is_missing = isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError)
+    if is_missing or status == 404:
         raise InputError(f"{url}: no such file or folder; check the URL") from error
     if _is_of_rights(error, kind, status):
         raise UsageError(

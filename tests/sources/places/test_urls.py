@@ -1,0 +1,358 @@
+"""Files and folders at URLs are read as those of this machine; every failure has its line."""
+
+import io
+import os
+import re
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+import nbspam as library
+from nbspam.errors import InputError, LostError
+from nbspam.sources.items import SourceOptions, read_items
+from nbspam.sources.places import listings, urls
+from nbspam.sources.places.urls import open_url
+from support import HAM, SPAM, complains
+
+fsspec = pytest.importorskip("fsspec")
+from fsspec.implementations.memory import MemoryFileSystem  # noqa: E402
+
+FROM = b"From someone@example.org Thu Aug 22 12:36:23 2002\n"
+TREE = {
+    "mails/ham/1.eml": HAM,
+    "mails/ham/2.eml": HAM + b"2\n",
+    "mails/spam/1.eml": SPAM,
+    "mails/spam/old.mbox": FROM + SPAM + b"2\n\n" + FROM + SPAM + b"3\n\n",
+    "mails/spam/.hidden": b"x",
+}
+
+
+class Flaky(MemoryFileSystem):
+    """Files in memory, behind a connection that fails as often as a test says."""
+
+    protocol = "flaky"
+    store: ClassVar = {}
+    pseudo_dirs: ClassVar = [""]
+    errors: ClassVar = []  # raised one after the other by reads of a file
+    n_opened = 0
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        return super()._strip_protocol(path.replace("flaky://", "memory://"))
+
+    def _open(self, path, mode="rb", **options):
+        file = super()._open(path, mode, **options)
+        type(self).n_opened += mode == "rb"
+        return Broken(file) if mode == "rb" else file
+
+
+class Broken:
+    def __init__(self, file):
+        self._file, self.size = file, file.size
+        file.seek(0)
+
+    def read(self, size):
+        if Flaky.errors and (error := Flaky.errors.pop(0)) is not None:
+            raise error
+        return self._file.read(min(size, 1000))
+
+    def tell(self):
+        return self._file.tell()
+
+    def seek(self, place):
+        return self._file.seek(place)
+
+    def close(self):
+        pass
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr(urls, "PAUSES", (0.0, 0.0))
+    fsspec.register_implementation("flaky", Flaky, clobber=True)
+    Flaky.errors, Flaky.n_opened = [], 0
+    yield
+    for system in (MemoryFileSystem, Flaky):
+        system.store.clear()
+        system.pseudo_dirs[:] = [""]
+
+
+def put(url, data):
+    with fsspec.open(url, "wb") as file:
+        file.write(data)
+    return url
+
+
+def remote(tree, base="memory://"):
+    for name, data in tree.items():
+        put(f"{base}/{name}" if base == "memory:/" else base + name, data)
+    return base
+
+
+def local(tree, folder):
+    for name, data in tree.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return f"{folder}/"
+
+
+def found(base, path, **options):
+    items = read_items([base + path], options=SourceOptions(**options))
+    return [(item.name.removeprefix(base), item.label, item.read()) for item in items]
+
+
+TABLE = b"label,text\nham,hello you\nspam,buy now\n"
+TREES = {
+    "classes": (TREE, "mails"),
+    "a folder with a slash": (TREE, "mails/"),
+    "message": (TREE, "mails/ham/1.eml"),
+    "mbox": (TREE, "mails/spam/old.mbox"),
+    "table": ({"t/texts.csv": TABLE}, "t/texts.csv"),
+    "lines without an ending": ({"t/texts": b"ham\thello\nspam\tbuy\nham\tx\n"}, "t/texts"),
+    "Maildir": ({"m/cur/1:2,S": HAM, "m/new/2": SPAM, "m/tmp/3": SPAM}, "m"),
+    "MH": ({"m/.mh_sequences": b"", "m/1": HAM, "m/2": SPAM, "m/x": b""}, "m"),
+    "parts": ({f"c/{p}/{k}/1": HAM for p in "ab" for k in ("ham", "spam")}, "c"),
+}
+
+
+@pytest.mark.parametrize(("tree", "path"), TREES.values(), ids=TREES)
+def test_a_url_is_read_as_the_same_path_of_this_machine(tree, path, tmp_path):
+    here = found(local(tree, tmp_path), path)
+
+    assert here
+    assert found(remote(tree), path) == here
+
+
+def test_an_index_leads_from_its_own_place(tmp_path):
+    tree = {"full/index": b"spam ../data/1\nham ../data/2\n", "data/1": SPAM, "data/2": HAM}
+    there = found(remote(tree), "full/index", format="trec")
+
+    assert there == [("data/1", "spam", SPAM), ("data/2", "ham", HAM)]
+
+
+@pytest.mark.parametrize("kind", ["tar", "zip", "parquet"])
+def test_packed_files_are_read_at_urls(kind):
+    file = io.BytesIO()
+    if kind == "tar":
+        with tarfile.open(fileobj=file, mode="w") as archive:
+            for name, data in TREE.items():
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                archive.addfile(info, io.BytesIO(data))
+    elif kind == "zip":
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, data in TREE.items():
+                archive.writestr(name, data)
+    else:
+        pa = pytest.importorskip("pyarrow")
+        from pyarrow import parquet
+
+        rows = [SPAM, SPAM + b"2\n", SPAM + b"3\n", HAM, HAM + b"2\n"]
+        labels = ["spam"] * 3 + ["ham"] * 2
+        parquet.write_table(pa.table({"message": rows, "label": labels}), file)
+    url = put(f"memory://packed/mail.{kind}", file.getvalue())
+
+    items = read_items([url])
+    assert sorted((item.label, item.read()) for item in items) == [
+        ("ham", HAM), ("ham", HAM + b"2\n"),
+        ("spam", SPAM), ("spam", SPAM + b"2\n"), ("spam", SPAM + b"3\n"),
+    ]  # fmt: skip
+
+
+def test_a_query_of_a_url_is_no_part_of_the_name():
+    assert urls_kind("https://x.example/mail.tar.gz?signature=a.eml") == "tar"
+    assert urls_kind("https://x.example/mail.csv?a=/b") == "csv"
+    assert urls_kind("/here/what?.eml") == "eml"
+
+
+def urls_kind(path):
+    from nbspam.sources.mailboxes import kind_by_name
+
+    return kind_by_name(path)
+
+
+def test_commands_take_urls_wherever_they_take_paths(nbspam, model, tmp_path):
+    base = remote(TREE)
+    assert nbspam("train", f"{base}mails")[0] == 0
+    assert "read 5 messages (2 ham, 3 spam)" in nbspam("train", f"{base}mails")[1]
+    status, output, _ = nbspam("classify", f"{base}mails/spam")
+    assert status == 0
+    assert [line.split("\t")[2] for line in output.splitlines()] == [
+        "memory://mails/spam/1.eml",
+        "memory://mails/spam/old.mbox#1",
+        "memory://mails/spam/old.mbox#2",
+    ]
+    more = put("memory://new/9.eml", SPAM + b"nine\n")
+    assert "learned 1" in nbspam("update", "--spam", more)[1]
+    assert "moved 1" in nbspam("relabel", "--to", "ham", more)[1]
+    assert nbspam("unlearn", more)[0] == 0
+    assert nbspam("eval", f"{base}mails", "--cv", "2")[0] == 0
+    assert nbspam("explain", more)[0] == 0
+    names = tmp_path / "names"
+    names.write_bytes(b"memory://new/9.eml\0")
+    assert nbspam("classify", "--files0-from", names)[1].count("\n") == 1
+
+
+def test_a_table_of_columns_may_be_at_a_url(nbspam, model):
+    rows = b"colour,shape,good\n" + b"red,round,yes\ngreen,flat,no\n" * 5
+    url = put("memory://t/fruit.csv", rows)
+
+    assert nbspam("train", "--target", "good", url)[0] == 0
+    assert nbspam("classify", url)[1].count("\n") == 10
+
+
+def test_the_library_takes_urls_as_paths(tmp_path):
+    base = remote(TREE)
+    model = library.train(Path(f"{base}mails"))
+
+    name = "memory://mails/ham/1.eml"
+    assert model.classify(Path(name)).name == name
+    assert [verdict.name for verdict in model.classify_many([Path(name)])] == [name]
+
+
+# ---- advice ----
+
+
+def test_many_small_files_bring_advice_once(monkeypatch, nbspam, trained):
+    monkeypatch.setattr(listings, "MANY", 3)
+    remote({f"many/{part}/{n}.eml": HAM for part in "ab" for n in range(4)})
+
+    _, output, errors = nbspam("classify", "memory://many")
+    assert output.count("\n") == 8
+    assert errors.count("more than 3 files of one message each; every one is a request") == 1
+    assert "pack them into mbox, tar or parquet files" in errors
+
+
+def test_few_files_and_mailboxes_bring_none(monkeypatch, nbspam, trained):
+    monkeypatch.setattr(listings, "MANY", 3)
+    remote({f"few/{n}.mbox": FROM + HAM for n in range(9)})
+
+    assert nbspam("classify", "memory://few")[2] == ""
+
+
+# ---- failures ----
+
+
+@pytest.mark.parametrize("path", ["none", "mails/none.eml", "mails/none/"])
+def test_what_is_not_there_is_named(path, nbspam, trained):
+    url = remote(TREE) + path
+    said = f"{url}: no such file or folder; check the URL"
+    assert complains(nbspam("classify", url), 1, said)
+
+
+def test_an_unknown_scheme_is_named(nbspam, trained):
+    said = "nosuch://b/x: cannot be read (Protocol not known: nosuch); check the URL"
+    assert complains(nbspam("classify", "nosuch://b/x"), 1, said)
+
+
+def test_without_fsspec_one_line_names_the_extra(monkeypatch, nbspam, trained):
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    found = nbspam("classify", "s3://bucket/1.eml")
+    said = "s3://bucket/1.eml: needs fsspec; install it with: pip install 'nbspam[remote]'"
+    assert complains(found, 2, said)
+
+
+def test_a_scheme_whose_package_is_missing_names_it(monkeypatch, nbspam, trained):
+    said = "Install nopack to read it"
+    fsspec.register_implementation("nopack", "no_such_package.X", clobber=True, errtxt=said)
+    said = "nopack://b/x: needs another package (Install nopack to read it); install it by pip"
+    assert complains(nbspam("classify", "nopack://b/x"), 2, said)
+
+
+class NoCredentialsError(Exception):
+    """What S3's library raises."""
+
+
+@pytest.mark.parametrize(
+    "error", [PermissionError("Forbidden"), NoCredentialsError("Unable to locate credentials")]
+)
+def test_missing_credentials_are_said_once_and_not_tried_again(error, nbspam, trained):
+    put("flaky://mail.mbox", FROM + HAM)
+    Flaky.errors = [error]
+
+    found = nbspam("classify", "flaky://mail.mbox")
+    said = f"flaky://mail.mbox: refused, or no credentials ({error}); give them as its library"
+    assert complains(found, 2, said, "see docs/howto/remote.md")
+    assert Flaky.n_opened == 1
+
+
+class OtherError(Exception):
+    """An error that no standard class stands for."""
+
+
+LOST = [ConnectionResetError(104, "Connection reset"), TimeoutError(), OtherError("x\ny")]
+
+
+@pytest.mark.parametrize("error", LOST, ids=repr)
+def test_a_lost_connection_is_made_again_and_reading_goes_on(error):
+    data = os.urandom(50_000)
+    put("flaky://data", data)
+    Flaky.errors = [None, None, error, None, error, error, None]
+
+    with open_url("flaky://data") as stream:
+        assert stream.read() == data
+    assert not Flaky.errors
+    assert Flaky.n_opened == 4
+
+
+@pytest.mark.parametrize("error", LOST, ids=repr)
+def test_a_connection_that_does_not_come_back_ends_the_reading(error):
+    put("flaky://data", b"x")
+    Flaky.errors = [error] * 3
+    reason = re.escape((str(error).splitlines() or [type(error).__name__])[0])
+    told = rf"flaky://data: connection lost \({reason}\), and again in 2 more attempts; nothing"
+    with open_url("flaky://data") as stream, pytest.raises(LostError, match=told):
+        stream.read()
+
+
+@pytest.mark.parametrize("source", ["mails", "mails/spam/old.mbox"])
+def test_of_mail_behind_a_lost_connection_nothing_is_learned(source, nbspam, trained):
+    remote(TREE, "flaky://")
+    before = trained.read_bytes()
+    for command in (["train"], ["update"], ["update", "--spam"]):
+        Flaky.errors = [None] * 2 + [ConnectionResetError(104, "Connection reset")] * 3
+        found = nbspam(*command, f"flaky://{source}", *(["-j", "1"]))
+        assert complains(found, 1, "connection lost ([Errno 104] Connection reset), and again")
+        assert trained.read_bytes() == before
+        assert not trained.with_name("m.nbspam-journal").exists()
+
+
+def test_a_worker_that_loses_the_connection_ends_the_command(nbspam, trained):
+    remote({f"many/ham/{n}.eml": HAM for n in range(600)}, "flaky://")
+    Flaky.errors = [ConnectionResetError(104, "Connection reset")] * 3
+    found = nbspam("classify", "flaky://many", "-j", "2")
+
+    assert complains(found, 1, "connection lost")
+
+
+def test_a_file_shorter_than_it_is_said_to_be_is_lost(monkeypatch):
+    put("flaky://data", b"x" * 5000)
+    monkeypatch.setattr(Broken, "read", lambda self, size: self._file.read(size)[:3])
+    with open_url("flaky://data") as stream:
+        monkeypatch.setattr(Broken, "read", lambda self, size: b"")
+        with pytest.raises(LostError, match="ended at byte 0 of 5,000"):
+            stream.read()
+
+
+def test_a_mistake_of_a_file_system_is_no_lost_connection():
+    put("flaky://data", b"x")
+    Flaky.errors = [TypeError("a bug"), None]
+    with open_url("flaky://data") as stream, pytest.raises(InputError, match="cannot be read"):
+        stream.read()
+
+
+def test_nothing_of_fsspec_is_imported_for_paths_of_this_machine(folder, tmp_path):
+    import subprocess
+
+    code = (
+        "import sys; from nbspam.cli.main import exit_status;"
+        f"exit_status(['train', {str(folder)!r}, '-m', {str(tmp_path / 'm')!r}]);"
+        "print([n for n in ('fsspec', 'pyarrow', 'tarfile', 'zipfile',"
+        " 'nbspam.sources.places.urls', 'nbspam.sources.places.archives') if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
