@@ -51,7 +51,10 @@ def mails(corpus: Path, copies: int) -> Iterator[tuple[str, str, bytes]]:
 def forms(corpus: Path, copies: int, work: Path) -> dict[str, list[str]]:
     """Write the mail in every form; return the arguments of `nbspam train` for each."""
     rows: dict[str, list[Any]] = {"message": [], "label": [], "name": []}
-    boxes = {name: gzip.open(work / f"{name}.mbox.gz", "wb", 6) for name in ("ham", "spam")}
+    boxes = {
+        name: gzip.open(work / f"{name}.mbox.gz", "wb", 6)  # noqa: SIM115
+        for name in ("ham", "spam")
+    }
     with zipfile.ZipFile(work / "mail.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         for label, name, data in mails(corpus, copies):
             path = work / "files" / label / name

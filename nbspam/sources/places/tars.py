@@ -1,8 +1,8 @@
 """The members of a tar archive, in their order, read from a stream.
 
-The library's tarfile takes .13 ms for a member where this takes .01 ms (and training takes
-half a millisecond for a message), keeps all members in memory, ends in silence where an archive
-is cut off between two of them, and reads headers of any length.
+The library's tarfile takes .13 ms for a member where this takes .05 ms (and training takes
+.7 ms for a message; an archive is read twice), keeps all members in memory, ends in silence
+where an archive is cut off between two of them, and reads headers of any length.
 
 Source: POSIX.1-2017, pax, "ustar Interchange Format" and "pax Extended Header"; GNU tar 1.34
 manual, "Basic Tar Format".
