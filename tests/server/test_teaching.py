@@ -6,6 +6,8 @@ from threading import Event
 
 import pytest
 
+import nbspam
+from nbspam.errors import UsageError
 from nbspam.server.limits import LIMITS
 from nbspam.server.service import opened
 from nbspam.server.teaching import Teacher
@@ -60,6 +62,16 @@ def test_a_message_taught_by_the_server_is_the_one_that_the_command_line_reads(t
     (tmp_path / "message").write_bytes(data)
     items = read_items([str(tmp_path / "message")])
     assert StoredModel(str(path)).unlearn(items, day=0).unlearned == 1
+
+
+@pytest.mark.usefixtures("quick_disk")
+def test_a_model_without_a_ledger_learns_but_does_not_un_learn(tmp_path, mails):
+    path = tmp_path / "m.nbspam"
+    nbspam.train(mails, ledger=False).save(path)
+
+    assert lessons(path, (SPAM, "spam"))[0].learned == 1
+    with pytest.raises(UsageError, match="has no ledger"):
+        lessons(path, (SPAM, None))
 
 
 def test_who_has_gone_is_not_learned_and_leaves_no_message_behind(tmp_path):
