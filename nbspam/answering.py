@@ -18,7 +18,7 @@ import numpy as np
 from nbspam.arrays import Floats
 from nbspam.decision import Rule, default_rule
 from nbspam.errors import InputError
-from nbspam.parallel import ordered_map
+from nbspam.parallel import Workers, ordered_map
 from nbspam.verdicts import Answer, Explanation, Skipped, Verdict, posterior
 
 
@@ -53,7 +53,7 @@ class AnyClassifier(ABC):
         """The shares of the classes that training estimated or was given, shape (n_classes,)."""
 
     @abstractmethod
-    def chunks(self, inputs: Iterable[Any]) -> Iterator[list[Any]]:
+    def chunks(self, inputs: Iterable[Any], jobs: Workers = 1) -> Iterator[list[Any]]:
         """Yield the inputs in chunks; a process works on one chunk at a time."""
 
     @abstractmethod
@@ -89,9 +89,9 @@ class AnyClassifier(ABC):
         """
         return replace(self, shift=self.shift + shift)
 
-    def answers(self, inputs: Iterable[Any], jobs: int = 1) -> Iterator[Answer | Skipped]:
+    def answers(self, inputs: Iterable[Any], jobs: Workers = 1) -> Iterator[Answer | Skipped]:
         """Yield an answer for every input in order, or why it could not be read."""
-        for results in ordered_map(self._answer_chunk, self.chunks(inputs), jobs):
+        for results in ordered_map(self._answer_chunk, self.chunks(inputs, jobs), jobs):
             yield from results
 
     def classify(

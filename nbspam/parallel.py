@@ -1,5 +1,7 @@
 """Work on many cores: forked processes that each compute one chunk after another.
 
+Other workers, on other machines too, are engines: see `engines`.
+
 Secret: how processes are started and spoken to.  They are forked, because a forked process
 has numpy loaded already; a fresh one would spend longer on importing it than on counting a
 thousand messages.  Where processes cannot be forked, this one does all the work.
@@ -10,6 +12,7 @@ import pickle
 import select
 import signal
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
@@ -22,7 +25,23 @@ Result = TypeVar("Result")
 
 # Chunks per worker that may be computed ahead of an earlier one that takes longer.
 _AHEAD = 4
-_PROTOCOL = 5  # of pickle
+PROTOCOL = 5  # of pickle
+
+
+class Engine(ABC):
+    """Workers that this process does not fork."""
+
+    @abstractmethod
+    def map(
+        self,
+        function: Callable[[Any], Any],
+        chunks: Iterable[Any],
+        last: Callable[[], Any] | None,
+    ) -> Iterator[Any]:
+        """Yield what `ordered_map` does; `last` is called after every chunk."""
+
+
+Workers = int | Engine  # the number of processes to fork, or other workers
 
 
 def available_cores() -> int:
@@ -35,36 +54,41 @@ def available_cores() -> int:
 def ordered_map(
     function: Callable[[Chunk], Result],
     chunks: Iterable[Chunk],
-    jobs: int,
+    workers: Workers,
     last: Callable[[], Result] | None = None,
 ) -> Iterator[Result]:
-    """Yield function(chunk) for every chunk, in order, computed in `jobs` processes.
+    """Yield function(chunk) for every chunk, in order, computed by workers.
 
-    last: called in every process after its last chunk; these results come at the end.
+    last: called in every process after its last chunk; these results come at the end.  An engine
+    begins anew with each chunk, so there it is called after each one, and its result follows.
 
-    Few chunks are in flight at a time, so a long stream takes constant memory.  A single
-    chunk starts no process.  The functions and what they hold are inherited, not sent.
-    Raises what the functions raise, and NbspamError if a process is killed.
+    Few chunks are in flight at a time, so a long stream takes constant memory.  With a number of
+    processes, a single chunk starts none, and the functions and what they hold are inherited;
+    to an engine they are sent.  Raises what the functions raise, and NbspamError if a process is
+    killed.
     """
-    _keep_freed_memory()
+    if isinstance(workers, Engine):
+        yield from workers.map(function, chunks, last)
+        return
+    keep_freed_memory()
     stream = iter(chunks)
     first = list(islice(stream, 2))
     stream = chain(first, stream)
-    if jobs == 1 or len(first) < 2 or not hasattr(os, "fork"):
+    if workers == 1 or len(first) < 2 or not hasattr(os, "fork"):
         yield from map(function, stream)
         if last is not None:
             yield last()
         return
-    with _forked(jobs, function, last) as workers:
-        yield from _map_chunks(workers, stream)
+    with _forked(workers, function, last) as processes:
+        yield from _map_chunks(processes, stream)
         if last is not None:
-            for worker in workers:
+            for worker in processes:
                 worker.send(None)
-            for worker in workers:
+            for worker in processes:
                 yield worker.receive()
 
 
-def _keep_freed_memory() -> None:
+def keep_freed_memory() -> None:
     """Make the C library reuse freed blocks instead of returning them to the system.
 
     glibc returns large freed blocks at once, so every array of a batch would cause its page
@@ -105,7 +129,7 @@ class _Worker:
     def send(self, message: tuple[Any] | None) -> None:
         """Send a chunk, as a tuple of one; None asks for the result of `last`."""
         with suppress(BrokenPipeError):  # the worker was killed, as `receive` will report
-            pickle.dump(message, self._to, _PROTOCOL)
+            pickle.dump(message, self._to, PROTOCOL)
             self._to.flush()
 
     def receive(self) -> Any:
@@ -217,14 +241,17 @@ def _serve(
 def _answer(
     function: Callable[[Any], Any], last: Callable[[], Any] | None, message: tuple[Any] | None
 ) -> bytes:
+    """Return the answer to a message."""
+    return answer(lambda: function(*message) if message is not None else last and last())
+
+
+def answer(compute: Callable[[], Any]) -> bytes:
     """Return the pickled pair of error and result, one of which is None."""
     try:
-        if message is not None:
-            return pickle.dumps((None, function(*message)), _PROTOCOL)
-        return pickle.dumps((None, last and last()), _PROTOCOL)
+        return pickle.dumps((None, compute()), PROTOCOL)
     except Exception as error:
         if not isinstance(error, NbspamError):
             from traceback import format_exc
 
             error.add_note(format_exc())
-        return pickle.dumps((error, None), _PROTOCOL)
+        return pickle.dumps((error, None), PROTOCOL)

@@ -25,6 +25,7 @@ from nbspam.decision import (
     default_rule,
 )
 from nbspam.mail.message import Message
+from nbspam.parallel import Workers
 from nbspam.settings import Settings, settings_from_dict
 from nbspam.sources.items import Item
 from nbspam.tokens.documents import Documents
@@ -129,9 +130,9 @@ class Classifier(AnyClassifier):
         for group in batches(messages, self.settings.tokens):
             yield self.table.known(tokenize(group, self.settings.tokens).documents)
 
-    def chunks(self, inputs: Iterable[Item]) -> Iterator[list[Item]]:
+    def chunks(self, inputs: Iterable[Item], jobs: Workers = 1) -> Iterator[list[Item]]:
         """Yield items in chunks, each of which one process works on at a time."""
-        yield from chunks_of(inputs)
+        yield from chunks_of(inputs, jobs)
 
     def judge(self, inputs: Sequence[Item]) -> Judged:
         """Return the model's answers to one chunk of items, without `shift`."""

@@ -21,6 +21,7 @@ from nbspam.errors import NotTrainedError
 from nbspam.mail.message import Message
 from nbspam.models.bernoulli import BernoulliNB
 from nbspam.models.registry import joint_log_proba, model_state, new_model, restored
+from nbspam.parallel import Workers
 from nbspam.settings import PRESENCE, Settings, settings_from_dict
 from nbspam.sources.items import Item
 from nbspam.tokens.reading import chunks_of, read, read_message
@@ -59,9 +60,9 @@ class FeatureClassifier(AnyClassifier):
         plain = BernoulliNB.from_counts(table.class_count, table.feature_count.T, table.classes)
         return plain.tables().weight
 
-    def chunks(self, inputs: Iterable[Item]) -> Iterator[list[Item]]:
+    def chunks(self, inputs: Iterable[Item], jobs: Workers = 1) -> Iterator[list[Item]]:
         """Yield the items in chunks; a process works on one chunk at a time."""
-        yield from chunks_of(inputs)
+        yield from chunks_of(inputs, jobs)
 
     def judge(self, inputs: Sequence[Item]) -> Judged:
         """Return what the model says of one chunk of items, without `shift`."""

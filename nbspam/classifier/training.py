@@ -25,6 +25,7 @@ from nbspam.counts.loss import most_frequent
 from nbspam.counts.sample import keep
 from nbspam.counts.table import CountTable, prune
 from nbspam.errors import NotTrainedError
+from nbspam.parallel import Workers
 from nbspam.settings import FEATURES, PRESENCE, Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.documents import Documents
@@ -52,7 +53,7 @@ class Learned(NamedTuple):
 def learn(
     items: Iterable[Item],
     settings: Settings,
-    jobs: int = 1,
+    jobs: Workers = 1,
     day: int = 0,
     bounds: Bounds = UNBOUNDED,
 ) -> Learned:

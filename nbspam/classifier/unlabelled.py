@@ -25,6 +25,7 @@ from nbspam.counts.table import CountTable, inverse_document_frequency
 from nbspam.errors import InputError, NotTrainedError, UsageError
 from nbspam.models.em import Fit, Stopping, expectation_maximization
 from nbspam.models.registry import EM_MODELS, estimator_class
+from nbspam.parallel import Workers
 from nbspam.progress import tracked
 from nbspam.settings import AUTO, PRESENCE, TF_IDF, Choices, Settings
 from nbspam.settings import chosen as chosen_settings
@@ -108,7 +109,7 @@ def train_with_unlabelled(
     settings: Settings,
     weight: float | None = None,
     hard: bool = False,
-    jobs: int = 1,
+    jobs: Workers = 1,
     seed: int = 0,
 ) -> Report:
     """Return a classifier trained on labelled and unlabelled documents, with a report.

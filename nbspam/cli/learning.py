@@ -17,6 +17,7 @@ from nbspam.sources.items import Item, SourceOptions
 if TYPE_CHECKING:
     from nbspam.classifier.training import Learned
     from nbspam.counts.shards.shares import Share
+    from nbspam.parallel import Workers
     from nbspam.sources.records import Record
     from nbspam.store.model import StoredModel
     from nbspam.tables.em import EmReport
@@ -67,7 +68,7 @@ def learn(
     reading: SourceOptions,
     labels: Labels,
     training: Choices,
-    jobs: int,
+    jobs: "Workers",
     strict: bool = False,
     bounds: Bounds = UNBOUNDED,
 ) -> "Learned":
@@ -95,7 +96,7 @@ def count_part(
     labels: Labels,
     training: Choices,
     shard: tuple[int, int],
-    jobs: int,
+    jobs: "Workers",
     strict: bool = False,
 ) -> "Counted":
     """Return what one shard of labelled sources has counted, and the settings of all shards."""

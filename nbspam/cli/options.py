@@ -26,6 +26,7 @@ from nbspam.cli.values import (
     SHARE_OR_ESTIMATED,
     shares,
 )
+from nbspam.cli.workers import workers
 
 # Titles under which help lists options.
 SOURCES = "What is read"
@@ -87,13 +88,6 @@ def filling(kind: Callable[..., Any], name: str, *declared: Decorator | str) -> 
         return made
 
     return decorated
-
-
-def cores(_: click.Context, __: click.Parameter, jobs: int | None) -> int:
-    """Return the number of processes that --jobs says, or else one for each core."""
-    from nbspam.parallel import available_cores
-
-    return jobs or available_cores()
 
 
 class Listed(tuple[str, ...]):
@@ -172,7 +166,7 @@ jobs_option = titled(
         "-j",
         "--jobs",
         type=click.IntRange(min=1),
-        callback=cores,
+        callback=workers,
         metavar="N",
         help="Number of processes to work in.  [default: one for each core]",
     ),

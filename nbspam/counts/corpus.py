@@ -18,6 +18,7 @@ from nbspam.counts.counting import Lesson, Training, read_lessons
 from nbspam.counts.sample import Messages, Sampling
 from nbspam.counts.table import CountTable, counts_of, entry_weights
 from nbspam.mail.digest import Copies
+from nbspam.parallel import Workers
 from nbspam.settings import PRESENCE, Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.documents import Documents, no_documents, smallest, stacked
@@ -109,7 +110,7 @@ def weighted(documents: Documents, groups: Any, weighting: str) -> Any:
 
 
 def read_corpus(
-    items: Iterable[Item], settings: Settings, jobs: int = 1
+    items: Iterable[Item], settings: Settings, jobs: Workers = 1
 ) -> tuple[Corpus, tuple[Skipped, ...]]:
     """Return all labelled items as one corpus, and the items that were skipped."""
     parts: list[Lesson] = []

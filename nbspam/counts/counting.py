@@ -18,7 +18,7 @@ from nbspam.counts.table import CountTable, TableSum, shifted, without_empty
 from nbspam.counts.tally import MAX_TOKENS, Tally
 from nbspam.counts.unremembered import Sampled
 from nbspam.mail.message import Message
-from nbspam.parallel import ordered_map
+from nbspam.parallel import Workers, ordered_map
 from nbspam.settings import PRESENCE, Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.reading import chunks_of, read_to_learn
@@ -54,7 +54,7 @@ LIMITS = Limits()
 def count_items(
     items: Iterable[Item],
     settings: Settings,
-    jobs: int = 1,
+    jobs: Workers = 1,
     limits: Limits = LIMITS,
     bounds: Bounds = UNBOUNDED,
 ) -> Training:
@@ -101,11 +101,11 @@ class Counted(NamedTuple):
 
 
 def counted(
-    items: Iterable[Item], settings: Settings, jobs: int, limits: Limits = LIMITS
+    items: Iterable[Item], settings: Settings, jobs: Workers, limits: Limits = LIMITS
 ) -> Iterator[Counted]:
     """Yield what workers return, in the order of items: the counts of everything they read."""
     counter = _Counter(settings, limits)
-    yield from ordered_map(counter.count, enumerate(chunks_of(items)), jobs, counter.last)
+    yield from ordered_map(counter.count, enumerate(chunks_of(items, jobs)), jobs, counter.last)
 
 
 def total_of(counts: TableSum) -> CountTable:

@@ -20,6 +20,7 @@ from nbspam.errors import UsageError
 from nbspam.evaluation.judging import judge_several, table_trial
 from nbspam.evaluation.metrics import auc, brier_losses, log_losses
 from nbspam.evaluation.trial import Trial
+from nbspam.parallel import Workers
 from nbspam.settings import Choices, chosen, look
 from nbspam.sources.items import Item
 from nbspam.tables.schema import Table
@@ -85,7 +86,7 @@ def compare_items(
     k: int | str | None,
     seed: int,
     rule_of: Callable[[Trial], Rule],
-    jobs: int = 1,
+    jobs: Workers = 1,
 ) -> Compared:
     """Return how models of several choices differ from the first, on labelled items.
 
@@ -102,9 +103,10 @@ def compare_tables(
     k: int | str,
     seed: int,
     rule_of: Callable[[Trial], Rule],
+    jobs: Workers = 1,
 ) -> Compared:
     """Return how models of several settings differ from the first, on the same rows."""
-    trials = [table_trial(table, settings, k, seed) for table, settings in several]
+    trials = [table_trial(table, settings, k, seed, jobs=jobs) for table, settings in several]
     return _against_first(trials, rule_of)
 
 

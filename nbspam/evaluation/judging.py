@@ -10,6 +10,7 @@ and give answers by the same functions as in `nbspam train` and `nbspam classify
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,13 @@ from nbspam.classifier.training import learn, train
 from nbspam.counts.corpus import Corpus
 from nbspam.counts.folds import stratified_folds
 from nbspam.decision import default_rule
+from nbspam.engines import workers_of
 from nbspam.errors import UsageError
 from nbspam.evaluation.evaluation import Evaluation
 from nbspam.evaluation.labels import labelled, nothing_judged
 from nbspam.evaluation.online import progress
 from nbspam.evaluation.trial import Smaller, Trial, evaluation_of
+from nbspam.parallel import Workers, ordered_map
 from nbspam.progress import tracked
 from nbspam.settings import FEATURES, Choices, Settings, settings_for
 from nbspam.sources.given import items_of
@@ -42,21 +45,41 @@ SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the training documents, for
 # Trains on the first rows and returns its answers to the second: joint log-probabilities, nats.
 HeldOut = Callable[[Integers, Integers], Floats]
 LEAVE_ONE_OUT = "loo"  # as the number of folds: one for each document
+_PARTS = 64  # that folds are given to workers in, at most
 N_STRETCHES = 10  # parts of a stream, which stand in for folds in comparisons
 
 
 def answers_by_fold(
-    held_out: HeldOut, y: Integers, n_classes: int, fold: Integers, share: float = 1.0
+    held_out: HeldOut,
+    y: Integers,
+    n_classes: int,
+    fold: Integers,
+    share: float = 1.0,
+    jobs: Workers = 1,
 ) -> Floats:
     """Return held-out joint log-probabilities, nats, shape (n_docs, n_classes).
 
     fold: (n_docs,), from 0.  share: the part of the other folds' documents that models learn.
     """
     joint = np.empty((len(y), n_classes))
-    for number in tracked(range(fold.max() + 1), "folds"):
-        of, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
-        joint[of] = held_out(rest if share == 1 else _some_of(rest, y, share), of)
+    k = int(fold.max()) + 1
+    # Some folds together, because an engine may get the documents anew for each part.
+    parts = np.array_split(np.arange(k), min(k, _PARTS))
+    found = ordered_map(partial(_answers_to, held_out, y, fold, share), parts, jobs)
+    for number, of_fold in enumerate(tracked(chain.from_iterable(found), "folds", k)):
+        joint[fold == number] = of_fold
     return joint
+
+
+def _answers_to(
+    held_out: HeldOut, y: Integers, fold: Integers, share: float, numbers: Integers
+) -> list[Floats]:
+    """Return the answers to some folds; this runs in a worker."""
+    answers = []
+    for number in numbers.tolist():
+        of, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+        answers.append(held_out(rest if share == 1 else _some_of(rest, y, share), of))
+    return answers
 
 
 def folds(y: Integers, k: int | str, seed: int) -> Integers:
@@ -92,18 +115,16 @@ def _some_of(rows: Integers, y: Integers, share: float) -> Integers:
 
 def answers_held_out(data: Corpus, settings: Settings) -> HeldOut:
     """Return the function that answers some documents of a corpus by a model of others."""
-    if settings.model in FEATURES:
-        return partial(features_held_out, data, settings)
+    return partial(features_held_out if settings.model in FEATURES else _held_out, data, settings)
 
-    def held_out(rest: Integers, of: Integers) -> Floats:
-        classifier = train(data.training(rest, settings.weighting), settings)
-        return classifier.joint_of(classifier.table.known(data.over_keys(of)))
 
-    return held_out
+def _held_out(data: Corpus, settings: Settings, rest: Integers, of: Integers) -> Floats:
+    classifier = train(data.training(rest, settings.weighting), settings)
+    return classifier.joint_of(classifier.table.known(data.over_keys(of)))
 
 
 def judge_split(
-    items: Iterable[Item], test_items: Iterable[Item], settings: Settings, jobs: int = 1
+    items: Iterable[Item], test_items: Iterable[Item], settings: Settings, jobs: Workers = 1
 ) -> Trial:
     """Return the answers to test items of a model that is trained on other items."""
     learned = learn(items, settings, jobs)
@@ -112,16 +133,24 @@ def judge_split(
 
 
 def cross_validate(
-    given: Any, cv: int | str = 10, *, seed: int = 0, jobs: int = 1, **choices: Any
+    given: Any,
+    cv: int | str = 10,
+    *,
+    seed: int = 0,
+    jobs: int = 1,
+    engine: Any = None,
+    **choices: Any,
 ) -> Evaluation:
     """Return an evaluation of labelled mail or texts by cross-validation; raises NbspamError.
 
     given: a path, or an iterable of paths, (data, label) pairs or Items.  cv: the number of
-    stratified folds, or "loo" to leave out one at a time.  choices: the options of `nbspam
+    stratified folds, or "loo" to leave out one at a time.  engine: other workers
+    than `jobs` forked processes, see `engines.workers_of`.  choices: the options of `nbspam
     train` as keywords.
     """
     settings, items = settings_for(items_of(given), Choices(**choices))
-    return evaluation_of(judge_folds(items, settings, cv, seed, jobs))
+    with workers_of(engine, jobs) as workers:
+        return evaluation_of(judge_folds(items, settings, cv, seed, workers))
 
 
 def judge_folds(
@@ -129,7 +158,7 @@ def judge_folds(
     settings: Settings,
     k: int | str,
     seed: int,
-    jobs: int = 1,
+    jobs: Workers = 1,
     with_smaller: bool = False,
 ) -> Trial:
     """Return the answers to each of k folds of a model that is trained on the others.
@@ -137,7 +166,8 @@ def judge_folds(
     with_smaller: also the answers of models trained on the SHARES of those folds.
     """
     data, skipped = labelled(items, settings, jobs)
-    return replace(fold_trial(data, settings, k, seed, with_smaller), skipped=skipped)
+    trial = fold_trial(data, settings, k, seed, with_smaller, jobs)
+    return replace(trial, skipped=skipped)
 
 
 def judge_online(
@@ -146,7 +176,7 @@ def judge_online(
     policy: str,
     order: str | None = None,
     seed: int = 0,
-    jobs: int = 1,
+    jobs: Workers = 1,
 ) -> Trial:
     """Return the answers of a model that learns each message after it has answered it.
 
@@ -163,7 +193,7 @@ def judge_several(
     several: Sequence[Settings],
     k: int | str | None,
     seed: int,
-    jobs: int = 1,
+    jobs: Workers = 1,
 ) -> list[Trial]:
     """Return the answers of models with several settings to the same documents.
 
@@ -184,13 +214,18 @@ def judge_several(
         if k is None:
             trial = online_trial(data, settings, "everything")
         else:
-            trial = fold_trial(data, settings, k, seed)
+            trial = fold_trial(data, settings, k, seed, jobs=jobs)
         trials.append(replace(trial, skipped=skipped, order=order))
     return trials
 
 
 def fold_trial(
-    data: Corpus, settings: Settings, k: int | str, seed: int, with_smaller: bool = False
+    data: Corpus,
+    settings: Settings,
+    k: int | str,
+    seed: int,
+    with_smaller: bool = False,
+    jobs: Workers = 1,
 ) -> Trial:
     """Return a corpus's answers by cross-validation; raises UsageError."""
     fold = folds(data.y, k, seed)
@@ -199,11 +234,16 @@ def fold_trial(
     prior = _prior(data, settings)
     of = data.names, settings.noun
     blank = Trial(data.classes, data.y, np.empty((0, 0)), rule, fold, prior, *of)
-    return _answered(blank, answers_held_out(data, settings), with_smaller)
+    return _answered(blank, answers_held_out(data, settings), with_smaller, jobs)
 
 
 def table_trial(
-    table: Table, settings: TableSettings, k: int | str, seed: int, with_smaller: bool = False
+    table: Table,
+    settings: TableSettings,
+    k: int | str,
+    seed: int,
+    with_smaller: bool = False,
+    jobs: Workers = 1,
 ) -> Trial:
     """Return the answers to a table's rows by cross-validation; raises UsageError.
 
@@ -214,7 +254,7 @@ def table_trial(
     held_out = partial(rows_held_out, table, settings)
     of = fold, classifier.prior, table.names, classifier.noun
     blank = Trial(classifier.classes, table.y, np.empty((0, 0)), classifier.rule, *of)
-    return _answered(blank, held_out, with_smaller)
+    return _answered(blank, held_out, with_smaller, jobs)
 
 
 def judge_table_split(
@@ -228,13 +268,13 @@ def judge_table_split(
     return judge_classifier(classifier, test_records(classifier.schema))
 
 
-def _answered(trial: Trial, held_out: HeldOut, with_smaller: bool) -> Trial:
+def _answered(trial: Trial, held_out: HeldOut, with_smaller: bool, jobs: Workers) -> Trial:
     """Return the trial with answers, by models of the other folds and of SHARES of them."""
     y, fold, n_classes = trial.y, trial.fold, len(trial.classes)
-    joint = answers_by_fold(held_out, y, n_classes, fold)
+    joint = answers_by_fold(held_out, y, n_classes, fold, jobs=jobs)
     others = len(y) * fold.max() / (fold.max() + 1)
     smaller = [
-        Smaller(round(share * others), answers_by_fold(held_out, y, n_classes, fold, share))
+        Smaller(round(share * others), answers_by_fold(held_out, y, n_classes, fold, share, jobs))
         for share in SHARES
         if with_smaller
     ]
@@ -261,7 +301,7 @@ def _prior(data: Corpus, settings: Settings) -> Floats:
     return assumed_prior(class_count, settings)
 
 
-def judge_classifier(classifier: AnyClassifier, items: Iterable[Any], jobs: int = 1) -> Trial:
+def judge_classifier(classifier: AnyClassifier, items: Iterable[Any], jobs: Workers = 1) -> Trial:
     """Return a classifier's answers to labelled inputs of its kind; raises InputError."""
     index = {name: k for k, name in enumerate(classifier.classes)}
     truth: list[int] = []

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 
 from nbspam.counts.corpus import Corpus, read_corpus
 from nbspam.errors import InputError
+from nbspam.parallel import Workers
 from nbspam.settings import Settings
 from nbspam.sources.items import Item
 from nbspam.verdicts import Skipped
 
 
 def labelled(
-    items: Iterable[Item], settings: Settings, jobs: int
+    items: Iterable[Item], settings: Settings, jobs: Workers
 ) -> tuple[Corpus, tuple[Skipped, ...]]:
     """Return labelled items as a corpus, and the others; raises InputError if there are none."""
     data, skipped = read_corpus(items, settings, jobs)

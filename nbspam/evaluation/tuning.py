@@ -19,6 +19,7 @@ from nbspam.decision import FP_COST, HAM_AND_SPAM, Cutoffs, cutoffs
 from nbspam.errors import UsageError
 from nbspam.evaluation.judging import judge_folds
 from nbspam.evaluation.trial import Trial
+from nbspam.parallel import Workers
 from nbspam.sources.items import Item
 from nbspam.verdicts import Skipped
 
@@ -69,7 +70,7 @@ def tune_classifier(
     unsure_cost: float | None = None,
     k: int | str = 10,
     seed: int = 0,
-    jobs: int = 1,
+    jobs: Workers = 1,
 ) -> Tuned:
     """Return the best cutoffs of a classifier for some costs on labelled items.
 

@@ -13,6 +13,7 @@ from nbspam.bounds import Bounds, check_unbounded
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.outcome import Outcome
 from nbspam.disk import resolved
+from nbspam.engines import workers_of
 from nbspam.errors import InputError, UsageError
 from nbspam.settings import (
     Choices,
@@ -174,14 +175,21 @@ class Model:
 
 
 def train(
-    given: Any, *, jobs: int = 1, day: int | None = None, target: str | None = None, **choices: Any
+    given: Any,
+    *,
+    jobs: int = 1,
+    engine: Any = None,
+    day: int | None = None,
+    target: str | None = None,
+    **choices: Any,
 ) -> Model:
     """Return the model that labelled mail, texts or the rows of a table make.
 
-    given: a path, or an iterable of paths, (data, label) pairs or Items.  target: the column
-    of a table that holds the class.  choices: the options of `nbspam train` as keywords, such
-    as model="multinomial" or alpha=0.1.  The model is the one that `nbspam train` makes.
-    Raises NbspamError.
+    given: a path, or an iterable of paths, (data, label) pairs or Items.  engine: other workers
+    than `jobs` forked processes, such as "dask", a Dask Client or an Executor; see
+    `engines.workers_of`.  target: the column of a table that holds the class.  choices: the
+    options of `nbspam train` as keywords, such as model="multinomial" or alpha=0.1.  The model
+    is the one that `nbspam train` makes.  Raises NbspamError.
     """
     columns = TableChoices(
         target, **{name: choices.pop(name) for name in TableChoices._fields if name in choices}
@@ -189,6 +197,8 @@ def train(
     bounds = Bounds(**{name: choices.pop(name) for name in Bounds._fields if name in choices})
     chosen = Choices(**choices)
     if is_for_table(chosen, columns):
+        if engine is not None:
+            raise UsageError("engine: for mail and texts; a table is counted here, leave it out")
         check_unbounded(bounds, "a table of columns")
         from nbspam.sources.records import read_records
         from nbspam.tables.choices import table_settings
@@ -203,7 +213,8 @@ def train(
     tables = Rememberer()
     reading = SourceOptions(listener=tables, is_mail=chosen.preset == "mail")
     how, items = settings_for(items_of(given, reading), chosen, tables)
-    learned = learn(items, how, jobs, _day(day), bounds)
+    with workers_of(engine, jobs) as workers:
+        learned = learn(items, how, workers, _day(day), bounds)
     classifier = learned.classifier
     living = LivingModel(classifier) if isinstance(classifier, Classifier) else None
     return Model(classifier, living, learned.skipped)

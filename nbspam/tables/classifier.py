@@ -18,6 +18,7 @@ from nbspam.errors import InputError, UsageError
 from nbspam.models.columns.categorical import count_cells
 from nbspam.models.columns.levels import Levels
 from nbspam.models.registry import joint_log_proba, model_state, restored
+from nbspam.parallel import Workers
 from nbspam.sources.records import Record
 from nbspam.tables.schema import Schema, Table, coded, schema_from_dict, schema_to_dict
 from nbspam.verdicts import Evidence, Explanation, Skipped
@@ -51,7 +52,7 @@ class TableClassifier(AnyClassifier):
         """The shares of the classes that training estimated or was given, shape (n_classes,)."""
         return np.asarray(np.exp(self.model.class_log_prior_))
 
-    def chunks(self, inputs: Iterable[Record]) -> Iterator[list[Record]]:
+    def chunks(self, inputs: Iterable[Record], jobs: Workers = 1) -> Iterator[list[Record]]:
         """Yield the rows in chunks; a process works on one chunk at a time."""
         stream = iter(inputs)
         while chunk := list(islice(stream, _CHUNK)):

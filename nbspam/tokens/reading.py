@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from nbspam.errors import InputError
 from nbspam.mail.message import Message, parse_messages, plain_text
 from nbspam.mail.origins import Field
-from nbspam.parallel import ordered_map
+from nbspam.parallel import Engine, Workers, ordered_map
 from nbspam.settings import STRIPPABLE, Settings
 from nbspam.sources.items import Chunk, Item, chunks
 from nbspam.sources.oddities import oddity
@@ -54,11 +54,14 @@ class ReadToLearn(NamedTuple):
         return [item.told for item in self.items]
 
 
-def chunks_of(items: Iterable[Item]) -> Iterator[Chunk]:
+def chunks_of(items: Iterable[Item], jobs: Workers = 1) -> Iterator[Chunk]:
     """Yield items in chunks, each of which one process works on at a time.
 
-    The last chunks are small, so that all processes finish at about the same time.
+    The last chunks are small, so that all processes finish at about the same time.  Engines get
+    the bytes of files, which may not be on their machines.
     """
+    if isinstance(jobs, Engine):
+        items = map(Item.with_data, items)
     last: deque[Chunk] = deque()
     for chunk in chunks(items):
         last.append(chunk)
@@ -69,10 +72,10 @@ def chunks_of(items: Iterable[Item]) -> Iterator[Chunk]:
 
 
 def chunk_by_chunk(
-    work: Callable[[list[Item]], Result], items: Iterable[Item], jobs: int
+    work: Callable[[list[Item]], Result], items: Iterable[Item], jobs: Workers
 ) -> Iterator[Result]:
-    """Yield work(chunk) for every chunk of the items, in order, computed in `jobs` processes."""
-    return ordered_map(work, chunks_of(items), jobs)
+    """Yield work(chunk) for every chunk of the items, in order (see `ordered_map`)."""
+    return ordered_map(work, chunks_of(items, jobs), jobs)
 
 
 def read_message(item: Item, settings: Settings) -> Message:

@@ -27,12 +27,14 @@ from nbspam.cli.options import (
 from nbspam.cli.output import echo_json, report_skipped
 from nbspam.cli.training_options import table_options, training_options
 from nbspam.cli.values import reason
+from nbspam.cli.workers import engine_option
 from nbspam.errors import UsageError
 from nbspam.settings import Choices, TableChoices, is_for_table
 from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
     from nbspam.evaluation.comparison import Compared, Comparison
+    from nbspam.parallel import Workers
 
 
 @click.command("compare", cls=Command)
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
 @training_options
 @table_options
 @jobs_option
+@engine_option
 @strict_option
 @json_option
 def command(
@@ -75,7 +78,7 @@ def command(
     reading: SourceOptions,
     training: Choices,
     columns: TableChoices,
-    jobs: int,
+    jobs: "Workers",
     strict: bool,
     as_json: bool,
 ) -> None:
@@ -116,7 +119,7 @@ def command(
             is_quiet = number > 0  # the same rows are read again; warn of them only once
             data = table_of(sources, reading, labels, settings, strict, is_quiet)
             tables.append((data.table, settings))
-        compared = compare_tables(tables, cv, seed, rule)
+        compared = compare_tables(tables, cv, seed, rule, jobs)
     report_skipped(compared.skipped, strict)
     if as_json:
         for pair in zip(others, compared.comparisons, strict=True):

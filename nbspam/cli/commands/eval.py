@@ -42,12 +42,14 @@ from nbspam.cli.output import (
 )
 from nbspam.cli.training_options import table_options, training_options
 from nbspam.cli.values import FOLDS, Shares
+from nbspam.cli.workers import engine_option, refuse_engine
 from nbspam.errors import UsageError
 from nbspam.settings import Choices, TableChoices, is_for_table, option_name, settings_for
 from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
     from nbspam.evaluation.trial import Trial
+    from nbspam.parallel import Workers
     from nbspam.sources.records import Record
     from nbspam.tables.schema import Schema
     from nbspam.tables.training import TableSettings
@@ -132,6 +134,7 @@ way_options = filling(
 @training_options
 @table_options
 @jobs_option
+@engine_option
 @strict_option
 @json_option
 def command(
@@ -148,7 +151,7 @@ def command(
     reading: SourceOptions,
     training: Choices,
     columns: TableChoices,
-    jobs: int,
+    jobs: "Workers",
     strict: bool,
     as_json: bool,
 ) -> None:
@@ -179,7 +182,7 @@ def command(
         trial = _trial_of_model(model_path, corpus, jobs)
     elif is_for_table(training, columns):
         settings = table_settings_of(training, columns)
-        trial = _trial_of_table(corpus, settings, way, seed, plot is not None, strict)
+        trial = _trial_of_table(corpus, settings, way, seed, plot is not None, strict, jobs)
     else:
         trial = _trial_of_items(corpus, training, way, seed, plot is not None, jobs)
     trial = trial_under(trial, prior, decision)
@@ -222,7 +225,7 @@ def _refuse(training: Choices, columns: TableChoices) -> None:
         raise UsageError(f"{given}: only for training; add --cv K, --test SOURCE or --online")
 
 
-def _trial_of_model(model_path: str, corpus: Corpus, jobs: int) -> "Trial":
+def _trial_of_model(model_path: str, corpus: Corpus, jobs: "Workers") -> "Trial":
     from nbspam.evaluation.judging import judge_classifier
 
     classifier = loaded(model_path)
@@ -232,7 +235,7 @@ def _trial_of_model(model_path: str, corpus: Corpus, jobs: int) -> "Trial":
 
 
 def _trial_of_items(
-    corpus: Corpus, training: Choices, way: Way, seed: int, with_curve: bool, jobs: int
+    corpus: Corpus, training: Choices, way: Way, seed: int, with_curve: bool, jobs: "Workers"
 ) -> "Trial":
     from nbspam.evaluation import judging
 
@@ -255,6 +258,7 @@ def _trial_of_table(
     seed: int,
     with_curve: bool,
     strict: bool,
+    jobs: "Workers",
 ) -> "Trial":
     from nbspam.evaluation import judging
 
@@ -262,7 +266,9 @@ def _trial_of_table(
         raise UsageError("--online: for mail and text; judge a table by --cv K")
     data = table_of(corpus.sources, corpus.reading, corpus.labels, settings, strict)
     if way.cv is not None:
-        return judging.table_trial(data.table, settings, way.cv, seed, with_curve)
+        return judging.table_trial(data.table, settings, way.cv, seed, with_curve, jobs)
+
+    refuse_engine(jobs)
 
     def test_records(schema: "Schema") -> "Iterator[Record]":
         return records_of([str(way.test)], corpus.reading, schema=schema)

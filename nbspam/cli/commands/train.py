@@ -50,6 +50,7 @@ from nbspam.cli.training_options import (
     training_options,
     unlabelled_options,
 )
+from nbspam.cli.workers import engine_option, refuse_engine
 from nbspam.errors import UsageError
 from nbspam.settings import Choices, TableChoices, is_for_table
 from nbspam.sources.items import SourceOptions
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from nbspam.classifier.unlabelled import Report
     from nbspam.cli.learning import Counted
     from nbspam.models.em import Step
+    from nbspam.parallel import Workers
     from nbspam.tables.classifier import TableClassifier
     from nbspam.tables.em import EmReport
     from nbspam.verdicts import Skipped
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
 @bounds_options
 @shard_option
 @jobs_option
+@engine_option
 @strict_option
 @json_option
 def command(
@@ -89,7 +92,7 @@ def command(
     columns: TableChoices,
     bounds: Bounds,
     shard: tuple[int, int] | None,
-    jobs: int,
+    jobs: "Workers",
     strict: bool,
     as_json: bool,
 ) -> None:
@@ -119,6 +122,7 @@ def command(
         kept = save_part(counted.share, counted.settings, model_path)
         _show_part(counted, model_path, kept, as_json)
     elif is_table:
+        refuse_engine(jobs)
         check_no_filter(model_path)
         settings = table_settings_of(training, columns)
         if unlabelled == Unlabelled():

@@ -22,10 +22,12 @@ from nbspam.cli.options import (
     unsure_cost_option,
 )
 from nbspam.cli.output import echo_json, report_skipped, save_cutoffs
+from nbspam.cli.workers import engine_option
 from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
     from nbspam.evaluation.tuning import TradeOff, Tuning
+    from nbspam.parallel import Workers
 
 
 @click.command("tune", cls=Command)
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 @label_options
 @reading_options
 @jobs_option
+@engine_option
 @strict_option
 @json_option
 def command(
@@ -55,7 +58,7 @@ def command(
     is_kept: bool,
     labels: Labels,
     reading: SourceOptions,
-    jobs: int,
+    jobs: "Workers",
     strict: bool,
     as_json: bool,
 ) -> None:

@@ -20,6 +20,7 @@ from nbspam.counts.counting import LIMITS, Limits, counted, total_of
 from nbspam.counts.repeats import Read
 from nbspam.counts.sample import Messages, over_columns
 from nbspam.counts.table import CountTable, TableSum
+from nbspam.parallel import Workers
 from nbspam.settings import PRESENCE, Settings
 from nbspam.sources.items import Item
 from nbspam.tokens.documents import Documents
@@ -80,7 +81,7 @@ def count_share(
     items: Iterable[Item],
     settings: Settings,
     shard: Shard,
-    jobs: int = 1,
+    jobs: Workers = 1,
     limits: Limits = LIMITS,
 ) -> tuple[Share, tuple[Skipped, ...]]:
     """Return the share of a shard, and those of its items that were skipped.

@@ -1,0 +1,221 @@
+"""Engines: other workers give the same models, lose nothing and count nothing twice."""
+
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import pytest
+
+from nbspam import cross_validate, train
+from nbspam.engines import _VERSIONS, work, workers_of
+from nbspam.errors import InputError, NbspamError, UsageError
+from nbspam.parallel import PROTOCOL, ordered_map
+from nbspam.sources.items import Item, read_items
+from nbspam.store.text.interchange import dump_lines
+from support import ROOT
+
+MAILS = ROOT / "corpora" / "mail"
+DAY = 20_000
+# A fork of a process with threads, as pools have, would be warned of.
+SPAWNED = {"mp_context": multiprocessing.get_context("spawn")}
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A Dask client of two worker processes on this machine."""
+    reason = "dask.distributed is not installed (nbspam[cluster])"
+    distributed = pytest.importorskip("distributed", reason=reason)
+    with (
+        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster, set_as_default=False) as made,
+    ):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def messages():
+    """Several thousand labelled messages; some come again, and some in another class."""
+    mails = [item._replace(data=item.read()) for item in read_items([str(MAILS)])]
+    varied = [
+        mail._replace(name=f"{mail.name}#{n}", data=mail.data + b"\nword%d again\n" % (n % 7))
+        for n in range(8)
+        for mail in mails
+    ]
+    return [*varied, *(mail._replace(label="ham") for mail in varied[200:300])]
+
+
+@pytest.fixture(scope="module")
+def alone(messages):
+    """What one process makes of the messages."""
+    return exported(train(messages, day=DAY))
+
+
+def exported(model):
+    return list(dump_lines(model.classifier))
+
+
+def square(n):
+    return n * n
+
+
+def fail(n):
+    raise InputError(f"x: broken {n}") if n == 3 else ZeroDivisionError("nobody expected it")
+
+
+def kill(n):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Sum:
+    """Adds up; each worker has one of its own."""
+
+    def __init__(self):
+        self.total = 0
+
+    def add(self, n):
+        self.total += n
+
+    def last(self):
+        return self.total
+
+
+def test_a_pool_of_processes_gives_the_results_in_order():
+    with ProcessPoolExecutor(2, **SPAWNED) as pool, workers_of(pool, 1) as workers:
+        assert list(ordered_map(square, range(50), workers)) == [n * n for n in range(50)]
+        with pytest.raises(InputError, match="x: broken 3"):
+            list(ordered_map(fail, [3], workers))
+        with pytest.raises(ZeroDivisionError) as caught:
+            list(ordered_map(fail, range(1), workers))
+    assert "nobody expected it" in caught.value.__notes__[0]
+
+
+def test_every_chunk_begins_with_a_fresh_copy_even_in_threads():
+    counter = Sum()
+    with ThreadPoolExecutor(3) as pool, workers_of(pool, 1) as workers:
+        results = list(ordered_map(counter.add, range(5), workers, counter.last))
+    assert results == [None, 0, None, 1, None, 2, None, 3, None, 4]
+    assert counter.total == 0
+
+
+def test_chunks_are_sent_only_as_they_are_needed():
+    drawn = []
+    with ThreadPoolExecutor(2) as pool, workers_of(pool, 1) as workers:
+        results = ordered_map(square, (drawn.append(n) or n for n in range(1000)), workers)
+        next(results)
+        assert len(drawn) < 20
+        results.close()
+
+
+def test_a_pool_whose_process_is_killed_is_one_clear_line():
+    with (
+        ProcessPoolExecutor(2, **SPAWNED) as pool,
+        workers_of(pool, 1) as workers,
+        pytest.raises(NbspamError, match=r"^--engine ProcessPoolExecutor: a worker.* ended .*\)"),
+    ):
+        list(ordered_map(kill, range(4), workers))
+
+
+def test_a_worker_of_another_version_is_refused():
+    there = ("nbspam 9 with Python 2.7", b"not even a pickle")
+    error, _ = pickle.loads(work(pickle.dumps(there, PROTOCOL), b""))
+    assert str(error) == (
+        f"--engine: a worker has {_VERSIONS}, and messages must be read by nbspam 9 with Python"
+        " 2.7; install the same on all machines"
+    )
+
+
+@pytest.mark.parametrize("engine", ["dusk", "loky:here", "Dask"])
+def test_unknown_engines_are_refused_with_what_there_is(engine, nbspam, folder, model):
+    status, _, err = nbspam("train", folder, "--engine", engine)
+    assert status == 2
+    assert err == (
+        f"nbspam: --engine {engine}: unknown; choose from fork, dask, loky, ray, or dask:ADDRESS,"
+        " such as dask:tcp://host:8786\n"
+    )
+
+
+def test_what_is_no_engine_is_refused():
+    with pytest.raises(UsageError, match="int is none; give a name"), workers_of(3, 1):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("engine", "module", "package"),
+    [("dask", "distributed", "nbspam[cluster]"), ("ray", "ray", "ray")],
+)
+def test_a_missing_package_is_named(engine, module, package, nbspam, folder, model, monkeypatch):
+    if engine == "dask":
+        pytest.importorskip("dask", reason="dask is not installed (nbspam[cluster])")
+    monkeypatch.setitem(sys.modules, module, None)
+    status, _, err = nbspam("train", folder, "--engine", engine)
+    assert status == 1
+    assert err == (
+        f"nbspam: --engine {engine}: {module} is not installed; run `pip install '{package}'`\n"
+    )
+
+
+def test_tables_have_no_engine(nbspam, model, tmp_path):
+    table = ROOT / "corpora" / "watermelon-3.0.csv"
+    how = "--target", "好瓜", "--engine", "loky"
+    for command in (("train", table), ("eval", table, "--test", table)):
+        status, _, err = nbspam(*command, *how)
+        assert (status, err) == (
+            2,
+            "nbspam: --engine: for mail and texts; a table is counted here, leave it out\n",
+        )
+    with pytest.raises(UsageError, match="engine: for mail and texts"):
+        train(table, target="好瓜", engine="loky")
+
+
+def test_files_that_cannot_be_read_are_skipped_with_the_same_words(tmp_path):
+    item = Item(str(tmp_path / "gone.eml"), "ham")
+    with pytest.raises(InputError) as here:
+        item.read()
+    with pytest.raises(InputError) as there:
+        item.with_data().read()
+    assert str(there.value) == str(here.value)
+
+
+@pytest.mark.slow
+def test_loky_makes_the_same_model(messages, alone):
+    assert exported(train(messages, jobs=2, engine="loky", day=DAY)) == alone
+
+
+@pytest.mark.slow
+def test_dask_makes_the_same_model(messages, alone, client):
+    assert exported(train(messages, engine=client, day=DAY)) == alone
+
+
+@pytest.mark.slow
+def test_chunks_of_a_worker_that_is_killed_are_counted_once(messages, alone, client):
+    before = client.run(os.getpid)
+
+    def killing():
+        for number, message in enumerate(messages):
+            if number in (1500, 3000):
+                os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+            yield message
+
+    assert exported(train(killing(), engine=client, day=DAY)) == alone
+    client.wait_for_workers(2, timeout=60)
+    assert set(client.run(os.getpid).values()) - set(before.values())
+
+
+@pytest.mark.slow
+def test_cross_validation_by_dask_gives_the_same_measures(client):
+    here = cross_validate(MAILS, 4)
+    there = cross_validate(MAILS, 4, engine=client)
+    assert (there.accuracy, there.log_loss) == (here.accuracy, here.log_loss)
+
+
+@pytest.mark.slow
+def test_errors_in_a_worker_of_dask_arrive_as_they_are(client):
+    with workers_of(client, 1) as workers:
+        with pytest.raises(InputError, match="x: broken 3"):
+            list(ordered_map(fail, [3], workers))
+        with pytest.raises(ZeroDivisionError) as caught:
+            list(ordered_map(fail, range(1), workers))
+    assert "nobody expected it" in caught.value.__notes__[0]
