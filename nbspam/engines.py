@@ -32,7 +32,7 @@ ENGINES = ("fork", "dask", "loky", "ray")
 _AHEAD = 4  # chunks per worker that are sent before the first result is taken
 _FEWEST = 16  # chunks that are sent before that in any case: a cluster may grow
 _PATIENCE = "10s"  # to reach a scheduler
-_SILENT = 50  # logging.CRITICAL
+_SILENT = 51  # above logging.CRITICAL
 _LARGE = "distributed.admin.large-graph-warning-threshold"
 # Tokens depend on this program and on Python's tables of Unicode.
 _VERSIONS = f"nbspam {__version__} with Python {sys.version_info.major}.{sys.version_info.minor}"
@@ -158,10 +158,10 @@ class _Futures(Engine):
             what = (str(error) or type(error).__name__).splitlines()[0]
             if isinstance(error, BrokenExecutor):
                 what = "a worker process was ended from outside (out of memory?)"
-            elif isinstance(error, CancelledError):
-                what = "the scheduler or the workers are lost"
+            elif isinstance(error, CancelledError | OSError):
+                what = "the connection to the workers is lost"
             raise NbspamError(
-                f"--engine {self._name}: {what}; start it anew, or --engine fork"
+                f"--engine {self._name}: {what}; try again, or without --engine"
             ) from error
 
 
@@ -187,26 +187,25 @@ def work(task: bytes, chunk: bytes) -> bytes:
 
 
 @contextmanager
-def _dask(engine: str, address: str, jobs: int) -> Iterator[_Pool]:
+def _dask(engine: str, address: Any, jobs: int) -> Iterator[_Pool]:
     """Give the workers of a Dask scheduler, or of one that is started here."""
     dask = _imported("dask", engine, "nbspam[cluster]")
     distributed = _imported("distributed", engine, "nbspam[cluster]")
     with ExitStack() as stack:
         # Chunks go by the scheduler, so that it has those of a worker that is lost.
         stack.enter_context(dask.config.set({_LARGE: "1 GB"}))
+        stack.enter_context(_silent("distributed"))
         if not address:
-            with _without_interrupts():
+            with _deaf_children("multiprocessing.resource_tracker"):
                 cluster = distributed.LocalCluster(
                     n_workers=jobs,
                     threads_per_worker=1,
                     dashboard_address=None,
                     silence_logs=_SILENT,
                 )
-            stack.enter_context(cluster)
+            address = stack.enter_context(cluster)
         try:
-            client = distributed.Client(
-                address or cluster, timeout=_PATIENCE, set_as_default=False
-            )
+            client = distributed.Client(address, timeout=_PATIENCE, set_as_default=False)
         except (OSError, ValueError) as error:
             raise NbspamError(
                 f"--engine {engine}: no scheduler answers there ({type(error).__name__}); start it"
@@ -232,9 +231,11 @@ def _loky(jobs: int) -> Iterator[_Pool]:
 
     executor = ProcessPoolExecutor(jobs)
     try:
+        with _deaf_children("joblib.externals.loky.backend.resource_tracker"):
+            executor.submit(int)  # starts the workers
         yield _Pool(executor.submit, jobs)
     finally:
-        executor.shutdown(kill_workers=True)
+        executor.shutdown()  # after the chunks that are being worked on
 
 
 @contextmanager
@@ -266,8 +267,27 @@ def _imported(module: str, engine: str, package: str) -> Any:
 
 
 @contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Let processes that are started within the context not hear Ctrl-C: we end them."""
+def _silent(name: str) -> Iterator[None]:
+    """Let a library log nothing: what goes wrong is raised."""
+    from logging import getLogger
+
+    logger = getLogger(name)
+    before = logger.level
+    logger.setLevel(_SILENT)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+@contextmanager
+def _deaf_children(tracker: str) -> Iterator[None]:
+    """Let processes that are started within the context not hear Ctrl-C: this one ends them.
+
+    Threads that are started within it start such processes later, too.  tracker: the module of
+    the process that tracks theirs; it would start with the first one, and unblock the signal.
+    """
+    import_module(tracker).ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
