@@ -158,6 +158,10 @@ class _Futures(Engine):
             what = (str(error) or type(error).__name__).splitlines()[0]
             if isinstance(error, BrokenExecutor):
                 what = "a worker process was ended from outside (out of memory?)"
+            elif isinstance(error, ImportError) or isinstance(error.__cause__, ImportError):
+                what = (
+                    f"the scheduler or a worker does not have nbspam ({error.__cause__ or error})"
+                )
             elif isinstance(error, CancelledError | OSError):
                 what = "the connection to the workers is lost"
             raise NbspamError(
@@ -268,16 +272,18 @@ def _imported(module: str, engine: str, package: str) -> Any:
 
 @contextmanager
 def _silent(name: str) -> Iterator[None]:
-    """Let a library log nothing: what goes wrong is raised."""
-    from logging import getLogger
+    """Let a library that is imported log nothing: what goes wrong is raised."""
+    from logging import getLogger, root
 
-    logger = getLogger(name)
-    before = logger.level
-    logger.setLevel(_SILENT)
+    own = [each for each in root.manager.loggerDict if each.split(".")[0] == name]
+    before = {logger: logger.level for logger in map(getLogger, own)}
     try:
+        for logger in before:
+            logger.setLevel(_SILENT)
         yield
     finally:
-        logger.setLevel(before)
+        for logger, level in before.items():
+            logger.setLevel(level)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.parallel import PROTOCOL, ordered_map
 from nbspam.sources.items import Item, read_items
 from nbspam.store.text.interchange import dump_lines
+from nbspam.tokens.reading import with_data
 from support import ROOT
 
 MAILS = ROOT / "corpora" / "mail"
@@ -175,7 +176,7 @@ def test_files_that_cannot_be_read_are_skipped_with_the_same_words(tmp_path):
     with pytest.raises(InputError) as here:
         item.read()
     with pytest.raises(InputError) as there:
-        item.with_data().read()
+        with_data(item).read()
     assert str(there.value) == str(here.value)
 
 

@@ -96,15 +96,6 @@ class Item(NamedTuple):
                     return read_message(stream)
             return read_plain(self.name, MAX_MESSAGE)
 
-    def with_data(self) -> "Item":
-        """Return the item with its bytes, for who cannot open its file."""
-        if self.data is not None or self.problem is not None:
-            return self
-        try:
-            return self._replace(data=self.read())
-        except InputError as error:
-            return self._replace(problem=str(error))
-
 
 Chunk = list[Item]  # that one process works on at a time
 

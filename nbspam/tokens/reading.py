@@ -61,7 +61,7 @@ def chunks_of(items: Iterable[Item], jobs: Workers = 1) -> Iterator[Chunk]:
     the bytes of files, which may not be on their machines.
     """
     if isinstance(jobs, Engine):
-        items = map(Item.with_data, items)
+        items = map(with_data, items)
     last: deque[Chunk] = deque()
     for chunk in chunks(items):
         last.append(chunk)
@@ -69,6 +69,16 @@ def chunks_of(items: Iterable[Item], jobs: Workers = 1) -> Iterator[Chunk]:
             yield last.popleft()
     for chunk in last:
         yield from chunks(chunk, _LAST_ITEMS)
+
+
+def with_data(item: Item) -> Item:
+    """Return the item with its bytes, or with why it cannot be read."""
+    if item.data is not None or item.problem is not None:
+        return item
+    try:
+        return item._replace(data=item.read())
+    except InputError as error:
+        return item._replace(problem=str(error))
 
 
 def chunk_by_chunk(
