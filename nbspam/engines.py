@@ -231,9 +231,7 @@ def _of_client(client: Any) -> Iterator[_Pool]:
 
 @contextmanager
 def _loky(jobs: int) -> Iterator[_Pool]:
-    from joblib.externals.loky import ProcessPoolExecutor
-
-    executor = ProcessPoolExecutor(jobs)
+    executor = import_module("joblib.externals.loky").ProcessPoolExecutor(jobs)
     try:
         with _deaf_children("joblib.externals.loky.backend.resource_tracker"):
             executor.submit(int)  # starts the workers

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -26,7 +26,9 @@ from nbspam.cli.values import (
     SHARE_OR_ESTIMATED,
     shares,
 )
-from nbspam.cli.workers import workers
+
+if TYPE_CHECKING:
+    from nbspam.parallel import Workers
 
 # Titles under which help lists options.
 SOURCES = "What is read"
@@ -88,6 +90,24 @@ def filling(kind: Callable[..., Any], name: str, *declared: Decorator | str) -> 
         return made
 
     return decorated
+
+
+def workers(context: click.Context, _: click.Parameter, jobs: int | None) -> "Workers":
+    """Return how many processes --jobs says, or one for each core; or the workers of --engine."""
+    from nbspam.parallel import available_cores
+
+    jobs = jobs or available_cores()
+    engine = context.meta.get("engine")
+    if engine is None:
+        return jobs
+    from nbspam.engines import workers_of
+
+    return context.with_resource(workers_of(engine, jobs))  # ended with the command
+
+
+def _keep_engine(context: click.Context, _: click.Parameter, engine: str | None) -> None:
+    """Keep the name of an engine for --jobs."""
+    context.meta["engine"] = engine
 
 
 class Listed(tuple[str, ...]):
@@ -169,6 +189,18 @@ jobs_option = titled(
         callback=workers,
         metavar="N",
         help="Number of processes to work in.  [default: one for each core]",
+    ),
+)
+engine_option = titled(
+    COMMON,
+    click.option(
+        "--engine",
+        is_eager=True,  # before --jobs
+        expose_value=False,
+        callback=_keep_engine,
+        metavar="NAME[:ADDRESS]",
+        help="Workers that read and count: fork, dask, dask:ADDRESS of a scheduler, loky or ray."
+        "  [default: fork]",
     ),
 )
 prior_option = titled(

@@ -15,6 +15,7 @@ from nbspam.sources.columns import Columns, Rememberer, listed
 from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
+    from nbspam.parallel import Workers
     from nbspam.verdicts import Skipped, Verdict
 
 
@@ -153,3 +154,9 @@ def _csv_line(cells: Sequence[str]) -> str:
     csv.writer(out, lineterminator="\r\n").writerow(cells)
     line = out.getvalue()[:-2]
     return printable(line) if sys.stdout.isatty() else line
+
+
+def refuse_engine(jobs: "Workers") -> None:
+    """Raise UsageError if there is an engine, where a table is counted."""
+    if not isinstance(jobs, int):
+        raise UsageError("--engine: for mail and texts; a table is counted here, leave it out")

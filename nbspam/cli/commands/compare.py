@@ -15,6 +15,7 @@ from nbspam.cli.options import (
     Decision,
     Labels,
     decision_options,
+    engine_option,
     folds_option,
     jobs_option,
     json_option,
@@ -27,7 +28,6 @@ from nbspam.cli.options import (
 from nbspam.cli.output import echo_json, report_skipped
 from nbspam.cli.training_options import table_options, training_options
 from nbspam.cli.values import reason
-from nbspam.cli.workers import engine_option
 from nbspam.errors import UsageError
 from nbspam.settings import Choices, TableChoices, is_for_table
 from nbspam.sources.items import SourceOptions

@@ -20,6 +20,7 @@ from nbspam.cli.options import (
     Decision,
     Labels,
     decision_options,
+    engine_option,
     filling,
     jobs_option,
     json_option,
@@ -42,7 +43,6 @@ from nbspam.cli.output import (
 )
 from nbspam.cli.training_options import table_options, training_options
 from nbspam.cli.values import FOLDS, Shares
-from nbspam.cli.workers import engine_option, refuse_engine
 from nbspam.errors import UsageError
 from nbspam.settings import Choices, TableChoices, is_for_table, option_name, settings_for
 from nbspam.sources.items import SourceOptions

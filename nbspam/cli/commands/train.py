@@ -16,6 +16,7 @@ from nbspam.cli.command import Command
 from nbspam.cli.learning import count_part, learn, learn_rows
 from nbspam.cli.options import (
     Labels,
+    engine_option,
     jobs_option,
     json_option,
     label_options,
@@ -40,7 +41,7 @@ from nbspam.cli.output import (
     save_part,
     skipped_json,
 )
-from nbspam.cli.tables import columns_read_json, columns_read_rows
+from nbspam.cli.tables import columns_read_json, columns_read_rows, refuse_engine
 from nbspam.cli.training_options import (
     Unlabelled,
     bounds_options,
@@ -50,7 +51,6 @@ from nbspam.cli.training_options import (
     training_options,
     unlabelled_options,
 )
-from nbspam.cli.workers import engine_option, refuse_engine
 from nbspam.errors import UsageError
 from nbspam.settings import Choices, TableChoices, is_for_table
 from nbspam.sources.items import SourceOptions

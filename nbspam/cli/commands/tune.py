@@ -9,6 +9,7 @@ from nbspam.cli.command import Command, titled
 from nbspam.cli.options import (
     JUDGING,
     Labels,
+    engine_option,
     folds_option,
     fp_cost_option,
     jobs_option,
@@ -22,7 +23,6 @@ from nbspam.cli.options import (
     unsure_cost_option,
 )
 from nbspam.cli.output import echo_json, report_skipped, save_cutoffs
-from nbspam.cli.workers import engine_option
 from nbspam.sources.items import SourceOptions
 
 if TYPE_CHECKING:
