@@ -41,6 +41,7 @@ from nbspam.cli.output import (
     warn,
     write_rows,
 )
+from nbspam.cli.tables import refuse_engine
 from nbspam.cli.training_options import table_options, training_options
 from nbspam.cli.values import FOLDS, Shares
 from nbspam.errors import UsageError
