@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from nbspam.server.protocols.http import HttpConnection
 from nbspam.server.protocols.milter import MilterConnection
 from nbspam.server.protocols.spamd import SpamdConnection
-from serving import OFFER, Client, check, desk, milter_mail, packet
+from scripted import Client, desk
+from serving import OFFER, check, milter_mail, packet
 from support import HAM, SPAM, examples
 
 KINDS = [SpamdConnection, HttpConnection, MilterConnection]

@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from serving import ask, check, connected, rest_of
+from serving import PATIENCE, ask, check, connected, rest_of
 from support import HAM, SPAM
 
 MINE = b"Subject: a lesson of mine\n\nabout harbours and anchors\n"
@@ -24,7 +24,9 @@ def spamc(server):
 
     def call(*switches, data=SPAM, socket=None):
         command = ["spamc", "-U", socket or server.spamd, *switches]
-        done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=30)
+        done = subprocess.run(
+            command, input=data, capture_output=True, check=False, timeout=PATIENCE
+        )
         return done.returncode, done.stdout
 
     return call
@@ -197,7 +199,9 @@ def rspamc(server, tmp_path):
 
     def call(*words, data=SPAM):
         command = ["rspamc", "-h", f"127.0.0.1:{server.http}", *words]
-        done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=30)
+        done = subprocess.run(
+            command, input=data, capture_output=True, check=False, timeout=PATIENCE
+        )
         return done.returncode, done.stdout.decode() + done.stderr.decode()
 
     return call

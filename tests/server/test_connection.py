@@ -7,7 +7,8 @@ import pytest
 from nbspam.server.protocols.http import HttpConnection
 from nbspam.server.protocols.milter import MilterConnection
 from nbspam.server.protocols.spamd import SpamdConnection
-from serving import OFFER, Client, Wire, check, desk, milter_mail
+from scripted import Client, Wire, desk
+from serving import OFFER, check, milter_mail
 from support import HAM, SPAM
 
 POST = b"POST /checkv2 HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(SPAM) + SPAM

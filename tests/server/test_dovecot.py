@@ -10,12 +10,11 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
-from serving import free_port, serving
+from serving import PATIENCE, free_port, serving, until
 from support import HAM, ROOT, SPAM
 
 PAGE = (ROOT / "docs" / "howto" / "dovecot.md").read_text()
@@ -129,7 +128,7 @@ class Dovecot:
 
     def run(self, *command, data=b""):
         done = subprocess.run(
-            command, input=data, capture_output=True, check=False, timeout=60, **self.rights
+            command, input=data, capture_output=True, check=False, timeout=PATIENCE, **self.rights
         )
         assert done.returncode == 0, (command, done, self.log())
 
@@ -141,20 +140,13 @@ class Dovecot:
         self.run(LDA, "-c", self.place / "dovecot.conf", "-d", user, data=data)
 
     def client(self, user):
-        client = imaplib.IMAP4("127.0.0.1", self.port, timeout=60)
+        client = imaplib.IMAP4("127.0.0.1", self.port, timeout=PATIENCE)
         client.login(user, "secret")
         return client
 
     def stop(self):
         self.process.terminate()
-        self.process.wait(30)
-
-
-def until(holds, seconds=20):
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+        self.process.wait(PATIENCE)
 
 
 def found_in(client, folder):

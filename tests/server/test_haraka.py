@@ -6,12 +6,11 @@ HARAKA names the folder where `npm install Haraka haraka-plugin-spamassassin` wa
 import os
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from serving import connected, free_port, serving
+from serving import PATIENCE, connected, free_port, serving, until
 from support import HAM, SPAM
 
 PROGRAM = Path(os.environ.get("HARAKA", "/nowhere")) / "node_modules" / ".bin" / "haraka"
@@ -45,21 +44,20 @@ def haraka(own_model, tmp_path):
         with open(tmp_path / "log", "wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
         try:
-            wait_for(port)
+            until(lambda: is_answered(port))
             yield port, served
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(PATIENCE)
 
 
-def wait_for(port, seconds=30):
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            return connected(port).close()
-        except OSError:
-            assert time.monotonic() < end
-            time.sleep(0.1)
+def is_answered(port):
+    """Return whether somebody listens at a port."""
+    try:
+        connected(port).close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 def send(port, data, folder):
@@ -67,7 +65,9 @@ def send(port, data, folder):
     (folder / "message").write_bytes(data)
     command = ["swaks", "--server", f"127.0.0.1:{port}", "--to", "ann@example.org"]
     command += ["--from", "x@example.com", "--data", f"@{folder / 'message'}"]
-    return subprocess.run(command, capture_output=True, check=False, timeout=60).stdout.decode()
+    return subprocess.run(
+        command, capture_output=True, check=False, timeout=PATIENCE
+    ).stdout.decode()
 
 
 def test_haraka_rejects_spam_and_marks_ham(haraka, tmp_path):

@@ -12,7 +12,7 @@ from nbspam.server.judging import BATCH, Judge
 from nbspam.server.tally import Tally
 from nbspam.sources.items import Item
 from nbspam.verdicts import Skipped
-from serving import RULE
+from scripted import RULE
 from support import HAM, SPAM
 
 

@@ -4,12 +4,11 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
-from serving import free_port, serving
+from serving import PATIENCE, free_port, serving, until
 from support import HAM, SPAM
 
 MAIN = """
@@ -89,16 +88,14 @@ class Postfix:
         (self.place / "message").write_bytes(data)
         command = ["swaks", "--server", f"127.0.0.1:{self.smtp}", "--to", "ann@example.org"]
         command += ["--from", "x@example.com", "--data", f"@{self.place / 'message'}"]
-        done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+        done = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE)
         return done.stdout.decode()
 
-    def delivered(self, number, seconds=20):
+    def delivered(self, number):
         """Return the messages in the mailbox, when there are so many."""
-        end = time.monotonic() + seconds
-        while len(found := sorted(self.place.glob("box/inbox/new/*"))) < number:
-            assert time.monotonic() < end, (self.place / "log").read_text()
-            time.sleep(0.1)
-        return [path.read_bytes() for path in found]
+        box = self.place / "box" / "inbox" / "new"
+        until(lambda: len(list(box.iterdir())) >= number)
+        return [path.read_bytes() for path in sorted(box.iterdir())]
 
     def held(self):
         return len(list((self.place / "queue" / "hold").rglob("*[0-9A-F]")))

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from serving import free_port, serving
+from serving import PATIENCE, free_port, serving
 from support import HAM, ROOT, SPAM
 
 pytestmark = [
@@ -95,7 +95,7 @@ def spamd(request, tmp_path_factory, served_model):
 def spamc(*switches, data=SPAM):
     """Return the status of spamc, and what it printed."""
     command = ["spamc", *map(str, switches)]
-    done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=60)
+    done = subprocess.run(command, input=data, capture_output=True, check=False, timeout=PATIENCE)
     return done.returncode, done.stdout
 
 

@@ -11,19 +11,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from serving import ask, check, connected, rest_of, serving
+from serving import PATIENCE, ask, check, connected, rest_of, serving, until
 from support import HAM, ROOT, SPAM
 
 TELL = check(SPAM, "TELL", "1.5", "Message-class: spam", "Set: local")
-
-
-def until(true, seconds=20):
-    """Wait until a function returns something true, and return that."""
-    end = time.monotonic() + seconds
-    while not (found := true()):
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.05)
-    return found
 
 
 def is_refused(path):
@@ -33,13 +24,6 @@ def is_refused(path):
     except ConnectionRefusedError:
         return True
     return False
-
-
-def metric(served, name):
-    """Return a value of the metrics, by its name with labels."""
-    body = ask(served.http, b"GET /metrics HTTP/1.0\r\n\r\n").decode()
-    lines = (line.rpartition(" ") for line in body.splitlines())
-    return next(float(value) for found, _, value in lines if found == name)
 
 
 @pytest.fixture
@@ -63,8 +47,8 @@ def test_a_worker_that_is_killed_is_started_again(tmp_path, own_model):
         until(lambda: len(served.pids) == 2 and before[0] not in served.pids)
 
         assert before[1] in served.pids
-        assert metric(served, "nbspam_restarts_total") == 1
-        assert metric(served, 'nbspam_messages_total{verdict="spam"}') == 6
+        assert served.metrics()["nbspam_restarts_total"] == 1
+        assert served.metrics()['nbspam_messages_total{verdict="spam"}'] == 6
 
 
 @pytest.mark.slow
@@ -84,7 +68,7 @@ def test_sighup_reads_the_configuration_again_and_nobody_waits(tmp_path, own_mod
         assert b"Spam: False" in rest_of(waits)
         until(lambda: len(served.pids) == 1)
         assert served.pids != before
-        assert metric(served, "nbspam_restarts_total") == 0
+        assert served.metrics()["nbspam_restarts_total"] == 0
 
         config.write_text("[serve]\nreject-above = 7\n")
         now = served.pids
@@ -108,7 +92,7 @@ def test_sigterm_answers_who_was_accepted_and_ends_with_success(tmp_path, own_mo
                 client.sendall(check(SPAM)[-4:])
                 assert b"SPAMD/1.1 0 EX_OK" in rest_of(client)
             assert rest_of(rests) == b""
-        assert served.process.wait(20) == 0
+        assert served.process.wait(PATIENCE) == 0
 
 
 @pytest.mark.slow
@@ -133,7 +117,7 @@ os.execv(sys.executable, [sys.executable, *serve])
 def test_systemd_hands_over_a_socket_and_is_told_how_we_are(tmp_path, own_model):
     notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     notices.bind(str(tmp_path / "notify"))
-    notices.settimeout(20)
+    notices.settimeout(PATIENCE)
     passed = socket.create_server(("127.0.0.1", 0))
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", PASSES, str(passed.fileno()), str(own_model)],
@@ -160,7 +144,7 @@ def test_systemd_hands_over_a_socket_and_is_told_how_we_are(tmp_path, own_model)
         while (last := notices.recv(99)) == b"WATCHDOG=1":
             pass
         assert last == b"STOPPING=1"
-        assert process.wait(20) == 0
+        assert process.wait(PATIENCE) == 0
         lines = process.stderr.read().decode().splitlines()
     assert [line for line in lines if "workers, model" in line] == 2 * [
         f"nbspam serve: spamd on 127.0.0.1:{port}, 2 workers, model {own_model}"

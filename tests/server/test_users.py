@@ -30,7 +30,8 @@ from nbspam.settings import Choices, chosen
 from nbspam.sources.items import Item, read_items
 from nbspam.store.model import StoredModel
 from nbspam.store.open import save
-from serving import OFFER, PASSWORD, Client, answer_to, check, desk, packet, serving
+from scripted import PASSWORD, Client, answer_to, desk
+from serving import OFFER, check, packet, serving
 from support import HAM, SPAM, examples, first_mails
 
 SETTINGS = chosen(Choices(), is_text=False)

@@ -5,7 +5,6 @@ They are counted and leave nothing behind, on uvloop and on asyncio's own loop.
 
 import fcntl
 import os
-import re
 import socket
 import struct
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from serving import OFFER, ask, check, connected, free_port, milter_mail, serving
+from serving import OFFER, check, connected, free_port, milter_mail, serving, until
 from support import HAM, SPAM
 
 N = 8  # clients at once
@@ -44,26 +43,18 @@ def served(request, tmp_path_factory, served_model):
         yield found
 
 
-def metrics(served):
-    text = ask(served.http, b"GET /metrics HTTP/1.0\r\n\r\n").decode()
-    return {
-        name: float(value)
-        for name, value in re.findall(r"^(nbspam\S+) (\S+)$", text, re.MULTILINE)
-    }
-
-
 def n_files(served):
     [pid] = served.pids
     return len(os.listdir(f"/proc/{pid}/fd"))
 
 
 def gone(served):
-    return metrics(served)['nbspam_troubles_total{kind="gone"}']
+    return served.metrics()['nbspam_troubles_total{kind="gone"}']
 
 
 def is_at_rest(served):
     """Return whether nothing is left of the clients that went."""
-    found = metrics(served)
+    found = served.metrics()
     names = ("nbspam_open_connections", "nbspam_queue", "nbspam_held_bytes")
     return [found[name] for name in names] == [0, 0, 0]
 
@@ -72,13 +63,6 @@ def leave(client, how):
     if how == "reset":
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
     client.close()
-
-
-def wait_for(true):
-    end = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def vanish(served, protocol, when, how):
@@ -107,12 +91,12 @@ def test_clients_that_go_leave_nothing_behind(served, protocol):
         for how in ("closed", "reset"):
             vanish(served, protocol, when, how)
         if when == "uploading":
-            wait_for(lambda: is_at_rest(served))
+            until(lambda: is_at_rest(served))
             # An upload to spamd that is shut is answered: it may have been only half closed.
             expected = N if protocol == "spamd" else 2 * N
             assert gone(served) - before == expected
-    wait_for(lambda: is_at_rest(served))
-    wait_for(lambda: n_files(served) == files)
+    until(lambda: is_at_rest(served))
+    until(lambda: n_files(served) == files)
     assert len(served.errors.read_text().splitlines()) == 3, served.errors.read_text()
 
 
@@ -131,8 +115,8 @@ def test_connections_that_are_reset_before_a_word_leave_nothing_behind(served):
     for port in (served.spamd, served.http, served.milter):
         for _ in range(N):
             leave(connected(port), "reset")
-    wait_for(lambda: is_at_rest(served))
-    wait_for(lambda: n_files(served) == files)
+    until(lambda: is_at_rest(served))
+    until(lambda: n_files(served) == files)
     assert gone(served) == before
     assert b"Spam: True" in served.ask(check(SPAM))
 
@@ -144,8 +128,8 @@ def test_a_reader_of_standard_error_that_stalls_holds_up_no_mail(tmp_path, serve
     try:
         with serving(served_model, tmp_path, "--jobs", "2", errors=write) as found:
             for _ in range(40):
-                assert b"Spam: True" in found.ask(request, 10)
-            assert metrics(found)["nbspam_log_lines_dropped_total"] >= 20
+                assert b"Spam: True" in found.ask(request)
+            assert found.metrics()["nbspam_log_lines_dropped_total"] >= 20
             assert b"workers, model" in os.read(read, 1 << 16)  # somebody reads again
             found.ask(request)
             assert os.read(read, 1 << 16).count(b"verdict=spam") == 1

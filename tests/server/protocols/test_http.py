@@ -6,7 +6,7 @@ import json
 import pytest
 
 from nbspam.server.protocols.http import HttpConnection
-from serving import PASSWORD, Client, answer_to, desk
+from scripted import PASSWORD, Client, answer_to, desk
 from support import HAM, SPAM
 
 UNSURE = b"Subject: perhaps\n\nperhaps\n"

@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from nbspam.server.protocols.milter import MilterConnection, packet
-from serving import Client, answer_to, desk
+from scripted import Client, answer_to, desk
 
 ALL = 0x1FF  # actions that Postfix offers
 STEPS = 0x1FFFFF  # of the protocol, that it can leave out

@@ -12,7 +12,8 @@ from nbspam.server.protocols.spamd import (
     lesson_of,
     parse_head,
 )
-from serving import Client, answer_to, check, desk
+from scripted import Client, answer_to, desk
+from serving import check
 from support import HAM, SPAM
 
 UNSURE = b"Subject: perhaps\n\nperhaps\n"

@@ -1,0 +1,200 @@
+"""Connections without a network: one end of a wire, and a judge and a teacher with a script."""
+
+import asyncio
+
+from nbspam.counts.outcome import Outcome
+from nbspam.decision import Cutoffs
+from nbspam.errors import InputError
+from nbspam.server.connection import Desk, Policy
+from nbspam.server.judging import Judgement
+from nbspam.server.limits import Limits
+from nbspam.server.logs import Log
+from nbspam.server.tally import Tally
+from nbspam.verdicts import Evidence, Explanation, Verdict
+
+RULE = Cutoffs(0.5, 0.5)
+PASSWORD = b"open sesame"
+
+
+def verdict_of(data):
+    """Return a verdict that tells messages apart: by the words pills and perhaps, and size."""
+    spam = 0.9 if b"pills" in data else 0.1 + len(data) % 97 / 1000
+    label = "unsure" if b"perhaps" in data else "spam" if spam > 0.5 else "ham"
+    return Verdict("-", label, {"ham": 1 - spam, "spam": spam})
+
+
+class ScriptedJudge:
+    """Judges at once, or when it is told to; fails on messages with the word failure."""
+
+    def __init__(self):
+        self.n_waiting = 0
+        self.model_time = 0.0
+        self.seconds_busy = 0.0
+        self.seen = []
+        self.users = []  # of the messages seen
+        self.held_back = None  # a list of what waits, if the judge is to wait
+
+    def judge(self, data, explain=False, user=""):
+        self.seen.append(data)
+        self.users.append(user)
+        done = asyncio.get_running_loop().create_future()
+        if self.held_back is None:
+            self._settle(done, data, explain)
+        else:
+            self.held_back.append((done, data, explain))
+        return done
+
+    def go_on(self):
+        for waiting in self.held_back:
+            if not waiting[0].done():
+                self._settle(*waiting)
+        self.held_back = None
+
+    def _settle(self, done, data, explain):
+        if b"failure" in data:
+            done.set_exception(InputError("-: cannot be read; give another"))
+        elif b"our bug" in data:
+            done.set_exception(ZeroDivisionError("words of mail"))
+        else:
+            verdict = verdict_of(data)
+            rows = (Evidence("pi\x1bll", 2.5, "body", (0.0, 9.0)),)
+            explanation = Explanation(verdict, "spam", "ham", 2.0, -0.5, rows)
+            done.set_result(Judgement(verdict, RULE, explanation if explain else None))
+
+
+class ScriptedTeacher:
+    """Learns every message once."""
+
+    def __init__(self):
+        self.n_waiting = 0
+        self.known = {}
+        self.users = []  # who taught
+
+    def teach(self, data, label, user=""):
+        self.users.append(user)
+        done = asyncio.get_running_loop().create_future()
+        before = self.known.get(data)
+        if b"failure" in data:
+            done.set_exception(OSError(28, "No space left on device"))
+        elif label is None:
+            done.set_result(Outcome(unlearned=int(self.known.pop(data, None) is not None)))
+        else:
+            self.known[data] = label
+            known, moved = before == label, before not in (None, label)
+            done.set_result(
+                Outcome(learned=int(before is None), already_known=int(known), moved=int(moved))
+            )
+        return done
+
+
+class Wire(asyncio.Transport):
+    """A transport that keeps what is written."""
+
+    def __init__(self):
+        super().__init__()
+        self.written = bytearray()
+        self.is_ended = self.is_closed = self.is_aborted = self.is_paused = False
+
+    def write(self, data):
+        assert not self.is_ended
+        assert not self.is_closed
+        self.written += data
+
+    def writelines(self, pieces):
+        self.write(b"".join(pieces))
+
+    def can_write_eof(self):
+        return True
+
+    def write_eof(self):
+        assert not self.is_closed
+        self.is_ended = True
+
+    def close(self):
+        self.is_closed = True
+
+    def abort(self):
+        self.is_closed = self.is_aborted = True
+
+    def is_closing(self):
+        return self.is_closed
+
+    def pause_reading(self):
+        assert not self.is_closed
+        self.is_paused = True
+
+    def resume_reading(self):
+        self.is_paused = False
+
+
+def desk(limits=None, log="none", descriptor=2, **policy):
+    """Return a desk with a judge and a teacher that are scripted; call it in a running loop."""
+    rights = Policy(**{"allows_tell": True, "password": PASSWORD, **policy})
+    return Desk(
+        ScriptedJudge(),
+        ScriptedTeacher(),
+        Limits(**(limits or {})),
+        Tally(2),
+        Log(log, descriptor),
+        rights,
+    )
+
+
+class Client:
+    """One end of a connection of a kind; the other end is the desk."""
+
+    def __init__(self, kind, at):
+        self.desk = at
+        self.wire = Wire()
+        self.connection = kind(at)
+        self.connection.connection_made(self.wire)
+
+    async def send(self, *pieces):
+        """Send pieces as a transport gives them: none while reading is paused."""
+        for piece in pieces:
+            for _ in range(99):
+                if not self.wire.is_paused:
+                    break
+                await settled()
+            else:
+                raise AssertionError("the connection is not read any more")
+            if self.wire.is_closed:
+                break
+            self.connection.data_received(piece)
+        await settled()
+        return self
+
+    async def end(self):
+        """Shut our writing side."""
+        if not (self.wire.is_closed or self.connection.eof_received()):
+            self.wire.close()
+        await settled()
+        return self
+
+    @property
+    def answer(self):
+        return bytes(self.wire.written)
+
+    @property
+    def is_over(self):
+        """Whether the server has said all."""
+        return self.wire.is_ended or self.wire.is_closed
+
+
+async def settled():
+    """Let everything happen that can happen at once."""
+    for _ in range(4):
+        await asyncio.sleep(0)
+
+
+def answer_to(kind, *pieces, ends=True, at=None, **policy):
+    """Return what a connection of a kind writes when a client sends pieces, and then ends."""
+
+    async def converse():
+        client = Client(kind, at or desk(**policy))
+        await client.send(*pieces)
+        if ends:
+            await client.end()
+        return client.answer
+
+    return asyncio.run(converse())
