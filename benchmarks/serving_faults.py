@@ -177,7 +177,7 @@ def fuzzed(trial: Trial, number: int) -> str:
         shown = ", ".join(f"{name} {count:,}" for name, count in sorted(found.items()))
         return (
             f"{number:,} fuzzed of each protocol: {shown}; afterwards {dict(after)}; memory"
-            f" +{grown:.1f} MB; {told.count('error') + told.count('could not be judged')}"
+            f" +{grown:.1f} MB; {told.count('error') + told.count('not judged or learned')}"
             " failures told"
         )
 

@@ -329,11 +329,10 @@ class Connection(asyncio.Protocol):
                 answered(done.result())
             elif isinstance(error, UserError):
                 self.trouble("user", str(error))
-            elif isinstance(error, NbspamError | OSError):
-                self.trouble("failed", str(error))
             else:
-                self.desk.log.told(f"a message could not be judged: {error!r}")
-                self.trouble("failed", "internal error")
+                self.desk.log.failed("a message was not judged or learned", error)
+                foreseen = isinstance(error, NbspamError | OSError)
+                self.trouble("failed", str(error) if foreseen else "internal error")
 
         future.add_done_callback(settled)
 

@@ -10,8 +10,11 @@ import json
 import os
 import select
 from collections.abc import Callable
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
+from nbspam.errors import NbspamError
 from nbspam.printing import printable
 
 _MAX_VALUE = 200  # characters; a line of less than 4,096 bytes is written to a pipe in one piece
@@ -40,6 +43,14 @@ class Log:
         """Write what the server's owner should know, even if answers are not logged."""
         self._write({"note": text}, f"nbspam: {_short(text)}")
 
+    def failed(self, what: str, error: BaseException) -> None:
+        """Write what failed, and why.
+
+        An error that we did not foresee may quote mail, so only its kind and place are written.
+        """
+        why = str(error) if isinstance(error, NbspamError | OSError) else _kind_and_place(error)
+        self.told(f"{what}: {why}")
+
     def listens(self, protocol: str, address: str, workers: int, model: str) -> None:
         """Write that clients of a protocol are answered from now on."""
         self._write(
@@ -62,6 +73,12 @@ class Log:
         except OSError:
             pass  # nobody reads it any more, or the disk is full: mail goes on
         self._on_drop()
+
+
+def _kind_and_place(error: BaseException) -> str:
+    """Return the class of an error and the lines of code that led to it, the last one first."""
+    lines = [f"{Path(f.f_code.co_filename).name}:{n}" for f, n in walk_tb(error.__traceback__)]
+    return " ".join([type(error).__name__, *reversed(lines)])
 
 
 def _short(value: Any) -> Any:

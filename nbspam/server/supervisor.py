@@ -101,7 +101,7 @@ class Supervisor:
             work(self.service, self.model, row, self.pid)
             status = 0
         except BaseException as error:
-            self.service.log.told(f"a worker ends: {error!r}")
+            self.service.log.failed("a worker ends", error)
         finally:
             sys.stderr.flush()
             os._exit(status)
@@ -169,7 +169,7 @@ class Supervisor:
         try:
             self.service, self.model = self.reread()
         except NbspamError as error:
-            self.service.log.told(f"the options as they were stay: {error}")
+            self.service.log.failed("the options as they were stay", error)
             told("READY=1")
         else:
             self.is_told = False

@@ -88,11 +88,11 @@ class _Worker:
 
         def on_trouble(error: Exception) -> None:
             tally.add("trouble model")
-            service.log.told(f"the model as it was goes on judging: {error}")
+            service.log.failed("the model as it was goes on judging", error)
 
         def on_users_trouble(error: Exception) -> None:
             tally.add("trouble model")
-            service.log.told(f"the site's model judges a user's mail: {error}")
+            service.log.failed("the site's model judges a user's mail", error)
 
         users = None
         if service.users is not None:
@@ -160,8 +160,11 @@ class _Worker:
     def failed(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Tell in one line what went wrong in the loop, unless a client has only gone."""
         error = context.get("exception")
-        if not isinstance(error, OSError):
-            self.service.log.told(f"internal error: {context.get('message')}: {error!r}")
+        if error is None:
+            self.service.log.told(f"internal error: {context.get('message')}")
+        elif not isinstance(error, OSError):
+            # The loop's own message shows what a function was called with: mail, it may be.
+            self.service.log.failed("internal error", error)
 
     async def drain(self, desk: Desk) -> None:
         """Answer what has been accepted, and what waits to be; then return."""

@@ -1,12 +1,17 @@
 """One line for each answer: text or JSON, in one piece, without control characters."""
 
+import asyncio
 import json
 import os
+import re
 import socket
+from types import SimpleNamespace
 
 import pytest
 
+from nbspam.errors import InputError
 from nbspam.server.logs import Log
+from nbspam.server.worker import _Worker
 
 
 def written(kind, *calls):
@@ -45,6 +50,46 @@ def test_notes_to_the_owner_are_always_written(kind):
 
     assert "a worker ends" in line
     assert line.count("\n") == 1
+
+
+def test_errors_are_told_by_kind_and_place_as_their_words_may_be_those_of_mail():
+    def fail(log):
+        try:
+            int(b"secret words")
+        except ValueError as error:
+            log.failed("a worker ends", error)
+
+    pattern = r"nbspam: a worker ends: ValueError test_logs\.py:\d+\n"
+    assert re.fullmatch(pattern, written("text", fail))
+    assert json.loads(written("json", fail))["note"].startswith("a worker ends: ValueError ")
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (InputError("m.nb: not a model; give one"), "m.nb: not a model; give one"),
+        (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
+    ],
+)
+def test_errors_that_we_foresee_say_what_is_wrong(error, why):
+    assert written("text", lambda log: log.failed("oh", error)) == f"nbspam: oh: {why}\n"
+
+
+def test_what_fails_in_the_event_loop_is_told_without_words_of_mail():
+    def fail(log):
+        async def converse():
+            loop = asyncio.get_running_loop()
+            loop.set_exception_handler(_Worker(SimpleNamespace(log=log), 0).failed)
+            loop.call_soon(int, b"secret words")
+            loop.call_exception_handler({"message": "a task was lost"})
+            loop.call_exception_handler({"message": "m", "exception": ConnectionResetError()})
+            await asyncio.sleep(0)
+
+        asyncio.run(converse())
+
+    lost, bug = written("text", fail).splitlines()
+    assert lost == "nbspam: internal error: a task was lost"
+    assert re.fullmatch(r"nbspam: internal error: ValueError events\.py:\d+", bug)
 
 
 @pytest.mark.parametrize("kind", ["text", "json"])
