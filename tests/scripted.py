@@ -5,11 +5,11 @@ import asyncio
 from nbspam.counts.outcome import Outcome
 from nbspam.decision import Cutoffs
 from nbspam.errors import InputError
-from nbspam.server.connection import Desk, Policy
-from nbspam.server.judging import Judgement
+from nbspam.server.desk import Desk, Policy
 from nbspam.server.limits import Limits
 from nbspam.server.logs import Log
 from nbspam.server.tally import Tally
+from nbspam.server.threads.judging import Judgement
 from nbspam.verdicts import Evidence, Explanation, Verdict
 
 RULE = Cutoffs(0.5, 0.5)

@@ -16,11 +16,10 @@ from nbspam.errors import UsageError
 
 if TYPE_CHECKING:
     from nbspam.server.addresses import Listeners
-    from nbspam.server.connection import Policy
+    from nbspam.server.desk import Policy
     from nbspam.server.service import Options
 
 PASS, TEMPFAIL = "pass", "tempfail"
-_PROTOCOLS = ("spamd", "http", "milter")
 
 
 def values_again(ctx: click.Context) -> dict[str, Any]:
@@ -48,7 +47,7 @@ def service_options(
     **_: Any,
 ) -> "Options":
     """Return what the service is to do; raises UsageError and InputError."""
-    from nbspam.server.connection import Policy
+    from nbspam.server.desk import Policy
     from nbspam.server.service import Options, password_in
 
     password = None if password_file is None else password_in(password_file)
@@ -62,8 +61,9 @@ def listeners_of(values: dict[str, Any], policy: "Policy") -> "Listeners":
     Raises UsageError and InputError.
     """
     from nbspam.server.addresses import listen
+    from nbspam.server.worker import PROTOCOLS
 
-    listeners = listen({name: values[name] for name in _PROTOCOLS})
+    listeners = listen({name: values[name] for name in PROTOCOLS})
     teaching = {"spamd": policy.allows_tell, "http": policy.password is not None}
     for name, address in listeners.open_to_others.items():
         if teaching.get(name):

@@ -5,7 +5,7 @@ Secret: how a verdict is told to those who know SpamAssassin's or rspamd's words
 
 from nbspam.mail.verdict_headers import REQUIRED, bayes_rule, score_of
 from nbspam.printing import printable
-from nbspam.server.judging import Judgement
+from nbspam.server.threads.judging import Judgement
 
 STRONGEST = 20  # tokens in a report, at most
 

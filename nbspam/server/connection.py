@@ -5,80 +5,13 @@ Secret: when a client is too slow, too much, or at rest.
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from nbspam.counts.outcome import Outcome
 from nbspam.errors import NbspamError
-from nbspam.server.judging import Judge, Judgement
-from nbspam.server.limits import Limits
-from nbspam.server.logs import Log
-from nbspam.server.tally import Tally
-from nbspam.server.teaching import Teacher
+from nbspam.server.desk import Desk
+from nbspam.server.threads.judging import Judgement
 from nbspam.server.users import UserError, known_as
-
-_PARTING = 2.0  # seconds that clients get to read their answer when the server ends
-
-
-class BusyError(Exception):
-    """There is no room for another message."""
-
-
-class Policy(NamedTuple):
-    """What clients may do, and what becomes of their mail."""
-
-    allows_tell: bool = False  # clients of spamd may teach
-    password: bytes | None = None  # of clients of HTTP who may teach; None: nobody may
-    passes: bool = False  # mail passes unjudged when there is no room; else: try again
-    reject_above: float | None = None  # probability of spam
-    quarantine_above: float | None = None
-
-    @property
-    def may_teach(self) -> bool:
-        """Whether any client may teach."""
-        return self.allows_tell or self.password is not None
-
-
-class Desk:
-    """What all connections of one worker share.
-
-    teacher: None if clients may teach nothing.
-    """
-
-    def __init__(
-        self,
-        judge: Judge,
-        teacher: Teacher | None,
-        limits: Limits,
-        tally: Tally,
-        log: Log,
-        policy: "Policy",
-    ) -> None:
-        self.judge = judge
-        self.teacher = teacher
-        self.limits = limits
-        self.tally = tally
-        self.log = log
-        self.policy = policy
-        self.connections: set[Connection] = set()
-        self.held = 0  # bytes of messages that are received, or wait
-        self.ends = False  # no further requests are taken
-
-    def sweep(self, now: float) -> None:
-        """End what is overdue, and state how things are; called every second."""
-        for connection in [each for each in self.connections if each.due < now]:
-            connection.overdue()
-        self.tally.put("open", len(self.connections))
-        self.tally.put("waiting", self.judge.n_waiting)
-        self.tally.put("held", self.held)
-
-    def end(self) -> None:
-        """Take no further requests: connections at rest are closed, others after their answer."""
-        if not self.ends:
-            self.ends = True
-            for connection in [each for each in self.connections if each.closes]:
-                connection.expect(_PARTING)
-        for connection in [each for each in self.connections if each.rests and not each.closes]:
-            connection.close()
 
 
 class Connection(asyncio.Protocol):
@@ -173,7 +106,8 @@ class Connection(asyncio.Protocol):
         """
         self.closes = True
         self.kept = []
-        self.expect(_PARTING if self.desk.ends else self.desk.limits.idle_seconds)
+        limits = self.desk.limits
+        self.expect(limits.parting_seconds if self.desk.ends else limits.idle_seconds)
         if self.heard_all or not self.transport.can_write_eof():
             self.transport.close()
         else:
@@ -218,14 +152,9 @@ class Connection(asyncio.Protocol):
         self.kept.append(piece)
 
     def charge(self, size: int) -> None:
-        """Count bytes that this connection holds.
-
-        Raises BusyError if all connections together hold too much.
-        """
-        if self.desk.held + size > self.desk.limits.bytes_held:
-            raise BusyError
+        """Count bytes that this connection holds; raises BusyError."""
+        self.desk.charge(size)
         self.held += size
-        self.desk.held += size
 
     def let_go(self) -> None:
         """Forget the message."""

@@ -22,6 +22,7 @@ class Limits(NamedTuple):
     idle_seconds: float = 300.0  # of a connection between two messages, or to read an answer
     silent_seconds: float = 7210.0  # of a mail system's own connection, as libmilter waits
     drain_seconds: float = 60.0  # in which a worker that is to end answers what it has accepted
+    parting_seconds: float = 2.0  # in which clients read their answer when the server ends
 
 
 LIMITS = Limits()

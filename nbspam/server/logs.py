@@ -10,8 +10,6 @@ import json
 import os
 import select
 from collections.abc import Callable
-from pathlib import Path
-from traceback import walk_tb
 from typing import Any
 
 from nbspam.errors import NbspamError
@@ -77,7 +75,12 @@ class Log:
 
 def _kind_and_place(error: BaseException) -> str:
     """Return the class of an error and the lines of code that led to it, the last one first."""
-    lines = [f"{Path(f.f_code.co_filename).name}:{n}" for f, n in walk_tb(error.__traceback__)]
+    from traceback import walk_tb
+
+    lines = [
+        f"{os.path.basename(frame.f_code.co_filename)}:{number}"
+        for frame, number in walk_tb(error.__traceback__)
+    ]
     return " ".join([type(error).__name__, *reversed(lines)])
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import HAM_AND_SPAM, Rule
 from nbspam.errors import InputError, UsageError
-from nbspam.server.connection import Policy
+from nbspam.server.desk import Policy
 from nbspam.server.limits import LIMITS, Limits
 from nbspam.server.logs import Log
 from nbspam.server.supervisor import Supervisor

@@ -77,7 +77,7 @@ class Supervisor:
             elif received == signal.SIGHUP:
                 self.renews = True
             self.tick()
-        told("STOPPING=1")
+        notify("STOPPING=1")
 
     def start(self, row: int | None = None) -> None:
         """Start a worker."""
@@ -129,7 +129,7 @@ class Supervisor:
         stuck = [w.pid for w in self.workers.values() if self.is_stuck(w, now)]
         self.kill(stuck)
         if self.is_told and not stuck:
-            told("WATCHDOG=1")
+            notify("WATCHDOG=1")
 
     def tell(self) -> None:
         """Tell once that all workers answer."""
@@ -141,7 +141,7 @@ class Supervisor:
         for protocol, listener in self.service.sockets.items():
             address = str(listened(listener))
             self.service.log.listens(protocol, address, self.n_workers, self.model.name)
-        told("READY=1")
+        notify("READY=1")
 
     def is_stuck(self, worker: Worker, now: float) -> bool:
         """Return whether a worker has given no sign of life for long."""
@@ -165,12 +165,12 @@ class Supervisor:
     def renew(self) -> None:
         """Read the options again, and start workers by them in the place of the old ones."""
         self.renews = False
-        told("RELOADING=1")
+        notify("RELOADING=1")
         try:
             self.service, self.model = self.reread()
         except NbspamError as error:
             self.service.log.failed("the options as they were stay", error)
-            told("READY=1")
+            notify("READY=1")
         else:
             self.is_told = False
             self.waiting.clear()
@@ -192,7 +192,7 @@ def _ended() -> int:
         return 0
 
 
-def told(state: str) -> None:
+def notify(state: str) -> None:
     """Tell systemd about our state, if it has started us (sd_notify)."""
     path = os.environ.get("NOTIFY_SOCKET")
     if not path:

@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import Rule
-from nbspam.server.connection import Connection, Desk, Policy
-from nbspam.server.judging import Judge
+from nbspam.server.connection import Connection
+from nbspam.server.desk import Desk, Policy
 from nbspam.server.limits import Limits
 from nbspam.server.logs import Log
 from nbspam.server.tally import Tally
-from nbspam.server.teaching import Teacher
+from nbspam.server.threads.judging import Judge
+from nbspam.server.threads.teaching import Teacher
 from nbspam.server.users import Users
 from nbspam.store.model import StoredModel
 

@@ -94,7 +94,7 @@ def test_who_does_not_end_in_time_is_killed(lives):
 def test_it_is_told_once_and_only_when_all_workers_answer(lives, monkeypatch):
     found, _ = lives
     notices = []
-    monkeypatch.setattr(supervisor, "told", notices.append)
+    monkeypatch.setattr(supervisor, "notify", notices.append)
     read, write = os.pipe()
     tally = found.service.tally
     with (

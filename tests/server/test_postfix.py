@@ -93,9 +93,12 @@ class Postfix:
 
     def delivered(self, number):
         """Return the messages in the mailbox, when there are so many."""
-        box = self.place / "box" / "inbox" / "new"
-        until(lambda: len(list(box.iterdir())) >= number)
-        return [path.read_bytes() for path in sorted(box.iterdir())]
+
+        def found():
+            return sorted(self.place.glob("box/inbox/new/*"))
+
+        until(lambda: len(found()) >= number)
+        return [path.read_bytes() for path in found()]
 
     def held(self):
         return len(list((self.place / "queue" / "hold").rglob("*[0-9A-F]")))

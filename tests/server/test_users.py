@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from nbspam.classifier.training import learn
 from nbspam.errors import InputError, UsageError
-from nbspam.server.judging import Judge
 from nbspam.server.protocols.http import HttpConnection
 from nbspam.server.protocols.milter import MilterConnection
 from nbspam.server.protocols.spamd import SpamdConnection
 from nbspam.server.tally import Tally
-from nbspam.server.teaching import Teacher
+from nbspam.server.threads.judging import Judge
+from nbspam.server.threads.teaching import Teacher
 from nbspam.server.users import (
     UserError,
     Users,

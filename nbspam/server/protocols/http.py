@@ -11,7 +11,6 @@ Secret: how a request is read from HTTP, and what rspamd calls things.
 """
 
 import json
-from collections.abc import Callable
 from functools import partial
 from hmac import compare_digest
 from http import HTTPStatus
@@ -24,9 +23,10 @@ from nbspam.counts.outcome import Outcome
 from nbspam.mail.headers import message_id
 from nbspam.mail.verdict_headers import REQUIRED, Wanted, headers_of
 from nbspam.server.answers import STRONGEST, is_spam, rules, score
-from nbspam.server.connection import BusyError, Connection, Desk, what_became
-from nbspam.server.judging import Judgement
+from nbspam.server.connection import Connection, what_became
+from nbspam.server.desk import BusyError, Desk
 from nbspam.server.tally import VERDICTS, open_metrics
+from nbspam.server.threads.judging import Judgement
 
 _JSON = "application/json"
 _METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -250,7 +250,10 @@ class HttpConnection(Connection):
 
     def stat(self) -> dict[str, Any]:
         """Return what `rspamc stat` prints."""
-        total: Callable[[str], int] = lambda name: int(self.desk.tally.total(name))  # noqa: E731
+
+        def total(name: str) -> int:
+            return int(self.desk.tally.total(name))
+
         actions = dict.fromkeys(_ACTION.values(), 0)
         for label in VERDICTS:
             actions[_ACTION[label]] += total(label)

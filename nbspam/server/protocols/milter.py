@@ -10,8 +10,9 @@ import struct
 from collections.abc import Iterator
 
 from nbspam.mail.verdict_headers import Wanted, headers_of
-from nbspam.server.connection import BusyError, Connection, Desk
-from nbspam.server.judging import Judgement
+from nbspam.server.connection import Connection
+from nbspam.server.desk import BusyError, Desk
+from nbspam.server.threads.judging import Judgement
 from nbspam.server.users import known_as
 
 _LENGTH = struct.Struct(">I")

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from nbspam.counts.outcome import Outcome
 from nbspam.mail.verdict_headers import REQUIRED, Wanted, with_verdict
 from nbspam.server.answers import is_spam, report, rules, score
-from nbspam.server.connection import BusyError, Connection, Desk, what_became
-from nbspam.server.judging import Judgement
+from nbspam.server.connection import Connection, what_became
+from nbspam.server.desk import BusyError, Desk
+from nbspam.server.threads.judging import Judgement
 
 _REWRITING = {"PROCESS", "HEADERS"}
 _EXPLAINED = {"REPORT", "REPORT_IFSPAM"}

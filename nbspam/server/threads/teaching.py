@@ -12,26 +12,18 @@ from concurrent.futures import ThreadPoolExecutor
 from time import time
 
 from nbspam.counts.outcome import Outcome
+from nbspam.server.threads.waiting import Waiting
 from nbspam.server.users import Users
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 
 
-class _Lesson:
+class _Lesson(Waiting[Outcome]):
     """A message that waits to be learned; label: None un-learns it."""
 
-    def __init__(
-        self, data: bytes, label: str | None, user: str, done: "asyncio.Future[Outcome]"
-    ) -> None:
-        self.data = data
+    def __init__(self, data: bytes, label: str | None, user: str) -> None:
+        super().__init__(data, user)
         self.label = label
-        self.user = user
-        self.done = done
-        done.add_done_callback(self._let_go)
-
-    def _let_go(self, _: "asyncio.Future[Outcome]") -> None:
-        """Forget the message: who has gone leaves no more than a place in the queue."""
-        self.data = b""
 
 
 class Teacher:
@@ -54,29 +46,24 @@ class Teacher:
         kept, other NbspamErrors, and OSError.
         """
         self.n_waiting += 1
-        lesson = _Lesson(data, label, user, asyncio.get_running_loop().create_future())
+        lesson = _Lesson(data, label, user)
         self._thread.submit(self._do, lesson)
         return lesson.done
 
-    def _do(self, lesson: "_Lesson") -> None:
+    def _do(self, lesson: _Lesson) -> None:
         """Learn a lesson whose teacher has not gone, and settle it."""
-        found: Outcome | Exception | None = None
+        found: Outcome | Exception = Outcome()
         data = lesson.data  # taken first: it goes when the lesson is cancelled
         if not lesson.done.cancelled():
             try:
                 found = self._teach(data, lesson.label, lesson.user)
             except Exception as error:
                 found = error
-        lesson.done.get_loop().call_soon_threadsafe(self._settle, lesson.done, found)
+        lesson.done.get_loop().call_soon_threadsafe(self._settle, lesson, found)
 
-    def _settle(self, done: "asyncio.Future[Outcome]", found: Outcome | Exception | None) -> None:
+    def _settle(self, lesson: _Lesson, found: Outcome | Exception) -> None:
         self.n_waiting -= 1
-        if done.done():  # its client has gone, or waited too long
-            return
-        if isinstance(found, Exception):
-            done.set_exception(found)
-        elif found is not None:
-            done.set_result(found)
+        lesson.settle(found)
 
     def _teach(self, data: bytes, label: str | None, user: str) -> Outcome:
         if self._model is None:

@@ -8,8 +8,8 @@ from threading import Event
 import pytest
 
 from nbspam.errors import ModelFileError, NbspamError
-from nbspam.server.judging import BATCH, Judge
 from nbspam.server.tally import Tally
+from nbspam.server.threads.judging import BATCH, Judge
 from nbspam.sources.items import Item
 from nbspam.verdicts import Skipped
 from scripted import RULE

@@ -10,7 +10,7 @@ import nbspam
 from nbspam.errors import UsageError
 from nbspam.server.limits import LIMITS
 from nbspam.server.service import opened
-from nbspam.server.teaching import Teacher
+from nbspam.server.threads.teaching import Teacher
 from nbspam.sources.items import read_items
 from nbspam.store.model import StoredModel
 from support import HAM, SPAM

@@ -20,6 +20,7 @@ from nbspam.classifier.personal.evidence import Own
 from nbspam.decision import Rule
 from nbspam.errors import NbspamError
 from nbspam.server.tally import Tally
+from nbspam.server.threads.waiting import Waiting
 from nbspam.server.users import Users
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
@@ -37,24 +38,12 @@ class Judgement(NamedTuple):
     lack: str | None = None  # what the model needs before it can judge at all
 
 
-class Case:
-    """A message that waits for its verdict.
+class Case(Waiting[Judgement]):
+    """A message that waits for its verdict."""
 
-    user: whose model counts beside the site's; "" for nobody's.
-    """
-
-    def __init__(
-        self, data: bytes, user: str, explain: bool, done: "asyncio.Future[Judgement]"
-    ) -> None:
-        self.data = data
-        self.user = user
+    def __init__(self, data: bytes, user: str, explain: bool) -> None:
+        super().__init__(data, user)
         self.explain = explain
-        self.done = done
-        done.add_done_callback(self._let_go)
-
-    def _let_go(self, _: "asyncio.Future[Judgement]") -> None:
-        """Forget the message: who has gone leaves no more than a place in the queue."""
-        self.data = b""
 
 
 class Judge:
@@ -106,9 +95,9 @@ class Judge:
         self, data: bytes, explain: bool = False, user: str = ""
     ) -> "asyncio.Future[Judgement]":
         """Return what will be the judgement of a message; user: from `users.known_as`."""
-        done: asyncio.Future[Judgement] = self._loop.create_future()
-        self._cases.put(Case(data, user, explain, done))
-        return done
+        case = Case(data, user, explain)
+        self._cases.put(case)
+        return case.done
 
     def end(self) -> None:
         """End the thread, after it has judged what waits."""
@@ -184,11 +173,6 @@ class Judge:
 
 
 def _settle(cases: Sequence[Case], results: "Sequence[Judgement | Exception]") -> None:
-    """Give each message that still waits its result."""
+    """Give each message its result."""
     for case, result in zip(cases, results, strict=True):
-        if case.done.done():  # its client has gone, or waited too long
-            continue
-        if isinstance(result, Exception):
-            case.done.set_exception(result)
-        else:
-            case.done.set_result(result)
+        case.settle(result)
