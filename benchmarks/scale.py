@@ -2,7 +2,8 @@
 
 usage: python benchmarks/scale.py SOURCE PART PART... [--price 0.04] [--per-part 1000000]
 
-SOURCE is mail; reading and counting it gives the processor time and the bytes of a message.
+SOURCE is mail; reading and counting it gives the processor time and the bytes of a message, and
+training in two parts (--shard) the size of an exact part and the time of merging it.
 PARTs are models of about a million messages (`benchmarks/growing.py --save`); merging them gives
 the processor time of a part.  --fit is the processor time of fitting a part, which growing.py
 prints.  The vocabulary is that of a real stream, 1.28 million tokens of 75,419 messages, and
@@ -50,12 +51,18 @@ def main() -> None:
         model = str(Path(folder) / "m")
         counting = seconds("train", options.source, "-m", model, "-j", "1") / len(lengths)
         merging = seconds("merge", *options.parts, "-o", model) / len(options.parts)
+        exact = [str(Path(folder) / f"part.{k}") for k in (1, 2)]
+        for k, path in enumerate(exact, 1):
+            seconds("train", options.source, "--shard", f"{k}/2", "-m", path, "-j", "1")
+        kept = sum(map(os.path.getsize, exact)) / len(lengths)
+        joining = seconds("merge", *exact, "-o", model) / len(lengths)
     length = sum(lengths) / len(lengths)
     part = sum(map(os.path.getsize, options.parts)) / len(options.parts)
     print(
         f"measured: {counting * 1e3:.2f} ms and {length / 1e3:.1f} KB a message;"
         f" {merging:.1f} s to merge a part of {part / 1e6:.0f} MB (processor time)"
     )
+    print(f"exact parts: {kept / 1e3:.1f} KB a message, {joining * 1e3:.2f} ms to merge and fit")
     print(f"price of a core-hour: {options.price:g}")
     rows: list[list[str]] = [[] for _ in _NAMES]
     for n in SIZES:
@@ -71,6 +78,8 @@ def main() -> None:
             f"{hours[2]:,.2f}",
             f"{sum(hours):,.1f}",
             f"{sum(hours) * options.price:,.2f}",
+            f"{n * kept / 1e9:,.1f} GB",
+            f"{n * joining / 3600:,.1f}",
             f"{tokens / 1e6:,.0f} million",
             f"{tokens * TOKEN_BYTES / 1e9:,.1f} GB",
             f"{min(MAX_BYTES, tokens * TOKEN_BYTES) / 1e6:,.0f} MB",
@@ -94,6 +103,8 @@ _NAMES = (
     "merging them, core-hours",
     "together, core-hours",
     "price",
+    "exact parts instead, their size",
+    "merging these, core-hours",
     "distinct tokens, by the law",
     "all of them in a model",
     "tokens of the model that is kept",
