@@ -83,7 +83,8 @@ def expanded(path: str, source: BinaryIO) -> BinaryIO:
 
 def is_url(path: str) -> bool:
     """Return whether a path is the URL of a file or folder, which fsspec can read."""
-    return "://" in path
+    scheme, separator, _ = path.partition("://")
+    return bool(separator) and "/" not in scheme
 
 
 def named(path: str) -> str:

@@ -11,7 +11,7 @@ from nbspam.sources.columns import position
 from nbspam.sources.encodings import check_encoding
 from nbspam.sources.files import Blaming, is_folder, open_file
 from nbspam.sources.items import SourceOptions
-from nbspam.sources.mailboxes import kind_by_name
+from nbspam.sources.mailboxes import PACKED, kind_by_name
 
 FORMATS = ("csv", "tsv", "jsonl")
 _NO_OPTIONS = SourceOptions()
@@ -56,6 +56,10 @@ def _file_records(path: str, options: SourceOptions, names: Sequence[str]) -> It
     if is_folder(path):
         raise InputError(f"{path}: a folder; give a table: CSV, TSV or JSON lines")
     kind = options.format or kind_by_name(path)
+    if kind in PACKED:
+        raise InputError(
+            f"{path}: mail or texts, not a table of columns; give CSV, TSV or JSON lines"
+        )
     with Blaming(path), open_file(path) as stream:
         options = options._replace(format=kind if kind in FORMATS else None)
         yield from _records(path, stream, options, names)

@@ -8,6 +8,7 @@ Secret: pyarrow, and what it raises.
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import repeat
 from typing import Any, BinaryIO, NamedTuple
 
 from nbspam.errors import UsageError
@@ -132,18 +133,11 @@ def _rows(
     for batch in batches:
         n_read += batch.nbytes
         check_expansion(path, n_read, size)
-        cells = {name: _values(batch.column(name)) for name in picked.names}
-        nothing = [None] * batch.num_rows
-        labels = cells.get(picked.columns.label or "", nothing)
-        names = cells.get(picked.id or "", nothing)
-        messages = zip(*(cells[name] for name in picked.columns.text), strict=True)
-        for label, name, parts in zip(labels, names, messages, strict=True):
-            yield ParquetRow(
-                as_cell(label).strip() or None,
-                _data(parts)[:MAX_MESSAGE],
-                is_text,
-                as_cell(name).strip() or None,
-            )
+        texts = [_values(batch.column(name)) for name in picked.columns.text]
+        labels = _words(batch, picked.columns.label)
+        names = _words(batch, picked.id)
+        # map, because rows are as many as messages
+        yield from map(ParquetRow, labels, _data(texts), repeat(is_text), names)
 
 
 def _values(column: Any) -> list[Any]:
@@ -154,9 +148,18 @@ def _values(column: Any) -> list[Any]:
     return values
 
 
-def _data(parts: tuple[Any, ...]) -> bytes:
-    """Return the bytes of a message, or the texts of a row joined as those of other tables."""
-    first = parts[0]
-    if isinstance(first, bytes):
-        return first
-    return "\n".join(part or "" for part in parts).encode("utf-8", "replace")
+def _words(batch: Any, name: str | None) -> Iterable[str | None]:
+    """Return the classes or names in a column; None where there are none."""
+    if name is None:
+        return repeat(None, batch.num_rows)
+    return [as_cell(value).strip() or None for value in _values(batch.column(name))]
+
+
+def _data(columns: list[list[Any]]) -> list[bytes]:
+    """Return the bytes of messages, or the texts of rows, joined as those of other tables."""
+    (first, *others) = columns
+    if any(isinstance(value, bytes) for value in first):
+        return [(value or b"")[:MAX_MESSAGE] for value in first]
+    rows = zip(first, *others, strict=True)
+    joined = ("\n".join(part or "" for part in row) for row in rows)
+    return [text.encode("utf-8", "replace")[:MAX_MESSAGE] for text in joined]

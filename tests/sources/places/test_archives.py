@@ -294,6 +294,13 @@ def test_too_many_or_too_deep_folders_are_refused(monkeypatch, tmp_path):
         found(wide)
 
 
+@pytest.mark.parametrize("name", ["a.tar", "a.zip", "a.parquet"])
+def test_a_packed_file_is_no_table_of_columns(name, nbspam, model, tmp_path):
+    (tmp_path / name).write_bytes(b"x")
+    found = nbspam("train", "--target", "x", tmp_path / name)
+    assert complains(found, 1, f"{name}: mail or texts, not a table of columns; give CSV")
+
+
 def test_an_archive_cannot_come_from_standard_input(nbspam, trained):
     found = nbspam("classify", "--format", "tar", "-", stdin=b"x")
     assert complains(found, 1, "-: --format tar is read twice; give a file")

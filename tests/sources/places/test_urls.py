@@ -169,6 +169,14 @@ def test_a_query_of_a_url_is_no_part_of_the_name():
     assert urls_kind("/here/what?.eml") == "eml"
 
 
+def test_a_url_begins_with_its_scheme(tmp_path):
+    strange = tmp_path / "http:" / "x"
+    strange.parent.mkdir()
+    strange.write_bytes(HAM)
+
+    assert found(f"{tmp_path}/", "http://x") == [("http://x", None, HAM)]
+
+
 def urls_kind(path):
     from nbspam.sources.mailboxes import kind_by_name
 
