@@ -25,7 +25,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from speed import NBSPAM, corpus_parser, run
+from speed import ENVIRONMENT, NBSPAM, corpus_parser, run
 
 SERVER = """
 import logging, sys
@@ -140,6 +140,7 @@ def objects(corpus: Path, n_objects: int) -> None:
         assert server.stdout is not None
         assert server.stdin is not None
         os.environ["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{server.stdout.readline().strip()}"
+        ENVIRONMENT.update({k: v for k, v in os.environ.items() if k.startswith("AWS_")})
         from fsspec.core import url_to_fs
 
         store, _ = url_to_fs("s3://mails")
