@@ -76,7 +76,7 @@ def compare_engines(mail: Iterable[Item], megabytes: int, rounds: int) -> None:
 
     with (
         TemporaryDirectory() as folder,
-        LocalCluster(CORES, threads_per_worker=1, dashboard_address=None) as cluster,  # type: ignore[no-untyped-call]
+        LocalCluster(CORES, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,  # type: ignore[no-untyped-call]
         Client(cluster, set_as_default=False) as client,  # type: ignore[no-untyped-call]
     ):
         n_messages, n_bytes = write_varied(list(mail), Path(folder), megabytes * 1_000_000)

@@ -34,6 +34,7 @@ _FEWEST = 16  # chunks that are sent before that in any case: a cluster may grow
 _PATIENCE = "10s"  # to reach a scheduler
 _SILENT = 51  # above logging.CRITICAL
 _LARGE = "distributed.admin.large-graph-warning-threshold"
+_TRACKER = "multiprocessing.resource_tracker"
 # Tokens depend on this program and on Python's tables of Unicode.
 _VERSIONS = f"nbspam {__version__} with Python {sys.version_info.major}.{sys.version_info.minor}"
 
@@ -200,11 +201,11 @@ def _dask(engine: str, address: Any, jobs: int) -> Iterator[_Pool]:
         stack.enter_context(dask.config.set({_LARGE: "1 GB"}))
         stack.enter_context(_silent("distributed"))
         if not address:
-            with _deaf_children("multiprocessing.resource_tracker"):
+            with _deaf_children(_TRACKER):
                 cluster = distributed.LocalCluster(
                     n_workers=jobs,
                     threads_per_worker=1,
-                    dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",  # any free port
                     silence_logs=_SILENT,
                 )
             address = stack.enter_context(cluster)
@@ -233,7 +234,7 @@ def _of_client(client: Any) -> Iterator[_Pool]:
 def _loky(jobs: int) -> Iterator[_Pool]:
     executor = import_module("joblib.externals.loky").ProcessPoolExecutor(jobs)
     try:
-        with _deaf_children("joblib.externals.loky.backend.resource_tracker"):
+        with _deaf_children(_TRACKER, "joblib.externals.loky.backend.resource_tracker"):
             executor.submit(int)  # starts the workers
         yield _Pool(executor.submit, jobs)
     finally:
@@ -285,13 +286,14 @@ def _silent(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def _deaf_children(tracker: str) -> Iterator[None]:
+def _deaf_children(*trackers: str) -> Iterator[None]:
     """Let processes that are started within the context not hear Ctrl-C: this one ends them.
 
-    Threads that are started within it start such processes later, too.  tracker: the module of
-    the process that tracks theirs; it would start with the first one, and unblock the signal.
+    Threads that are started within it start such processes later, too.  trackers: the modules
+    of processes that track theirs; these would start with the first one, and unblock the signal.
     """
-    import_module(tracker).ensure_running()
+    for tracker in trackers:
+        import_module(tracker).ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

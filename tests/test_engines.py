@@ -4,8 +4,10 @@ import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -30,7 +32,9 @@ def client():
     reason = "dask.distributed is not installed (nbspam[cluster])"
     distributed = pytest.importorskip("distributed", reason=reason)
     with (
-        distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            2, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+        ) as cluster,
         distributed.Client(cluster, set_as_default=False) as made,
     ):
         yield made
@@ -68,6 +72,14 @@ def fail(n):
 
 def kill(n):
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def killed_once(marker, n):
+    """Return n; the first call with 5 kills its process."""
+    if n == 5 and not marker.exists():
+        marker.touch()
+        kill(n)
+    return n
 
 
 class Sum:
@@ -206,6 +218,59 @@ def test_chunks_of_a_worker_that_is_killed_are_counted_once(messages, alone, cli
 
 
 @pytest.mark.slow
+def test_a_chunk_that_took_its_worker_down_is_worked_on_again(client, tmp_path):
+    work_on = partial(killed_once, tmp_path / "marker")
+    with workers_of(client, 1) as workers:
+        assert list(ordered_map(work_on, range(20), workers)) == list(range(20))
+    assert (tmp_path / "marker").exists()
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_does_not_answer_is_one_line(nbspam, folder, model):
+    pytest.importorskip("distributed", reason="dask.distributed is not installed")
+    status, _, err = nbspam("train", folder, "--engine", "dask:tcp://127.0.0.1:9")
+    assert status == 1
+    assert err == (
+        "nbspam: --engine dask:tcp://127.0.0.1:9: no scheduler answers there (OSError); start it"
+        " by `dask scheduler`, or correct the address\n"
+    )
+
+
+ENDLESS = """
+import itertools, sys
+from nbspam.engines import workers_of
+from nbspam.parallel import ordered_map
+if __name__ == "__main__":
+    try:
+        with workers_of(sys.argv[1], 2) as workers:
+            for n in ordered_map(abs, itertools.count(), workers):
+                print(n, flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("engine", "module"), [("dask", "distributed"), ("loky", "joblib")])
+def test_ctrl_c_ends_all_processes_without_a_traceback(engine, module, tmp_path):
+    pytest.importorskip(module, reason=f"{module} is not installed")
+    (tmp_path / "endless.py").write_text(ENDLESS)
+    child = subprocess.Popen(
+        [sys.executable, tmp_path / "endless.py", engine],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    child.stdout.readline()
+    os.killpg(child.pid, signal.SIGINT)
+    _, err = child.communicate(timeout=60)  # the pipes are closed: nobody is left
+    assert err == "interrupted\n"
+
+
+@pytest.mark.slow
 def test_cross_validation_by_dask_gives_the_same_measures(client):
     here = cross_validate(MAILS, 4)
     there = cross_validate(MAILS, 4, engine=client)
@@ -220,3 +285,18 @@ def test_errors_in_a_worker_of_dask_arrive_as_they_are(client):
         with pytest.raises(ZeroDivisionError) as caught:
             list(ordered_map(fail, range(1), workers))
     assert "nobody expected it" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("command", [("train",), ("eval", "--cv", "2"), ("tune", "--cv", "2")])
+def test_nothing_of_engines_is_imported_before_one_is_named(command, folder, tmp_path, nbspam):
+    model = tmp_path / "model.nbspam"
+    assert nbspam("train", folder, "-m", model)[0] == 0
+    name, *options = [*command, "-m", str(model)]
+    code = (
+        "import sys\nfrom nbspam.cli.main import exit_status\n"
+        f"status = exit_status({[name, str(folder), *options]!r})\n"
+        "found = {'nbspam.engines', 'dask', 'distributed', 'joblib', 'ray'} & set(sys.modules)\n"
+        "sys.exit(status or str(found).replace('set()', '') or 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -23,7 +23,6 @@ from nbspam.classifier.training import learn, train
 from nbspam.counts.corpus import Corpus
 from nbspam.counts.folds import stratified_folds
 from nbspam.decision import default_rule
-from nbspam.engines import workers_of
 from nbspam.errors import UsageError
 from nbspam.evaluation.evaluation import Evaluation
 from nbspam.evaluation.labels import labelled, nothing_judged
@@ -148,6 +147,8 @@ def cross_validate(
     than `jobs` forked processes, see `engines.workers_of`.  choices: the options of `nbspam
     train` as keywords.
     """
+    from nbspam.engines import workers_of
+
     settings, items = settings_for(items_of(given), Choices(**choices))
     with workers_of(engine, jobs) as workers:
         return evaluation_of(judge_folds(items, settings, cv, seed, workers))

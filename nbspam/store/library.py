@@ -13,7 +13,6 @@ from nbspam.bounds import Bounds, check_unbounded
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.outcome import Outcome
 from nbspam.disk import resolved
-from nbspam.engines import workers_of
 from nbspam.errors import InputError, UsageError
 from nbspam.settings import (
     Choices,
@@ -209,6 +208,7 @@ def train(
         of_table = train_table(data.table, settings)
         return Model(of_table, LivingTable(of_table), data.skipped)
     from nbspam.classifier.training import learn
+    from nbspam.engines import workers_of
 
     tables = Rememberer()
     reading = SourceOptions(listener=tables, is_mail=chosen.preset == "mail")
