@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 VERDICTS = ("ham", "spam", "unsure")
 LESSONS = ("learned", "moved", "confirmed", "unlearned", "known")
-TROUBLES = ("busy", "late", "idle", "malformed", "failed", "large", "gone", "model", "user")
+_NO_VERDICT = ("busy", "late", "idle", "malformed", "failed", "gone")
+_NO_LESSON = ("forbidden", "large", "user")
+TROUBLES = (*_NO_VERDICT, *_NO_LESSON, "model")  # the last one: it could not be read again
 # Upper bounds of the classes of answering times, seconds.
 BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
 _COUNTS = ("connections", "oversized", "batches", "batched", "restarts", "personal", "unlogged")
@@ -112,7 +114,7 @@ def _families(tally: Tally, facts: dict[str, float]) -> "Iterator[Metric]":
     lessons = {name: f"lesson {name}" for name in LESSONS}
     yield counter("lessons", "Messages that clients taught.", "outcome", lessons)
     troubles = {name: f"trouble {name}" for name in TROUBLES}
-    yield counter("troubles", "Requests without a verdict.", "kind", troubles)
+    yield counter("troubles", "Requests without a verdict or lesson.", "kind", troubles)
     for name, text in (
         ("connections", "Connections accepted."),
         ("oversized", "Messages of which only the beginning was read."),

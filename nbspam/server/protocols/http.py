@@ -228,11 +228,11 @@ class HttpConnection(Connection):
         """Learn the message, if the client may teach."""
         if self.desk.policy.password is None:
             why = "this server learns nothing; start it with --password-file"
-            self.say(HTTPStatus.FORBIDDEN, {"error": why})
+            self.forbid(HTTPStatus.FORBIDDEN, why)
             return
         given = self.headers.get("password", "").encode()
         if not compare_digest(given, self.desk.policy.password):
-            self.say(HTTPStatus.UNAUTHORIZED, {"error": "the header Password is missing or wrong"})
+            self.forbid(HTTPStatus.UNAUTHORIZED, "the header Password is missing or wrong")
             return
         label = _LESSONS.get(path) if path in _LESSONS else self.headers.get("class", "").lower()
         if label not in {"ham", "spam", None}:
@@ -243,6 +243,11 @@ class HttpConnection(Connection):
             self.say(HTTPStatus.OK, {"success": True, "outcome": what_became(outcome)})
 
         self.teach(self.message(), self.is_whole, label, answer, self.user)
+
+    def forbid(self, status: HTTPStatus, why: str) -> None:
+        """Refuse a lesson of somebody who may not teach."""
+        self.desk.tally.add("trouble forbidden")
+        self.say(status, {"error": why})
 
     def facts(self) -> dict[str, float]:
         """Return values that are no counts, by name."""

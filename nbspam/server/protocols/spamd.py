@@ -270,7 +270,8 @@ class SpamdConnection(Connection):
 
     def _refuse(self, wrong: RequestError) -> None:
         name = _NAMES.get(wrong.status, "EX_PROTOCOL")
-        self.desk.tally.add("trouble malformed")
+        kind = "forbidden" if wrong.status == _UNAVAILABLE else "malformed"
+        self.desk.tally.add(f"trouble {kind}")
         self._write([f"SPAMD/1.0 {wrong.status} {name}: {wrong}\r\n".encode()])
 
     def refuse(self, kind: str, why: str) -> None:

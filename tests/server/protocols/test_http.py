@@ -301,6 +301,15 @@ def test_who_does_not_know_the_password_teaches_nothing(path):
     assert found == {"error": "this server learns nothing; start it with --password-file"}
 
 
+def test_lessons_of_who_may_not_teach_are_counted():
+    async def converse(**policy):
+        at = desk(**policy)
+        await Client(HttpConnection, at).send(lesson("/learnspam", password=b"guess"))
+        return at.tally.total("trouble forbidden")
+
+    assert [asyncio.run(converse()), asyncio.run(converse(password=None))] == [1, 1]
+
+
 def test_a_wrong_lesson_is_refused_and_a_failed_one_is_no_success():
     assert values(lesson("/relabel", SPAM, "Class: eggs")) == (
         400,

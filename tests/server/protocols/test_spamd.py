@@ -345,10 +345,15 @@ def test_a_wrong_lesson_is_refused(request_bytes, line):
     assert answer(request_bytes).startswith(b"SPAMD/1.0 " + line)
 
 
-def test_lessons_are_refused_unless_they_are_allowed():
-    found = answer(tell("spam", SPAM, "Set: local"), allows_tell=False)
+def test_lessons_are_refused_and_counted_unless_they_are_allowed():
+    async def converse():
+        at = desk(allows_tell=False)
+        client = await Client(SpamdConnection, at).send(tell("spam", SPAM, "Set: local"))
+        return client.answer, at.tally.total("trouble forbidden")
 
+    found, count = asyncio.run(converse())
     assert found.startswith(b"SPAMD/1.0 69 EX_UNAVAILABLE: TELL is not allowed; start the server")
+    assert count == 1
 
 
 def test_set_and_remove_may_name_different_targets():
