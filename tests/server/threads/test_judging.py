@@ -13,6 +13,7 @@ from nbspam.server.threads.judging import BATCH, Judge
 from nbspam.sources.items import Item
 from nbspam.verdicts import Skipped
 from scripted import RULE
+from serving import PATIENCE
 from support import HAM, SPAM
 
 
@@ -46,7 +47,7 @@ class Gated:
     def classify(self, items, rule):
         self.sizes.append(len(items))
         self.has_begun.set()
-        assert self.gate.wait(30)
+        assert self.gate.wait(PATIENCE)
         if any(b"our bug" in item.data for item in items):
             raise ZeroDivisionError
         for item in items:
@@ -91,7 +92,7 @@ def test_what_arrives_meanwhile_is_the_next_batch(judged, mail_classifier):
 
     async def work(judge, *_):
         waiting = [judge.judge(HAM)]
-        assert gated.has_begun.wait(30)
+        assert gated.has_begun.wait(PATIENCE)
         assert judge.seconds_busy > 0
         waiting += [judge.judge(SPAM) for _ in range(BATCH + 5)]
         assert judge.n_waiting == BATCH + 5
@@ -147,7 +148,7 @@ def test_who_has_gone_is_not_judged(judged, mail_classifier):
 
     async def work(judge, *_):
         first = judge.judge(HAM)
-        assert gated.has_begun.wait(30)
+        assert gated.has_begun.wait(PATIENCE)
         second, third = judge.judge(SPAM), judge.judge(SPAM)
         second.cancel()
         gated.gate.set()
@@ -162,7 +163,7 @@ def test_who_has_gone_leaves_no_message_behind(judged, mail_classifier):
 
     async def work(judge, *_):
         first = judge.judge(HAM)
-        assert gated.has_begun.wait(30)
+        assert gated.has_begun.wait(PATIENCE)
         before = sys.getrefcount(data)
         gone = [judge.judge(data) for _ in range(3)]
         assert sys.getrefcount(data) == before + 3

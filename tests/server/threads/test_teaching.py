@@ -13,17 +13,18 @@ from nbspam.server.service import opened
 from nbspam.server.threads.teaching import Teacher
 from nbspam.sources.items import read_items
 from nbspam.store.model import StoredModel
+from serving import PATIENCE
 from support import HAM, SPAM
 
 
-def lessons(path, *pairs):
-    """Return the outcome of each lesson (message, label), taught at once by one teacher."""
+def lessons(path, *told):
+    """Return the outcome of each lesson (message, label, user), taught at once by one teacher."""
 
     async def main():
         teacher = Teacher(lambda: opened(str(path)))
         try:
-            waiting = [teacher.teach(data, label) for data, label in pairs]
-            assert teacher.n_waiting == len(pairs)
+            waiting = [teacher.teach(*lesson) for lesson in told]
+            assert teacher.n_waiting == len(told)
             found = await asyncio.gather(*waiting)
             assert teacher.n_waiting == 0
             return found
@@ -65,6 +66,15 @@ def test_a_message_taught_by_the_server_is_the_one_that_the_command_line_reads(t
 
 
 @pytest.mark.usefixtures("quick_disk")
+def test_without_users_everybody_teaches_the_same_model(tmp_path):
+    path = tmp_path / "m.nbspam"
+    found = lessons(path, (HAM, "ham", "ann"), (SPAM, "spam", "bob"), (SPAM, "spam", ""))
+
+    assert [(each.learned, each.already_known) for each in found] == [(1, 0), (1, 0), (0, 1)]
+    assert StoredModel(str(path)).classifier().table.class_count.tolist() == [1, 1]
+
+
+@pytest.mark.usefixtures("quick_disk")
 def test_a_model_without_a_ledger_learns_but_does_not_un_learn(tmp_path, mails):
     path = tmp_path / "m.nbspam"
     nbspam.train(mails, ledger=False).save(path)
@@ -78,7 +88,7 @@ def test_who_has_gone_is_not_learned_and_leaves_no_message_behind(tmp_path):
     gate, data = Event(), bytes(bytearray(SPAM))
 
     def held_up():
-        assert gate.wait(30)
+        assert gate.wait(PATIENCE)
         return opened(str(tmp_path / "m.nbspam"))
 
     async def main():
