@@ -8,6 +8,15 @@ from nbspam.printing import printable
 from nbspam.server.threads.judging import Judgement
 
 STRONGEST = 20  # tokens in a report, at most
+# Why there is no verdict or lesson, by the kind of trouble, where nothing more is known.
+REASONS = {
+    "busy": "too many messages; try again",
+    "late": "not judged in time",
+    "idle": "the request is not whole in time",
+    "malformed": "the request is not one of this protocol",
+    "failed": "the request failed",
+    "large": "the message is too large to be learned here; teach it by the command line",
+}
 
 
 def is_spam(judgement: Judgement) -> bool:

@@ -114,8 +114,11 @@ class Connection(asyncio.Protocol):
             self.transport.write_eof()
             self.transport.resume_reading()
 
-    def missed(self) -> None:
-        """Close: the client has gone, and has taken back what it had not asked to its end."""
+    def cut_short(self) -> None:
+        """Close: the client has ended its writing before its request was whole, if it began any.
+
+        That counts as one who has gone.
+        """
         if not self.rests:
             self.desk.tally.add("trouble gone")
             self.rests = True

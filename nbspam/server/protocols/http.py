@@ -22,7 +22,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, par
 from nbspam.counts.outcome import Outcome
 from nbspam.mail.headers import message_id
 from nbspam.mail.verdict_headers import REQUIRED, Wanted, headers_of
-from nbspam.server.answers import STRONGEST, is_spam, rules, score
+from nbspam.server.answers import REASONS, STRONGEST, is_spam, rules, score
 from nbspam.server.connection import Connection, what_became
 from nbspam.server.desk import BusyError, Desk
 from nbspam.server.tally import VERDICTS, open_metrics
@@ -34,17 +34,14 @@ _LESSONS: dict[str, str | None] = {"/learnspam": "spam", "/learnham": "ham", "/f
 _POSTED = {"/checkv2", "/symbols", "/check", "/explain", "/relabel", *_LESSONS}
 _WANTED = Wanted()
 _ACTION = {"spam": "add header", "ham": "no action", "unsure": "no action"}
-_TROUBLE = {
-    "busy": (HTTPStatus.SERVICE_UNAVAILABLE, "too many messages; try again"),
-    "late": (HTTPStatus.GATEWAY_TIMEOUT, "not judged in time"),
-    "idle": (HTTPStatus.REQUEST_TIMEOUT, "the request is not whole in time"),
-    "malformed": (HTTPStatus.BAD_REQUEST, "not HTTP"),
-    "failed": (HTTPStatus.INTERNAL_SERVER_ERROR, "failed"),
-    "large": (
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        "the message is too large to be learned here; teach it by the command line",
-    ),
-    "user": (HTTPStatus.BAD_REQUEST, "no such user"),
+_STATUS = {
+    "busy": HTTPStatus.SERVICE_UNAVAILABLE,
+    "late": HTTPStatus.GATEWAY_TIMEOUT,
+    "idle": HTTPStatus.REQUEST_TIMEOUT,
+    "malformed": HTTPStatus.BAD_REQUEST,
+    "failed": HTTPStatus.INTERNAL_SERVER_ERROR,
+    "large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "user": HTTPStatus.BAD_REQUEST,
 }
 
 
@@ -78,7 +75,7 @@ class HttpConnection(Connection):
             self.stays = False
             if not self.whole:
                 busy = isinstance(error.__context__, BusyError)
-                self.trouble("busy" if busy else "malformed")
+                self.trouble("busy") if busy else self.trouble("malformed", "not HTTP")
         if self.whole and not self.closes:
             self.answer()
 
@@ -86,7 +83,7 @@ class HttpConnection(Connection):
         """Answer what is whole, and close."""
         self.stays = False
         if not self.whole:
-            self.missed()
+            self.cut_short()
 
     # ---- what the parser calls ----
 
@@ -282,8 +279,7 @@ class HttpConnection(Connection):
             self.say(HTTPStatus.OK, {**passed, "action": "no action", "symbols": {}})
             return
         self.stays = self.stays and self.whole
-        status, text = _TROUBLE[kind]
-        self.say(status, {"error": why or text})
+        self.say(_STATUS[kind], {"error": why or REASONS[kind]})
 
     def say(self, status: HTTPStatus, values: dict[str, Any]) -> None:
         """Answer with JSON."""

@@ -95,7 +95,7 @@ class MilterConnection(Connection):
     def heard(self) -> None:
         """Close: the mail system has gone, or will read the answer and go."""
         if self.pending is None:
-            self.missed()
+            self.cut_short()
 
     def _next(self) -> tuple[bytes, bytes] | None:
         """Return the next packet's command and data, if it is whole."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from nbspam.counts.outcome import Outcome
 from nbspam.mail.verdict_headers import REQUIRED, Wanted, with_verdict
-from nbspam.server.answers import is_spam, report, rules, score
+from nbspam.server.answers import REASONS, is_spam, report, rules, score
 from nbspam.server.connection import Connection, what_became
 from nbspam.server.desk import BusyError, Desk
 from nbspam.server.threads.judging import Judgement
@@ -27,22 +27,27 @@ _HEADER = re.compile(rb"([!-9;-~]{1,100})[ \t]*+:[ \t]*+([^\r\n]*?)[ \t]*+\Z")
 _END_OF_HEAD = re.compile(rb"(?:\A|\n)\r?\n")
 _WANTED = Wanted(spam_status=True)
 # Of sysexits.h.
-_USAGE, _DATA, _NO_USER, _UNAVAILABLE, _SOFTWARE = 64, 65, 67, 69, 70
+_DATA, _NO_USER, _UNAVAILABLE, _SOFTWARE = 65, 67, 69, 70
 _LATER, _PROTOCOL, _TIMEOUT = 75, 76, 79
 _NO_REQUEST = "the first line is not COMMAND SPAMC/VERSION"
 _STATUS = {
-    "busy": (_LATER, "EX_TEMPFAIL: too many messages, try again"),
-    "late": (_TIMEOUT, "EX_TIMEOUT: not judged in time"),
-    "idle": (_TIMEOUT, "EX_TIMEOUT: the request is not whole in time"),
-    "malformed": (_PROTOCOL, "EX_PROTOCOL"),
-    "failed": (_SOFTWARE, "EX_SOFTWARE"),
-    "large": (
-        _DATA,
-        "EX_DATAERR: the message is too large to be learned here; teach it by the command line",
-    ),
-    "user": (_NO_USER, "EX_NOUSER"),
+    "busy": _LATER,
+    "late": _TIMEOUT,
+    "idle": _TIMEOUT,
+    "malformed": _PROTOCOL,
+    "failed": _SOFTWARE,
+    "large": _DATA,
+    "user": _NO_USER,
 }
-_NAMES = {_USAGE: "EX_USAGE", _DATA: "EX_DATAERR", _UNAVAILABLE: "EX_UNAVAILABLE"}
+_NAMES = {
+    _DATA: "EX_DATAERR",
+    _NO_USER: "EX_NOUSER",
+    _UNAVAILABLE: "EX_UNAVAILABLE",
+    _SOFTWARE: "EX_SOFTWARE",
+    _LATER: "EX_TEMPFAIL",
+    _PROTOCOL: "EX_PROTOCOL",
+    _TIMEOUT: "EX_TIMEOUT",
+}
 
 
 class RequestError(Exception):
@@ -269,10 +274,12 @@ class SpamdConnection(Connection):
         self.close()
 
     def _refuse(self, wrong: RequestError) -> None:
-        name = _NAMES.get(wrong.status, "EX_PROTOCOL")
         kind = "forbidden" if wrong.status == _UNAVAILABLE else "malformed"
         self.desk.tally.add(f"trouble {kind}")
-        self._write([f"SPAMD/1.0 {wrong.status} {name}: {wrong}\r\n".encode()])
+        self._fail(wrong.status, str(wrong))
+
+    def _fail(self, status: int, why: str) -> None:
+        self._write([f"SPAMD/1.0 {status} {_NAMES[status]}: {why}\r\n".encode()])
 
     def refuse(self, kind: str, why: str) -> None:
         """Answer with a status of sysexits.h, or let the message pass."""
@@ -281,8 +288,7 @@ class SpamdConnection(Connection):
         if passes and request is not None and request.command in _JUDGING:
             self._write(told(request, False, 0.0, [], []))
             return
-        status, text = _STATUS[kind]
-        self._write([f"SPAMD/1.0 {status} {text}{': ' if why else ''}{why}\r\n".encode()])
+        self._fail(_STATUS[kind], why or REASONS[kind])
 
 
 def _taught(done: bytes) -> bytes:

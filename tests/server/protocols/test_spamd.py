@@ -249,7 +249,7 @@ def test_what_a_compressed_message_expands_to_is_bounded_and_counted():
     assert at.held >= 1 << 20
 
     at, found = asyncio.run(converse(bytes_held=1 << 20))
-    assert found.startswith(b"SPAMD/1.0 75 EX_TEMPFAIL: too many messages, try again")
+    assert found.startswith(b"SPAMD/1.0 75 EX_TEMPFAIL: too many messages; try again")
     assert at.judge.seen == []
 
 
@@ -389,7 +389,7 @@ def test_when_busy_mail_passes_as_no_spam_if_that_is_wanted(command):
         return client.answer, at.tally.total("trouble busy")
 
     assert asyncio.run(converse()) == (
-        b"SPAMD/1.0 75 EX_TEMPFAIL: too many messages, try again\r\n",
+        b"SPAMD/1.0 75 EX_TEMPFAIL: too many messages; try again\r\n",
         1,
     )
     found, count = asyncio.run(converse(passes=True))
