@@ -1,129 +1,44 @@
 """The protocol of SpamAssassin's spamd, which spamc, Exim, amavis and others speak.
 
-A request is a line (`CHECK SPAMC/1.5`), headers, an empty line, and a message.  One connection has
-one request.  Exim's `variant=rspamd` sends CHECK RSPAMC/1.3, and reads another answer.
+One connection has one request (see `spamd_requests`).
 
-Secret: what depends on the client's version, and the statuses of sysexits.h.
+Secret: which answer clients of each version can read.
 """
 
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from nbspam.counts.outcome import Outcome
 from nbspam.mail.verdict_headers import REQUIRED, Wanted, with_verdict
 from nbspam.server.answers import REASONS, is_spam, report, rules, score
 from nbspam.server.connection import Connection, what_became
 from nbspam.server.desk import BusyError, Desk
+from nbspam.server.protocols.spamd_requests import (
+    EXPLAINED,
+    JUDGING,
+    NO_REQUEST,
+    REWRITING,
+    Request,
+    RequestError,
+    Status,
+    lesson_of,
+    parse_head,
+)
 from nbspam.server.threads.judging import Judgement
 
-_REWRITING = {"PROCESS", "HEADERS"}
-_EXPLAINED = {"REPORT", "REPORT_IFSPAM"}
-_JUDGING = {"CHECK", "SYMBOLS"} | _EXPLAINED  # without the message in the answer
-_COMMANDS = {"TELL", "PING", "SKIP"} | _REWRITING | _JUDGING
-_LINE = re.compile(rb"([A-Z_]{1,20}) (R?SPAM)C/(\d{1,2})\.(\d{1,2})\Z")
-_HEADER = re.compile(rb"([!-9;-~]{1,100})[ \t]*+:[ \t]*+([^\r\n]*?)[ \t]*+\Z")
 _END_OF_HEAD = re.compile(rb"(?:\A|\n)\r?\n")
 _WANTED = Wanted(spam_status=True)
-# Of sysexits.h.
-_DATA, _NO_USER, _UNAVAILABLE, _SOFTWARE = 65, 67, 69, 70
-_LATER, _PROTOCOL, _TIMEOUT = 75, 76, 79
-_NO_REQUEST = "the first line is not COMMAND SPAMC/VERSION"
 _STATUS = {
-    "busy": _LATER,
-    "late": _TIMEOUT,
-    "idle": _TIMEOUT,
-    "malformed": _PROTOCOL,
-    "failed": _SOFTWARE,
-    "large": _DATA,
-    "user": _NO_USER,
+    "busy": Status.TEMPFAIL,
+    "late": Status.TIMEOUT,
+    "idle": Status.TIMEOUT,
+    "malformed": Status.PROTOCOL,
+    "failed": Status.SOFTWARE,
+    "large": Status.DATAERR,
+    "user": Status.NOUSER,
 }
-_NAMES = {
-    _DATA: "EX_DATAERR",
-    _NO_USER: "EX_NOUSER",
-    _UNAVAILABLE: "EX_UNAVAILABLE",
-    _SOFTWARE: "EX_SOFTWARE",
-    _LATER: "EX_TEMPFAIL",
-    _PROTOCOL: "EX_PROTOCOL",
-    _TIMEOUT: "EX_TIMEOUT",
-}
-
-
-class RequestError(Exception):
-    """A request that cannot be answered: a status of sysexits.h, and why."""
-
-    def __init__(self, status: int, why: str) -> None:
-        super().__init__(why)
-        self.status = status
-
-
-class Request(NamedTuple):
-    """The head of a request."""
-
-    command: str
-    version: tuple[int, int]
-    is_rspamd: bool  # Exim's variant=rspamd
-    headers: Mapping[str, str]  # by name in lower case
-
-    @property
-    def length(self) -> int | None:
-        """The bytes of the body; None: it ends where the client stops writing."""
-        text = self.headers.get("content-length")
-        if text is None:
-            return None
-        if not (text.isascii() and text.isdigit() and len(text) < 16):
-            raise RequestError(_PROTOCOL, f"Content-length is not a number: {text[:20]!r}")
-        return int(text)
-
-    @property
-    def is_compressed(self) -> bool:
-        """Whether the body is compressed by zlib."""
-        kind = self.headers.get("compress")
-        if kind not in (None, "zlib"):
-            raise RequestError(_PROTOCOL, "Compress: only zlib is known")
-        return kind is not None
-
-
-def parse_head(head: bytes) -> Request:
-    """Return the request in its head, without the empty line; raises RequestError."""
-    first, *lines = head.split(b"\n")
-    match = _LINE.match(first.rstrip(b"\r"))
-    if match is None:
-        raise RequestError(_PROTOCOL, _NO_REQUEST)
-    command = match[1].decode()
-    if command not in _COMMANDS:
-        raise RequestError(_PROTOCOL, f"unknown command {command}")
-    headers: dict[str, str] = {}
-    for line in lines:
-        found = _HEADER.match(line.rstrip(b"\r"))
-        if found is None:
-            raise RequestError(_PROTOCOL, "a header line is not NAME: VALUE")
-        headers[found[1].decode().lower()] = found[2].decode("utf-8", "replace")
-    return Request(command, (int(match[3]), int(match[4])), match[2] == b"RSPAM", headers)
-
-
-class Lesson(NamedTuple):
-    """What a TELL asks for."""
-
-    label: str | None  # None: un-learn
-    done: str  # the header that says that it was done
-
-
-def lesson_of(request: Request) -> Lesson | None:
-    """Return what a TELL asks for, None for what is not done here; raises RequestError."""
-    targets = [
-        {part.strip().lower() for part in request.headers.get(name, "").split(",")}
-        for name in ("set", "remove")
-    ]
-    if targets[0] & targets[1] - {""}:
-        raise RequestError(_PROTOCOL, "Set and Remove name the same")
-    if "local" in targets[0]:
-        label = request.headers.get("message-class", "").lower()
-        if label not in {"ham", "spam"}:
-            raise RequestError(_PROTOCOL, "Message-class is neither ham nor spam")
-        return Lesson(label, "DidSet: local")
-    return Lesson(None, "DidRemove: local") if "local" in targets[1] else None
 
 
 class SpamdConnection(Connection):
@@ -166,7 +81,7 @@ class SpamdConnection(Connection):
             if self.request is not None and self.request.length is None:
                 self._safely(self._handle)
             else:
-                self._refuse(RequestError(_PROTOCOL, "the request ends too early"))
+                self._refuse(RequestError(Status.PROTOCOL, "the request ends too early"))
 
     def _take_head(self, data: bytes) -> bytes:
         """Add to the head; return what follows it."""
@@ -174,7 +89,7 @@ class SpamdConnection(Connection):
         self.head += data
         if not self.head[:1].isupper():
             # A client that speaks TLS, say, whose greeting has no end of a head to wait for.
-            raise RequestError(_PROTOCOL, _NO_REQUEST)
+            raise RequestError(Status.PROTOCOL, NO_REQUEST)
         if self.head.startswith((b"PING SPAMC/", b"SKIP SPAMC/")):
             # Before version 1.5 nothing follows the line; what does is of no interest.
             line, newline, _ = bytes(self.head).partition(b"\n")
@@ -185,7 +100,7 @@ class SpamdConnection(Connection):
         size = end.start() if end else max(len(self.head) - 2, 0)  # of an end that is cut
         limits = self.desk.limits
         if size > limits.head_bytes or self.head.count(b"\n", 0, size) > limits.head_lines:
-            raise RequestError(_PROTOCOL, "too many header lines")
+            raise RequestError(Status.PROTOCOL, "too many header lines")
         if end is None:
             return b""
         rest = bytes(self.head[end.end() :])
@@ -197,7 +112,7 @@ class SpamdConnection(Connection):
         self.head.clear()
         self.expect(self.desk.limits.body_seconds)
         if request.is_compressed and request.length is None:
-            raise RequestError(_PROTOCOL, "Compress needs Content-length")
+            raise RequestError(Status.PROTOCOL, "Compress needs Content-length")
         if request.command in {"PING", "SKIP"} or request.length == 0:
             self._handle()
 
@@ -231,12 +146,12 @@ class SpamdConnection(Connection):
                 self._safely(lambda: self._write(reply(request, judgement, data, whole)))
 
             user = request.headers.get("user")
-            self.ask(data, request.command in _EXPLAINED, answer, user, **facts)
+            self.ask(data, request.command in EXPLAINED, answer, user, **facts)
 
     def _tell(self, request: Request) -> None:
         if not self.desk.policy.allows_tell:
             raise RequestError(
-                _UNAVAILABLE, "TELL is not allowed; start the server with --allow-tell"
+                Status.UNAVAILABLE, "TELL is not allowed; start the server with --allow-tell"
             )
         lesson = lesson_of(request)
         if lesson is None:
@@ -259,10 +174,12 @@ class SpamdConnection(Connection):
         try:
             data = inflating.decompress(data, self.desk.limits.message_bytes)
         except zlib.error as error:
-            raise RequestError(_DATA, f"the body is not compressed by zlib: {error}") from error
+            raise RequestError(
+                Status.DATAERR, f"the body is not compressed by zlib: {error}"
+            ) from error
         whole = inflating.eof
         if not (whole or inflating.unconsumed_tail) and self.is_whole:
-            raise RequestError(_DATA, "the body that zlib compressed ends too early")
+            raise RequestError(Status.DATAERR, "the body that zlib compressed ends too early")
         if not whole and self.is_whole:
             self.desk.tally.add("oversized")
         self.charge(len(data))
@@ -274,18 +191,18 @@ class SpamdConnection(Connection):
         self.close()
 
     def _refuse(self, wrong: RequestError) -> None:
-        kind = "forbidden" if wrong.status == _UNAVAILABLE else "malformed"
+        kind = "forbidden" if wrong.status == Status.UNAVAILABLE else "malformed"
         self.desk.tally.add(f"trouble {kind}")
         self._fail(wrong.status, str(wrong))
 
-    def _fail(self, status: int, why: str) -> None:
-        self._write([f"SPAMD/1.0 {status} {_NAMES[status]}: {why}\r\n".encode()])
+    def _fail(self, status: Status, why: str) -> None:
+        self._write([f"SPAMD/1.0 {status.value} EX_{status.name}: {why}\r\n".encode()])
 
     def refuse(self, kind: str, why: str) -> None:
         """Answer with a status of sysexits.h, or let the message pass."""
         request = self.request
         passes = self.desk.policy.passes and kind in {"busy", "late"}
-        if passes and request is not None and request.command in _JUDGING:
+        if passes and request is not None and request.command in JUDGING:
             self._write(told(request, False, 0.0, [], []))
             return
         self._fail(_STATUS[kind], why or REASONS[kind])
@@ -322,7 +239,7 @@ def told(
             f"RSPAMD/1.3 0 EX_OK\r\nMetric: default; {spam}; {points:.2f} / {REQUIRED:.2f} /"
             f" {REQUIRED:.2f}\r\nAction: {action}\r\n{symbols}\r\n".encode()
         ]
-    rewrites = request.command in _REWRITING
+    rewrites = request.command in REWRITING
     line = f"Spam: {spam} ; {points:.1f} / {REQUIRED:.1f}\r\n"
     # Which headers clients of each version can read: see the protocol's history.
     has_length = request.command != "CHECK" and request.version >= ((1, 2) if rewrites else (1, 3))
@@ -338,9 +255,9 @@ def _body(request: Request, judgement: Judgement, data: bytes, whole: bool) -> l
     if request.command == "SYMBOLS":
         end = "" if request.version >= (1, 3) else "\r\n"
         return [(",".join(rules(judgement)) + end).encode()]
-    if request.command in _REWRITING:
+    if request.command in REWRITING:
         if request.command == "PROCESS" and not whole:
-            raise RequestError(_DATA, "the message is too large to be sent back")
+            raise RequestError(Status.DATAERR, "the message is too large to be sent back")
         pieces = with_verdict(data, judgement.verdict, judgement.rule, _WANTED, whole=whole)
         if request.command == "PROCESS":
             return pieces

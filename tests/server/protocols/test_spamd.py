@@ -1,17 +1,11 @@
 """The protocol of spamd, without a network: every client's version, every error."""
 
 import asyncio
-import re
 import zlib
 
 import pytest
 
-from nbspam.server.protocols.spamd import (
-    RequestError,
-    SpamdConnection,
-    lesson_of,
-    parse_head,
-)
+from nbspam.server.protocols.spamd import SpamdConnection
 from scripted import Client, answer_to, desk
 from serving import check
 from support import HAM, SPAM
@@ -21,36 +15,6 @@ UNSURE = b"Subject: perhaps\n\nperhaps\n"
 
 def answer(*pieces, **more):
     return answer_to(SpamdConnection, *pieces, **more)
-
-
-def test_a_request_is_a_line_and_headers():
-    found = parse_head(b"CHECK SPAMC/1.5\r\nUser:  ann \r\nContent-length: 12")
-
-    assert found.command == "CHECK"
-    assert found.version == (1, 5)
-    assert found.headers == {"user": "ann", "content-length": "12"}
-    assert found.length == 12
-    assert not found.is_rspamd
-
-
-@pytest.mark.parametrize(
-    ("head", "reason"),
-    [
-        (b"", "the first line is not COMMAND SPAMC/VERSION"),
-        (b"CHECK SPAMC", "the first line is not COMMAND SPAMC/VERSION"),
-        (b"check SPAMC/1.5", "the first line is not COMMAND SPAMC/VERSION"),
-        (b"CHECK SPAMC/1.5 ", "the first line is not COMMAND SPAMC/VERSION"),
-        (b"GET / HTTP/1.1", "the first line is not COMMAND SPAMC/VERSION"),
-        (b"EXPLODE SPAMC/1.5", "unknown command EXPLODE"),
-        (b"CHECK SPAMC/1.5\r\nno colon", "a header line is not NAME: VALUE"),
-        (b"CHECK SPAMC/1.5\r\nUser: a\rb", "a header line is not NAME: VALUE"),
-    ],
-)
-def test_a_head_that_is_none_is_refused_with_the_reason(head, reason):
-    with pytest.raises(RequestError, match=re.escape(reason)) as found:
-        parse_head(head)
-
-    assert found.value.status == 76
 
 
 # By the history of the protocol: which headers each version's clients can read.
@@ -354,14 +318,6 @@ def test_lessons_are_refused_and_counted_unless_they_are_allowed():
     found, count = asyncio.run(converse())
     assert found.startswith(b"SPAMD/1.0 69 EX_UNAVAILABLE: TELL is not allowed; start the server")
     assert count == 1
-
-
-def test_set_and_remove_may_name_different_targets():
-    lesson = lesson_of(
-        parse_head(b"TELL SPAMC/1.5\nMessage-class: ham\nSet: local\nRemove: remote")
-    )
-
-    assert lesson == ("ham", "DidSet: local")
 
 
 # ---- trouble ----
