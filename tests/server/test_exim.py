@@ -73,7 +73,8 @@ def test_exim_rejects_spam_and_notes_the_score_of_ham(own_model, tmp_path, varia
     with serving(own_model, tmp_path) as served:
         names = {"place": tmp_path / "exim", "spamd": served.spamd, "variant": variant}
         config.write_text(CONFIG.format(**names))
-        assert "550 This message is spam (" in send(SPAM)
+        said = send(SPAM)
+        assert "550 This message is spam (" in said, (said, served.errors.read_text())
         assert "250 OK id=" in send(HAM)
         [head] = (tmp_path / "exim" / "input").glob("*-H")  # of the message in the queue
         text = head.read_bytes()

@@ -20,7 +20,7 @@ NO_REQUEST = "the first line is not COMMAND SPAMC/VERSION"
 
 
 class Status(IntEnum):
-    """Statuses of sysexits.h, and spamd's own for time that is over; their names begin with EX_."""
+    """Statuses of sysexits.h, whose names begin with EX_, and one of spamd's own, TIMEOUT."""
 
     DATAERR = 65
     NOUSER = 67
