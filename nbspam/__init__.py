@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from nbspam.classifier.text import TextClassifier as TextClassifier
     from nbspam.errors import NbspamError as NbspamError
-    from nbspam.evaluation.judging import cross_validate as cross_validate
+    from nbspam.evaluation.result import cross_validate as cross_validate
     from nbspam.sources.items import Item as Item
     from nbspam.store.library import Model as Model
     from nbspam.store.library import load as load
@@ -30,7 +30,7 @@ _HOME = {
     "train": "nbspam.store.library",
     "load": "nbspam.store.library",
     "Model": "nbspam.store.library",
-    "cross_validate": "nbspam.evaluation.judging",
+    "cross_validate": "nbspam.evaluation.result",
     "TextClassifier": "nbspam.classifier.text",
     "Item": "nbspam.sources.items",
     "Verdict": "nbspam.verdicts",

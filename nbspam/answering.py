@@ -7,7 +7,8 @@ Secret: answers are matched to inputs by position, never by name: two inputs may
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -19,7 +20,7 @@ from nbspam.arrays import Floats
 from nbspam.decision import Rule, default_rule
 from nbspam.errors import InputError
 from nbspam.parallel import Workers, ordered_map
-from nbspam.verdicts import Answer, Explanation, Skipped, Verdict, posterior
+from nbspam.verdicts import Answer, Evidence, Explanation, Skipped, Verdict, posterior
 
 
 class Judged(NamedTuple):
@@ -28,6 +29,10 @@ class Judged(NamedTuple):
     joint: Floats  # (n_read, n_classes) log P(class, input), nats, of the readable inputs
     failures: Mapping[int, Skipped]  # the unreadable inputs, by position in the chunk
     notes: Mapping[int, str] = MappingProxyType({})  # what is odd about inputs, by position
+
+
+# Evidence, the strongest first, and the constant: they add up to the log-odds of two classes.
+Weighed = tuple[tuple[Evidence, ...], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,10 @@ class AnyClassifier(ABC):
     def explain(self, given: Any, rule: Rule | None = None) -> Explanation:
         """Return why one input gets its verdict; raises InputError if it cannot be read."""
 
+    @abstractmethod
+    def reasons_for(self, given: Any, towards: int, against: int) -> Weighed:
+        """Return what each part of an input adds to the log-odds of two classes; InputError."""
+
     @property
     def lack(self) -> str | None:
         """What the model needs before it can judge at all, in a sentence; None for most."""
@@ -93,6 +102,20 @@ class AnyClassifier(ABC):
         """Yield an answer for every input in order, or why it could not be read."""
         for results in ordered_map(self._answer_chunk, self.chunks(inputs, jobs), jobs):
             yield from results
+
+    def answered(
+        self, inputs: Iterable[Any], jobs: Workers = 1
+    ) -> Iterator[tuple[Any, Answer | Skipped]]:
+        """Yield every input with its answer in order, or with why it could not be read."""
+        waiting: deque[Any] = deque()
+
+        def held() -> Iterator[Any]:
+            for given in inputs:
+                waiting.append(given)
+                yield given
+
+        for answer in self.answers(held(), jobs):
+            yield waiting.popleft(), answer
 
     def classify(
         self, inputs: Iterable[Any], jobs: int = 1, rule: Rule | None = None
@@ -152,6 +175,15 @@ class AnyClassifier(ABC):
         answers = self._answer_chunk(inputs)
         verdicts = self.verdicts([a for a in answers if isinstance(a, Answer)], rule)
         return [next(verdicts) if isinstance(answer, Answer) else answer for answer in answers]
+
+
+class HeldOut(NamedTuple):
+    """The answers of a model to inputs that it has not learned, and why it gives them."""
+
+    classifier: AnyClassifier
+    joint: Floats  # (n_inputs, n_classes) log P(class, input), nats
+    # Place among the inputs, class and other class -> evidence for the one against the other
+    reasons: Callable[[int, int, int], Weighed]
 
 
 def shares_by_chain(joint: Floats, towards: int, against: int) -> tuple[Floats, float]:

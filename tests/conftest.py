@@ -9,6 +9,7 @@ import sys
 import pytest
 from hypothesis import settings
 
+from browser import launched
 from nbspam.classifier.training import train
 from nbspam.cli.main import exit_status
 from nbspam.counts.counting import count_items
@@ -105,3 +106,10 @@ def mails():
 def mail_classifier(mails):
     """A classifier of the preset "mail" that was trained on that folder."""
     return train(count_items(read_items([str(mails)]), PRESETS["mail"]), PRESETS["mail"])
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium; of one module only, because the loop that drives it bars others from running."""
+    with launched() as found:
+        yield found

@@ -3,6 +3,7 @@
 # usage: plain_install.sh PYTHON
 set -eu
 work=$(mktemp -d)
+mails=$PWD/corpora/mail
 trap 'rm -rf "$work"' EXIT
 "$1" -m venv "$work/venv"
 "$work/venv/bin/python" -m pip install --quiet .
@@ -13,6 +14,9 @@ cd "$work"
 "$work/venv/bin/python" -I -c '
 import nbspam, pathlib
 assert pathlib.Path(nbspam.__file__).with_name("py.typed").exists(), "py.typed is not installed"'
+# The templates of pages are installed, too.
+"$work/venv/bin/nbspam" eval "$mails" --cv 2 --report "$work/page.html" >/dev/null
+grep -q "How good is this spam filter" "$work/page.html"
 # Man pages and completions are where man and the shells of this environment look for them.
 for file in man/man1/nbspam.1 man/man1/nbspam-train.1 bash-completion/completions/nbspam \
     zsh/site-functions/_nbspam fish/vendor_completions.d/nbspam.fish; do

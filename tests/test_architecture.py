@@ -39,6 +39,8 @@ ONLY_IN = {
     "scipy": {"counts", "classifier"},
     "sklearn": {"models", "classifier"},
     "matplotlib": {"evaluation"},
+    "jinja2": {"evaluation"},
+    "markupsafe": {"evaluation"},
     "email": {"sources"},
     "fsspec": {"sources"},
     "pyarrow": {"sources"},

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, Union
 
 import numpy as np
 
-from nbspam.answering import AnyClassifier, Judged
+from nbspam.answering import AnyClassifier, Judged, Weighed
 from nbspam.arrays import Floats
 from nbspam.classifier.combining import Combination, with_groups
 from nbspam.counts.ledger import Memory, memory_from_dict, memory_to_dict
@@ -32,7 +32,7 @@ from nbspam.tokens.documents import Documents
 from nbspam.tokens.reading import chunks_of, read, read_message
 from nbspam.tokens.tokenizer import batches, tokenize
 from nbspam.tokens.vocabulary import Vocabulary
-from nbspam.verdicts import Answer, Evidence, Explanation, Verdict
+from nbspam.verdicts import Answer, Explanation, Verdict
 
 if TYPE_CHECKING:
     from nbspam.classifier.blending import Blend
@@ -184,9 +184,12 @@ class Classifier(AnyClassifier):
             evidence,
         )
 
-    def reasons(
-        self, document: Documents, towards: int, against: int
-    ) -> tuple[tuple[Evidence, ...], float]:
+    def reasons_for(self, given: Item, towards: int, against: int) -> Weighed:
+        """Return what each token of an item adds to the log-odds of two classes; InputError."""
+        (document,) = self.documents([read_message(given, self.settings)])
+        return self.reasons(document, towards, against)
+
+    def reasons(self, document: Documents, towards: int, against: int) -> Weighed:
         """Return what each token adds to the log-odds of two classes, and the constant, nats.
 
         document: a single one, over columns of the model's table.  The strongest come first.

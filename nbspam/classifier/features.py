@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.answering import AnyClassifier, Judged, shares_by_chain
+from nbspam.answering import AnyClassifier, HeldOut, Judged, Weighed, shares_by_chain
 from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.counts.corpus import Corpus
 from nbspam.counts.table import CountTable, prune
@@ -88,13 +88,33 @@ class FeatureClassifier(AnyClassifier):
     def explain(self, given: Item, rule: Rule | None = None) -> Explanation:
         """Return why an item gets its verdict; raises InputError.
 
-        The score is the log-odds of the most probable class against the next.  Starting from
-        an empty message, tokens are added one by one, first those that by themselves say
-        most; a token's share is what it adds to those before it.
+        The score is the log-odds of the most probable class against the next.
         """
         present = self.presence([read_message(given, self.settings)])[0]
         joint = joint_log_proba(self.model, present[None])[0] + self.shift
         towards, against = np.argsort(-joint, kind="stable")[:2].tolist()
+        evidence, constant = self.reasons(present, towards, against)
+        return Explanation(
+            self.verdict(given.name, joint, rule),
+            self.classes[towards],
+            self.classes[against],
+            float(joint[towards] - joint[against]),
+            constant,
+            evidence,
+        )
+
+    def reasons_for(self, given: Item, towards: int, against: int) -> Weighed:
+        """Return what each token of an item adds to the log-odds of two classes; InputError."""
+        present = self.presence([read_message(given, self.settings)])[0]
+        return self.reasons(present, towards, against)
+
+    def reasons(self, present: Booleans, towards: int, against: int) -> Weighed:
+        """Return what each token adds to the log-odds of two classes, and the constant, nats.
+
+        present: which of the tokens a message has, (n_features,).  Starting from an empty
+        message, tokens are added one by one, first those that by themselves say most; a token's
+        share is what it adds to those before it.  The strongest come first.
+        """
         columns = np.flatnonzero(present)
         weight = self.alone[columns]
         alone = np.abs(weight[:, towards] - weight[:, against])
@@ -105,14 +125,8 @@ class FeatureClassifier(AnyClassifier):
         chain = joint_log_proba(self.model, nested) + self.shift
         shares, constant = shares_by_chain(chain, towards, against)
         order = np.argsort(-np.abs(shares), kind="stable")
-        return Explanation(
-            self.verdict(given.name, joint, rule),
-            self.classes[towards],
-            self.classes[against],
-            float(joint[towards] - joint[against]),
-            constant,
-            tuple(map(self.table.evidence, columns[order].tolist(), shares[order].tolist())),
-        )
+        chosen = columns[order].tolist()
+        return tuple(map(self.table.evidence, chosen, shares[order].tolist())), constant
 
     def to_state(self) -> dict[str, Any]:
         """Return all that a model file keeps; `from_state` is the inverse."""
@@ -167,11 +181,13 @@ def train_features(
     return FeatureClassifier(settings, table, model)
 
 
-def held_out(data: Corpus, settings: Settings, rest: Integers, of: Integers) -> Floats:
-    """Return log P(class, document), nats, of some rows by a model trained on the rest.
-
-    rest, of: row numbers.  Shape (n_of, n_classes).
-    """
+def held_out(data: Corpus, settings: Settings, rest: Integers, of: Integers) -> HeldOut:
+    """Return the answers to some rows of a model trained on the rest; both are row numbers."""
     classifier = train_features(data, settings, rest)
     columns = data.vocabulary.columns(classifier.table.vocabulary.keys)
-    return joint_log_proba(classifier.model, data.X[of][:, columns])
+    X = data.X[of][:, columns]
+
+    def reasons(place: int, towards: int, against: int) -> Weighed:
+        return classifier.reasons(X[[place]].toarray()[0] > 0, towards, against)
+
+    return HeldOut(classifier, joint_log_proba(classifier.model, X), reasons)

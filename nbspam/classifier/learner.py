@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nbspam.answering import Weighed
 from nbspam.arrays import Floats
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.changes import Change, overlaid, signed_table
@@ -119,6 +120,15 @@ class Learner:
         known = self.table.met(document)
         joint: Floats = self._fit.joint(self.table, known, self._settings.weighting)[0]
         return joint
+
+    def reasons(self, document: Documents, towards: int, against: int) -> Weighed:
+        """Return what each token adds to the log-odds of two classes, and the constant, nats."""
+        return self.classifier.reasons(self.table.met(document), towards, against)
+
+    @property
+    def classifier(self) -> Classifier:
+        """What it has learned so far; it changes with the next message."""
+        return Classifier(self._settings, self.table, self._fit)
 
     def learn(self, document: Documents, before: int | None, after: int | None) -> None:
         """Learn a document; before, after: index of its old and new class, None for no class."""

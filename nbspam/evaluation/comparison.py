@@ -78,6 +78,7 @@ class Compared(NamedTuple):
     classes: tuple[str, ...]
     noun: str  # what was judged, in the plural
     order: str | None  # of a stream, one of `sources.order.ORDERS`
+    trials: tuple[Trial, ...]  # the first one, and the others as they are compared
 
 
 def compare_items(
@@ -112,9 +113,9 @@ def compare_tables(
 
 def _against_first(trials: Sequence[Trial], rule_of: Callable[[Trial], Rule]) -> Compared:
     rule = rule_of(trials[0])  # the same costs for all
-    first, *others = (replace(trial, rule=rule) for trial in trials)
+    first, *others = judged = tuple(replace(trial, rule=rule) for trial in trials)
     compared = tuple(compare(first, other) for other in others)
-    return Compared(compared, first.skipped, first.classes, first.noun, first.order)
+    return Compared(compared, first.skipped, first.classes, first.noun, first.order, judged)
 
 
 def _differences(first: Trial, second: Trial, folds: list[Integers]) -> Iterator[Difference]:

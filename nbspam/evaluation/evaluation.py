@@ -50,7 +50,7 @@ class Evaluation:
 
     confusion: Integers  # (n_classes, n_answers), see `answers`
     answers: tuple[str, ...]  # the classes, then the answers that are no class
-    report: Report
+    scores: Report  # precision, recall and F1 of each class
     accuracy: float | None = None
     macro_f1: float | None = None
     mcc: float | None = None
@@ -113,7 +113,7 @@ def evaluate(
     return Evaluation(
         confusion=confusion,
         answers=answers,
-        report=classification_report(confusion, classes),
+        scores=classification_report(confusion, classes),
         intervals=intervals,
         class_intervals=class_intervals,
         **{name: value for name, value in measures.items() if not np.isnan(value)},

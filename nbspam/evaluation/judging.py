@@ -15,23 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.answering import AnyClassifier
+from nbspam.answering import AnyClassifier, HeldOut, Weighed
 from nbspam.arrays import Floats, Integers
 from nbspam.classifier.features import held_out as features_held_out
-from nbspam.classifier.summing import assumed_prior
 from nbspam.classifier.training import learn, train
 from nbspam.counts.corpus import Corpus
 from nbspam.counts.folds import stratified_folds
 from nbspam.decision import default_rule
 from nbspam.errors import UsageError
-from nbspam.evaluation.evaluation import Evaluation
 from nbspam.evaluation.labels import labelled, nothing_judged
-from nbspam.evaluation.online import progress
-from nbspam.evaluation.trial import Smaller, Trial, evaluation_of
+from nbspam.evaluation.online import online_trial, prior_of
+from nbspam.evaluation.trial import Smaller, Trial
+from nbspam.evaluation.witness import Witness
 from nbspam.parallel import Workers, ordered_map
 from nbspam.progress import tracked
-from nbspam.settings import FEATURES, Choices, Settings, settings_for
-from nbspam.sources.given import items_of
+from nbspam.settings import FEATURES, Settings
 from nbspam.sources.items import Item
 from nbspam.sources.order import arranged
 from nbspam.sources.records import Record
@@ -41,20 +39,20 @@ from nbspam.tables.training import held_out as rows_held_out
 from nbspam.verdicts import Skipped
 
 SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the training documents, for learning curves
-# Trains on the first rows and returns its answers to the second: joint log-probabilities, nats.
-HeldOut = Callable[[Integers, Integers], Floats]
+# Trains on the first rows and returns its answers to the second.
+Answering = Callable[[Integers, Integers], HeldOut]
 LEAVE_ONE_OUT = "loo"  # as the number of folds: one for each document
 _PARTS = 64  # that folds are given to workers in, at most
-N_STRETCHES = 10  # parts of a stream, which stand in for folds in comparisons
 
 
 def answers_by_fold(
-    held_out: HeldOut,
+    held_out: Answering,
     y: Integers,
     n_classes: int,
     fold: Integers,
     share: float = 1.0,
     jobs: Workers = 1,
+    witness: Witness | None = None,
 ) -> Floats:
     """Return held-out joint log-probabilities, nats, shape (n_docs, n_classes).
 
@@ -64,20 +62,34 @@ def answers_by_fold(
     k = int(fold.max()) + 1
     # Some folds together, because an engine may get the documents anew for each part.
     parts = np.array_split(np.arange(k), min(k, _PARTS))
-    found = ordered_map(partial(_answers_to, held_out, y, fold, share), parts, jobs)
-    for number, of_fold in enumerate(tracked(chain.from_iterable(found), "folds", k)):
+    work = partial(_answers_to, held_out, y, fold, share, witness is not None)
+    found = chain.from_iterable(ordered_map(work, parts, jobs))
+    for number, (of_fold, heard) in enumerate(tracked(found, "folds", k)):
         joint[fold == number] = of_fold
+        if witness is not None and heard is not None:
+            witness.join(heard)
     return joint
 
 
 def _answers_to(
-    held_out: HeldOut, y: Integers, fold: Integers, share: float, numbers: Integers
-) -> list[Floats]:
-    """Return the answers to some folds; this runs in a worker."""
+    held_out: Answering,
+    y: Integers,
+    fold: Integers,
+    share: float,
+    is_witnessed: bool,
+    numbers: Integers,
+) -> list[tuple[Floats, Witness | None]]:
+    """Return the answers to some folds, and who heard them; this runs in a worker."""
     answers = []
     for number in numbers.tolist():
         of, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
-        answers.append(held_out(rest if share == 1 else _some_of(rest, y, share), of))
+        answered = held_out(rest if share == 1 else _some_of(rest, y, share), of)
+        heard = Witness() if is_witnessed else None
+        if heard is not None:
+            heard.hear(of, y[of], answered.joint, answered.reasons)
+            if number == fold.max():
+                heard.meet(answered.classifier)
+        answers.append((answered.joint, heard))
     return answers
 
 
@@ -112,46 +124,32 @@ def _some_of(rows: Integers, y: Integers, share: float) -> Integers:
     return np.sort(np.concatenate([of[: max(1, int(share * len(of)))] for of in of_class]))
 
 
-def answers_held_out(data: Corpus, settings: Settings) -> HeldOut:
+def answers_held_out(data: Corpus, settings: Settings) -> Answering:
     """Return the function that answers some documents of a corpus by a model of others."""
     return partial(features_held_out if settings.model in FEATURES else _held_out, data, settings)
 
 
-def _held_out(data: Corpus, settings: Settings, rest: Integers, of: Integers) -> Floats:
+def _held_out(data: Corpus, settings: Settings, rest: Integers, of: Integers) -> HeldOut:
     classifier = train(data.training(rest, settings.weighting), settings)
-    return classifier.joint_of(classifier.table.known(data.over_keys(of)))
+    documents = classifier.table.known(data.over_keys(of))
+
+    def reasons(place: int, towards: int, against: int) -> Weighed:
+        return classifier.reasons(documents.one(place), towards, against)
+
+    return HeldOut(classifier, classifier.joint_of(documents), reasons)
 
 
 def judge_split(
-    items: Iterable[Item], test_items: Iterable[Item], settings: Settings, jobs: Workers = 1
+    items: Iterable[Item],
+    test_items: Iterable[Item],
+    settings: Settings,
+    jobs: Workers = 1,
+    witness: Witness | None = None,
 ) -> Trial:
     """Return the answers to test items of a model that is trained on other items."""
     learned = learn(items, settings, jobs)
-    trial = judge_classifier(learned.classifier, test_items, jobs)
+    trial = judge_classifier(learned.classifier, test_items, jobs, witness)
     return replace(trial, skipped=learned.skipped + trial.skipped)
-
-
-def cross_validate(
-    given: Any,
-    cv: int | str = 10,
-    *,
-    seed: int = 0,
-    jobs: int = 1,
-    engine: Any = None,
-    **choices: Any,
-) -> Evaluation:
-    """Return an evaluation of labelled mail or texts by cross-validation; raises NbspamError.
-
-    given: a path, or an iterable of paths, (data, label) pairs or Items.  cv: the number of
-    stratified folds, or "loo" to leave out one at a time.  engine: other workers
-    than `jobs` forked processes, see `engines.workers_of`.  choices: the options of `nbspam
-    train` as keywords.
-    """
-    from nbspam.engines import workers_of
-
-    settings, items = settings_for(items_of(given), Choices(**choices))
-    with workers_of(engine, jobs) as workers:
-        return evaluation_of(judge_folds(items, settings, cv, seed, workers))
 
 
 def judge_folds(
@@ -161,13 +159,14 @@ def judge_folds(
     seed: int,
     jobs: Workers = 1,
     with_smaller: bool = False,
+    witness: Witness | None = None,
 ) -> Trial:
     """Return the answers to each of k folds of a model that is trained on the others.
 
     with_smaller: also the answers of models trained on the SHARES of those folds.
     """
     data, skipped = labelled(items, settings, jobs)
-    trial = fold_trial(data, settings, k, seed, with_smaller, jobs)
+    trial = fold_trial(data, settings, k, seed, with_smaller, jobs, witness)
     return replace(trial, skipped=skipped)
 
 
@@ -178,6 +177,7 @@ def judge_online(
     order: str | None = None,
     seed: int = 0,
     jobs: Workers = 1,
+    witness: Witness | None = None,
 ) -> Trial:
     """Return the answers of a model that learns each message after it has answered it.
 
@@ -186,7 +186,8 @@ def judge_online(
     """
     stream = arranged(items, order, seed)
     data, skipped = labelled(stream.items, settings, jobs)
-    return replace(online_trial(data, settings, policy), skipped=skipped, order=stream.order)
+    trial = online_trial(data, settings, policy, witness)
+    return replace(trial, skipped=skipped, order=stream.order)
 
 
 def judge_several(
@@ -227,15 +228,16 @@ def fold_trial(
     seed: int,
     with_smaller: bool = False,
     jobs: Workers = 1,
+    witness: Witness | None = None,
 ) -> Trial:
     """Return a corpus's answers by cross-validation; raises UsageError."""
     fold = folds(data.y, k, seed)
     rule = default_rule(data.classes, settings.is_mail_combined)
     # Everything except the answers, which `_answered` adds.
-    prior = _prior(data, settings)
+    prior = prior_of(data, settings)
     of = data.names, settings.noun
     blank = Trial(data.classes, data.y, np.empty((0, 0)), rule, fold, prior, *of)
-    return _answered(blank, answers_held_out(data, settings), with_smaller, jobs)
+    return _answered(blank, answers_held_out(data, settings), with_smaller, jobs, witness)
 
 
 def table_trial(
@@ -245,6 +247,7 @@ def table_trial(
     seed: int,
     with_smaller: bool = False,
     jobs: Workers = 1,
+    witness: Witness | None = None,
 ) -> Trial:
     """Return the answers to a table's rows by cross-validation; raises UsageError.
 
@@ -255,24 +258,29 @@ def table_trial(
     held_out = partial(rows_held_out, table, settings)
     of = fold, classifier.prior, table.names, classifier.noun
     blank = Trial(classifier.classes, table.y, np.empty((0, 0)), classifier.rule, *of)
-    return _answered(blank, held_out, with_smaller, jobs)
+    return _answered(blank, held_out, with_smaller, jobs, witness)
 
 
 def judge_table_split(
-    table: Table, settings: TableSettings, test_records: Callable[[Schema], Iterable[Record]]
+    table: Table,
+    settings: TableSettings,
+    test_records: Callable[[Schema], Iterable[Record]],
+    witness: Witness | None = None,
 ) -> Trial:
     """Return the answers to the rows of a test table of a model that is trained on another.
 
     test_records: returns the rows of the test table for a schema, which says how to read cells.
     """
     classifier = train_table(table, settings)
-    return judge_classifier(classifier, test_records(classifier.schema))
+    return judge_classifier(classifier, test_records(classifier.schema), witness=witness)
 
 
-def _answered(trial: Trial, held_out: HeldOut, with_smaller: bool, jobs: Workers) -> Trial:
+def _answered(
+    trial: Trial, held_out: Answering, with_smaller: bool, jobs: Workers, witness: Witness | None
+) -> Trial:
     """Return the trial with answers, by models of the other folds and of SHARES of them."""
     y, fold, n_classes = trial.y, trial.fold, len(trial.classes)
-    joint = answers_by_fold(held_out, y, n_classes, fold, jobs=jobs)
+    joint = answers_by_fold(held_out, y, n_classes, fold, jobs=jobs, witness=witness)
     others = len(y) * fold.max() / (fold.max() + 1)
     smaller = [
         Smaller(round(share * others), answers_by_fold(held_out, y, n_classes, fold, share, jobs))
@@ -282,35 +290,22 @@ def _answered(trial: Trial, held_out: HeldOut, with_smaller: bool, jobs: Workers
     return replace(trial, joint=joint, smaller=tuple(smaller))
 
 
-def online_trial(data: Corpus, settings: Settings, policy: str) -> Trial:
-    """Return the answers to a corpus's documents as a stream, in the order of its rows.
-
-    The folds of the trial are N_STRETCHES successive parts of the stream.  Raises UsageError.
-    """
-    if settings.model in FEATURES:
-        raise UsageError(f"--online: not for --model {settings.model}; judge it by --cv K")
-    joint = progress(data, settings, policy).joint
-    stretch = np.arange(len(data.y)) * N_STRETCHES // max(len(data.y), 1)
-    rule = default_rule(data.classes, settings.is_mail_combined)
-    prior = _prior(data, settings)
-    of = data.names, settings.noun
-    return Trial(data.classes, data.y, joint, rule, stretch, prior, *of, is_stream=True)
-
-
-def _prior(data: Corpus, settings: Settings) -> Floats:
-    class_count = np.bincount(data.y, minlength=len(data.classes)).astype(np.float64)
-    return assumed_prior(class_count, settings)
-
-
-def judge_classifier(classifier: AnyClassifier, items: Iterable[Any], jobs: Workers = 1) -> Trial:
+def judge_classifier(
+    classifier: AnyClassifier,
+    items: Iterable[Any],
+    jobs: Workers = 1,
+    witness: Witness | None = None,
+) -> Trial:
     """Return a classifier's answers to labelled inputs of its kind; raises InputError."""
+    if witness is not None:
+        witness.meet(classifier)
     index = {name: k for k, name in enumerate(classifier.classes)}
     truth: list[int] = []
     joint: list[Floats] = []
     names: list[str] = []
     skipped: list[Skipped] = []
     heard: set[str] = set()  # classes that the model does not have
-    for answer in classifier.answers(items, jobs):
+    for given, answer in classifier.answered(items, jobs):
         if isinstance(answer, Skipped):
             skipped.append(answer)
         elif answer.truth is None:
@@ -322,6 +317,13 @@ def judge_classifier(classifier: AnyClassifier, items: Iterable[Any], jobs: Work
             truth.append(index[answer.truth])
             joint.append(answer.joint)
             names.append(answer.name)
+            if witness is not None:
+                witness.hear_one(
+                    len(names) - 1,
+                    truth[-1],
+                    answer.joint,
+                    lambda *pair, given=given: classifier.reasons_for(given, *pair),
+                )
     if not truth:
         raise nothing_judged(skipped, classifier.noun, heard, classifier.classes)
     y = np.array(truth)

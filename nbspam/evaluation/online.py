@@ -7,24 +7,31 @@ Secret: documents are tokenised once, and counted in place.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nbspam.answering import Weighed
 from nbspam.arrays import Booleans, Floats
 from nbspam.classifier.learner import Growth, Learner
-from nbspam.classifier.summing import LogTables
+from nbspam.classifier.summing import LogTables, assumed_prior
 from nbspam.classifier.training import fitted
 from nbspam.counts.corpus import Corpus
 from nbspam.counts.sample import Messages, Sampling
 from nbspam.counts.table import CountTable, counts_of
-from nbspam.decision import is_worth_learning
+from nbspam.decision import default_rule, is_worth_learning
 from nbspam.errors import UsageError
+from nbspam.evaluation.trial import Trial
 from nbspam.mail.digest import Copies
 from nbspam.progress import tracked
-from nbspam.settings import Settings
+from nbspam.settings import FEATURES, Settings
 from nbspam.tokens.documents import Documents
 from nbspam.verdicts import posterior
 
+if TYPE_CHECKING:
+    from nbspam.evaluation.witness import Witness
+
+N_STRETCHES = 10  # parts of a stream, which stand in for folds in comparisons
 _UNHEARD = 50.0  # nats by which a class without messages is less likely than any other
 
 
@@ -36,7 +43,35 @@ class Progress:
     learned: Booleans  # (n_docs,)
 
 
-def progress(data: Corpus, settings: Settings, policy: str = "everything") -> Progress:
+def online_trial(
+    data: Corpus, settings: Settings, policy: str, witness: "Witness | None" = None
+) -> Trial:
+    """Return the answers to a corpus's documents as a stream, in the order of its rows.
+
+    The folds of the trial are N_STRETCHES successive parts of the stream.  Raises UsageError.
+    """
+    if settings.model in FEATURES:
+        raise UsageError(f"--online: not for --model {settings.model}; judge it by --cv K")
+    joint = progress(data, settings, policy, witness).joint
+    stretch = np.arange(len(data.y)) * N_STRETCHES // max(len(data.y), 1)
+    rule = default_rule(data.classes, settings.is_mail_combined)
+    prior = prior_of(data, settings)
+    of = data.names, settings.noun
+    return Trial(data.classes, data.y, joint, rule, stretch, prior, *of, is_stream=True)
+
+
+def prior_of(data: Corpus, settings: Settings) -> Floats:
+    """Return the class prior that models of a corpus assume, (n_classes,)."""
+    class_count = np.bincount(data.y, minlength=len(data.classes)).astype(np.float64)
+    return assumed_prior(class_count, settings)
+
+
+def progress(
+    data: Corpus,
+    settings: Settings,
+    policy: str = "everything",
+    witness: "Witness | None" = None,
+) -> Progress:
     """Return the answers to messages in the order of their rows; raises UsageError.
 
     policy: one of decision.POLICIES.  Until messages of two classes are learned, all classes are
@@ -52,10 +87,14 @@ def progress(data: Corpus, settings: Settings, policy: str = "everything") -> Pr
         answer = life.answer(data.documents.one(row))
         if answer is not None:
             joint[row] = life.over_all_classes(answer)
+            if witness is not None:
+                life.tell(witness, row, truth, joint[row])
             if not is_worth_learning(policy, posterior(joint[row : row + 1])[0], truth):
                 continue
         learned[row] = True
         life.learn(row, copies.numbered(digest), truth)
+    if witness is not None:
+        life.end(witness)
     return Progress(joint, learned)
 
 
@@ -97,6 +136,23 @@ class _Life:
         joint = np.full(len(self._data.classes), answer.min() - _UNHEARD)
         joint[self._places()] = answer
         return joint
+
+    def tell(self, witness: "Witness", row: int, truth: int, joint: Floats) -> None:
+        """Let a witness hear an answer; joint: (n_classes,), nats, of all classes."""
+        learner, places = self._learner, self._places()
+
+        def reasons(towards: int, against: int) -> Weighed:
+            if learner is None or not {towards, against} <= set(places):
+                return (), 0.0  # a class without messages
+            pair = places.index(towards), places.index(against)
+            return learner.reasons(self._data.documents.one(row), *pair)
+
+        witness.hear_one(row, truth, joint, reasons)
+
+    def end(self, witness: "Witness") -> None:
+        """Let a witness meet what was learned in the end."""
+        if self._learner is not None:
+            witness.meet(self._learner.classifier)
 
     def learn(self, row: int, digest: int, truth: int) -> None:
         """Learn a message; one that is known in this class changes nothing."""

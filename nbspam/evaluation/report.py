@@ -90,24 +90,25 @@ def evaluation_text(evaluation: Evaluation, noun: str = "messages") -> str:
 
     noun: what the documents are called; rows of a table are no mail, whatever their classes.
     """
-    is_mail = _is_mail(evaluation.report.classes, noun)
+    of_mail = is_mail(evaluation.scores.classes, noun)
     blocks = [
-        _errors_text(evaluation, is_mail),
-        classification_report_text(evaluation.report),
+        _errors_text(evaluation, of_mail),
+        classification_report_text(evaluation.scores),
         _class_intervals_text(evaluation),
         _confusion_text(evaluation),
-        _measures_text(evaluation, is_mail),
+        _measures_text(evaluation, of_mail),
     ]
     return "\n".join(block for block in blocks if block)
 
 
-def _is_mail(classes: tuple[str, ...], noun: str) -> bool:
+def is_mail(classes: tuple[str, ...], noun: str) -> bool:
+    """Return whether documents of these classes and this name are mail or texts to filter."""
     return classes == ("ham", "spam") and noun != "rows"
 
 
 def error_names(classes: tuple[str, ...], noun: str) -> dict[str, str]:
     """Return what the errors of two classes that are not those of mail are called, if so."""
-    if len(classes) != 2 or _is_mail(classes, noun):
+    if len(classes) != 2 or is_mail(classes, noun):
         return {}
     first, second = (shortened(printable(name), 7) for name in classes)
     return {
@@ -121,7 +122,7 @@ def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
 
     "report" has the form of scikit-learn's classification_report(output_dict=True).
     """
-    report = evaluation.report
+    report = evaluation.scores
     names = dict.fromkeys(measure.name for measure in MEASURES)
     answer: dict[str, Any] = {
         "classes": list(report.classes),
@@ -214,14 +215,14 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and isfinite(value) else None
 
 
-def _errors_text(evaluation: Evaluation, is_mail: bool) -> str:
+def _errors_text(evaluation: Evaluation, of_mail: bool) -> str:
     """Return how many documents got the right and the wrong class, and which way round."""
     n_docs = evaluation.n_docs
     n_right = n_docs - evaluation.errors - evaluation.undecided
     text = f"{n_right:,} of {n_docs:,} right ({n_right / n_docs:.2%})"
     text += f", {evaluation.errors:,} wrong"
     text += f", {evaluation.undecided:,} unsure\n" if evaluation.undecided else "\n"
-    if is_mail:
+    if of_mail:
         false_positives, false_negatives = evaluation.confusion[0, 1], evaluation.confusion[1, 0]
         text += f"{false_positives:,} false positives (ham called spam), "
         text += f"{false_negatives:,} false negatives (spam called ham)\n"
@@ -299,15 +300,15 @@ def _worst_confusions(evaluation: Evaluation, names: list[str]) -> str:
     )
 
 
-def _measures_text(evaluation: Evaluation, is_mail: bool) -> str:
+def _measures_text(evaluation: Evaluation, of_mail: bool) -> str:
     """Return a line for each measure that applies, with its interval if there is one."""
-    names = [shortened(printable(name), 10) for name in evaluation.report.classes]
+    names = [shortened(printable(name), 10) for name in evaluation.scores.classes]
     rows = []
     for label, name, shown in MEASURES:
         value = getattr(evaluation, name)
-        if value is None or (name in _OF_MAIL and not is_mail):
+        if value is None or (name in _OF_MAIL and not of_mail):
             continue
-        if name in _ERRORS and not is_mail:
+        if name in _ERRORS and not of_mail:
             label = "{} called {}, %".format(*(names[k] for k in _ERRORS[name]))
         rows.append((label, name, shown, value))
     width = max([22, *(display_width(label) for label, *_ in rows)])
@@ -319,6 +320,11 @@ def _measures_text(evaluation: Evaluation, is_mail: bool) -> str:
             line += f"   95 % interval {low:.5f} to {high:.5f}"
         lines.append(line + "\n")
     return "".join(lines)
+
+
+def short(value: float, sign: str = "") -> str:
+    """Return a measure of a comparison: counts as whole numbers, others with five digits."""
+    return f"{value:{sign},.0f}" if float(value).is_integer() else f"{value:{sign}.5f}"
 
 
 def fitted(name: str) -> str:

@@ -97,22 +97,31 @@ class Trial:
         names = (*self.classes, *(name for name in actions if name not in self.classes))
         return np.array([names.index(name) for name in actions])[self.actions], names
 
-    def mistakes(self) -> list[Mistake]:
-        """Return the wrong answers, the most probable first.
+    def wrong_rows(self) -> Integers:
+        """Return the rows of the wrong answers, the most probable first.
 
         Among answers that are as probable to the last bit, those first whose true class is the
         least likely.  An answer that is no class, such as unsure, is no mistake.
         """
-        answers, names = self.answers()
+        answers, _ = self.answers()
         rows = np.flatnonzero((answers != self.y) & (answers < len(self.classes)))
         wrong, right = answers[rows], self.y[rows]
         probability = self.probability[rows, wrong]
         lead = self.joint[rows, wrong] - self.joint[rows, right]
+        return rows[np.lexsort((-lead, -probability))]
+
+    def mistakes(self) -> list[Mistake]:
+        """Return the wrong answers in the order of `wrong_rows`."""
+        answers, names = self.answers()
+        probability = self.probability
         return [
             Mistake(
-                names[wrong[k]], self.classes[right[k]], float(probability[k]), self.names[rows[k]]
+                names[answers[row]],
+                self.classes[self.y[row]],
+                float(probability[row, answers[row]]),
+                self.names[row],
             )
-            for k in np.lexsort((-lead, -probability)).tolist()
+            for row in self.wrong_rows().tolist()
         ]
 
 

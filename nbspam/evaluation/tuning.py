@@ -101,9 +101,20 @@ def tune(trial: Trial, derived: Cutoffs) -> Tuning:
     by_costs = trade_off(score, y, derived)
     found = trade_off(score, y, find(score, y, derived))
     ham = (found if held_out < by_costs.cost else by_costs).cutoffs.ham
-    shown = sorted({*_SHOWN, derived.spam, found.cutoffs.spam})
-    rows = tuple(trade_off(score, y, _moved(derived, spam, ham)) for spam in shown)
+    rows = trade_offs(trial, derived, ham, {derived.spam, found.cutoffs.spam})
     return Tuning(len(y), by_costs, found, held_out, rows)
+
+
+def trade_offs(
+    trial: Trial, derived: Cutoffs, ham: float, more: Iterable[float] = ()
+) -> tuple[TradeOff, ...]:
+    """Return the mistakes that cutoffs between 0.1 and 0.999 lead to, by spam cutoff.
+
+    derived: the costs.  ham: the other cutoff, if unsure is an answer.  more: spam cutoffs.
+    """
+    score = trial.joint[:, 1] - trial.joint[:, 0]
+    shown = sorted({*_SHOWN, *more})
+    return tuple(trade_off(score, trial.y, _moved(derived, spam, ham)) for spam in shown)
 
 
 def _moved(cutoffs: Cutoffs, spam: float, ham: float) -> Cutoffs:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.answering import AnyClassifier, Judged, shares_by_chain
+from nbspam.answering import AnyClassifier, Judged, Weighed, shares_by_chain
 from nbspam.arrays import Floats
 from nbspam.decision import Rule
 from nbspam.errors import InputError, UsageError
@@ -81,16 +81,33 @@ class TableClassifier(AnyClassifier):
         X = coded([given], self.schema).X[0]
         joint = self.joint_by_steps(X)
         towards, against = np.argsort(-joint[-1], kind="stable")[:2].tolist()
-        shares, constant = shares_by_chain(joint, towards, against)
-        evidence = self._evidence(X, shares)
+        evidence, constant = self._weighed(X, joint, towards, against)
         return Explanation(
             self.verdict(given.name, self.joint_of(X), rule),
             self.classes[towards],
             self.classes[against],
             shares_by_chain(joint[[-1, -1]], towards, against)[1],
             constant,
-            tuple(evidence[i] for i in np.argsort(-np.abs(shares), kind="stable").tolist()),
+            evidence,
         )
+
+    def reasons_for(self, given: Record, towards: int, against: int) -> Weighed:
+        """Return what each value of a row adds to the log-odds of two classes; InputError."""
+        return self.reasons(coded([given], self.schema).X[0], towards, against)
+
+    def reasons(self, X: Floats, towards: int, against: int) -> Weighed:
+        """Return what each value adds to the log-odds of two classes, and the constant, nats.
+
+        X: (n_columns,), the values of a row.  The strongest come first.
+        """
+        return self._weighed(X, self.joint_by_steps(X), towards, against)
+
+    def _weighed(self, X: Floats, joint: Floats, towards: int, against: int) -> Weighed:
+        """Return evidence and constant, see `reasons`; joint: of `joint_by_steps`."""
+        shares, constant = shares_by_chain(joint, towards, against)
+        evidence = self._evidence(X, shares)
+        order = np.argsort(-np.abs(shares), kind="stable").tolist()
+        return tuple(evidence[i] for i in order), constant
 
     def joint_of(self, X: Floats) -> Floats:
         """Return log P(class, row) of one row of values (n_columns,), nats, with `shift`."""

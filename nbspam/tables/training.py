@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.arrays import Floats, Integers
+from nbspam.answering import HeldOut, Weighed
+from nbspam.arrays import Integers
 from nbspam.errors import InputError, UsageError
 from nbspam.models.registry import (
     COUNTED,
@@ -197,10 +198,12 @@ def _position(schema: Schema, column: str) -> int:
     return names.index(column)
 
 
-def held_out(table: Table, settings: TableSettings, rest: Integers, of: Integers) -> Floats:
-    """Return log P(class, row), nats, of some rows by a model trained on the rest.
-
-    rest, of: row numbers.  Shape (n_of, n_classes).
-    """
+def held_out(table: Table, settings: TableSettings, rest: Integers, of: Integers) -> HeldOut:
+    """Return the answers to some rows of a model trained on the rest; both are row numbers."""
     classifier = train_table(rows_of(table, rest), settings)
-    return joint_log_proba(classifier.model, in_intervals(table.X[of], classifier.schema))
+    X = in_intervals(table.X[of], classifier.schema)
+
+    def reasons(place: int, towards: int, against: int) -> Weighed:
+        return classifier.reasons(X[place], towards, against)
+
+    return HeldOut(classifier, joint_log_proba(classifier.model, X), reasons)

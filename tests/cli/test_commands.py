@@ -20,6 +20,7 @@ SHOWING = {
     *("nbspam.errors", "nbspam.printing", "nbspam.settings", "nbspam.verdicts"),
     *("nbspam.evaluation.report", "nbspam.evaluation.pictures.curves"),
     *("nbspam.evaluation.pictures.files", "nbspam.evaluation.pictures.terminal"),
+    *("nbspam.evaluation.pages.quality", "nbspam.evaluation.pages.compared"),
     *("nbspam.models.network.graphs", "nbspam.models.network.network.to_json"),
     *("nbspam.classifier.clusters.typical_tokens", "nbspam.models.registry"),
 }

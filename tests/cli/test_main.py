@@ -26,7 +26,7 @@ def test_help_fits_eighty_columns(name, nbspam):
     assert max(map(len, out.splitlines())) <= 80
 
 
-SLOW = ["scipy", "joblib", "rich", "regex", "email", "csv", "sklearn", "matplotlib"]
+SLOW = ["scipy", "joblib", "rich", "regex", "email", "csv", "sklearn", "matplotlib", "jinja2"]
 
 
 @pytest.mark.parametrize(

@@ -42,10 +42,10 @@ def test_evaluation_gathers_what_the_functions_say():
     y, p, evaluation = run(cost=np.array([[0, 10], [1, 0]])[truth, p.argmax(axis=1)])
     confusion = confusion_matrix(y, p.argmax(axis=1), 2)
     assert evaluation.confusion.tolist() == confusion.tolist()
-    assert evaluation.report == classification_report(confusion, ["ham", "spam"])
+    assert evaluation.scores == classification_report(confusion, ["ham", "spam"])
     assert (evaluation.n_docs, evaluation.errors) == (80, confusion[0, 1] + confusion[1, 0])
-    assert evaluation.accuracy == evaluation.report.accuracy
-    assert evaluation.macro_f1 == evaluation.report.macro.f1
+    assert evaluation.accuracy == evaluation.scores.accuracy
+    assert evaluation.macro_f1 == evaluation.scores.macro.f1
     for name, function in {"mcc": mcc, "hm_rate": hm_rate, "sm_rate": sm_rate, "lam": lam}.items():
         assert getattr(evaluation, name) == function(confusion)
     for name, function in {"auc": auc, "sm_at_hm": sm_at_hm}.items():
@@ -78,7 +78,7 @@ def test_intervals_surround_their_numbers(few_resamples):
     for name, (low, high) in evaluation.intervals.items():
         # The calibration error is biased upwards; its interval corrects for that.
         assert low <= getattr(evaluation, name) <= high or name == "calibration_error"
-    for name, row in zip(["ham", "spam"], evaluation.report.rows, strict=True):
+    for name, row in zip(["ham", "spam"], evaluation.scores.rows, strict=True):
         for value, (low, high) in zip(row, evaluation.class_intervals[name], strict=False):
             assert low <= value <= high
 
@@ -103,7 +103,7 @@ def test_an_answer_that_is_no_class_is_neither_right_nor_an_error():
     assert (evaluation.n_docs, evaluation.errors, evaluation.undecided) == (5, 1, 2)
     assert evaluation.accuracy == 2 / 5
     assert evaluation.sm_rate == 1 / 3
-    assert evaluation.report.rows[1][:2] == (1, 1 / 3)
+    assert evaluation.scores.rows[1][:2] == (1, 1 / 3)
 
 
 def test_an_answer_that_is_no_class_counts_in_mcc_as_one_that_is_never_true():

@@ -146,7 +146,7 @@ def test_json_turns_what_is_not_finite_into_null():
     odd = Evaluation(
         run.confusion,
         run.answers,
-        run.report,
+        run.scores,
         auc=float("nan"),
         intervals={"auc": (0.5, float("inf"))},
     )
@@ -204,7 +204,7 @@ def test_text_shows_only_what_applies():
 def test_text_shows_intervals_low_first_also_where_the_scale_turns():
     run = filter_run()
     text = evaluation_text(
-        Evaluation(run.confusion, run.answers, run.report, auc=0.9, intervals={"auc": (0.8, 1)})
+        Evaluation(run.confusion, run.answers, run.scores, auc=0.9, intervals={"auc": (0.8, 1)})
     )
     assert "AUC                      0.90000   95 % interval 0.80000 to 1.00000\n" in text
     assert "(1-AUC) %               10.00000   95 % interval 0.00000 to 20.00000\n" in text

@@ -10,6 +10,7 @@ import click
 from nbspam.cli.arguments import items_of, table_of, table_settings_of
 from nbspam.cli.command import Command, titled
 from nbspam.cli.decisions import rule_of
+from nbspam.cli.frame.pages import Page, check_page, page_options, write_page
 from nbspam.cli.options import (
     JUDGING,
     Decision,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     ),
     seed_option("folds and orders"),
 )
+@page_options("the ways of training side by side")
 @decision_options
 @label_options
 @reading_options
@@ -73,6 +75,7 @@ def command(
     cv: int | str,
     online: bool,
     seed: int,
+    page: Page,
     decision: Decision,
     labels: Labels,
     reading: SourceOptions,
@@ -101,6 +104,7 @@ def command(
     source = click.get_current_context().get_parameter_source("cv")
     if online and source is click.core.ParameterSource.COMMANDLINE:
         raise UsageError("--cv and --online: two ways to judge; give one of them")
+    check_page(*page)
     several = [(training, columns), *map(_parsed, others)]
     rule = partial(rule_of, decision)
     if columns.target is None:
@@ -121,11 +125,16 @@ def command(
             tables.append((data.table, settings))
         compared = compare_tables(tables, cv, seed, rule, jobs)
     report_skipped(compared.skipped, strict)
+    first = _spelt(training, columns) or "the defaults"
+    if page.report is not None:
+        from nbspam.evaluation.pages.compared import compared_page
+
+        what = " ".join(sources)
+        write_page(page.report, compared_page(compared, [first, *others], what, page.per_week))
     if as_json:
         for pair in zip(others, compared.comparisons, strict=True):
             echo_json({**_values(*pair), "order": compared.order})
         return
-    first = _spelt(training, columns) or "the defaults"
     pieces = f"stretches, {ORDERS[compared.order]}" if compared.order else "folds"
     for other, comparison in zip(others, compared.comparisons, strict=True):
         judged = f"{comparison.n_docs:,} {compared.noun}, {comparison.n_folds} {pieces}"
@@ -180,7 +189,7 @@ def _words(parameter: click.Parameter, value: object) -> Iterator[str]:
 
 def _text(head: list[str], comparison: "Comparison", compared: "Compared") -> str:
     """Return a comparison as text; head: its first lines."""
-    from nbspam.evaluation.report import error_names
+    from nbspam.evaluation.report import error_names, short
     from nbspam.printing import display_width, left
 
     names = error_names(compared.classes, compared.noun)
@@ -191,8 +200,8 @@ def _text(head: list[str], comparison: "Comparison", compared: "Compared") -> st
         f"{'':{width}}{'A':>12}{'B':>12}{'B - A':>12}{'B won':>9}{'tied':>6}{'lost':>6}",
     ]
     for name, a, b, won, tied, lost in comparison.differences:
-        values = "".join(f"{_short(value):>12}" for value in (a, b))
-        values += f"{_short(b - a, '+'):>12}"
+        values = "".join(f"{short(value):>12}" for value in (a, b))
+        values += f"{short(b - a, '+'):>12}"
         lines.append(f"{left(names.get(name, name), width)}{values}{won:>9}{tied:>6}{lost:>6}")
     lines += [
         "",
@@ -201,10 +210,6 @@ def _text(head: list[str], comparison: "Comparison", compared: "Compared") -> st
         "",
     ]
     return "\n".join(lines)
-
-
-def _short(value: float, sign: str = "") -> str:
-    return f"{value:{sign},.0f}" if float(value).is_integer() else f"{value:{sign}.5f}"
 
 
 def _values(other: str, comparison: "Comparison") -> dict[str, object]:

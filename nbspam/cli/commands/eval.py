@@ -1,7 +1,7 @@
 """nbspam eval: the quality of a model, or of a way of training, on labelled mail."""
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
@@ -15,6 +15,7 @@ from nbspam.cli.arguments import (
 )
 from nbspam.cli.command import Command, titled
 from nbspam.cli.decisions import trial_under
+from nbspam.cli.frame.pages import Page, check_page, page_options, write_page
 from nbspam.cli.options import (
     JUDGING,
     Decision,
@@ -46,14 +47,17 @@ from nbspam.cli.training_options import table_options, training_options
 from nbspam.cli.values import FOLDS, Shares
 from nbspam.errors import UsageError
 from nbspam.settings import Choices, TableChoices, is_for_table, option_name, settings_for
-from nbspam.sources.items import SourceOptions
+from nbspam.sources.items import Item, SourceOptions
 
 if TYPE_CHECKING:
     from nbspam.evaluation.trial import Trial
+    from nbspam.evaluation.witness import Witness
     from nbspam.parallel import Workers
     from nbspam.sources.records import Record
     from nbspam.tables.schema import Schema
     from nbspam.tables.training import TableSettings
+
+T = TypeVar("T")
 
 
 class Way(NamedTuple):
@@ -72,6 +76,19 @@ class Corpus(NamedTuple):
     sources: tuple[str, ...]
     labels: Labels
     reading: SourceOptions
+
+
+class How(NamedTuple):
+    """How documents are judged, and what is kept of it for pictures and pages."""
+
+    way: Way
+    seed: int
+    with_curve: bool  # of learning
+    witness: "Witness | None"  # for a page
+
+    def watched(self, inputs: "Iterable[T]") -> "Iterable[T]":
+        """Return inputs, which the witness sees if there is one."""
+        return inputs if self.witness is None else self.witness.watched(inputs)
 
 
 way_options = filling(
@@ -128,6 +145,7 @@ way_options = filling(
         " or with - on this terminal.",
     ),
 )
+@page_options("how many of a hundred spams are caught, what that means a week, and what was wrong")
 @decision_options
 @prior_or_estimated_option
 @label_options
@@ -146,6 +164,7 @@ def command(
     seed: int,
     errors: str | None,
     plot: str | None,
+    page: Page,
     decision: Decision,
     prior: Shares | str | None,
     labels: Labels,
@@ -166,6 +185,7 @@ def command(
     nbspam eval mails/
     nbspam eval mails/ --cv 10 --intervals
     nbspam eval mails/train --test mails/test --plot picture.png
+    nbspam eval mails/ --cv 10 --report report.html --per-week 300
     nbspam eval trec/index --online --plot -
     nbspam eval iris.csv --target species --cv 10
     """
@@ -176,16 +196,18 @@ def command(
             raise UsageError(f"{option} -: not beside --json; give a file's name")
         if path is not None:
             check_place(option, path)
+    check_page(*page)
     draw = None if plot is None else _drawing(plot, _described(sources, way))
+    how = How(way, seed, bool(plot or page.report), _witness() if page.report else None)
     corpus = Corpus(sources, labels, reading)
     if not _is_new(way):
         _refuse(training, columns)
-        trial = _trial_of_model(model_path, corpus, jobs)
+        trial = _trial_of_model(model_path, corpus, how, jobs)
     elif is_for_table(training, columns):
         settings = table_settings_of(training, columns)
-        trial = _trial_of_table(corpus, settings, way, seed, plot is not None, strict, jobs)
+        trial = _trial_of_table(corpus, settings, how, strict, jobs)
     else:
-        trial = _trial_of_items(corpus, training, way, seed, plot is not None, jobs)
+        trial = _trial_of_items(corpus, training, how, jobs)
     trial = trial_under(trial, prior, decision)
     report_skipped(trial.skipped, strict)
     interval_seed = seed if intervals else None
@@ -197,6 +219,13 @@ def command(
         _list_errors(trial, errors)
     if draw is not None:
         draw(trial)
+    if page.report is not None and how.witness is not None:
+        from nbspam.evaluation.pages.quality import quality_page
+
+        what = _described(sources, way)
+        write_page(
+            page.report, quality_page(trial, how.witness, what, page.per_week, interval_seed)
+        )
 
 
 def _list_errors(trial: "Trial", path: str) -> None:
@@ -226,55 +255,57 @@ def _refuse(training: Choices, columns: TableChoices) -> None:
         raise UsageError(f"{given}: only for training; add --cv K, --test SOURCE or --online")
 
 
-def _trial_of_model(model_path: str, corpus: Corpus, jobs: "Workers") -> "Trial":
+def _witness() -> "Witness":
+    from nbspam.evaluation.witness import Witness
+
+    return Witness()
+
+
+def _trial_of_model(model_path: str, corpus: Corpus, how: How, jobs: "Workers") -> "Trial":
     from nbspam.evaluation.judging import judge_classifier
 
     classifier = loaded(model_path)
     report_lack(classifier)
     inputs = inputs_of(classifier, corpus.sources, corpus.reading, corpus.labels)
-    return judge_classifier(classifier, inputs, jobs)
+    return judge_classifier(classifier, how.watched(inputs), jobs, how.witness)
 
 
-def _trial_of_items(
-    corpus: Corpus, training: Choices, way: Way, seed: int, with_curve: bool, jobs: "Workers"
-) -> "Trial":
+def _trial_of_items(corpus: Corpus, training: Choices, how: How, jobs: "Workers") -> "Trial":
     from nbspam.evaluation import judging
 
-    items = items_of(corpus.sources, corpus.reading, corpus.labels)
+    way, seed, with_curve, witness = how
+    items: Iterable[Item] = items_of(corpus.sources, corpus.reading, corpus.labels)
+    if way.test is None:
+        items = how.watched(items)
     settings, items = settings_for(items, training, corpus.reading.listener)
     if way.online:
         policy = way.policy or "everything"
-        return judging.judge_online(items, settings, policy, way.order, seed, jobs)
+        return judging.judge_online(items, settings, policy, way.order, seed, jobs, witness)
     if way.cv is not None:
-        return judging.judge_folds(items, settings, way.cv, seed, jobs, with_curve)
+        return judging.judge_folds(items, settings, way.cv, seed, jobs, with_curve, witness)
     reading = corpus.reading._replace(learned=settings.columns)
-    test_items = items_of([str(way.test)], reading)
-    return judging.judge_split(items, test_items, settings, jobs)
+    test_items = how.watched(items_of([str(way.test)], reading))
+    return judging.judge_split(items, test_items, settings, jobs, witness)
 
 
 def _trial_of_table(
-    corpus: Corpus,
-    settings: "TableSettings",
-    way: Way,
-    seed: int,
-    with_curve: bool,
-    strict: bool,
-    jobs: "Workers",
+    corpus: Corpus, settings: "TableSettings", how: How, strict: bool, jobs: "Workers"
 ) -> "Trial":
     from nbspam.evaluation import judging
 
+    way, seed, with_curve, witness = how
     if way.online:
         raise UsageError("--online: for mail and text; judge a table by --cv K")
     data = table_of(corpus.sources, corpus.reading, corpus.labels, settings, strict)
     if way.cv is not None:
-        return judging.table_trial(data.table, settings, way.cv, seed, with_curve, jobs)
+        return judging.table_trial(data.table, settings, way.cv, seed, with_curve, jobs, witness)
 
     refuse_engine(jobs)
 
     def test_records(schema: "Schema") -> "Iterator[Record]":
         return records_of([str(way.test)], corpus.reading, schema=schema)
 
-    return judging.judge_table_split(data.table, settings, test_records)
+    return judging.judge_table_split(data.table, settings, test_records, witness)
 
 
 def _described(sources: tuple[str, ...], way: Way) -> str:

@@ -10,6 +10,7 @@ import click
 
 from nbspam.cli.arguments import asked, schema_of
 from nbspam.cli.command import Command
+from nbspam.cli.frame.pages import check_page, report_option, write_page
 from nbspam.cli.options import (
     Decision,
     decision_options,
@@ -29,6 +30,7 @@ from nbspam.sources.items import SourceOptions
 if TYPE_CHECKING:
     from nbspam.answering import AnyClassifier
     from nbspam.decision import Rule
+    from nbspam.evaluation.pages.explained import Explained
     from nbspam.tables.classifier import TableClassifier
     from nbspam.tables.factors import Factors
     from nbspam.verdicts import Explanation, Verdict
@@ -48,6 +50,7 @@ _LONG = 1e9  # nats; larger numbers are shown with an exponent
     help="For the model of a table: print every factor of a row's probability, and the"
     " product so far.",
 )
+@report_option("the words of each message in the colour of what they speak for")
 @decision_options
 @prior_option
 @reading_options
@@ -59,6 +62,7 @@ def command(
     number: int,
     brief: bool,
     factors: bool,
+    report: str | None,
     decision: Decision,
     prior: Shares | None,
     reading: SourceOptions,
@@ -79,14 +83,19 @@ def command(
     """
     from nbspam.printing import write_lines
 
+    check_page(report)
+    if report is not None and factors:
+        raise UsageError("--report and --factors: a report shows no factors; leave out one")
     question = asked(model_path, sources, reading, decision, prior)
     classifier = question.classifier
+    page = None if report is None else _page(classifier)
+    inputs = question.inputs if page is None else page.watched(question.inputs)
     explain = _explainer(classifier, factors)
     successes = Successes(strict)
 
     def lines() -> Iterator[str]:
-        explained = successes.of(explain(question.inputs, question.rule))
-        for place, each in enumerate(explained):
+        explained = successes.of(explain(inputs, question.rule))
+        for place, each in enumerate(explained if page is None else page.passing(explained)):
             if as_json:
                 verdict = verdict_json(each.verdict, question.costs)
                 details = _factors_json(each) if factors else _json(each, number)
@@ -101,7 +110,15 @@ def command(
                 yield from _risk_lines(each.verdict, question.costs)
 
     write_lines(lines(), sys.stdout)
+    if report is not None and page is not None:
+        write_page(report, page.page())
     return successes.status
+
+
+def _page(classifier: "AnyClassifier") -> "Explained":
+    from nbspam.evaluation.pages.explained import Explained
+
+    return Explained(classifier)
 
 
 def _explainer(classifier: "AnyClassifier", factors: bool) -> Callable[..., Iterable[Any]]:

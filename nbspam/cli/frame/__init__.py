@@ -1,1 +1,1 @@
-"""What is around every command: a configuration file, and progress bars."""
+"""What is around every command: a configuration file, progress bars, and pages for people."""

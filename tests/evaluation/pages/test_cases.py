@@ -1,0 +1,103 @@
+"""A single message: its sums are exact as they are shown, and guesses have a cause."""
+
+import pytest
+
+from nbspam.evaluation.pages.cases import case_of, unexplained
+from nbspam.evaluation.pages.rendering import nats
+from nbspam.settings import PRESETS, Choices, chosen
+from nbspam.sources.items import Item
+from nbspam.verdicts import Evidence, Explanation, Verdict
+
+MAIL = PRESETS["mail"]
+LONG = Item("m", None, b"\n" + b" ".join(b"word%d" % n for n in range(40)))
+
+
+def explanation(*evidence, label="spam", probability=0.97, constant=0.1):
+    rows = tuple(Evidence(name, value, group, (1.0, 2.0)) for name, value, group in evidence)
+    score = constant + sum(row.contribution for row in rows)
+    shares = {"ham": 1 - probability, "spam": probability}
+    if label == "ham":
+        shares = {"ham": probability, "spam": 1 - probability}
+    return Explanation(Verdict("m", label, shares), "spam", "ham", score, constant, rows)
+
+
+def known(*more):
+    """Return evidence of forty known words that say little, and more."""
+    return (*((f"word{n}", 0.01, "text") for n in range(40)), *more)
+
+
+def guess(*evidence, item=LONG, truth="ham", misfiled=0.0, **options):
+    case = case_of(explanation(*evidence, **options), item, MAIL, truth, misfiled)
+    return " ".join(case.guesses)
+
+
+def test_rows_and_kinds_add_up_to_the_score_as_they_are_rounded():
+    parts = [(f"t{n}", 0.3349 - 0.071 * n, ("text", "route", "web")[n % 3]) for n in range(25)]
+    case = case_of(explanation(*parts), None, None)
+    for rows in (case.rows, case.kinds):
+        shown = [float(nats(row.nats).replace("\N{MINUS SIGN}", "-")) for row in rows]
+        assert sum(shown) == pytest.approx(round(case.score, 2), abs=1e-9)
+        assert [row.nats for row in rows] == pytest.approx(shown, abs=1e-9)
+    assert case.rows[-1].name == "17 more"
+
+
+def test_infinite_evidence_is_shown():
+    case = case_of(
+        explanation(("t", float("-inf"), "text"), ("u", float("nan"), "web")), None, None
+    )
+    assert [nats(row.nats) for row in case.rows[:2]] == ["\N{MINUS SIGN}∞", "?"]
+
+
+def test_right_answers_have_no_guess():
+    assert guess(*known(), truth="spam") == ""
+    assert guess(*known(), truth=None) == ""
+
+
+@pytest.mark.parametrize(
+    ("expected", "options"),
+    [
+        ("Filed wrongly? All the others contradict its label (91% sure).", {"misfiled": 0.91}),
+        ("Too short: it has only 2 different words.", {"item": Item("m", None, b"\nhi there")}),
+        ("Nothing stands out: its words are usual in spam.", {}),
+        ("A close call: the answer had a probability of only 68%.", {"probability": 0.68}),
+    ],
+)
+def test_guesses_have_a_cause(expected, options):
+    assert guess(*known(("word1", 2.0, "text")), **options) == expected
+
+
+def test_rows_have_values_and_no_words():
+    row = explanation(("size=2", 3.0, "category"), ("age=7", -1.0, "number"))
+    case = case_of(row, None, None, "ham")
+    assert case.guesses == ("Nothing stands out: its values are usual in spam.",)
+
+
+def test_new_words_are_counted():
+    found = guess(("word1", 2.0, "text"))
+    assert found == "Words never seen before: 39 of its 40 different words."
+
+
+def test_a_head_that_contradicts_the_text_may_be_forged():
+    forged = known(("received:x", -3.0, "route"), ("cheap", 1.0, "text"))
+    said = guess(*forged, truth="spam", label="ham")
+    assert said.startswith("A forged or an unusual head?")
+    assert "head" not in guess(*forged, truth="ham")
+
+
+def test_hidden_words_that_speak_for_the_answer_are_named():
+    assert "Hidden words" in guess(
+        *known(("hidden:lunch", -3.0, "hidden")), truth="spam", label="ham"
+    )
+
+
+def test_models_of_chosen_tokens_know_few_words_and_are_not_blamed():
+    settings = chosen(Choices(model="aode"), False, False)
+    case = case_of(explanation(("word1", 2.0, "text")), LONG, settings, "ham")
+    assert case.guesses == ("Nothing stands out: its words are usual in spam.",)
+
+
+def test_an_answer_without_evidence_still_has_its_text():
+    case = unexplained("m", "spam", 0.9, "ham", LONG, MAIL)
+    assert case.rows == ()
+    assert case.text.passages
+    assert unexplained("r", "a", 0.9, "b", None, None).text is None

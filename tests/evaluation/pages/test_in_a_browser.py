@@ -1,0 +1,165 @@
+"""Pages in a real browser: drawn without network, on a telephone, in the dark and on paper."""
+
+import pytest
+
+from browser import PHONE, SCREEN, complaints, opened, overflow
+from nbspam.decision import cutoffs
+from nbspam.evaluation.comparison import compare_items
+from nbspam.evaluation.judging import judge_folds, table_trial
+from nbspam.evaluation.pages.compared import compared_page
+from nbspam.evaluation.pages.explained import Explained
+from nbspam.evaluation.pages.quality import quality_page
+from nbspam.evaluation.witness import Witness
+from nbspam.settings import MANY, PRESETS, Choices
+from nbspam.sources.items import Item, read_items
+from nbspam.sources.records import read_records
+from nbspam.tables.training import TableSettings, read_table
+from support import ROOT
+
+pytestmark = pytest.mark.slow
+EVIL = '<script>document.title="run"</script><img src=x onerror="document.title=1">'
+HOSTILE = f"Subject: {EVIL}\n\n</pre></div>{EVIL}\u202e{'x' * 5000}\n".encode()
+NAMES = ["quality", "hostile", "table", "many", "compared", "explained"]
+
+
+def quality(folder):
+    witness = Witness()
+    items = witness.watched(read_items([str(folder)]))
+    trial = judge_folds(items, PRESETS["mail"], 2, 0, with_smaller=True, witness=witness)
+    return quality_page(trial, witness, "mails " + "long/" * 50, per_week=300)
+
+
+def hostile(_):
+    witness = Witness()
+    items = [Item(f"{n}{EVIL}", "ham" if n % 2 else "spam", HOSTILE) for n in range(12)]
+    items += [Item("big", "spam", b"Subject: big\n\n" + b"a big one " * 1_000_000)]
+    trial = judge_folds(witness.watched(items), PRESETS["mail"], 2, 0, witness=witness)
+    return quality_page(trial, witness, EVIL)
+
+
+def table(_):
+    settings, witness = TableSettings("好瓜"), Witness()
+    data = read_table(read_records([str(ROOT / "corpora" / "watermelon-3.0.csv")]), settings)
+    return quality_page(table_trial(data.table, settings, 3, 0, witness=witness), witness)
+
+
+def many(folder):
+    """Return the page of mail in as many classes as ten names have."""
+    witness = Witness()
+    items = [
+        item._replace(label=f"class {number % 10} with a name")
+        for number, item in enumerate(read_items([str(folder)]))
+    ]
+    trial = judge_folds(witness.watched(items), MANY["mail"], 2, 0, witness=witness)
+    return quality_page(trial, witness, "many")
+
+
+def compared(folder):
+    choices = [Choices(), Choices(alpha=1.0), Choices(pairs=True)]
+    rule = cutoffs()
+    found = compare_items(read_items([str(folder)]), choices, 2, 0, lambda trial: rule)
+    return compared_page(found, ["the defaults", "--alpha 1", "--pairs"], "mails")
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory, mails, mail_classifier):
+    """The path of each page, by name."""
+    folder = tmp_path_factory.mktemp("pages")
+    few = folder / "mail"
+    for name in ("ham", "spam"):
+        (few / name).mkdir(parents=True)
+        for path in sorted((mails / name).iterdir())[:40]:
+            (few / name / path.name).write_bytes(path.read_bytes())
+    made = {each.__name__: each(few) for each in (quality, hostile, table, many, compared)}
+    explained = Explained(mail_classifier)
+    items = [Item(EVIL, None, HOSTILE), *read_items([str(few / "spam")])][:6]
+    assert [*explained.passing(mail_classifier.explanations(explained.watched(items)))]
+    made["explained"] = explained.page()
+    for name, html in made.items():
+        (folder / f"{name}.html").write_text(html)
+    return {name: folder / f"{name}.html" for name in made}
+
+
+@pytest.mark.parametrize("width", [PHONE, SCREEN])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_is_drawn_without_network_and_fits(browser, pages, name, width):
+    with opened(browser, pages[name], width) as (page, heard):
+        assert overflow(page) <= 0
+        assert heard == [pages[name].as_uri()]
+        assert page.locator("h1").inner_text().endswith("?")
+        for picture in page.locator("svg").all():
+            assert picture.bounding_box()["width"] > 200
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_axe_finds_nothing(browser, pages, name):
+    with opened(browser, pages[name]) as (page, _):
+        assert complaints(page) == []
+
+
+def test_letters_can_be_read_in_the_dark(browser, pages):
+    with opened(browser, pages["quality"], dark=True) as (page, _):
+        assert complaints(page, "color-contrast") == []
+
+
+@pytest.mark.parametrize("name", ["hostile", "explained"])
+def test_hostile_mail_runs_nothing(browser, pages, name):
+    with opened(browser, pages[name]) as (page, heard):
+        page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        assert page.title() not in ("run", "1")
+        assert page.locator("script, img").count() == 0
+        assert "<script>" in page.locator("main").inner_text()
+        assert heard == [pages[name].as_uri()]
+
+
+def test_the_policy_stops_what_escaping_would_miss(browser, pages, tmp_path):
+    broken = tmp_path / "broken.html"
+    html = pages["quality"].read_text()
+    broken.write_text(html.replace("<main>", f"<main>{EVIL}<style>h1{{color:red}}</style>", 1))
+    with opened(browser, broken) as (page, heard):
+        assert page.title() not in ("run", "1")
+        assert len([line for line in heard if "Content Security Policy" in line]) >= 3
+        assert page.evaluate("getComputedStyle(document.querySelector('h1')).color") != (
+            "rgb(255, 0, 0)"
+        )
+
+
+def test_the_dark_is_dark_and_paper_is_white(browser, pages):
+    brightness = (
+        "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).slice(0, 3)"
+        ".reduce((sum, each) => sum + Number(each), 0)"
+    )
+    for dark, media, low, high in (
+        (False, None, 740, 765),
+        (True, None, 0, 150),
+        (True, "print", 740, 765),
+    ):
+        with opened(browser, pages["quality"], dark=dark, media=media) as (page, _):
+            assert low <= page.evaluate(brightness) <= high
+
+
+def test_all_mistakes_are_on_paper(browser, pages):
+    closed = "document.querySelectorAll('details:not([open])').length"
+    height = (
+        "[...document.querySelectorAll('details:not([open]) .inside')]"
+        ".filter(each => each.checkVisibility()).length"
+    )
+    with opened(browser, pages["quality"], media="print") as (page, _):
+        assert page.evaluate(closed) > 0
+        assert page.evaluate(height) == page.evaluate(closed)
+    with opened(browser, pages["quality"]) as (page, _):
+        assert page.evaluate(height) == 0
+
+
+def test_a_mistake_opens_by_the_keyboard(browser, pages):
+    with opened(browser, pages["quality"]) as (page, _):
+        summary = page.locator("details:not([open]) summary").first
+        summary.focus()
+        before = page.locator("details[open]").count()
+        page.keyboard.press("Enter")
+        assert page.locator("details[open]").count() == before + 1
+
+
+def test_ten_megabytes_are_cut_with_a_note(browser, pages):
+    assert pages["hostile"].stat().st_size < 500_000
+    assert "characters are not shown" in pages["hostile"].read_text()

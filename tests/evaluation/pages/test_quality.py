@@ -1,0 +1,269 @@
+"""The report on an evaluation: its numbers are those of the text report, and its order is kept."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from markup import Page, rows_of
+from nbspam.decision import LossMatrix, cutoffs, default_rule
+from nbspam.evaluation.judging import judge_folds, judge_online, table_trial
+from nbspam.evaluation.pages.quality import N_CASES, N_LISTED, quality_page, rate_of, week_of
+from nbspam.evaluation.pages.rendering import rate
+from nbspam.evaluation.pictures.curves import wilson_interval
+from nbspam.evaluation.report import trial_text
+from nbspam.evaluation.trial import evaluation_of
+from nbspam.evaluation.tuning import trade_off
+from nbspam.evaluation.witness import Witness
+from nbspam.settings import PRESETS
+from nbspam.sources.items import Item, read_items
+from nbspam.sources.records import read_records
+from nbspam.tables.training import TableSettings, read_table
+from support import ROOT, random_trial, texts, trial_of
+
+SECTIONS = [
+    "In a week",
+    "What other cutoffs would cost",
+    "Both errors at every cutoff",
+    "Can its probabilities be believed?",
+    "How well it tells them apart",
+    "Does more to learn from help?",
+    "The strongest words of each class",
+    "What it got wrong",
+    "All measures",
+]
+
+
+@pytest.fixture(scope="module")
+def judged(mails):
+    """A cross-validation of the embedded mail, what was seen of it, and its page."""
+    witness = Witness()
+    items = witness.watched(read_items([str(mails)]))
+    trial = judge_folds(items, PRESETS["mail"], 4, 0, with_smaller=True, witness=witness)
+    return trial, witness, quality_page(trial, witness, "mails", per_week=300)
+
+
+def headings(html):
+    return [Page(each).text for each in re.findall(r"<h2>(.*?)</h2>", html, re.S)]
+
+
+def named(trial):
+    """Return a trial whose documents have names."""
+    return replace(trial, names=tuple(f"m{n}" for n in range(len(trial.y))))
+
+
+def bare(trial, **options):
+    """Return the page of a trial of which nothing else was kept."""
+    html = quality_page(named(trial), Witness(), **options)
+    return html, Page(html)
+
+
+def test_it_tells_the_plainest_first(judged):
+    assert headings(judged[2]) == SECTIONS
+    assert Page(judged[2]).text.index("spams are caught") < judged[2].index("In a week")
+
+
+def test_the_first_numbers_are_those_of_the_confusion_matrix(judged):
+    trial, _, html = judged
+    (kept, lost), (missed, caught) = evaluation_of(trial).confusion.tolist()
+    text = Page(html).text
+
+    assert f"{rate(100 * caught / (caught + missed))} of 100 spams are caught" in text
+    assert f"{rate(1000 * lost / (kept + lost))} of 1,000 hams are lost" in text
+    assert f"{missed} of {caught + missed} came through" in text
+    assert f"{lost} of {kept + lost} wanted messages were called spam" in text
+    for part, whole, scale in ((caught, caught + missed, 100), (lost, lost + kept, 1000)):
+        low, high = wilson_interval(np.array([part]), np.array([whole]))
+        between = f"between {rate(scale * float(low[0]))} and {rate(scale * float(high[0]))} of"
+        assert between in text
+
+
+def test_a_week_has_the_mixture_of_what_was_judged():
+    # 300 of 200 ham and 100 spam; 2 hams lost of 200 are 2 of 300, 10 spams missed of 100 are 10.
+    week = week_of(np.array([[198, 2], [10, 90]]), 300)
+    assert week == (300, 200.0, 100.0, 2.0, 10.0, 0.0, 12.0)
+    assert week_of(np.array([[198, 2, 0], [10, 80, 10]]), 30).unsure == pytest.approx(1.0)
+
+
+def test_a_rare_loss_is_told_in_weeks():
+    y = np.repeat([0, 1], [1000, 500])
+    score = np.where(y == 1, 5.0, -5.0)
+    score[0] = 5
+    text = bare(trial_of(y, score), per_week=150)[1].text
+    assert "about 0.1 ham would be lost" in text
+    assert "One ham would be lost in 10 weeks." in text
+    assert "weeks" not in bare(trial_of(y, score))[1].text
+
+
+def test_each_cutoff_costs_what_its_errors_cost(judged):
+    trial, _, html = judged
+    head, *rows = rows_of(html, "Cutoffs")
+    assert head == ["cutoff", "ham lostof 1,000", "spam missedof 100", "cost of all"]
+    n_ham, n_spam = np.bincount(trial.y).tolist()
+    for cutoff, lost, missed, cost in rows:
+        value = trial.rule.spam if cutoff == "0.667" else float(cutoff)
+        found = trade_off(trial.score, trial.y, trial.rule._replace(spam=value, ham=value))
+        assert lost == rate(1000 * found.false_positives / n_ham)
+        assert missed == rate(100 * found.false_negatives / n_spam)
+        assert float(cost) == 2 * found.false_positives + found.false_negatives
+    assert [row[0] for row in rows] == sorted((row[0] for row in rows), key=float)
+    (now,) = re.findall(r'<tr class="now"><th class="n">(.*?)</th>', html)
+    assert now == "0.667"
+
+
+def test_all_measures_are_those_of_the_text_report(judged):
+    trial, _, html = judged
+    assert "".join(Page(html).within("pre")) == trial_text(trial).rstrip("\n") + "\n"
+
+
+def test_mistakes_are_the_most_surely_wrong_first(judged):
+    trial, _, html = judged
+    mistakes = trial.mistakes()
+    page = Page(html)
+    names = [text for path, text in page.texts if path[-2:] == ("summary", "span")]
+    assert names == [each.name for each in mistakes[:N_CASES]]
+    for each in mistakes[:N_CASES]:
+        said = f"{each.truth} called {each.answer}, probability {each.probability:.4f}"
+        assert said in page.text
+    rest = rows_of(html, "Further wrong answers")[1:]
+    assert rest == [[*each.row()] for each in mistakes[N_CASES:]]
+
+
+def test_the_numbers_of_each_mistake_add_up(judged):
+    regions = re.findall(r'aria-label="Evidence">(.*?)</table>', judged[2], re.S)
+    assert len(regions) == N_CASES
+    for region in regions:
+        numbers = re.findall(r'<td class="n[^"]*">([^<]*)</td>', region)
+        *parts, score = (float(each.replace("\N{MINUS SIGN}", "-")) for each in numbers)
+        assert sum(parts) == pytest.approx(score, abs=1e-9)
+
+
+def test_scores_are_those_of_the_trial(judged):
+    trial, witness, html = judged
+    rows = trial.wrong_rows()[:N_CASES]
+    found = re.findall(r'<tr class="sum">.*?<td class="n">([^<]*)</td>', html)
+    scores = [float(each.replace("\N{MINUS SIGN}", "-")) for each in found]
+    assert scores == pytest.approx(trial.score[rows].tolist(), abs=0.0051)
+    assert set(rows.tolist()) <= witness.reasons.keys()
+
+
+def test_intervals_of_a_rate_are_wilsons():
+    rate = rate_of(3, 10, 1000)
+    low, high = wilson_interval(np.array([3]), np.array([10]))
+    assert rate == (3, 10, 1000, 300.0, 1000 * low[0], 1000 * high[0])
+    assert rate_of(0, 0, 100) is None
+
+
+def test_no_errors_make_a_page():
+    _, page = bare(trial_of([0, 1] * 50, [-3.0, 3.0] * 50))
+    assert "Nothing: no answer was wrong." in page.text
+    assert "100 of 100 spams are caught" in page.text
+    assert "0 of 1,000 hams are lost" in page.text
+
+
+@pytest.mark.parametrize(("y", "named", "missing"), [(0, "hams", "spam"), (1, "spams", "ham")])
+def test_where_a_class_is_missing_nothing_is_said_of_it(y, named, missing):
+    _, page = bare(trial_of([y] * 30, [-1.0, 1.0] * 15))
+    assert f"There was no {missing} among these messages" in page.text
+    assert f"{named} are" in page.text
+    assert "Both errors at every cutoff" not in page.text
+
+
+@pytest.mark.parametrize("score", [-2.0, 2.0])
+def test_a_single_message_makes_a_page(score):
+    _, page = bare(trial_of([1], [score]))
+    assert "1 message, each answered" in page.text
+
+
+def test_unsure_answers_are_counted_apart():
+    rule = cutoffs(10, unsure_cost=0.1)
+    score = np.tile([-8.0, 0.0, 8.0], 20)
+    html, page = bare(trial_of([0, 1] * 30, score, rule=rule))
+    assert "unsure ones are counted neither way" in page.text
+    assert "of 333.3 it would be unsure" in page.text
+    assert "unsure as 0.1" in page.text
+    (now,) = [row for row in rows_of(html, "Cutoffs") if row[0] == "0.99"]
+    assert now[3] == "20"
+
+
+def test_a_rule_of_other_costs_has_no_cutoffs():
+    rule = LossMatrix(("ham", "spam"), np.array([[0.0, 3.0], [1.0, 0.0]]))
+    html, _ = bare(replace(random_trial(0), rule=rule))
+    assert "What other cutoffs would cost" not in headings(html)
+
+
+def test_many_mistakes_are_listed_and_the_rest_counted():
+    trial = random_trial(1, n_docs=3000)
+    n_wrong = len(trial.wrong_rows())
+    assert n_wrong > N_CASES + N_LISTED
+    html, page = bare(trial)
+    assert len(rows_of(html, "Further wrong answers")) == 1 + N_LISTED
+    assert f"and {n_wrong - N_CASES - N_LISTED:,} more" in page.text
+    assert "Its evidence was not kept." in page.text
+
+
+def test_many_classes_have_a_matrix_and_a_line_each():
+    rng = np.random.default_rng(0)
+    classes = tuple(f"c{k}" for k in range(5))
+    y = rng.integers(0, 5, 300)
+    joint = rng.normal(0, 1, (300, 5))
+    joint[np.arange(300), y] += 1.5
+    trial = replace(
+        trial_of([0], [0.0]),
+        classes=classes,
+        y=y,
+        joint=joint,
+        rule=default_rule(classes, calibrated=False),
+        prior=np.full(5, 0.2),
+    )
+    html, page = bare(trial)
+    confusion = evaluation_of(named(trial)).confusion
+
+    rows = rows_of(html, "Confusion matrix")[1:]
+    assert [[int(cell or 0) for cell in row[1:]] for row in rows] == confusion.tolist()
+    classes_found = {row[0]: row for row in rows_of(html, "Classes")[1:]}
+    for k, name in enumerate(classes):
+        found = 100 * confusion[k, k] / confusion[k].sum()
+        assert classes_found[name][2].startswith(f"{rate(float(found))} (")
+    counts = [int(row[0].replace(",", "")) for row in rows_of(html, "Confusions")[1:]]
+    assert counts == sorted((confusion - np.diag(np.diag(confusion))).ravel(), reverse=True)[:20]
+    assert "How good is this classifier?" in page.text
+
+
+def test_a_stream_says_its_order_and_has_a_learning_curve(mails):
+    witness = Witness()
+    items = witness.watched(read_items([str(mails)]))
+    trial = judge_online(items, PRESETS["mail"], "everything", witness=witness)
+    html = quality_page(trial, witness)
+    assert "Does more to learn from help?" in headings(html)
+    assert "judged and then learned in the order of the numbers" in Page(html).text
+    assert witness.words.keys() == {"ham", "spam"}
+    assert 'aria-label="Evidence"' in html
+
+
+def test_texts_and_rows_have_pages():
+    witness = Witness()
+    items = [*texts(30, 1), Item("odd", "sky", b"ship sail harbour wave tide", is_text=True)]
+    trial = judge_folds(witness.watched(items), PRESETS["text"], 3, 0, witness=witness)
+    page = Page(quality_page(trial, witness))
+    assert "of 100 sky are recognised" in page.text
+    assert "sea called sky" in page.text or "sky called sea" in page.text
+    assert re.search(r"Text: ship\S* sail\S* harbour", page.text)
+
+    table = read_table(
+        read_records([str(ROOT / "corpora" / "watermelon-3.0.csv")]), TableSettings("好瓜")
+    ).table
+    witness = Witness()
+    trial = table_trial(table, TableSettings("好瓜"), 4, 0, witness=witness)
+    html = quality_page(trial, witness)
+    assert "The strongest values of each class" in headings(html)
+    assert "纹理=清晰" in Page(html).text
+    assert html.count('aria-label="Evidence"') == len(trial.wrong_rows())
+
+
+def test_ten_thousand_messages_fit_into_a_megabyte():
+    trial = random_trial(2, n_docs=10_000)
+    long = tuple(f"{'folder/' * 20}{n}.eml" for n in range(10_000))
+    html = quality_page(replace(trial, names=long), Witness(), per_week=1)
+    assert len(html.encode()) < 1_000_000
