@@ -44,6 +44,29 @@ def test_the_worst_of_each_class_are_kept_whatever_their_order():
     assert {(r.towards, r.against) for r in witness.reasons.values()} == {(1, 0)}
 
 
+def test_witnesses_of_parts_join_to_one_of_the_whole():
+    rng = np.random.default_rng(1)
+    score, y = rng.normal(0, 3, 300), rng.integers(0, 2, 300)
+    whole, joined = Witness(), Witness()
+    whole.hear(np.arange(300), y, joint_of(score), said(1.0))
+    for rows in np.array_split(np.arange(300), 4):
+        part = Witness()
+        part.hear(rows, y[rows], joint_of(score[rows]), said(1.0))
+        joined.join(part)
+    assert joined.reasons.keys() == whole.reasons.keys()
+    assert (joined.words, joined.settings) == ({}, None)
+
+
+def test_folds_in_other_processes_are_heard_alike(mails):
+    found = []
+    for jobs in (1, 2):
+        witness = Witness()
+        items = witness.watched(read_items([str(mails)]))
+        judge_folds(items, PRESETS["mail"], 3, 0, jobs, witness=witness)
+        found.append((witness.reasons, witness.words, witness.settings))
+    assert found[0] == found[1]
+
+
 def test_of_many_classes_the_answer_is_explained_against_the_truth():
     witness = Witness()
     joint = np.log([[0.2, 0.7, 0.1], [0.6, 0.1, 0.3]])
