@@ -66,7 +66,7 @@ class Unique:
                 np.bool_,
             )
             if not is_new.all():
-                self._repeated.add(_table_of(part.take(~is_new), self._weighting))
+                self._repeated.add(table_of(part.take(~is_new), self._weighting))
             new.append(part.take(is_new))
         return new
 
@@ -97,7 +97,7 @@ class Unique:
         for copy, before in self._moves:
             at_hand = counted.get(int(copy.digests[0]))
             message = copy if at_hand is None else _message(*at_hand)
-            moved = _table_of(message._replace(labels=copy.labels), self._weighting)
+            moved = table_of(message._replace(labels=copy.labels), self._weighting)
             total.add(moved)
             total.add(negative(moved._replace(classes=(before,))))
         return total.total()
@@ -127,7 +127,7 @@ def _message(part: Messages, row: int) -> Messages:
     return part.take(np.arange(len(part.labels)) == row)
 
 
-def _table_of(part: Messages, weighting: str) -> CountTable:
+def table_of(part: Messages, weighting: str) -> CountTable:
     """Return the counts of messages; the texts of tokens are left empty."""
     classes, y = np.unique(part.labels, return_inverse=True)
     keys = part.documents.tokens

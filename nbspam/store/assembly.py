@@ -100,19 +100,23 @@ def _part_of_changes(changes: Sequence[Change], with_counts: bool, known: Ledger
     )
 
 
-def assembled(table: CountTable, parts: Sequence[Part], settings: Settings) -> Classifier:
+def assembled(
+    table: CountTable, parts: Sequence[Part], settings: Settings, last_seen: Days | None = None
+) -> Classifier:
     """Return the model of a table and the messages counted in it; raises NotTrainedError.
 
-    A model of ham alone or spam alone, or of no messages, is one of ham and spam.
+    last_seen: (n_features,) when each token was learned; None: as the parts say.  A model of ham
+    alone or spam alone, or of no messages, is one of ham and spam.
     """
     if len(table.classes) < 2 and set(table.classes) <= set(HAM_AND_SPAM):
         table = add_tables([table, no_counts(HAM_AND_SPAM)])
     sampling = Sampling(settings.weighting, max(part.bits for part in parts))
     sampling.add(part.messages for part in parts)
-    last_seen = np.zeros(len(table.vocabulary), np.uint16)
-    for part in parts:
-        column = table.vocabulary.columns(part.keys)
-        np.maximum.at(last_seen, column[column >= 0], part.last_seen[column >= 0])
+    if last_seen is None:
+        last_seen = np.zeros(len(table.vocabulary), np.uint16)
+        for part in parts:
+            column = table.vocabulary.columns(part.keys)
+            np.maximum.at(last_seen, column[column >= 0], part.last_seen[column >= 0])
     ledger = ledger_of(
         np.concatenate([part.digests for part in parts]),
         np.concatenate([part.names for part in parts]),

@@ -2,27 +2,69 @@
 
 Counts can be added, but a message that two models know must count once.  To subtract it from one
 of them, its tokens are needed, and only messages in the models' samples have them.  If a message
-is in neither sample, merging stops with an error, since it would be counted twice.
+is in no sample, merging stops with an error, since it would be counted twice.
 
 Secret: which copy of a message is kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 
+from nbspam.arrays import Keys
 from nbspam.classifier.classifier import Classifier
-from nbspam.counts.changes import Change, added, signed_table
-from nbspam.counts.table import add_tables
+from nbspam.classifier.combining import without_evidence
+from nbspam.counts.ledger import Memory
+from nbspam.counts.repeats import table_of
+from nbspam.counts.sample import Messages
+from nbspam.counts.table import CountTable, TableSum, negative
 from nbspam.errors import UsageError
 from nbspam.mail.digest import OLDEST
 from nbspam.progress import tracked
-from nbspam.store.assembly import assembled, memory_of, message_at_hand, part_of
+from nbspam.store.assembly import Part, assembled, memory_of, message_at_hand, part_of
 from nbspam.store.merging.outcome import Merged
+from nbspam.store.merging.streams import NO_TEXT, Run, loaded, merged, run_of, spooled
 from nbspam.store.model import StoredModel
+from nbspam.tokens.documents import Documents, united
 
 # Settings that must be equal, since counts of different tokens or weights cannot be added.
 _MUST_AGREE = ("tokens", "reading", "strip", "weighting")
+_AT_ONCE = 1 << 12  # messages that are subtracted together
+
+
+class _Model(NamedTuple):
+    """A model on disk, of which little is in memory."""
+
+    path: str
+    classifier: Classifier  # without a fit
+    run: Run
+
+    @property
+    def memory(self) -> Memory:
+        """Its ledger and sample."""
+        return memory_of(self.classifier)
+
+
+class _Copy(NamedTuple):
+    """A message as one of several models knows it."""
+
+    digest: int
+    model: int
+    label: str
+    day: int
+    told: bool
+
+
+class _Shared(NamedTuple):
+    """What is to become of the messages that several models know."""
+
+    lost: list[list[_Copy]]  # of each model, those that it does not keep
+    told: list[Keys]  # of each model, those that it keeps and whose class another was told
+    repeated: int = 0
+    disputed: int = 0
 
 
 def merge_models(paths: Sequence[str]) -> Merged:
@@ -33,75 +75,142 @@ def merge_models(paths: Sequence[str]) -> Merged:
     the model named later.  Settings that do not affect counts are those of the first model.  Rows
     of tables have no identity, so each of them counts.
     """
-    total = StoredModel(paths[0]).whole()
-    in_both = disputed = 0
-    for path in tracked(paths[1:], "models"):
-        other = StoredModel(path).whole()
-        _check_settings(paths[0], total, path, other)
-        _check_digests(paths[0], total, path, other)
-        total, n_both, n_disputed = _merge_two(total, other, path)
-        in_both += n_both
-        disputed += n_disputed
-    return Merged(total, len(paths), in_both, disputed)
-
-
-def _check_settings(first: str, total: Classifier, path: str, other: Classifier) -> None:
-    ours, theirs = total.settings.to_dict(), other.settings.to_dict()
-    different = [name for name in _MUST_AGREE if ours[name] != theirs[name]]
-    if different:
-        raise UsageError(
-            f"{path}: differs from {first} in its settings ({', '.join(different)}), so their"
-            " counts cannot be added; train both with the same options"
-        )
-
-
-def _check_digests(first: str, total: Classifier, path: str, other: Classifier) -> None:
-    """Raise UsageError if mail that both models know would not be recognised."""
-    memories = memory_of(total), memory_of(other)
-    versions = {version for memory in memories for version in memory.versions}
-    if len(versions) > 1 and all(memory.ledger.has_mail for memory in memories):
-        older = first if OLDEST in memories[0].versions else path
-        raise UsageError(
-            f"{path}: mail that it shares with {first} could count twice, because {older} knows"
-            f" mail by older digests; train {older} anew, and merge then"
-        )
-
-
-def _merge_two(first: Classifier, second: Classifier, path: str) -> tuple[Classifier, int, int]:
-    """Return the model of both, how many messages both knew, and how many as different classes."""
-    ledgers = memory_of(first).ledger, memory_of(second).ledger
-    both, here, there = np.intersect1d(
-        ledgers[0].digests, ledgers[1].digests, assume_unique=True, return_indices=True
-    )
-    names = [
-        [model.classes[k] for k in ledger.labels[place].tolist()]
-        for model, ledger, place in zip((first, second), ledgers, (here, there), strict=True)
-    ]
-    told = ledgers[0].told[here], ledgers[1].told[there]
-    is_later = ledgers[1].days[there] >= ledgers[0].days[here]
-    is_second = np.where(told[0] == told[1], is_later, told[1])  # whose class is kept
-    agreed = both[told[1] & (np.array(names[0]) == np.array(names[1]))]
-    gone: tuple[list[Change], list[Change]] = ([], [])
-    for digest, ours, theirs, wins in zip(both.tolist(), *names, is_second.tolist(), strict=True):
-        loser = 0 if ours != theirs and wins else 1
-        message = message_at_hand((first, second)[loser], digest)
-        message = message or message_at_hand((second, first)[loser], digest)
-        if message is None:
-            raise UsageError(
-                f"{path}: {len(both):,} of its messages are in the models before it too, and"
-                " not all of them are stored in a sample; first run: nbspam unlearn"
-                f" -m {path} SOURCE with the mail that both have learned"
-            )
-        gone[loser].append(message._replace(before=(ours, theirs)[loser]))
-    table = add_tables([first.table, second.table])
-    settings = first.settings
-    if len(both):
-        changes = [*gone[0], *gone[1]]
-        table = added(table, signed_table(changes, table.vocabulary, settings.weighting))
+    models = [_opened(path, place) for place, path in enumerate(tracked(paths, "models"))]
+    _check_agreement(models)
+    shared = _shared(models)
+    settings = models[0].classifier.settings
+    runs = [model.run for model in models]
+    corrections = _corrections(models, shared.lost, settings.weighting)
+    if corrections.classes:
+        runs.append(run_of(corrections, NO_TEXT))
+    table, last_seen = loaded(merged(runs), settings)
     parts = [
-        part_of(model, [change.digest for change in changes])
-        for model, changes in zip((first, second), gone, strict=True)
+        _part(model, lost, told)
+        for model, lost, told in zip(models, shared.lost, shared.told, strict=True)
     ]
-    parts[0] = parts[0]._replace(told=parts[0].told | np.isin(parts[0].digests, agreed))
-    n_disputed = sum(ours != theirs for ours, theirs in zip(*names, strict=True))
-    return assembled(table, parts, settings), len(both), n_disputed
+    classifier = assembled(table, parts, settings, last_seen)
+    return Merged(classifier, len(paths), shared.repeated, shared.disputed)
+
+
+def _opened(path: str, place: int) -> _Model:
+    """Return a model with its journal; place: among the models, whose first text of a token stays.
+
+    What a journal adds to a model is written to disk again, so that models do not fill the memory.
+    """
+    whole = StoredModel(path).whole()
+    run = run_of(whole.table, place, memory_of(whole).last_seen)
+    if not run.is_mapped:
+        run = spooled([run])
+    run.release()
+    return _Model(path, replace(whole, table=run.table, fit=without_evidence(0)), run)
+
+
+def _check_agreement(models: Sequence[_Model]) -> None:
+    first = models[0]
+    ours = first.classifier.settings.to_dict()
+    for other in models[1:]:
+        theirs = other.classifier.settings.to_dict()
+        different = [name for name in _MUST_AGREE if ours[name] != theirs[name]]
+        if different:
+            raise UsageError(
+                f"{other.path}: differs from {first.path} in its settings"
+                f" ({', '.join(different)}), so their counts cannot be added; train both with the"
+                " same options"
+            )
+    of_mail = [model for model in models if model.memory.ledger.has_mail]
+    for other in of_mail[1:]:
+        first = of_mail[0]
+        if len({*first.memory.versions, *other.memory.versions}) > 1:
+            older = first if OLDEST in first.memory.versions else other
+            raise UsageError(
+                f"{other.path}: mail that it shares with {first.path} could count twice, because"
+                f" {older.path} knows mail by older digests; train {older.path} anew, and merge"
+                " then"
+            )
+
+
+def _copies(models: Sequence[_Model]) -> Iterator[list[_Copy]]:
+    """Yield each message that several models know, as each of them knows it, in their order."""
+    ledgers = [model.memory.ledger for model in models]
+    digests = np.concatenate([ledger.digests for ledger in ledgers])
+    ascending = np.sort(digests)
+    several = np.unique(ascending[1:][ascending[1:] == ascending[:-1]])
+    del digests, ascending
+    copies: list[_Copy] = []
+    for place, (model, ledger) in enumerate(zip(models, ledgers, strict=True)):
+        rows = np.flatnonzero(np.isin(ledger.digests, several))
+        names = [model.classifier.classes[k] for k in ledger.labels[rows].tolist()]
+        fields = (of[rows].tolist() for of in (ledger.digests, ledger.days, ledger.told))
+        copies += [
+            _Copy(digest, place, name, day, told)
+            for name, digest, day, told in zip(names, *fields, strict=True)
+        ]
+    copies.sort()
+    for _, same in groupby(copies, lambda copy: copy.digest):
+        yield list(same)
+
+
+def _shared(models: Sequence[_Model]) -> _Shared:
+    """Return which model keeps each message that several of them know."""
+    lost: list[list[_Copy]] = [[] for _ in models]
+    told: list[list[int]] = [[] for _ in models]
+    repeated = disputed = 0
+    for kept, *others in _copies(models):
+        for other in others:
+            repeated += 1
+            gone = other
+            if other.label == kept.label:
+                kept = kept._replace(told=kept.told or other.told)
+            else:
+                disputed += 1
+                is_later = other.day >= kept.day
+                if is_later if kept.told == other.told else other.told:
+                    gone, kept = kept, other
+            lost[gone.model].append(gone)
+        if kept.told:
+            told[kept.model].append(kept.digest)
+    return _Shared(lost, [np.array(own, np.uint64) for own in told], repeated, disputed)
+
+
+def _corrections(
+    models: Sequence[_Model], lost: Sequence[Sequence[_Copy]], weighting: str
+) -> CountTable:
+    """Return what is to be added to the sum of all models' counts; raises UsageError."""
+    total = TableSum()
+    for model, copies in zip(models, lost, strict=True):
+        others = [model, *models]
+        for start in range(0, len(copies), _AT_ONCE):
+            some = copies[start : start + _AT_ONCE]
+            part = Messages(
+                np.array([copy.label for copy in some], np.str_),
+                np.array([copy.digest for copy in some], np.uint64),
+                united([_document(copy.digest, others, models) for copy in some]),
+            )
+            total.add(negative(table_of(part, weighting)))
+    return total.total()
+
+
+def _document(digest: int, where: Sequence[_Model], models: Sequence[_Model]) -> Documents:
+    """Return the tokens of a message; raises UsageError if none of the models has them."""
+    for model in where:
+        message = message_at_hand(model.classifier, digest)
+        if message is not None:
+            return message.document
+    knowing = [model for model in models if digest in model.memory.ledger.digests]
+    before = models[: models.index(knowing[1])]
+    known = np.concatenate([model.memory.ledger.digests for model in before])
+    n_shared = int(np.isin(knowing[1].memory.ledger.digests, known).sum())
+    raise UsageError(
+        f"{knowing[1].path}: {n_shared:,} of its messages are in the models before it too, and"
+        " not all of them are stored in a sample; first run: nbspam unlearn"
+        f" -m {knowing[1].path} SOURCE with the mail that both have learned"
+    )
+
+
+def _part(model: _Model, lost: Sequence[_Copy], told: Keys) -> Part:
+    """Return what a model adds to the sum besides its counts."""
+    part = part_of(model.classifier, [copy.digest for copy in lost])
+    model.run.release()
+    is_told = part.told | np.isin(part.digests, told)
+    nothing = np.empty(0, np.uint64)
+    return part._replace(told=is_told, keys=nothing, last_seen=nothing.astype(np.uint16))

@@ -14,9 +14,8 @@ import numpy as np
 
 from nbspam import __version__
 from nbspam.arrays import Indices
-from nbspam.classifier.training import check_classes, most_tokens, train
+from nbspam.classifier.training import check_classes, train
 from nbspam.counts.counting import Training
-from nbspam.counts.loss import loss_without, most_frequent
 from nbspam.counts.shards.gathering import gather
 from nbspam.counts.shards.shares import Census, Shard, Share
 from nbspam.counts.table import CountTable, compact, without_empty, worth_keeping
@@ -29,7 +28,7 @@ from nbspam.store.format.journal import write_model
 from nbspam.store.format.modelfile import Identity, Snapshot, State, is_model_file, read_snapshot
 from nbspam.store.keeping import keep
 from nbspam.store.merging.outcome import Merged
-from nbspam.store.merging.streams import NO_TEXT, Run, in_memory, merged, run_of
+from nbspam.store.merging.streams import NO_TEXT, Run, loaded, merged, run_of
 from nbspam.store.open import PART
 from nbspam.tokens.documents import Documents, smallest
 from nbspam.tokens.vocabulary import Vocabulary
@@ -156,8 +155,10 @@ def merge_parts(parts: Sequence[Part], day: int) -> Merged:
     if gathered.corrections.classes:
         runs.append(run_of(gathered.corrections, NO_TEXT))
     total = merged(runs)
-    check_classes(without_empty(total.table))
-    table = _remembered(total, settings)
+    whole = without_empty(total.table)
+    check_classes(whole)
+    columns = worth_keeping(whole, settings.min_df, settings.max_features)
+    table, _ = loaded(total, settings, columns)
     training = Training(
         table,
         gathered.messages,
@@ -169,22 +170,6 @@ def merge_parts(parts: Sequence[Part], day: int) -> Merged:
     )
     classifier = train(training, settings, day)
     return Merged(classifier, len(parts), gathered.repeated, is_training=True)
-
-
-def _remembered(total: Run, settings: Settings) -> CountTable:
-    """Return a sum with only those tokens that a model keeps; no others come into memory."""
-    whole = without_empty(total.table)
-    frequency, loss = whole.document_frequency, whole.loss
-    columns = worth_keeping(whole, settings.min_df, settings.max_features)
-    if len(columns) < len(frequency):
-        loss = loss_without(loss, frequency, columns)
-        frequency = frequency[columns]
-    limit = most_tokens(whole, settings)
-    if len(columns) > limit:
-        best = most_frequent(frequency, limit, total.last_seen[columns])
-        loss = loss_without(loss, frequency, best)
-        columns = columns[best]
-    return in_memory(total, columns)[0]._replace(loss=loss)
 
 
 def _complete(parts: Sequence[Part]) -> list[Part]:

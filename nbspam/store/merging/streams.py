@@ -17,7 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Days, Indices, Integers
+from nbspam.classifier.training import most_tokens
+from nbspam.counts.loss import loss_without, most_frequent
 from nbspam.counts.table import CountTable, sum_over, without_empty
+from nbspam.settings import Settings
 from nbspam.tokens.documents import offsets_of
 from nbspam.tokens.vocabulary import Vocabulary, join
 
@@ -54,6 +57,11 @@ class Run(NamedTuple):
             loss=None if loss is None else loss._replace(of_each=loss.of_each[some]),
         )
         return Run(part, self.ranks[some], self.last_seen[some])
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether its tokens are mapped from a file, instead of being in memory."""
+        return not len(self.ranks) or _map_of(self.table.vocabulary.keys) is not None
 
     def release(self) -> None:
         """Let go of the pages of files that were read; they are read again where needed."""
@@ -184,11 +192,32 @@ def _mapped(file: Any, kind: str, shape: Any) -> Any:
     return np.ndarray(shape, mapped.dtype, mapped.base)
 
 
-def in_memory(run: Run, columns: Integers) -> tuple[CountTable, Days]:
+def loaded(
+    total: Run, settings: Settings, columns: Integers | None = None
+) -> tuple[CountTable, Days]:
+    """Return what of a sum a model keeps, without empty classes, and when each token was seen.
+
+    columns: ascending, of the tokens that may stay (None: all).  If there are more than a model
+    has room for, the rarest are left out, as `training.derive` does; they never come into memory.
+    """
+    whole = without_empty(total.table)
+    frequency, loss = whole.document_frequency, whole.loss
+    kept = np.arange(len(frequency)) if columns is None else columns
+    if len(kept) < len(frequency):
+        loss, frequency = loss_without(loss, frequency, kept), frequency[kept]
+    limit = most_tokens(whole, settings)
+    if len(kept) > limit:
+        best = most_frequent(frequency, limit, total.last_seen[kept])
+        loss, kept = loss_without(loss, frequency, best), kept[best]
+    table, last_seen = _in_memory(total, kept)
+    return table._replace(loss=loss), last_seen
+
+
+def _in_memory(run: Run, columns: Integers) -> tuple[CountTable, Days]:
     """Return some columns (ascending) of a run, without empty classes, and when each was seen."""
     parts: list[Run] = []
     lengths: list[Integers] = []
-    starts = np.arange(0, len(run.ranks), BLOCK)
+    starts = np.arange(0, max(len(run.ranks), 1), BLOCK)
     for start, own in zip(
         starts.tolist(), np.split(columns, np.searchsorted(columns, starts[1:])), strict=True
     ):
@@ -207,13 +236,11 @@ def in_memory(run: Run, columns: Integers) -> tuple[CountTable, Days]:
         offsets_of(np.concatenate([*lengths, np.empty(0, np.int64)])),
         np.concatenate([each.groups for each in words]),
     )
-    loss = run.table.loss
     table = CountTable(
         run.table.classes,
         run.table.class_count,
         vocabulary,
         np.concatenate([part.table.feature_count for part in parts]),
         np.concatenate([part.table.document_frequency for part in parts]),
-        None if loss is None else loss.take(columns),
     )
     return without_empty(table), np.concatenate([part.last_seen for part in parts])
