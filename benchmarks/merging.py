@@ -85,8 +85,8 @@ def main() -> None:
         size = sum(path.stat().st_size for path in paths)
         print(f"{len(paths)} models of {chosen.tokens:,} tokens, {size / 1e6:,.0f} MB", flush=True)
         started, before = time.perf_counter(), os.times()
-        command = [sys.executable, "-m", "nbspam", "merge", *paths, "-o", folder / "merged"]
-        subprocess.run(command, check=True)
+        command = [sys.executable, "-m", "nbspam", "merge", *map(str, paths)]
+        subprocess.run([*command, "-o", str(folder / "merged")], check=True)
         after, peak = os.times(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         processor = sum(after[2:4]) - sum(before[2:4])
         seconds = time.perf_counter() - started

@@ -84,9 +84,16 @@ def most_frequent(frequency: Integers, n: int, last_seen: Days | None = None) ->
     largest keys: everywhere the same, so that what one table keeps another one has kept too.
     """
     edge = np.partition(frequency, len(frequency) - n)[len(frequency) - n]
-    stays = frequency > edge
-    ties = np.flatnonzero(frequency == edge)
+    stays: Booleans = frequency > edge
+    is_tied: Booleans = frequency == edge
+    missing = n - int(np.count_nonzero(stays))
     if last_seen is not None:
-        ties = ties[np.argsort(last_seen[ties], kind="stable")]
-    stays[ties[len(ties) - (n - int(stays.sum())) :]] = True
+        # Of each day, how many were seen then or later: a sort would need memory for all ties.
+        until_now = np.cumsum(np.bincount(last_seen[is_tied])[::-1])[::-1]
+        day = int(np.flatnonzero(until_now >= missing)[-1])
+        later = is_tied & (last_seen > day)
+        missing -= int(np.count_nonzero(later))
+        stays |= later
+        is_tied &= last_seen == day
+    stays[np.flatnonzero(is_tied)[np.count_nonzero(is_tied) - missing :]] = True
     return np.flatnonzero(stays)

@@ -100,23 +100,27 @@ def _part_of_changes(changes: Sequence[Change], with_counts: bool, known: Ledger
     )
 
 
+class Streamed(NamedTuple):
+    """What is known of all parts together, if they went by as a stream."""
+
+    sampling: Sampling  # of their messages
+    last_seen: Days  # (n_features,) when each token of their sum was learned
+
+
 def assembled(
-    table: CountTable, parts: Sequence[Part], settings: Settings, last_seen: Days | None = None
+    table: CountTable,
+    parts: Sequence[Part],
+    settings: Settings,
+    streamed: Streamed | None = None,
 ) -> Classifier:
     """Return the model of a table and the messages counted in it; raises NotTrainedError.
 
-    last_seen: (n_features,) when each token was learned; None: as the parts say.  A model of ham
+    streamed: unless it is given, messages and keys of the parts are looked at.  A model of ham
     alone or spam alone, or of no messages, is one of ham and spam.
     """
     if len(table.classes) < 2 and set(table.classes) <= set(HAM_AND_SPAM):
         table = add_tables([table, no_counts(HAM_AND_SPAM)])
-    sampling = Sampling(settings.weighting, max(part.bits for part in parts))
-    sampling.add(part.messages for part in parts)
-    if last_seen is None:
-        last_seen = np.zeros(len(table.vocabulary), np.uint16)
-        for part in parts:
-            column = table.vocabulary.columns(part.keys)
-            np.maximum.at(last_seen, column[column >= 0], part.last_seen[column >= 0])
+    sampling, last_seen = streamed or _looked_at(table, parts, settings)
     ledger = ledger_of(
         np.concatenate([part.digests for part in parts]),
         np.concatenate([part.names for part in parts]),
@@ -133,6 +137,16 @@ def assembled(
     versions = tuple(sorted({version for part in parts for version in part.versions}))
     memory = Memory(ledger, sample, last_seen, decayed, versions or (NEWEST,), has_ledger)
     return derive(table, memory, settings)
+
+
+def _looked_at(table: CountTable, parts: Sequence[Part], settings: Settings) -> Streamed:
+    sampling = Sampling(settings.weighting, max(part.bits for part in parts))
+    sampling.add(part.messages for part in parts)
+    last_seen = np.zeros(len(table.vocabulary), np.uint16)
+    for part in parts:
+        column = table.vocabulary.columns(part.keys)
+        np.maximum.at(last_seen, column[column >= 0], part.last_seen[column >= 0])
+    return Streamed(sampling, last_seen)
 
 
 def begun(settings: Settings) -> Classifier:

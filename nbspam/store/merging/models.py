@@ -15,16 +15,14 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Keys
-from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.combining import without_evidence
-from nbspam.counts.ledger import Memory
 from nbspam.counts.repeats import table_of
-from nbspam.counts.sample import Messages
+from nbspam.counts.sample import Messages, Sampling
 from nbspam.counts.table import CountTable, TableSum, negative
 from nbspam.errors import UsageError
 from nbspam.mail.digest import OLDEST
 from nbspam.progress import tracked
-from nbspam.store.assembly import Part, assembled, memory_of, message_at_hand, part_of
+from nbspam.settings import Settings
+from nbspam.store.assembly import Part, Streamed, assembled, memory_of, part_of
 from nbspam.store.merging.outcome import Merged
 from nbspam.store.merging.streams import NO_TEXT, Run, loaded, merged, run_of, spooled
 from nbspam.store.model import StoredModel
@@ -39,13 +37,9 @@ class _Model(NamedTuple):
     """A model on disk, of which little is in memory."""
 
     path: str
-    classifier: Classifier  # without a fit
+    settings: Settings
+    part: Part  # its ledger and sample, without keys
     run: Run
-
-    @property
-    def memory(self) -> Memory:
-        """Its ledger and sample."""
-        return memory_of(self.classifier)
 
 
 class _Copy(NamedTuple):
@@ -78,17 +72,21 @@ def merge_models(paths: Sequence[str]) -> Merged:
     models = [_opened(path, place) for place, path in enumerate(tracked(paths, "models"))]
     _check_agreement(models)
     shared = _shared(models)
-    settings = models[0].classifier.settings
+    settings = models[0].settings
     runs = [model.run for model in models]
     corrections = _corrections(models, shared.lost, settings.weighting)
     if corrections.classes:
         runs.append(run_of(corrections, NO_TEXT))
     table, last_seen = loaded(merged(runs), settings)
-    parts = [
-        _part(model, lost, told)
-        for model, lost, told in zip(models, shared.lost, shared.told, strict=True)
-    ]
-    classifier = assembled(table, parts, settings, last_seen)
+    sampling = Sampling(settings.weighting, max(model.part.bits for model in models))
+    parts = []
+    for model, lost, told in zip(models, shared.lost, shared.told, strict=True):
+        part = _kept(model.part, lost, told)
+        sampling.add([part.messages])
+        parts.append(part)
+        for each in models:  # a sample that grows looks at the messages of all again
+            each.run.release()
+    classifier = assembled(table, parts, settings, Streamed(sampling, last_seen))
     return Merged(classifier, len(paths), shared.repeated, shared.disputed)
 
 
@@ -101,15 +99,18 @@ def _opened(path: str, place: int) -> _Model:
     run = run_of(whole.table, place, memory_of(whole).last_seen)
     if not run.is_mapped:
         run = spooled([run])
+    nothing = np.empty(0, np.uint64)
+    part = part_of(replace(whole, table=run.table))
+    part = part._replace(keys=nothing, last_seen=nothing.astype(np.uint16))
     run.release()
-    return _Model(path, replace(whole, table=run.table, fit=without_evidence(0)), run)
+    return _Model(path, whole.settings, part, run)
 
 
 def _check_agreement(models: Sequence[_Model]) -> None:
     first = models[0]
-    ours = first.classifier.settings.to_dict()
+    ours = first.settings.to_dict()
     for other in models[1:]:
-        theirs = other.classifier.settings.to_dict()
+        theirs = other.settings.to_dict()
         different = [name for name in _MUST_AGREE if ours[name] != theirs[name]]
         if different:
             raise UsageError(
@@ -117,11 +118,11 @@ def _check_agreement(models: Sequence[_Model]) -> None:
                 f" ({', '.join(different)}), so their counts cannot be added; train both with the"
                 " same options"
             )
-    of_mail = [model for model in models if model.memory.ledger.has_mail]
+    of_mail = [model for model in models if model.part.versions]
     for other in of_mail[1:]:
         first = of_mail[0]
-        if len({*first.memory.versions, *other.memory.versions}) > 1:
-            older = first if OLDEST in first.memory.versions else other
+        if len({*first.part.versions, *other.part.versions}) > 1:
+            older = first if OLDEST in first.part.versions else other
             raise UsageError(
                 f"{other.path}: mail that it shares with {first.path} could count twice, because"
                 f" {older.path} knows mail by older digests; train {older.path} anew, and merge"
@@ -131,19 +132,15 @@ def _check_agreement(models: Sequence[_Model]) -> None:
 
 def _copies(models: Sequence[_Model]) -> Iterator[list[_Copy]]:
     """Yield each message that several models know, as each of them knows it, in their order."""
-    ledgers = [model.memory.ledger for model in models]
-    digests = np.concatenate([ledger.digests for ledger in ledgers])
-    ascending = np.sort(digests)
+    ascending = np.sort(np.concatenate([model.part.digests for model in models]))
     several = np.unique(ascending[1:][ascending[1:] == ascending[:-1]])
-    del digests, ascending
     copies: list[_Copy] = []
-    for place, (model, ledger) in enumerate(zip(models, ledgers, strict=True)):
-        rows = np.flatnonzero(np.isin(ledger.digests, several))
-        names = [model.classifier.classes[k] for k in ledger.labels[rows].tolist()]
-        fields = (of[rows].tolist() for of in (ledger.digests, ledger.days, ledger.told))
+    for place, part in enumerate(model.part for model in models):
+        chosen = np.isin(part.digests, several)
+        fields = (of[chosen].tolist() for of in (part.digests, part.names, part.days, part.told))
         copies += [
             _Copy(digest, place, name, day, told)
-            for name, digest, day, told in zip(names, *fields, strict=True)
+            for digest, name, day, told in zip(*fields, strict=True)
         ]
     copies.sort()
     for _, same in groupby(copies, lambda copy: copy.digest):
@@ -193,13 +190,13 @@ def _corrections(
 def _document(digest: int, where: Sequence[_Model], models: Sequence[_Model]) -> Documents:
     """Return the tokens of a message; raises UsageError if none of the models has them."""
     for model in where:
-        message = message_at_hand(model.classifier, digest)
-        if message is not None:
-            return message.document
-    knowing = [model for model in models if digest in model.memory.ledger.digests]
-    before = models[: models.index(knowing[1])]
-    known = np.concatenate([model.memory.ledger.digests for model in before])
-    n_shared = int(np.isin(knowing[1].memory.ledger.digests, known).sum())
+        sampled = model.part.messages
+        place = int(np.searchsorted(sampled.digests, np.uint64(digest)))
+        if place < len(sampled.digests) and sampled.digests[place] == digest:
+            return sampled.documents.one(place)
+    knowing = [model for model in models if np.uint64(digest) in model.part.digests]
+    known = [model.part.digests for model in models[: models.index(knowing[1])]]
+    n_shared = int(np.isin(knowing[1].part.digests, np.concatenate(known)).sum())
     raise UsageError(
         f"{knowing[1].path}: {n_shared:,} of its messages are in the models before it too, and"
         " not all of them are stored in a sample; first run: nbspam unlearn"
@@ -207,10 +204,15 @@ def _document(digest: int, where: Sequence[_Model], models: Sequence[_Model]) ->
     )
 
 
-def _part(model: _Model, lost: Sequence[_Copy], told: Keys) -> Part:
+def _kept(part: Part, lost: Sequence[_Copy], told: Keys) -> Part:
     """Return what a model adds to the sum besides its counts."""
-    part = part_of(model.classifier, [copy.digest for copy in lost])
-    model.run.release()
+    gone = np.array([copy.digest for copy in lost], np.uint64)
+    stays = ~np.isin(part.digests, gone)
     is_told = part.told | np.isin(part.digests, told)
-    nothing = np.empty(0, np.uint64)
-    return part._replace(told=is_told, keys=nothing, last_seen=nothing.astype(np.uint16))
+    return part._replace(
+        digests=part.digests[stays],
+        names=part.names[stays],
+        days=part.days[stays],
+        told=is_told[stays],
+        messages=part.messages.take(~np.isin(part.messages.digests, gone)),
+    )

@@ -19,9 +19,8 @@ import numpy as np
 from nbspam.arrays import Days, Indices, Integers
 from nbspam.classifier.training import most_tokens
 from nbspam.counts.loss import loss_without, most_frequent
-from nbspam.counts.table import CountTable, sum_over, without_empty
+from nbspam.counts.table import CountTable, compact, sum_over, without_empty
 from nbspam.settings import Settings
-from nbspam.tokens.documents import offsets_of
 from nbspam.tokens.vocabulary import Vocabulary, join
 
 AT_ONCE = 32  # runs that are added at once; more are added in a tree
@@ -103,11 +102,11 @@ def blocks(runs: Sequence[Run]) -> Iterator[Run]:
 
     Every block has the classes of all runs, and the number of their messages.
     """
-    cuts = _cuts(runs)
-    ends = [
-        [0, *np.searchsorted(run.table.vocabulary.keys, cuts).tolist(), len(run.ranks)]
-        for run in runs
-    ]
+    cuts, ends = _cuts(runs), []
+    for run in runs:
+        found = np.searchsorted(run.table.vocabulary.keys, cuts)
+        ends.append([0, *found.tolist(), len(run.ranks)])
+        run.release()
     for bounds in zip(*map(pairwise, ends), strict=True):
         yield _added([run.part(*own) for run, own in zip(runs, bounds, strict=True)])
         for run in runs:
@@ -120,7 +119,10 @@ def _cuts(runs: Sequence[Run]) -> Any:
     Of each run, every `step`-th key is looked at.
     """
     step = max(1, BLOCK // (2 * len(runs)))
-    marks = [run.table.vocabulary.keys[step::step] for run in runs]
+    marks = []
+    for run in runs:
+        marks.append(run.table.vocabulary.keys[step::step].copy())
+        run.release()
     return np.sort(np.concatenate(marks))[len(runs) - 1 :: len(runs)]
 
 
@@ -198,49 +200,29 @@ def loaded(
     """Return what of a sum a model keeps, without empty classes, and when each token was seen.
 
     columns: ascending, of the tokens that may stay (None: all).  If there are more than a model
-    has room for, the rarest are left out, as `training.derive` does; they never come into memory.
+    has room for, the rarest are left out, as `training.derive` does.  The table is on disk.
     """
     whole = without_empty(total.table)
-    frequency, loss = whole.document_frequency, whole.loss
-    kept = np.arange(len(frequency)) if columns is None else columns
-    if len(kept) < len(frequency):
-        loss, frequency = loss_without(loss, frequency, kept), frequency[kept]
+    frequency, last_seen, loss = compact(whole.document_frequency), total.last_seen, whole.loss
+    if columns is not None and len(columns) < len(frequency):
+        loss = loss_without(loss, frequency, columns)
+        frequency, last_seen = frequency[columns], last_seen[columns]
     limit = most_tokens(whole, settings)
-    if len(kept) > limit:
-        best = most_frequent(frequency, limit, total.last_seen[kept])
-        loss, kept = loss_without(loss, frequency, best), kept[best]
-    table, last_seen = _in_memory(total, kept)
-    return table._replace(loss=loss), last_seen
+    if len(frequency) > limit:
+        best = most_frequent(frequency, limit, last_seen)
+        loss = loss_without(loss, frequency, best)
+        columns = best if columns is None else columns[best]
+    kept = total if columns is None else spooled(_parts_of(total, columns))
+    return without_empty(kept.table)._replace(loss=loss), kept.last_seen
 
 
-def _in_memory(run: Run, columns: Integers) -> tuple[CountTable, Days]:
-    """Return some columns (ascending) of a run, without empty classes, and when each was seen."""
-    parts: list[Run] = []
-    lengths: list[Integers] = []
+def _parts_of(run: Run, columns: Integers) -> Iterator[Run]:
+    """Yield some columns (ascending) of a run, block by block; one block at least."""
     starts = np.arange(0, max(len(run.ranks), 1), BLOCK)
     for start, own in zip(
         starts.tolist(), np.split(columns, np.searchsorted(columns, starts[1:])), strict=True
     ):
         part = run.part(start, min(start + BLOCK, len(run.ranks)))
-        table = part.table.take(own - start)
-        table = table._replace(vocabulary=table.vocabulary.packed())
-        parts.append(Run(table, part.ranks[:0], part.last_seen[own - start]))
-        lengths.append(np.diff(table.vocabulary.offsets))
+        chosen = own - start
+        yield Run(part.table.take(chosen), part.ranks[chosen], part.last_seen[chosen])
         run.release()
-    empty = run.part(0, 0)
-    parts.append(empty)
-    words = [part.table.vocabulary for part in parts]
-    vocabulary = Vocabulary(
-        np.concatenate([each.keys for each in words]),
-        np.concatenate([each.blob for each in words]),
-        offsets_of(np.concatenate([*lengths, np.empty(0, np.int64)])),
-        np.concatenate([each.groups for each in words]),
-    )
-    table = CountTable(
-        run.table.classes,
-        run.table.class_count,
-        vocabulary,
-        np.concatenate([part.table.feature_count for part in parts]),
-        np.concatenate([part.table.document_frequency for part in parts]),
-    )
-    return without_empty(table), np.concatenate([part.last_seen for part in parts])
