@@ -27,7 +27,7 @@ def run(*arguments: object) -> bytes:
     return subprocess.run(command, check=True, capture_output=True).stdout
 
 
-def timed(work: Callable[[], None]) -> tuple[float, float]:
+def timed(work: Callable[[], object]) -> tuple[float, float]:
     """Return the time and the processor time of child processes, seconds."""
     started, before = time.perf_counter(), os.times()
     work()
