@@ -157,7 +157,8 @@ def main() -> None:
                     found.append(state(pid))
                 shown = " ".join(str(found[-1]) for found in states)
                 print(f"{tenth * n:9,} {rate:6,.0f} {shown}", flush=True)
-            said = (work / "nbspam" / "said").read_text()
+            lines = (work / "nbspam" / "said").read_text().splitlines(keepends=True)
+    said = "".join(line for line in lines if not line.startswith("nbspam serve: "))
     grown = [growth(found) for found in states]
     print("grown:", "; ".join(map(str, grown)), "; said:", said or "nothing")
     holds = all(
