@@ -40,6 +40,10 @@ pythons: ## the fast tests on the other supported Pythons of this machine
 bench: $(VENV)/developing ## compare speed and memory with other programs; CORPUS=folder of ham/ and spam/
 	$(BIN)/python benchmarks/speed.py $(CORPUS)
 	$(BIN)/python benchmarks/serving_speed.py $(CORPUS)
+	$(BIN)/python benchmarks/remote.py $(CORPUS)
+	$(BIN)/python benchmarks/shards.py $(or $(CORPUS),corpora/mail)
+	$(BIN)/python benchmarks/engines.py $(or $(CORPUS),corpora/mail) --size 200
+	$(BIN)/python benchmarks/merging.py
 
 scripts: $(VENV)/developing ## compare how fast mail in fourteen scripts and their charsets is read
 	$(BIN)/python benchmarks/scripts.py $(HOW)

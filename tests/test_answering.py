@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from nbspam.answering import AnyClassifier, Judged, shares_by_chain
+from nbspam.answering import AnyClassifier, Judged, Weighed, shares_by_chain
 from nbspam.arrays import Floats
 from nbspam.decision import LossMatrix, Rule
 from nbspam.errors import InputError
+from nbspam.parallel import Workers
 from nbspam.verdicts import Answer, Explanation, Skipped, Verdict
 
 
@@ -39,7 +40,7 @@ class Signs(AnyClassifier):
     def prior(self) -> Floats:
         return np.array([0.5, 0.5])
 
-    def chunks(self, inputs: Iterable[Number]) -> Iterator[list[Number]]:
+    def chunks(self, inputs: Iterable[Number], jobs: Workers = 1) -> Iterator[list[Number]]:
         chunk: list[Number] = []
         for given in inputs:
             chunk.append(given)
@@ -71,6 +72,9 @@ class Signs(AnyClassifier):
         return Explanation(
             self.verdict(given.name, joint, rule), "above", "below", score, score, ()
         )
+
+    def reasons_for(self, given: Number, towards: int, against: int) -> Weighed:
+        raise NotImplementedError  # nothing here asks
 
 
 # All of one name, in four chunks of which two hold unreadable inputs and one nothing else.

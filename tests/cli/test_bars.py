@@ -60,7 +60,7 @@ def on_terminal(monkeypatch):
         ("eval FOLDER --cv 2", ["messages", "folds", "2 of 2"]),
         ("eval FOLDER --online", ["messages", "of 4"]),
         ("tune FOLDER --cv 2", ["folds"]),
-        ("merge MODEL MODEL MODEL -o OTHER", ["models", "of 2"]),
+        ("merge MODEL MODEL MODEL -o OTHER", ["models", "3 of 3"]),
         ("classify FOLDER", ["messages"]),
         ("cluster FOLDER -k 2", ["starts", "of 5"]),
     ],
