@@ -75,7 +75,9 @@ def expanded(path: str, source: BinaryIO) -> BinaryIO:
     if opener is None:
         return source
     try:
-        return cast("BinaryIO", io.BufferedReader(_Expanded(path, source, opener), _STEP))
+        # Opened first: what fails here leaves nothing that would be closed half made.
+        stream = _Expanded(path, source, opener, opener(source, "rb"))
+        return cast("BinaryIO", io.BufferedReader(stream, _STEP))
     except BaseException:
         source.close()
         raise
@@ -108,10 +110,12 @@ class _Expanded(io.RawIOBase):
     after MOST_FREE bytes.  Mail and tables of text shrink to a third, or seldom to a fiftieth.
     """
 
-    def __init__(self, path: str, source: BinaryIO, opener: Callable[..., Any]) -> None:
+    def __init__(
+        self, path: str, source: BinaryIO, opener: Callable[..., Any], stream: Any
+    ) -> None:
         super().__init__()
         self._path, self._source = path, source
-        self._opener, self._stream = opener, opener(source, "rb")
+        self._opener, self._stream = opener, stream
         self._n_read = 0
 
     def readable(self) -> bool:
