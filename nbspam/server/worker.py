@@ -30,7 +30,7 @@ from nbspam.store.model import StoredModel
 # Imported by the supervisor, and only those that are spoken.
 PROTOCOLS = {
     "spamd": ("nbspam.server.protocols.spamd", "SpamdConnection"),
-    "http": ("nbspam.server.protocols.http", "HttpConnection"),
+    "http": ("nbspam.server.protocols.rspamd", "RspamdConnection"),
     "milter": ("nbspam.server.protocols.milter", "MilterConnection"),
 }
 _SWEEP = 1.0  # seconds between two looks at what is overdue

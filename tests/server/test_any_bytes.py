@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.server.protocols.http import HttpConnection
 from nbspam.server.protocols.milter import MilterConnection
+from nbspam.server.protocols.rspamd import RspamdConnection
 from nbspam.server.protocols.spamd import SpamdConnection
 from scripted import Client, desk
 from serving import OFFER, check, milter_mail, packet
 from support import HAM, SPAM, examples
 
-KINDS = [SpamdConnection, HttpConnection, MilterConnection]
+KINDS = [SpamdConnection, RspamdConnection, MilterConnection]
 EACH_KIND = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 WORDS = {
     SpamdConnection: [
@@ -23,7 +23,7 @@ WORDS = {
         b"Message-class: spam\r\n", b"Compress: zlib\r\n", b"\r\n", b"\n", b"\r", b": ", SPAM,
         check(SPAM), check(HAM, "PROCESS"), check(SPAM, "REPORT", "1.2"), b"\0", b"\xff",
     ],
-    HttpConnection: [
+    RspamdConnection: [
         b"POST /checkv2 HTTP/1.1\r\n", b"GET /ping HTTP/1.1\r\n\r\n", b"Content-Length: 9\r\n",
         b"Transfer-Encoding: chunked\r\n", b"5\r\npills\r\n", b"0\r\n\r\n", b"Upgrade: h2c\r\n",
         b"Connection: Upgrade\r\n", b"Connection: close\r\n", b"Expect: 100-continue\r\n",
@@ -70,7 +70,7 @@ def test_no_bytes_raise_and_any_cuts_give_the_same_answer(kind, data):
     ]
     with asyncio.Runner() as runner:
         cut = runner.run(converse(kind, pieces, ends))
-        if kind is not HttpConnection:
+        if kind is not RspamdConnection:
             assert cut == runner.run(converse(kind, [stream] * bool(stream), ends))
         else:
             # Requests that come in one piece are answered up to the first, as HTTP allows.
@@ -83,7 +83,7 @@ def test_a_byte_at_a_time_gives_the_same_answer(kind):
     post = b"POST /checkv2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\npills\r\n0\r\n\r\n"
     stream = {
         SpamdConnection: check(SPAM, "PROCESS"),
-        HttpConnection: post,
+        RspamdConnection: post,
         MilterConnection: OFFER + milter_mail(SPAM) + milter_mail(HAM) + packet(b"Q"),
     }[kind]
     singly = [stream[i : i + 1] for i in range(len(stream))]

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from nbspam.server.protocols.http import HttpConnection
 from nbspam.server.protocols.milter import MilterConnection
+from nbspam.server.protocols.rspamd import RspamdConnection
 from nbspam.server.protocols.spamd import SpamdConnection
 from scripted import Client, Wire, desk
 from serving import OFFER, check, milter_mail
@@ -14,7 +14,7 @@ from support import HAM, SPAM
 POST = b"POST /checkv2 HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(SPAM) + SPAM
 FIRST = {  # a request without its end, and its end
     SpamdConnection: (check(SPAM)[:-5], check(SPAM)[-5:]),
-    HttpConnection: (POST[:-5], POST[-5:]),
+    RspamdConnection: (POST[:-5], POST[-5:]),
     MilterConnection: (OFFER + milter_mail(SPAM)[:-3], milter_mail(SPAM)[-3:]),
 }
 KINDS = pytest.mark.parametrize("kind", FIRST, ids=lambda kind: kind.__name__)
@@ -55,7 +55,7 @@ def test_a_request_that_is_never_whole_ends_after_its_time(kind):
 
 def test_who_was_too_slow_is_told_so():
     assert late(SpamdConnection, 301, check(SPAM)[:-5]).answer.startswith(b"SPAMD/1.0 79 EX_TIME")
-    assert late(HttpConnection, 301, POST[:-5]).answer.startswith(b"HTTP/1.1 408 ")
+    assert late(RspamdConnection, 301, POST[:-5]).answer.startswith(b"HTTP/1.1 408 ")
 
 
 def test_bytes_that_come_slowly_do_not_give_more_time():
@@ -99,7 +99,7 @@ def test_a_message_that_is_not_judged_in_time_is_answered_so(kind, passes):
     answer, count = asyncio.run(converse())
     expected = {
         SpamdConnection: (b"SPAMD/1.0 79 EX_TIMEOUT", b"SPAMD/1.1 0 EX_OK\r\nSpam: False"),
-        HttpConnection: (b"HTTP/1.1 504 ", b"HTTP/1.1 200 "),
+        RspamdConnection: (b"HTTP/1.1 504 ", b"HTTP/1.1 200 "),
         MilterConnection: (b"\0\0\0\x01t", b"\0\0\0\x01a"),
     }[kind][passes]
     assert answer.startswith(expected)
@@ -222,8 +222,8 @@ def test_at_the_end_those_who_rest_are_closed_and_others_are_answered():
     async def converse():
         at = desk()
         at.judge.held_back = []
-        rests = Client(HttpConnection, at)
-        asks = await Client(HttpConnection, at).send(POST)
+        rests = Client(RspamdConnection, at)
+        asks = await Client(RspamdConnection, at).send(POST)
         slow = await Client(SpamdConnection, at).send(check(HAM)[:-3])
         at.end()
         assert rests.is_over

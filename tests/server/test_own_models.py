@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nbspam.classifier.training import learn
 from nbspam.errors import UsageError
-from nbspam.server.protocols.http import HttpConnection
+from nbspam.server.protocols.rspamd import RspamdConnection
 from nbspam.server.protocols.spamd import SpamdConnection
 from nbspam.server.tally import Tally
 from nbspam.server.threads.judging import Judge
@@ -270,7 +270,7 @@ def test_a_lesson_of_nobody_is_refused(site, tmp_path):
         spamd = await Client(SpamdConnection, at).send(tell)
         await spamd.end()
         post = b"POST /learnspam HTTP/1.1\r\nPassword: %s\r\nContent-Length: 4\r\n\r\nabcd"
-        http = await Client(HttpConnection, at).send(post % PASSWORD)
+        http = await Client(RspamdConnection, at).send(post % PASSWORD)
         while not (spamd.answer and http.answer):
             await asyncio.sleep(0.01)
         return spamd.answer, http.answer, at.tally.total("trouble user")

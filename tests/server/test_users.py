@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import InputError
-from nbspam.server.protocols.http import HttpConnection
 from nbspam.server.protocols.milter import MilterConnection
+from nbspam.server.protocols.rspamd import RspamdConnection
 from nbspam.server.protocols.spamd import SpamdConnection
 from nbspam.server.users import (
     UserError,
@@ -130,10 +130,10 @@ def test_the_header_user_says_it_to_spamd():
 def test_deliver_to_goes_before_user_over_http():
     password = f"Password: {PASSWORD.decode()}"
 
-    assert users_of(HttpConnection, post("/checkv2", "User: Ann"))[0] == ["ann"]
+    assert users_of(RspamdConnection, post("/checkv2", "User: Ann"))[0] == ["ann"]
     both = ("User: ann", "Deliver-To: <bob@b.example>")
-    assert users_of(HttpConnection, post("/explain", *both))[0] == ["bob@b.example"]
-    assert users_of(HttpConnection, post("/learnham", password, *both))[1] == ["bob@b.example"]
+    assert users_of(RspamdConnection, post("/explain", *both))[0] == ["bob@b.example"]
+    assert users_of(RspamdConnection, post("/learnham", password, *both))[1] == ["bob@b.example"]
 
 
 def test_the_only_recipient_is_the_user_of_a_milter():

@@ -1,41 +1,18 @@
-"""rspamd's protocol over HTTP, without a network: requests, answers, bounds."""
+"""HTTP without a network: requests, and the bounds of a connection that speaks rspamd's words."""
 
 import asyncio
 import json
 
 import pytest
 
-from nbspam.server.protocols.http import HttpConnection
-from scripted import PASSWORD, Client, answer_to, desk
+from http_requests import get, parsed, post
+from nbspam.server.protocols.rspamd import RspamdConnection
+from scripted import Client, answer_to, desk
 from support import HAM, SPAM
-
-UNSURE = b"Subject: perhaps\n\nperhaps\n"
-
-
-def post(path, data=SPAM, *lines, version="1.1"):
-    head = [f"POST {path} HTTP/{version}", "Host: localhost", f"Content-Length: {len(data)}"]
-    return "\r\n".join([*head, *lines, "", ""]).encode() + data
-
-
-def get(path, *lines, version="1.1"):
-    return "\r\n".join([f"GET {path} HTTP/{version}", "Host: localhost", *lines, "", ""]).encode()
-
-
-def parsed(answer):
-    """Return (status, headers, body) of each answer in a row."""
-    found = []
-    while answer:
-        head, _, rest = answer.partition(b"\r\n\r\n")
-        first, *lines = head.decode().split("\r\n")
-        headers = dict(line.lower().split(": ", 1) for line in lines)
-        length = int(headers["content-length"])
-        found.append((int(first.split()[1]), headers, rest[:length]))
-        answer = rest[length:]
-    return found
 
 
 def answers(*pieces, **more):
-    return parsed(answer_to(HttpConnection, *pieces, **more))
+    return parsed(answer_to(RspamdConnection, *pieces, **more))
 
 
 def values(*pieces, **more):
@@ -48,80 +25,9 @@ def talk(*pieces, **more):
     """Return the client after a conversation that it does not end."""
 
     async def converse():
-        return await Client(HttpConnection, desk(**more)).send(*pieces)
+        return await Client(RspamdConnection, desk(**more)).send(*pieces)
 
     return asyncio.run(converse())
-
-
-# ---- verdicts ----
-
-
-@pytest.mark.parametrize("path", ["/checkv2", "/symbols", "/check", "/checkv2?all=1"])
-def test_a_verdict_in_the_words_of_rspamd(path):
-    status, found = values(post(path))
-
-    assert status == 200
-    assert found["is_skipped"] is False
-    assert (found["score"], found["required_score"]) == (7.197, 5.0)
-    assert found["action"] == "add header"
-    assert found["thresholds"] == {"add header": 5.0}
-    assert set(found["symbols"]) == {"BAYES_80", "NBSPAM_SPAM"}
-    assert set(found["symbols"]["NBSPAM_SPAM"]) == {
-        "name", "score", "metric_score", "description", "options",
-    }  # fmt: skip
-    assert found["milter"]["add_headers"]["X-Nbspam"]["value"].startswith("spam, probability=0.9")
-    assert "X-Nbspam" in found["milter"]["remove_headers"]
-
-
-def test_ham_and_unsure_are_no_action():
-    for data in (HAM, UNSURE):
-        assert values(post("/checkv2", data))[1]["action"] == "no action"
-
-
-@pytest.mark.parametrize(
-    ("head", "identifier"),
-    [
-        (b"Message-ID: <a.b@c.example>\nSubject: x\n\n", "a.b@c.example"),
-        (b"From x\r\nmessage-id:\r\n <a@b>  \r\n\r\n", "a@b"),
-        (b"Subject: x\n\nMessage-ID: <of@the.body>\n", "undef"),
-        (b"Message-ID: <>\n\n", "undef"),
-        (b"", "undef"),
-        (b'Message-ID: <a\x1b[31m\x00\xff"\\@b>\n\n', 'a\\x1b[31m\\x00\ufffd"\\@b'),
-        (b"Message-ID: <" + b"x" * 10_000 + b">\n\n", "x" * 998),
-        (b"X: " + b"y" * 70_000 + b"\nMessage-ID: <a@b>\n\n", "undef"),
-    ],
-)
-def test_the_answer_names_the_message_as_it_names_itself(head, identifier):
-    assert values(post("/checkv2", head + b"perhaps"))[1]["message-id"] == identifier
-
-
-@pytest.mark.parametrize("path", ["/learnspam", "/learnham", "/forget", "/relabel"])
-def test_a_message_over_the_limit_is_not_learned_by_its_beginning(path):
-    request = lesson(path, SPAM + bytes(500), "Class: ham")
-    client = talk(request, limits={"message_bytes": 100 + len(SPAM)})
-
-    [(status, _, body)] = parsed(client.answer)
-    assert status == 413
-    assert "teach it by the command line" in json.loads(body)["error"]
-    assert client.desk.teacher.users == []
-    assert client.desk.tally.total("trouble large") == 1
-
-
-def test_a_verdict_with_its_strongest_tokens():
-    status, found = values(post("/explain"))
-
-    assert status == 200
-    assert (found["label"], found["probability"], found["is_spam"]) == ("spam", 0.9, True)
-    assert (found["score"], found["constant"]) == (2.0, -0.5)
-    assert found["evidence"] == [{"token": "pi\x1bll", "contribution": 2.5, "group": "body"}]
-
-
-def test_what_cannot_be_judged_is_an_error_that_says_why():
-    assert values(post("/checkv2", b"failure")) == (
-        500,
-        {"error": "-: cannot be read; give another"},
-    )
-    assert values(post("/checkv2", b"our bug")) == (500, {"error": "internal error"})
 
 
 # ---- requests ----
@@ -157,7 +63,7 @@ def test_a_request_that_comes_before_the_answer_waits_for_it():
     async def converse():
         at = desk()
         at.judge.held_back = []
-        client = await Client(HttpConnection, at).send(post("/checkv2"))
+        client = await Client(RspamdConnection, at).send(post("/checkv2"))
         client.connection.data_received(get("/ping"))
         assert client.wire.is_paused
         assert client.answer == b""
@@ -177,7 +83,7 @@ def test_who_is_to_be_closed_is_still_read_so_that_its_end_is_noticed():
     async def converse():
         at = desk()
         at.judge.held_back = []
-        client = await Client(HttpConnection, at).send(
+        client = await Client(RspamdConnection, at).send(
             post("/checkv2", SPAM, "Connection: close"), b"more"
         )
         assert client.wire.is_paused
@@ -208,7 +114,7 @@ def test_an_upgrade_is_not_taken_and_the_request_is_answered():
 
 def test_expect_continue_is_answered_before_the_body():
     async def converse():
-        client = Client(HttpConnection, desk())
+        client = Client(RspamdConnection, desk())
         request = post("/checkv2", SPAM, "Expect: 100-continue")
         await client.send(request[: -len(SPAM)])
         first = client.answer
@@ -264,100 +170,7 @@ def test_a_message_over_the_limit_is_judged_by_its_beginning_and_counted():
     assert client.desk.tally.total("oversized") == 1
 
 
-# ---- lessons ----
-
-
-def lesson(path, data=SPAM, *lines, password=PASSWORD):
-    return post(path, data, f"Password: {password.decode()}", *lines)
-
-
-def test_lessons_are_learned_moved_taken_back_and_known():
-    async def converse():
-        client = Client(HttpConnection, desk())
-        await client.send(
-            lesson("/learnspam"),
-            lesson("/learnspam"),
-            lesson("/learnham"),
-            lesson("/relabel", SPAM, "Class: spam"),
-            lesson("/forget"),
-            lesson("/forget"),
-        )
-        return client.answer
-
-    found = [(status, json.loads(body)) for status, _, body in parsed(asyncio.run(converse()))]
-    outcomes = ["learned", "known", "moved", "moved", "unlearned", "known"]
-    assert found == [(200, {"success": True, "outcome": name}) for name in outcomes]
-
-
-@pytest.mark.parametrize("path", ["/learnspam", "/learnham", "/forget", "/relabel"])
-def test_who_does_not_know_the_password_teaches_nothing(path):
-    for request in (lesson(path, password=b"guess"), post(path), lesson(path, password=b"")):
-        status, found = values(request)
-
-        assert status == 401
-        assert found == {"error": "the header Password is missing or wrong"}
-    status, found = values(lesson(path), password=None)
-    assert status == 403
-    assert found == {"error": "this server learns nothing; start it with --password-file"}
-
-
-def test_lessons_of_who_may_not_teach_are_counted():
-    async def converse(**policy):
-        at = desk(**policy)
-        await Client(HttpConnection, at).send(lesson("/learnspam", password=b"guess"))
-        return at.tally.total("trouble forbidden")
-
-    assert [asyncio.run(converse()), asyncio.run(converse(password=None))] == [1, 1]
-
-
-def test_a_wrong_lesson_is_refused_and_a_failed_one_is_no_success():
-    assert values(lesson("/relabel", SPAM, "Class: eggs")) == (
-        400,
-        {"error": "header Class: neither ham nor spam"},
-    )
-    status, found = values(lesson("/learnspam", b"failure"))
-    assert status == 500
-    assert "No space left on device" in found["error"]
-
-
-# ---- figures ----
-
-
-def test_stat_has_what_rspamc_prints():
-    client = talk(post("/checkv2"), post("/checkv2", HAM), lesson("/learnspam"), get("/stat"))
-    found = json.loads(parsed(client.answer)[-1][2])
-
-    assert (found["scanned"], found["learned"]) == (2, 1)
-    assert (found["spam_count"], found["ham_count"]) == (1, 1)
-    assert found["actions"] == {"add header": 1, "no action": 1}
-
-
-def test_metrics_have_the_type_of_open_metrics():
-    client = talk(post("/checkv2"), get("/metrics"))
-    status, headers, body = parsed(client.answer)[-1]
-
-    assert status == 200
-    assert headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
-    assert b'nbspam_messages_total{verdict="spam"} 1.0\n' in body
-    assert body.endswith(b"# EOF\n")
-
-
-# ---- trouble ----
-
-
-def test_when_busy_mail_passes_or_is_to_be_sent_again():
-    async def converse(path, **policy):
-        at = desk(**policy)
-        at.judge.n_waiting = at.limits.waiting
-        client = await Client(HttpConnection, at).send(post(path))
-        return parsed(client.answer)[0]
-
-    status, _, body = asyncio.run(converse("/checkv2"))
-    assert (status, json.loads(body)) == (503, {"error": "too many messages; try again"})
-    status, _, body = asyncio.run(converse("/checkv2", passes=True))
-    assert (status, json.loads(body)["action"]) == (200, "no action")
-    assert json.loads(body)["is_skipped"] is True
-    assert asyncio.run(converse("/explain", passes=True))[0] == 503
+# ---- bounds ----
 
 
 def test_a_message_for_which_there_is_no_room_is_refused_while_it_comes():
@@ -372,9 +185,9 @@ def test_a_message_for_which_there_is_no_room_is_refused_while_it_comes():
 def test_a_connection_beyond_the_limit_is_answered_and_closed():
     async def converse():
         at = desk(limits={"connections": 1})
-        first = Client(HttpConnection, at)
-        second = Client(HttpConnection, at)
-        third = Client(HttpConnection, at)
+        first = Client(RspamdConnection, at)
+        second = Client(RspamdConnection, at)
+        third = Client(RspamdConnection, at)
         await second.send(post("/checkv2"))
         await first.send(post("/checkv2"))
         return first, second, third
