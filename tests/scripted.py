@@ -91,7 +91,7 @@ class Wire(asyncio.Transport):
     """A transport that keeps what is written."""
 
     def __init__(self):
-        super().__init__()
+        super().__init__({"sockname": ("127.0.0.1", 8025)})
         self.written = bytearray()
         self.is_ended = self.is_closed = self.is_aborted = self.is_paused = False
 

@@ -12,7 +12,7 @@ from nbspam.cli.decisions import rule_of
 from nbspam.cli.options import Decision
 from nbspam.cli.output import warn
 from nbspam.cli.values import complaint
-from nbspam.errors import UsageError
+from nbspam.errors import NbspamError, UsageError
 
 if TYPE_CHECKING:
     from nbspam.server.addresses import Listeners
@@ -58,12 +58,20 @@ def service_options(
 def listeners_of(values: dict[str, Any], policy: "Policy") -> "Listeners":
     """Listen on the addresses that options name, and warn of those where others may teach.
 
-    Raises UsageError and InputError.
+    The first line that is printed is the address of the page, if there is to be one.  Raises
+    NbspamError.
     """
     from nbspam.server.addresses import listen
+    from nbspam.server.review.access import page_of
     from nbspam.server.worker import PROTOCOLS
 
     listeners = listen({name: values[name] for name in PROTOCOLS})
+    if "web" in listeners.sockets:
+        try:
+            click.echo(page_of(listeners.sockets["web"], values["model_path"]), err=True)
+        except NbspamError:
+            listeners.close()
+            raise
     teaching = {"spamd": policy.allows_tell, "http": policy.password is not None}
     for name, address in listeners.open_to_others.items():
         if teaching.get(name):

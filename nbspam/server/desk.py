@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 from nbspam.server.limits import Limits
 from nbspam.server.logs import Log
+from nbspam.server.review.access import Access
 from nbspam.server.tally import Tally
 from nbspam.server.threads.judging import Judge
 from nbspam.server.threads.teaching import Teacher
@@ -24,6 +25,7 @@ class Policy(NamedTuple):
     passes: bool = False  # mail passes unjudged when there is no room; else: try again
     reject_above: float | None = None  # probability of spam
     quarantine_above: float | None = None
+    access: Access | None = None  # to the page; None: there is none
 
     @property
     def may_teach(self) -> bool:

@@ -15,6 +15,7 @@ from nbspam.errors import InputError, UsageError
 from nbspam.server.desk import Policy
 from nbspam.server.limits import LIMITS, Limits
 from nbspam.server.logs import Log
+from nbspam.server.review.access import access_beside
 from nbspam.server.supervisor import Supervisor
 from nbspam.server.tally import Tally
 from nbspam.server.users import check_folder, check_site
@@ -104,11 +105,12 @@ def serve(
             check_site(model)
         rule = options.rule_of(model.classifier())
         list(model.classifier().classify([_FIRST], rule=rule))
+        access = access_beside(options.model_path) if "web" in sockets else None
         made = Service(
             lambda: opened(options.model_path),
             options.rule_of,
             sockets,
-            options.policy,
+            options.policy._replace(access=access),
             limits,
             Log(options.log, on_drop=partial(tally.add, "unlogged")),
             tally,

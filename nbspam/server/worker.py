@@ -32,6 +32,7 @@ PROTOCOLS = {
     "spamd": ("nbspam.server.protocols.spamd", "SpamdConnection"),
     "http": ("nbspam.server.protocols.rspamd", "RspamdConnection"),
     "milter": ("nbspam.server.protocols.milter", "MilterConnection"),
+    "web": ("nbspam.server.protocols.web", "WebConnection"),
 }
 _SWEEP = 1.0  # seconds between two looks at what is overdue
 _GRACE = 0.5  # seconds in which a connection's first request may still come

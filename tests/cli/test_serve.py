@@ -29,6 +29,7 @@ def no_server(monkeypatch):
         (["--milter", "0", "--reject-above", "2"], 2, ["--reject-above"]),
         (["--milter", "0", "--when-busy", "wait"], 2, ["--when-busy"]),
         (["--spamd", "0", "--log", "xml"], 2, ["--log"]),
+        (["--web", "0.0.0.0:0"], 2, ["--web 0.0.0.0:", "other machines can reach it"]),
     ],
 )
 def test_wrong_options_are_refused(nbspam, options, status, words):

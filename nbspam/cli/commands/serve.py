@@ -34,6 +34,11 @@ class Serve(Command):
     click.option(
         "--milter", metavar="ADDRESS", help="Speak the milter protocol of Postfix and Sendmail."
     ),
+    click.option(
+        "--web",
+        metavar="ADDRESS",
+        help="Show a page of what the server does to who is on this machine and has its token.",
+    ),
 )
 @titled(
     TEACHING,

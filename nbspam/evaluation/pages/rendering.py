@@ -44,21 +44,23 @@ def write(path: str, page: str) -> None:
 
 def render(template: str, **values: Any) -> str:
     """Return a page; template: the name of a file, values: what it names."""
-    return _environment().get_template(template).render(values)
+    return environment(_FOLDER).get_template(template).render(values)
 
 
 @cache
-def _environment() -> "Environment":
+def environment(folder: Path) -> "Environment":
+    """Return the engine of the templates in a folder, whose style is added to that of reports."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(_FOLDER),
+        loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style = (_FOLDER / "style.css").read_text("utf-8")
+    styles = dict.fromkeys((_FOLDER / "style.css", folder / "style.css"))
+    style = "".join(path.read_text("utf-8") for path in styles)
     environment.globals["style"] = style
     environment.globals["style_hash"] = hash_of(style)
     environment.filters |= {

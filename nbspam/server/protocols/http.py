@@ -3,6 +3,7 @@
 Secret: how a request is read from HTTP, and which status tells which trouble.
 """
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from time import gmtime, strftime
 
@@ -33,6 +34,7 @@ class HttpConnection(Connection):
         super().__init__(desk)
         self.parser = HttpRequestParser(self)
         self.url = b""
+        self.query = b""  # what follows the question mark
         self.headers: dict[str, str] = {}
         self.head_size = 0
         self.aside = 0  # bytes since the last piece of a body; the parser keeps them
@@ -118,11 +120,13 @@ class HttpConnection(Connection):
 
     def answer(self) -> None:
         """Answer a whole request."""
+        path = b""
         try:
-            path = (parse_url(self.url).path or b"").decode("latin-1")
+            url = parse_url(self.url)
+            path, self.query = url.path or b"", url.query or b""
         except HttpParserError:
-            path = ""
-        self.handle(self.parser.get_method().decode(), path)
+            self.query = b""
+        self.handle(self.parser.get_method().decode(), path.decode("latin-1"))
 
     def handle(self, method: str, path: str) -> None:
         """Do what a whole request asks for."""
@@ -137,8 +141,8 @@ class HttpConnection(Connection):
         self.stays = self.stays and self.whole
         self.fail(_STATUS[kind], why or REASONS[kind])
 
-    def send(self, status: HTTPStatus, body: bytes, kind: str) -> None:
-        """Answer, and go on to the next request or close."""
+    def send(self, status: HTTPStatus, body: bytes, kind: str, more: Sequence[str] = ()) -> None:
+        """Answer, and go on to the next request or close; more: further headers."""
         stays = self.stays and not self.desk.ends
         lines = (
             f"HTTP/1.1 {status.value} {status.phrase}",
@@ -147,6 +151,7 @@ class HttpConnection(Connection):
             f"Content-Type: {kind}",
             f"Content-Length: {len(body)}",
             f"Connection: {'keep-alive' if stays else 'close'}",
+            *more,
         )
         self.transport.write("\r\n".join((*lines, "", "")).encode("latin-1") + body)
         self.whole = False

@@ -119,6 +119,7 @@ complete -c nbspam -n '__fish_seen_subcommand_from serve' -s m -l model-file -r 
 complete -c nbspam -n '__fish_seen_subcommand_from serve' -l spamd -x -d 'Speak the protocol of SpamAssassin\'s spamd'
 complete -c nbspam -n '__fish_seen_subcommand_from serve' -l http -x -d 'Speak rspamd\'s protocol, over HTTP'
 complete -c nbspam -n '__fish_seen_subcommand_from serve' -l milter -x -d 'Speak the milter protocol of Postfix and Sendmail'
+complete -c nbspam -n '__fish_seen_subcommand_from serve' -l web -x -d 'Show a page of what the server does to who is on this machine and has its token'
 complete -c nbspam -n '__fish_seen_subcommand_from serve' -l allow-tell -d 'Let clients of --spamd teach the model'
 complete -c nbspam -n '__fish_seen_subcommand_from serve' -l password-file -r -d 'Let clients of --http teach the model if they know the password, FILE\'s first line'
 complete -c nbspam -n '__fish_seen_subcommand_from serve' -l users -x -d 'Let each user teach a model of their own in DIR, which counts on top of -m'

@@ -1,0 +1,163 @@
+"""Access to the page: a secret beside the model, and the tokens that are made from it.
+
+    token     logs in; it is in the address that the server prints when it starts
+    session   is in the cookie of a browser that has logged in, and ends after a month
+    form      is in each form of a session, and must come back with what is posted
+
+Nothing is kept of them: whoever has the secret can check what was made with it, so all workers
+know all sessions, and a server that starts anew does, too.  Another secret ends them all.
+
+Secret: what tokens are made of, and which requests come from the page itself.
+"""
+
+import base64
+import os
+import secrets
+import socket
+import stat
+import sys
+from collections.abc import Mapping
+from functools import partial
+from hashlib import sha256
+from hmac import compare_digest, digest
+from typing import BinaryIO
+
+from nbspam.disk import folder_of, locked, open_own, replace_file, resolved
+from nbspam.errors import ModelFileError, UsageError
+from nbspam.server.addresses import Address, listened
+
+_SECRET_BYTES = 32
+SESSION_SECONDS = 30 * 86_400
+_EMBEDDED = {"cross-site", "same-site"}  # Sec-Fetch-Site of what another site asks for
+
+
+class Access:
+    """Makes tokens, and tells whether they are its own.
+
+    secret: bytes that nobody else knows.
+    """
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+        self.token = self._signed("token")
+
+    def _signed(self, text: str) -> str:
+        mac = digest(self._secret, text.encode("utf-8", "surrogatepass"), sha256)
+        return base64.urlsafe_b64encode(mac).decode().rstrip("=")
+
+    def is_token(self, text: str) -> bool:
+        """Return whether a text is the token that logs in."""
+        return _same(text, self.token)
+
+    def new_session(self, now: float) -> str:
+        """Return a session that begins; now: seconds since 1970."""
+        begun = f"{now:.0f}.{secrets.token_urlsafe(16)}"
+        return f"{begun}.{self._signed(f'session {begun}')}"
+
+    def is_session(self, text: str, now: float) -> bool:
+        """Return whether a text is a session that goes on."""
+        begun, _, mac = text.rpartition(".")
+        if not _same(mac, self._signed(f"session {begun}")):
+            return False
+        return now - int(begun.partition(".")[0]) < SESSION_SECONDS
+
+    def form_token(self, session: str) -> str:
+        """Return what the forms of a session contain."""
+        return self._signed(f"form {session}")
+
+    def is_form_token(self, text: str, session: str) -> bool:
+        """Return whether a text was in a form of a session."""
+        return _same(text, self.form_token(session))
+
+
+def _same(text: str, other: str) -> bool:
+    return compare_digest(text.encode("utf-8", "surrogatepass"), other.encode())
+
+
+# ---- the secret ----
+
+
+def access_beside(model: str) -> Access:
+    """Return the access by the secret in MODEL.secret, which is made if there is none.
+
+    Raises ModelFileError.
+    """
+    target = resolved(model)
+    name = f"{target}.secret"
+    with locked(target):
+        try:
+            if not os.path.lexists(name):
+                text = secrets.token_hex(_SECRET_BYTES).encode() + b"\n"
+                # Like its folder: like the model, others could read it.
+                replace_file(name, partial(_write, text=text), like=folder_of(name))
+            return Access(_read(name, target))
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise ModelFileError(f"{name}: {reason}; --web keeps a secret there") from error
+
+
+def _write(file: BinaryIO, text: bytes) -> None:
+    file.write(text)
+
+
+def _read(name: str, model: str) -> bytes:
+    with open(open_own(name, model), "rb") as file:
+        if sys.platform != "win32" and os.fstat(file.fileno()).st_mode & (
+            stat.S_IRWXG | stat.S_IRWXO
+        ):
+            raise ModelFileError(f"{name}: others than its owner can read it; remove it")
+        text = file.read(1000)
+    try:
+        secret = bytes.fromhex(text.decode("ascii"))
+    except ValueError:
+        secret = b""
+    if len(secret) != _SECRET_BYTES:
+        raise ModelFileError(f"{name}: not a secret; remove it, and a new one is made")
+    return secret
+
+
+# ---- where the page is, and who asks for it ----
+
+
+def page_of(listener: socket.socket, model: str) -> str:
+    """Return the address that logs in to the page, by the secret beside the model.
+
+    Raises UsageError where others than this machine can reach it, and ModelFileError.
+    """
+    address = listened(listener)
+    if address.path:
+        raise UsageError(f"--web {address}: no browser opens it; give 127.0.0.1:PORT")
+    if not address.is_local:
+        raise UsageError(
+            f"--web {address}: other machines can reach it, and it is not encrypted; give"
+            " 127.0.0.1:PORT, and come from other machines by ssh -L"
+        )
+    return f"http://{address}/?token={access_beside(model).token}"
+
+
+def hosts_of(address: Address) -> set[str]:
+    """Return what a browser writes into Host; names that others resolve are none of them."""
+    hosts = {str(address), f"localhost:{address.port}"}
+    if address.port == 80:  # which browsers leave out
+        hosts |= {host.removesuffix(":80") for host in hosts}
+    return hosts
+
+
+def stranger(method: str, headers: Mapping[str, str], address: Address) -> str | None:
+    """Return why a request does not come from our page or its user, None if it does.
+
+    headers: by name in lower case.
+    """
+    host = headers.get("host", "").lower()
+    if host not in hosts_of(address):
+        return f"Host is not {address}: a name of another site leads here"
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+    if origin is not None and origin.lower() != f"http://{host}":
+        return "Origin is another site"
+    if method == "POST" and origin is None and site != "same-origin":
+        return "neither Origin nor Sec-Fetch-Site says that the request comes from this page"
+    visits = headers.get("sec-fetch-mode") == "navigate"
+    opens = visits and headers.get("sec-fetch-dest") == "document"
+    if site in _EMBEDDED and not (method == "GET" and opens):
+        return "another site asks for a part of this page"
+    return None

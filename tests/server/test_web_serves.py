@@ -1,0 +1,86 @@
+"""The page of a server that runs: the first line, logging in, what it shows, a start anew."""
+
+import json
+import re
+import shutil
+from http.client import HTTPConnection
+from urllib.parse import urlencode
+
+import pytest
+
+from markup import Page
+from serving import ask, check, free_port, serving
+from support import SPAM
+
+
+class Browser:
+    """Keeps the cookie, follows nothing, and says where it comes from."""
+
+    def __init__(self, port):
+        self.port, self.cookie = port, ""
+
+    def ask(self, method, path, form=None):
+        """Return (status, where it leads, text)."""
+        wire = HTTPConnection("127.0.0.1", self.port, timeout=300)
+        headers = {"Cookie": self.cookie}
+        if form is not None:
+            headers["Origin"] = f"http://127.0.0.1:{self.port}"
+        wire.request(method, path, urlencode(form or {}), headers)
+        found = wire.getresponse()
+        if cookie := found.getheader("Set-Cookie"):
+            self.cookie = cookie.partition(";")[0]
+        text = found.read().decode()
+        wire.close()
+        return found.status, found.getheader("Location"), text
+
+
+@pytest.fixture
+def folder(tmp_path, served_model):
+    shutil.copy(served_model, tmp_path / "m.nbspam")
+    return tmp_path
+
+
+@pytest.mark.parametrize("log", ["text", "json", "none"])
+def test_the_first_line_is_the_address_that_logs_in(folder, log):
+    port = free_port()
+    options = ("--web", str(port), "--jobs", "2", "--log", log)
+    with serving(folder / "m.nbspam", folder, *options) as server:
+        first, *others = server.errors.read_text().splitlines()
+        path = re.fullmatch(rf"http://127\.0\.0\.1:{port}(/\?token=[\w-]{{43}})", first)[1]
+        browser = Browser(port)
+        assert browser.ask("GET", "/")[0] == 403
+        assert browser.ask("GET", path) == (303, "/", "")
+
+        server.ask(check(SPAM))
+        for _ in range(5):  # by whichever worker
+            status, _, text = browser.ask("GET", "/")
+            assert status == 200
+            assert "spam 1 " in Page(text).text
+        form = re.search(r'name="form" value="([^"]+)"', text)[1]
+        assert browser.ask("POST", "/logout", {"form": form})[:2] == (303, "/")
+        assert browser.ask("GET", "/")[0] == 403
+        assert path[8:] not in server.errors.read_text().partition("\n")[2]
+    listening = {"json": json.dumps({"listening": "web"})[1:-1], "text": "web on 127.0.0.1"}
+    assert any(listening.get(log, "none") in line for line in others) == (log != "none")
+
+
+def test_who_is_logged_in_stays_so_when_the_server_starts_anew(folder):
+    port = free_port()
+    browser = Browser(port)
+    with serving(folder / "m.nbspam", folder, "--web", str(port), "--jobs", "1") as server:
+        first = server.errors.read_text().splitlines()[0]
+        browser.ask("GET", first.partition(str(port))[2])
+        assert browser.ask("GET", "/")[0] == 200
+    server.errors.unlink()
+    with serving(folder / "m.nbspam", folder, "--web", str(port), "--jobs", "1") as server:
+        assert server.errors.read_text().splitlines()[0] == first
+        assert browser.ask("GET", "/")[0] == 200
+
+
+def test_who_speaks_to_another_address_has_no_page(folder):
+    options = ("--web", str(free_port()), "--jobs", "1")
+    with serving(folder / "m.nbspam", folder, *options) as server:
+        token = server.errors.read_text().splitlines()[0].partition("/?")[2]
+        found = ask(server.http, f"GET /?{token} HTTP/1.0\r\nHost: a\r\n\r\n".encode())
+
+        assert found.startswith(b"HTTP/1.1 404 ")
