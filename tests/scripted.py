@@ -8,12 +8,14 @@ from nbspam.errors import InputError
 from nbspam.server.desk import Desk, Policy
 from nbspam.server.limits import Limits
 from nbspam.server.logs import Log
+from nbspam.server.review.access import Access
 from nbspam.server.tally import Tally
 from nbspam.server.threads.judging import Judgement
 from nbspam.verdicts import Evidence, Explanation, Verdict
 
 RULE = Cutoffs(0.5, 0.5)
 PASSWORD = b"open sesame"
+ACCESS = Access(b"1" * 32)
 
 
 def verdict_of(data):
@@ -129,7 +131,7 @@ class Wire(asyncio.Transport):
 
 def desk(limits=None, log="none", descriptor=2, **policy):
     """Return a desk with a judge and a teacher that are scripted; call it in a running loop."""
-    rights = Policy(**{"allows_tell": True, "password": PASSWORD, **policy})
+    rights = Policy(**{"allows_tell": True, "password": PASSWORD, "access": ACCESS, **policy})
     return Desk(
         ScriptedJudge(),
         ScriptedTeacher(),

@@ -10,9 +10,8 @@ from http_requests import parsed
 from markup import Page
 from nbspam.server.protocols.web import WebConnection
 from nbspam.server.review.access import SESSION_SECONDS, Access
-from scripted import Client, desk
+from scripted import ACCESS, Client, desk
 
-ACCESS = Access(b"1" * 32)
 OWN = ("Host: 127.0.0.1:8025", "Origin: http://127.0.0.1:8025")
 
 
@@ -30,7 +29,7 @@ def talk(*requests, **more):
     """Return the client after a conversation."""
 
     async def converse():
-        at = desk(access=ACCESS, **more)
+        at = desk(**more)
         at.tally.note("spam", 0.25)
         return await Client(WebConnection, at).send(*requests)
 
@@ -220,7 +219,7 @@ def test_head_is_refused_and_the_connection_ends():
 
 def test_a_connection_beyond_the_limit_is_answered_and_closed():
     async def converse():
-        at = desk(access=ACCESS, limits={"connections": 1})
+        at = desk(limits={"connections": 1})
         Client(WebConnection, at)
         return await Client(WebConnection, at).send(asked("GET", "/"))
 
@@ -234,7 +233,7 @@ def test_a_connection_beyond_the_limit_is_answered_and_closed():
 
 def test_the_page_shows_what_the_server_has_done():
     async def converse():
-        at = desk(access=ACCESS)
+        at = desk()
         at.judge.model_time = time() - 7200
         for _ in range(1500):
             at.tally.note("spam", 0.25)
