@@ -72,6 +72,10 @@ FORMATS = ("eml", "mbox", *FOLDER_FORMATS, "trec", *PACKED, *TABLE_FORMATS)
 _CHUNK_ITEMS, _CHUNK_BYTES = 256, 8 << 20  # of one chunk, at most
 
 
+class EmptyError(InputError):
+    """A path with no messages."""
+
+
 class Item(NamedTuple):
     """One message or text.  A message in a file of its own is read when it is needed."""
 
@@ -174,7 +178,7 @@ def chunks(
 def _items_of(
     path: str, label: str | None, options: SourceOptions, stdin: BinaryIO | None
 ) -> Iterator[Item]:
-    """Yield the items of one path; raises InputError if there are none."""
+    """Yield the items of one path; raises EmptyError if there are none."""
     if path == "-":
         if stdin is None and sys.stdin is None:
             raise InputError("-: standard input is closed; give a path")
@@ -187,7 +191,7 @@ def _items_of(
         items = _file_items(path, label, options)
     first = next(items, None)
     if first is None:
-        raise InputError(f"{path}: no messages found; give mail, an mbox, a table or a folder")
+        raise EmptyError(f"{path}: no messages found; give mail, an mbox, a table or a folder")
     yield first
     yield from items
 
