@@ -1,4 +1,4 @@
-"""The page on which people look at what the server does.
+"""The page on which people look at what the server does, and at mailboxes.
 
-Secret: who may see it, and how it looks.
+Secret: who may see it, how it looks, and what it remembers.
 """

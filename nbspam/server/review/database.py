@@ -1,0 +1,242 @@
+"""What the page remembers: verdicts on messages of a mailbox, and what people said of them.
+
+It is a file of SQLite beside the model, MODEL.review, which all workers write.  The model itself
+never needs it: a lesson is in the model's journal before it is noted here, and who loses this file
+loses the page's history only.
+
+Secret: the tables, and what becomes of a damaged file.
+"""
+
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from nbspam.disk import adopt, folder_of, locked, open_own, resolved
+from nbspam.errors import ModelFileError
+
+_WAIT = 10.0  # seconds for another worker that writes
+_VERSION = 1
+_TABLES = f"""
+CREATE TABLE seen (
+    key TEXT PRIMARY KEY, arrived REAL, place INTEGER, sender TEXT, subject TEXT, folded TEXT,
+    label TEXT, probability REAL, reasons TEXT, judged REAL, is_here INTEGER
+) WITHOUT ROWID;
+CREATE TABLE told (
+    id INTEGER PRIMARY KEY, at REAL, key TEXT, label TEXT, before TEXT, undone REAL
+);
+CREATE INDEX told_key ON told (key);
+CREATE INDEX seen_arrived ON seen (arrived, place);
+PRAGMA user_version = {_VERSION};
+"""
+# What was said last of a message and not undone, NULL if nothing.
+_LAST = "(SELECT label FROM told WHERE key = seen.key AND undone IS NULL ORDER BY id DESC LIMIT 1)"
+_ORDERS = {
+    "newest": "arrived DESC, place DESC",
+    "unsure": "label = 'unsure' DESC, abs(probability - 0.5), arrived DESC, place DESC",
+}
+
+
+class Seen(NamedTuple):
+    """A message and its verdict."""
+
+    key: str
+    arrived: float  # seconds since 1970
+    place: int
+    sender: str
+    subject: str
+    label: str
+    probability: float  # of spam
+    reasons: tuple[tuple[str, float], ...]  # tokens and their contributions
+    judged: float  # seconds since 1970
+    told: str | None = None  # what a person has said last
+
+
+class Told(NamedTuple):
+    """What a person said of a message."""
+
+    number: int
+    at: float  # seconds since 1970
+    key: str
+    label: str
+    before: str | None  # what was said before; None: nothing
+
+
+class Wanted(NamedTuple):
+    """Which messages are to be listed."""
+
+    words: str = ""  # all of which the sender and subject contain
+    label: str | None = None  # their verdict; None: any
+    order: str = "newest"  # one of _ORDERS
+
+
+class Database:
+    """The page's memory beside a model; opened for each use, so that threads may share it.
+
+    Every method raises ModelFileError if the file cannot be used.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._model = resolved(model)
+        self.path = f"{self._model}.review"
+
+    # ---- the file ----
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[sqlite3.Connection]:
+        """Yield the open file; what is done with it is on disk when the block has ended."""
+        try:
+            with contextlib.closing(self._connected()) as connection, connection:
+                yield connection
+        except (sqlite3.Error, OSError) as error:
+            raise ModelFileError(
+                f"{self.path}: {error}; --web keeps its notes there; free it, or remove it"
+            ) from error
+
+    def _connected(self) -> sqlite3.Connection:
+        try:
+            os.close(open_own(self.path, self._model))  # SQLite would follow a link
+            return self._prepared()
+        except FileNotFoundError:
+            pass
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):  # locked, or the disk is full
+                raise
+        with locked(self._model):
+            return self._begun()
+
+    def _prepared(self) -> sqlite3.Connection:
+        """Return a connection to a file that is ours; raises sqlite3.DatabaseError."""
+        connection = _connection(self.path)
+        try:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version != _VERSION:
+                raise sqlite3.DatabaseError("not the notes of a page")
+            connection.execute("SELECT key FROM seen LIMIT 1")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _begun(self) -> sqlite3.Connection:
+        """Return a connection to a new file; one that is damaged is put aside."""
+        with contextlib.suppress(FileNotFoundError, sqlite3.DatabaseError):
+            os.close(open_own(self.path, self._model))
+            return self._prepared()  # another worker was faster
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(self.path, f"{self.path}.damaged")
+        begun = f"{self.path}.new"
+        for left in (begun, f"{self.path}-wal", f"{self.path}-shm"):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(left)
+        descriptor = os.open(begun, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        adopt(descriptor, folder_of(begun))  # its mode would be the model's, for others to read
+        os.close(descriptor)
+        with contextlib.closing(_connection(begun)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")  # it stays so
+            connection.executescript(_TABLES)
+        os.rename(begun, self.path)
+        return self._prepared()
+
+    # ---- messages ----
+
+    def note(self, rows: Iterable[Seen]) -> None:
+        """Note messages that are in the mailbox with their newest verdicts."""
+        values = (
+            (*row[:5], _folded(f"{row.sender} {row.subject}"), *row[5:7],
+             json.dumps(row.reasons), row.judged)
+            for row in rows
+        )  # fmt: skip
+        with self._opened() as connection:
+            connection.executemany(
+                "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)", values
+            )
+
+    def judged_since(self, moment: float, keys: Collection[str]) -> set[str]:
+        """Return those messages whose verdict is not older; the others need a new one.
+
+        keys: of all messages that are in the mailbox; only these are listed from now on.
+        """
+        with self._opened() as connection:
+            connection.execute("CREATE TEMP TABLE here (key TEXT PRIMARY KEY)")
+            connection.executemany("INSERT INTO here VALUES (?)", ((key,) for key in keys))
+            here = "key IN (SELECT key FROM here)"
+            connection.execute(f"UPDATE seen SET is_here = {here} WHERE is_here != ({here})")
+            found = connection.execute(
+                "SELECT key FROM seen WHERE is_here AND judged >= ?", (moment,)
+            )
+            return {key for (key,) in found}
+
+    def listed(self, wanted: Wanted, start: int, number: int) -> list[Seen]:
+        """Return so many of the messages that are wanted, from `start` on."""
+        where, values = _condition(wanted)
+        with self._opened() as connection:
+            found = connection.execute(
+                f"SELECT key, arrived, place, sender, subject, label, probability, reasons,"
+                f" judged, {_LAST} FROM seen WHERE {where} ORDER BY {_ORDERS[wanted.order]}"
+                " LIMIT ? OFFSET ?",
+                (*values, number, start),
+            )
+            return [_seen(row) for row in found]
+
+    def count(self, wanted: Wanted) -> int:
+        """Return how many messages are wanted."""
+        where, values = _condition(wanted)
+        with self._opened() as connection:
+            (number,) = connection.execute(f"SELECT count(*) FROM seen WHERE {where}", values)
+            return int(number[0])
+
+    # ---- what people said ----
+
+    def tell(self, key: str, label: str, at: float) -> int:
+        """Note what a person has said of a message, and return its number."""
+        with self._opened() as connection:
+            cursor = connection.execute(
+                "INSERT INTO told (at, key, label, before) VALUES (?, ?, ?,"
+                " (SELECT label FROM told WHERE key = ? AND undone IS NULL"
+                " ORDER BY id DESC LIMIT 1))",
+                (at, key, label, key),
+            )
+            return int(cursor.lastrowid or 0)
+
+    def last_told(self) -> Told | None:
+        """Return what was said last and is not undone."""
+        with self._opened() as connection:
+            row = connection.execute(
+                "SELECT id, at, key, label, before FROM told WHERE undone IS NULL"
+                " ORDER BY id DESC LIMIT 1"
+            ).fetchone()
+            return None if row is None else Told(*row)
+
+    def undo(self, number: int, at: float) -> bool:
+        """Note that something is undone; return False if it is already."""
+        with self._opened() as connection:
+            cursor = connection.execute(
+                "UPDATE told SET undone = ? WHERE id = ? AND undone IS NULL", (at, number)
+            )
+            return cursor.rowcount == 1
+
+
+def _connection(path: str) -> sqlite3.Connection:
+    """Return a connection that begins as a writer, and waits for others that write."""
+    connection = sqlite3.connect(path, timeout=_WAIT, isolation_level="IMMEDIATE")
+    connection.execute("PRAGMA synchronous = FULL")
+    return connection
+
+
+def _folded(text: str) -> str:
+    return text.casefold()
+
+
+def _condition(wanted: Wanted) -> tuple[str, Sequence[str]]:
+    """Return what rows have in common, and the values in it."""
+    words = _folded(wanted.words).split()
+    parts = ["is_here", *["instr(folded, ?)"] * len(words), *["label = ?"] * bool(wanted.label)]
+    return " AND ".join(parts), [*words, *filter(None, (wanted.label,))]
+
+
+def _seen(row: Sequence[Any]) -> Seen:
+    seen = Seen(*row)
+    return seen._replace(reasons=tuple((token, nats) for token, nats in json.loads(row[7])))

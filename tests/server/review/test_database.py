@@ -1,0 +1,203 @@
+"""What the page remembers: verdicts, what people said, several workers, a damaged file."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from nbspam.errors import ModelFileError
+from nbspam.server.review.database import Database, Seen, Wanted
+from support import ROOT
+
+
+@pytest.fixture
+def database(tmp_path):
+    return Database(str(tmp_path / "m"))
+
+
+def seen(key, arrived=0.0, label="ham", **more):
+    spam = {"ham": 0.1, "unsure": 0.5, "spam": 0.9}[label]
+    row = Seen(key, arrived, 0, f"{key}@a.example", f"about {key}", label, spam, (), 100.0)
+    return row._replace(**more)
+
+
+def keys(database, start=0, number=99, **wanted):
+    return [row.key for row in database.listed(Wanted(**wanted), start, number)]
+
+
+# ---- messages ----
+
+
+def test_what_is_noted_is_listed_as_it_was(database):
+    row = seen("a", 7.5, "spam", reasons=(("pi\x1bll \u202e", 2.25), ("tea", -0.5)), place=3)
+    database.note([row])
+
+    assert database.listed(Wanted(), 0, 9) == [row]
+
+
+def test_a_newer_verdict_replaces_the_old_one(database):
+    database.note([seen("a", label="ham"), seen("b")])
+    database.note([seen("a", label="spam")])
+
+    assert [row.label for row in database.listed(Wanted(), 0, 9) if row.key == "a"] == ["spam"]
+    assert database.count(Wanted()) == 2
+
+
+def test_the_newest_come_first_or_the_most_unsure(database):
+    database.note(
+        [
+            seen("old", 1.0, "unsure"),
+            seen("new", 3.0, "spam"),
+            seen("later", 2.0, "ham", place=2),
+            seen("sooner", 2.0, "ham", place=1, probability=0.3),
+        ]
+    )
+
+    assert keys(database) == ["new", "later", "sooner", "old"]
+    assert keys(database, order="unsure") == ["old", "sooner", "new", "later"]
+    assert keys(database, start=1, number=2) == ["later", "sooner"]
+
+
+def test_a_search_is_for_all_words_in_any_case_and_for_a_verdict(database):
+    database.note(
+        [
+            seen("a", 3.0, "spam", sender="ÄRZTE <x@b.example>", subject="100%_sure"),
+            seen("b", 2.0, "ham", sender="Ann", subject="It's 'quoted' -- OR 1=1"),
+        ]
+    )
+
+    assert keys(database, words="ärzte 100%_") == ["a"]
+    assert keys(database, words="b.example sure", label="ham") == []
+    assert keys(database, words="' OR 1=1 --") == ["b"]
+    assert keys(database, words="%") == ["a"]
+    assert keys(database, label="ham") == ["b"]
+    assert keys(database, words="  ") == ["a", "b"]
+    assert database.count(Wanted("ann")) == 1
+
+
+def test_messages_that_have_left_the_mailbox_are_not_listed_until_they_are_back(database):
+    database.note([seen("a", judged=10.0), seen("b", judged=20.0)])
+
+    assert database.judged_since(10.0, {"b", "c"}) == {"b"}
+    assert keys(database) == ["b"]
+    assert database.judged_since(15.0, {"a", "b", "c"}) == {"b"}
+    assert sorted(keys(database)) == ["a", "b"]
+    assert database.judged_since(0.0, set()) == set()
+    assert keys(database) == []
+
+
+# ---- what people said ----
+
+
+def test_what_was_said_last_counts_and_undo_goes_back_step_by_step(database):
+    database.note([seen("a"), seen("b")])
+    database.tell("a", "spam", 1.0)
+    database.tell("b", "ham", 2.0)
+    database.tell("a", "ham", 3.0)
+
+    steps = []
+    while told := database.last_told():
+        shown = {row.key: row.told for row in database.listed(Wanted(), 0, 9)}
+        steps.append((told.key, told.label, told.before, shown["a"], shown["b"]))
+        assert database.undo(told.number, 4.0)
+        assert not database.undo(told.number, 4.0)
+
+    assert steps == [
+        ("a", "ham", "spam", "ham", "ham"),
+        ("b", "ham", None, "spam", "ham"),
+        ("a", "spam", None, "spam", None),
+    ]
+    assert {row.told for row in database.listed(Wanted(), 0, 9)} == {None}
+
+
+# ---- the file ----
+
+
+def test_only_its_owner_can_read_the_file(tmp_path, database):
+    (tmp_path / "m").write_bytes(b"")
+    (tmp_path / "m").chmod(0o644)
+    database.note([seen("a")])
+
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob("m.review*")}
+    assert set(modes.values()) == {0o600}
+
+
+def test_several_threads_and_databases_write_at_the_same_time(tmp_path):
+    def write(number):
+        own = Database(str(tmp_path / "m"))
+        own.note([seen(f"{number}.{i}") for i in range(20)])
+        return own.tell(f"{number}.0", "spam", float(number))
+
+    with ThreadPoolExecutor(8) as pool:
+        numbers = list(pool.map(write, range(16)))
+
+    assert sorted(numbers) == list(range(1, 17))
+    assert Database(str(tmp_path / "m")).count(Wanted()) == 320
+
+
+def test_what_was_told_is_there_after_a_crash(tmp_path):
+    program = (
+        "import os, sys\n"
+        "from nbspam.server.review.database import Database\n"
+        "Database(sys.argv[1]).tell('a', 'spam', 1.0)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", program, str(tmp_path / "m")]
+
+    assert subprocess.run(command, env=environment, check=False).returncode == -9
+    assert Database(str(tmp_path / "m")).last_told()[2:] == ("a", "spam", None)
+
+
+def garbage(path):
+    path.write_bytes(b"not SQLite at all" * 1000)
+
+
+def other(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE recipes (name TEXT)")
+    connection.close()
+
+
+def torn(path):
+    Database(str(path).removesuffix(".review")).note([seen("old")])
+    path.write_bytes(path.read_bytes()[:4096] + bytes(8192))
+
+
+@pytest.mark.parametrize("damage", [garbage, other, torn])
+def test_a_damaged_file_is_put_aside_and_a_new_one_begun(tmp_path, database, damage):
+    path = tmp_path / "m.review"
+    damage(path)
+    before = path.read_bytes()
+    database.note([seen("a")])
+
+    assert keys(database) == ["a"]
+    assert (tmp_path / "m.review.damaged").read_bytes() == before
+
+
+def test_a_link_or_folder_in_its_place_is_refused(tmp_path, database):
+    (tmp_path / "theirs").write_bytes(b"")
+    (tmp_path / "m.review").symlink_to(tmp_path / "theirs")
+
+    with pytest.raises(ModelFileError, match=r"m.review: a symbolic link"):
+        database.note([seen("a")])
+    assert (tmp_path / "theirs").read_bytes() == b""
+
+
+def test_a_file_that_another_program_holds_is_told_and_kept(tmp_path, database, monkeypatch):
+    monkeypatch.setattr("nbspam.server.review.database._WAIT", 0.1)
+    database.note([seen("a")])
+    holder = sqlite3.connect(tmp_path / "m.review", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+
+    with pytest.raises(
+        ModelFileError, match="database is locked; --web keeps its notes there; free it"
+    ):
+        database.note([seen("b")])
+    holder.execute("ROLLBACK")
+    holder.close()
+    assert keys(database) == ["a"]
+    assert not (tmp_path / "m.review.damaged").exists()
