@@ -2,6 +2,7 @@
 
 NbspamError
 ├── InputError       a message, folder, table or stream cannot be read
+│   └── EmptyError   there are none in a path
 ├── LostError        a connection to where mail is was lost, and did not come back
 ├── ModelFileError   a file is not a model that we can read, or a model cannot be written
 ├── NotTrainedError  a model was used before it had learned enough
@@ -18,6 +19,10 @@ class NbspamError(Exception):
 
 class InputError(NbspamError):
     """A message, folder, table or stream cannot be read."""
+
+
+class EmptyError(InputError):
+    """A path with no messages."""
 
 
 class LostError(NbspamError):

@@ -37,7 +37,7 @@ from functools import partial
 from itertools import chain, islice
 from typing import BinaryIO, NamedTuple
 
-from nbspam.errors import InputError, UsageError
+from nbspam.errors import EmptyError, InputError, UsageError
 from nbspam.sources.columns import SILENT, Columns, Listener, Naming, Wanted
 from nbspam.sources.files import (
     COMPRESSED,
@@ -70,10 +70,6 @@ ARCHIVES = ("tar", "zip")
 FORMATS = ("eml", "mbox", *FOLDER_FORMATS, "trec", *PACKED, *TABLE_FORMATS)
 
 _CHUNK_ITEMS, _CHUNK_BYTES = 256, 8 << 20  # of one chunk, at most
-
-
-class EmptyError(InputError):
-    """A path with no messages."""
 
 
 class Item(NamedTuple):

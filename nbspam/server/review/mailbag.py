@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
-from nbspam.errors import InputError
+from nbspam.errors import EmptyError, InputError
 from nbspam.mail.headers import after_envelope, decode_value, header_lines, read_head, unfold
 from nbspam.printing import printable
 from nbspam.sources.files import is_url
-from nbspam.sources.items import EmptyError, Item, read_items
+from nbspam.sources.items import Item, read_items
 
 MOST = 10_000  # messages of a mailbox that are shown
 _HEAD_BYTES = 1 << 16
