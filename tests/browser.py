@@ -40,12 +40,15 @@ def launched():
 
 
 @contextmanager
-def opened(browser, path, width=SCREEN, dark=False, media=None):
-    """Yield the page of a file, and a list of what it asked for and of what it complained."""
+def visited(browser, url, width=SCREEN, dark=False, media=None):
+    """Yield a page, and a list of what it asked for and of what it complained.
+
+    url: of a file, without network, or of a server on this machine.
+    """
     context = browser.new_context(
         viewport={"width": width, "height": 800},
         color_scheme="dark" if dark else "light",
-        offline=True,
+        offline=url.startswith("file:"),
     )
     page = context.new_page()
     heard = []
@@ -54,9 +57,14 @@ def opened(browser, path, width=SCREEN, dark=False, media=None):
     page.on("pageerror", lambda error: heard.append(str(error)))
     if media is not None:
         page.emulate_media(media=media)
-    page.goto(path.as_uri())
+    page.goto(url)
     yield page, heard
     context.close()
+
+
+def opened(browser, path, *how, **more):
+    """Yield the page of a file, without network; see `visited`."""
+    return visited(browser, path.as_uri(), *how, **more)
 
 
 def overflow(page):
