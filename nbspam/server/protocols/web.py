@@ -22,7 +22,7 @@ from nbspam.server.review.pages import counts_page, guards, login_page
 _MAX_FORM = 10_000  # bytes
 _MAX_FIELDS = 20
 _PAGE = "text/html; charset=utf-8"
-_WRONG = "This is not the token of this server, or not the one since it has a new secret."
+_WRONG = "This is not the token of this server, or not its newest."
 
 
 class WebConnection(HttpConnection):

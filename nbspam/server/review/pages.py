@@ -70,8 +70,20 @@ def counts_page(tally: Tally, form: str, model_age: float) -> str:
         troubles=_counts(tally, [f"trouble {name}" for name in TROUBLES]),
         seconds=tally.total("seconds"),
         waiting=int(tally.total("waiting")),
-        hours=model_age / 3600,
+        age=_ago(model_age),
     )
+
+
+def _ago(seconds: float) -> str:
+    """Return how long ago something was, in the largest unit of which there are two.
+
+    >>> [_ago(seconds) for seconds in (-5, 119, 120, 7199, 7200, 172_800)]
+    ['just now', 'just now', '2 minutes ago', '119 minutes ago', '2 hours ago', '2 days ago']
+    """
+    for unit, size in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{int(seconds // size)} {unit} ago"
+    return "just now"
 
 
 def _counts(tally: Tally, names: "tuple[str, ...] | list[str]") -> list[tuple[str, int]]:
