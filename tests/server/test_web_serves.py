@@ -3,13 +3,14 @@
 import json
 import re
 import shutil
+import signal
 from http.client import HTTPConnection
 from urllib.parse import urlencode
 
 import pytest
 
 from markup import Page
-from serving import ask, check, free_port, serving
+from serving import ask, check, free_port, serving, until
 from support import SPAM
 
 
@@ -64,12 +65,16 @@ def test_the_first_line_is_the_address_that_logs_in(folder, log):
     assert any(listening.get(log, "none") in line for line in others) == (log != "none")
 
 
-def test_who_is_logged_in_stays_so_when_the_server_starts_anew(folder):
+def test_who_is_logged_in_stays_so_when_the_server_reads_its_options_or_starts_anew(folder):
     port = free_port()
     browser = Browser(port)
     with serving(folder / "m.nbspam", folder, "--web", str(port), "--jobs", "1") as server:
         first = server.errors.read_text().splitlines()[0]
         browser.ask("GET", first.partition(str(port))[2])
+        assert browser.ask("GET", "/")[0] == 200
+        before = server.pids
+        server.process.send_signal(signal.SIGHUP)
+        until(lambda: set(server.pids).isdisjoint(before) and server.pids)
         assert browser.ask("GET", "/")[0] == 200
     server.errors.unlink()
     with serving(folder / "m.nbspam", folder, "--web", str(port), "--jobs", "1") as server:
