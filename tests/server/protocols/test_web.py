@@ -57,6 +57,7 @@ def form_of(cookie):
         asked("GET", f"/?token={ACCESS.token}", own=OWN[:1]),
         asked("POST", "/login", form=f"token=+{ACCESS.token}%0A".encode()),
     ],
+    ids=["address", "form"],
 )
 def test_the_token_logs_in_and_the_session_shows_the_page(request_bytes):
     status, headers, body = answer(request_bytes)
@@ -98,6 +99,7 @@ def test_without_a_session_every_page_asks_for_the_token(path):
         asked("POST", "/login"),
         asked("POST", "/login", form=b"&".join([b"a=b"] * 100)),
     ],
+    ids=["empty", "other", "bytes", "long", "form", "twice", "nothing", "fields"],
 )
 def test_a_wrong_token_is_told_and_counted_and_never_shown(request_bytes):
     client = talk(request_bytes)
@@ -133,6 +135,7 @@ def test_who_logs_out_has_no_cookie_any_more():
         "Cookie: nbspam-8025",
         "Cookie: nbspam-8025=..; \xff",
     ],
+    ids=["ended", "port", "secret", "token", "no value", "malformed"],
 )
 def test_a_session_that_ended_or_is_not_ours_sees_and_does_nothing(cookie):
     assert answer(asked("GET", "/", cookie))[0] == 403
@@ -196,6 +199,7 @@ def test_pages_of_other_sites_may_not_embed_the_page_or_its_parts():
         (asked("POST", "/login", form=b"a" * 20_000), 413),
         (b"\x16\x03\x01\x02\x00\r\n\r\n", 400),
     ],
+    ids=["page", "login", "token", "path", "form", "method", "large", "TLS"],
 )
 def test_every_answer_forbids_the_browser_all_but_the_page(request_bytes, status):
     found, headers, body = answer(request_bytes)
