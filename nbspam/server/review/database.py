@@ -25,17 +25,20 @@ CREATE TABLE seen (
     label TEXT, probability REAL, reasons TEXT, judged REAL, is_here INTEGER
 ) WITHOUT ROWID;
 CREATE TABLE told (
-    id INTEGER PRIMARY KEY, at REAL, key TEXT, label TEXT, before TEXT, undone REAL
+    id INTEGER PRIMARY KEY, at REAL, key TEXT, label TEXT, before TEXT, folder TEXT, undone REAL
 );
 CREATE INDEX told_key ON told (key);
 CREATE INDEX seen_arrived ON seen (arrived, place);
 PRAGMA user_version = {_VERSION};
 """
-# What was said last of a message and not undone, NULL if nothing.
-_LAST = "(SELECT label FROM told WHERE key = seen.key AND undone IS NULL ORDER BY id DESC LIMIT 1)"
+# The number of what was said last of a message and not undone, NULL if nothing.
+_LAST = "(SELECT max(id) FROM told WHERE key = seen.key AND undone IS NULL)"
 _ORDERS = {
     "newest": "arrived DESC, place DESC",
-    "unsure": "label = 'unsure' DESC, abs(probability - 0.5), arrived DESC, place DESC",
+    "unsure": (
+        "id IS NOT NULL, seen.label = 'unsure' DESC, abs(probability - 0.5), arrived DESC,"
+        " place DESC"
+    ),
 }
 
 
@@ -52,6 +55,7 @@ class Seen(NamedTuple):
     reasons: tuple[tuple[str, float], ...]  # tokens and their contributions
     judged: float  # seconds since 1970
     told: str | None = None  # what a person has said last
+    told_number: int | None = None  # by which that can be undone
 
 
 class Told(NamedTuple):
@@ -61,7 +65,8 @@ class Told(NamedTuple):
     at: float  # seconds since 1970
     key: str
     label: str
-    before: str | None  # what was said before; None: nothing
+    before: str | None  # the class in which the model had learned it; None: none
+    folder: str | None = None  # where it lay before it was moved; None: it was not
 
 
 class Wanted(NamedTuple):
@@ -157,7 +162,8 @@ class Database:
     def judged_since(self, moment: float, keys: Collection[str]) -> set[str]:
         """Return those messages whose verdict is not older; the others need a new one.
 
-        keys: of all messages that are in the mailbox; only these are listed from now on.
+        What the model said of a message before a person did stays.  keys: of all messages that are
+        in the mailbox; only these are listed from now on.
         """
         with self._opened() as connection:
             connection.execute("CREATE TEMP TABLE here (key TEXT PRIMARY KEY)")
@@ -165,7 +171,7 @@ class Database:
             here = "key IN (SELECT key FROM here)"
             connection.execute(f"UPDATE seen SET is_here = {here} WHERE is_here != ({here})")
             found = connection.execute(
-                "SELECT key FROM seen WHERE is_here AND judged >= ?", (moment,)
+                f"SELECT key FROM seen WHERE is_here AND (judged >= ? OR {_LAST})", (moment,)
             )
             return {key for (key,) in found}
 
@@ -174,9 +180,9 @@ class Database:
         where, values = _condition(wanted)
         with self._opened() as connection:
             found = connection.execute(
-                f"SELECT key, arrived, place, sender, subject, label, probability, reasons,"
-                f" judged, {_LAST} FROM seen WHERE {where} ORDER BY {_ORDERS[wanted.order]}"
-                " LIMIT ? OFFSET ?",
+                f"SELECT seen.key, arrived, place, sender, subject, seen.label, probability,"
+                f" reasons, judged, told.label, id FROM seen LEFT JOIN told ON id = {_LAST}"
+                f" WHERE {where} ORDER BY {_ORDERS[wanted.order]} LIMIT ? OFFSET ?",
                 (*values, number, start),
             )
             return [_seen(row) for row in found]
@@ -190,23 +196,34 @@ class Database:
 
     # ---- what people said ----
 
-    def tell(self, key: str, label: str, at: float) -> int:
-        """Note what a person has said of a message, and return its number."""
+    def tell(
+        self, key: str, label: str, before: str | None, at: float, folder: str | None = None
+    ) -> int:
+        """Note what a person has said of a message, and return its number; see `Told`."""
         with self._opened() as connection:
             cursor = connection.execute(
-                "INSERT INTO told (at, key, label, before) VALUES (?, ?, ?,"
-                " (SELECT label FROM told WHERE key = ? AND undone IS NULL"
-                " ORDER BY id DESC LIMIT 1))",
-                (at, key, label, key),
+                "INSERT INTO told (at, key, label, before, folder) VALUES (?, ?, ?, ?, ?)",
+                (at, key, label, before, folder),
             )
             return int(cursor.lastrowid or 0)
 
     def last_told(self) -> Told | None:
         """Return what was said last and is not undone."""
+        return self._told("SELECT max(id) FROM told WHERE undone IS NULL")
+
+    def told(self, number: int) -> Told | None:
+        """Return what was said; None if it is undone, or something was said of it later."""
+        return self._told(
+            "SELECT max(id) FROM told WHERE undone IS NULL"
+            " AND key = (SELECT key FROM told WHERE id = ?) HAVING max(id) = ?",
+            number,
+            number,
+        )
+
+    def _told(self, which: str, *values: int) -> Told | None:
         with self._opened() as connection:
             row = connection.execute(
-                "SELECT id, at, key, label, before FROM told WHERE undone IS NULL"
-                " ORDER BY id DESC LIMIT 1"
+                f"SELECT id, at, key, label, before, folder FROM told WHERE id = ({which})", values
             ).fetchone()
             return None if row is None else Told(*row)
 
@@ -233,7 +250,11 @@ def _folded(text: str) -> str:
 def _condition(wanted: Wanted) -> tuple[str, Sequence[str]]:
     """Return what rows have in common, and the values in it."""
     words = _folded(wanted.words).split()
-    parts = ["is_here", *["instr(folded, ?)"] * len(words), *["label = ?"] * bool(wanted.label)]
+    parts = [
+        "is_here",
+        *["instr(folded, ?)"] * len(words),
+        *["seen.label = ?"] * bool(wanted.label),
+    ]
     return " AND ".join(parts), [*words, *filter(None, (wanted.label,))]
 
 

@@ -78,6 +78,16 @@ def test_a_search_is_for_all_words_in_any_case_and_for_a_verdict(database):
     assert database.count(Wanted("ann")) == 1
 
 
+def test_the_verdict_before_a_person_spoke_stays_until_that_is_undone(database):
+    database.note([seen("a", judged=10.0), seen("b", judged=10.0)])
+    number = database.tell("a", "spam", None, 11.0)
+
+    assert database.judged_since(20.0, {"a", "b"}) == {"a"}
+    assert keys(database, order="unsure") == ["b", "a"]
+    database.undo(number, 12.0)
+    assert database.judged_since(20.0, {"a", "b"}) == set()
+
+
 def test_messages_that_have_left_the_mailbox_are_not_listed_until_they_are_back(database):
     database.note([seen("a", judged=10.0), seen("b", judged=20.0)])
 
@@ -94,14 +104,18 @@ def test_messages_that_have_left_the_mailbox_are_not_listed_until_they_are_back(
 
 def test_what_was_said_last_counts_and_undo_goes_back_step_by_step(database):
     database.note([seen("a"), seen("b")])
-    database.tell("a", "spam", 1.0)
-    database.tell("b", "ham", 2.0)
-    database.tell("a", "ham", 3.0)
+    first = database.tell("a", "spam", None, 1.0, ".Unsure")
+    database.tell("b", "ham", None, 2.0)
+    last = database.tell("a", "ham", "spam", 3.0)
 
+    assert database.told(first) is None  # something was said later
+    assert database.told(last) == database.last_told()
+    assert database.told(99) is None
     steps = []
     while told := database.last_told():
         shown = {row.key: row.told for row in database.listed(Wanted(), 0, 9)}
         steps.append((told.key, told.label, told.before, shown["a"], shown["b"]))
+        assert database.told(told.number) == told
         assert database.undo(told.number, 4.0)
         assert not database.undo(told.number, 4.0)
 
@@ -110,7 +124,8 @@ def test_what_was_said_last_counts_and_undo_goes_back_step_by_step(database):
         ("b", "ham", None, "spam", "ham"),
         ("a", "spam", None, "spam", None),
     ]
-    assert {row.told for row in database.listed(Wanted(), 0, 9)} == {None}
+    assert {row[-2:] for row in database.listed(Wanted(), 0, 9)} == {(None, None)}
+    assert database.told(first) is None
 
 
 # ---- the file ----
@@ -129,7 +144,7 @@ def test_several_threads_and_databases_write_at_the_same_time(tmp_path):
     def write(number):
         own = Database(str(tmp_path / "m"))
         own.note([seen(f"{number}.{i}") for i in range(20)])
-        return own.tell(f"{number}.0", "spam", float(number))
+        return own.tell(f"{number}.0", "spam", None, float(number))
 
     with ThreadPoolExecutor(8) as pool:
         numbers = list(pool.map(write, range(16)))
@@ -142,14 +157,14 @@ def test_what_was_told_is_there_after_a_crash(tmp_path):
     program = (
         "import os, sys\n"
         "from nbspam.server.review.database import Database\n"
-        "Database(sys.argv[1]).tell('a', 'spam', 1.0)\n"
+        "Database(sys.argv[1]).tell('a', 'spam', None, 1.0)\n"
         "os.kill(os.getpid(), 9)\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", program, str(tmp_path / "m")]
 
     assert subprocess.run(command, env=environment, check=False).returncode == -9
-    assert Database(str(tmp_path / "m")).last_told()[2:] == ("a", "spam", None)
+    assert Database(str(tmp_path / "m")).last_told()[2:] == ("a", "spam", None, None)
 
 
 def garbage(path):
