@@ -7,6 +7,7 @@ Secret: how a name that strangers wrote becomes a folder, and how long what a us
 held in memory.
 """
 
+import contextlib
 import os
 import stat
 import string
@@ -14,7 +15,7 @@ import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from nbspam.classifier.combining import Combination
 from nbspam.classifier.personal.evidence import Own
@@ -63,6 +64,27 @@ def folder_name(name: str) -> str:
             f" {_MAX_FOLDER} allowed; give a shorter one"
         )
     return folder
+
+
+def names_in(folder: str) -> list[str]:
+    """Return the users who have something of their name in a folder, in order.
+
+    What is no user's there is left out, and so is all of a folder that cannot be read.
+    """
+    try:
+        entries = os.listdir(folder)
+    except OSError:
+        return []
+    return sorted(name for name in map(_name_of, entries) if name)
+
+
+def _name_of(entry: str) -> str:
+    """Return whose folder has a name, "" if it is nobody's."""
+    with contextlib.suppress(UserError, UnicodeError):
+        name = unquote(entry, errors="surrogatepass")
+        if known_as(name) == name and folder_name(name) == entry:
+            return name
+    return ""
 
 
 def check_folder(folder: str) -> None:

@@ -40,10 +40,11 @@ WORDS = {
     ],
     WebConnection: [
         b"GET / HTTP/1.1\r\n", b"POST /login HTTP/1.1\r\n", b"HEAD /?token= HTTP/1.1\r\n",
-        f"GET /?token={ACCESS.token} HTTP/1.1\r\n".encode(), b"Host: 127.0.0.1:8025\r\n",
+        f"GET /?token={ACCESS.token_of('')} HTTP/1.1\r\n".encode(), b"Host: 127.0.0.1:8025\r\n",
         b"Origin: http://127.0.0.1:8025\r\n", b"Cookie: nbspam-8025=.; =;\xff\r\n", b"\r\n",
         b"Content-Length: 9\r\n", b"token=%ff", b"POST /logout HTTP/1.1\r\n", b"\0", b"\xff",
-        f"Cookie: nbspam-8025={ACCESS.new_session(time())}\r\n".encode(), b"GET //[ HTTP/1.0\r\n",
+        f"Cookie: nbspam-8025={ACCESS.new_session(time(), '')}\r\n".encode(),
+        b"GET //[ HTTP/1.0\r\n",
     ],
 }  # fmt: skip
 

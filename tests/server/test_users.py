@@ -3,6 +3,8 @@
 import asyncio
 import os
 import unicodedata
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import unquote
 
 import pytest
@@ -18,6 +20,7 @@ from nbspam.server.users import (
     check_folder,
     folder_name,
     known_as,
+    names_in,
 )
 from scripted import PASSWORD, Client, desk
 from serving import OFFER, check, packet
@@ -82,6 +85,24 @@ def test_hostile_names_become_folders(name, folder):
 def test_a_name_that_cannot_be_kept_is_refused(text, why):
     with pytest.raises(UserError, match=why):
         folder_name(known_as(text))
+
+
+@given(st.lists(NAMES, max_size=5))
+def test_whose_folders_there_are_is_read_from_their_names(texts):
+    names = {known_as(text) for text in texts if "\ufffd" not in text and len(text) < 15} - {""}
+    with TemporaryDirectory() as folder:
+        for name in names:
+            Path(folder, folder_name(name)).mkdir()
+        assert names_in(folder) == sorted(names)
+
+
+def test_a_folder_that_no_user_has_is_nobodys(tmp_path):
+    strange = (".Spam", "Alice", "%61lice", "a%2Fb%2f", "al%FFice", "a b", "%EF%BF%BD", "a" * 201)
+    for entry in (*strange, "alice", b"caf\xe9"):
+        os.mkdir(os.path.join(os.fsencode(tmp_path), os.fsencode(entry)))
+
+    assert names_in(str(tmp_path)) == ["alice"]
+    assert names_in(str(tmp_path / "alice" / "none")) == []
 
 
 # ---- their folder ----

@@ -51,17 +51,17 @@ class WebConnection(HttpConnection):
         """The session of the browser, None if it has not logged in."""
         for pair in self.headers.get("cookie", "").split(";"):
             name, _, value = pair.strip().partition("=")
-            if name == self.cookie and self.access.is_session(value, time()):
+            if name == self.cookie and self.access.session_user(value, time()) == "":
                 return value
         return None
 
     def log_in(self, token: str) -> None:
         """Begin a session, if the token is ours."""
-        if not self.access.is_token(token):
+        if self.access.user_of(token) != "":
             self.desk.tally.add("trouble forbidden")
             self.page(login_page(_WRONG), HTTPStatus.FORBIDDEN)
             return
-        self.lead_home(self.access.new_session(time()), SESSION_SECONDS)
+        self.lead_home(self.access.new_session(time(), ""), SESSION_SECONDS)
 
     def lead_home(self, session: str, seconds: int) -> None:
         """Lead to `/` with a session that the browser keeps for so many seconds."""

@@ -1,7 +1,9 @@
 """Access to the page: a secret beside the model, and the tokens that are made from it.
 
-    token     logs in; it is in the address that the server prints when it starts
-    session   is in the cookie of a browser that has logged in, and ends after a month
+    token     logs in; the site's is in the address that the server prints when it starts, and
+              with --users each user has one, which names the user
+    session   is in the cookie of a browser that has logged in, says as whom, and ends after a
+              month
     form      is in each form of a session, and must come back with what is posted
 
 Nothing is kept of them: whoever has the secret can check what was made with it, so all workers
@@ -32,34 +34,43 @@ _EMBEDDED = {"cross-site", "same-site"}  # Sec-Fetch-Site of what another site a
 
 
 class Access:
-    """Makes tokens, and tells whether they are its own.
+    """Makes tokens, and tells whose they are.
 
-    secret: bytes that nobody else knows.
+    secret: bytes that nobody else knows.  Users are named as by `users.known_as`; "" is the site.
     """
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
-        self.token = self._signed("token")
 
     def _signed(self, text: str) -> str:
-        mac = digest(self._secret, text.encode("utf-8", "surrogatepass"), sha256)
-        return base64.urlsafe_b64encode(mac).decode().rstrip("=")
+        return _coded(digest(self._secret, _bytes(text), sha256))
 
-    def is_token(self, text: str) -> bool:
-        """Return whether a text is the token that logs in."""
-        return _same(text, self.token)
+    def token_of(self, user: str) -> str:
+        """Return the token that logs a user in."""
+        if not user:
+            return self._signed("token")
+        return f"{_coded(_bytes(user))}.{self._signed(f'token {user}')}"
 
-    def new_session(self, now: float) -> str:
-        """Return a session that begins; now: seconds since 1970."""
-        begun = f"{now:.0f}.{secrets.token_urlsafe(16)}"
+    def user_of(self, token: str) -> str | None:
+        """Return whom a token logs in, None if it is not ours."""
+        try:
+            user = _decoded(token.rpartition(".")[0])
+        except ValueError:
+            return None
+        return user if _same(token, self.token_of(user)) else None
+
+    def new_session(self, now: float, user: str) -> str:
+        """Return a session of a user that begins; now: seconds since 1970."""
+        begun = f"{now:.0f}.{secrets.token_urlsafe(16)}.{_coded(_bytes(user))}"
         return f"{begun}.{self._signed(f'session {begun}')}"
 
-    def is_session(self, text: str, now: float) -> bool:
-        """Return whether a text is a session that goes on."""
-        begun, _, mac = text.rpartition(".")
+    def session_user(self, session: str, now: float) -> str | None:
+        """Return whose session goes on, None if it has ended or is not ours."""
+        begun, _, mac = session.rpartition(".")
         if not _same(mac, self._signed(f"session {begun}")):
-            return False
-        return now - int(begun.partition(".")[0]) < SESSION_SECONDS
+            return None
+        moment, _, user = begun.split(".")
+        return _decoded(user) if now - int(moment) < SESSION_SECONDS else None
 
     def form_token(self, session: str) -> str:
         """Return what the forms of a session contain."""
@@ -71,7 +82,22 @@ class Access:
 
 
 def _same(text: str, other: str) -> bool:
-    return compare_digest(text.encode("utf-8", "surrogatepass"), other.encode())
+    return compare_digest(_bytes(text), _bytes(other))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _coded(data: bytes) -> str:
+    """Return bytes as text of which every character may be in an address and in a cookie."""
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _decoded(text: str) -> str:
+    """Return the text that was coded; raises ValueError."""
+    padding = "=" * (-len(text) % 4)
+    return base64.urlsafe_b64decode(text + padding).decode("utf-8", "surrogatepass")
 
 
 # ---- the secret ----
@@ -132,7 +158,7 @@ def page_of(listener: socket.socket, model: str) -> str:
             f"--web {address}: other machines can reach it, and it is not encrypted; give"
             " 127.0.0.1:PORT, and come from other machines by ssh -L"
         )
-    return f"http://{address}/?token={access_beside(model).token}"
+    return f"http://{address}/?token={access_beside(model).token_of('')}"
 
 
 def hosts_of(address: Address) -> set[str]:

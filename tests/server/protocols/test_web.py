@@ -12,11 +12,12 @@ from nbspam.server.protocols.web import WebConnection
 from nbspam.server.review.access import SESSION_SECONDS, Access
 from scripted import ACCESS, Client, desk
 
+TOKEN, OTHER = ACCESS.token_of(""), Access(b"2" * 32)
 OWN = ("Host: 127.0.0.1:8025", "Origin: http://127.0.0.1:8025")
 
 
 def session_at(now):
-    return f"Cookie: theme=dark; nbspam-8025={ACCESS.new_session(now)}"
+    return f"Cookie: theme=dark; nbspam-8025={ACCESS.new_session(now, '')}"
 
 
 def asked(method, path, *lines, form=b"", own=OWN):
@@ -54,8 +55,8 @@ def form_of(cookie):
 @pytest.mark.parametrize(
     "request_bytes",
     [
-        asked("GET", f"/?token={ACCESS.token}", own=OWN[:1]),
-        asked("POST", "/login", form=f"token=+{ACCESS.token}%0A".encode()),
+        asked("GET", f"/?token={TOKEN}", own=OWN[:1]),
+        asked("POST", "/login", form=f"token=+{TOKEN}%0A".encode()),
     ],
     ids=["address", "form"],
 )
@@ -65,7 +66,7 @@ def test_the_token_logs_in_and_the_session_shows_the_page(request_bytes):
 
     assert (status, headers["location"], body) == (303, "/", "")
     assert rights == ["Path=/", "HttpOnly", "SameSite=Strict", f"Max-Age={SESSION_SECONDS}"]
-    assert ACCESS.token not in cookie
+    assert TOKEN not in cookie
     status, _, text = answer(asked("GET", "/", f"Cookie: {cookie}", own=OWN[:1]))
     assert (status, Page(text).within("h1")) == (200, ["What the server has done"])
 
@@ -91,7 +92,7 @@ def test_without_a_session_every_page_asks_for_the_token(path):
     "request_bytes",
     [
         asked("GET", "/?token="),
-        asked("GET", f"/?token={Access(b'2' * 32).token}"),
+        asked("GET", f"/?token={OTHER.token_of('')}"),
         asked("GET", "/?token=%ff%00%3Cscript%3E"),
         asked("GET", "/?token=" + "%41" * 9000),
         asked("POST", "/login", form=b"token=guess"),
@@ -129,9 +130,9 @@ def test_who_logs_out_has_no_cookie_any_more():
     "cookie",
     [
         session_at(time() - SESSION_SECONDS - 1),
-        f"Cookie: nbspam-8026={ACCESS.new_session(time())}",  # of another server's page
-        f"Cookie: nbspam-8025={Access(b'2' * 32).new_session(time())}",
-        f"Cookie: nbspam-8025={ACCESS.token}",
+        f"Cookie: nbspam-8026={ACCESS.new_session(time(), '')}",  # of another server's page
+        f"Cookie: nbspam-8025={OTHER.new_session(time(), '')}",
+        f"Cookie: nbspam-8025={TOKEN}",
         "Cookie: nbspam-8025",
         "Cookie: nbspam-8025=..; \xff",
     ],
@@ -148,8 +149,8 @@ def test_dns_rebinding_is_refused_even_with_token_and_session(own):
     origin = own.replace("Host: ", "Origin: http://")
     for request in (
         asked("GET", "/", session_at(time()), own=(own,)),
-        asked("GET", f"/?token={ACCESS.token}", own=(own,)),
-        asked("POST", "/login", form=f"token={ACCESS.token}".encode(), own=(own, origin)),
+        asked("GET", f"/?token={TOKEN}", own=(own,)),
+        asked("POST", "/login", form=f"token={TOKEN}".encode(), own=(own, origin)),
     ):
         status, headers, body = answer(request)
 
@@ -175,7 +176,7 @@ def test_a_form_of_another_site_is_refused_even_with_our_session():
 
 def test_a_form_must_be_one_of_this_session():
     cookie, other = session_at(time()), session_at(time())
-    for form in (b"", b"form=", b"form=" + form_of(other), b"form=" + ACCESS.token.encode()):
+    for form in (b"", b"form=", b"form=" + form_of(other), b"form=" + TOKEN.encode()):
         status, _, body = answer(asked("POST", "/logout", cookie, form=form))
 
         assert (status, body) == (403, "not a form of this session; open / again\n")
@@ -192,7 +193,7 @@ def test_pages_of_other_sites_may_not_embed_the_page_or_its_parts():
     [
         (asked("GET", "/", session_at(time())), 200),
         (asked("GET", "/"), 403),
-        (asked("GET", f"/?token={ACCESS.token}"), 303),
+        (asked("GET", f"/?token={TOKEN}"), 303),
         (asked("GET", "/<script>", session_at(time())), 404),
         (asked("POST", "/none", session_at(time())), 403),
         (asked("PUT", "/", session_at(time())), 405),

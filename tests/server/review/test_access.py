@@ -2,8 +2,11 @@
 
 import os
 import socket
+from urllib.parse import quote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nbspam.errors import ModelFileError, UsageError
 from nbspam.server.addresses import Address
@@ -15,61 +18,107 @@ from nbspam.server.review.access import (
     page_of,
     stranger,
 )
+from nbspam.server.users import known_as
 
 ONE, OTHER = Access(b"1" * 32), Access(b"2" * 32)
 HERE = Address("127.0.0.1", 8025)
 OWN = {"host": "127.0.0.1:8025", "origin": "http://127.0.0.1:8025"}
 
 
+NAMES = st.text(max_size=30) | st.text("a.\0 _-", max_size=6)
+MORE = st.text(max_size=60) | st.text("aA._-=", max_size=60)
+
+
 # ---- tokens ----
 
 
-def test_a_token_is_known_by_who_has_the_secret_only():
-    assert ONE.is_token(Access(b"1" * 32).token)
-    for wrong in ("", OTHER.token, ONE.token[:-1], ONE.token + "=", "\ufffd\ud800", "ü" * 43):
-        assert not ONE.is_token(wrong)
+@given(NAMES, NAMES)
+def test_a_token_logs_in_the_user_whom_it_names_and_nobody_else(name, other):
+    user = known_as(name)
+    token = ONE.token_of(user)
+
+    assert ONE.user_of(token) == user
+    assert OTHER.user_of(token) is None
+    assert (ONE.token_of(known_as(other)) == token) == (known_as(other) == user)
+    assert quote(token, safe="") == token  # so it can be in an address as it is
 
 
-def test_a_session_ends_after_a_month_and_is_nobody_elses():
-    session = ONE.new_session(1000.0)
+@given(NAMES, NAMES, st.integers(0, 99))
+def test_no_token_is_made_of_parts_of_others(name, other, cut):
+    user, victim = known_as(name), known_as(other)
+    own, named = ONE.token_of(user), ONE.token_of(victim).rpartition(".")[0]
+    mac = own.rpartition(".")[2]
+    for made in (f"{named}.{mac}", named + own, f"{named}.{own}", own[:cut] + own[cut + 1 :]):
+        assert ONE.user_of(made) in {None, user}
+        if user != victim:
+            assert ONE.session_user(made, 1000.0) is None
+    assert ONE.user_of(mac) in ({""} if user == "" else {None})
 
-    assert ONE.is_session(session, 1000.0)
-    assert ONE.is_session(session, 999 + SESSION_SECONDS)
-    assert not ONE.is_session(session, 1000 + SESSION_SECONDS)
-    assert not OTHER.is_session(session, 1000.0)
-    assert ONE.new_session(1000.0) != session
+
+@given(MORE, MORE)
+def test_a_malformed_token_or_session_is_nobodys_and_never_an_error(text, more):
+    session = ONE.new_session(1000.0, "ann")
+    for wrong in (text, f"{text}.{more}", f"{text}.{session}", f"{more}{ONE.token_of('ann')}="):
+        assert ONE.user_of(wrong) is None
+        assert ONE.session_user(wrong, 1000.0) is None
+        assert not ONE.is_form_token(wrong, session)
 
 
-def test_what_was_signed_for_one_purpose_serves_no_other():
-    session = ONE.new_session(1000.0)
+@given(NAMES, NAMES)
+def test_a_session_is_of_the_user_who_logged_in_until_it_ends(name, other):
+    user = known_as(name)
+    session = ONE.new_session(1000.0, user)
+
+    assert ONE.session_user(session, 1000.0) == user
+    assert ONE.session_user(session, 999 + SESSION_SECONDS) == user
+    assert ONE.session_user(session, 1000 + SESSION_SECONDS) is None
+    assert OTHER.session_user(session, 1000.0) is None
+    assert ONE.new_session(1000.0, user) != session
+    renamed = session.split(".")
+    renamed[2] = ONE.new_session(1000.0, known_as(other)).split(".")[2]
+    assert ONE.session_user(".".join(renamed), 1000.0) in (
+        {user} if known_as(other) == user else {None}
+    )
+    assert not set(session) & set(';, "\\')  # so it can be in a cookie as it is
+
+
+@pytest.mark.parametrize("user", ["", "ann", "session 1", "form"])
+def test_what_was_signed_for_one_purpose_serves_no_other(user):
+    token, session = ONE.token_of(user), ONE.new_session(1000.0, user)
     begun, _, mac = session.rpartition(".")
     later = f"2{begun}.{mac}"  # the same session, begun in another century
+    form = ONE.form_token(session)
 
-    for wrong in ("", ".", "..", ONE.token, later, ONE.form_token(session), f"x.{ONE.token}"):
-        assert not ONE.is_session(wrong, 1000.0)
-    for wrong in ("", session, ONE.token, ONE.form_token(ONE.new_session(1000.0))):
+    for wrong in ("", ".", "..", token, later, form, f"x.{token}", f"{begun}.{form}"):
+        assert ONE.session_user(wrong, 1000.0) is None
+    for wrong in ("", session, token, ONE.form_token(ONE.new_session(1000.0, user))):
         assert not ONE.is_form_token(wrong, session)
-    assert not ONE.is_token(ONE.form_token(session))
-    assert ONE.is_form_token(ONE.form_token(session), session)
+    for wrong in ("", session, form, mac, f"{token.rpartition('.')[0]}.{form}"):
+        assert ONE.user_of(wrong) is None
+    assert ONE.is_form_token(form, session)
 
 
 # ---- the secret ----
 
 
+def site_token(model):
+    return access_beside(str(model)).token_of("")
+
+
 def test_the_secret_is_made_once_and_only_its_owner_can_read_it(own_model):
     os.chmod(own_model, 0o644)
-    first = access_beside(str(own_model))
+    first = site_token(own_model)
 
     assert os.stat(f"{own_model}.secret").st_mode & 0o777 == 0o600
-    assert access_beside(str(own_model)).token == first.token
+    assert site_token(own_model) == first
     os.unlink(f"{own_model}.secret")
-    assert access_beside(str(own_model)).token != first.token
+    assert site_token(own_model) != first
 
 
 def test_the_secret_is_that_of_the_model_to_which_a_link_leads(own_model, tmp_path):
     (tmp_path / "link").symlink_to(own_model)
 
-    assert access_beside(str(tmp_path / "link")).token == access_beside(str(own_model)).token
+    assert site_token(tmp_path / "link") == site_token(own_model)
     assert not (tmp_path / "link.secret").exists()
 
 
@@ -121,7 +170,7 @@ def test_the_address_of_the_page_has_the_token(tmp_path):
         port = listener.getsockname()[1]
         found = page_of(listener, model)
 
-    assert found == f"http://127.0.0.1:{port}/?token={access_beside(model).token}"
+    assert found == f"http://127.0.0.1:{port}/?token={site_token(model)}"
 
 
 def test_the_page_is_for_this_machine_only(tmp_path):
