@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nbspam.arrays import Floats
+from nbspam.arrays import Floats, Integers
+from nbspam.evaluation.metrics import ReliabilityBins
 from nbspam.evaluation.pages.rendering import shown
 from nbspam.evaluation.pictures.curves import (
     Histogram,
@@ -139,10 +140,14 @@ def _steps(canvas: _Canvas, x: Floats, y: Floats) -> str:
 
 def calibration_figure(views: Views) -> "Markup":
     """Return predicted probability against observed frequency, with 95 % intervals."""
-    n_docs, confidence, frequency = views.calibration
-    low, high = wilson_interval(np.rint(frequency * n_docs), n_docs)
     many = len(views.classes) > 2
-    what = "the answer" if many else views.classes[1]
+    return reliability_figure(views.calibration, "the answer" if many else views.classes[1])
+
+
+def reliability_figure(bins: ReliabilityBins, what: str) -> "Markup":
+    """Return the same of bins; what: the class whose probability it is."""
+    n_docs, confidence, frequency = bins
+    low, high = wilson_interval(np.rint(frequency * n_docs), n_docs)
     canvas = _Canvas((0, 1), (0, 1), f"Probability of {what}, predicted and observed")
     canvas.ticks_left([(value / 4, f"{25 * value} %") for value in range(5)])
     canvas.ticks_below(
@@ -187,6 +192,32 @@ def _bars(canvas: _Canvas, heights: Floats) -> str:
             x = round(_LEFT + number * width, 1)
             path += f"M{x:g} {zero:g}V{canvas.y.at(height):g}h{width - 1:.1f}V{zero:g}z"
     return path
+
+
+def days_figure(
+    days: Sequence[str], counts: Integers, kinds: Sequence[str], label: str
+) -> "Markup":
+    """Return a bar for each day, in pieces for each kind, the first kind at the bottom.
+
+    days: what is written below the bars, of which every fifth or so has room.  counts: (n_days,
+    n_kinds).  kinds: their classes in the style.
+    """
+    ends = counts.cumsum(axis=1)
+    top = max(int(ends.max(initial=0)), 1)
+    canvas = _Canvas((0, len(days)), (0, top), label)
+    canvas.ticks_left((v, f"{v:,.0f}") for v in _round(0, top) if v.is_integer())
+    step = -(-len(days) // _MAX_LABELS)
+    chosen = range(len(days) - 1 - step // 2, -1, -step)
+    canvas.ticks_below(((k + 0.5, days[k]) for k in chosen), "day")
+    width = (WIDTH - _LEFT - _RIGHT) / max(len(days), 1)
+    for kind, column, end in zip(kinds, counts.T, ends.T, strict=True):
+        path = ""
+        for day in np.flatnonzero(column).tolist():
+            low, high = canvas.y.at(end[day] - column[day]), canvas.y.at(end[day])
+            path += f"M{canvas.x.at(day):g} {low:g}V{high:g}h{width - 1:.1f}V{low:g}z"
+        if path:
+            canvas.add('<path class="{kind}" d="{path}"/>', kind=kind, path=path)
+    return canvas.drawn()
 
 
 def learning_figure(learning: Learning, noun: str) -> "Markup":

@@ -69,6 +69,17 @@ class Told(NamedTuple):
     folder: str | None = None  # where it lay before it was moved; None: it was not
 
 
+class Judged(NamedTuple):
+    """A verdict, and what became of it."""
+
+    arrived: float  # seconds since 1970
+    label: str
+    probability: float  # of spam
+    told: str | None  # what a person has said last; None: nothing
+    at: float | None  # when
+    before: str | None  # what the model had learned of it when a person first spoke of it
+
+
 class Wanted(NamedTuple):
     """Which messages are to be listed."""
 
@@ -234,6 +245,25 @@ class Database:
                 "UPDATE told SET undone = ? WHERE id = ? AND undone IS NULL", (at, number)
             )
             return cursor.rowcount == 1
+
+    # ---- how the model is doing ----
+
+    def judged(self, since: float) -> list[Judged]:
+        """Return the verdicts on messages that arrived, or of which somebody spoke, since then.
+
+        Those that have left the mailbox are among them; those that could not be judged are not.
+        """
+        with self._opened() as connection:
+            # Of rows that are grouped, SQLite takes the other columns from that of the max.
+            found = connection.execute(
+                "SELECT arrived, seen.label, probability, last.label, at, before FROM seen"
+                " LEFT JOIN (SELECT key, label, at, max(id), (SELECT before FROM told AS first"
+                " WHERE key = told.key ORDER BY id LIMIT 1) AS before FROM told"
+                " WHERE undone IS NULL GROUP BY key) AS last ON last.key = seen.key"
+                " WHERE seen.label IN ('ham', 'unsure', 'spam') AND (arrived >= ? OR at >= ?)",
+                (since, since),
+            )
+            return list(map(Judged._make, found))
 
 
 def _connection(path: str) -> sqlite3.Connection:

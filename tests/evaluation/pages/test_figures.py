@@ -103,3 +103,28 @@ def test_a_single_score_is_drawn():
     views = views_of(trial_of([0, 1], [0.0, 0.0]))
     assert elements(figures.histogram_figure(views.histogram), "path", "first")
     assert elements(figures.tradeoff_figure([views.tradeoff], views), "circle", "here")
+
+
+def test_a_bar_has_a_piece_for_each_kind_of_its_day():
+    counts = np.array([[0, 0], [3, 1], [2, 0]])
+    picture = figures.days_figure(["1", "2", "3"], counts, ["first", "second"], "Two kinds")
+    (low,) = elements(picture, "path", "first")
+    (high,) = elements(picture, "path", "second")
+    corners = re.findall(r"M([\d.]+) ([\d.]+)V([\d.]+)", low.get("d"))
+    ((x, bottom, top), (_, _, lower)) = [[float(each) for each in bar] for bar in corners]
+    (above,) = re.findall(r"M([\d.]+) ([\d.]+)V([\d.]+)", high.get("d"))
+    unit = (bottom - top) / 3
+    assert bottom - lower == pytest.approx(2 * unit, abs=0.2)
+    assert [float(each) for each in above] == [x, top, pytest.approx(top - unit, abs=0.2)]
+
+
+@pytest.mark.parametrize("n_days", [1, 7, 30, 365])
+def test_days_have_room_for_their_names_and_the_last_is_named_near_its_bar(n_days):
+    names = [f"day {n}" for n in range(n_days)]
+    picture = figures.days_figure(names, np.ones((n_days, 1), int), ["first"], "One kind")
+    assert 1 <= len(re.findall(">day [0-9]+<", str(picture))) <= 7
+
+
+def test_days_without_anything_have_no_bars():
+    picture = figures.days_figure(["1", "2"], np.zeros((2, 2), int), ["first", "second"], "Two")
+    assert elements(picture, "path", "first") == []

@@ -1,0 +1,161 @@
+"""How the model is doing: verdicts and corrections a day, and whether its probabilities are true.
+
+Secret: which verdicts count as right, and what is compared with what.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime, time, timedelta
+from itertools import pairwise
+from math import hypot
+from typing import NamedTuple
+
+import numpy as np
+
+from nbspam.evaluation.pictures.curves import wilson_interval
+from nbspam.server.review.database import Database, Judged
+
+DAYS, LATELY = 30, 7  # all that are shown, and those of them that are compared with the others
+EDGES = (0.0, 0.01, 0.1, 0.5, 0.9, 0.99, 1.0)  # of ranges of the probability of spam
+_UNSURE = "unsure"
+
+
+class Day(NamedTuple):
+    """What was judged and said on a day, by this machine's clock."""
+
+    date: date
+    ham: int = 0  # verdicts on messages that arrived
+    unsure: int = 0
+    spam: int = 0
+    confirmed: int = 0  # messages of which a person said what the verdict was
+    settled: int = 0  # ... what they are, where the verdict was unsure
+    corrected: int = 0  # ... that the verdict is wrong
+
+
+class Range(NamedTuple):
+    """Messages whose probability of spam is in a range."""
+
+    low: float  # the first probability of the range ...
+    high: float  # ... and that of the next one
+    n: int
+    mean: float  # of their probabilities of spam
+    spam: int  # how many are spam
+
+    @property
+    def share(self) -> float:
+        """The share that is spam."""
+        return self.spam / self.n
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the share that is spam."""
+        return _interval(self.spam, self.n)
+
+    @property
+    def surplus(self) -> int:
+        """1 if more are spam than the probabilities say, -1 if fewer; 0 if it may be chance."""
+        low, high = self.interval
+        return (self.mean < low) - (self.mean > high)
+
+
+class Period(NamedTuple):
+    """Verdicts of ham or spam, up to the last message of which a person has spoken."""
+
+    n: int
+    wrong: int  # of which a person has said that they are wrong
+
+
+class Course(NamedTuple):
+    """How the model has been doing over the last days."""
+
+    days: tuple[Day, ...]  # the oldest first, today last
+    ranges: tuple[Range, ...]  # those with messages, by rising probability
+    told: tuple[Range, ...]  # the same of the messages alone of which a person has spoken
+    earlier: Period
+    lately: Period
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was judged or said."""
+        return not any(any(day[1:]) for day in self.days)
+
+    @property
+    def trend(self) -> int:
+        """1 if more verdicts are wrong than before, -1 if fewer; 0 if it may be chance.
+
+        It is chance if 0 is in the 95 % interval of the difference of both shares (Newcombe,
+        1998, method 10).
+        """
+        if not (self.earlier.n and self.lately.n):
+            return 0
+        (a, a_low, a_high), (b, b_low, b_high) = map(_share, (self.lately, self.earlier))
+        low = a - b - hypot(a - a_low, b_high - b)
+        high = a - b + hypot(a_high - a, b - b_low)
+        return (low > 0) - (high < 0)
+
+
+def course(database: Database, today: date) -> Course:
+    """Return how the model has been doing up to a day; raises ModelFileError."""
+    dates = [today - timedelta(days) for days in range(DAYS - 1, -1, -1)]
+    # By the clock of this machine, so that a day with a change of the hour has 23 or 25.
+    starts = [datetime.combine(each, time.min).timestamp() for each in dates]
+    rows = database.judged(starts[0])
+    new = [row for row in rows if row.arrived >= starts[0]]
+    spoken = max((row.at for row in rows if row.at is not None), default=0.0)
+    checked = [row for row in new if row.label != _UNSURE and row.arrived <= spoken]
+    split = starts[-LATELY]
+    known = [row for row in new if row.before is None]
+    return Course(
+        _days(dates, starts, rows),
+        _ranges(known),
+        _ranges([row for row in known if row.told is not None]),
+        _period(row for row in checked if row.arrived < split),
+        _period(row for row in checked if row.arrived >= split),
+    )
+
+
+def _days(
+    dates: Sequence[date], starts: Sequence[float], rows: Iterable[Judged]
+) -> tuple[Day, ...]:
+    """Return each day's numbers; what bears a time to come counts as today's."""
+    numbers = [dict.fromkeys(Day._fields[1:], 0) for _ in dates]
+    for row in rows:
+        if row.arrived >= starts[0]:
+            numbers[bisect_right(starts, row.arrived) - 1][row.label] += 1
+        if row.at is not None and row.at >= starts[0]:
+            what = "settled" if row.label == _UNSURE else "corrected"
+            what = "confirmed" if row.told == row.label else what
+            numbers[bisect_right(starts, row.at) - 1][what] += 1
+    return tuple(Day(day, **each) for day, each in zip(dates, numbers, strict=True))
+
+
+def _ranges(rows: Iterable[Judged]) -> tuple[Range, ...]:
+    """Return the ranges that have messages.
+
+    Whoever leaves a verdict alone agrees with it; who leaves one that is unsure says nothing.
+    """
+    pairs = [(row.probability, row.told or row.label) for row in rows]
+    probability = np.array([p for p, what in pairs if what != _UNSURE])
+    is_spam = np.array([what == "spam" for _, what in pairs if what != _UNSURE], np.bool_)
+    place = np.searchsorted(EDGES[1:-1], probability, "right")
+    found = []
+    for k, (low, high) in enumerate(pairwise(EDGES)):
+        here = place == k
+        if here.any():
+            mean, spam = float(probability[here].mean()), int(is_spam[here].sum())
+            found.append(Range(low, high, int(here.sum()), mean, spam))
+    return tuple(found)
+
+
+def _period(rows: Iterable[Judged]) -> Period:
+    wrong = [row.told not in (None, row.label) for row in rows]
+    return Period(len(wrong), sum(wrong))
+
+
+def _share(period: Period) -> tuple[float, float, float]:
+    return period.wrong / period.n, *_interval(period.wrong, period.n)
+
+
+def _interval(part: int, whole: int) -> tuple[float, float]:
+    low, high = wilson_interval(np.array([part]), np.array([whole]))
+    return float(low[0]), float(high[0])
