@@ -14,6 +14,7 @@ import errno
 import os
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
@@ -25,6 +26,7 @@ Stamp = tuple[int, int, int, int]
 _BINARY = getattr(os, "O_BINARY", 0)
 # O_NONBLOCK: opening a FIFO must not wait, so that it can be refused.
 _NO_LINK = _BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_STEP = 0.05  # seconds between two looks at a lock that another holds
 _PREFIX, _RANDOM_BYTES = ".nbspam-", 8  # of the names of temporary files
 
 
@@ -120,13 +122,15 @@ def _refusal(name: str, what: str) -> ModelFileError:
 
 
 @contextlib.contextmanager
-def locked(target: str, like: str | None = None) -> Iterator[None]:
+def locked(target: str, like: str | None = None, patience: float | None = None) -> Iterator[None]:
     """Hold the write lock of a model; raises ModelFileError.  Readers need no lock.
 
     target: a path from `resolved`.  like: whose owner a new lock file gets; the target's unless
-    given.  The lock is on the file TARGET.lock, because the model itself is replaced.  It ends
-    with the process that holds it, so it never goes stale.  The empty lock file is left behind:
-    if it were removed, two writers could lock two different files of the same name.
+    given.  patience: seconds to wait for another holder; None: as long as it takes.
+
+    The lock is on the file TARGET.lock, because the model itself is replaced.  It ends with the
+    process that holds it, so it never goes stale.  The empty lock file is left behind: if it were
+    removed, two writers could lock two different files of the same name.
     """
     if os.path.islink(target):  # it would have another lock than the file it leads to
         raise _refusal(target, "a symbolic link, and none is followed here")
@@ -137,7 +141,15 @@ def locked(target: str, like: str | None = None) -> Iterator[None]:
         raise unwritable(target, error) from error
     try:
         try:
-            _lock(descriptor)
+            if patience is None:
+                _lock(descriptor)
+            else:
+                _lock_within(descriptor, patience)
+        except TimeoutError as error:
+            raise ModelFileError(
+                f"{target}: locked by another process for {patience:g} seconds; wait for its end,"
+                " then try again"
+            ) from error
         except OSError as error:
             raise unwritable(target, error) from error
         yield
@@ -167,6 +179,31 @@ def _lock(descriptor: int) -> None:
     import fcntl
 
     fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _lock_within(descriptor: int, patience: float) -> None:
+    """Wait for a lock as `_lock` does, but raise TimeoutError after so many seconds."""
+    end = time.monotonic() + patience
+    while not _is_locked(descriptor):
+        if time.monotonic() > end:
+            raise TimeoutError
+        time.sleep(_STEP)
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Lock an open file if nobody else has locked it; return whether it is locked now."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 # ---- replacing ----

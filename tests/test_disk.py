@@ -88,6 +88,16 @@ def test_a_lock_dies_with_its_process(tmp_path):
             pass
 
 
+def test_whoever_waits_for_a_lock_may_give_up(model):
+    with locked(str(model)):
+        begun = time.monotonic()
+        with pytest.raises(ModelFileError, match=r"m: locked by another process for 0.1 seconds"):
+            locked(str(model), patience=0.1).__enter__()
+        assert time.monotonic() - begun >= 0.1
+    with locked(str(model), patience=0.1):
+        pass
+
+
 def test_errors_under_the_lock_stay_what_they_are(model):
     with pytest.raises(FileNotFoundError), locked(str(model)):
         raise FileNotFoundError

@@ -9,21 +9,26 @@ Secret: the file names of a Maildir++, and the format of the note.
 
 import contextlib
 import os
+import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from hashlib import blake2b
 from typing import NamedTuple
 
-from nbspam.disk import read_own, replace_file
+from nbspam.disk import adopt, read_own, replace_file
 from nbspam.errors import InputError, UsageError
 
 NOTE = "nbspam-sorted"  # file beside cur/, new/ and tmp/; other programs ignore it
 INBOX = ""
-_SUBFOLDERS = ("tmp", "new", "cur")
+UNSURE = ".Unsure"
+MOVING = "moving"  # the place in a note of a message that was left wherever it is found
+_SPAM_FOLDERS = (".Spam", ".Junk")
+_PLACES = ("ham", "spam", "unsure", MOVING)
+PARTS = ("new", "cur")  # of a folder, that hold its messages
+_SUBFOLDERS = ("tmp", *PARTS)
 _FLAGS = ":2,"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """The place of a message's file in a Maildir."""
 
     folder: str  # INBOX, or for example .Spam
@@ -54,13 +59,13 @@ class Entry:
 class Left(NamedTuple):
     """Where a message was left, and its digest."""
 
-    place: str  # ham, spam or unsure
+    place: str  # one of _PLACES
     digest: str
 
 
 def check_maildir(root: str) -> None:
     """Raise InputError unless the folder is a Maildir."""
-    if not all(os.path.isdir(os.path.join(root, part)) for part in ("new", "cur")):
+    if not all(os.path.isdir(os.path.join(root, part)) for part in PARTS):
         raise InputError(
             f"{root}: not a Maildir (no cur/ and new/); give the folder that holds both"
         )
@@ -74,15 +79,30 @@ def folder_name(name: str) -> str:
     return f".{bare}"
 
 
+def spam_folder(root: str) -> str:
+    """Return the folder for spam: the first of these that exists, or is to be made."""
+    there = (each for each in _SPAM_FOLDERS if os.path.isdir(os.path.join(root, each)))
+    return next(there, _SPAM_FOLDERS[0])
+
+
+def digest_of(data: bytes) -> str:
+    """Return by what a note knows a message again that has another name."""
+    return blake2b(data, digest_size=8).hexdigest()
+
+
 def entries(root: str, folder: str) -> Iterator[Entry]:
-    """Yield the messages of a folder, each once; none if there is no such folder."""
+    """Yield the messages of a folder, each once; none if there is no such folder.
+
+    Raises OSError if it cannot be read.
+    """
     seen = set()
     # Mail readers move messages from new to cur, so in this order none is missed.
-    for part in ("new", "cur"):
+    for part in PARTS:
         for file in sorted(_files(os.path.join(root, folder, part))):
             entry = Entry(folder, part, file)
-            if entry.base not in seen:
-                seen.add(entry.base)
+            base = entry.base
+            if base not in seen:
+                seen.add(base)
                 yield entry
 
 
@@ -96,7 +116,7 @@ def _files(folder: str) -> list[str]:
                 and "\n" not in entry.name
                 and entry.is_file(follow_symlinks=False)
             ]
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 
@@ -118,14 +138,28 @@ def move(root: str, entry: Entry, target: Entry) -> bool:
 
 def _make_folder(root: str, folder: str) -> None:
     path = os.path.join(root, folder)
-    if os.path.isdir(os.path.join(path, _SUBFOLDERS[-1])):
+    if all(os.path.isdir(os.path.join(path, part)) for part in _SUBFOLDERS):
         return
     for part in ("", *_SUBFOLDERS):
         with contextlib.suppress(FileExistsError):
             os.mkdir(os.path.join(path, part), 0o700)
+            _give(os.path.join(path, part), root)
     # This file marks a Maildir++ folder.
+    mark = os.path.join(path, "maildirfolder")
     with contextlib.suppress(FileExistsError):
-        os.close(os.open(os.path.join(path, "maildirfolder"), os.O_CREAT | os.O_EXCL, 0o600))
+        os.close(os.open(mark, os.O_CREAT | os.O_EXCL, 0o600))
+        _give(mark, root)
+
+
+def _give(path: str, root: str) -> None:
+    """Give what was just made the owner of the Maildir, if the system lets us."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        adopt(descriptor, root)
+    finally:
+        os.close(descriptor)
 
 
 def read_note(root: str) -> dict[str, Left]:
@@ -138,7 +172,7 @@ def read_note(root: str) -> dict[str, Left]:
     for line in lines:
         place, _, rest = os.fsdecode(line).partition(" ")
         digest, _, base = rest.partition(" ")
-        if place in ("ham", "spam", "unsure") and base:
+        if place in _PLACES and base:
             found[base] = Left(place, digest)
     return found
 

@@ -21,6 +21,8 @@ from nbspam.errors import InputError
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".tgz")  # files with these endings are decompressed
 _NO_FILE = "{}: not a file; give a file, or pipe it in and give -"
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 # Bounds of what a compressed file may hold: this many times its size, or at least so many bytes.
 MOST_TIMES, MOST_FREE = 250, 16 << 20
 _STEP = 1 << 18  # bytes that are decompressed at once
@@ -67,6 +69,27 @@ def open_file(path: str) -> BinaryIO:
     if not stat.S_ISREG(status_of(path).st_mode):
         raise InputError(_NO_FILE.format(path))
     return expanded(path, open(os.open(path, _OPEN_FLAGS), "rb"))
+
+
+def open_inside(folder: str, path: str) -> BinaryIO:
+    """Open a regular file in a folder for reading, decompressed if its name ends so.
+
+    path: relative to the folder, without "..".  No link in it is followed, not even one that is
+    put there meanwhile.  Raises InputError if it is no regular file, and OSError.
+    """
+    *folders, name = path.split(os.sep)
+    inside = os.open(folder, _FOLDER_FLAGS)
+    try:
+        for each in folders:
+            outside, inside = inside, os.open(each, _FOLDER_FLAGS | _NO_LINK, dir_fd=inside)
+            os.close(outside)
+        descriptor = os.open(name, _OPEN_FLAGS | _NO_LINK, dir_fd=inside)
+    finally:
+        os.close(inside)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InputError(_NO_FILE.format(os.path.join(folder, path)))
+    return expanded(path, open(descriptor, "rb"))
 
 
 def expanded(path: str, source: BinaryIO) -> BinaryIO:

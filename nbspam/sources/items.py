@@ -112,6 +112,7 @@ class SourceOptions(NamedTuple):
     listener: Listener = SILENT
     is_mail: bool = False  # a parquet column of strings holds mail, not texts
     keeps_missing: bool = False  # a path that is not there is an item that cannot be read
+    follows_links: bool = True  # those in folders
 
     @property
     def wanted(self) -> Wanted:
@@ -312,9 +313,9 @@ def _folder_items(path: str, label: str | None, options: SourceOptions) -> Itera
         raise InputError(
             f"{path}: a folder, but --format {options.format} is a file; give the file"
         )
-    from nbspam.sources.places.folders import DISK, places
+    from nbspam.sources.places.folders import DISK, UNLINKED, places
 
-    tree = DISK
+    tree = DISK if options.follows_links else UNLINKED
     if is_url(path):
         from nbspam.sources.places.listings import UrlTree
 

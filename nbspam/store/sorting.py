@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from hashlib import blake2b
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.decision import Rule
@@ -19,14 +18,18 @@ from nbspam.disk import locked
 from nbspam.errors import InputError
 from nbspam.mail.maildir import (
     INBOX,
+    MOVING,
     NOTE,
+    UNSURE,
     Entry,
     Left,
     check_maildir,
+    digest_of,
     entries,
     folder_name,
     move,
     read_note,
+    spam_folder,
     write_note,
 )
 from nbspam.mail.verdict_headers import check_labels
@@ -37,7 +40,6 @@ from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens
 from nbspam.verdicts import Skipped, Verdict
 
-_SPAM_FOLDERS = (".Spam", ".Junk")  # the first that exists is used, or .Spam if none does
 _SEEN = "S"  # the Maildir flag of a message that was read
 
 
@@ -45,8 +47,8 @@ _SEEN = "S"  # the Maildir flag of a message that was read
 class Choices:
     """How to sort a Maildir."""
 
-    spam_folder: str | None = None  # None: see _SPAM_FOLDERS
-    unsure_folder: str = ".Unsure"
+    spam_folder: str | None = None  # None: see maildir.spam_folder
+    unsure_folder: str = UNSURE
     flag: str | None = None  # spam is not moved but gets this flag
     learns: bool = True
     dry_run: bool = False
@@ -115,7 +117,8 @@ class _Sorter:
     ) -> None:
         self.root, self.model_path, self.choices, self.rule_of = root, model_path, choices, rule_of
         self.unsure = folder_name(choices.unsure_folder)
-        self.spam = self._spam_folder()
+        spam = choices.spam_folder
+        self.spam = spam_folder(root) if spam is None else folder_name(spam)
         self.report = Report()
         self.before = read_note(root)
         self.left: dict[str, Left] = {}
@@ -123,12 +126,6 @@ class _Sorter:
         self.corrected: list[Entry] = []
         self.put_there: list[Entry] = []  # unknown messages in the spam folder
         self.digests: dict[str, str] = {}
-
-    def _spam_folder(self) -> str:
-        if self.choices.spam_folder is not None:
-            return folder_name(self.choices.spam_folder)
-        there = (f for f in _SPAM_FOLDERS if os.path.isdir(os.path.join(self.root, f)))
-        return next(there, _SPAM_FOLDERS[0])
 
     def place(self, entry: Entry) -> str:
         """Return the label that a message's folder, or its flag, stands for."""
@@ -164,7 +161,7 @@ class _Sorter:
         except InputError as error:
             self._skip(entry, str(error))
             return None
-        return blake2b(data, digest_size=8).hexdigest()
+        return digest_of(data)
 
     def _skip(self, entry: Entry, reason: str) -> None:
         """Report an unreadable message, unless somebody has just moved it."""
@@ -174,7 +171,7 @@ class _Sorter:
 
     def _consider(self, entry: Entry, left: Left | None) -> None:
         place = self.place(entry)
-        if left is not None and left.place != place and place != "unsure":
+        if left is not None and left.place not in (place, MOVING) and place != "unsure":
             self.corrected.append(entry)
         elif left is None and place == "spam":
             self.put_there.append(entry)

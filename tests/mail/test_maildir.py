@@ -11,6 +11,7 @@ from nbspam.mail.maildir import (
     folder_name,
     move,
     read_note,
+    spam_folder,
     write_note,
 )
 
@@ -68,6 +69,37 @@ def test_a_new_folder_is_a_maildir_plus_plus_folder(root):
     assert (folder / "maildirfolder").read_bytes() == b""
     assert {p.stat().st_mode & 0o777 for p in (folder, folder / "cur")} == {0o700}
     assert (folder / "new" / "1.h").read_bytes() == b"x"
+
+
+def test_what_a_folder_lacks_is_made(root):
+    put(root, "new/1.h")
+    put(root, ".Spam/cur/2.h")
+
+    assert move(str(root), Entry("", "new", "1.h"), Entry(".Spam", "new", "1.h"))
+    assert sorted(p.name for p in (root / ".Spam").iterdir()) == [
+        "cur",
+        "maildirfolder",
+        "new",
+        "tmp",
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_what_root_makes_belongs_to_the_owner_of_the_maildir(root):
+    put(root, "new/1.h")
+    os.chown(root, 1234, 1235)
+
+    assert move(str(root), Entry("", "new", "1.h"), Entry(".Spam", "new", "1.h"))
+    made = [root / ".Spam", *(p for p in (root / ".Spam").iterdir())]
+    assert len(made) == 5
+    assert {(p.stat().st_uid, p.stat().st_gid) for p in made} == {(1234, 1235)}
+
+
+def test_a_file_in_the_place_of_a_folder_is_none(root):
+    (root / ".Spam").write_bytes(b"")
+
+    assert list(entries(str(root), ".Spam")) == []
+    assert spam_folder(str(root)) == ".Spam"
 
 
 def test_moving_overwrites_nothing_and_ignores_missing_messages(root):

@@ -3,14 +3,15 @@
 import bz2
 import gzip
 import lzma
+import os
 import random
 
 import pytest
 
 from nbspam.errors import InputError
 from nbspam.sources import files
-from nbspam.sources.files import open_file, read_json
-from nbspam.sources.items import read_items
+from nbspam.sources.files import open_file, open_inside, read_json
+from nbspam.sources.items import SourceOptions, read_items
 from support import complains
 
 
@@ -93,3 +94,37 @@ def test_a_compressed_file_can_be_read_again_from_its_start(tmp_path, ending):
         assert stream.tell() == 4
         stream.seek(0)
         assert stream.read() == b"one\ntwo\n"
+
+
+# ---- inside a folder ----
+
+
+def test_no_link_inside_a_folder_is_followed(tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "1.eml.gz").write_bytes(gzip.compress(b"one"))
+    (tmp_path / "link").symlink_to("a")
+    (tmp_path / "a" / "2.eml").symlink_to("b/1.eml.gz")
+    os.mkfifo(tmp_path / "a" / "3.eml")
+
+    for folder in ("a", "link"):  # the folder itself may be one
+        with open_inside(str(tmp_path / folder), "b/1.eml.gz") as stream:
+            assert stream.read() == b"one"
+    for path in ("link/b/1.eml.gz", "a/2.eml", "a/none"):
+        with pytest.raises(OSError, match=r"directory|symbolic"):
+            open_inside(str(tmp_path), path)
+    for path in ("a/3.eml", "a/b"):
+        with pytest.raises(InputError, match="not a file; give a file"):
+            open_inside(str(tmp_path), path)
+
+
+def test_links_in_a_folder_may_count_as_nothing(tmp_path):
+    (tmp_path / "box" / "b").mkdir(parents=True)
+    for path in ("box/1.eml", "box/b/2.eml", "3.eml"):
+        (tmp_path / path).write_bytes(b"Subject: x\n\n")
+    (tmp_path / "box" / "4.eml").symlink_to("../3.eml")
+    (tmp_path / "box" / "c").symlink_to("b")
+    (tmp_path / "box" / "5.eml").symlink_to("nothing")
+
+    options = SourceOptions(follows_links=False)
+    names = [item.name for item in read_items([str(tmp_path / "box")], options=options)]
+    assert names == [str(tmp_path / "box/1.eml"), str(tmp_path / "box/b/2.eml")]

@@ -29,9 +29,6 @@ CREATE TABLE told (
 );
 CREATE INDEX told_key ON told (key);
 CREATE INDEX seen_arrived ON seen (arrived, place);
-CREATE TABLE doubts (of TEXT, begun REAL, ended REAL, found TEXT, running REAL, problem TEXT);
-INSERT INTO doubts DEFAULT VALUES;
-CREATE TABLE settled (key TEXT PRIMARY KEY, label TEXT, at REAL) WITHOUT ROWID;
 PRAGMA user_version = {_VERSION};
 """
 # The number of what was said last of a message and not undone, NULL if nothing.
@@ -98,8 +95,8 @@ class Database:
     """
 
     def __init__(self, model: str) -> None:
-        self.model = resolved(model)
-        self.path = f"{self.model}.review"
+        self._model = resolved(model)
+        self.path = f"{self._model}.review"
 
     # ---- the file ----
 
@@ -116,14 +113,14 @@ class Database:
 
     def _connected(self) -> sqlite3.Connection:
         try:
-            os.close(open_own(self.path, self.model))  # SQLite would follow a link
+            os.close(open_own(self.path, self._model))  # SQLite would follow a link
             return self._prepared()
         except FileNotFoundError:
             pass
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):  # locked, or the disk is full
                 raise
-        with locked(self.model):
+        with locked(self._model):
             return self._begun()
 
     def _prepared(self) -> sqlite3.Connection:
@@ -142,7 +139,7 @@ class Database:
     def _begun(self) -> sqlite3.Connection:
         """Return a connection to a new file; one that is damaged is put aside."""
         with contextlib.suppress(FileNotFoundError, sqlite3.DatabaseError):
-            os.close(open_own(self.path, self.model))
+            os.close(open_own(self.path, self._model))
             return self._prepared()  # another worker was faster
         with contextlib.suppress(FileNotFoundError):
             os.replace(self.path, f"{self.path}.damaged")
@@ -248,11 +245,6 @@ class Database:
                 "UPDATE told SET undone = ? WHERE id = ? AND undone IS NULL", (at, number)
             )
             return cursor.rowcount == 1
-
-    def run(self, statement: str, *values: Any) -> list[Any]:
-        """Return the rows of a statement about tables that another module uses."""
-        with self._opened() as connection:
-            return connection.execute(statement, values).fetchall()
 
     # ---- how the model is doing ----
 

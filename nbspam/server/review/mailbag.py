@@ -1,34 +1,56 @@
 """A mailbox as the page shows it: which messages are in it now, newest first, and what they say.
 
-Whatever `sources` reads as mail is a mailbox: a Maildir, an mbox, MH, a folder of messages.
+Whatever `sources` reads as mail is a mailbox: a Maildir with the folders that `nbspam sort` uses,
+an mbox, MH, a folder of messages.  Nothing outside of its folder is ever read: links in it count
+as nothing, even those that are put there between a look and the next.
 
 Secret: by what a message is known again, although mail readers rename and move it.
 """
 
-import heapq
 import os
-from collections.abc import Iterator
+import re
+import stat
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
+from itertools import islice
 from typing import NamedTuple
+from urllib.parse import quote
 
+from nbspam.disk import Stamp, stamp_of
 from nbspam.errors import EmptyError, InputError
 from nbspam.mail.headers import after_envelope, decode_value, header_lines, read_head, unfold
+from nbspam.mail.maildir import INBOX, PARTS, UNSURE, entries, spam_folder
 from nbspam.printing import printable
-from nbspam.sources.files import is_url
-from nbspam.sources.items import Item, read_items
+from nbspam.sources.files import Blaming, is_url, open_file, open_inside
+from nbspam.sources.items import Item, SourceOptions, read_items
+from nbspam.sources.mailboxes import HEAD, begins_with_from_line, read_message
 
 MOST = 10_000  # messages of a mailbox that are shown
 _HEAD_BYTES = 1 << 16
 _MAX_VALUE = 200  # characters of a sender or subject
-_FLAGS = ":2,"
+_SAFE = "/,=:@"  # in keys, beside letters, digits and _.-~
+_PLAIN = re.compile(f"[A-Za-z0-9_.~{_SAFE}-]*")
 
 
 class Letter(NamedTuple):
     """A message in the mailbox."""
 
-    key: str  # the same as long as the message is there
+    key: str  # the same as long as the message is there; printable ASCII
     arrived: float  # when its file was written, seconds since 1970
     place: int  # among those of one time, later ones are newer
+
+
+class _Found(NamedTuple):
+    """A message that is in the mailbox now."""
+
+    key: str
+    file: str  # the path of the file that it is in
+    data: bytes | None  # None: the file has nothing else
+
+
+def key_of(name: str) -> str:
+    """Return the key of a message by the name of its file, whatever bytes that has."""
+    return name if _PLAIN.fullmatch(name) else quote(os.fsencode(name), safe=_SAFE)
 
 
 class Mailbag:
@@ -41,58 +63,139 @@ class Mailbag:
         if is_url(path) or not os.path.exists(path):
             raise InputError(f"--review {path}: no such mailbox; give a Maildir, mbox or folder")
         self.path = path
-        parts = (os.path.join(path, part) for part in ("cur", "new"))
-        self._is_maildir = all(map(os.path.isdir, parts))
+        self.is_maildir = all(os.path.isdir(os.path.join(path, part)) for part in PARTS)
+        self._below = os.path.join(path, "")  # what the paths of everything in it begin with
+        self._paths: dict[str, str] = {}  # where the newest were, by key
+        self._last: tuple[Stamp | None, int, list[Letter]] = (None, 0, [])  # of a single file
+
+    @property
+    def folders(self) -> list[str]:
+        """The folders of a Maildir whose messages are looked at."""
+        chosen = [INBOX, spam_folder(self.path), UNSURE]
+        return [folder for folder in chosen if not self.is_linked(folder)]
+
+    def is_linked(self, folder: str) -> bool:
+        """Return whether a folder of a Maildir is elsewhere, by a link."""
+        places = [part if folder == INBOX else os.path.join(folder, part) for part in PARTS]
+        return any(os.path.islink(os.path.join(self.path, place)) for place in (folder, *places))
 
     def newest(self, most: int = MOST) -> list[Letter]:
         """Return the newest messages, newest first; raises InputError."""
+        stamp = stamp_of(self.path) if os.path.isfile(self.path) else None
+        if stamp is None or (stamp, most) != self._last[:2]:
+            # Before the look: what is written meanwhile shows at the next one.
+            self._last = stamp, most, self._look(most)
+        return self._last[2]
+
+    def _look(self, most: int) -> list[Letter]:
+        newest: list[tuple[float, int, str, str | None]] = []
+        dated = self._dated()
+        while some := list(islice(dated, most)):
+            newest = sorted([*newest, *some], reverse=True)[:most]
         letters: dict[str, Letter] = {}
-        for place, (key, item) in enumerate(self._items()):
-            arrived = _written(item.name if item.data is None else self.path)
-            if arrived is not None:
+        self._paths = {}
+        for arrived, place, key, path in newest:
+            if key not in letters:
                 letters[key] = Letter(key, arrived, place)
-        return heapq.nlargest(most, letters.values(), key=lambda each: each[1:])
+                if path is not None:
+                    self._paths[key] = path
+        return list(letters.values())
 
-    def read(self, keys: set[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield those messages that are still there and can be read; raises InputError."""
-        for key, item in self._items():
-            if key in keys:
-                try:
-                    data = item.read()
-                except InputError:  # a mail reader has moved it meanwhile
-                    continue
+    def _dated(self) -> Iterator[tuple[float, int, str, str | None]]:
+        """Yield when each message arrived, its place, its key, and its file if alone there."""
+        # The files of a Maildir are renamed, but never written again.
+        known = {each.key: each.arrived for each in self._last[2]} if self.is_maildir else {}
+        for place, (key, file, data) in enumerate(self._found()):
+            arrived = known.get(key)
+            if arrived is None:
+                arrived = _written(file, follows=file == self.path)
+            if arrived is not None:
+                yield arrived, place, key, file if data is None else None
+
+    def read(self, keys: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield those messages that are still there and can be read; raises InputError.
+
+        Messages in files of their own come in the order of the keys, those of an mbox in its own.
+        The mailbox is looked through once at most, however many keys there are and however long
+        the caller takes between two messages.
+        """
+        missing = dict.fromkeys(keys)
+        for key in list(missing):
+            if key in self._paths and (data := self._contents(self._paths[key])) is not None:
+                del missing[key]
                 yield key, data
+        if missing:
+            yield from self._search(missing)
 
-    def _items(self) -> Iterator[tuple[str, Item]]:
-        """Yield all messages that are mail, with their keys."""
+    def _search(self, missing: dict[str, None]) -> Iterator[tuple[str, bytes]]:
+        """Yield messages that are not where they were at the last look."""
+        for key, file, data in self._found():
+            if key in missing:
+                data = self._contents(file) if data is None else data
+                if data is not None:
+                    del missing[key]
+                    yield key, data
+                if not missing:
+                    return
+
+    def _contents(self, file: str) -> bytes | None:
+        """Return the message that is alone in a file; None if it cannot be read any more."""
         try:
-            for item in read_items([self.path]):
+            with Blaming(file), open_inside(self.path, file.removeprefix(self._below)) as stream:
+                return read_message(stream)
+        except InputError:
+            return None
+
+    def _found(self) -> Iterator[_Found]:
+        """Yield all messages that are mail."""
+        with Blaming(self.path):
+            if self.is_maildir:
+                for folder in self.folders:
+                    below = {part: os.path.join(self._below, folder, part, "") for part in PARTS}
+                    for entry in entries(self.path, folder):
+                        yield _Found(key_of(entry.base), below[entry.part] + entry.file, None)
+                return
+        try:
+            for item in read_items([self.path], options=self._options()):
                 if item.is_text:
                     raise InputError(f"--review {self.path}: texts, and no mail; give a mailbox")
                 if item.problem is None:
-                    yield self._key(item), item
+                    yield self._known(item)
         except EmptyError:
             return  # a mailbox into which nothing has come yet
 
-    def _key(self, item: Item) -> str:
-        """Return by what a message is known.
+    def _options(self) -> SourceOptions:
+        """Return how to read what is no Maildir: an mbox is one even if it has but one message."""
+        if os.path.isfile(self.path):
+            with Blaming(self.path), open_file(self.path) as stream:
+                head = stream.read(HEAD)
+            if not head.strip() or begins_with_from_line(head):
+                return SourceOptions(format="mbox")
+        return SourceOptions(follows_links=False)
 
-        One in a file of its own, by the file's name, without what mail readers change when it has
-        been read; one among others, by its bytes, as its number changes when another is deleted.
+    def _known(self, item: Item) -> _Found:
+        """Return a message with its key.
+
+        One in a file of its own is known by the file's name; one among others by its bytes, as its
+        number changes when another is deleted.
         """
-        if item.data is not None:
-            return "#" + blake2b(item.data, digest_size=16).hexdigest()
-        if self._is_maildir:
-            return os.path.basename(item.name).partition(_FLAGS)[0]
-        return os.path.relpath(item.name, self.path)
+        if item.data is None and item.name != self.path:
+            return _Found(key_of(item.name.removeprefix(self._below)), item.name, None)
+        data = item.read()
+        key = "#" + blake2b(data, digest_size=16).hexdigest()
+        return _Found(key, item.series or self.path, data)
 
 
-def _written(path: str) -> float | None:
-    """Return when a file was written, None if it is not there any more."""
+def _written(file: str, follows: bool) -> float | None:
+    """Return when a regular file was written; None if it is none, or not there any more.
+
+    follows: a link.
+    """
     try:
-        return os.stat(path).st_mtime
+        status = os.stat(file, follow_symlinks=follows)
     except OSError:
         return None
+    return status.st_mtime if stat.S_ISREG(status.st_mode) else None
 
 
 class Heading(NamedTuple):

@@ -67,7 +67,14 @@ class Tree:
         return os.path.isdir(path)
 
 
-DISK = Tree()
+class _Unlinked(Tree):
+    """Folders of this machine without the links in them, which lead anywhere."""
+
+    def scan(self, path: str) -> Folder:
+        return _scan(path, follows=False)
+
+
+DISK, UNLINKED = Tree(), _Unlinked()
 
 
 class Place(NamedTuple):
@@ -193,10 +200,11 @@ def is_hidden(name: str) -> bool:
     return name.startswith(".") or name.endswith(("~", "#"))
 
 
-def _scan(path: str) -> Folder:
+def _scan(path: str, follows: bool = True) -> Folder:
     """Return the files and folders in a folder, without devices, sockets and FIFOs.
 
     Links that lead nowhere count as files, so that reading them reports what is missing.
+    follows: links; otherwise they count as nothing.
     """
     files: list[str] = []
     folders: list[str] = []
@@ -206,6 +214,8 @@ def _scan(path: str) -> Folder:
             name = entry.name
             if is_hidden(name):
                 has_sequences |= name == SEQUENCES
+            elif not follows and entry.is_symlink():
+                continue
             elif _is(entry.is_dir):
                 folders.append(name)
             elif _is(entry.is_file) or _is_dead_or_barred(entry):

@@ -2,6 +2,7 @@
 
 import os
 from email.header import Header
+from urllib.parse import parse_qs, urlencode
 
 import pytest
 
@@ -82,21 +83,78 @@ def test_a_message_is_the_same_when_others_of_its_mbox_are_deleted(tmp_path):
     assert dict(bag.read({before})) == {before: message(3)}
 
 
-def test_a_file_that_vanishes_while_it_is_looked_at_is_left_out(tmp_path, monkeypatch):
-    bag = Mailbag(str(folder(tmp_path / "box", [1, 2])))
-    keys = {letter.key for letter in bag.newest()}
-    found = bag._items
+def test_the_folders_of_sort_belong_to_the_mailbox(tmp_path):
+    root = maildir(tmp_path / "box", [1, 4])
+    maildir(root / ".Junk", [3], "cur")
+    maildir(root / ".Unsure", [2])
+    maildir(root / ".Sent", [5])
+    bag = Mailbag(str(root))
+
+    assert subjects(bag, bag.newest()) == [4, 3, 2, 1]
+    maildir(root / ".Spam", [6])  # from now on sort uses this one
+    assert subjects(bag, bag.newest()) == [6, 4, 2, 1]
+
+
+@KINDS
+def test_a_whole_pass_looks_through_the_mailbox_once_at_most(make, tmp_path, monkeypatch):
+    bag = Mailbag(str(make(tmp_path / "box", [1, 2, 3])))
+    keys = [letter.key for letter in bag.newest()]
+    looks = counted(monkeypatch, bag)
+
+    assert [key for key, _ in bag.read(keys)] == (keys[::-1] if make is mbox else keys)
+    assert len(looks) == (make is mbox)
+    assert [key for key, _ in bag.read([*keys, "gone", "../gone"])]
+    assert len(looks) == 1 + (make is mbox)
+
+
+def counted(monkeypatch, bag):
+    """Return a list that grows each time the mailbox is looked through."""
+    looks, found = [], bag._found
+
+    def counting():
+        looks.append(1)
+        return found()
+
+    monkeypatch.setattr(bag, "_found", counting)
+    return looks
+
+
+def test_an_mbox_is_looked_through_again_when_it_has_changed(tmp_path, monkeypatch):
+    bag = Mailbag(str(mbox(tmp_path / "box", [1, 2])))
+    looks = counted(monkeypatch, bag)
+
+    assert bag.newest() == bag.newest()
+    assert len(looks) == 1
+    mbox(tmp_path / "box", [1, 2, 3])
+    assert subjects(bag, bag.newest()) == [3, 2, 1]
+    assert len(bag.newest(2)) == 2
+
+
+def test_a_message_that_is_moved_between_look_and_reading_is_found(tmp_path):
+    root = maildir(tmp_path / "box", [1, 2])
+    bag = Mailbag(str(root))
+    keys = [letter.key for letter in bag.newest()]
+    maildir(root / ".Spam", [])
+    os.rename(root / "new/170000001.M1.host", root / ".Spam/cur/170000001.M1.host:2,S")
+
+    assert dict(bag.read(keys)) == {keys[0]: message(2), keys[1]: message(1)}
+
+
+@pytest.mark.parametrize("make", [maildir, folder])
+def test_a_file_that_vanishes_while_it_is_looked_at_is_left_out(make, tmp_path, monkeypatch):
+    bag = Mailbag(str(make(tmp_path / "box", [1, 2])))
+    found = bag._found
 
     def vanishing():
-        for key, item in found():
-            if key == "1.eml":
-                os.unlink(item.name)
-            yield key, item
+        for key, file, data in found():
+            if os.path.basename(file).partition(".")[0].endswith("1"):
+                os.unlink(file)
+            yield key, file, data
 
-    monkeypatch.setattr(bag, "_items", vanishing)
-    assert dict(bag.read(keys)) == {"2.eml": message(2)}
-    (tmp_path / "box/1.eml").write_bytes(message(1))
-    assert [letter.key for letter in bag.newest()] == ["2.eml"]
+    with monkeypatch.context() as patch:
+        patch.setattr(bag, "_found", vanishing)
+        (letter,) = bag.newest()
+    assert dict(bag.read([letter.key])) == {letter.key: message(2)}
 
 
 def test_an_empty_mailbox_is_one_into_which_mail_can_come(tmp_path):
@@ -114,6 +172,151 @@ def test_what_is_no_mailbox_is_refused(tmp_path):
     (tmp_path / "t.tsv").write_text("ham\tlunch\nspam\tpills\n")
     with pytest.raises(InputError, match=r"t.tsv: texts, and no mail; give a mailbox"):
         Mailbag(str(tmp_path / "t.tsv")).newest()
+
+
+def test_an_mbox_is_one_while_it_has_no_message_or_one(tmp_path):
+    path = tmp_path / "box"
+    path.write_bytes(b"")
+    bag = Mailbag(str(path))
+    assert bag.newest() == []
+
+    mbox(path, [1])
+    (first,) = bag.newest()
+    assert dict(bag.read([first.key])) == {first.key: message(1)}
+    mbox(path, [1, 2])
+    assert bag.newest()[1].key == first.key
+
+
+def test_a_single_message_is_a_mailbox(tmp_path):
+    (tmp_path / "1.eml").write_bytes(message(1))
+    bag = Mailbag(str(tmp_path / "1.eml"))
+
+    assert subjects(bag, bag.newest()) == [1]
+
+
+# ---- strangers ----
+
+
+@pytest.mark.parametrize("make", [maildir, folder])
+@pytest.mark.parametrize(
+    "name", [b"1.caf\xe9", "2.\u202egpj".encode(), b'3.a%41&b=+;"<i> #?', b"4.\x1b[31m"]
+)
+def test_any_name_goes_through_a_form_and_comes_back(make, name, tmp_path):
+    root = make(tmp_path / "box", [])
+    path = os.path.join(os.fsencode(root / "new" if make is maildir else root), name)
+    with open(path, "wb") as file:
+        file.write(message(1))
+    bag = Mailbag(str(root))
+
+    (letter,) = bag.newest()
+    assert letter.key.isascii()
+    assert letter.key.isprintable()
+    (back,) = parse_qs(urlencode({"key": letter.key}))["key"]
+    for each in (bag, Mailbag(str(root))):
+        assert dict(each.read([back])) == {letter.key: message(1)}
+
+
+def test_a_newline_in_a_name_harms_nothing(tmp_path):
+    root = folder(tmp_path / "box", [1])
+    (root / "2.a\nb.eml").write_bytes(message(2))
+    bag = Mailbag(str(root))
+    assert sorted(subjects(bag, bag.newest())) == [1, 2]
+
+    root = maildir(tmp_path / "maildir", [1])
+    (root / "new/2.a\nb").write_bytes(message(2))
+    bag = Mailbag(str(root))
+    assert subjects(bag, bag.newest()) == [1]  # as for `nbspam sort`, whose note has lines
+
+
+@KINDS
+def test_a_key_leads_nowhere_else(make, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_bytes(message(9))
+    bag = Mailbag(str(make(tmp_path / "box", [1])))
+    bag.newest()
+
+    for key in (
+        "../secret",
+        str(secret),
+        "%2E%2E/secret",
+        "..%2Fsecret",
+        "",
+        ".",
+        "..",
+        "new/..",
+        "\0",
+    ):
+        assert dict(bag.read([key])) == {}
+
+
+@pytest.mark.parametrize("make", [maildir, folder])
+def test_what_is_no_file_of_the_mailbox_is_left_out(make, tmp_path):
+    secret = tmp_path / "secret"
+    maildir(secret, [9])
+    mbox(tmp_path / "theirs.mbox", [7, 8])
+    root = make(tmp_path / "box", [1])
+    place = root / "new" if make is maildir else root
+    (place / "2.link").symlink_to(secret / "new/170000009.M1.host")
+    (place / "3.mbox").symlink_to(tmp_path / "theirs.mbox")
+    (place / "4.dead").symlink_to("nothing")
+    (place / "5.self").symlink_to("5.self")
+    (place / "6.folder").symlink_to(secret)
+    (place / "7.eml").mkdir()
+    os.mkfifo(place / "8.fifo")
+    (root / ".Spam").symlink_to(secret)
+    (root / ".Unsure").write_bytes(b"a file")
+    bag = Mailbag(str(root))
+
+    letters = bag.newest()
+    assert subjects(bag, letters) == [1]
+    theirs = ["2.link", "3.mbox", "4.dead", "5.self", "6.folder", "8.fifo", "170000009.M1.host"]
+    assert dict(bag.read(theirs)) == {}
+
+
+@pytest.mark.parametrize("make", [maildir, folder])
+def test_what_is_put_in_the_place_of_a_message_after_the_look_is_not_read(make, tmp_path):
+    root = make(tmp_path / "box", [1, 2, 3])
+    os.rename(root, tmp_path / "real")
+    root.mkdir()
+    place = root / "inner"
+    os.rename(tmp_path / "real", place)
+    bag = Mailbag(str(place if make is maildir else root))
+    keys = [letter.key for letter in bag.newest()]
+    files = sorted((place / "new" if make is maildir else place).iterdir())
+    (tmp_path / "secret").write_bytes(message(9))
+    for file in files[:2]:
+        file.unlink()
+    files[0].symlink_to(tmp_path / "secret")
+    os.mkfifo(files[1])
+
+    assert [data for _, data in bag.read(keys)] == [message(3)]
+    os.rename(files[0].parent, tmp_path / "elsewhere")
+    files[0].parent.symlink_to(tmp_path / "elsewhere")
+    assert [bag._contents(str(file)) for file in files] == [None] * 3
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
+def test_a_message_that_may_not_be_read_is_left_out(tmp_path):
+    bag = Mailbag(str(maildir(tmp_path / "box", [1, 2])))
+    (tmp_path / "box/new/170000001.M1.host").chmod(0)
+
+    assert [data for _, data in bag.read([letter.key for letter in bag.newest()])] == [message(2)]
+
+
+def test_a_folder_that_cannot_be_read_is_an_error_in_one_line(tmp_path, monkeypatch):
+    bag = Mailbag(str(maildir(tmp_path / "box", [1])))
+
+    def barred(path):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "scandir", barred)
+    with pytest.raises(
+        InputError, match=r"box/new/?: cannot be read \(Permission denied\); check"
+    ):
+        bag.newest()
+
+
+# ---- what messages say of themselves ----
 
 
 @pytest.mark.parametrize(

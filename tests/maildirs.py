@@ -1,0 +1,42 @@
+"""A Maildir that tests sort, and mail of which the model of `trained` is sure."""
+
+from nbspam.store.model import StoredModel
+from nbspam.store.sorting import Choices, sort_maildir
+from support import HAM, SPAM
+
+DAY = 20_000
+
+
+class Maildir:
+    def __init__(self, root, model):
+        self.root, self.model = root, model
+        for part in ("cur", "new", "tmp"):
+            (root / part).mkdir(parents=True)
+
+    def put(self, path, data):
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_bytes(data)
+
+    def sort(self, **choices):
+        return sort_maildir(str(self.root), str(self.model), Choices(**choices), DAY)
+
+    def rename(self, source, target):
+        (self.root / target).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / source).rename(self.root / target)
+
+    @property
+    def files(self):
+        """Where every message is, by path."""
+        found = (p for p in self.root.rglob("*") if p.parent.name in ("cur", "new", "tmp"))
+        return {str(p.relative_to(self.root)): p.read_bytes() for p in found}
+
+    def n_learned(self):
+        return len(StoredModel(str(self.model)).whole().memory.ledger.digests)
+
+
+def spam(n):
+    return SPAM + b"spam number %d\n" % n
+
+
+def ham(n):
+    return HAM + b"ham number %d\n" % n
