@@ -11,6 +11,8 @@ from nbspam.server.logs import Log
 from nbspam.server.review.access import Access
 from nbspam.server.tally import Tally
 from nbspam.server.threads.judging import Judgement
+from nbspam.server.threads.reviewing import Reviewer
+from nbspam.settings import PRESETS
 from nbspam.verdicts import Evidence, Explanation, Verdict
 
 RULE = Cutoffs(0.5, 0.5)
@@ -31,6 +33,7 @@ class ScriptedJudge:
     def __init__(self):
         self.n_waiting = 0
         self.model_time = 0.0
+        self.settings = PRESETS["mail"]
         self.seconds_busy = 0.0
         self.seen = []
         self.users = []  # of the messages seen
@@ -59,7 +62,7 @@ class ScriptedJudge:
             done.set_exception(ZeroDivisionError("words of mail"))
         else:
             verdict = verdict_of(data)
-            rows = (Evidence("pi\x1bll", 2.5, "body", (0.0, 9.0)),)
+            rows = (Evidence("pi\x1bll", 2.5, "text", (0.0, 9.0)),)
             explanation = Explanation(verdict, "spam", "ham", 2.0, -0.5, rows)
             done.set_result(Judgement(verdict, RULE, explanation if explain else None))
 
@@ -129,17 +132,16 @@ class Wire(asyncio.Transport):
         self.is_paused = False
 
 
-def desk(limits=None, log="none", descriptor=2, **policy):
-    """Return a desk with a judge and a teacher that are scripted; call it in a running loop."""
+def desk(limits=None, log="none", descriptor=2, box_of=None, **policy):
+    """Return a desk with a judge and a teacher that are scripted; call it in a running loop.
+
+    box_of: whose mailboxes are on the page; see `Reviewer`.
+    """
     rights = Policy(**{"allows_tell": True, "password": PASSWORD, "access": ACCESS, **policy})
-    return Desk(
-        ScriptedJudge(),
-        ScriptedTeacher(),
-        Limits(**(limits or {})),
-        Tally(2),
-        Log(log, descriptor),
-        rights,
-    )
+    judge, teacher, log = ScriptedJudge(), ScriptedTeacher(), Log(log, descriptor)
+    bounds = Limits(**(limits or {}))
+    reviewer = None if box_of is None else Reviewer(box_of, judge, teacher, bounds, log)
+    return Desk(judge, teacher, bounds, Tally(2), log, rights, reviewer)
 
 
 class Client:

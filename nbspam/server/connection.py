@@ -208,7 +208,7 @@ class Connection(asyncio.Protocol):
             )
             answer(judgement)
 
-        self._wait(self.desk.judge.judge(data, explain, known_as(user)), answered)
+        self.wait(self.desk.judge.judge(data, explain, known_as(user)), answered)
 
     def teach(
         self,
@@ -233,21 +233,26 @@ class Connection(asyncio.Protocol):
             return
 
         def answered(outcome: Outcome) -> None:
-            became = what_became(outcome)
-            self.desk.tally.add(f"lesson {became}")
-            milliseconds = round(1000 * self._took(), 1)
-            self.desk.log.answered(
-                user=user, taught=label or "forget", outcome=became, ms=milliseconds
-            )
+            self.note_lesson(user, label, outcome)
             answer(outcome)
 
-        self._wait(teacher.teach(data, label, known_as(user)), answered)
+        self.wait(teacher.teach(data, label, known_as(user)), answered)
+
+    def note_lesson(self, user: str | None, label: str | None, outcome: Outcome) -> None:
+        """Count and log what became of a lesson."""
+        became = what_became(outcome)
+        self.desk.tally.add(f"lesson {became}")
+        milliseconds = round(1000 * self._took(), 1)
+        self.desk.log.answered(
+            user=user, taught=label or "forget", outcome=became, ms=milliseconds
+        )
 
     def _took(self) -> float:
         """Return the seconds since the request was whole."""
         return asyncio.get_running_loop().time() - self.began
 
-    def _wait(self, future: "asyncio.Future[Any]", answered: Callable[[Any], None]) -> None:
+    def wait(self, future: "asyncio.Future[Any]", answered: Callable[[Any], None]) -> None:
+        """Call `answered` with what a future gives, or tell the client what went wrong."""
         self.began = asyncio.get_running_loop().time()
         self.expect(self.desk.limits.answer_seconds)
         self.pending = future

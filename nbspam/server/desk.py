@@ -10,6 +10,7 @@ from nbspam.server.logs import Log
 from nbspam.server.review.access import Access
 from nbspam.server.tally import Tally
 from nbspam.server.threads.judging import Judge
+from nbspam.server.threads.reviewing import Reviewer
 from nbspam.server.threads.teaching import Teacher
 
 
@@ -26,11 +27,12 @@ class Policy(NamedTuple):
     reject_above: float | None = None  # probability of spam
     quarantine_above: float | None = None
     access: Access | None = None  # to the page; None: there is none
+    review: str | None = None  # the mailbox on the page; None: none
 
     @property
     def may_teach(self) -> bool:
         """Whether any client may teach."""
-        return self.allows_tell or self.password is not None
+        return self.allows_tell or self.password is not None or self.review is not None
 
 
 class Guest(Protocol):
@@ -53,7 +55,7 @@ class Guest(Protocol):
 class Desk:
     """What all connections of one worker share.
 
-    teacher: None if clients may teach nothing.
+    teacher: None if clients may teach nothing.  reviewer: None if no mailbox is on the page.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Desk:
         tally: Tally,
         log: Log,
         policy: Policy,
+        reviewer: Reviewer | None = None,
     ) -> None:
         self.judge = judge
         self.teacher = teacher
@@ -71,6 +74,7 @@ class Desk:
         self.tally = tally
         self.log = log
         self.policy = policy
+        self.reviewer = reviewer
         self.connections: set[Guest] = set()
         self.held = 0  # bytes of messages that are received, or wait
         self.ends = False  # no further requests are taken

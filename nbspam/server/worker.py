@@ -23,6 +23,7 @@ from nbspam.server.limits import Limits
 from nbspam.server.logs import Log
 from nbspam.server.tally import Tally
 from nbspam.server.threads.judging import Judge
+from nbspam.server.threads.reviewing import Reviewer, box_of
 from nbspam.server.threads.teaching import Teacher
 from nbspam.server.users import Users
 from nbspam.store.model import StoredModel
@@ -101,7 +102,11 @@ class _Worker:
             users = Users(service.users, limits.users_bytes, on_users_trouble)
         judge = Judge(model, service.rule_of, on_trouble, tally, users)
         teacher = Teacher(service.opened, users) if service.policy.may_teach else None
-        desk = Desk(judge, teacher, limits, tally, service.log, service.policy)
+        reviewer = None
+        if service.policy.review is not None and teacher is not None:
+            boxes = partial(box_of, service.policy.review, model.path)
+            reviewer = Reviewer(boxes, judge, teacher, limits, service.log)
+        desk = Desk(judge, teacher, limits, tally, service.log, service.policy, reviewer)
         loop.set_exception_handler(self.failed)
         logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # it warns of clients that went
         loop.add_signal_handler(signal.SIGTERM, self.ended.set)
@@ -122,6 +127,8 @@ class _Worker:
                 await asyncio.wait_for(self.ended.wait(), _SWEEP)
         self.ended.set()
         await self.drain(desk)
+        if reviewer is not None:
+            reviewer.end()
         judge.end()
         if teacher is not None:
             teacher.end()

@@ -29,6 +29,12 @@ def no_server(monkeypatch):
         (["--milter", "0", "--reject-above", "2"], 2, ["--reject-above"]),
         (["--milter", "0", "--when-busy", "wait"], 2, ["--when-busy"]),
         (["--spamd", "0", "--log", "xml"], 2, ["--log"]),
+        (["--spamd", "0", "--review", "box"], 2, ["--review box: shown on a page; give --web"]),
+        (
+            ["--web", "0", "--review", "none"],
+            1,
+            ["--review none: no such mailbox; give a Maildir"],
+        ),
         (["--web", "0.0.0.0:0"], 2, ["--web 0.0.0.0:", "other machines can reach it"]),
     ],
 )

@@ -9,7 +9,9 @@ from urllib.parse import urlencode
 
 import pytest
 
+from mailboxes import key_of, put
 from markup import Page
+from nbspam.store.model import told_at
 from serving import ask, check, free_port, serving, until
 from support import SPAM
 
@@ -80,6 +82,27 @@ def test_who_is_logged_in_stays_so_when_the_server_reads_its_options_or_starts_a
     with serving(folder / "m.nbspam", folder, "--web", str(port), "--jobs", "1") as server:
         assert server.errors.read_text().splitlines()[0] == first
         assert browser.ask("GET", "/")[0] == 200
+
+
+def test_what_a_click_teaches_is_in_the_model_on_disk(folder):
+    port, model = free_port(), folder / "m.nbspam"
+    data = b"From: a@b.example\nSubject: zebra\n\nzebras graze in the meadow\n"
+    put(folder / "box", 1, data)
+    options = ("--web", str(port), "--jobs", "2", "--review", str(folder / "box"))
+    with serving(model, folder, *options) as server:
+        browser = Browser(port)
+        browser.ask("GET", server.errors.read_text().splitlines()[0].partition(str(port))[2])
+        _, _, text = browser.ask("GET", "/")
+        form = {"form": re.search(r'name="form" value="([^"]+)"', text)[1]}
+
+        assert browser.ask("POST", "/tell", {**form, "spam": key_of(1)})[0] == 303
+        assert list(told_at(str(model)).values()) == ["spam"]
+        _, _, text = browser.ask("GET", "/")
+        number = re.search(r'name="undo" value="(\d+)"', text)[1]
+        assert browser.ask("POST", "/tell", {**form, "undo": number})[0] == 303
+        assert told_at(str(model)) == {}
+        assert server.metrics()['nbspam_lessons_total{outcome="unlearned"}'] == 1
+    assert "taught=spam outcome=learned" in server.errors.read_text()
 
 
 def test_who_speaks_to_another_address_has_no_page(folder):

@@ -12,6 +12,7 @@ from nbspam.server.logs import FORMATS
 
 # Titles under which help lists options.
 LISTENING = "Where it listens: HOST:PORT, a PORT of this machine, or the PATH of a socket"
+PAGE = "What the page shows"
 TEACHING = "Who may teach, and what"
 MAIL = "What becomes of mail"
 
@@ -37,7 +38,15 @@ class Serve(Command):
     click.option(
         "--web",
         metavar="ADDRESS",
-        help="Show a page of what the server does to who is on this machine and has its token.",
+        help="Show a page to who is on this machine and has the token that is printed first.",
+    ),
+)
+@titled(
+    PAGE,
+    click.option(
+        "--review",
+        metavar="MAILBOX",
+        help="The mail of a Maildir, mbox or folder: verdicts, reasons, and lessons by clicks.",
     ),
 )
 @titled(

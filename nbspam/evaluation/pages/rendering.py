@@ -49,11 +49,14 @@ def render(template: str, **values: Any) -> str:
 
 @cache
 def environment(folder: Path) -> "Environment":
-    """Return the engine of the templates in a folder, whose style is added to that of reports."""
+    """Return the engine of the templates in a folder, and of those of reports.
+
+    The folder's style is added to that of reports.
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(folder),
+        loader=FileSystemLoader([folder, _FOLDER]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -1,24 +1,41 @@
 """The page over HTTP: who may see it, logs in and out, and what each address shows.
 
-    GET  /?token=...   logs in, and leads to /
-    GET  /             what the server has done; without a session, the question for the token
-    POST /login        logs in by the token of the form
-    POST /logout       logs out
+    GET  /?token=...     logs in, and leads to /
+    GET  /               the mail; without a session, the question for the token
+    GET  /message?key=K  one message, and why it has its verdict
+    GET  /server         what the server has done
+    POST /login          logs in by the token of the form
+    POST /logout         logs out
+    POST /tell           teaches what a message is, or takes that back
 
 Secret: which requests are answered with which page.
 """
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from http import HTTPStatus
 from time import time
+from typing import Any
 from urllib.parse import parse_qsl
 
 from nbspam.server.addresses import Address
 from nbspam.server.desk import Desk
 from nbspam.server.protocols.http import HttpConnection
 from nbspam.server.review.access import SESSION_SECONDS, stranger
-from nbspam.server.review.pages import counts_page, guards, login_page
+from nbspam.server.review.pages import (
+    PAGE_SIZE,
+    Bar,
+    counts_page,
+    guards,
+    list_page,
+    login_page,
+    message_page,
+)
+from nbspam.server.review.views import View, is_row_id, row_id, view_of
+from nbspam.server.threads.reviewing import Reviewer
 
+_MAX_DIGITS = 9
 _MAX_FORM = 10_000  # bytes
 _MAX_FIELDS = 20
 _PAGE = "text/html; charset=utf-8"
@@ -40,6 +57,8 @@ class WebConnection(HttpConnection):
         return Address(host, port)
 
     # ---- who asks ----
+
+    user = ""  # all who log in are one
 
     @property
     def cookie(self) -> str:
@@ -69,7 +88,7 @@ class WebConnection(HttpConnection):
         more = (*guards(), "Location: /", f"Set-Cookie: {value}")
         self.send(HTTPStatus.SEE_OTHER, b"", _PAGE, more)
 
-    # ---- answering ----
+    # ---- what is asked for ----
 
     def handle(self, method: str, path: str) -> None:
         """Answer a request of our own pages, and refuse others."""
@@ -90,14 +109,18 @@ class WebConnection(HttpConnection):
         """Answer GET."""
         query = _fields(self.query)
         session = self.session
+        reviewer = self.desk.reviewer
         if path == "/" and "token" in query:
             self.log_in(query["token"])
         elif session is None:
             self.page(login_page(), HTTPStatus.FORBIDDEN)
-        elif path == "/":
-            desk = self.desk
-            age = time() - desk.judge.model_time
-            self.page(counts_page(desk.tally, self.access.form_token(session), age))
+        elif path == "/server" or (path == "/" and reviewer is None):
+            age = time() - self.desk.judge.model_time
+            self.page(counts_page(self.bar(session, path), self.desk.tally, age))
+        elif path == "/" and reviewer is not None:
+            self.wait_for(self.listed(reviewer, self.bar(session, path), view_of(query)))
+        elif path == "/message" and reviewer is not None:
+            self.wait_for(self.read(reviewer, self.bar(session, path), query))
         else:
             self.fail(HTTPStatus.NOT_FOUND, f"{path[:100]}: not known here")
 
@@ -115,8 +138,61 @@ class WebConnection(HttpConnection):
             self.forbid("not a form of this session; open / again")
         elif path == "/logout":
             self.lead_home("", 0)
+        elif path == "/tell" and self.desk.reviewer is not None:
+            self.wait_for(self.told(self.desk.reviewer, form))
         else:
             self.fail(HTTPStatus.NOT_FOUND, f"{path[:100]}: not known here")
+
+    # ---- mail ----
+
+    def wait_for(self, answer: "Coroutine[Any, Any, Callable[[], None]]") -> None:
+        """Answer by what a coroutine returns; it goes on when the browser has gone."""
+        task = asyncio.ensure_future(answer)
+        self.wait(asyncio.shield(task), lambda answer: answer())
+
+    async def listed(self, reviewer: Reviewer, bar: Bar, view: View) -> Callable[[], None]:
+        """Return what answers with a list of messages."""
+        listing = await reviewer.listing(self.user, view.wanted, view.start, PAGE_SIZE)
+        return partial(self.page, await reviewer.run(list_page, bar, view, listing))
+
+    async def read(
+        self, reviewer: Reviewer, bar: Bar, query: Mapping[str, str]
+    ) -> Callable[[], None]:
+        """Return what answers with one message."""
+        reading = await reviewer.reading(self.user, query.get("key", ""))
+        if reading is None:
+            return self.gone
+        settings = self.desk.judge.settings
+        text = await reviewer.run(message_page, bar, view_of(query), reading, settings)
+        return partial(self.page, text)
+
+    async def told(self, reviewer: Reviewer, form: Mapping[str, str]) -> Callable[[], None]:
+        """Return what answers when a lesson is learned, or taken back."""
+        label = next((each for each in ("spam", "ham") if each in form), None)
+        if label is not None:
+            lesson = await reviewer.tell(self.user, form[label], label)
+        elif form.get("undo", "").isdecimal() and len(form["undo"]) <= _MAX_DIGITS:
+            lesson = await reviewer.undo(self.user, int(form["undo"]))
+        else:
+            return partial(self.fail, HTTPStatus.BAD_REQUEST, "neither spam nor ham nor undo")
+        if lesson is None:
+            return self.gone
+        self.note_lesson(self.user, lesson.label, lesson.outcome)
+        return partial(self.lead, _next_address(form, lesson.key))
+
+    def gone(self) -> None:
+        """Answer that a message is not there any more, or its lesson was undone already."""
+        self.fail(HTTPStatus.NOT_FOUND, "not there any more; go back, and open the list again")
+
+    # ---- answering ----
+
+    def bar(self, session: str, path: str) -> Bar:
+        """Return the bar of a page."""
+        return Bar(self.access.form_token(session), path, self.desk.reviewer is not None)
+
+    def lead(self, address: str) -> None:
+        """Lead to one of our own pages."""
+        self.send(HTTPStatus.SEE_OTHER, b"", _PAGE, (*guards(), f"Location: {address}"))
 
     def forbid(self, why: str) -> None:
         """Refuse who may not ask."""
@@ -130,6 +206,18 @@ class WebConnection(HttpConnection):
     def page(self, text: str, status: HTTPStatus = HTTPStatus.OK) -> None:
         """Answer with a page."""
         self.send(status, text.encode("utf-8", "backslashreplace"), _PAGE, guards())
+
+
+def _next_address(form: Mapping[str, str], key: str) -> str:
+    """Return where a form leads when it is done: to the list it came from, or to the message.
+
+    key: of the message that was told about.
+    """
+    view = view_of(_fields(form.get("back", "").encode("utf-8", "replace")))
+    if "page" in form:  # it was told from the page of that message
+        return view.of(form["page"])
+    place = form.get("next", "")
+    return f"{view.address}#{place if is_row_id(place) else row_id(key)}"
 
 
 def _fields(data: bytes) -> Mapping[str, str]:

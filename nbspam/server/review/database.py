@@ -33,7 +33,7 @@ PRAGMA user_version = {_VERSION};
 """
 # The number of what was said last of a message and not undone, NULL if nothing.
 _LAST = "(SELECT max(id) FROM told WHERE key = seen.key AND undone IS NULL)"
-_ORDERS = {
+ORDERS = {
     "newest": "arrived DESC, place DESC",
     "unsure": (
         "id IS NOT NULL, seen.label = 'unsure' DESC, abs(probability - 0.5), arrived DESC,"
@@ -85,7 +85,7 @@ class Wanted(NamedTuple):
 
     words: str = ""  # all of which the sender and subject contain
     label: str | None = None  # their verdict; None: any
-    order: str = "newest"  # one of _ORDERS
+    order: str = "newest"  # one of ORDERS
 
 
 class Database:
@@ -189,12 +189,20 @@ class Database:
     def listed(self, wanted: Wanted, start: int, number: int) -> list[Seen]:
         """Return so many of the messages that are wanted, from `start` on."""
         where, values = _condition(wanted)
+        where += f" ORDER BY {ORDERS[wanted.order]} LIMIT ? OFFSET ?"
+        return self._rows(where, *values, number, start)
+
+    def find(self, key: str) -> Seen | None:
+        """Return a message, None if it was never met."""
+        return next(iter(self._rows("seen.key = ?", key)), None)
+
+    def _rows(self, where: str, *values: Any) -> list[Seen]:
         with self._opened() as connection:
             found = connection.execute(
-                f"SELECT seen.key, arrived, place, sender, subject, seen.label, probability,"
+                "SELECT seen.key, arrived, place, sender, subject, seen.label, probability,"
                 f" reasons, judged, told.label, id FROM seen LEFT JOIN told ON id = {_LAST}"
-                f" WHERE {where} ORDER BY {_ORDERS[wanted.order]} LIMIT ? OFFSET ?",
-                (*values, number, start),
+                f" WHERE {where}",
+                values,
             )
             return [_seen(row) for row in found]
 

@@ -5,10 +5,18 @@ Secret: which templates there are, and what a browser is told about them.
 
 from functools import cache
 from pathlib import Path
-from typing import Any
+from time import localtime, strftime, time
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nbspam.evaluation.pages.rendering import environment
+from nbspam.evaluation.pages.cases import case_of
+from nbspam.evaluation.pages.rendering import environment, hash_of, rate
+from nbspam.server.review.views import LABELS, View, row_id
 from nbspam.server.tally import LESSONS, TROUBLES, VERDICTS, Tally
+from nbspam.settings import Settings
+from nbspam.sources.items import Item
+
+if TYPE_CHECKING:
+    from nbspam.server.threads.reviewing import Listing, Reading
 
 _FOLDER = Path(__file__).with_name("templates")
 _LABELS = {
@@ -30,17 +38,51 @@ _LABELS = {
 }
 
 
+PAGE_SIZE = 1000  # messages
+
+
+class Bar(NamedTuple):
+    """The bar at the top of a page."""
+
+    form: str  # the token of the session's forms
+    here: str  # the address of the page
+    has_mail: bool
+
+    @property
+    def links(self) -> list[tuple[str, str]]:
+        """Addresses and names of all pages."""
+        if not self.has_mail:
+            return [("/", "Server")]
+        return [("/", "Mail"), ("/server", "Server")]
+
+
+@cache
+def _templates() -> Any:
+    """Return the engine of templates, with what all of ours use."""
+    found = environment(_FOLDER)
+    found.globals["script"] = (_FOLDER / "keys.js").read_text("utf-8")
+    found.globals |= {"labels": LABELS, "size": PAGE_SIZE}
+    found.filters |= {
+        "row_id": row_id,
+        "moment": moment,
+        "percentage": percentage,
+    }
+    return found
+
+
 @cache
 def guards() -> tuple[str, ...]:
     """Return the headers of every answer.
 
-    A page may load its own style, by its hash, and post its forms to us; nothing else.  The
-    referrer stays with us instead of being left out: without it browsers post with `Origin: null`.
+    A page may load its own style and its script for keys, by their hashes, and post its forms to
+    us; nothing else.  The referrer stays with us instead of being left out: without it browsers
+    post with `Origin: null`.
     """
-    style = environment(_FOLDER).globals["style_hash"]
+    values = _templates().globals
     policy = (
-        f"default-src 'none'; style-src '{style}'; form-action 'self'; frame-ancestors 'none';"
-        " base-uri 'none'"
+        f"default-src 'none'; style-src '{values['style_hash']}';"
+        f" script-src '{hash_of(str(values['script']))}'; form-action 'self';"
+        " frame-ancestors 'none'; base-uri 'none'"
     )
     return (
         f"Content-Security-Policy: {policy}",
@@ -57,14 +99,15 @@ def login_page(why: str = "") -> str:
     return _render("login.html", why=why)
 
 
-def counts_page(tally: Tally, form: str, model_age: float) -> str:
+def counts_page(bar: Bar, tally: Tally, model_age: float) -> str:
     """Return the page of what the server has done.
 
-    form: the token of the session's forms.  model_age: seconds since the model was written.
+    model_age: seconds since the model was written.
     """
     return _render(
         "counts.html",
-        form=form,
+        bar=bar,
+        has_mail=bar.has_mail,
         verdicts=_counts(tally, VERDICTS),
         lessons=_counts(tally, [f"lesson {name}" for name in LESSONS]),
         troubles=_counts(tally, [f"trouble {name}" for name in TROUBLES]),
@@ -72,6 +115,42 @@ def counts_page(tally: Tally, form: str, model_age: float) -> str:
         waiting=int(tally.total("waiting")),
         age=_ago(model_age),
     )
+
+
+def list_page(bar: Bar, view: View, listing: "Listing") -> str:
+    """Return the page of messages with their verdicts."""
+    news, age = "", ""
+    if listing.last is not None:
+        about = listing.last_subject or "(no subject)"
+        news = f"Learned as {listing.last.label}: {about}"
+        age = _ago(time() - listing.last.at)
+    return _render("list.html", bar=bar, view=view, listing=listing, news=news, last_age=age)
+
+
+def message_page(bar: Bar, view: View, reading: "Reading", settings: Settings) -> str:
+    """Return the page of one message; settings: of the model that explained it."""
+    case, spam = None, reading.seen.probability
+    if reading.explanation is not None:
+        case = case_of(reading.explanation, Item("-", None, reading.data), settings)
+        spam = reading.explanation.verdict.posterior["spam"]
+    return _render("message.html", bar=bar, view=view, seen=reading.seen, case=case, spam=spam)
+
+
+def percentage(probability: float) -> str:
+    """Return a probability in percent; no message is spam for certain.
+
+    >>> [percentage(each) for each in (0.5, 0.9876, 0.99999, 0.0)]
+    ['50 %', '98.8 %', '99.99 %', '0.01 %']
+    """
+    return f"{rate(min(max(100 * probability, 0.01), 99.99))} %"
+
+
+def moment(seconds: float) -> str:
+    """Return when something was, in local time; seconds since 1970."""
+    try:
+        return strftime("%Y-%m-%d %H:%M", localtime(seconds))
+    except (OverflowError, ValueError, OSError):  # a file system with strange times
+        return ""
 
 
 def _ago(seconds: float) -> str:
@@ -91,4 +170,4 @@ def _counts(tally: Tally, names: "tuple[str, ...] | list[str]") -> list[tuple[st
 
 
 def _render(template: str, **values: Any) -> str:
-    return environment(_FOLDER).get_template(template).render(values)
+    return str(_templates().get_template(template).render(values))

@@ -22,6 +22,7 @@ from nbspam.errors import NbspamError
 from nbspam.server.tally import Tally
 from nbspam.server.threads.waiting import Waiting
 from nbspam.server.users import Users
+from nbspam.settings import Settings
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.verdicts import Explanation, Skipped, Verdict
@@ -79,6 +80,11 @@ class Judge:
         """When the model file was written, seconds since 1970; now, if there is none yet."""
         stamp = self._model.stamp
         return time() if stamp is None else stamp[3] / 1e9
+
+    @property
+    def settings(self) -> Settings:
+        """How the model reads mail."""
+        return self._classifier.settings
 
     @property
     def n_waiting(self) -> int:

@@ -92,7 +92,7 @@ def test_a_verdict_with_its_strongest_tokens():
     assert status == 200
     assert (found["label"], found["probability"], found["is_spam"]) == ("spam", 0.9, True)
     assert (found["score"], found["constant"]) == (2.0, -0.5)
-    assert found["evidence"] == [{"token": "pi\x1bll", "contribution": 2.5, "group": "body"}]
+    assert found["evidence"] == [{"token": "pi\x1bll", "contribution": 2.5, "group": "text"}]
 
 
 def test_what_cannot_be_judged_is_an_error_that_says_why():

@@ -209,7 +209,8 @@ def test_every_answer_forbids_the_browser_all_but_the_page(request_bytes, status
     policy = headers["content-security-policy"].split("; ")
     assert policy[0] == "default-src 'none'"
     assert re.fullmatch("style-src 'sha256-[^']+'", policy[1])
-    assert policy[2:] == ["form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"]
+    assert re.fullmatch("script-src 'sha256-[^']+'", policy[2])
+    assert policy[3:] == ["form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"]
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["cache-control"] == "no-store"
     assert headers["referrer-policy"] == "same-origin"

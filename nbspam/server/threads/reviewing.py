@@ -1,0 +1,283 @@
+"""The reviewer: a mailbox as a person sees it, and what the person says of it.
+
+Mailboxes and notes are read and written in a thread, so that nobody waits for its disk but who
+asked.  Messages are judged by the judge and learned by the teacher, among those of all clients.
+
+Secret: in which order a lesson is learned, noted and undone, and when messages get their verdicts.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from math import nan
+from time import time
+from typing import NamedTuple, TypeVar
+
+from nbspam.counts.outcome import Outcome
+from nbspam.errors import NbspamError
+from nbspam.server.limits import Limits
+from nbspam.server.logs import Log
+from nbspam.server.review.database import Database, Seen, Told, Wanted
+from nbspam.server.review.mailbag import Letter, Mailbag, heading
+from nbspam.server.threads.judging import Judge, Judgement
+from nbspam.server.threads.teaching import Teacher
+from nbspam.verdicts import Explanation
+
+UNJUDGED = "unjudged"  # in the place of the verdict of a message that could not be judged
+N_REASONS = 3
+_AT_ONCE = 100  # messages without a verdict that are judged before a list is shown
+_BATCH, _BATCH_BYTES = 16, 4 << 20  # judged at a time; mail that comes in waits for no more
+
+Result = TypeVar("Result")
+
+
+class Box(NamedTuple):
+    """A mailbox, what the page remembers of it, and whose it is."""
+
+    mailbag: Mailbag
+    database: Database
+    user: str = ""  # from `users.known_as`; "" without users
+
+
+class Listing(NamedTuple):
+    """A page of messages."""
+
+    rows: list[Seen]
+    n_found: int  # messages that are wanted, on all pages
+    n_here: int  # messages in the mailbox
+    n_waiting: int  # messages that have no verdict yet
+    last: Told | None  # what was said last
+    last_subject: str
+
+
+class Reading(NamedTuple):
+    """One message, and why it is judged as it is; explanation: None if it cannot be judged."""
+
+    seen: Seen
+    data: bytes
+    explanation: Explanation | None
+
+
+class Lesson(NamedTuple):
+    """What became of what a person said."""
+
+    key: str  # of the message
+    label: str | None  # None: it was un-learned
+    outcome: Outcome
+
+
+class Reviewer:
+    """Reads mailboxes and keeps notes in a thread of its own; called in the event loop's thread.
+
+    box_of: returns the mailbox of a user; raises NbspamError.
+    """
+
+    def __init__(
+        self,
+        box_of: Callable[[str], Box],
+        judge: Judge,
+        teacher: Teacher,
+        limits: Limits,
+        log: Log,
+    ) -> None:
+        self._box_of = box_of
+        self._judge = judge
+        self._teacher = teacher
+        self._limits = limits
+        self._log = log
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="reviewer")
+        self._passes: set[asyncio.Task[None]] = set()
+        self._passing: dict[str, set[str]] = {}  # by user: keys of messages that are in a pass
+
+    async def run(self, function: Callable[..., Result], *values: object) -> Result:
+        """Return what a function returns, called in the thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *values)
+
+    def end(self) -> None:
+        """End the thread; messages that wait for verdicts get them another time."""
+        for each in self._passes:
+            each.cancel()
+        self._thread.shutdown()
+
+    # ---- looking ----
+
+    async def listing(self, user: str, wanted: Wanted, start: int, number: int) -> Listing:
+        """Return so many of the messages that are wanted, from `start` on; raises NbspamError.
+
+        The newest of those without a verdict get one before; the others in time.
+        """
+        box = await self.run(self._box_of, user)
+        letters, stale = await self.run(self._scan, box)
+        passing = self._passing.get(user, set())
+        new = [each for each in stale if each.key not in passing]
+        await self._judge_all(box, new[:_AT_ONCE])
+        rest = new[_AT_ONCE:]
+        if rest and not passing:
+            self._begin_pass(box, rest)
+        n_waiting = len(stale) - len(new) + len(rest)
+        return await self.run(_listed, box, wanted, start, number, len(letters), n_waiting)
+
+    async def reading(self, user: str, key: str) -> Reading | None:
+        """Return a message with its explanation, None if it is not there any more."""
+        box = await self.run(self._box_of, user)
+        data = await self.run(_message, box, key)
+        if data is None:
+            return None
+        seen = await self.run(box.database.find, key)
+        explanation = None
+        try:
+            judgement = await self._judge.judge(self._cut(data), True, box.user)
+            explanation = judgement.explanation
+            seen = seen or _seen(Letter(key, nan, 0), data, judgement)
+        except NbspamError:
+            seen = seen or _seen(Letter(key, nan, 0), data, None)
+        return Reading(seen, data, explanation)
+
+    # ---- judging ----
+
+    def _scan(self, box: Box) -> tuple[list[Letter], list[Letter]]:
+        """Return the messages of a mailbox, and those that need a verdict; the newest first."""
+        letters = box.mailbag.newest()
+        done = box.database.judged_since(self._judge.model_time, {each.key for each in letters})
+        return letters, [each for each in letters if each.key not in done]
+
+    def _begin_pass(self, box: Box, letters: Sequence[Letter]) -> None:
+        """Begin to judge what is left; nobody waits for it, so its troubles are only told."""
+        self._passing[box.user] = {each.key for each in letters}
+        task = asyncio.create_task(self._judge_all(box, letters))
+        self._passes.add(task)
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._passes.discard(task)
+            del self._passing[box.user]
+            if not task.cancelled() and (error := task.exception()) is not None:
+                self._log.failed("messages of the page wait for their verdicts", error)
+
+        task.add_done_callback(ended)
+
+    async def _judge_all(self, box: Box, letters: Sequence[Letter]) -> None:
+        """Judge messages and note their verdicts, a few at a time."""
+        places = {letter.key: letter for letter in letters}
+        messages = box.mailbag.read(set(places)) if places else iter(())
+        while batch := await self.run(_some_of, messages):
+            judgements = await asyncio.gather(
+                *(self._judge.judge(self._cut(data), True, box.user) for _, data in batch),
+                return_exceptions=True,
+            )
+            rows = []
+            for (key, data), found in zip(batch, judgements, strict=True):
+                if isinstance(found, BaseException):
+                    self._log.failed("a message of the page was not judged", found)
+                judgement = None if isinstance(found, BaseException) else found
+                rows.append(_seen(places[key], data, judgement))
+            await self.run(box.database.note, rows)
+
+    def _cut(self, data: bytes) -> bytes:
+        """Return what is judged of a message, as of one that a mail system sends."""
+        return data[: self._limits.message_bytes]
+
+    # ---- teaching ----
+
+    async def tell(self, user: str, key: str, label: str) -> Lesson | None:
+        """Learn what a person says of a message, and note it; None if it is not there any more.
+
+        When it returns, the lesson is on disk; raises NbspamError and OSError.
+        """
+        box = await self.run(self._box_of, user)
+        data = await self.run(_message, box, key)
+        if data is None:
+            return None
+        outcome = await self._teacher.teach(data, label, box.user)
+        await self.run(_note_told, box, key, label, outcome)
+        return Lesson(key, label, outcome)
+
+    async def undo(self, user: str, number: int) -> Lesson | None:
+        """Take back what was said; None if that is done already, or the message has gone.
+
+        number: from `Told`.
+        """
+        box = await self.run(self._box_of, user)
+        told = await self.run(box.database.told, number)
+        data = None if told is None else await self.run(_message, box, told.key)
+        if told is None or data is None:
+            return None
+        outcome = Outcome(already_known=1)
+        if told.before != told.label:
+            outcome = await self._teacher.teach(data, told.before, box.user)
+        await self.run(box.database.undo, number, time())
+        return Lesson(told.key, told.before, outcome)
+
+
+def box_of(review: str, model: str, user: str) -> Box:
+    """Return a mailbox and its notes; raises InputError.
+
+    review: the path of the mailbox.  model: the path of the model that it teaches.
+    """
+    return Box(Mailbag(review), Database(model), user)
+
+
+def _listed(
+    box: Box, wanted: Wanted, start: int, number: int, n_here: int, n_waiting: int
+) -> Listing:
+    database = box.database
+    last = database.last_told()
+    about = None if last is None else database.find(last.key)
+    return Listing(
+        database.listed(wanted, start, number),
+        database.count(wanted),
+        n_here,
+        n_waiting,
+        last,
+        "" if about is None else about.subject,
+    )
+
+
+def _message(box: Box, key: str) -> bytes | None:
+    """Return a message, None if it is not there any more."""
+    return next((data for _, data in box.mailbag.read({key})), None)
+
+
+def _some_of(messages: Iterator[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+    """Return the next few messages, few enough to hold."""
+    found: list[tuple[str, bytes]] = []
+    size = 0
+    for each in messages:
+        found.append(each)
+        size += len(each[1])
+        if len(found) == _BATCH or size >= _BATCH_BYTES:
+            break
+    return found
+
+
+def _seen(letter: Letter, data: bytes, judgement: Judgement | None) -> Seen:
+    """Return what the page remembers of a message."""
+    label, spam, reasons = UNJUDGED, 0.5, []
+    if judgement is not None:
+        label, spam = judgement.verdict.label, judgement.verdict.posterior["spam"]
+        reasons = _reasons(judgement.explanation)
+    return Seen(*letter, *heading(data), label, spam, tuple(reasons), time())
+
+
+def _reasons(explanation: Explanation | None) -> list[tuple[str, float]]:
+    """Return the strongest tokens; what speaks for spam is positive."""
+    if explanation is None:
+        return []
+    sign = 1.0 if explanation.towards == "spam" else -1.0
+    return [(each.token, sign * each.contribution) for each in explanation.strongest(N_REASONS)]
+
+
+def _note_told(box: Box, key: str, label: str, outcome: Outcome) -> None:
+    """Note what a person said, unless that is what was said last: a form that was sent twice."""
+    seen = box.database.find(key)
+    if outcome.already_known and seen is not None and seen.told == label:
+        return
+    box.database.tell(key, label, _class_before(label, outcome), time())
+
+
+def _class_before(label: str, outcome: Outcome) -> str | None:
+    """Return the class in which the model had learned a message, None if it had not."""
+    if outcome.learned:
+        return None
+    if outcome.moved:
+        return "ham" if label == "spam" else "spam"
+    return label
