@@ -64,6 +64,11 @@ class Period(NamedTuple):
     n: int
     wrong: int  # of which a person has said that they are wrong
 
+    @property
+    def share(self) -> float:
+        """The share that is wrong."""
+        return self.wrong / self.n
+
 
 class Course(NamedTuple):
     """How the model has been doing over the last days."""
@@ -78,6 +83,21 @@ class Course(NamedTuple):
     def is_empty(self) -> bool:
         """Whether nothing was judged or said."""
         return not any(any(day[1:]) for day in self.days)
+
+    @property
+    def both(self) -> Period:
+        """Both periods together."""
+        return Period(self.earlier.n + self.lately.n, self.earlier.wrong + self.lately.wrong)
+
+    @property
+    def typical(self) -> Range | None:
+        """The range with the most messages, of those of probable spam if there are any."""
+        spam = [each for each in self.ranges if each.low >= 0.5]
+        return max(spam or self.ranges, key=lambda each: each.n, default=None)
+
+    def total(self, what: str) -> int:
+        """Return the sum of a number of all days."""
+        return sum(getattr(day, what) for day in self.days)
 
     @property
     def trend(self) -> int:
@@ -153,7 +173,7 @@ def _period(rows: Iterable[Judged]) -> Period:
 
 
 def _share(period: Period) -> tuple[float, float, float]:
-    return period.wrong / period.n, *_interval(period.wrong, period.n)
+    return period.share, *_interval(period.wrong, period.n)
 
 
 def _interval(part: int, whole: int) -> tuple[float, float]:
