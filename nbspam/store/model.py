@@ -14,11 +14,13 @@ from dataclasses import replace
 
 from nbspam.classifier.classifier import TOKENS, Classifier
 from nbspam.counts.changes import Change, filed_by
+from nbspam.counts.ledger import NOT_FILED, Filed
 from nbspam.counts.outcome import Outcome
 from nbspam.decision import Cutoffs
 from nbspam.disk import Stamp, locked, resolved, stamp_of, unwritable
+from nbspam.mail.digest import OLDEST, digest_of
 from nbspam.settings import Settings
-from nbspam.store.assembly import Lessons, begun, compacted, in_step, lessons_of
+from nbspam.store.assembly import Lessons, begun, compacted, in_step, lessons_of, memory_of
 from nbspam.store.format.journal import (
     NO_JOURNAL,
     Journal,
@@ -84,6 +86,13 @@ class StoredModel(LivingModel):
     def size(self) -> int:
         """Return the bytes that the model takes on disk, including its journal."""
         return (self._identity.length if self._identity else 0) + self._journal.size
+
+    def filed(self, data: bytes) -> Filed:
+        """Return where the model had a mail message when it was opened or learned last."""
+        found = self._filed(digest_of(data))
+        if found == NOT_FILED and memory_of(self._base).has_older:
+            return self._filed(digest_of(data, version=OLDEST))
+        return found
 
     def compact(self) -> None:
         """Write a model file that includes everything any process has learned so far.

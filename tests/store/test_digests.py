@@ -121,6 +121,17 @@ def test_mail_that_an_old_model_learned_is_recognised(nbspam, old):
     assert nbspam("unlearn", ham[1])[1] == "not known 1\n"
 
 
+def test_a_model_says_where_it_has_a_message_by_its_old_digest_or_its_new_one(nbspam, old):
+    spam, ham = ((MAIL / name).read_bytes() for name in (SPAM[0], HAM[0]))
+    assert nbspam("unlearn", str(MAIL / HAM[0]))[0] == 0
+    model = StoredModel(str(old))
+
+    assert model.filed(spam) == ("spam", False)
+    assert model.filed(ham) == (None, False)
+    model.relabel([Item("-", None, ham)], "ham", day=1)
+    assert model.filed(ham) == ("ham", True)
+
+
 def test_what_an_old_model_learns_has_a_new_digest(nbspam, old):
     mail = str(MAIL / HAM[0])
     assert nbspam("unlearn", mail)[1] == "un-learned 1\n"

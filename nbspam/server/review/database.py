@@ -29,6 +29,9 @@ CREATE TABLE told (
 );
 CREATE INDEX told_key ON told (key);
 CREATE INDEX seen_arrived ON seen (arrived, place);
+CREATE TABLE doubts (of TEXT, begun REAL, ended REAL, found TEXT, running REAL, problem TEXT);
+INSERT INTO doubts DEFAULT VALUES;
+CREATE TABLE settled (key TEXT PRIMARY KEY, label TEXT, at REAL) WITHOUT ROWID;
 PRAGMA user_version = {_VERSION};
 """
 # The number of what was said last of a message and not undone, NULL if nothing.
@@ -95,8 +98,8 @@ class Database:
     """
 
     def __init__(self, model: str) -> None:
-        self._model = resolved(model)
-        self.path = f"{self._model}.review"
+        self.model = resolved(model)
+        self.path = f"{self.model}.review"
 
     # ---- the file ----
 
@@ -113,14 +116,14 @@ class Database:
 
     def _connected(self) -> sqlite3.Connection:
         try:
-            os.close(open_own(self.path, self._model))  # SQLite would follow a link
+            os.close(open_own(self.path, self.model))  # SQLite would follow a link
             return self._prepared()
         except FileNotFoundError:
             pass
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):  # locked, or the disk is full
                 raise
-        with locked(self._model):
+        with locked(self.model):
             return self._begun()
 
     def _prepared(self) -> sqlite3.Connection:
@@ -139,7 +142,7 @@ class Database:
     def _begun(self) -> sqlite3.Connection:
         """Return a connection to a new file; one that is damaged is put aside."""
         with contextlib.suppress(FileNotFoundError, sqlite3.DatabaseError):
-            os.close(open_own(self.path, self._model))
+            os.close(open_own(self.path, self.model))
             return self._prepared()  # another worker was faster
         with contextlib.suppress(FileNotFoundError):
             os.replace(self.path, f"{self.path}.damaged")
@@ -253,6 +256,11 @@ class Database:
                 "UPDATE told SET undone = ? WHERE id = ? AND undone IS NULL", (at, number)
             )
             return cursor.rowcount == 1
+
+    def run(self, statement: str, *values: Any) -> list[Any]:
+        """Return the rows of a statement about tables that another module uses."""
+        with self._opened() as connection:
+            return connection.execute(statement, values).fetchall()
 
     # ---- how the model is doing ----
 
