@@ -23,8 +23,8 @@ import numpy as np
 from nbspam.counts.corpus import read_corpus
 from nbspam.counts.folds import stratified_folds
 from nbspam.evaluation.evaluation import evaluate
-from nbspam.evaluation.judging import fold_trial
-from nbspam.evaluation.online import online_trial
+from nbspam.evaluation.judging.held_out import fold_trial
+from nbspam.evaluation.judging.online import online_trial
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item, read_items
 from nbspam.sources.order import arranged

@@ -15,7 +15,7 @@ import numpy as np
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.unlabelled import em_settings, train_with_unlabelled
-from nbspam.evaluation.judging import judge_classifier
+from nbspam.evaluation.judging.single import judge_classifier
 from nbspam.evaluation.trial import evaluation_of
 from nbspam.settings import PLAIN
 from nbspam.sources.items import Item, read_items

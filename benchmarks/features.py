@@ -16,7 +16,7 @@ import numpy as np
 
 from nbspam.counts.corpus import Corpus
 from nbspam.evaluation.comparison import Comparison, compare
-from nbspam.evaluation.judging import fold_trial
+from nbspam.evaluation.judging.held_out import fold_trial
 from nbspam.mail.message import Message, by_header
 from nbspam.mail.origins import Field
 from nbspam.settings import PRESETS, Settings

@@ -15,7 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.naive_bayes import BernoulliNB, MultinomialNB
 from sklearn.preprocessing import normalize
 
-from nbspam.evaluation.judging import judge_split
+from nbspam.evaluation.judging.single import judge_split
 from nbspam.settings import Choices, chosen
 from nbspam.sources.items import Item, read_items
 

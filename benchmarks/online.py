@@ -15,7 +15,7 @@ import numpy as np
 from accuracy import CLASSES, Messages, bogofilter_online
 
 from nbspam.counts.corpus import read_corpus
-from nbspam.evaluation.online import online_trial
+from nbspam.evaluation.judging.online import online_trial
 from nbspam.settings import Choices, settings_for
 from nbspam.sources.items import read_items
 from nbspam.sources.order import arranged

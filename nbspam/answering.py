@@ -65,6 +65,10 @@ class AnyClassifier(ABC):
     def judge(self, inputs: Sequence[Any]) -> Judged:
         """Return what the model says of one chunk, without `shift`."""
 
+    def judge_beside(self, others: Sequence[Self], inputs: Sequence[Any]) -> list[Judged]:
+        """Return what this model and others that read alike say of one chunk, see `judge`."""
+        return [each.judge(inputs) for each in (self, *others)]
+
     @abstractmethod
     def truth(self, given: Any) -> str | None:
         """Return the class that an input is labelled with, None if it has no label."""
@@ -104,9 +108,13 @@ class AnyClassifier(ABC):
             yield from results
 
     def answered(
-        self, inputs: Iterable[Any], jobs: Workers = 1
-    ) -> Iterator[tuple[Any, Answer | Skipped]]:
-        """Yield every input with its answer in order, or with why it could not be read."""
+        self, inputs: Iterable[Any], jobs: Workers = 1, others: Sequence[Self] = ()
+    ) -> Iterator[tuple[Any, Answer | Skipped, Floats]]:
+        """Yield every input in order, its answer or why it could not be read, and those of others.
+
+        others: models that read inputs as this one does; each input is read once for all of them.
+        What they say is log P(class, input), nats, (n_others, n_classes).
+        """
         waiting: deque[Any] = deque()
 
         def held() -> Iterator[Any]:
@@ -114,8 +122,10 @@ class AnyClassifier(ABC):
                 waiting.append(given)
                 yield given
 
-        for answer in self.answers(held(), jobs):
-            yield waiting.popleft(), answer
+        work = partial(self._answer_beside, others)
+        for results in ordered_map(work, self.chunks(held(), jobs), jobs):
+            for answer, joint in results:
+                yield waiting.popleft(), answer, joint
 
     def classify(
         self, inputs: Iterable[Any], jobs: int = 1, rule: Rule | None = None
@@ -162,7 +172,21 @@ class AnyClassifier(ABC):
                 yield explanation
 
     def _answer_chunk(self, inputs: Sequence[Any]) -> list[Answer | Skipped]:
-        judged = self.judge(inputs)
+        return self._answers_of(self.judge(inputs), inputs)
+
+    def _answer_beside(
+        self, others: Sequence[Self], inputs: Sequence[Any]
+    ) -> list[tuple[Answer | Skipped, Floats]]:
+        """Return the answers to one chunk, and what others say of it; this runs in a worker."""
+        judged, *further = self.judge_beside(others, inputs)
+        answers = self._answers_of(judged, inputs)
+        joint = np.empty((len(inputs), len(others), len(self.classes)))
+        is_read = [position not in judged.failures for position in range(len(inputs))]
+        for number, (other, found) in enumerate(zip(others, further, strict=True)):
+            joint[is_read, number] = found.joint + other.shift
+        return list(zip(answers, joint, strict=True))
+
+    def _answers_of(self, judged: Judged, inputs: Sequence[Any]) -> list[Answer | Skipped]:
         rows = iter(judged.joint + self.shift)
         return [
             judged.failures[position]

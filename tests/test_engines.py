@@ -291,6 +291,24 @@ def test_cross_validation_by_dask_gives_the_same_measures(client):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("way", ["--cv", "--test"])
+@pytest.mark.parametrize("engine", ["dask", "loky", "ray"])
+def test_a_report_by_an_engine_is_the_same_page(engine, way, request, mails, nbspam, tmp_path):
+    if engine == "dask":
+        engine = f"dask:{request.getfixturevalue('client').scheduler.address}"
+    else:
+        pytest.importorskip({"loky": "joblib"}.get(engine, engine), reason=f"no {engine} here")
+    words = ["eval", mails, way, {"--cv": 3, "--test": MAILS}[way], "--report"]
+    assert nbspam(*words, tmp_path / "here.html")[0] == 0
+    status, _, err = nbspam(*words, tmp_path / "there.html", "--engine", engine, "--jobs", 2)
+    assert (status, err) == (0, "")
+    page = (tmp_path / "here.html").read_bytes()
+    assert b"The share of wrong answers by how many messages were learned" in page
+    assert page.count(b'aria-label="Evidence"') > 10
+    assert (tmp_path / "there.html").read_bytes() == page
+
+
+@pytest.mark.slow
 def test_errors_in_a_worker_of_dask_arrive_as_they_are(client):
     with workers_of(client, 1) as workers:
         with pytest.raises(InputError, match="x: broken 3"):

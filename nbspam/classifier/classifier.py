@@ -127,8 +127,12 @@ class Classifier(AnyClassifier):
 
     def documents(self, messages: Sequence[Message]) -> Iterator[Documents]:
         """Yield messages as documents over the model's columns, batch by batch."""
+        return map(self.table.known, self._over_keys(messages))
+
+    def _over_keys(self, messages: Sequence[Message]) -> Iterator[Documents]:
+        """Yield messages as documents over the keys of all their tokens, batch by batch."""
         for group in batches(messages, self.settings.tokens):
-            yield self.table.known(tokenize(group, self.settings.tokens).documents)
+            yield tokenize(group, self.settings.tokens).documents
 
     def chunks(self, inputs: Iterable[Item], jobs: Workers = 1) -> Iterator[list[Item]]:
         """Yield items in chunks, each of which one process works on at a time."""
@@ -136,10 +140,20 @@ class Classifier(AnyClassifier):
 
     def judge(self, inputs: Sequence[Item]) -> Judged:
         """Return the model's answers to one chunk of items, without `shift`."""
+        return self.judge_beside((), inputs)[0]
+
+    def judge_beside(self, others: Sequence[Self], inputs: Sequence[Item]) -> list[Judged]:
+        """Return what this model and others of its settings say of one chunk of items.
+
+        Each item is read and tokenised once.
+        """
         found = read(inputs, self.settings)
-        rows = [self.joint_of(documents) for documents in self.documents(found.messages)]
-        joint = np.concatenate([np.zeros((0, len(self.classes))), *rows])
-        return Judged(joint, found.failures, found.notes)
+        models = self, *others
+        rows = [[np.zeros((0, len(self.classes)))] for _ in models]
+        for documents in self._over_keys(found.messages):
+            for own, model in zip(rows, models, strict=True):
+                own.append(model.joint_of(model.table.known(documents)))
+        return [Judged(np.concatenate(own), found.failures, found.notes) for own in rows]
 
     def truth(self, given: Item) -> str | None:
         """Return an item's own label, or None."""

@@ -243,6 +243,13 @@ def loaded(model_path: str) -> "AnyClassifier":
     return load(model_path)
 
 
+def loaded_whole(model_path: str) -> "AnyClassifier":
+    """Return the classifier in a model file, with the messages it remembers; ModelFileError."""
+    from nbspam.store.open import load_whole
+
+    return load_whole(model_path)
+
+
 def loaded_tokens(model_path: str) -> "Classifier":
     """Return the classifier in a model file of mail or text; raises ModelFileError, UsageError."""
     from nbspam.store.open import load_tokens

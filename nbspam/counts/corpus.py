@@ -15,6 +15,7 @@ import numpy as np
 
 from nbspam.arrays import Floats, Integers, Keys
 from nbspam.counts.counting import Lesson, Training, read_lessons
+from nbspam.counts.ledger import Memory
 from nbspam.counts.sample import Messages, Sampling
 from nbspam.counts.table import CountTable, counts_of, entry_weights
 from nbspam.mail.digest import Copies
@@ -128,6 +129,19 @@ def read_corpus(
         whole.vocabulary,
         whole.messages.documents,
     ), tuple(skipped)
+
+
+def remembered(table: CountTable, memory: Memory) -> Corpus:
+    """Return the messages that a model remembers, without their names; table: the model's."""
+    sample = memory.sample
+    return Corpus(
+        ("",) * len(sample.digests),
+        table.classes,
+        memory.sample_labels,
+        sample.digests,
+        table.vocabulary,
+        sample.documents,
+    )
 
 
 def _read_chunk(settings: Settings, items: list[Item]) -> tuple[Lesson, list[Skipped]]:

@@ -17,7 +17,7 @@ from nbspam.arrays import Floats, Integers
 from nbspam.counts.folds import compare_folds
 from nbspam.decision import Rule
 from nbspam.errors import UsageError
-from nbspam.evaluation.judging import judge_several, table_trial
+from nbspam.evaluation.judging.held_out import judge_several, table_trial
 from nbspam.evaluation.metrics import auc, brier_losses, log_losses
 from nbspam.evaluation.trial import Trial
 from nbspam.parallel import Workers

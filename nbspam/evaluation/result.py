@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from nbspam.evaluation.evaluation import Evaluation
-from nbspam.evaluation.judging import judge_folds
+from nbspam.evaluation.judging.held_out import judge_folds
 from nbspam.evaluation.trial import Trial, evaluation_of
 from nbspam.evaluation.witness import Witness
 from nbspam.settings import Choices, settings_for
@@ -36,6 +36,7 @@ def cross_validate(
     cv: int | str = 10,
     *,
     seed: int = 0,
+    curve: bool = False,
     jobs: int = 1,
     engine: Any = None,
     **choices: Any,
@@ -43,16 +44,17 @@ def cross_validate(
     """Return the measures of a cross-validation on labelled mail or texts; raises NbspamError.
 
     given: a path, or an iterable of paths, (data, label) pairs or Items.  cv: the number of
-    stratified folds, or "loo" to leave out one at a time.  engine: other workers
-    than `jobs` forked processes, see `engines.workers_of`.  choices: the options of `nbspam
-    train` as keywords.
+    stratified folds, or "loo" to leave out one at a time.  curve: judge models of fewer documents
+    too, for the learning curve of `report`, which takes about as long again.  engine: other
+    workers than `jobs` forked processes, see `engines.workers_of`.  choices: the options of
+    `nbspam train` as keywords.
     """
     from nbspam.engines import workers_of
 
     witness = Witness()
     settings, items = settings_for(witness.watched(items_of(given)), Choices(**choices))
     with workers_of(engine, jobs) as workers:
-        trial = judge_folds(items, settings, cv, seed, workers, witness=witness)
+        trial = judge_folds(items, settings, cv, seed, workers, curve, witness)
     measures = evaluation_of(trial)
     values = {field.name: getattr(measures, field.name) for field in fields(measures)}
     return Result(**values, trial=trial, witness=witness)

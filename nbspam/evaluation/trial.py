@@ -52,6 +52,7 @@ class Trial:
     is_stream: bool = False  # each document was answered before it was learned, in this order
     order: str | None = None  # of a stream, one of `sources.order.ORDERS`
     has_costs: bool = False  # the rule's costs were stated
+    n_learned: int = 0  # documents that each model had learned from; 0: not known
     smaller: tuple[Smaller, ...] = ()  # for a learning curve
     skipped: tuple[Skipped, ...] = ()  # inputs left out: unreadable, or without a known label
 

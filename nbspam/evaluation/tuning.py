@@ -17,7 +17,7 @@ from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.layer import probability as probability_of
 from nbspam.decision import FP_COST, HAM_AND_SPAM, Cutoffs, cutoffs
 from nbspam.errors import UsageError
-from nbspam.evaluation.judging import judge_folds
+from nbspam.evaluation.judging.held_out import judge_folds
 from nbspam.evaluation.trial import Trial
 from nbspam.parallel import Workers
 from nbspam.sources.items import Item

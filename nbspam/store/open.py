@@ -49,6 +49,21 @@ def load(path: str) -> AnyClassifier:
     return classifier
 
 
+def load_whole(path: str) -> AnyClassifier:
+    """Return the classifier that a model file without a journal would hold; see `load`.
+
+    It remembers all messages that it has learned, and is fitted to all of them.
+    """
+    path = resolved(path)
+    snapshot, journal = read_model(path)
+    classifier = classifier_of(path, snapshot.state)
+    if isinstance(classifier, Classifier) and journal.changes:
+        from nbspam.store.assembly import compacted, in_step
+
+        return compacted(classifier, in_step(classifier, journal.changes))
+    return classifier
+
+
 def load_tokens(path: str) -> Classifier:
     """Return the classifier in a model file that must be one of tokens.
 

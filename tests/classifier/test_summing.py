@@ -12,7 +12,7 @@ from sklearn.naive_bayes import BernoulliNB
 
 import nbspam
 from nbspam.classifier.text import TextClassifier
-from nbspam.evaluation.judging import judge_folds
+from nbspam.evaluation.judging.held_out import judge_folds
 from nbspam.settings import Choices, chosen
 from nbspam.sources.items import Item
 from support import complains, examples

@@ -31,7 +31,15 @@ def test_eval_writes_a_page_in_every_way_of_judging(nbspam, mails, model, page, 
     html = page.read_text("utf-8")
     assert f"{mails}{' --online' if how == '--online' else ''}" in Page(html).text
     assert Page(html).within("pre")[0].strip() == out.strip()
-    assert ("Does more to learn from help?" in html) == (how in ("--cv", "--online"))
+    assert html.count("The share of wrong answers by how many messages were learned") == 1
+
+
+def test_a_model_that_remembers_no_messages_says_how_to_get_a_learning_curve(nbspam, model, page):
+    assert nbspam("train", TABLE, "--target", "好瓜")[0] == 0
+    assert nbspam("eval", TABLE, "--report", page)[0] == 0
+    text = text_of(page)
+    assert "the model keeps no rows that smaller models could learn from." in text
+    assert "nbspam eval SOURCE --cv 10 --report FILE.html" in text
 
 
 def test_a_week_is_that_of_the_user(nbspam, mails, page):

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from nbspam.errors import InputError
-from nbspam.evaluation.judging import SHARES, judge_folds, judge_online
+from nbspam.evaluation.judging.held_out import judge_folds, judge_online
+from nbspam.evaluation.judging.smaller import SHARES
 from nbspam.evaluation.metrics import hm_rate, sm_rate
 from nbspam.evaluation.pictures.curves import views_of, wilson_interval
 from nbspam.evaluation.pictures.terminal import sketch

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import nbspam
 from markup import Page
-from nbspam.evaluation.judging import judge_folds
+from nbspam.evaluation.judging.held_out import judge_folds
 from nbspam.evaluation.trial import evaluation_of
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
@@ -25,6 +25,13 @@ def test_it_makes_a_page(mails):
     assert "Of 70 messages a week" in page.text
     assert f"{result.errors} of {result.n_docs}, most surely wrong first" in page.text
     assert "In a thousand messages" in result.report()
+
+
+def test_its_page_has_a_learning_curve_if_one_was_asked_for(mails):
+    curve, plain = (nbspam.cross_validate(mails, cv=2, curve=each) for each in (True, False))
+    assert curve.scores == plain.scores
+    assert "The share of wrong answers by how many messages were learned" in curve.report()
+    assert "which cross_validate(…, curve=True) does" in Page(plain.report()).text
 
 
 def test_texts_in_memory_are_shown():

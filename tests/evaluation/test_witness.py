@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from nbspam.evaluation.judging import (
+from nbspam.evaluation.judging.held_out import (
     fold_trial,
-    judge_classifier,
     judge_folds,
     judge_online,
-    judge_split,
 )
+from nbspam.evaluation.judging.single import judge_classifier, judge_split
 from nbspam.evaluation.labels import labelled
 from nbspam.evaluation.trial import under_prior
 from nbspam.evaluation.witness import KEPT_BYTES, N_KEPT, Witness

@@ -16,7 +16,7 @@ from nbspam.counts.corpus import read_corpus
 from nbspam.counts.counting import count_items
 from nbspam.decision import Cutoffs
 from nbspam.errors import ModelFileError
-from nbspam.evaluation.online import progress
+from nbspam.evaluation.judging.online import progress
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import Item
 from nbspam.store import model as store_model

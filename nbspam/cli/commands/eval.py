@@ -9,6 +9,7 @@ from nbspam.cli.arguments import (
     inputs_of,
     items_of,
     loaded,
+    loaded_whole,
     records_of,
     table_of,
     table_settings_of,
@@ -262,16 +263,17 @@ def _witness() -> "Witness":
 
 
 def _trial_of_model(model_path: str, corpus: Corpus, how: How, jobs: "Workers") -> "Trial":
-    from nbspam.evaluation.judging import judge_classifier
+    from nbspam.evaluation.judging.single import judge_classifier
 
     classifier = loaded(model_path)
     report_lack(classifier)
     inputs = inputs_of(classifier, corpus.sources, corpus.reading, corpus.labels)
-    return judge_classifier(classifier, how.watched(inputs), jobs, how.witness)
+    remembering = loaded_whole(model_path) if how.with_curve else None
+    return judge_classifier(classifier, how.watched(inputs), jobs, remembering, how.witness)
 
 
 def _trial_of_items(corpus: Corpus, training: Choices, how: How, jobs: "Workers") -> "Trial":
-    from nbspam.evaluation import judging
+    from nbspam.evaluation.judging import held_out, single
 
     way, seed, with_curve, witness = how
     items: Iterable[Item] = items_of(corpus.sources, corpus.reading, corpus.labels)
@@ -280,32 +282,32 @@ def _trial_of_items(corpus: Corpus, training: Choices, how: How, jobs: "Workers"
     settings, items = settings_for(items, training, corpus.reading.listener)
     if way.online:
         policy = way.policy or "everything"
-        return judging.judge_online(items, settings, policy, way.order, seed, jobs, witness)
+        return held_out.judge_online(items, settings, policy, way.order, seed, jobs, witness)
     if way.cv is not None:
-        return judging.judge_folds(items, settings, way.cv, seed, jobs, with_curve, witness)
+        return held_out.judge_folds(items, settings, way.cv, seed, jobs, with_curve, witness)
     reading = corpus.reading._replace(learned=settings.columns)
     test_items = how.watched(items_of([str(way.test)], reading))
-    return judging.judge_split(items, test_items, settings, jobs, witness)
+    return single.judge_split(items, test_items, settings, jobs, with_curve, witness)
 
 
 def _trial_of_table(
     corpus: Corpus, settings: "TableSettings", how: How, strict: bool, jobs: "Workers"
 ) -> "Trial":
-    from nbspam.evaluation import judging
+    from nbspam.evaluation.judging import held_out, single
 
     way, seed, with_curve, witness = how
     if way.online:
         raise UsageError("--online: for mail and text; judge a table by --cv K")
     data = table_of(corpus.sources, corpus.reading, corpus.labels, settings, strict)
     if way.cv is not None:
-        return judging.table_trial(data.table, settings, way.cv, seed, with_curve, jobs, witness)
+        return held_out.table_trial(data.table, settings, way.cv, seed, with_curve, jobs, witness)
 
     refuse_engine(jobs)
 
     def test_records(schema: "Schema") -> "Iterator[Record]":
         return records_of([str(way.test)], corpus.reading, schema=schema)
 
-    return judging.judge_table_split(data.table, settings, test_records, witness)
+    return single.judge_table_split(data.table, settings, test_records, with_curve, witness)
 
 
 def _described(sources: tuple[str, ...], way: Way) -> str:

@@ -104,6 +104,7 @@ def quality_page(
         is_mail=is_mail(trial.classes, trial.noun),
         order=ORDERS[trial.order] if trial.order else None,
         n_docs=views.n_docs,
+        n_folds=len(np.unique(trial.fold)),
         n_of_class=confusion.sum(axis=1).tolist(),
         right=rate_of(int(np.trace(confusion)), views.n_docs, 100),
         **headline(confusion),

@@ -125,9 +125,7 @@ def _learning(trial: Trial) -> Learning | None:
         return _learning_of_stream(trial)
     if not trial.smaller:
         return None
-    n_folds = len(np.unique(trial.fold))
-    n_all = round(len(trial.y) * (n_folds - 1) / n_folds)
-    stages = [*trial.smaller, (n_all, trial.joint)]
+    stages = [*trial.smaller, (trial.n_learned, trial.joint)]
     wrong = [int(_wrong(trial, joint).sum()) for _, joint in stages]
     whole = np.full(len(stages), len(trial.y))
     return _points(np.array([n for n, _ in stages]), np.array(wrong), whole)

@@ -5,7 +5,7 @@ import pytest
 from browser import PHONE, SCREEN, complaints, opened, overflow
 from nbspam.decision import cutoffs
 from nbspam.evaluation.comparison import compare_items
-from nbspam.evaluation.judging import judge_folds, table_trial
+from nbspam.evaluation.judging.held_out import judge_folds, table_trial
 from nbspam.evaluation.pages.compared import compared_page
 from nbspam.evaluation.pages.explained import Explained
 from nbspam.evaluation.pages.quality import quality_page

@@ -8,7 +8,7 @@ import pytest
 
 from markup import Page, rows_of
 from nbspam.decision import LossMatrix, cutoffs, default_rule
-from nbspam.evaluation.judging import judge_folds, judge_online, table_trial
+from nbspam.evaluation.judging.held_out import judge_folds, judge_online, table_trial
 from nbspam.evaluation.pages.quality import N_CASES, N_LISTED, quality_page, rate_of, week_of
 from nbspam.evaluation.pages.rendering import rate
 from nbspam.evaluation.pictures.curves import wilson_interval

@@ -8,7 +8,7 @@ import pytest
 
 from markup import Page
 from nbspam.errors import InputError, UsageError
-from nbspam.evaluation.judging import judge_folds
+from nbspam.evaluation.judging.held_out import judge_folds
 from nbspam.evaluation.pages.explained import Explained
 from nbspam.evaluation.pages.quality import quality_page
 from nbspam.evaluation.pages.rendering import check, cutoff, nats, shown, write

@@ -1,7 +1,6 @@
-"""Judging: answers of models to labelled documents that they were not trained on.
+"""Judging models that are trained for it: answers to documents that they have not learned.
 
-The answers come from a test set, from cross-validation or from a stream of messages, and become a
-`Trial`.
+The answers come from cross-validation or from a stream of messages, and become a `Trial`.
 
 Secret: documents are tokenised once, however many models are trained on them; models are trained
 and give answers by the same functions as in `nbspam train` and `nbspam classify`.
@@ -11,20 +10,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
-from nbspam.answering import AnyClassifier, HeldOut, Weighed
+from nbspam.answering import HeldOut, Weighed
 from nbspam.arrays import Floats, Integers
 from nbspam.classifier.features import held_out as features_held_out
-from nbspam.classifier.training import learn, train
+from nbspam.classifier.training import train
 from nbspam.counts.corpus import Corpus
 from nbspam.counts.folds import stratified_folds
 from nbspam.decision import default_rule
 from nbspam.errors import UsageError
-from nbspam.evaluation.labels import labelled, nothing_judged
-from nbspam.evaluation.online import online_trial, prior_of
+from nbspam.evaluation.judging.online import online_trial, prior_of
+from nbspam.evaluation.judging.smaller import (
+    SHARES,
+    some_of,
+)
+from nbspam.evaluation.labels import labelled
 from nbspam.evaluation.trial import Smaller, Trial
 from nbspam.evaluation.witness import Witness
 from nbspam.parallel import Workers, ordered_map
@@ -32,13 +34,11 @@ from nbspam.progress import tracked
 from nbspam.settings import FEATURES, Settings
 from nbspam.sources.items import Item
 from nbspam.sources.order import arranged
-from nbspam.sources.records import Record
-from nbspam.tables.schema import Schema, Table
+from nbspam.tables.schema import Table
 from nbspam.tables.training import TableSettings, train_table
 from nbspam.tables.training import held_out as rows_held_out
 from nbspam.verdicts import Skipped
 
-SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the training documents, for learning curves
 # Trains on the first rows and returns its answers to the second.
 Answering = Callable[[Integers, Integers], HeldOut]
 LEAVE_ONE_OUT = "loo"  # as the number of folds: one for each document
@@ -83,7 +83,7 @@ def _answers_to(
     answers = []
     for number in numbers.tolist():
         of, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
-        answered = held_out(rest if share == 1 else _some_of(rest, y, share), of)
+        answered = held_out(rest if share == 1 else some_of(rest, y, share), of)
         heard = Witness() if is_witnessed else None
         if heard is not None:
             heard.hear(of, y[of], answered.joint, answered.reasons)
@@ -117,13 +117,6 @@ def folds(y: Integers, k: int | str, seed: int) -> Integers:
     return stratified_folds(y, k, np.random.RandomState(seed))
 
 
-def _some_of(rows: Integers, y: Integers, share: float) -> Integers:
-    """Return the same share of the rows of each class; it contains every smaller share."""
-    shuffled = np.random.default_rng(0).permutation(rows)
-    of_class = [shuffled[y[shuffled] == label] for label in np.unique(y)]
-    return np.sort(np.concatenate([of[: max(1, int(share * len(of)))] for of in of_class]))
-
-
 def answers_held_out(data: Corpus, settings: Settings) -> Answering:
     """Return the function that answers some documents of a corpus by a model of others."""
     return partial(features_held_out if settings.model in FEATURES else _held_out, data, settings)
@@ -137,19 +130,6 @@ def _held_out(data: Corpus, settings: Settings, rest: Integers, of: Integers) ->
         return classifier.reasons(documents.one(place), towards, against)
 
     return HeldOut(classifier, classifier.joint_of(documents), reasons)
-
-
-def judge_split(
-    items: Iterable[Item],
-    test_items: Iterable[Item],
-    settings: Settings,
-    jobs: Workers = 1,
-    witness: Witness | None = None,
-) -> Trial:
-    """Return the answers to test items of a model that is trained on other items."""
-    learned = learn(items, settings, jobs)
-    trial = judge_classifier(learned.classifier, test_items, jobs, witness)
-    return replace(trial, skipped=learned.skipped + trial.skipped)
 
 
 def judge_folds(
@@ -261,20 +241,6 @@ def table_trial(
     return _answered(blank, held_out, with_smaller, jobs, witness)
 
 
-def judge_table_split(
-    table: Table,
-    settings: TableSettings,
-    test_records: Callable[[Schema], Iterable[Record]],
-    witness: Witness | None = None,
-) -> Trial:
-    """Return the answers to the rows of a test table of a model that is trained on another.
-
-    test_records: returns the rows of the test table for a schema, which says how to read cells.
-    """
-    classifier = train_table(table, settings)
-    return judge_classifier(classifier, test_records(classifier.schema), witness=witness)
-
-
 def _answered(
     trial: Trial, held_out: Answering, with_smaller: bool, jobs: Workers, witness: Witness | None
 ) -> Trial:
@@ -287,54 +253,4 @@ def _answered(
         for share in SHARES
         if with_smaller
     ]
-    return replace(trial, joint=joint, smaller=tuple(smaller))
-
-
-def judge_classifier(
-    classifier: AnyClassifier,
-    items: Iterable[Any],
-    jobs: Workers = 1,
-    witness: Witness | None = None,
-) -> Trial:
-    """Return a classifier's answers to labelled inputs of its kind; raises InputError."""
-    if witness is not None:
-        witness.meet(classifier)
-    index = {name: k for k, name in enumerate(classifier.classes)}
-    truth: list[int] = []
-    joint: list[Floats] = []
-    names: list[str] = []
-    skipped: list[Skipped] = []
-    heard: set[str] = set()  # classes that the model does not have
-    for given, answer in classifier.answered(items, jobs):
-        if isinstance(answer, Skipped):
-            skipped.append(answer)
-        elif answer.truth is None:
-            skipped.append(Skipped(answer.name, "no label"))
-        elif answer.truth not in index:
-            heard.add(answer.truth)
-            skipped.append(Skipped(answer.name, f"class {answer.truth} is not one of the model's"))
-        else:
-            truth.append(index[answer.truth])
-            joint.append(answer.joint)
-            names.append(answer.name)
-            if witness is not None:
-                witness.hear_one(
-                    len(names) - 1,
-                    truth[-1],
-                    answer.joint,
-                    lambda *pair, given=given: classifier.reasons_for(given, *pair),
-                )
-    if not truth:
-        raise nothing_judged(skipped, classifier.noun, heard, classifier.classes)
-    y = np.array(truth)
-    return Trial(
-        classifier.classes,
-        y,
-        np.stack(joint),
-        classifier.rule,
-        np.zeros(len(y), np.int64),
-        classifier.prior,
-        tuple(names),
-        classifier.noun,
-        skipped=tuple(skipped),
-    )
+    return replace(trial, joint=joint, n_learned=round(others), smaller=tuple(smaller))

@@ -12,8 +12,8 @@ from nbspam.classifier.training import train
 from nbspam.counts.corpus import read_corpus
 from nbspam.decision import POLICIES
 from nbspam.errors import UsageError
-from nbspam.evaluation.judging import judge_online
-from nbspam.evaluation.online import progress
+from nbspam.evaluation.judging.held_out import judge_online
+from nbspam.evaluation.judging.online import progress
 from nbspam.settings import MANY, PRESETS
 from nbspam.sources.items import Item
 from nbspam.sources.order import date_of

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from nbspam.classifier.training import learn
-from nbspam.errors import InputError, UsageError
-from nbspam.evaluation.judging import folds, judge_classifier, judge_folds, table_trial
+from nbspam.errors import UsageError
+from nbspam.evaluation.judging.held_out import folds, judge_folds, table_trial
 from nbspam.models.registry import joint_log_proba
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
-from nbspam.sources.records import Record, read_records
+from nbspam.sources.records import read_records
 from nbspam.tables.schema import in_intervals
 from nbspam.tables.training import TableSettings, read_table, rows_of, train_table
 from support import ROOT
@@ -80,16 +80,3 @@ def test_folds_that_cannot_be_are_refused(y, k, words):
 def test_no_fold_goes_without_a_class(k):
     with pytest.raises(UsageError, match="the smallest class has 20 documents; give"):
         folds(Y, k, 0)
-
-
-def test_inputs_a_model_cannot_be_judged_by_are_named(table):
-    classifier = train_table(table, TableSettings("好瓜"))
-    row, *_ = read_records([str(MELONS)])
-    unlabelled = Record("a", {**row.cells, "好瓜": ""})
-    strange = Record("b", {**row.cells, "好瓜": "maybe"})
-    trial = judge_classifier(classifier, [unlabelled, row, strange])
-    assert trial.y.tolist() == [1]
-    assert [skipped.name for skipped in trial.skipped] == ["a", "b"]
-    assert "class maybe is not one of the model's" in trial.skipped[1].reason
-    with pytest.raises(InputError, match="classes are maybe, and the model knows 否, 是"):
-        judge_classifier(classifier, [unlabelled, strange])
