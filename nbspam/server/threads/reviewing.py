@@ -9,6 +9,7 @@ Secret: in which order a lesson is learned, noted and undone, and when messages 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from math import nan
 from time import time
 from typing import NamedTuple, TypeVar
@@ -26,7 +27,8 @@ from nbspam.verdicts import Explanation
 UNJUDGED = "unjudged"  # in the place of the verdict of a message that could not be judged
 N_REASONS = 3
 _AT_ONCE = 100  # messages without a verdict that are judged before a list is shown
-_BATCH, _BATCH_BYTES = 16, 4 << 20  # judged at a time; mail that comes in waits for no more
+_BOXES = 16  # whose users looked last
+_BATCH, _BATCH_BYTES = 16, 4 << 20  # held and noted at a time
 
 Result = TypeVar("Result")
 
@@ -80,7 +82,7 @@ class Reviewer:
         limits: Limits,
         log: Log,
     ) -> None:
-        self._box_of = box_of
+        self._box_of = lru_cache(_BOXES)(box_of)  # mailboxes know where their messages were
         self._judge = judge
         self._teacher = teacher
         self._limits = limits
@@ -156,21 +158,21 @@ class Reviewer:
         task.add_done_callback(ended)
 
     async def _judge_all(self, box: Box, letters: Sequence[Letter]) -> None:
-        """Judge messages and note their verdicts, a few at a time."""
+        """Judge messages and note their verdicts, in the order given where the mailbox can."""
         places = {letter.key: letter for letter in letters}
-        messages = box.mailbag.read(set(places)) if places else iter(())
+        messages = box.mailbag.read(places) if places else iter(())
         while batch := await self.run(_some_of, messages):
-            judgements = await asyncio.gather(
-                *(self._judge.judge(self._cut(data), True, box.user) for _, data in batch),
-                return_exceptions=True,
-            )
-            rows = []
-            for (key, data), found in zip(batch, judgements, strict=True):
-                if isinstance(found, BaseException):
-                    self._log.failed("a message of the page was not judged", found)
-                judgement = None if isinstance(found, BaseException) else found
-                rows.append(_seen(places[key], data, judgement))
+            rows = [await self._judged(box, places[key], data) for key, data in batch]
             await self.run(box.database.note, rows)
+
+    async def _judged(self, box: Box, letter: Letter, data: bytes) -> Seen:
+        """Judge a message; alone, so that mail that comes in meanwhile waits for no more."""
+        judgement = None
+        try:
+            judgement = await self._judge.judge(self._cut(data), True, box.user)
+        except Exception as error:  # one message must not keep the others from their verdicts
+            self._log.failed("a message of the page was not judged", error)
+        return _seen(letter, data, judgement)
 
     def _cut(self, data: bytes) -> bytes:
         """Return what is judged of a message, as of one that a mail system sends."""

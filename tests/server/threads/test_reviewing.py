@@ -138,15 +138,15 @@ def test_trouble_in_a_pass_is_told_and_the_next_look_tries_again(tmp_path, monke
     put(tmp_path / "box", 2)
 
     async def converse(reviewer, at):
-        judge, calls = at.judge.judge, []
+        note, calls = reviewer._box_of("").database.note, []
 
-        def failing(*how):
-            calls.append(how)
+        def failing(rows):
+            calls.append(rows)
             if len(calls) == 2:
                 raise RuntimeError("words of mail")
-            return judge(*how)
+            note(rows)
 
-        at.judge.judge = failing
+        reviewer._box_of("").database.note = failing
         await rows(reviewer)
         await passed(reviewer)
         await rows(reviewer)
