@@ -66,6 +66,14 @@ def folder_name(name: str) -> str:
     return folder
 
 
+def model_in(folder: str, name: str) -> str:
+    """Return where in the users' folder the model of one is, or will be; raises UserError.
+
+    name: from `known_as`.
+    """
+    return os.path.join(folder, folder_name(name), "model")
+
+
 def names_in(folder: str) -> list[str]:
     """Return the users who have something of their name in a folder, in order.
 
@@ -141,7 +149,7 @@ class Users:
 
         name: from `known_as`.
         """
-        return os.path.join(self._folder, folder_name(name), "model")
+        return model_in(self._folder, name)
 
     def opened(self, name: str, settings: Settings) -> StoredModel:
         """Return a user's model; raises NbspamError.  If there is none, a lesson makes one.
