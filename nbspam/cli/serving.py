@@ -51,12 +51,16 @@ def service_options(
     """Return what the service is to do; raises UsageError and InputError."""
     from nbspam.server.desk import Policy
     from nbspam.server.review.mailbag import Mailbag
+    from nbspam.server.review.people import check_mailboxes
     from nbspam.server.service import Options, password_in
 
     if review is not None:
         if web is None:
             raise UsageError(f"--review {review}: shown on a page; give --web 127.0.0.1:PORT, too")
-        Mailbag(review)
+        if users is None:
+            Mailbag(review)
+        else:
+            check_mailboxes(review)
     password = None if password_file is None else password_in(password_file)
     policy = Policy(
         allow_tell, password, when_busy == PASS, reject_above, quarantine_above, review=review

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from nbspam.server.limits import Limits
 from nbspam.server.logs import Log
 from nbspam.server.review.access import Access
+from nbspam.server.review.people import People
 from nbspam.server.tally import Tally
 from nbspam.server.threads.judging import Judge
 from nbspam.server.threads.reviewing import Reviewer
@@ -27,12 +28,14 @@ class Policy(NamedTuple):
     reject_above: float | None = None  # probability of spam
     quarantine_above: float | None = None
     access: Access | None = None  # to the page; None: there is none
-    review: str | None = None  # the mailbox on the page; None: none
+    review: str | None = None  # the mailbox on the page, or the folder of all users'; None: none
+    people: People | None = None  # who each have a page of their own; None: all share one
 
     @property
     def may_teach(self) -> bool:
         """Whether any client may teach."""
-        return self.allows_tell or self.password is not None or self.review is not None
+        told = self.allows_tell or self.password is not None
+        return told or self.review is not None or self.people is not None
 
 
 class Guest(Protocol):

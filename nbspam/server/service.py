@@ -16,6 +16,7 @@ from nbspam.server.desk import Policy
 from nbspam.server.limits import LIMITS, Limits
 from nbspam.server.logs import Log
 from nbspam.server.review.access import access_beside
+from nbspam.server.review.people import People
 from nbspam.server.supervisor import Supervisor
 from nbspam.server.tally import Tally
 from nbspam.server.users import check_folder, check_site
@@ -105,12 +106,16 @@ def serve(
             check_site(model)
         rule = options.rule_of(model.classifier())
         list(model.classifier().classify([_FIRST], rule=rule))
-        access = access_beside(options.model_path) if "web" in sockets else None
+        policy = options.policy
+        if "web" in sockets:
+            users = options.users
+            people = None if users is None else People(users, policy.review)
+            policy = policy._replace(access=access_beside(options.model_path), people=people)
         made = Service(
             lambda: opened(options.model_path),
             options.rule_of,
             sockets,
-            options.policy._replace(access=access),
+            policy,
             limits,
             Log(options.log, on_drop=partial(tally.add, "unlogged")),
             tally,

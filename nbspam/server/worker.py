@@ -23,7 +23,7 @@ from nbspam.server.limits import Limits
 from nbspam.server.logs import Log
 from nbspam.server.tally import Tally
 from nbspam.server.threads.judging import Judge
-from nbspam.server.threads.reviewing import Reviewer, box_of
+from nbspam.server.threads.reviewing import Box, Reviewer, box_of, own_box_of
 from nbspam.server.threads.teaching import Teacher
 from nbspam.server.users import Users
 from nbspam.store.model import StoredModel
@@ -102,9 +102,14 @@ class _Worker:
             users = Users(service.users, limits.users_bytes, on_users_trouble)
         judge = Judge(model, service.rule_of, on_trouble, tally, users)
         teacher = Teacher(service.opened, users) if service.policy.may_teach else None
+        review, people = service.policy.review, service.policy.people
+        boxes: Callable[[str], Box] | None = None
+        if people is not None:
+            boxes = partial(own_box_of, people)
+        elif review is not None:
+            boxes = partial(box_of, review, model.path)
         reviewer = None
-        if service.policy.review is not None and teacher is not None:
-            boxes = partial(box_of, service.policy.review, model.path)
+        if boxes is not None and teacher is not None:
             reviewer = Reviewer(boxes, judge, teacher, limits, service.log)
         desk = Desk(judge, teacher, limits, tally, service.log, service.policy, reviewer)
         loop.set_exception_handler(self.failed)

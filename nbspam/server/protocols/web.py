@@ -1,12 +1,15 @@
 """The page over HTTP: who may see it, logs in and out, and what each address shows.
 
     GET  /?token=...     logs in, and leads to /
-    GET  /               the mail; without a session, the question for the token
+    GET  /               the mail; without a session, the question for the token; of the site, if
+                         users have pages of their own, the list of them
     GET  /message?key=K  one message, and why it has its verdict
     GET  /server         what the server has done
     POST /login          logs in by the token of the form
     POST /logout         logs out
     POST /tell           teaches what a message is, or takes that back
+
+Whose mail and model it is about, the session says, and nothing else in a request.
 
 Secret: which requests are answered with which page.
 """
@@ -16,7 +19,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from http import HTTPStatus
 from time import time
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from nbspam.server.addresses import Address
@@ -31,15 +34,27 @@ from nbspam.server.review.pages import (
     list_page,
     login_page,
     message_page,
+    no_mail_page,
+    people_page,
 )
+from nbspam.server.review.people import NoMailError, People, RemovedError
 from nbspam.server.review.views import View, is_row_id, row_id, view_of
 from nbspam.server.threads.reviewing import Reviewer
 
+_OF_MAIL = {"/message", "/tell"}
 _MAX_DIGITS = 9
 _MAX_FORM = 10_000  # bytes
 _MAX_FIELDS = 20
 _PAGE = "text/html; charset=utf-8"
 _WRONG = "This is not the token of this server, or not its newest."
+_REMOVED = "You have neither a mailbox nor a model here any more."
+
+
+class Session(NamedTuple):
+    """A browser that has logged in."""
+
+    text: str
+    user: str  # "" for the site
 
 
 class WebConnection(HttpConnection):
@@ -58,29 +73,37 @@ class WebConnection(HttpConnection):
 
     # ---- who asks ----
 
-    user = ""  # all who log in are one
-
     @property
     def cookie(self) -> str:
         """The name of the cookie: browsers send those of all ports of a host to each of them."""
         return f"nbspam-{self.address.port}"
 
     @property
-    def session(self) -> str | None:
+    def session(self) -> Session | None:
         """The session of the browser, None if it has not logged in."""
         for pair in self.headers.get("cookie", "").split(";"):
             name, _, value = pair.strip().partition("=")
-            if name == self.cookie and self.access.session_user(value, time()) == "":
-                return value
+            user = self.access.session_user(value, time()) if name == self.cookie else None
+            if user is not None and self.admits(user):
+                return Session(value, user)
         return None
+
+    def admits(self, user: str) -> bool:
+        """Return whether who has a token or a session of ours may use it."""
+        return user == "" or self.desk.policy.people is not None
 
     def log_in(self, token: str) -> None:
         """Begin a session, if the token is ours."""
-        if self.access.user_of(token) != "":
-            self.desk.tally.add("trouble forbidden")
-            self.page(login_page(_WRONG), HTTPStatus.FORBIDDEN)
+        user = self.access.user_of(token)
+        if user is None or not self.admits(user):
+            self.ask_for_token(_WRONG)
             return
-        self.lead_home(self.access.new_session(time(), ""), SESSION_SECONDS)
+        self.lead_home(self.access.new_session(time(), user), SESSION_SECONDS)
+
+    def ask_for_token(self, why: str) -> None:
+        """Refuse a token, or a session; why: what is wrong with it."""
+        self.desk.tally.add("trouble forbidden")
+        self.page(login_page(why), HTTPStatus.FORBIDDEN)
 
     def lead_home(self, session: str, seconds: int) -> None:
         """Lead to `/` with a session that the browser keeps for so many seconds."""
@@ -109,20 +132,42 @@ class WebConnection(HttpConnection):
         """Answer GET."""
         query = _fields(self.query)
         session = self.session
-        reviewer = self.desk.reviewer
         if path == "/" and "token" in query:
             self.log_in(query["token"])
         elif session is None:
             self.page(login_page(), HTTPStatus.FORBIDDEN)
-        elif path == "/server" or (path == "/" and reviewer is None):
-            age = time() - self.desk.judge.model_time
-            self.page(counts_page(self.bar(session, path), self.desk.tally, age))
-        elif path == "/" and reviewer is not None:
-            self.wait_for(self.listed(reviewer, self.bar(session, path), view_of(query)))
-        elif path == "/message" and reviewer is not None:
-            self.wait_for(self.read(reviewer, self.bar(session, path), query))
+        elif self.may_see(session, path):
+            self.show_page(self.bar(session, path), query)
+
+    def may_see(self, session: Session, path: str) -> bool:
+        """Return whether a page is for who has this session; if not, refuse it.
+
+        If users have pages of their own, the site sees nobody's mail, and users see nothing else.
+        """
+        if session.user and path == "/server":
+            self.forbid("what the server does is for the token in its first line")
+        elif not session.user and self.desk.policy.people is not None and path in _OF_MAIL:
+            self.forbid("mail is for its user only; log in as one")
         else:
-            self.fail(HTTPStatus.NOT_FOUND, f"{path[:100]}: not known here")
+            return True
+        return False
+
+    def show_page(self, bar: Bar, query: Mapping[str, str]) -> None:
+        """Answer GET of who may see the page."""
+        reviewer, people = self.desk.reviewer, self.desk.policy.people
+        if bar.here == "/server" or (bar.here == "/" and reviewer is None):
+            age = time() - self.desk.judge.model_time
+            self.page(counts_page(bar, self.desk.tally, age))
+        elif reviewer is None:
+            self.unknown(bar.here)
+        elif bar.here == "/" and people is not None and not bar.user:
+            self.wait_for(bar, self.listed_people(reviewer, bar, people))
+        elif bar.here == "/":
+            self.wait_for(bar, self.listed(reviewer, bar, view_of(query)))
+        elif bar.here == "/message":
+            self.wait_for(bar, self.read(reviewer, bar, query))
+        else:
+            self.unknown(bar.here)
 
     def take(self, path: str) -> None:
         """Answer POST."""
@@ -134,50 +179,75 @@ class WebConnection(HttpConnection):
             self.log_in(form.get("token", "").strip())
         elif session is None:
             self.forbid("not logged in, or no longer; open / and log in")
-        elif not self.access.is_form_token(form.get("form", ""), session):
+        elif not self.access.is_form_token(form.get("form", ""), session.text):
             self.forbid("not a form of this session; open / again")
         elif path == "/logout":
             self.lead_home("", 0)
         elif path == "/tell" and self.desk.reviewer is not None:
-            self.wait_for(self.told(self.desk.reviewer, form))
+            if self.may_see(session, path):
+                bar = self.bar(session, path)
+                self.wait_for(bar, self.told(self.desk.reviewer, bar, form))
         else:
-            self.fail(HTTPStatus.NOT_FOUND, f"{path[:100]}: not known here")
+            self.unknown(path)
 
     # ---- mail ----
 
-    def wait_for(self, answer: "Coroutine[Any, Any, Callable[[], None]]") -> None:
+    def wait_for(self, bar: Bar, answer: "Coroutine[Any, Any, Callable[[], None]]") -> None:
         """Answer by what a coroutine returns; it goes on when the browser has gone."""
-        task = asyncio.ensure_future(answer)
+        task = asyncio.ensure_future(self.or_no_mail(bar, answer))
         self.wait(asyncio.shield(task), lambda answer: answer())
+
+    async def or_no_mail(
+        self, bar: Bar, answer: "Coroutine[Any, Any, Callable[[], None]]"
+    ) -> Callable[[], None]:
+        """Return what answers, be it that there is no mail of the user."""
+        try:
+            return await answer
+        except NoMailError:
+            status = HTTPStatus.OK if bar.here == "/" else HTTPStatus.NOT_FOUND
+            return partial(self.page, no_mail_page(bar), status)
+        except RemovedError:
+            return partial(self.ask_for_token, _REMOVED)
+
+    async def listed_people(
+        self, reviewer: Reviewer, bar: Bar, people: People
+    ) -> Callable[[], None]:
+        """Return what answers with the list of users."""
+        found = await reviewer.run(people.all)
+        return partial(
+            self.page, await reviewer.run(people_page, bar, found, self.access.token_of)
+        )
 
     async def listed(self, reviewer: Reviewer, bar: Bar, view: View) -> Callable[[], None]:
         """Return what answers with a list of messages."""
-        listing = await reviewer.listing(self.user, view.wanted, view.start, PAGE_SIZE)
+        listing = await reviewer.listing(bar.user, view.wanted, view.start, PAGE_SIZE)
         return partial(self.page, await reviewer.run(list_page, bar, view, listing))
 
     async def read(
         self, reviewer: Reviewer, bar: Bar, query: Mapping[str, str]
     ) -> Callable[[], None]:
         """Return what answers with one message."""
-        reading = await reviewer.reading(self.user, query.get("key", ""))
+        reading = await reviewer.reading(bar.user, query.get("key", ""))
         if reading is None:
             return self.gone
         settings = self.desk.judge.settings
         text = await reviewer.run(message_page, bar, view_of(query), reading, settings)
         return partial(self.page, text)
 
-    async def told(self, reviewer: Reviewer, form: Mapping[str, str]) -> Callable[[], None]:
+    async def told(
+        self, reviewer: Reviewer, bar: Bar, form: Mapping[str, str]
+    ) -> Callable[[], None]:
         """Return what answers when a lesson is learned, or taken back."""
         label = next((each for each in ("spam", "ham") if each in form), None)
         if label is not None:
-            lesson = await reviewer.tell(self.user, form[label], label)
+            lesson = await reviewer.tell(bar.user, form[label], label)
         elif form.get("undo", "").isdecimal() and len(form["undo"]) <= _MAX_DIGITS:
-            lesson = await reviewer.undo(self.user, int(form["undo"]))
+            lesson = await reviewer.undo(bar.user, int(form["undo"]))
         else:
             return partial(self.fail, HTTPStatus.BAD_REQUEST, "neither spam nor ham nor undo")
         if lesson is None:
             return self.gone
-        self.note_lesson(self.user, lesson.label, lesson.outcome)
+        self.note_lesson(bar.user, lesson.label, lesson.outcome)
         return partial(self.lead, _next_address(form, lesson.key))
 
     def gone(self) -> None:
@@ -186,9 +256,13 @@ class WebConnection(HttpConnection):
 
     # ---- answering ----
 
-    def bar(self, session: str, path: str) -> Bar:
+    def bar(self, session: Session, path: str) -> Bar:
         """Return the bar of a page."""
-        return Bar(self.access.form_token(session), path, self.desk.reviewer is not None)
+        form, has_people = (
+            self.access.form_token(session.text),
+            self.desk.policy.people is not None,
+        )
+        return Bar(form, path, self.desk.reviewer is not None, has_people, session.user)
 
     def lead(self, address: str) -> None:
         """Lead to one of our own pages."""
@@ -198,6 +272,10 @@ class WebConnection(HttpConnection):
         """Refuse who may not ask."""
         self.desk.tally.add("trouble forbidden")
         self.fail(HTTPStatus.FORBIDDEN, why)
+
+    def unknown(self, path: str) -> None:
+        """Answer that there is no such page."""
+        self.fail(HTTPStatus.NOT_FOUND, f"{path[:100]}: not known here")
 
     def fail(self, status: HTTPStatus, why: str) -> None:
         """Answer with one line."""

@@ -3,6 +3,7 @@
 Secret: which templates there are, and what a browser is told about them.
 """
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from time import localtime, strftime, time
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.evaluation.pages.cases import case_of
 from nbspam.evaluation.pages.rendering import environment, hash_of, rate
+from nbspam.server.review.people import Person
 from nbspam.server.review.views import LABELS, View, row_id
 from nbspam.server.tally import LESSONS, TROUBLES, VERDICTS, Tally
 from nbspam.settings import Settings
@@ -47,10 +49,16 @@ class Bar(NamedTuple):
     form: str  # the token of the session's forms
     here: str  # the address of the page
     has_mail: bool
+    has_people: bool = False  # each user has a page of their own
+    user: str = ""  # whose page it is; "" for the site's
 
     @property
     def links(self) -> list[tuple[str, str]]:
         """Addresses and names of all pages."""
+        if self.user:
+            return [("/", "Mail")]
+        if self.has_people:
+            return [("/", "Users"), ("/server", "Server")]
         if not self.has_mail:
             return [("/", "Server")]
         return [("/", "Mail"), ("/server", "Server")]
@@ -115,6 +123,17 @@ def counts_page(bar: Bar, tally: Tally, model_age: float) -> str:
         waiting=int(tally.total("waiting")),
         age=_ago(model_age),
     )
+
+
+def people_page(bar: Bar, people: Sequence[Person], token_of: Callable[[str], str]) -> str:
+    """Return the page of users, with a link for each that logs in."""
+    rows = [(each, token_of(each.name)) for each in people]
+    return _render("people.html", bar=bar, rows=rows)
+
+
+def no_mail_page(bar: Bar) -> str:
+    """Return the page of a user who has no mailbox."""
+    return _render("nomail.html", bar=bar)
 
 
 def list_page(bar: Bar, view: View, listing: "Listing") -> str:

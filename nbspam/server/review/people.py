@@ -8,9 +8,26 @@ Secret: how a user's mailbox is found.
 
 import os
 import stat
+from typing import NamedTuple
 
-from nbspam.errors import InputError
+from nbspam.errors import InputError, NbspamError
 from nbspam.server.users import folder_name, model_in, names_in
+
+
+class RemovedError(NbspamError):
+    """A user who has neither a mailbox nor a model any more."""
+
+
+class NoMailError(NbspamError):
+    """A user who has a model, and no mailbox."""
+
+
+class Person(NamedTuple):
+    """Somebody who has a page."""
+
+    name: str
+    has_mail: bool
+    has_taught: bool
 
 
 class People:
@@ -24,28 +41,27 @@ class People:
         self._users = users
         self._review = review
 
-    def names(self) -> list[str]:
-        """Return all who have a page, in order."""
-        found = {*names_in(self._users)}
-        if self._review is not None:
-            found.update(names_in(self._review))
-        return sorted(found)
-
-    def knows(self, name: str) -> bool:
-        """Return whether somebody has a page; name: of one whom `names` returned once."""
-        folder = os.path.dirname(self.model(name))
-        return os.path.lexists(folder) or self.mailbox(name) is not None
+    def all(self) -> list[Person]:
+        """Return all who have a page, in the order of their names."""
+        with_mail = set() if self._review is None else {*names_in(self._review)}
+        return [
+            Person(name, name in with_mail, os.path.exists(self.model(name)))
+            for name in sorted(with_mail.union(names_in(self._users)))
+        ]
 
     def model(self, name: str) -> str:
         """Return where somebody's model is, or will be; raises UserError."""
         return model_in(self._users, name)
 
-    def mailbox(self, name: str) -> str | None:
-        """Return the path of somebody's mail, None if there is none; raises UserError."""
-        if self._review is None:
-            return None
-        path = os.path.join(self._review, folder_name(name))
-        return path if os.path.lexists(path) else None
+    def mailbox(self, name: str) -> str:
+        """Return the path of somebody's mail; raises UserError, RemovedError and NoMailError."""
+        if self._review is not None:
+            path = os.path.join(self._review, folder_name(name))
+            if os.path.lexists(path):
+                return path
+        if os.path.lexists(os.path.dirname(self.model(name))):
+            raise NoMailError("no mailbox has your name")
+        raise RemovedError("nothing here has your name any more")
 
 
 def check_mailboxes(folder: str) -> None:

@@ -15,11 +15,13 @@ from time import time
 from typing import NamedTuple, TypeVar
 
 from nbspam.counts.outcome import Outcome
+from nbspam.disk import stamp_of
 from nbspam.errors import NbspamError
 from nbspam.server.limits import Limits
 from nbspam.server.logs import Log
 from nbspam.server.review.database import Database, Seen, Told, Wanted
 from nbspam.server.review.mailbag import Letter, Mailbag, heading
+from nbspam.server.review.people import People
 from nbspam.server.threads.judging import Judge, Judgement
 from nbspam.server.threads.teaching import Teacher
 from nbspam.verdicts import Explanation
@@ -39,6 +41,13 @@ class Box(NamedTuple):
     mailbag: Mailbag
     database: Database
     user: str = ""  # from `users.known_as`; "" without users
+    model: str | None = None  # the user's own; None without users
+
+    @property
+    def model_time(self) -> float:
+        """When the user's own model was written, seconds since 1970; 0 if there is none."""
+        stamp = None if self.model is None else stamp_of(self.model)
+        return 0.0 if stamp is None else stamp[3] / 1e9
 
 
 class Listing(NamedTuple):
@@ -140,7 +149,8 @@ class Reviewer:
     def _scan(self, box: Box) -> tuple[list[Letter], list[Letter]]:
         """Return the messages of a mailbox, and those that need a verdict; the newest first."""
         letters = box.mailbag.newest()
-        done = box.database.judged_since(self._judge.model_time, {each.key for each in letters})
+        written = max(self._judge.model_time, box.model_time)
+        done = box.database.judged_since(written, {each.key for each in letters})
         return letters, [each for each in letters if each.key not in done]
 
     def _begin_pass(self, box: Box, letters: Sequence[Letter]) -> None:
@@ -216,6 +226,15 @@ def box_of(review: str, model: str, user: str) -> Box:
     review: the path of the mailbox.  model: the path of the model that it teaches.
     """
     return Box(Mailbag(review), Database(model), user)
+
+
+def own_box_of(people: People, user: str) -> Box:
+    """Return the mailbox of a user and its notes, which are beside the user's model.
+
+    Raises UserError, RemovedError, NoMailError and InputError.
+    """
+    mailbag, model = Mailbag(people.mailbox(user)), people.model(user)
+    return Box(mailbag, Database(model), user, model)
 
 
 def _listed(

@@ -3,7 +3,14 @@
 import pytest
 
 from nbspam.errors import InputError
-from nbspam.server.review.people import People, check_mailboxes
+from nbspam.server.review.people import (
+    NoMailError,
+    People,
+    Person,
+    RemovedError,
+    check_mailboxes,
+)
+from nbspam.server.users import UserError
 
 SPANISH = "jos\u00e9"
 
@@ -21,39 +28,54 @@ def people(folders):
 
 
 def test_who_has_a_mailbox_or_a_model_has_a_page(folders):
-    found = people(folders)
+    (folders / "users" / "ann" / "model").touch()
 
-    assert found.names() == ["ann", "bob", SPANISH]
-    assert all(map(found.knows, found.names()))
-    for nobody in ("eve", "..", ".", "/", "boxes", ".Spam", "ann/cur", "ann/../bob", "a\0"):
-        assert not found.knows(nobody)
+    assert people(folders).all() == [
+        Person("ann", has_mail=False, has_taught=True),
+        Person("bob", has_mail=True, has_taught=False),
+        Person(SPANISH, has_mail=True, has_taught=False),
+    ]
 
 
 def test_mail_and_model_of_everyone_are_in_places_of_their_own(folders):
     found = people(folders)
 
-    assert found.mailbox("ann") is None
     assert found.mailbox(SPANISH) == str(folders / "boxes" / "jos%C3%A9")
     assert found.model(SPANISH) == str(folders / "users" / "jos%C3%A9" / "model")
-    assert found.mailbox("../users/ann") is None
+    with pytest.raises(NoMailError, match="no mailbox has your name"):
+        found.mailbox("ann")
 
 
-def test_who_is_removed_is_known_no_more(folders):
+@pytest.mark.parametrize(
+    "name",
+    ["eve", "..", ".", "/", "boxes", ".Spam", "bob/cur", "ann/../bob", "a\0", "../users/ann"],
+)
+def test_who_is_not_there_has_no_mail(folders, name):
+    with pytest.raises(RemovedError, match="nothing here has your name any more"):
+        people(folders).mailbox(name)
+    with pytest.raises(UserError, match="no user is named"):
+        people(folders).mailbox("")
+
+
+def test_who_is_removed_is_there_no_more(folders):
     found = people(folders)
+    assert found.mailbox("bob") == str(folders / "boxes" / "bob")
     (folders / "boxes" / "bob" / "cur").rmdir()
     (folders / "boxes" / "bob").rmdir()
 
-    assert not found.knows("bob")
-    assert found.names() == ["ann", SPANISH]
+    assert [each.name for each in found.all()] == ["ann", SPANISH]
+    with pytest.raises(RemovedError):
+        found.mailbox("bob")
 
 
 def test_without_mailboxes_there_are_models_only(folders):
     found = People(str(folders / "users"), None)
 
-    assert found.names() == ["ann"]
-    assert found.mailbox("bob") is None
-    assert not found.knows("bob")
-    assert People(str(folders / "none"), None).names() == []
+    assert [each.name for each in found.all()] == ["ann"]
+    for name, error in (("ann", NoMailError), ("bob", RemovedError)):
+        with pytest.raises(error):
+            found.mailbox(name)
+    assert People(str(folders / "none"), None).all() == []
 
 
 def test_a_mailbox_in_the_place_of_their_folder_is_refused(folders):

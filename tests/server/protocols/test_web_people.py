@@ -1,0 +1,313 @@
+"""Pages of users without a network: whose mail each sees and teaches, and what attacks get."""
+
+import asyncio
+import re
+from functools import partial
+from time import time
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from http_requests import parsed
+from mailboxes import key_of, put, written
+from markup import Page
+from nbspam.server.protocols.web import WebConnection
+from nbspam.server.review.people import People
+from nbspam.server.threads.reviewing import own_box_of
+from nbspam.server.users import folder_name
+from scripted import ACCESS, Client, desk
+
+OWN = ("Host: 127.0.0.1:8025", "Origin: http://127.0.0.1:8025")
+SITE = ""
+USERS = ("ann", "bob", SITE)
+SESSIONS = {user: ACCESS.new_session(time(), user) for user in USERS}
+FORMS = {user: ACCESS.form_token(SESSIONS[user]) for user in USERS}
+HOSTILE = (
+    "\"><script>document.title = 1</script>x", "' onclick='x", "\u202eeve", "a" * 200, "site", ".",
+    "..", "../bob", "%2e", "jos\u00e9", "\u4e2d\u6587", "a;b=c", "a\r\nb", "token", "\0",
+)  # fmt: skip
+
+
+def asked(user, method, path, form=None, session=None):
+    """Return a request of somebody who is logged in."""
+    data = urlencode(form or {}).encode()
+    head = [f"{method} {path} HTTP/1.1", *OWN]
+    head += [f"Cookie: nbspam-8025={session or SESSIONS[user]}", f"Content-Length: {len(data)}"]
+    return "\r\n".join([*head, "", ""]).encode() + data
+
+
+def tell(user, /, **form):
+    return asked(user, "POST", "/tell", {"form": FORMS[user], **form})
+
+
+@pytest.fixture
+def house(tmp_path):
+    """A folder of two users: ann has two messages, bob one, and eve a model only."""
+    put(tmp_path / "boxes" / "ann", 1)
+    put(tmp_path / "boxes" / "ann", 2, written(2, "pills"))
+    put(tmp_path / "boxes" / "bob", 7, written(7, "bobs own"))
+    (tmp_path / "users" / "eve").mkdir(parents=True)
+    (tmp_path / "users" / "eve" / "model").touch()
+    return tmp_path
+
+
+def talk(house, *requests, review="boxes"):
+    """Return the desk, and (status, headers, text) of each answer, asked one after the other."""
+
+    async def converse():
+        people = People(str(house / "users"), review and str(house / review))
+        at = desk(box_of=partial(own_box_of, people), people=people, review=review)
+        client, answers = Client(WebConnection, at), []
+        for number, request in enumerate(requests):
+            await client.send(request)
+            async with asyncio.timeout(60):
+                while len(answers) == number:
+                    await asyncio.sleep(0.005)
+                    answers = parsed(client.answer)
+        at.reviewer.end()
+        return at, [(status, headers, body.decode()) for status, headers, body in answers]
+
+    return asyncio.run(converse())
+
+
+def subjects(text):
+    return [found for found in Page(text).within("a") if found.startswith("number")]
+
+
+# ---- their own mail ----
+
+
+def test_each_user_sees_the_mail_of_their_own_by_their_own_model(house):
+    at, answers = talk(house, *[asked(user, "GET", "/") for user in ("ann", "bob", "ann")])
+
+    assert [status for status, _, _ in answers] == [200, 200, 200]
+    assert [subjects(text) for _, _, text in answers] == [
+        ["number 2", "number 1"], ["number 7"], ["number 2", "number 1"],
+    ]  # fmt: skip
+    assert at.judge.users == ["ann", "ann", "bob"]
+    for user, (_, _, text) in zip(("ann", "bob"), answers, strict=False):
+        assert f"Mail of {user}" in Page(text).text
+        assert "/server" not in text
+
+
+def test_what_a_user_says_teaches_and_notes_nothing_of_others(house):
+    at, answers = talk(
+        house,
+        asked("ann", "GET", "/"),
+        asked("bob", "GET", "/"),
+        tell("ann", spam=key_of(1)),
+        asked("bob", "GET", "/"),
+        asked("ann", "GET", "/"),
+        tell("ann", undo="1"),
+    )
+
+    assert (answers[2][0], answers[5][0]) == (303, 303)
+    assert at.teacher.users == ["ann", "ann"]
+    assert "you said" not in answers[3][2]
+    assert Page(answers[4][2]).text.count("you said spam") == 1
+    notes = {path.parent.name for path in (house / "users").glob("*/model.review")}
+    assert notes == {"ann", "bob"}
+    assert not list(house.glob("*.review"))
+
+
+def test_a_connection_belongs_to_whoever_each_request_says(house):
+    # A proxy, or ssh -L, may send what several browsers ask over one connection.
+    at, answers = talk(house, tell("bob", ham=key_of(7)), tell("ann", ham=key_of(1)))
+
+    assert [status for status, _, _ in answers] == [303, 303]
+    assert at.teacher.users == ["bob", "ann"]
+
+
+def test_one_message_is_shown_to_its_user_only(house):
+    path = f"/message?key={key_of(7)}"
+    at, answers = talk(house, *[asked(user, "GET", path) for user in ("bob", "ann", SITE)])
+
+    assert [status for status, _, _ in answers] == [200, 404, 403]
+    assert "bobs own" in answers[0][2]
+    assert at.judge.users == ["bob"]
+    assert at.tally.total("trouble forbidden") == 1
+
+
+# ---- attacks of one user on another ----
+
+
+@pytest.mark.parametrize(
+    "key",
+    [key_of(7), f"../bob/new/{key_of(7)}", f"../../boxes/bob/new/{key_of(7)}", "../bob", "bob"],
+)
+@pytest.mark.parametrize("label", ["spam", "ham"])
+def test_a_message_of_another_can_neither_be_taught_nor_read(house, key, label):
+    at, answers = talk(
+        house, tell("ann", **{label: key}), asked("ann", "GET", f"/message?key={quote(key)}")
+    )
+
+    assert [status for status, _, _ in answers] == [404, 404]
+    assert at.teacher.users == []
+    assert at.judge.users == []
+
+
+def test_a_lesson_of_another_cannot_be_undone(house):
+    at, answers = talk(house, tell("bob", spam=key_of(7)), tell("ann", undo="1"))
+
+    assert [status for status, _, _ in answers] == [303, 404]
+    assert at.teacher.users == ["bob"]
+
+
+@pytest.mark.parametrize("other", ["bob", SITE])
+def test_a_form_of_another_is_refused(house, other):
+    form = {"form": FORMS[other], "spam": key_of(1)}
+    at, [(status, _, text)] = talk(house, asked("ann", "POST", "/tell", form))
+
+    assert (status, text) == (403, "not a form of this session; open / again\n")
+    assert at.teacher.users == []
+    assert at.tally.total("trouble forbidden") == 1
+
+
+@pytest.mark.parametrize("where", ["user", "nbspam-user", "name", "from"])
+def test_no_field_says_whose_mail_it_is(house, where):
+    lesson = tell("ann", spam=key_of(7), **{where: "bob"})
+    page = asked("ann", "GET", f"/?{where}=bob&user=bob")
+    at, [told, listed] = talk(house, lesson, page)
+
+    assert told[0] == 404
+    assert subjects(listed[2]) == ["number 2", "number 1"]
+    assert at.teacher.users == []
+
+
+def test_a_user_sees_neither_the_counts_of_the_server_nor_other_users(house):
+    at, answers = talk(house, asked("ann", "GET", "/server"), asked("ann", "GET", "/"))
+
+    assert answers[0][0] == 403
+    assert answers[0][2] == "what the server does is for the token in its first line\n"
+    assert at.tally.total("trouble forbidden") == 1
+    for other in ("bob", "eve"):
+        assert not any(other in Page(text).text for _, _, text in answers)
+
+
+# ---- the site ----
+
+
+def test_the_site_sees_users_with_links_that_log_in_and_nobodys_mail(house):
+    _, [(status, _, text), (server, _, counts)] = talk(
+        house, asked(SITE, "GET", "/"), asked(SITE, "GET", "/server")
+    )
+
+    assert (status, server) == (200, 200)
+    assert Page(counts).within("h1") == ["What the server has done"]
+    assert Page(text).within("h1") == ["Users"]
+    assert "number" not in Page(text).text
+    rows = [Page(row).texts for row in re.findall("<tr>.*?</tr>", text, re.DOTALL)[1:]]
+    assert [[word for _, word in row] for row in rows] == [
+        ["ann", "yes", "none"], ["bob", "yes", "none"], ["eve", "none", "yes"],
+    ]  # fmt: skip
+    tokens = re.findall(r'href="/\?token=([^"]+)"', text)
+    assert [ACCESS.user_of(token) for token in tokens] == ["ann", "bob", "eve"]
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        asked(SITE, "GET", f"/message?key={key_of(1)}"),
+        asked(SITE, "GET", f"/message?key=ann/new/{key_of(1)}"),
+        tell(SITE, spam=key_of(1)),
+        tell(SITE, undo="1"),
+    ],
+    ids=["read", "path", "tell", "undo"],
+)
+def test_the_site_can_neither_read_nor_teach(house, request_bytes):
+    at, [(status, _, text)] = talk(house, request_bytes)
+
+    assert (status, text) == (403, "mail is for its user only; log in as one\n")
+    assert (at.teacher.users, at.judge.users) == ([], [])
+    assert at.tally.total("trouble forbidden") == 1
+
+
+def test_a_site_without_users_says_so(tmp_path):
+    _, [(status, _, text)] = talk(tmp_path, asked(SITE, "GET", "/"), review=None)
+
+    assert status == 200
+    assert "Nobody has a mailbox in the folder of" in Page(text).text
+
+
+# ---- who has no mail, and who is there no more ----
+
+
+def test_a_user_without_a_mailbox_is_told_so(house):
+    session = ACCESS.new_session(time(), "eve")
+    form = {"form": ACCESS.form_token(session), "spam": key_of(1)}
+    at, answers = talk(
+        house,
+        asked("eve", "GET", "/", session=session),
+        asked("eve", "GET", f"/message?key={key_of(1)}", session=session),
+        asked("eve", "POST", "/tell", form, session=session),
+    )
+
+    assert [status for status, _, _ in answers] == [200, 404, 404]
+    for _, _, text in answers:
+        assert "The server has no mailbox of your name" in Page(text).text
+    assert at.teacher.users == []
+    assert [path.name for path in (house / "users" / "eve").iterdir()] == ["model"]
+
+
+def test_token_and_session_of_a_removed_user_are_refused(house):
+    for path in sorted((house / "boxes" / "bob").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    (house / "boxes" / "bob").rmdir()
+    login = asked("ann", "GET", f"/?token={ACCESS.token_of('bob')}", session="x")
+    at, answers = talk(house, login, asked("bob", "GET", "/"), tell("bob", spam=key_of(7)))
+
+    assert [status for status, _, _ in answers] == [303, 403, 403]
+    for _, _, text in answers[1:]:
+        assert "neither a mailbox nor a model here any more" in Page(text).text
+    assert at.tally.total("trouble forbidden") == 2
+    assert not (house / "users" / "bob").exists()  # looking leaves nothing behind
+
+
+def test_without_users_their_tokens_and_sessions_are_not_ours():
+    async def converse():
+        at = desk()
+        client = Client(WebConnection, at)
+        await client.send(asked("ann", "GET", "/"), tell("ann", spam="1"))
+        await client.send(asked("", "GET", f"/?token={ACCESS.token_of('ann')}"))
+        return at, [status for status, _, _ in parsed(client.answer)]
+
+    at, found = asyncio.run(converse())
+    assert found == [403, 403, 403]
+    assert at.tally.total("trouble forbidden") == 2
+
+
+# ---- names of any kind ----
+
+
+def test_users_of_hostile_names_have_pages_and_their_names_are_text(house):
+    for number, name in enumerate(HOSTILE):
+        put(house / "boxes" / folder_name(name), 10 + number)
+    _, [(status, _, text)] = talk(house, asked(SITE, "GET", "/"))
+
+    assert status == 200
+    assert "<script" not in text
+    assert "\u202e" not in text
+    assert not any("onclick" in attributes for _, attributes in Page(text).attributes)
+    tokens = re.findall(r'href="/\?token=([^"]+)"', text)
+    assert {ACCESS.user_of(token) for token in tokens} == {*HOSTILE, "ann", "bob", "eve"}
+
+
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+def test_who_has_a_hostile_name_sees_and_teaches_their_own_mail(house, number):
+    name = HOSTILE[number]
+    put(house / "boxes" / folder_name(name), 10 + number)
+    session = ACCESS.new_session(time(), name)
+    form = {"form": ACCESS.form_token(session), "spam": key_of(10 + number)}
+    at, [page, told] = talk(
+        house,
+        asked(name, "GET", "/", session=session),
+        asked(name, "POST", "/tell", form, session=session),
+    )
+
+    assert (page[0], told[0]) == (200, 303)
+    assert subjects(page[2]) == [f"number {10 + number}"]
+    assert page[2].count("<script") == 1  # that of the keys
+    assert "\u202e" not in page[2]
+    assert at.teacher.users == [name]
+    assert {path.name for path in house.iterdir()} == {"boxes", "users"}
+    assert {path.name for path in (house / "users").iterdir()} == {"eve", folder_name(name)}
