@@ -9,7 +9,9 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlencode
 
 from support import ROOT
 
@@ -76,6 +78,27 @@ def connected(address, timeout=PATIENCE):
 def rest_of(client):
     """Return what a socket gives until its end."""
     return b"".join(iter(lambda: client.recv(1 << 16), b""))
+
+
+class Browser:
+    """Keeps the cookie, follows nothing, and says where it comes from."""
+
+    def __init__(self, port):
+        self.port, self.cookie = port, ""
+
+    def ask(self, method, path, form=None):
+        """Return (status, where it leads, text)."""
+        wire = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        headers = {"Cookie": self.cookie}
+        if form is not None:
+            headers["Origin"] = f"http://127.0.0.1:{self.port}"
+        wire.request(method, path, urlencode(form or {}), headers)
+        found = wire.getresponse()
+        if cookie := found.getheader("Set-Cookie"):
+            self.cookie = cookie.partition(";")[0]
+        text = found.read().decode()
+        wire.close()
+        return found.status, found.getheader("Location"), text
 
 
 def until(true):

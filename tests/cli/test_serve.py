@@ -35,6 +35,11 @@ def no_server(monkeypatch):
             1,
             ["--review none: no such mailbox; give a Maildir"],
         ),
+        (
+            ["--web", "0", "--users", "u", "--review", "none"],
+            1,
+            ["--review none: No such file or directory; with --users, give the folder of mail"],
+        ),
         (["--web", "0.0.0.0:0"], 2, ["--web 0.0.0.0:", "other machines can reach it"]),
     ],
 )

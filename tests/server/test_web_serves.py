@@ -4,37 +4,14 @@ import json
 import re
 import shutil
 import signal
-from http.client import HTTPConnection
-from urllib.parse import urlencode
 
 import pytest
 
 from mailboxes import key_of, put
 from markup import Page
 from nbspam.store.model import told_at
-from serving import ask, check, free_port, serving, until
+from serving import Browser, ask, check, free_port, serving, until
 from support import SPAM
-
-
-class Browser:
-    """Keeps the cookie, follows nothing, and says where it comes from."""
-
-    def __init__(self, port):
-        self.port, self.cookie = port, ""
-
-    def ask(self, method, path, form=None):
-        """Return (status, where it leads, text)."""
-        wire = HTTPConnection("127.0.0.1", self.port, timeout=300)
-        headers = {"Cookie": self.cookie}
-        if form is not None:
-            headers["Origin"] = f"http://127.0.0.1:{self.port}"
-        wire.request(method, path, urlencode(form or {}), headers)
-        found = wire.getresponse()
-        if cookie := found.getheader("Set-Cookie"):
-            self.cookie = cookie.partition(";")[0]
-        text = found.read().decode()
-        wire.close()
-        return found.status, found.getheader("Location"), text
 
 
 @pytest.fixture
