@@ -4,6 +4,8 @@
     GET  /               the mail; without a session, the question for the token; of the site, if
                          users have pages of their own, the list of them
     GET  /message?key=K  one message, and why it has its verdict
+    GET  /doubtful       messages that were probably learned in the wrong class
+    GET  /course         how the model is doing
     GET  /server         what the server has done
     POST /login          logs in by the token of the form
     POST /logout         logs out
@@ -30,6 +32,8 @@ from nbspam.server.review.pages import (
     PAGE_SIZE,
     Bar,
     counts_page,
+    course_page,
+    doubtful_page,
     guards,
     list_page,
     login_page,
@@ -41,7 +45,7 @@ from nbspam.server.review.people import NoMailError, People, RemovedError
 from nbspam.server.review.views import View, is_row_id, row_id, view_of
 from nbspam.server.threads.reviewing import Reviewer
 
-_OF_MAIL = {"/message", "/tell"}
+_OF_MAIL = {"/message", "/tell", "/course", "/doubtful"}
 _MAX_DIGITS = 9
 _MAX_FORM = 10_000  # bytes
 _MAX_FIELDS = 20
@@ -166,6 +170,10 @@ class WebConnection(HttpConnection):
             self.wait_for(bar, self.listed(reviewer, bar, view_of(query)))
         elif bar.here == "/message":
             self.wait_for(bar, self.read(reviewer, bar, query))
+        elif bar.here == "/course":
+            self.wait_for(bar, self.course(reviewer, bar))
+        elif bar.here == "/doubtful":
+            self.wait_for(bar, self.doubtful(reviewer, bar))
         else:
             self.unknown(bar.here)
 
@@ -234,13 +242,23 @@ class WebConnection(HttpConnection):
         text = await reviewer.run(message_page, bar, view_of(query), reading, settings)
         return partial(self.page, text)
 
+    async def course(self, reviewer: Reviewer, bar: Bar) -> Callable[[], None]:
+        """Return what answers with how the model is doing."""
+        found = await reviewer.course(bar.user)
+        return partial(self.page, await reviewer.run(course_page, bar, found))
+
+    async def doubtful(self, reviewer: Reviewer, bar: Bar) -> Callable[[], None]:
+        """Return what answers with the doubtful messages."""
+        found = await reviewer.doubts(bar.user)
+        return partial(self.page, await reviewer.run(doubtful_page, bar, found))
+
     async def told(
         self, reviewer: Reviewer, bar: Bar, form: Mapping[str, str]
     ) -> Callable[[], None]:
         """Return what answers when a lesson is learned, or taken back."""
         label = next((each for each in ("spam", "ham") if each in form), None)
         if label is not None:
-            lesson = await reviewer.tell(bar.user, form[label], label)
+            lesson = await reviewer.tell(bar.user, form[label], label, "doubtful" in form)
         elif form.get("undo", "").isdecimal() and len(form["undo"]) <= _MAX_DIGITS:
             lesson = await reviewer.undo(bar.user, int(form["undo"]))
         else:
@@ -287,10 +305,12 @@ class WebConnection(HttpConnection):
 
 
 def _next_address(form: Mapping[str, str], key: str) -> str:
-    """Return where a form leads when it is done: to the list it came from, or to the message.
+    """Return where a form leads when it is done: to the list or the message it came from.
 
     key: of the message that was told about.
     """
+    if "doubtful" in form:
+        return "/doubtful"
     view = view_of(_fields(form.get("back", "").encode("utf-8", "replace")))
     if "page" in form:  # it was told from the page of that message
         return view.of(form["page"])

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.evaluation.pages.cases import case_of
 from nbspam.evaluation.pages.rendering import environment, hash_of, rate
+from nbspam.server.review.doubtful import LEAST, State
+from nbspam.server.review.drawings import drawings
+from nbspam.server.review.history import LATELY, Course
 from nbspam.server.review.people import Person
 from nbspam.server.review.views import LABELS, View, row_id
 from nbspam.server.tally import LESSONS, TROUBLES, VERDICTS, Tally
@@ -55,13 +58,14 @@ class Bar(NamedTuple):
     @property
     def links(self) -> list[tuple[str, str]]:
         """Addresses and names of all pages."""
+        mail = [("/", "Mail"), ("/doubtful", "Doubtful"), ("/course", "Course")]
         if self.user:
-            return [("/", "Mail")]
+            return mail
         if self.has_people:
             return [("/", "Users"), ("/server", "Server")]
         if not self.has_mail:
             return [("/", "Server")]
-        return [("/", "Mail"), ("/server", "Server")]
+        return [*mail, ("/server", "Server")]
 
 
 @cache
@@ -74,6 +78,7 @@ def _templates() -> Any:
         "row_id": row_id,
         "moment": moment,
         "percentage": percentage,
+        "percent_of": lambda share: rate(100 * share),
     }
     return found
 
@@ -153,6 +158,17 @@ def message_page(bar: Bar, view: View, reading: "Reading", settings: Settings) -
         case = case_of(reading.explanation, Item("-", None, reading.data), settings)
         spam = reading.explanation.verdict.posterior["spam"]
     return _render("message.html", bar=bar, view=view, seen=reading.seen, case=case, spam=spam)
+
+
+def course_page(bar: Bar, course: Course) -> str:
+    """Return the page of how the model is doing."""
+    return _render("course.html", bar=bar, course=course, drawn=drawings(course), lately=LATELY)
+
+
+def doubtful_page(bar: Bar, state: State) -> str:
+    """Return the page of messages that were probably learned in the wrong class."""
+    age = _ago(time() - state.begun)
+    return _render("doubtful.html", bar=bar, view=View(), state=state, age=age, least=LEAST)
 
 
 def percentage(probability: float) -> str:

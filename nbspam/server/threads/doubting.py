@@ -19,7 +19,7 @@ _MAX_PROBLEM = 500  # bytes
 
 
 class Doubting:
-    """The processes of one worker; one at a time looks through a mailbox, of all workers."""
+    """The processes of one worker: one at a time, and one at a time for a mailbox."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -28,9 +28,12 @@ class Doubting:
         self._ends = False
 
     def begin(self, mailbox: str, database: Database) -> None:
-        """Look through a mailbox, unless somebody does already; raises NbspamError and OSError."""
+        """Look through a mailbox, unless somebody does already; raises NbspamError and OSError.
+
+        While this worker looks through another mailbox, nothing happens.
+        """
         now = time()
-        if not claim(database, now):
+        if self._processes or not claim(database, now):
             return
         try:
             with self._lock:

@@ -9,6 +9,7 @@ Secret: in which order a lesson is learned, noted and undone, and when messages 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from functools import lru_cache
 from math import nan
 from time import time
@@ -20,8 +21,11 @@ from nbspam.errors import NbspamError
 from nbspam.server.limits import Limits
 from nbspam.server.logs import Log
 from nbspam.server.review.database import Database, Seen, Told, Wanted
+from nbspam.server.review.doubtful import State, settle, state
+from nbspam.server.review.history import Course, course
 from nbspam.server.review.mailbag import Letter, Mailbag, heading
 from nbspam.server.review.people import People
+from nbspam.server.threads.doubting import Doubting
 from nbspam.server.threads.judging import Judge, Judgement
 from nbspam.server.threads.teaching import Teacher
 from nbspam.verdicts import Explanation
@@ -99,6 +103,7 @@ class Reviewer:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reviewer")
         self._passes: set[asyncio.Task[None]] = set()
         self._passing: dict[str, set[str]] = {}  # by user: keys of messages that are in a pass
+        self._doubting = Doubting(log)
 
     async def run(self, function: Callable[..., Result], *values: object) -> Result:
         """Return what a function returns, called in the thread."""
@@ -108,6 +113,7 @@ class Reviewer:
         """End the thread; messages that wait for verdicts get them another time."""
         for each in self._passes:
             each.cancel()
+        self._doubting.end()
         self._thread.shutdown()
 
     # ---- looking ----
@@ -143,6 +149,25 @@ class Reviewer:
         except NbspamError:
             seen = seen or _seen(Letter(key, nan, 0), data, None)
         return Reading(seen, data, explanation)
+
+    async def course(self, user: str) -> Course:
+        """Return how the model has been doing on a user's mail; raises NbspamError."""
+        box = await self.run(self._box_of, user)
+        return await self.run(course, box.database, date.today())
+
+    async def doubts(self, user: str) -> State:
+        """Return a user's doubtful messages as far as known; raises NbspamError and OSError.
+
+        If mail or lessons have come since they were looked for, this begins to look again.
+        """
+        return await self.run(self._doubts, await self.run(self._box_of, user))
+
+    def _doubts(self, box: Box) -> State:
+        letters, database = box.mailbag.newest(), box.database
+        found = state(database, letters, database.model, time())
+        if found.is_due:
+            self._doubting.begin(box.mailbag.path, database)
+        return found
 
     # ---- judging ----
 
@@ -190,10 +215,11 @@ class Reviewer:
 
     # ---- teaching ----
 
-    async def tell(self, user: str, key: str, label: str) -> Lesson | None:
+    async def tell(self, user: str, key: str, label: str, settles: bool = False) -> Lesson | None:
         """Learn what a person says of a message, and note it; None if it is not there any more.
 
-        When it returns, the lesson is on disk; raises NbspamError and OSError.
+        settles: the label was doubted, and is believed from now on.  When it returns, the lesson
+        is on disk; raises NbspamError and OSError.
         """
         box = await self.run(self._box_of, user)
         data = await self.run(_message, box, key)
@@ -201,6 +227,8 @@ class Reviewer:
             return None
         outcome = await self._teacher.teach(data, label, box.user)
         await self.run(_note_told, box, key, label, outcome)
+        if settles:
+            await self.run(settle, box.database, key, label, time())
         return Lesson(key, label, outcome)
 
     async def undo(self, user: str, number: int) -> Lesson | None:
