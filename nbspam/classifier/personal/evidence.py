@@ -54,6 +54,11 @@ class Own(NamedTuple):
         return int(self.keys.nbytes + self.values.nbytes)
 
 
+def n_learned(shared: Classifier, own: Own) -> float:
+    """Return how many messages stand behind a user's verdicts, as they are weighed."""
+    return min(float(shared.table.n_docs), SHARED) + float(own.class_count.sum())
+
+
 class Entries(NamedTuple):
     """What the users of documents have taught about each entry's token."""
 

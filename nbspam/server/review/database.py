@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 from nbspam.disk import adopt, folder_of, locked, open_own, resolved
 from nbspam.errors import ModelFileError
 
+_GROWN = 1.1  # times as much learned as before: verdicts are new, ever more rarely
 _WAIT = 10.0  # seconds for another worker that writes
 _VERSION = 1
 _TABLES = f"""
 CREATE TABLE seen (
     key TEXT PRIMARY KEY, arrived REAL, place INTEGER, sender TEXT, subject TEXT, folded TEXT,
-    label TEXT, probability REAL, reasons TEXT, judged REAL, is_here INTEGER
+    label TEXT, probability REAL, reasons TEXT, judged REAL, learned REAL, is_here INTEGER
 ) WITHOUT ROWID;
 CREATE TABLE told (
     id INTEGER PRIMARY KEY, at REAL, key TEXT, label TEXT, before TEXT, folder TEXT, undone REAL
@@ -57,6 +58,7 @@ class Seen(NamedTuple):
     probability: float  # of spam
     reasons: tuple[tuple[str, float], ...]  # tokens and their contributions
     judged: float  # seconds since 1970
+    learned: float = 0.0  # messages that the model had learned then
     told: str | None = None  # what a person has said last
     told_number: int | None = None  # by which that can be undone
 
@@ -165,19 +167,21 @@ class Database:
         """Note messages that are in the mailbox with their newest verdicts."""
         values = (
             (*row[:5], _folded(f"{row.sender} {row.subject}"), *row[5:7],
-             json.dumps(row.reasons), row.judged)
+             json.dumps(row.reasons), row.judged, row.learned)
             for row in rows
         )  # fmt: skip
         with self._opened() as connection:
             connection.executemany(
-                "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)", values
+                "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)", values
             )
 
-    def judged_since(self, moment: float, keys: Collection[str]) -> set[str]:
-        """Return those messages whose verdict is not older; the others need a new one.
+    def judged_since(self, moment: float, learned: float, keys: Collection[str]) -> set[str]:
+        """Return those messages whose verdict still holds; the others need a new one.
 
-        What the model said of a message before a person did stays.  keys: of all messages that are
-        in the mailbox; only these are listed from now on.
+        It holds if it is not older than a moment, and the model had learned about as much as it
+        has now.  What the model said of a message before a person did stays.  learned: messages
+        that it has learned now.  keys: of all messages that are in the mailbox; only these are
+        listed from now on.
         """
         with self._opened() as connection:
             connection.execute("CREATE TEMP TABLE here (key TEXT PRIMARY KEY)")
@@ -185,7 +189,9 @@ class Database:
             here = "key IN (SELECT key FROM here)"
             connection.execute(f"UPDATE seen SET is_here = {here} WHERE is_here != ({here})")
             found = connection.execute(
-                f"SELECT key FROM seen WHERE is_here AND (judged >= ? OR {_LAST})", (moment,)
+                "SELECT key FROM seen WHERE is_here AND (judged >= :moment"
+                f" AND :now BETWEEN learned / {_GROWN} AND learned * {_GROWN} OR {_LAST})",
+                {"moment": moment, "now": learned},
             )
             return {key for (key,) in found}
 
@@ -203,8 +209,8 @@ class Database:
         with self._opened() as connection:
             found = connection.execute(
                 "SELECT seen.key, arrived, place, sender, subject, seen.label, probability,"
-                f" reasons, judged, told.label, id FROM seen LEFT JOIN told ON id = {_LAST}"
-                f" WHERE {where}",
+                " reasons, judged, learned, told.label, id"
+                f" FROM seen LEFT JOIN told ON id = {_LAST} WHERE {where}",
                 values,
             )
             return [_seen(row) for row in found]

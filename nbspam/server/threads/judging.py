@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.personal import answers
-from nbspam.classifier.personal.evidence import Own
+from nbspam.classifier.personal.evidence import Own, n_learned
 from nbspam.decision import Rule
 from nbspam.errors import NbspamError
 from nbspam.server.tally import Tally
@@ -37,6 +37,7 @@ class Judgement(NamedTuple):
     rule: Rule  # by which the verdict's label was found
     explanation: Explanation | None = None  # if it was asked for
     lack: str | None = None  # what the model needs before it can judge at all
+    n_learned: float = 0.0  # messages that it had learned; those of users count on top
 
 
 class Case(Waiting[Judgement]):
@@ -159,11 +160,13 @@ class Judge:
                 found.append(NbspamError(verdict.reason))
             elif own is None:
                 why = classifier.explain(item, rule) if case.explain else None
-                found.append(Judgement(verdict, rule, why, classifier.lack))
+                learned = float(classifier.table.n_docs)
+                found.append(Judgement(verdict, rule, why, classifier.lack, learned))
             else:
                 why = answers.explain(classifier, item, own, rule) if case.explain else None
                 own_rule = answers.rule_for(classifier, own, rule)
-                found.append(Judgement(verdict, own_rule, why, answers.lack(classifier, own)))
+                lack, learned = answers.lack(classifier, own), n_learned(classifier, own)
+                found.append(Judgement(verdict, own_rule, why, lack, learned))
         return found
 
     def _owners(self, cases: Sequence[Case]) -> list[Own | None]:

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
-from functools import lru_cache
 from math import nan
 from time import time
 from typing import NamedTuple, TypeVar
@@ -33,7 +32,7 @@ from nbspam.verdicts import Explanation
 UNJUDGED = "unjudged"  # in the place of the verdict of a message that could not be judged
 N_REASONS = 3
 _AT_ONCE = 100  # messages without a verdict that are judged before a list is shown
-_BOXES = 16  # whose users looked last
+_MAILBOXES = 16  # of which is known where their messages were
 _BATCH, _BATCH_BYTES = 16, 4 << 20  # held and noted at a time
 
 Result = TypeVar("Result")
@@ -61,6 +60,7 @@ class Listing(NamedTuple):
     n_found: int  # messages that are wanted, on all pages
     n_here: int  # messages in the mailbox
     n_waiting: int  # messages that have no verdict yet
+    lack: str | None  # what the model needs before it can judge at all
     last: Told | None  # what was said last
     last_subject: str
 
@@ -95,7 +95,8 @@ class Reviewer:
         limits: Limits,
         log: Log,
     ) -> None:
-        self._box_of = lru_cache(_BOXES)(box_of)  # mailboxes know where their messages were
+        self._box_of = box_of
+        self._mailbags: dict[str, Mailbag] = {}  # by path
         self._judge = judge
         self._teacher = teacher
         self._limits = limits
@@ -116,6 +117,16 @@ class Reviewer:
         self._doubting.end()
         self._thread.shutdown()
 
+    def _box(self, user: str) -> Box:
+        """Return the mailbox of a user, as it was looked through before; raises NbspamError."""
+        box = self._box_of(user)  # each time: it may have gone, or is no longer the user's
+        path = box.mailbag.path
+        known = self._mailbags.pop(path, box.mailbag)
+        self._mailbags[path] = known
+        if len(self._mailbags) > _MAILBOXES:
+            del self._mailbags[next(iter(self._mailbags))]
+        return box._replace(mailbag=known)
+
     # ---- looking ----
 
     async def listing(self, user: str, wanted: Wanted, start: int, number: int) -> Listing:
@@ -123,20 +134,24 @@ class Reviewer:
 
         The newest of those without a verdict get one before; the others in time.
         """
-        box = await self.run(self._box_of, user)
-        letters, stale = await self.run(self._scan, box)
+        box = await self.run(self._box, user)
+        # An empty message, so that the judge takes in what any process has taught the model.
+        now = await self._judge.judge(b"\n", user=box.user)
+        letters, stale = await self.run(self._scan, box, now.n_learned)
         passing = self._passing.get(user, set())
         new = [each for each in stale if each.key not in passing]
-        await self._judge_all(box, new[:_AT_ONCE])
+        await self._judge_all(box, new[:_AT_ONCE], now.n_learned)
         rest = new[_AT_ONCE:]
         if rest and not passing:
-            self._begin_pass(box, rest)
+            self._begin_pass(box, rest, now.n_learned)
         n_waiting = len(stale) - len(new) + len(rest)
-        return await self.run(_listed, box, wanted, start, number, len(letters), n_waiting)
+        return await self.run(
+            _listed, box, wanted, start, number, len(letters), n_waiting, now.lack
+        )
 
     async def reading(self, user: str, key: str) -> Reading | None:
         """Return a message with its explanation, None if it is not there any more."""
-        box = await self.run(self._box_of, user)
+        box = await self.run(self._box, user)
         data = await self.run(_message, box, key)
         if data is None:
             return None
@@ -152,7 +167,7 @@ class Reviewer:
 
     async def course(self, user: str) -> Course:
         """Return how the model has been doing on a user's mail; raises NbspamError."""
-        box = await self.run(self._box_of, user)
+        box = await self.run(self._box, user)
         return await self.run(course, box.database, date.today())
 
     async def doubts(self, user: str) -> State:
@@ -160,7 +175,7 @@ class Reviewer:
 
         If mail or lessons have come since they were looked for, this begins to look again.
         """
-        return await self.run(self._doubts, await self.run(self._box_of, user))
+        return await self.run(self._doubts, await self.run(self._box, user))
 
     def _doubts(self, box: Box) -> State:
         letters, database = box.mailbag.newest(), box.database
@@ -171,17 +186,18 @@ class Reviewer:
 
     # ---- judging ----
 
-    def _scan(self, box: Box) -> tuple[list[Letter], list[Letter]]:
+    def _scan(self, box: Box, n_learned: float) -> tuple[list[Letter], list[Letter]]:
         """Return the messages of a mailbox, and those that need a verdict; the newest first."""
         letters = box.mailbag.newest()
         written = max(self._judge.model_time, box.model_time)
-        done = box.database.judged_since(written, {each.key for each in letters})
+        keys = {each.key for each in letters}
+        done = box.database.judged_since(written, n_learned, keys)
         return letters, [each for each in letters if each.key not in done]
 
-    def _begin_pass(self, box: Box, letters: Sequence[Letter]) -> None:
+    def _begin_pass(self, box: Box, letters: Sequence[Letter], n_learned: float) -> None:
         """Begin to judge what is left; nobody waits for it, so its troubles are only told."""
         self._passing[box.user] = {each.key for each in letters}
-        task = asyncio.create_task(self._judge_all(box, letters))
+        task = asyncio.create_task(self._judge_all(box, letters, n_learned))
         self._passes.add(task)
 
         def ended(task: asyncio.Task[None]) -> None:
@@ -192,13 +208,13 @@ class Reviewer:
 
         task.add_done_callback(ended)
 
-    async def _judge_all(self, box: Box, letters: Sequence[Letter]) -> None:
+    async def _judge_all(self, box: Box, letters: Sequence[Letter], n_learned: float) -> None:
         """Judge messages and note their verdicts, in the order given where the mailbox can."""
         places = {letter.key: letter for letter in letters}
         messages = box.mailbag.read(places) if places else iter(())
         while batch := await self.run(_some_of, messages):
             rows = [await self._judged(box, places[key], data) for key, data in batch]
-            await self.run(box.database.note, rows)
+            await self.run(box.database.note, [row._replace(learned=n_learned) for row in rows])
 
     async def _judged(self, box: Box, letter: Letter, data: bytes) -> Seen:
         """Judge a message; alone, so that mail that comes in meanwhile waits for no more."""
@@ -221,7 +237,7 @@ class Reviewer:
         settles: the label was doubted, and is believed from now on.  When it returns, the lesson
         is on disk; raises NbspamError and OSError.
         """
-        box = await self.run(self._box_of, user)
+        box = await self.run(self._box, user)
         data = await self.run(_message, box, key)
         if data is None:
             return None
@@ -236,7 +252,7 @@ class Reviewer:
 
         number: from `Told`.
         """
-        box = await self.run(self._box_of, user)
+        box = await self.run(self._box, user)
         told = await self.run(box.database.told, number)
         data = None if told is None else await self.run(_message, box, told.key)
         if told is None or data is None:
@@ -266,7 +282,13 @@ def own_box_of(people: People, user: str) -> Box:
 
 
 def _listed(
-    box: Box, wanted: Wanted, start: int, number: int, n_here: int, n_waiting: int
+    box: Box,
+    wanted: Wanted,
+    start: int,
+    number: int,
+    n_here: int,
+    n_waiting: int,
+    lack: str | None,
 ) -> Listing:
     database = box.database
     last = database.last_told()
@@ -276,6 +298,7 @@ def _listed(
         database.count(wanted),
         n_here,
         n_waiting,
+        lack,
         last,
         "" if about is None else about.subject,
     )

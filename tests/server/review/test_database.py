@@ -82,20 +82,27 @@ def test_the_verdict_before_a_person_spoke_stays_until_that_is_undone(database):
     database.note([seen("a", judged=10.0), seen("b", judged=10.0)])
     number = database.tell("a", "spam", None, 11.0)
 
-    assert database.judged_since(20.0, {"a", "b"}) == {"a"}
+    assert database.judged_since(20.0, 0.0, {"a", "b"}) == {"a"}
     assert keys(database, order="unsure") == ["b", "a"]
     database.undo(number, 12.0)
-    assert database.judged_since(20.0, {"a", "b"}) == set()
+    assert database.judged_since(20.0, 0.0, {"a", "b"}) == set()
+
+
+def test_a_model_that_has_learned_much_more_judges_again(database):
+    database.note([seen("few", learned=10.0), seen("many", learned=1000.0)])
+
+    found = [database.judged_since(0.0, now, {"few", "many"}) for now in (11.0, 12.0, 1050.0)]
+    assert found == [{"few"}, set(), {"many"}]
 
 
 def test_messages_that_have_left_the_mailbox_are_not_listed_until_they_are_back(database):
     database.note([seen("a", judged=10.0), seen("b", judged=20.0)])
 
-    assert database.judged_since(10.0, {"b", "c"}) == {"b"}
+    assert database.judged_since(10.0, 0.0, {"b", "c"}) == {"b"}
     assert keys(database) == ["b"]
-    assert database.judged_since(15.0, {"a", "b", "c"}) == {"b"}
+    assert database.judged_since(15.0, 0.0, {"a", "b", "c"}) == {"b"}
     assert sorted(keys(database)) == ["a", "b"]
-    assert database.judged_since(0.0, set()) == set()
+    assert database.judged_since(0.0, 0.0, set()) == set()
     assert keys(database) == []
 
 

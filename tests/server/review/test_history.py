@@ -98,7 +98,7 @@ def test_what_was_said_last_and_not_undone_counts_once(database):
 def test_messages_that_left_the_mailbox_count_and_those_without_a_verdict_do_not(database):
     note(database, "a", at(1))
     note(database, "b", at(1), "unjudged", 0.5, told="spam")
-    database.judged_since(0.0, set())
+    database.judged_since(0.0, 0.0, set())
 
     assert days(database) == {1: (0, 0, 1, 0, 0, 0)}
 

@@ -38,6 +38,7 @@ class Gated:
 
     def __init__(self, classifier, is_open=True):
         self.classifier = classifier
+        self.table = classifier.table
         self.gate = Event()
         self.has_begun = Event()
         self.sizes = []

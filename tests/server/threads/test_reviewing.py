@@ -7,7 +7,7 @@ import pytest
 
 from mailboxes import boxes, key_of, put, written
 from nbspam.errors import InputError
-from nbspam.server.review.database import Wanted
+from nbspam.server.review.database import Database, Wanted
 from nbspam.server.threads import reviewing
 from scripted import desk
 
@@ -28,6 +28,11 @@ def reviewed(tmp_path, conversation):
 async def rows(reviewer, **wanted):
     listing = await reviewer.listing("", Wanted(**wanted), 0, 100)
     return listing.rows
+
+
+def judged_by(at):
+    """Return the messages that were judged, without the empty ones of each look."""
+    return [data for data in at.judge.seen if data != b"\n"]
 
 
 async def passed(reviewer):
@@ -63,7 +68,7 @@ def test_the_newest_are_judged_before_the_list_and_the_others_after_it(tmp_path,
         first = await reviewer.listing("", Wanted(), 0, 100)
         await passed(reviewer)
         second = await reviewer.listing("", Wanted(), 0, 100)
-        return first, second, len(at.judge.seen)
+        return first, second, len(judged_by(at))
 
     first, second, judged = reviewed(tmp_path, converse)
     assert [row.arrived for row in first.rows[:3]] == [1009, 1008, 1007]
@@ -79,7 +84,7 @@ def test_what_is_in_a_pass_is_judged_once(tmp_path, monkeypatch):
     async def converse(reviewer, at):
         looks = [await reviewer.listing("", Wanted(), 0, 100) for _ in range(3)]
         await passed(reviewer)
-        return looks, len(at.judge.seen)
+        return looks, len(judged_by(at))
 
     looks, judged = reviewed(tmp_path, converse)
     assert looks[0].n_waiting == 19
@@ -96,7 +101,7 @@ def test_a_newer_model_judges_again_but_not_what_a_person_has_told(tmp_path):
         at.judge.model_time = 4e9
         at.judge.seen.clear()
         await rows(reviewer)
-        return at.judge.seen
+        return judged_by(at)
 
     assert reviewed(tmp_path, converse) == [written(2)]
 
@@ -109,7 +114,7 @@ def test_a_message_that_cannot_be_judged_is_listed_and_not_tried_again(tmp_path,
         await rows(reviewer)
         found = await rows(reviewer)
         reading = await reviewer.reading("", key_of(1))
-        return found, len(at.judge.seen), reading
+        return found, len(judged_by(at)), reading
 
     found, judged, reading = reviewed(tmp_path, converse)
     assert [row.label for row in found] == ["unjudged", "unjudged"]
@@ -125,7 +130,7 @@ def test_only_the_beginning_of_a_large_message_is_judged(tmp_path):
         await rows(reviewer)
         await reviewer.reading("", key_of(1))
         await reviewer.tell("", key_of(1), "ham")
-        return at.judge.seen, [len(data) for data in at.teacher.known]
+        return judged_by(at), [len(data) for data in at.teacher.known]
 
     judged, taught = reviewed(tmp_path, converse)
     assert [len(data) for data in judged] == [100, 100]
@@ -138,15 +143,15 @@ def test_trouble_in_a_pass_is_told_and_the_next_look_tries_again(tmp_path, monke
     put(tmp_path / "box", 2)
 
     async def converse(reviewer, at):
-        note, calls = reviewer._box_of("").database.note, []
+        note, calls = Database.note, []
 
-        def failing(rows):
-            calls.append(rows)
+        def failing(database, noted):
+            calls.append(noted)
             if len(calls) == 2:
                 raise RuntimeError("words of mail")
-            note(rows)
+            note(database, noted)
 
-        reviewer._box_of("").database.note = failing
+        monkeypatch.setattr(Database, "note", failing)
         await rows(reviewer)
         await passed(reviewer)
         await rows(reviewer)
@@ -241,6 +246,24 @@ def test_what_has_gone_teaches_nothing(tmp_path):
         return found, at.teacher.known
 
     assert reviewed(tmp_path, converse) == ([None] * 4, {written(1): "spam"})
+
+
+def test_only_so_many_mailboxes_are_held(tmp_path, monkeypatch):
+    monkeypatch.setattr(reviewing, "_MAILBOXES", 2)
+    for name in "abc":
+        put(tmp_path / name, 1)
+
+    async def converse(reviewer, at):
+        reviewer._box_of = lambda user: reviewing.box_of(
+            str(tmp_path / user), str(tmp_path / "m"), user
+        )
+        held = []
+        for user in "abacba":
+            await reviewer.listing(user, Wanted(), 0, 1)
+            held.append("".join(sorted(path[-1] for path in reviewer._mailbags)))
+        return held
+
+    assert reviewed(tmp_path, converse) == ["a", "ab", "ab", "ac", "bc", "ab"]
 
 
 def test_a_mailbox_that_is_not_there_any_more_is_an_error(tmp_path):
