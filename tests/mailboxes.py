@@ -2,7 +2,7 @@
 
 import os
 
-from nbspam.server.threads.reviewing import box_of
+from nbspam.server.review.boxes import box_of
 
 
 def written(number, words="lunch on friday"):

@@ -21,9 +21,10 @@ from nbspam.server.connection import Connection
 from nbspam.server.desk import Desk, Policy
 from nbspam.server.limits import Limits
 from nbspam.server.logs import Log
+from nbspam.server.review.boxes import Box, box_of, own_box_of
 from nbspam.server.tally import Tally
 from nbspam.server.threads.judging import Judge
-from nbspam.server.threads.reviewing import Box, Reviewer, box_of, own_box_of
+from nbspam.server.threads.reviewing import Reviewer
 from nbspam.server.threads.teaching import Teacher
 from nbspam.server.users import Users
 from nbspam.store.model import StoredModel

@@ -15,15 +15,14 @@ from time import time
 from typing import NamedTuple, TypeVar
 
 from nbspam.counts.outcome import Outcome
-from nbspam.disk import stamp_of
 from nbspam.errors import NbspamError
 from nbspam.server.limits import Limits
 from nbspam.server.logs import Log
-from nbspam.server.review.database import Database, Seen, Told, Wanted
+from nbspam.server.review.boxes import Box
+from nbspam.server.review.database import Seen, Told, Wanted
 from nbspam.server.review.doubtful import State, settle, state
 from nbspam.server.review.history import Course, course
 from nbspam.server.review.mailbag import Letter, Mailbag, heading
-from nbspam.server.review.people import People
 from nbspam.server.threads.doubting import Doubting
 from nbspam.server.threads.judging import Judge, Judgement
 from nbspam.server.threads.teaching import Teacher
@@ -36,21 +35,6 @@ _MAILBOXES = 16  # of which is known where their messages were
 _BATCH, _BATCH_BYTES = 16, 4 << 20  # held and noted at a time
 
 Result = TypeVar("Result")
-
-
-class Box(NamedTuple):
-    """A mailbox, what the page remembers of it, and whose it is."""
-
-    mailbag: Mailbag
-    database: Database
-    user: str = ""  # from `users.known_as`; "" without users
-    model: str | None = None  # the user's own; None without users
-
-    @property
-    def model_time(self) -> float:
-        """When the user's own model was written, seconds since 1970; 0 if there is none."""
-        stamp = None if self.model is None else stamp_of(self.model)
-        return 0.0 if stamp is None else stamp[3] / 1e9
 
 
 class Listing(NamedTuple):
@@ -262,23 +246,6 @@ class Reviewer:
             outcome = await self._teacher.teach(data, told.before, box.user)
         await self.run(box.database.undo, number, time())
         return Lesson(told.key, told.before, outcome)
-
-
-def box_of(review: str, model: str, user: str) -> Box:
-    """Return a mailbox and its notes; raises InputError.
-
-    review: the path of the mailbox.  model: the path of the model that it teaches.
-    """
-    return Box(Mailbag(review), Database(model), user)
-
-
-def own_box_of(people: People, user: str) -> Box:
-    """Return the mailbox of a user and its notes, which are beside the user's model.
-
-    Raises UserError, RemovedError, NoMailError and InputError.
-    """
-    mailbag, model = Mailbag(people.mailbox(user)), people.model(user)
-    return Box(mailbag, Database(model), user, model)
 
 
 def _listed(

@@ -12,8 +12,8 @@ from http_requests import parsed
 from mailboxes import key_of, put, written
 from markup import Page
 from nbspam.server.protocols.web import WebConnection
+from nbspam.server.review.boxes import own_box_of
 from nbspam.server.review.people import People
-from nbspam.server.threads.reviewing import own_box_of
 from nbspam.server.users import folder_name
 from scripted import ACCESS, Client, desk
 

@@ -7,6 +7,7 @@ import pytest
 
 from mailboxes import boxes, key_of, put, written
 from nbspam.errors import InputError
+from nbspam.server.review.boxes import box_of
 from nbspam.server.review.database import Database, Wanted
 from nbspam.server.threads import reviewing
 from scripted import desk
@@ -254,9 +255,7 @@ def test_only_so_many_mailboxes_are_held(tmp_path, monkeypatch):
         put(tmp_path / name, 1)
 
     async def converse(reviewer, at):
-        reviewer._box_of = lambda user: reviewing.box_of(
-            str(tmp_path / user), str(tmp_path / "m"), user
-        )
+        reviewer._box_of = lambda user: box_of(str(tmp_path / user), str(tmp_path / "m"), user)
         held = []
         for user in "abacba":
             await reviewer.listing(user, Wanted(), 0, 1)

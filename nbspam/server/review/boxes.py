@@ -1,0 +1,43 @@
+"""Boxes: whose mail the page shows, with which notes and by which model.
+
+Secret: where a mailbox and its notes lie, with users and without.
+"""
+
+from typing import NamedTuple
+
+from nbspam.disk import stamp_of
+from nbspam.server.review.database import Database
+from nbspam.server.review.mailbag import Mailbag
+from nbspam.server.review.people import People
+
+
+class Box(NamedTuple):
+    """A mailbox, what the page remembers of it, and whose it is."""
+
+    mailbag: Mailbag
+    database: Database
+    user: str = ""  # from `users.known_as`; "" without users
+    model: str | None = None  # the user's own; None without users
+
+    @property
+    def model_time(self) -> float:
+        """When the user's own model was written, seconds since 1970; 0 if there is none."""
+        stamp = None if self.model is None else stamp_of(self.model)
+        return 0.0 if stamp is None else stamp[3] / 1e9
+
+
+def box_of(review: str, model: str, user: str) -> Box:
+    """Return a mailbox and its notes; raises InputError.
+
+    review: the path of the mailbox.  model: the path of the model that it teaches.
+    """
+    return Box(Mailbag(review), Database(model), user)
+
+
+def own_box_of(people: People, user: str) -> Box:
+    """Return the mailbox of a user and its notes, which are beside the user's model.
+
+    Raises UserError, RemovedError, NoMailError and InputError.
+    """
+    mailbag, model = Mailbag(people.mailbox(user)), people.model(user)
+    return Box(mailbag, Database(model), user, model)
