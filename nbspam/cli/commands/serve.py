@@ -46,7 +46,8 @@ class Serve(Command):
     click.option(
         "--review",
         metavar="MAILBOX",
-        help="The mail of a Maildir, mbox or folder: verdicts, reasons, and lessons by clicks.",
+        help="The mail of a Maildir, mbox or folder: verdicts, reasons, and lessons by clicks."
+        "  With --users, the folder of all users' mailboxes.",
     ),
 )
 @titled(

@@ -148,6 +148,22 @@ def test_a_message_of_another_can_neither_be_taught_nor_read(house, key, label):
     assert at.judge.users == []
 
 
+def test_links_in_a_mailbox_lead_to_nobodys_mail(house):
+    ann, bob = house / "boxes" / "ann", house / "boxes" / "bob"
+    (ann / "cur" / "5.M1.host").symlink_to(bob / "new" / key_of(7))
+    (ann / ".Spam").symlink_to(bob)
+    at, answers = talk(
+        house,
+        asked("ann", "GET", "/"),
+        asked("ann", "GET", "/message?key=5.M1.host"),
+        tell("ann", spam=key_of(7)),
+    )
+
+    assert [status for status, _, _ in answers] == [200, 404, 404]
+    assert subjects(answers[0][2]) == ["number 2", "number 1"]
+    assert at.teacher.users == []
+
+
 def test_a_lesson_of_another_cannot_be_undone(house):
     at, answers = talk(house, tell("bob", spam=key_of(7)), tell("ann", undo="1"))
 
