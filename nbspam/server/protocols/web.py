@@ -45,7 +45,7 @@ from nbspam.server.review.people import NoMailError, People, RemovedError
 from nbspam.server.review.views import View, is_row_id, row_id, view_of
 from nbspam.server.threads.reviewing import Reviewer
 
-_OF_MAIL = {"/message", "/tell", "/course", "/doubtful"}
+_OF_SITE = {"/", "/server"}  # what the site sees, if users have pages of their own
 _MAX_DIGITS = 9
 _MAX_FORM = 10_000  # bytes
 _MAX_FIELDS = 20
@@ -150,7 +150,7 @@ class WebConnection(HttpConnection):
         """
         if session.user and path == "/server":
             self.forbid("what the server does is for the token in its first line")
-        elif not session.user and self.desk.policy.people is not None and path in _OF_MAIL:
+        elif not session.user and self.desk.policy.people is not None and path not in _OF_SITE:
             self.forbid("mail is for its user only; log in as one")
         else:
             return True
@@ -276,11 +276,8 @@ class WebConnection(HttpConnection):
 
     def bar(self, session: Session, path: str) -> Bar:
         """Return the bar of a page."""
-        form, has_people = (
-            self.access.form_token(session.text),
-            self.desk.policy.people is not None,
-        )
-        return Bar(form, path, self.desk.reviewer is not None, has_people, session.user)
+        has_mail, has_people = self.desk.reviewer is not None, self.desk.policy.people is not None
+        return Bar(self.access.form_token(session.text), path, has_mail, has_people, session.user)
 
     def lead(self, address: str) -> None:
         """Lead to one of our own pages."""

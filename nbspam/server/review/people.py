@@ -44,9 +44,9 @@ class People:
     def all(self) -> list[Person]:
         """Return all who have a page, in the order of their names."""
         with_mail = set() if self._review is None else {*names_in(self._review)}
+        taught = {name for name in names_in(self._users) if os.path.exists(self.model(name))}
         return [
-            Person(name, name in with_mail, os.path.exists(self.model(name)))
-            for name in sorted(with_mail.union(names_in(self._users)))
+            Person(name, name in with_mail, name in taught) for name in sorted(with_mail | taught)
         ]
 
     def model(self, name: str) -> str:
@@ -59,7 +59,7 @@ class People:
             path = os.path.join(self._review, folder_name(name))
             if os.path.lexists(path):
                 return path
-        if os.path.lexists(os.path.dirname(self.model(name))):
+        if os.path.exists(self.model(name)):
             raise NoMailError("no mailbox has your name")
         raise RemovedError("nothing here has your name any more")
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import shutil
 from functools import partial
 from time import time
 from urllib.parse import quote, urlencode
@@ -58,7 +59,11 @@ def talk(house, *requests, review="boxes"):
         people = People(str(house / "users"), review and str(house / review))
         at = desk(box_of=partial(own_box_of, people), people=people, review=review)
         client, answers = Client(WebConnection, at), []
-        for number, request in enumerate(requests):
+        for request in requests:
+            if callable(request):  # something that happens meanwhile
+                request()
+                continue
+            number = len(answers)
             await client.send(request)
             async with asyncio.timeout(60):
                 while len(answers) == number:
@@ -226,10 +231,13 @@ def test_the_site_sees_users_with_links_that_log_in_and_nobodys_mail(house):
     [
         asked(SITE, "GET", f"/message?key={key_of(1)}"),
         asked(SITE, "GET", f"/message?key=ann/new/{key_of(1)}"),
+        asked(SITE, "GET", "/course"),
+        asked(SITE, "GET", "/doubtful"),
+        asked(SITE, "GET", "/anything"),
         tell(SITE, spam=key_of(1)),
         tell(SITE, undo="1"),
     ],
-    ids=["read", "path", "tell", "undo"],
+    ids=["read", "path", "course", "doubtful", "unknown", "tell", "undo"],
 )
 def test_the_site_can_neither_read_nor_teach(house, request_bytes):
     at, [(status, _, text)] = talk(house, request_bytes)
@@ -266,18 +274,25 @@ def test_a_user_without_a_mailbox_is_told_so(house):
     assert [path.name for path in (house / "users" / "eve").iterdir()] == ["model"]
 
 
-def test_token_and_session_of_a_removed_user_are_refused(house):
-    for path in sorted((house / "boxes" / "bob").rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
-    (house / "boxes" / "bob").rmdir()
-    login = asked("ann", "GET", f"/?token={ACCESS.token_of('bob')}", session="x")
-    at, answers = talk(house, login, asked("bob", "GET", "/"), tell("bob", spam=key_of(7)))
+@pytest.mark.parametrize("looks", [False, True], ids=["unseen", "seen"])
+def test_token_and_session_of_a_removed_user_are_refused(house, looks):
+    paths = ("/", f"/message?key={key_of(7)}", "/course", "/doubtful")
+    at, answers = talk(
+        house,
+        *[asked("bob", "GET", path) for path in paths if looks],
+        partial(shutil.rmtree, house / "boxes" / "bob"),
+        asked("ann", "GET", f"/?token={ACCESS.token_of('bob')}", session="x"),
+        *[asked("bob", "GET", path) for path in paths],
+        tell("bob", spam=key_of(7)),
+        tell("bob", undo="1"),
+    )
 
-    assert [status for status, _, _ in answers] == [303, 403, 403]
-    for _, _, text in answers[1:]:
+    assert [status for status, _, _ in answers] == [200] * 4 * looks + [303] + [403] * 6
+    for _, _, text in answers[-6:]:
         assert "neither a mailbox nor a model here any more" in Page(text).text
-    assert at.tally.total("trouble forbidden") == 2
-    assert not (house / "users" / "bob").exists()  # looking leaves nothing behind
+    assert at.tally.total("trouble forbidden") == 6
+    assert (house / "users" / "bob").exists() == looks  # who is refused leaves nothing behind
+    assert at.teacher.users == []
 
 
 def test_without_users_their_tokens_and_sessions_are_not_ours():

@@ -17,8 +17,10 @@ SPANISH = "jos\u00e9"
 
 @pytest.fixture
 def folders(tmp_path):
-    for path in ("users/ann/cur", "users/.nbspam-1", "boxes/bob/cur", "boxes/Eve", "boxes/.Spam"):
+    for path in ("users/ann", "users/.nbspam-1", "boxes/bob/cur", "boxes/Eve", "boxes/.Spam"):
         (tmp_path / path).mkdir(parents=True)
+    (tmp_path / "users" / "ann" / "model").touch()
+    (tmp_path / "users" / "zoe").mkdir()  # who has looked, but taught nothing
     (tmp_path / "boxes" / "jos%C3%A9").write_bytes(b"From x\n\n")
     return tmp_path
 
@@ -28,8 +30,6 @@ def people(folders):
 
 
 def test_who_has_a_mailbox_or_a_model_has_a_page(folders):
-    (folders / "users" / "ann" / "model").touch()
-
     assert people(folders).all() == [
         Person("ann", has_mail=False, has_taught=True),
         Person("bob", has_mail=True, has_taught=False),
@@ -48,7 +48,19 @@ def test_mail_and_model_of_everyone_are_in_places_of_their_own(folders):
 
 @pytest.mark.parametrize(
     "name",
-    ["eve", "..", ".", "/", "boxes", ".Spam", "bob/cur", "ann/../bob", "a\0", "../users/ann"],
+    [
+        "eve",
+        "zoe",
+        "..",
+        ".",
+        "/",
+        "boxes",
+        ".Spam",
+        "bob/cur",
+        "ann/../bob",
+        "a\0",
+        "../users/ann",
+    ],
 )
 def test_who_is_not_there_has_no_mail(folders, name):
     with pytest.raises(RemovedError, match="nothing here has your name any more"):
