@@ -10,6 +10,7 @@ from markup import Page, rows_of
 from nbspam.server.review import doubtful
 from nbspam.server.review.database import Database, Seen
 from nbspam.server.review.doubtful import Doubtful, Found
+from nbspam.server.review.pages import PAGE_SIZE
 from page_requests import asked, items, shown, talk, tell
 
 DAY = 86_400
@@ -164,6 +165,16 @@ def test_messages_are_shown_with_reasons_and_a_button_for_each_class(tmp_path, f
     ]
     text = Page(html).text
     assert "12 messages, of which the model has learned 7 as ham and 5 as spam." in text
+
+
+def test_of_very_many_messages_the_surest_are_shown(tmp_path, found):
+    for number in range(PAGE_SIZE + 1):
+        put(tmp_path / "box", number)
+    found(*map(row, range(PAGE_SIZE + 1)))
+    _, [(_, _, html)] = talk(tmp_path, asked("GET", "/doubtful"))
+
+    assert len(items(html)) == PAGE_SIZE
+    assert "These are the 1,000 surest of 1,001." in Page(html).text
 
 
 @pytest.mark.parametrize(("label", "taught"), [("ham", "ham"), ("spam", "spam")])

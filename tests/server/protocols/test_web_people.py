@@ -97,6 +97,32 @@ def test_each_user_sees_the_mail_of_their_own_by_their_own_model(house):
         assert "/server" not in text
 
 
+def test_each_user_sees_how_their_own_model_is_doing_and_their_own_doubtful_mail(
+    house, monkeypatch
+):
+    begun = []
+    monkeypatch.setattr(
+        "nbspam.server.threads.doubting.Doubting.begin",
+        lambda _, mailbox, database: begun.append((mailbox, database.model)),
+    )
+    (house / "boxes" / "ann" / "new" / key_of(2)).touch()  # it comes today
+    _, answers = talk(
+        house,
+        asked("ann", "GET", "/"),
+        *[asked(user, "GET", "/course") for user in ("ann", "bob")],
+        *[asked(user, "GET", "/doubtful") for user in ("ann", "bob")],
+    )
+
+    ann, bob = (Page(text).text for _, _, text in answers[1:3])
+    assert "1 on mail of 30 days 1 spam" in ann
+    assert "There is nothing to tell yet" in bob
+    assert all("/server" not in text for _, _, text in answers)
+    assert begun == [
+        (str(house / "boxes" / user), str(house / "users" / user / "model"))
+        for user in ("ann", "bob")
+    ]
+
+
 def test_what_a_user_says_teaches_and_notes_nothing_of_others(house):
     at, answers = talk(
         house,
