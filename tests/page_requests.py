@@ -27,11 +27,11 @@ def tell(**form):
     return asked("POST", "/tell", {"form": FORM, **form})
 
 
-def talk(tmp_path, *requests):
+def talk(tmp_path, *requests, **policy):
     """Return the desk, and (status, headers, text) of each answer, asked one after the other."""
 
     async def converse():
-        at = desk(box_of=boxes(tmp_path))
+        at = desk(box_of=boxes(tmp_path), **policy)
         client, answers = Client(WebConnection, at), []
         for number, request in enumerate(requests):
             await client.send(request)

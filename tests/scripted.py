@@ -140,7 +140,9 @@ def desk(limits=None, log="none", descriptor=2, box_of=None, **policy):
     rights = Policy(**{"allows_tell": True, "password": PASSWORD, "access": ACCESS, **policy})
     judge, teacher, log = ScriptedJudge(), ScriptedTeacher(), Log(log, descriptor)
     bounds = Limits(**(limits or {}))
-    reviewer = None if box_of is None else Reviewer(box_of, judge, teacher, bounds, log)
+    reviewer = (
+        None if box_of is None else Reviewer(box_of, judge, teacher, bounds, log, rights.moves)
+    )
     return Desk(judge, teacher, bounds, Tally(2), log, rights, reviewer)
 
 

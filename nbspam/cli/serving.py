@@ -45,27 +45,45 @@ def service_options(
     users: str | None,
     web: str | None,
     review: str | None,
+    move: bool,
     decision: Decision,
     **_: Any,
 ) -> "Options":
     """Return what the service is to do; raises UsageError and InputError."""
     from nbspam.server.desk import Policy
-    from nbspam.server.review.mailbag import Mailbag
-    from nbspam.server.review.people import check_mailboxes
     from nbspam.server.service import Options, password_in
 
-    if review is not None:
-        if web is None:
-            raise UsageError(f"--review {review}: shown on a page; give --web 127.0.0.1:PORT, too")
-        if users is None:
-            Mailbag(review)
-        else:
-            check_mailboxes(review)
+    _check_page(web, review, move, users)
     password = None if password_file is None else password_in(password_file)
     policy = Policy(
-        allow_tell, password, when_busy == PASS, reject_above, quarantine_above, review=review
+        allow_tell,
+        password,
+        when_busy == PASS,
+        reject_above,
+        quarantine_above,
+        review=review,
+        moves=move,
     )
     return Options(model_path, partial(rule_of, decision), policy, log, users)
+
+
+def _check_page(web: str | None, review: str | None, move: bool, users: str | None) -> None:
+    """Raise UsageError or InputError unless the page can show what it is to show."""
+    from nbspam.server.review.filing import Filing
+    from nbspam.server.review.mailbag import Mailbag
+    from nbspam.server.review.people import check_mailboxes
+
+    if review is None:
+        if move:
+            raise UsageError("--move: moves the mail that --review shows; give --review MAILDIR")
+    elif web is None:
+        raise UsageError(f"--review {review}: shown on a page; give --web 127.0.0.1:PORT, too")
+    elif users is not None:
+        check_mailboxes(review)  # whose mailbox is no Maildir moves nothing
+    else:
+        mailbag = Mailbag(review)
+        if move:
+            Filing(mailbag)
 
 
 def listeners_of(values: dict[str, Any], policy: "Policy") -> "Listeners":

@@ -30,6 +30,7 @@ class Policy(NamedTuple):
     access: Access | None = None  # to the page; None: there is none
     review: str | None = None  # the mailbox on the page, or the folder of all users'; None: none
     people: People | None = None  # who each have a page of their own; None: all share one
+    moves: bool = False  # what is told on the page moves mail between the folders of a Maildir
 
     @property
     def may_teach(self) -> bool:

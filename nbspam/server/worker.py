@@ -111,7 +111,7 @@ class _Worker:
             boxes = partial(box_of, review, model.path)
         reviewer = None
         if boxes is not None and teacher is not None:
-            reviewer = Reviewer(boxes, judge, teacher, limits, service.log)
+            reviewer = Reviewer(boxes, judge, teacher, limits, service.log, service.policy.moves)
         desk = Desk(judge, teacher, limits, tally, service.log, service.policy, reviewer)
         loop.set_exception_handler(self.failed)
         logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # it warns of clients that went

@@ -40,6 +40,16 @@ def no_server(monkeypatch):
             1,
             ["--review none: No such file or directory; with --users, give the folder of mail"],
         ),
+        (
+            ["--web", "0", "--move"],
+            2,
+            ["--move: moves the mail that --review shows; give --review"],
+        ),
+        (
+            ["--web", "0", "--review", ".", "--move"],
+            2,
+            ["--move: --review . is no Maildir, and only in one can messages be moved; give"],
+        ),
         (["--web", "0.0.0.0:0"], 2, ["--web 0.0.0.0:", "other machines can reach it"]),
     ],
 )

@@ -88,3 +88,25 @@ def test_the_lessons_of_one_move_their_verdicts_and_nobody_elses(site, tmp_path)
     }  # fmt: skip
     assert "user=ann taught=spam outcome=learned" in server.errors.read_text()
     assert "token=" not in server.errors.read_text().partition("\n")[2]
+
+
+def test_mail_moves_in_the_mailbox_of_its_user_if_that_is_a_maildir(site, tmp_path):
+    users, boxes, port = tmp_path / "users", tmp_path / "boxes", free_port()
+    path = put(boxes / "ann", 1, NEWS % (1, 1))
+    (boxes / "bob").write_bytes(b"From x Thu Jan  1 00:00:00 1970\n" + NEWS % (2, 2))
+    before = (boxes / "bob").read_bytes()
+    options = ("--web", str(port), "--users", users, "--review", boxes, "--jobs", "1", "--move")
+    with serving(site, tmp_path, *options) as server:
+        looker = Browser(port)
+        looker.ask("GET", server.errors.read_text().splitlines()[0].partition(str(port))[2])
+        page = looker.ask("GET", "/")[2]
+        for link, name in re.findall(r'href="(/\?token=[^"]+)"><bdi>(\w+)', page):
+            browser = Browser(port)
+            browser.ask("GET", link)
+            key = re.search(r'name="spam" value="([^"]+)"', browser.ask("GET", "/")[2])[1]
+            assert browser.ask("POST", "/tell", {**form_of(browser), "spam": key})[0] == 303
+            assert list(told_at(str(users / name / "model")).values()) == ["spam"]
+    assert not path.exists()
+    assert (boxes / "ann/.Spam/new" / path.name).read_bytes() == NEWS % (1, 1)
+    assert sorted(p.name for p in boxes.iterdir()) == ["ann", "bob"]
+    assert (boxes / "bob").read_bytes() == before

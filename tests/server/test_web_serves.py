@@ -10,6 +10,7 @@ import pytest
 from mailboxes import key_of, put
 from markup import Page
 from nbspam.store.model import told_at
+from nbspam.store.sorting import Choices, sort_maildir
 from serving import Browser, ask, check, free_port, serving, until
 from support import SPAM
 
@@ -80,6 +81,39 @@ def test_what_a_click_teaches_is_in_the_model_on_disk(folder):
         assert told_at(str(model)) == {}
         assert server.metrics()['nbspam_lessons_total{outcome="unlearned"}'] == 1
     assert "taught=spam outcome=learned" in server.errors.read_text()
+
+
+def test_what_a_click_moves_is_no_lesson_for_sort_and_undoing_moves_it_back(folder):
+    port, model, box = free_port(), folder / "m.nbspam", folder / "box"
+    data = b"From: a@b.example\nSubject: zebra\n\nzebras graze in the meadow\n"
+    path = put(box, 1, data)
+    moved = box / ".Spam/new" / path.name
+
+    def sort():
+        report = sort_maildir(str(box), str(model), Choices(), 20_000)
+        return report.learned, report.judged
+
+    options = ("--web", str(port), "--jobs", "1", "--review", str(box), "--move")
+    with serving(model, folder, *options) as server:
+        browser = Browser(port)
+        browser.ask("GET", server.errors.read_text().splitlines()[0].partition(str(port))[2])
+        _, _, text = browser.ask("GET", "/")
+        form = {"form": re.search(r'name="form" value="([^"]+)"', text)[1]}
+        before = server.pids
+        server.process.send_signal(signal.SIGHUP)
+        until(lambda: set(server.pids).isdisjoint(before) and server.pids)
+
+        assert browser.ask("POST", "/tell", {**form, "spam": key_of(1)})[0] == 303
+        assert list(told_at(str(model)).values()) == ["spam"]
+        assert (path.exists(), moved.read_bytes()) == (False, data)
+        assert sort() == ([], [])
+        _, _, text = browser.ask("GET", "/")
+        number = re.search(r'name="undo" value="(\d+)"', text)[1]
+        assert browser.ask("POST", "/tell", {**form, "undo": number})[0] == 303
+        assert (path.read_bytes(), moved.exists(), told_at(str(model))) == (data, False, {})
+        assert sort() == ([], [])
+        assert path.exists()
+        assert browser.ask("POST", "/tell", {**form, "spam": "../../m.nbspam"})[0] == 404
 
 
 def test_who_speaks_to_another_address_has_no_page(folder):

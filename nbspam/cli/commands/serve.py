@@ -49,6 +49,11 @@ class Serve(Command):
         help="The mail of a Maildir, mbox or folder: verdicts, reasons, and lessons by clicks."
         "  With --users, the folder of all users' mailboxes.",
     ),
+    click.option(
+        "--move",
+        is_flag=True,
+        help="Move what is told to be spam or ham between the folders of a Maildir, like sort.",
+    ),
 )
 @titled(
     TEACHING,

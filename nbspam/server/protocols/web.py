@@ -266,6 +266,9 @@ class WebConnection(HttpConnection):
         if lesson is None:
             return self.gone
         self.note_lesson(bar.user, lesson.label, lesson.outcome)
+        if lesson.unmoved is not None:
+            why = f"learned as {lesson.label}, but not moved: {lesson.unmoved}"
+            return partial(self.fail, HTTPStatus.SERVICE_UNAVAILABLE, why)
         return partial(self.lead, _next_address(form, lesson.key))
 
     def gone(self) -> None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from nbspam.disk import stamp_of
 from nbspam.server.review.database import Database
+from nbspam.server.review.filing import Filing
 from nbspam.server.review.mailbag import Mailbag
 from nbspam.server.review.people import People
 
@@ -24,6 +25,10 @@ class Box(NamedTuple):
         """When the user's own model was written, seconds since 1970; 0 if there is none."""
         stamp = None if self.model is None else stamp_of(self.model)
         return 0.0 if stamp is None else stamp[3] / 1e9
+
+    def filing(self) -> Filing | None:
+        """Return what moves messages; None if the mailbox is no Maildir."""
+        return Filing(self.mailbag) if self.mailbag.is_maildir else None
 
 
 def box_of(review: str, model: str, user: str) -> Box:

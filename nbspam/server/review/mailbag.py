@@ -60,13 +60,23 @@ class Mailbag:
     """
 
     def __init__(self, path: str) -> None:
-        if is_url(path) or not os.path.exists(path):
-            raise InputError(f"--review {path}: no such mailbox; give a Maildir, mbox or folder")
         self.path = path
-        self.is_maildir = all(os.path.isdir(os.path.join(path, part)) for part in PARTS)
+        self._check()
         self._below = os.path.join(path, "")  # what the paths of everything in it begin with
         self._paths: dict[str, str] = {}  # where the newest were, by key
         self._last: tuple[Stamp | None, int, list[Letter]] = (None, 0, [])  # of a single file
+
+    def _check(self) -> None:
+        """Raise InputError if nothing is there any more."""
+        if is_url(self.path) or not os.path.exists(self.path):
+            raise InputError(
+                f"--review {self.path}: no such mailbox; give a Maildir, mbox or folder"
+            )
+
+    @property
+    def is_maildir(self) -> bool:
+        """Whether it is a Maildir now."""
+        return all(os.path.isdir(os.path.join(self.path, part)) for part in PARTS)
 
     @property
     def folders(self) -> list[str]:
@@ -148,6 +158,7 @@ class Mailbag:
 
     def _found(self) -> Iterator[_Found]:
         """Yield all messages that are mail."""
+        self._check()
         with Blaming(self.path):
             if self.is_maildir:
                 for folder in self.folders:

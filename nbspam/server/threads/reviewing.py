@@ -21,6 +21,7 @@ from nbspam.server.logs import Log
 from nbspam.server.review.boxes import Box
 from nbspam.server.review.database import Seen, Told, Wanted
 from nbspam.server.review.doubtful import State, settle, state
+from nbspam.server.review.filing import Filing
 from nbspam.server.review.history import Course, course
 from nbspam.server.review.mailbag import Letter, Mailbag, heading
 from nbspam.server.threads.doubting import Doubting
@@ -63,12 +64,14 @@ class Lesson(NamedTuple):
     key: str  # of the message
     label: str | None  # None: it was un-learned
     outcome: Outcome
+    unmoved: str | None = None  # why it could not be moved
 
 
 class Reviewer:
     """Reads mailboxes and keeps notes in a thread of its own; called in the event loop's thread.
 
-    box_of: returns the mailbox of a user; raises NbspamError.
+    box_of: returns the mailbox of a user; raises NbspamError.  moves: whether what is told moves
+    mail in Maildirs.
     """
 
     def __init__(
@@ -78,6 +81,7 @@ class Reviewer:
         teacher: Teacher,
         limits: Limits,
         log: Log,
+        moves: bool = False,
     ) -> None:
         self._box_of = box_of
         self._mailbags: dict[str, Mailbag] = {}  # by path
@@ -85,6 +89,7 @@ class Reviewer:
         self._teacher = teacher
         self._limits = limits
         self._log = log
+        self._moves = moves
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reviewer")
         self._passes: set[asyncio.Task[None]] = set()
         self._passing: dict[str, set[str]] = {}  # by user: keys of messages that are in a pass
@@ -219,17 +224,26 @@ class Reviewer:
         """Learn what a person says of a message, and note it; None if it is not there any more.
 
         settles: the label was doubted, and is believed from now on.  When it returns, the lesson
-        is on disk; raises NbspamError and OSError.
+        is on disk; raises NbspamError and OSError.  The message is moved last: where it lies says
+        then what is on disk already.
         """
         box = await self.run(self._box, user)
         data = await self.run(_message, box, key)
         if data is None:
             return None
         outcome = await self._teacher.teach(data, label, box.user)
-        await self.run(_note_told, box, key, label, outcome)
+        filing = await self.run(box.filing) if self._moves else None
+        await self.run(_note_told, box, filing, key, label, outcome)
         if settles:
             await self.run(settle, box.database, key, label, time())
-        return Lesson(key, label, outcome)
+        unmoved = None
+        if filing is not None:
+            try:
+                await self.run(filing.file, key, label)
+            except NbspamError as error:
+                self._log.failed("a message was learned, but not moved", error)
+                unmoved = str(error)
+        return Lesson(key, label, outcome, unmoved)
 
     async def undo(self, user: str, number: int) -> Lesson | None:
         """Take back what was said; None if that is done already, or the message has gone.
@@ -241,6 +255,9 @@ class Reviewer:
         data = None if told is None else await self.run(_message, box, told.key)
         if told is None or data is None:
             return None
+        filing = await self.run(box.filing) if self._moves else None
+        if filing is not None and told.folder is not None:
+            await self.run(filing.put_back, told.key, told.folder)
         outcome = Outcome(already_known=1)
         if told.before != told.label:
             outcome = await self._teacher.teach(data, told.before, box.user)
@@ -305,12 +322,13 @@ def _reasons(explanation: Explanation | None) -> list[tuple[str, float]]:
     return [(each.token, sign * each.contribution) for each in explanation.strongest(N_REASONS)]
 
 
-def _note_told(box: Box, key: str, label: str, outcome: Outcome) -> None:
+def _note_told(box: Box, filing: Filing | None, key: str, label: str, outcome: Outcome) -> None:
     """Note what a person said, unless that is what was said last: a form that was sent twice."""
     seen = box.database.find(key)
     if outcome.already_known and seen is not None and seen.told == label:
         return
-    box.database.tell(key, label, _class_before(label, outcome), time())
+    folder = None if filing is None else filing.leaves(key, label)
+    box.database.tell(key, label, _class_before(label, outcome), time(), folder)
 
 
 def _class_before(label: str, outcome: Outcome) -> str | None:

@@ -231,3 +231,13 @@ def test_without_a_mailbox_there_is_no_mail(tmp_path):
     message, lesson, page = asyncio.run(converse())
     assert (message[0], lesson[0], page[0]) == (404, 404, 200)
     assert "--review MAILBOX" in Page(page[2].decode()).text
+
+
+def test_a_message_that_is_learned_and_cannot_be_moved_is_told(tmp_path):
+    put(tmp_path / "box", 1)
+    (tmp_path / "box" / ".Spam").symlink_to(tmp_path)
+    at, [(status, _, text)] = talk(tmp_path, tell(spam=key_of(1)), moves=True)
+
+    assert (status, at.teacher.known) == (503, {written(1): "spam"})
+    assert text.startswith("learned as spam, but not moved: ")
+    assert text.endswith(".Spam: not moved there, as it is elsewhere by a link; remove it\n")

@@ -164,6 +164,19 @@ def test_trouble_in_a_pass_is_told_and_the_next_look_tries_again(tmp_path, monke
     assert "words" not in told
 
 
+def test_messages_that_wait_are_judged_newest_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(reviewing, "_AT_ONCE", 1)
+    for number in range(9):
+        put(tmp_path / "box", number)
+
+    async def converse(reviewer, at):
+        await rows(reviewer)
+        await passed(reviewer)
+        return [data for data in at.judge.seen if b"Subject" in data]
+
+    assert reviewed(tmp_path, converse) == [written(number) for number in range(8, -1, -1)]
+
+
 # ---- lessons ----
 
 

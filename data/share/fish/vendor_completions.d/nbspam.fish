@@ -121,6 +121,7 @@ complete -c nbspam -n '__fish_seen_subcommand_from serve' -l http -x -d 'Speak r
 complete -c nbspam -n '__fish_seen_subcommand_from serve' -l milter -x -d 'Speak the milter protocol of Postfix and Sendmail'
 complete -c nbspam -n '__fish_seen_subcommand_from serve' -l web -x -d 'Show a page to who is on this machine and has the token that is printed first'
 complete -c nbspam -n '__fish_seen_subcommand_from serve' -l review -x -d 'The mail of a Maildir, mbox or folder: verdicts, reasons, and lessons by clicks'
+complete -c nbspam -n '__fish_seen_subcommand_from serve' -l move -d 'Move what is told to be spam or ham between the folders of a Maildir, like sort'
 complete -c nbspam -n '__fish_seen_subcommand_from serve' -l allow-tell -d 'Let clients of --spamd teach the model'
 complete -c nbspam -n '__fish_seen_subcommand_from serve' -l password-file -r -d 'Let clients of --http teach the model if they know the password, FILE\'s first line'
 complete -c nbspam -n '__fish_seen_subcommand_from serve' -l users -x -d 'Let each user teach a model of their own in DIR, which counts on top of -m'
