@@ -80,7 +80,7 @@ def find(mailbag: Mailbag, model: StoredModel, settled: Mapping[str, str]) -> Fo
     settled: by key, the labels that a person has confirmed although they were doubted.  All other
     labels are doubted, those that a person has told as well: people click beside the button.
     """
-    keys = {letter.key for letter in mailbag.newest()}
+    keys = [letter.key for letter in mailbag.newest()]
     filed, believed = {}, {}
     for key, data in mailbag.read(keys):
         label = model.filed(data).label
@@ -92,9 +92,9 @@ def find(mailbag: Mailbag, model: StoredModel, settled: Mapping[str, str]) -> Fo
     found = Found(len(keys), numbers["ham"], numbers["spam"], ())
     if not found.is_enough:
         return found
-    items = (Item(key, filed[key], data) for key, data in mailbag.read(set(filed)))
+    items = (Item(key, filed[key], data) for key, data in mailbag.read(filed))
     doubts = {each.name: each for each in find_doubts(items, model.settings, believed).found}
-    headings = {key: heading(data) for key, data in mailbag.read(set(doubts))}
+    headings = {key: heading(data) for key, data in mailbag.read(doubts)}
     rows = [_doubtful(each, *headings[key]) for key, each in doubts.items() if key in headings]
     return found._replace(rows=tuple(rows))
 
