@@ -22,9 +22,9 @@ def test_the_list_shows_the_newest_first_with_verdict_reasons_and_buttons(tmp_pa
     _, [(_, _, text)] = talk(tmp_path, asked("GET", "/"))
 
     assert items(text) == [
-        "number 3 3@a.example 1970-01-01 00:16 unsure 14.5 % spam pi\\x1bll +2.5 Spam Ham",
-        "number 2 2@a.example 1970-01-01 00:16 spam 90 % pi\\x1bll +2.5 Spam Ham",
-        "number 1 1@a.example 1970-01-01 00:16 ham 84.7 % pi\\x1bll +2.5 Spam Ham",
+        "number 3 3@a.example 1970-01-01 00:16 unsure (14.5 % spam) pi\\x1bll +2.5 Spam Ham",
+        "number 2 2@a.example 1970-01-01 00:16 spam (90 % spam) pi\\x1bll +2.5 Spam Ham",
+        "number 1 1@a.example 1970-01-01 00:16 ham (15.3 % spam) pi\\x1bll +2.5 Spam Ham",
     ]
     assert Page(text).within("h1") == ["Mail"]
     assert "3 of 3 messages." in Page(text).text
@@ -79,7 +79,7 @@ def test_one_message_is_shown_with_its_evidence_and_as_text_only(tmp_path):
     page = Page(text)
     assert status == 200
     assert page.within("h1") == ["number 1"]
-    assert "spam 90 %" in page.text
+    assert "spam (90 % spam)" in page.text
     assert "the constant, before any evidence−0.50" in page.text
     assert "<script>document.title" not in text
     assert "\u202e" not in text
