@@ -64,7 +64,9 @@ class ScriptedJudge:
             verdict = verdict_of(data)
             rows = (Evidence("pi\x1bll", 2.5, "text", (0.0, 9.0)),)
             explanation = Explanation(verdict, "spam", "ham", 2.0, -0.5, rows)
-            done.set_result(Judgement(verdict, RULE, explanation if explain else None))
+            is_known = b"learned before" in data
+            why = explanation if explain else None
+            done.set_result(Judgement(verdict, RULE, why, is_known=is_known))
 
 
 class ScriptedTeacher:

@@ -23,7 +23,8 @@ _VERSION = 1
 _TABLES = f"""
 CREATE TABLE seen (
     key TEXT PRIMARY KEY, arrived REAL, place INTEGER, sender TEXT, subject TEXT, folded TEXT,
-    label TEXT, probability REAL, reasons TEXT, judged REAL, learned REAL, is_here INTEGER
+    label TEXT, probability REAL, reasons TEXT, judged REAL, learned REAL,
+    is_known INTEGER, is_here INTEGER
 ) WITHOUT ROWID;
 CREATE TABLE told (
     id INTEGER PRIMARY KEY, at REAL, key TEXT, label TEXT, before TEXT, folder TEXT, undone REAL
@@ -59,6 +60,7 @@ class Seen(NamedTuple):
     reasons: tuple[tuple[str, float], ...]  # tokens and their contributions
     judged: float  # seconds since 1970
     learned: float = 0.0  # messages that the model had learned then
+    is_known: bool = False  # whether this one was among them
     told: str | None = None  # what a person has said last
     told_number: int | None = None  # by which that can be undone
 
@@ -82,7 +84,7 @@ class Judged(NamedTuple):
     probability: float  # of spam
     told: str | None  # what a person has said last; None: nothing
     at: float | None  # when
-    before: str | None  # what the model had learned of it when a person first spoke of it
+    is_known: bool  # the model had learned the message before, or before a person spoke of it
 
 
 class Wanted(NamedTuple):
@@ -167,12 +169,13 @@ class Database:
         """Note messages that are in the mailbox with their newest verdicts."""
         values = (
             (*row[:5], _folded(f"{row.sender} {row.subject}"), *row[5:7],
-             json.dumps(row.reasons), row.judged, row.learned)
+             json.dumps(row.reasons), row.judged, row.learned, row.is_known)
             for row in rows
         )  # fmt: skip
         with self._opened() as connection:
             connection.executemany(
-                "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)", values
+                "INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 1)",
+                values,
             )
 
     def judged_since(self, moment: float, learned: float, keys: Collection[str]) -> set[str]:
@@ -209,7 +212,7 @@ class Database:
         with self._opened() as connection:
             found = connection.execute(
                 "SELECT seen.key, arrived, place, sender, subject, seen.label, probability,"
-                " reasons, judged, learned, told.label, id"
+                " reasons, judged, learned, is_known, told.label, id"
                 f" FROM seen LEFT JOIN told ON id = {_LAST} WHERE {where}",
                 values,
             )
@@ -278,7 +281,8 @@ class Database:
         with self._opened() as connection:
             # Of rows that are grouped, SQLite takes the other columns from that of the max.
             found = connection.execute(
-                "SELECT arrived, seen.label, probability, last.label, at, before FROM seen"
+                "SELECT arrived, seen.label, probability, last.label, at,"
+                " is_known OR before IS NOT NULL FROM seen"
                 " LEFT JOIN (SELECT key, label, at, max(id), (SELECT before FROM told AS first"
                 " WHERE key = told.key ORDER BY id LIMIT 1) AS before FROM told"
                 " WHERE undone IS NULL GROUP BY key) AS last ON last.key = seen.key"

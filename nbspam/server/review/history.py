@@ -78,6 +78,7 @@ class Course(NamedTuple):
     told: tuple[Range, ...]  # the same of the messages alone of which a person has spoken
     earlier: Period
     lately: Period
+    n_known: int = 0  # verdicts on messages that the model had learned, which only `days` count
 
     @property
     def is_empty(self) -> bool:
@@ -120,17 +121,18 @@ def course(database: Database, today: date) -> Course:
     # By the clock of this machine, so that a day with a change of the hour has 23 or 25.
     starts = [datetime.combine(each, time.min).timestamp() for each in dates]
     rows = database.judged(starts[0])
-    new = [row for row in rows if row.arrived >= starts[0]]
+    # What it has learned it is right about: that says nothing.
+    new = [row for row in rows if row.arrived >= starts[0] and not row.is_known]
     spoken = max((row.at for row in rows if row.at is not None), default=0.0)
     checked = [row for row in new if row.label != _UNSURE and row.arrived <= spoken]
     split = starts[-LATELY]
-    known = [row for row in new if row.before is None]
     return Course(
         _days(dates, starts, rows),
-        _ranges(known),
-        _ranges([row for row in known if row.told is not None]),
+        _ranges(new),
+        _ranges([row for row in new if row.told is not None]),
         _period(row for row in checked if row.arrived < split),
         _period(row for row in checked if row.arrived >= split),
+        sum(row.arrived >= starts[0] and row.is_known for row in rows),
     )
 
 

@@ -38,6 +38,7 @@ class Judgement(NamedTuple):
     explanation: Explanation | None = None  # if it was asked for
     lack: str | None = None  # what the model needs before it can judge at all
     n_learned: float = 0.0  # messages that it had learned; those of users count on top
+    is_known: bool = False  # with an explanation: whether it, not a user's, had learned this one
 
 
 class Case(Waiting[Judgement]):
@@ -156,17 +157,18 @@ class Judge:
             verdicts = classifier.classify(items, rule=rule)
         found: list[Judgement | Exception] = []
         for case, item, own, verdict in zip(cases, items, owners, verdicts, strict=True):
+            is_known = case.explain and self._model.filed(case.data).label is not None
             if isinstance(verdict, Skipped):
                 found.append(NbspamError(verdict.reason))
             elif own is None:
                 why = classifier.explain(item, rule) if case.explain else None
                 learned = float(classifier.table.n_docs)
-                found.append(Judgement(verdict, rule, why, classifier.lack, learned))
+                found.append(Judgement(verdict, rule, why, classifier.lack, learned, is_known))
             else:
                 why = answers.explain(classifier, item, own, rule) if case.explain else None
                 own_rule = answers.rule_for(classifier, own, rule)
                 lack, learned = answers.lack(classifier, own), n_learned(classifier, own)
-                found.append(Judgement(verdict, own_rule, why, lack, learned))
+                found.append(Judgement(verdict, own_rule, why, lack, learned, is_known))
         return found
 
     def _owners(self, cases: Sequence[Case]) -> list[Own | None]:

@@ -307,11 +307,12 @@ def _some_of(messages: Iterator[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
 
 def _seen(letter: Letter, data: bytes, judgement: Judgement | None) -> Seen:
     """Return what the page remembers of a message."""
-    label, spam, reasons = UNJUDGED, 0.5, []
+    label, spam, reasons, is_known = UNJUDGED, 0.5, [], False
     if judgement is not None:
         label, spam = judgement.verdict.label, judgement.verdict.posterior["spam"]
-        reasons = _reasons(judgement.explanation)
-    return Seen(*letter, *heading(data), label, spam, tuple(reasons), time())
+        reasons, is_known = _reasons(judgement.explanation), judgement.is_known
+    seen = Seen(*letter, *heading(data), label, spam, tuple(reasons), time())
+    return seen._replace(is_known=is_known)
 
 
 def _reasons(explanation: Explanation | None) -> list[tuple[str, float]]:

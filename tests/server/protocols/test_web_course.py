@@ -111,6 +111,17 @@ def test_the_list_judges_and_the_course_counts(tmp_path):
     assert "1 of 1, 100 %" in text
 
 
+def test_messages_that_the_model_had_learned_before_are_counted_apart(tmp_path):
+    put(tmp_path / "box", 1, written(1, "cheap pills, learned before")).touch()
+    _, answers = talk(tmp_path, asked("GET", "/"), tell(ham=key_of(1)), asked("GET", "/course"))
+
+    text = Page(answers[2][2]).text
+    assert "1 on mail of 30 days 1 spam" in text
+    assert "Verdicts on messages that the model had learned before: 1." in text
+    assert "no verdicts of ham or spam in these days that could tell" in text
+    assert "of 1, " not in text
+
+
 # ---- doubtful messages ----
 
 

@@ -33,6 +33,7 @@ def keys(database, start=0, number=99, **wanted):
 
 def test_what_is_noted_is_listed_as_it_was(database):
     row = seen("a", 7.5, "spam", reasons=(("pi\x1bll \u202e", 2.25), ("tea", -0.5)), place=3)
+    row = row._replace(learned=12.0, is_known=True)
     database.note([row])
 
     assert database.listed(Wanted(), 0, 9) == [row]

@@ -138,10 +138,12 @@ def test_what_was_told_stands_alone_too(database):
 
 def test_messages_that_the_model_had_learned_before_prove_nothing(database):
     note(database, "a", at(1), "spam", 0.95, told="ham", before="spam")
+    known = Seen("b", at(1), 0, "", "", "spam", 0.95, (), at(1), is_known=True)
+    database.note([known, known._replace(key="c", arrived=at(DAYS))])
 
     found = course(database, TODAY)
-    assert (found.ranges, found.told) == ((), ())
-    assert found.days[-2].corrected == 1
+    assert (found.ranges, found.told, found.both, found.n_known) == ((), (), Period(0, 0), 2)
+    assert found.days[-2][1:] == (0, 0, 2, 0, 0, 1)
 
 
 def test_the_interval_of_a_range_is_wilsons():

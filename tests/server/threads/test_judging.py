@@ -7,10 +7,13 @@ from threading import Event
 
 import pytest
 
+from nbspam.counts.ledger import NOT_FILED
 from nbspam.errors import ModelFileError, NbspamError
 from nbspam.server.tally import Tally
 from nbspam.server.threads.judging import BATCH, Judge
+from nbspam.settings import Choices, chosen
 from nbspam.sources.items import Item
+from nbspam.store.model import StoredModel
 from nbspam.verdicts import Skipped
 from scripted import RULE
 from serving import PATIENCE
@@ -29,6 +32,9 @@ class Model:
         if self.error is not None:
             raise self.error
         return self.now
+
+    def filed(self, data):
+        return NOT_FILED
 
 
 class Gated:
@@ -188,3 +194,18 @@ def test_without_a_model_file_the_model_is_as_old_as_now(judged):
     (young, old), _ = judged(work)
     assert abs(young - time.time()) < 60
     assert old == 5
+
+
+def test_an_explanation_says_whether_the_model_had_learned_the_message(tmp_path):
+    model = StoredModel(str(tmp_path / "m"), new=chosen(Choices(), is_text=False))
+    model.learn([Item("-", "spam", SPAM), Item("-", "ham", HAM)], day=1, classes=["ham", "spam"])
+
+    async def main():
+        judge = Judge(model, lambda _: RULE, print, Tally(1))
+        try:
+            asked = [(SPAM, True), (SPAM + b"more", True), (HAM, False)]
+            return await asyncio.gather(*(judge.judge(*each) for each in asked))
+        finally:
+            judge.end()
+
+    assert [each.is_known for each in asyncio.run(main())] == [True, False, False]
