@@ -39,15 +39,13 @@ class People:
 
     def __init__(self, users: str, review: str | None) -> None:
         self._users = users
-        self._review = review
+        self._review = os.devnull if review is None else review  # in which there is nothing
 
     def all(self) -> list[Person]:
         """Return all who have a page, in the order of their names."""
-        with_mail = set() if self._review is None else {*names_in(self._review)}
-        taught = {name for name in names_in(self._users) if os.path.exists(self.model(name))}
-        return [
-            Person(name, name in with_mail, name in taught) for name in sorted(with_mail | taught)
-        ]
+        names = {*names_in(self._users), *names_in(self._review)}
+        each = (Person(name, *map(os.path.exists, self._places(name))) for name in sorted(names))
+        return [person for person in each if person.has_mail or person.has_taught]
 
     def model(self, name: str) -> str:
         """Return where somebody's model is, or will be; raises UserError."""
@@ -55,13 +53,16 @@ class People:
 
     def mailbox(self, name: str) -> str:
         """Return the path of somebody's mail; raises UserError, RemovedError and NoMailError."""
-        if self._review is not None:
-            path = os.path.join(self._review, folder_name(name))
-            if os.path.lexists(path):
-                return path
-        if os.path.exists(self.model(name)):
+        mailbox, model = self._places(name)
+        if os.path.exists(mailbox):
+            return mailbox
+        if os.path.exists(model):
             raise NoMailError("no mailbox has your name")
         raise RemovedError("nothing here has your name any more")
+
+    def _places(self, name: str) -> tuple[str, str]:
+        """Return where somebody's mailbox and model are, or would be; raises UserError."""
+        return os.path.join(self._review, folder_name(name)), self.model(name)
 
 
 def check_mailboxes(folder: str) -> None:

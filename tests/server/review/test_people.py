@@ -21,6 +21,7 @@ def folders(tmp_path):
         (tmp_path / path).mkdir(parents=True)
     (tmp_path / "users" / "ann" / "model").touch()
     (tmp_path / "users" / "zoe").mkdir()  # who has looked, but taught nothing
+    (tmp_path / "boxes" / "kim").symlink_to("nowhere")
     (tmp_path / "boxes" / "jos%C3%A9").write_bytes(b"From x\n\n")
     return tmp_path
 
@@ -51,6 +52,7 @@ def test_mail_and_model_of_everyone_are_in_places_of_their_own(folders):
     [
         "eve",
         "zoe",
+        "kim",
         "..",
         ".",
         "/",
