@@ -14,7 +14,7 @@ from serving import free_port, serving
 from support import HAM, SPAM
 
 pytestmark = pytest.mark.slow
-N_OF_CLASS = 40
+N_OF_CLASS, N_NEW = 40, 10
 HOSTILE = b'Subject: "><script>document.title = "run"</script>\n'
 
 
@@ -29,14 +29,15 @@ def site(tmp_path_factory):
     """The address that logs in to a page, and its model, which was told a wrong label."""
     folder = tmp_path_factory.mktemp("course")
     items = []
-    for number in range(2 * N_OF_CLASS):
+    for number in range(2 * N_OF_CLASS + N_NEW):
         data, label = (SPAM, "spam") if number % 2 else (HAM, "ham")
         if number == 1:
             data, label = HOSTILE + SPAM.replace(b"Subject: cheap pills\n", b""), "ham"
         path = put(folder / "box", number, data + b"%d\n" % number)
         when = time.time() - 3600 * number
         os.utime(path, (when, when))
-        items.append(Item("-", label, path.read_bytes(), told=True))
+        if number < 2 * N_OF_CLASS:
+            items.append(Item("-", label, path.read_bytes(), told=True))
     path = str(folder / "m.nbspam")
     model = StoredModel(path, new=chosen(Choices(), is_text=False))
     model.learn(items, day=1, classes=["ham", "spam"])
