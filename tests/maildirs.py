@@ -1,6 +1,9 @@
 """A Maildir that tests sort, and mail of which the model of `trained` is sure."""
 
+from nbspam.mail.maildir import read_note
+from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
+from nbspam.store.open import load_tokens
 from nbspam.store.sorting import Choices, sort_maildir
 from support import HAM, SPAM
 
@@ -30,8 +33,23 @@ class Maildir:
         found = (p for p in self.root.rglob("*") if p.parent.name in ("cur", "new", "tmp"))
         return {str(p.relative_to(self.root)): p.read_bytes() for p in found}
 
+    def noted(self):
+        """The places in the note, by unique name."""
+        return {base: left.place for base, left in read_note(str(self.root)).items()}
+
     def n_learned(self):
         return len(StoredModel(str(self.model)).whole().memory.ledger.digests)
+
+    def learned(self):
+        """How many messages of ham and of spam the model has learned."""
+        return load_tokens(str(self.model)).table.class_count.tolist()
+
+    def teach(self, data, label):
+        """Teach the model as a person does who tells a label; None un-learns."""
+        model = StoredModel(str(self.model))
+        if label is None:
+            return model.unlearn([Item("-", None, data)], day=DAY)
+        return model.learn([Item("-", label, data, told=True)], day=DAY, classes=[label])
 
 
 def spam(n):

@@ -9,7 +9,7 @@ Secret: what the folder of a message says about its class.
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 
 from nbspam.classifier.classifier import Classifier
@@ -186,10 +186,15 @@ class _Sorter:
     # ---- learning, judging, noting ----
 
     def learn(self, day: int) -> None:
-        """Learn moved messages, and unknown ones in the spam folder that are not judged spam."""
+        """Learn moved messages, and unknown ones in the spam folder that are not judged spam.
+
+        What a person has told of an unknown message, on the server's page or by `relabel`, counts
+        more than where it lies.
+        """
         lessons = list(self.corrected)
         if self.choices.learns and self.put_there:
-            lessons += [e for e, v in self._verdicts(self.put_there) if v.label != "spam"]
+            wrong = [e for e, v in self._verdicts(self.put_there) if v.label != "spam"]
+            lessons += self._untold(wrong)
         if self.choices.learns and lessons:
             self.report.learned = [Sorted(e.path, self.place(e), None, None) for e in lessons]
             if not self.choices.dry_run:
@@ -197,11 +202,26 @@ class _Sorter:
         for entry in (*self.corrected, *self.put_there):
             self._leave(entry)
 
-    def _teach(self, lessons: Iterable[Entry], day: int) -> None:
-        items = (Item(os.path.join(self.root, e.path), self.place(e), told=True) for e in lessons)
+    def _untold(self, found: list[Entry]) -> list[Entry]:
+        """Return those messages of which no person has told the model what they are."""
+        if not found:
+            return []
+        model, untold = self._model(), []
+        for entry in found:
+            with suppress(InputError):  # somebody has just moved it
+                data = Item(os.path.join(self.root, entry.path), None).read()
+                if not model.filed(data).told:
+                    untold.append(entry)
+        return untold
+
+    def _model(self) -> StoredModel:
         model = StoredModel(self.model_path, new=PRESETS["mail"])
         check_ledger(model.base, self.model_path)
-        outcome = model.learn(list(items), day=day)
+        return model
+
+    def _teach(self, lessons: Iterable[Entry], day: int) -> None:
+        items = (Item(os.path.join(self.root, e.path), self.place(e), told=True) for e in lessons)
+        outcome = self._model().learn(list(items), day=day)
         self.report.skipped += (s for s in outcome.skipped if os.path.lexists(s.name))
         self.report.notes += outcome.notes
 

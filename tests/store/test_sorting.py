@@ -7,7 +7,9 @@ import pytest
 
 from maildirs import DAY, Maildir, ham, spam
 from nbspam.errors import InputError, NbspamError, UsageError
+from nbspam.mail.digest import digest_of
 from nbspam.store import sorting
+from nbspam.store.model import told_at
 from nbspam.store.open import load_tokens as load
 from nbspam.store.sorting import Choices, sort_maildir
 
@@ -144,6 +146,16 @@ def test_unknown_mail_in_the_folder_of_spam_teaches_only_errors(maildir):
     report = maildir.sort()
 
     assert [(one.name, one.label) for one in report.learned] == [(".Spam/cur/1.h:2,S", "spam")]
+    assert maildir.sort().learned == []
+
+
+def test_what_a_person_has_told_counts_more_than_where_an_unknown_message_lies(maildir):
+    for n in (1, 2):
+        maildir.put(f".Spam/cur/{n}.h:2,S", ham(n))
+    maildir.teach(ham(1), "ham")
+
+    assert [one.name for one in maildir.sort().learned] == [".Spam/cur/2.h:2,S"]
+    assert told_at(str(maildir.model)) == {digest_of(ham(1)): "ham", digest_of(ham(2)): "spam"}
     assert maildir.sort().learned == []
 
 

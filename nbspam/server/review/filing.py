@@ -82,9 +82,7 @@ class Filing:
         try:
             with locked(os.path.join(self._root, NOTE), like=self._root, patience=_PATIENCE):
                 entry = self._find(key)
-                if entry is None or entry.folder == folder:
-                    return None
-                return entry.folder if self._carry(entry, folder) else None
+                return None if entry is None else self._carry(entry, folder)
         except OSError as error:
             raise InputError(
                 f"{error.filename or self._root}: {error.strerror or error}; nothing is lost, try"
@@ -100,20 +98,25 @@ class Filing:
         found = [e for f in folders for e in entries(self._root, f) if e.base == base]
         return found[0] if len(found) == 1 else None
 
-    def _carry(self, entry: Entry, folder: str) -> bool:
-        """Move a message, and let the note say so at any moment; return whether it was moved."""
-        note = read_note(self._root)
-        before = note.get(entry.base)
-        if before is not None:
-            digest = before.digest
-        else:
-            data = next((data for _, data in self._mailbag.read([key_of(entry.base)])), None)
-            if data is None:
-                return False
-            digest = digest_of(data)
-        write_note(self._root, {**note, entry.base: Left(MOVING, digest)})
-        if not move(self._root, entry, Entry(folder, entry.part, entry.file)):
-            write_note(self._root, note)
-            return False
+    def _carry(self, entry: Entry, folder: str) -> str | None:
+        """Move a message, and let the note say so at any moment; return where it was, if moved.
+
+        One that is there already, and that `sort` does not know, is noted as well, so that `sort`
+        does not judge what a person has spoken of.
+        """
+        note, is_there = read_note(self._root), entry.folder == folder
+        digest = note[entry.base].digest if entry.base in note else self._digest(entry)
+        if digest is None or (is_there and entry.base in note):
+            return None
+        if not is_there:
+            write_note(self._root, {**note, entry.base: Left(MOVING, digest)})
+            if not move(self._root, entry, Entry(folder, entry.part, entry.file)):
+                write_note(self._root, note)
+                return None
         write_note(self._root, {**note, entry.base: Left(self._places()[folder], digest)})
-        return True
+        return None if is_there else entry.folder
+
+    def _digest(self, entry: Entry) -> str | None:
+        """Return the digest of a message, None if it cannot be read any more."""
+        data = next((data for _, data in self._mailbag.read([key_of(entry.base)])), None)
+        return None if data is None else digest_of(data)
