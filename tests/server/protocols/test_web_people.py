@@ -5,74 +5,27 @@ import re
 import shutil
 from functools import partial
 from time import time
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import pytest
 
 from http_requests import parsed
-from mailboxes import key_of, put, written
+from mailboxes import key_of, put
 from markup import Page
 from nbspam.server.protocols.web import WebConnection
-from nbspam.server.review.boxes import own_box_of
-from nbspam.server.review.people import People
 from nbspam.server.users import folder_name
+from people_requests import FORMS, SITE, asked, furnished, talk, tell
 from scripted import ACCESS, Client, desk
 
-OWN = ("Host: 127.0.0.1:8025", "Origin: http://127.0.0.1:8025")
-SITE = ""
-USERS = ("ann", "bob", SITE)
-SESSIONS = {user: ACCESS.new_session(time(), user) for user in USERS}
-FORMS = {user: ACCESS.form_token(SESSIONS[user]) for user in USERS}
 HOSTILE = (
     "\"><script>document.title = 1</script>x", "' onclick='x", "\u202eeve", "a" * 200, "site", ".",
     "..", "../bob", "%2e", "jos\u00e9", "\u4e2d\u6587", "a;b=c", "a\r\nb", "token", "\0",
 )  # fmt: skip
 
 
-def asked(user, method, path, form=None, session=None):
-    """Return a request of somebody who is logged in."""
-    data = urlencode(form or {}).encode()
-    head = [f"{method} {path} HTTP/1.1", *OWN]
-    head += [f"Cookie: nbspam-8025={session or SESSIONS[user]}", f"Content-Length: {len(data)}"]
-    return "\r\n".join([*head, "", ""]).encode() + data
-
-
-def tell(user, /, **form):
-    return asked(user, "POST", "/tell", {"form": FORMS[user], **form})
-
-
 @pytest.fixture
 def house(tmp_path):
-    """A folder of two users: ann has two messages, bob one, and eve a model only."""
-    put(tmp_path / "boxes" / "ann", 1)
-    put(tmp_path / "boxes" / "ann", 2, written(2, "pills"))
-    put(tmp_path / "boxes" / "bob", 7, written(7, "bobs own"))
-    (tmp_path / "users" / "eve").mkdir(parents=True)
-    (tmp_path / "users" / "eve" / "model").touch()
-    return tmp_path
-
-
-def talk(house, *requests, review="boxes"):
-    """Return the desk, and (status, headers, text) of each answer, asked one after the other."""
-
-    async def converse():
-        people = People(str(house / "users"), review and str(house / review))
-        at = desk(box_of=partial(own_box_of, people), people=people, review=review)
-        client, answers = Client(WebConnection, at), []
-        for request in requests:
-            if callable(request):  # something that happens meanwhile
-                request()
-                continue
-            number = len(answers)
-            await client.send(request)
-            async with asyncio.timeout(60):
-                while len(answers) == number:
-                    await asyncio.sleep(0.005)
-                    answers = parsed(client.answer)
-        at.reviewer.end()
-        return at, [(status, headers, body.decode()) for status, headers, body in answers]
-
-    return asyncio.run(converse())
+    return furnished(tmp_path)
 
 
 def subjects(text):
