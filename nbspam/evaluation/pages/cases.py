@@ -1,21 +1,19 @@
 """Single messages in a page: a verdict, the sums of its evidence, its text, and a guess at why.
 
-Secret: what a wrong answer is guessed to come from.
+Secret: how much of a message is shown, and how sums are rounded so that they add up.
 """
 
 from math import isfinite
 from typing import NamedTuple
 
+from nbspam.evaluation.pages.guesses import answered, guesses
 from nbspam.evaluation.pages.marks import Marked, marked
 from nbspam.settings import FEATURES, Settings
 from nbspam.sources.items import Item
-from nbspam.verdicts import Evidence, Explanation
+from nbspam.verdicts import Explanation
 
 N_ROWS = 8  # of evidence with a line each
-_FEW_WORDS = 12  # in a message that is too short
-_UNKNOWN = 0.5  # share of words that are many to be new
-_CLOSE = 0.9  # probability below which an answer was a close call
-_OPPOSED = 0.15  # of all evidence: what head and text must say at least to contradict each other
+N_GUESSES = 2
 _KINDS = {
     "text": "words of the text",
     "subject": "words of the subject",
@@ -59,17 +57,26 @@ def case_of(
     settings: Settings | None,
     truth: str | None = None,
     misfiled: float = 0.0,
+    confused: tuple[int, int] | None = None,
 ) -> Case:
     """Return one message as a page shows it.
 
-    item, settings: None for the row of a table.  misfiled: how probably its label is wrong.
+    item, settings: None for the row of a table.  misfiled, confused: see `Answered`.
     """
     text = None
     if item is not None and settings is not None:
         text = marked(item, settings, explanation.evidence)
     verdict = explanation.verdict
-    is_wrong = truth is not None and verdict.label in verdict.posterior and truth != verdict.label
-    knows_words = settings is not None and settings.model not in FEATURES
+    said: tuple[str, ...] = ()
+    if truth is not None and verdict.label in verdict.posterior and truth != verdict.label:
+        knows_words = settings is not None and settings.model not in FEATURES
+        found = answered(explanation, truth)._replace(
+            text=text if knows_words else None,
+            is_mail=settings is not None and settings.reading == "mail",
+            misfiled=misfiled,
+            confused=confused,
+        )
+        said = tuple(guess.text for guess in guesses(found)[:N_GUESSES])
     return Case(
         verdict.name,
         verdict.label,
@@ -81,7 +88,7 @@ def case_of(
         _rows(explanation),
         _kinds(explanation),
         text,
-        tuple(_guesses(explanation, text if knows_words else None, misfiled) if is_wrong else ()),
+        said,
     )
 
 
@@ -131,44 +138,3 @@ def _exact(rows: list[Row], score: float) -> tuple[Row, ...]:
     rounded = [round(value, 2) for value in values]
     rounded[-1] = round(round(score, 2) - sum(rounded[:-1]), 2)
     return tuple(row._replace(nats=value) for row, value in zip(rows, rounded, strict=True))
-
-
-def _guesses(explanation: Explanation, text: Marked | None, misfiled: float) -> list[str]:
-    """Return guesses at why an answer is wrong, the likeliest first; at most two."""
-    verdict = explanation.verdict
-    guesses = []
-    if misfiled > 0.5:
-        guesses.append(
-            f"Filed wrongly? All the others contradict its label ({misfiled:.0%} sure)."
-        )
-    if text is not None and not text.problem:
-        unknown = text.n_tokens - text.n_known
-        if text.n_tokens < _FEW_WORDS:
-            guesses.append(f"Too short: it has only {text.n_tokens} different words.")
-        elif unknown > _UNKNOWN * text.n_tokens and not text.is_cut:
-            guesses.append(
-                f"Words never seen before: {unknown:,} of its {text.n_tokens:,} different words."
-            )
-    guesses += _contradiction(explanation.evidence, verdict.label == explanation.towards)
-    if not guesses and verdict.probability < _CLOSE:
-        guesses.append(
-            f"A close call: the answer had a probability of only {verdict.probability:.0%}."
-        )
-    is_row = all(each.group in ("category", "number") for each in explanation.evidence)
-    things = "values" if is_row else "words"
-    return guesses[:2] or [f"Nothing stands out: its {things} are usual in {verdict.label}."]
-
-
-def _contradiction(evidence: tuple[Evidence, ...], is_towards: bool) -> list[str]:
-    """Return a guess if the head of a message, or what it hides, says what the text does not."""
-    sign = 1 if is_towards else -1
-
-    def said(*groups: str) -> float:
-        return sign * sum(each.contribution for each in evidence if each.group in groups)
-
-    least = _OPPOSED * sum(abs(each.contribution) for each in evidence)
-    if said("hidden") > least:
-        return ["Hidden words: what readers do not see spoke for the wrong class."]
-    if said("route") > least and said("text", "subject", "pairs") < 0:
-        return ["A forged or an unusual head? Sender and route contradict the text."]
-    return []

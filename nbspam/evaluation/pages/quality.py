@@ -27,6 +27,7 @@ N_CASES = 20  # wrong answers that are shown with their texts
 N_LISTED = 200  # further ones that are listed
 N_MATRIX = 30  # classes, with more of which only the most frequent confusions are shown
 N_CONFUSIONS = 20
+_OFTEN = 3  # times that a class gets the same wrong answer
 _FINE = 1_000  # of hams: so few of them are lost that a hundred would not show it
 
 
@@ -119,7 +120,7 @@ def quality_page(
         confused=_confused(views) if len(trial.classes) > 2 else [],
         words=witness.words,
         n_wrong=len(wrong),
-        cases=list(_cases(trial, witness, wrong[:N_CASES])),
+        cases=list(_cases(trial, witness, wrong[:N_CASES], confusion)),
         listed=[each.row() for each in trial.mistakes()[N_CASES:][:N_LISTED]],
         n_unlisted=max(len(wrong) - N_CASES - N_LISTED, 0),
         skipped=trial.skipped,
@@ -234,7 +235,7 @@ def _confused(views: Views) -> list[tuple[int, str, str]]:
     return sorted(found, key=lambda each: -each[0])[:N_CONFUSIONS]
 
 
-def _cases(trial: Trial, witness: Witness, rows: Integers) -> Iterator[Case]:
+def _cases(trial: Trial, witness: Witness, rows: Integers, confusion: Integers) -> Iterator[Case]:
     """Yield wrong answers with their evidence; rows: of the trial."""
     if not len(rows):
         return
@@ -252,4 +253,19 @@ def _cases(trial: Trial, witness: Witness, rows: Integers) -> Iterator[Case]:
         if explanation is None:
             yield unexplained(name, answer, shares[answer], truth, item, witness.settings)
         else:
-            yield case_of(explanation, item, witness.settings, truth, float(misfiled[row]))
+            pair = int(trial.y[row]), int(answers[row])
+            often = often_confused(confusion, *pair)
+            yield case_of(explanation, item, witness.settings, truth, float(misfiled[row]), often)
+
+
+def often_confused(confusion: Integers, truth: int, answer: int) -> tuple[int, int] | None:
+    """Return how many of a class of several got an answer, and of how many, if that is often.
+
+    It is if there are three or more, and twice as many as if its errors spread over all others.
+    """
+    counts = confusion[truth]
+    n_classes = len(confusion)
+    part, n_wrong = int(counts[answer]), int(counts[:n_classes].sum() - counts[truth])
+    if n_classes == 2 or part < _OFTEN or part * (n_classes - 1) <= 2 * n_wrong:
+        return None
+    return part, int(counts.sum())

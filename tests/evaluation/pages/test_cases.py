@@ -53,47 +53,32 @@ def test_right_answers_have_no_guess():
     assert guess(*known(), truth=None) == ""
 
 
-@pytest.mark.parametrize(
-    ("expected", "options"),
-    [
-        ("Filed wrongly? All the others contradict its label (91% sure).", {"misfiled": 0.91}),
-        ("Too short: it has only 2 different words.", {"item": Item("m", None, b"\nhi there")}),
-        ("Nothing stands out: its words are usual in spam.", {}),
-        ("A close call: the answer had a probability of only 68%.", {"probability": 0.68}),
-    ],
-)
-def test_guesses_have_a_cause(expected, options):
-    assert guess(*known(("word1", 2.0, "text")), **options) == expected
-
-
-def test_rows_have_values_and_no_words():
-    row = explanation(("size=2", 3.0, "category"), ("age=7", -1.0, "number"))
-    case = case_of(row, None, None, "ham")
-    assert case.guesses == ("Nothing stands out: its values are usual in spam.",)
-
-
-def test_new_words_are_counted():
-    found = guess(("word1", 2.0, "text"))
-    assert found == "Words never seen before: 39 of its 40 different words."
-
-
-def test_a_head_that_contradicts_the_text_may_be_forged():
-    forged = known(("received:x", -3.0, "route"), ("cheap", 1.0, "text"))
-    said = guess(*forged, truth="spam", label="ham")
-    assert said.startswith("A forged or an unusual head?")
-    assert "head" not in guess(*forged, truth="ham")
-
-
-def test_hidden_words_that_speak_for_the_answer_are_named():
-    assert "Hidden words" in guess(
-        *known(("hidden:lunch", -3.0, "hidden")), truth="spam", label="ham"
+def test_a_wrong_answer_has_two_guesses_at_most():
+    case = case_of(
+        explanation(("a", 3.0, "text"), ("b", -2.5, "text")),
+        Item("m", None, b"\nhi there"),
+        MAIL,
+        "ham",
+        misfiled=0.91,
+    )
+    assert case.guesses == (
+        "Filed wrongly? All the others contradict its label (91% sure).",
+        "Too short: it has only 2 different words.",
     )
 
 
 def test_models_of_chosen_tokens_know_few_words_and_are_not_blamed():
     settings = chosen(Choices(model="aode"), False, False)
-    case = case_of(explanation(("word1", 2.0, "text")), LONG, settings, "ham")
-    assert case.guesses == ("Nothing stands out: its words are usual in spam.",)
+    said = known(("word1", 0.6, "text"))
+    assert "never seen" in guess(*said[-1:])
+    case = case_of(explanation(*said), LONG, settings, "ham")
+    assert case.guesses == ("Nothing stands out: 100% of its evidence speaks for spam.",)
+
+
+def test_texts_are_not_blamed_for_being_short():
+    item = Item("m", None, b"hi there", is_text=True)
+    case = case_of(explanation(*known()), item, PRESETS["text"], "ham")
+    assert "Too short" not in " ".join(case.guesses)
 
 
 def test_an_answer_without_evidence_still_has_its_text():
