@@ -3,13 +3,16 @@
 Secret: where a mailbox and its notes lie, with users and without.
 """
 
+import os
 from typing import NamedTuple
 
 from nbspam.disk import stamp_of
+from nbspam.errors import NbspamError
 from nbspam.server.review.database import Database
 from nbspam.server.review.filing import Filing
 from nbspam.server.review.mailbag import Mailbag
 from nbspam.server.review.people import People
+from nbspam.store.model import StoredModel
 
 
 class Box(NamedTuple):
@@ -25,6 +28,15 @@ class Box(NamedTuple):
         """When the user's own model was written, seconds since 1970; 0 if there is none."""
         stamp = None if self.model is None else stamp_of(self.model)
         return 0.0 if stamp is None else stamp[3] / 1e9
+
+    def own_model(self) -> StoredModel | None:
+        """Return the user's own model; None if there is none, or it cannot be read."""
+        if self.model is None or not os.path.exists(self.model):
+            return None
+        try:
+            return StoredModel(self.model)
+        except NbspamError:  # of which the judge tells
+            return None
 
     def filing(self) -> Filing | None:
         """Return what moves messages; None if the mailbox is no Maildir."""

@@ -201,9 +201,14 @@ class Reviewer:
         """Judge messages and note their verdicts, in the order given where the mailbox can."""
         places = {letter.key: letter for letter in letters}
         messages = box.mailbag.read(places) if places else iter(())
+        own = await self.run(box.own_model) if places else None
         while batch := await self.run(_some_of, messages):
-            rows = [await self._judged(box, places[key], data) for key, data in batch]
-            await self.run(box.database.note, [row._replace(learned=n_learned) for row in rows])
+            rows = []
+            for key, data in batch:
+                row = await self._judged(box, places[key], data)
+                is_known = row.is_known or (own is not None and own.filed(data).label is not None)
+                rows.append(row._replace(learned=n_learned, is_known=is_known))
+            await self.run(box.database.note, rows)
 
     async def _judged(self, box: Box, letter: Letter, data: bytes) -> Seen:
         """Judge a message; alone, so that mail that comes in meanwhile waits for no more."""

@@ -10,10 +10,13 @@ from urllib.parse import quote
 import pytest
 
 from http_requests import parsed
-from mailboxes import key_of, put
+from mailboxes import key_of, put, written
 from markup import Page
 from nbspam.server.protocols.web import WebConnection
 from nbspam.server.users import folder_name
+from nbspam.settings import PRESETS
+from nbspam.sources.items import Item
+from nbspam.store.model import StoredModel
 from people_requests import FORMS, SITE, asked, furnished, talk, tell
 from scripted import ACCESS, Client, desk
 
@@ -74,6 +77,24 @@ def test_each_user_sees_how_their_own_model_is_doing_and_their_own_doubtful_mail
         (str(house / "boxes" / user), str(house / "users" / user / "model"))
         for user in ("ann", "bob")
     ]
+
+
+def test_mail_that_a_users_own_model_had_learned_is_counted_apart(house):
+    model = StoredModel(str(house / "users" / "ann" / "model"), new=PRESETS["mail"])
+    model.learn([Item("-", "ham", written(1))], day=1, classes=["ham"])
+    (house / "users" / "bob").mkdir()
+    (house / "users" / "bob" / "model").write_bytes(b"no model")
+    for path in (house / "boxes").glob("*/new/*"):
+        path.touch()  # it comes today
+    _, answers = talk(
+        house,
+        *[asked(user, "GET", path) for user in ("ann", "bob") for path in ("/", "/course")],
+    )
+
+    known = "Verdicts on messages that the model had learned before: "
+    assert f"{known}1." in Page(answers[1][2]).text
+    assert [status for status, _, _ in answers] == [200] * 4
+    assert known not in Page(answers[3][2]).text
 
 
 def test_what_a_user_says_teaches_and_notes_nothing_of_others(house):

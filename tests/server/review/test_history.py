@@ -129,6 +129,16 @@ def test_whoever_leaves_unsure_verdicts_alone_says_nothing(database):
     assert (found.n, found.spam) == (1, 0)
 
 
+def test_the_range_to_tell_of_is_one_of_probable_spam_if_there_is_any(database):
+    for n in range(3):
+        note(database, f"ham{n}", at(1), "ham", 0.001)
+    assert course(database, TODAY).typical.high == 0.01
+
+    for n, probability in enumerate([0.95, 0.95, 0.995]):
+        note(database, f"spam{n}", at(1), "spam", probability)
+    assert course(database, TODAY).typical.low == 0.9
+
+
 def test_what_was_told_stands_alone_too(database):
     note(database, "a", at(1), "spam", 0.95)
     note(database, "b", at(1), "spam", 0.95, told="ham")
