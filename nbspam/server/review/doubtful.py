@@ -31,7 +31,7 @@ from nbspam.store.model import StoredModel
 LEAST = 2  # messages of each class, without which nothing contradicts anything
 _N_REASONS = 3
 _REST = 10.0  # times as long as it took to look, it is not looked again
-_LOST = 3600.0  # seconds after which a process that looks is taken for dead
+_LOST = 900.0  # seconds after which a process that looks is taken for dead
 _NICE = 10
 
 

@@ -24,7 +24,7 @@ class Doubting:
     def __init__(self, log: Log) -> None:
         self._log = log
         self._lock = Lock()
-        self._processes: set[subprocess.Popen[bytes]] = set()
+        self._processes: dict[subprocess.Popen[bytes], Thread] = {}  # and who waits for them
         self._ends = False
 
     def begin(self, mailbox: str, database: Database) -> None:
@@ -33,22 +33,23 @@ class Doubting:
         While this worker looks through another mailbox, nothing happens.
         """
         now = time()
-        if self._processes or not claim(database, now):
-            return
-        try:
-            with self._lock:
-                if not self._ends:
-                    self._start(mailbox, database, now)
-        except OSError as error:
-            release(database, now, f"no process could be started: {error.strerror}")
-            raise
+        with self._lock:
+            if self._ends or self._processes or not claim(database, now):
+                return
+            try:
+                self._start(mailbox, database, now)
+            except OSError as error:
+                release(database, now, f"no process could be started: {error.strerror}")
+                raise
 
     def end(self) -> None:
         """End the processes; others look again."""
         with self._lock:
             self._ends = True
-            for process in self._processes:
-                process.kill()
+            ending = dict(self._processes)
+        for process, waiter in ending.items():
+            process.kill()
+            waiter.join()
 
     def _start(self, mailbox: str, database: Database, now: float) -> None:
         # What this process has imported is found where this one has found it.
@@ -60,8 +61,9 @@ class Doubting:
             stderr=subprocess.PIPE,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))},
         )
-        self._processes.add(process)
-        Thread(target=self._wait, args=(process, database, now), daemon=True).start()
+        waiter = Thread(target=self._wait, args=(process, database, now), daemon=True)
+        self._processes[process] = waiter
+        waiter.start()
 
     def _wait(self, process: "subprocess.Popen[bytes]", database: Database, now: float) -> None:
         """Wait for the end of a process, and let others look again."""
@@ -69,7 +71,7 @@ class Doubting:
             assert process.stderr is not None
             said = process.stderr.read()[-_MAX_PROBLEM:].decode("utf-8", "replace").splitlines()
         with self._lock:
-            self._processes.discard(process)
+            del self._processes[process]
         problem = None
         if process.returncode and not self._ends:
             problem = said[-1] if said else f"its process was ended by {process.returncode}"

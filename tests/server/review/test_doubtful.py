@@ -187,7 +187,7 @@ def test_one_looks_at_a_time_and_who_died_is_not_waited_for_for_ever(tmp_path):
     assert not doubtful.claim(database, NOW + 2)
     doubtful.release(database, NOW, None)
     assert doubtful.claim(database, NOW + 3)
-    assert doubtful.claim(database, NOW + 4000)
+    assert doubtful.claim(database, NOW + 1000)
 
 
 # ---- the process ----

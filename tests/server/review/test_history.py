@@ -156,6 +156,14 @@ def test_messages_that_the_model_had_learned_before_prove_nothing(database):
     assert found.days[-2][1:] == (0, 0, 2, 0, 0, 1)
 
 
+def test_a_message_that_only_its_user_has_taught_counts_however_often_it_was_told(database):
+    note(database, "a", at(1), "spam", 0.95, told="spam")
+    database.tell("a", "ham", "spam", at(1))
+
+    found = course(database, TODAY)
+    assert ([(each.n, each.spam) for each in found.told], found.n_known) == ([(1, 0)], 0)
+
+
 def test_the_interval_of_a_range_is_wilsons():
     # By hand, with z² = 3.8416: (.9 + .019208 ± 1.96 sqrt(.0009 + .00009604)) / 1.038416
     low, high = Range(0.5, 0.9, 100, 0.7, 90).interval

@@ -57,6 +57,19 @@ def test_a_process_finds_what_is_filed_wrongly(tmp_path, box, doubting):
     assert not found.is_due
 
 
+def test_one_mailbox_is_looked_through_at_a_time(tmp_path, box, doubting):
+    first, second = (Database(str(tmp_path / name)) for name in ("m", "other"))
+    doubting.begin(box, first)
+    doubting.begin(box, second)
+    assert not state(box, second).is_running
+
+    at_rest(box, first)
+    end = time.monotonic() + PATIENCE
+    while not state(box, second).is_running and time.monotonic() < end:
+        doubting.begin(box, second)
+    assert state(box, second).is_running
+
+
 def test_a_failure_is_told_and_others_may_look_again(tmp_path, capfd, doubting):
     (tmp_path / "m").write_bytes(b"no model")
     (tmp_path / "box").mkdir()
@@ -86,6 +99,8 @@ def test_at_the_end_processes_end_and_nobody_complains(tmp_path, box, doubting, 
     doubting.begin(box, database)
     doubting.end()
 
-    found = at_rest(box, database)
-    assert (found.found, found.problem) == (None, None)
+    found = state(box, database)
+    assert (found.found, found.problem, found.is_running) == (None, None, False)
+    doubting.begin(box, database)  # too late
+    assert not state(box, database).is_running
     assert capfd.readouterr().err == ""
