@@ -2,12 +2,14 @@
 
 In cross-validation and in a stream the model that gave an answer is soon gone, so a witness asks
 for its reasons at once, before anybody knows which costs will be stated and how wrong the other
-answers are.
+answers are.  A single model stays, and is asked for what a page shows only.
 
 Secret: which answers are explained, and how much of their texts is kept.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +19,7 @@ from nbspam.arrays import Floats, Integers
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.features import FeatureClassifier
 from nbspam.classifier.inspection import StrongToken, strongest_tokens
+from nbspam.errors import InputError
 from nbspam.evaluation.trial import Trial
 from nbspam.settings import Settings
 from nbspam.sources.items import Item
@@ -41,14 +44,14 @@ class Reasons(NamedTuple):
 class Witness:
     """Looks on while documents are judged, and keeps what a report shows of them.
 
-    Afterwards `words` has the strongest tokens of each class, of the model that was met last, and
-    `reasons` the evidence of some answers, by row of the trial.
+    Afterwards `words` has the strongest tokens of each class, of the model that was met last.
     """
 
     def __init__(self) -> None:
         self.words: dict[str, list[StrongToken]] = {}
         self.settings: Settings | None = None  # of the models; None for those of tables
-        self.reasons: dict[int, Reasons] = {}
+        self._reasons: dict[int, Reasons] = {}
+        self._waiting: dict[int, Callable[[], Reasons]] = {}  # they are asked for when needed
         self._items: dict[str, Item] = {}
         self._worst: dict[int, list[tuple[float, float, int]]] = {}
 
@@ -79,11 +82,12 @@ class Witness:
         y: Integers,
         joint: Floats,
         reasons: Callable[[int, int, int], Weighed],
+        at_once: bool = True,
     ) -> None:
         """Keep the reasons of those answers that are among the most surely wrong so far.
 
         rows: of the trial, (n,).  y: (n,) true classes.  joint: (n, n_classes), nats.  reasons:
-        see `HeldOut`.
+        see `HeldOut`.  at_once: they are asked for now, and not when they are needed.
         """
         n_classes = joint.shape[1]
         if n_classes < 2:
@@ -100,20 +104,41 @@ class Witness:
             new = [(float(probability[k]), float(lead[k]), row) for row, k in place.items()]
             for row in self._kept(truth, new) & place.keys():
                 towards, against = (1, 0) if n_classes == 2 else (int(answer[place[row]]), truth)
-                evidence, _ = reasons(place[row], towards, against)
-                self.reasons[row] = Reasons(towards, against, evidence)
+                ask = partial(_asked, partial(reasons, place[row]), towards, against)
+                self._waiting[row] = ask
+                if at_once:
+                    self._ask(row)
 
     def hear_one(
-        self, row: int, truth: int, joint: Floats, reasons: Callable[[int, int], Weighed]
+        self,
+        row: int,
+        truth: int,
+        joint: Floats,
+        reasons: Callable[[int, int], Weighed],
+        at_once: bool = True,
     ) -> None:
         """Keep the reasons of a single answer, see `hear`; joint: (n_classes,), nats."""
-        self.hear(np.array([row]), np.array([truth]), joint[None], lambda _, *pair: reasons(*pair))
+        of = np.array([row]), np.array([truth]), joint[None]
+        self.hear(*of, lambda _, *pair: reasons(*pair), at_once)
+
+    @property
+    def reasons(self) -> dict[int, Reasons]:
+        """The evidence of some answers, by row of the trial."""
+        for row in list(self._waiting):
+            self._ask(row)
+        return self._reasons
+
+    def _ask(self, row: int) -> None:
+        """Ask for the reasons of an answer if they wait; an input may be gone meanwhile."""
+        if row in self._waiting:
+            with suppress(InputError):
+                self._reasons[row] = self._waiting.pop(row)()
 
     def join(self, other: "Witness") -> None:
         """Add what another witness has heard of other rows, and what it has met."""
         for truth, worst in other._worst.items():
             for row in self._kept(truth, worst) & other.reasons.keys():
-                self.reasons[row] = other.reasons[row]
+                self._reasons[row] = other.reasons[row]
         if other.words:
             self.words = other.words
         self.settings = other.settings or self.settings
@@ -127,18 +152,24 @@ class Witness:
         ranked = sorted(before + new, key=lambda each: (-each[0], -each[1]))
         self._worst[truth] = ranked[:N_KEPT]
         for *_, row in ranked[N_KEPT:]:
-            self.reasons.pop(row, None)
+            self._reasons.pop(row, None)
+            self._waiting.pop(row, None)
         return {row for *_, row in ranked[:N_KEPT]}
 
     def explanation(self, trial: Trial, row: int, verdict: Verdict) -> Explanation | None:
         """Return why one answer was given, under the trial's prior; None if it was not kept."""
-        if row not in self.reasons:
+        self._ask(row)
+        if row not in self._reasons:
             return None
-        towards, against, evidence = self.reasons[row]
+        towards, against, evidence = self._reasons[row]
         score = float(trial.joint[row, towards] - trial.joint[row, against])
         constant = score - sum(each.contribution for each in evidence)
         names = trial.classes[towards], trial.classes[against]
         return Explanation(verdict, *names, score, constant, evidence)
+
+
+def _asked(reasons: Callable[[int, int], Weighed], towards: int, against: int) -> Reasons:
+    return Reasons(towards, against, reasons(towards, against)[0])
 
 
 def strongest_words(

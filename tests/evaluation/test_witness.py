@@ -15,7 +15,7 @@ from nbspam.evaluation.witness import KEPT_BYTES, N_KEPT, Witness
 from nbspam.settings import PRESETS, Choices, chosen
 from nbspam.sources.items import Item, read_items
 from nbspam.verdicts import Evidence, Verdict
-from support import texts
+from support import texts, write_mails
 
 
 def said(nats):
@@ -173,3 +173,38 @@ def test_a_model_that_is_met_tells_its_strongest_words(mail_classifier):
     for tokens in witness.words.values():
         weights = [each.weight for each in tokens]
         assert weights == sorted(weights, reverse=True)
+
+
+class Counting(Witness):
+    """A witness that notes what was asked for, by row."""
+
+    def hear_one(self, row, truth, joint, reasons, at_once=True):
+        def noted(*pair):
+            self.asked.append(row)
+            return reasons(*pair)
+
+        super().hear_one(row, truth, joint, noted, at_once)
+
+
+def test_a_single_model_is_asked_only_for_what_is_shown_and_once(mails, mail_classifier):
+    witness = Counting()
+    witness.asked = []
+    trial = judge_classifier(mail_classifier, read_items([str(mails)]), witness=witness)
+    assert witness.asked == []
+    verdict = Verdict("m", "ham", {"ham": 1.0})
+    row = max(range(len(trial.y)), key=lambda row: -trial.joint[row, trial.y[row]])
+    for _ in range(2):
+        assert witness.explanation(trial, row, verdict).verdict == verdict
+    assert witness.asked == [row]
+    assert len(witness.reasons) == len(witness.asked) == 2 * N_KEPT
+
+
+def test_a_message_that_is_gone_when_it_is_explained_has_no_reasons(tmp_path, mail_classifier):
+    write_mails(tmp_path / "mails")
+    witness = Witness()
+    items = witness.watched(read_items([str(tmp_path / "mails")]))
+    trial = judge_classifier(mail_classifier, items, witness=witness)
+    (tmp_path / "mails" / "ham" / "1.eml").unlink()
+    row = next(n for n, name in enumerate(trial.names) if name.endswith("ham/1.eml"))
+    assert witness.explanation(trial, row, Verdict("m", "spam", {"spam": 1.0})) is None
+    assert witness.reasons.keys() == {*range(4)} - {row}

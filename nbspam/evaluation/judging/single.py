@@ -97,6 +97,7 @@ def _judged(
                 told.y[-1],
                 told.joint[-1],
                 lambda *pair, given=given: classifier.reasons_for(given, *pair),
+                at_once=False,
             )
     if not told.y:
         raise nothing_judged(told.skipped, classifier.noun, told.heard, classifier.classes)
