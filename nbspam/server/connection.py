@@ -45,14 +45,20 @@ class Connection(asyncio.Protocol):
         """
         self.transport = cast(asyncio.Transport, transport)  # uvloop's own are none by class
         desk = self.desk
-        self.crowded = len(desk.connections) >= desk.limits.connections
-        if len(desk.connections) >= 2 * desk.limits.connections:
+        number, limit = self.crowd()
+        self.crowded = number >= limit
+        if number >= 2 * limit:
             desk.tally.add("trouble busy")
             self.transport.abort()
             return
         desk.connections.add(self)
         desk.tally.add("connections")
         self.expect(desk.limits.head_seconds)
+
+    def crowd(self) -> tuple[int, int]:
+        """Return how many others of its kind are connected, and how many may be."""
+        desk = self.desk
+        return len(desk.connections) - len(desk.visitors), desk.limits.connections
 
     def connection_lost(self, error: Exception | None) -> None:
         """Forget the connection, and what it waits for; count it if its answer was not taken."""

@@ -80,6 +80,7 @@ class Desk:
         self.policy = policy
         self.reviewer = reviewer
         self.connections: set[Guest] = set()
+        self.visitors: set[Guest] = set()  # those of them that are on the page
         self.held = 0  # bytes of messages that are received, or wait
         self.ends = False  # no further requests are taken
 

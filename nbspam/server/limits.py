@@ -10,6 +10,7 @@ class Limits(NamedTuple):
     """Bounds of one worker process."""
 
     connections: int = 1000  # open at the same time; as many again are open until refused
+    visitors: int = 100  # of the page, beside the other connections
     waiting: int = 1000  # messages that wait for their verdict
     bytes_held: int = 256 << 20  # of all messages that are received, or wait
     message_bytes: int = 8 << 20  # of one message; the rest is received and dropped

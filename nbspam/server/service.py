@@ -90,7 +90,7 @@ def serve(
     sockets: listening, by protocol.  reread: returns the options anew, upon SIGHUP.
     """
     tally = Tally(2 * n_workers + 1)
-    _allow_files(2 * limits.connections + _FILES)
+    _allow_files(2 * (limits.connections + limits.visitors) + _FILES)
     for name in sockets:
         try:
             protocol(name)

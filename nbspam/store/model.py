@@ -94,6 +94,11 @@ class StoredModel(LivingModel):
             return self._filed(digest_of(data, version=OLDEST))
         return found
 
+    def filed_now(self, data: bytes) -> Filed:
+        """Return where the model has a mail message by now, whichever process has filed it."""
+        self._refresh()
+        return self.filed(data)
+
     def compact(self) -> None:
         """Write a model file that includes everything any process has learned so far.
 

@@ -84,7 +84,7 @@ def test_the_lessons_of_one_move_their_verdicts_and_nobody_elses(site, tmp_path)
     assert Path(site).read_bytes() == before
     assert not list(Path(site).parent.glob("*.journal"))
     assert {path.name for path in (users / "bob").iterdir()} <= {
-        "model.lock", "model.review", "model.review-wal", "model.review-shm",
+        "model.lock", "model.review", "model.review-wal", "model.review-shm", "model.review.lock",
     }  # fmt: skip
     assert "user=ann taught=spam outcome=learned" in server.errors.read_text()
     assert "token=" not in server.errors.read_text().partition("\n")[2]

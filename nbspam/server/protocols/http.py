@@ -6,6 +6,7 @@ Secret: how a request is read from HTTP, and which status tells which trouble.
 from collections.abc import Sequence
 from http import HTTPStatus
 from time import gmtime, strftime
+from urllib.parse import urlsplit
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
 
@@ -92,7 +93,10 @@ class HttpConnection(Connection):
         self._grow(len(name) + len(value))
         if len(self.headers) >= self.desk.limits.head_lines:
             raise ValueError("too many headers")
-        self.headers[name.decode("latin-1").lower()] = value.decode("utf-8", "replace")
+        known_as = name.decode("latin-1").lower()
+        if known_as == "host" and known_as in self.headers:
+            raise ValueError("two hosts")
+        self.headers[known_as] = value.decode("utf-8", "replace")
 
     def _grow(self, size: int) -> None:
         self.head_size += size
@@ -124,7 +128,9 @@ class HttpConnection(Connection):
         try:
             url = parse_url(self.url)
             path, self.query = url.path or b"", url.query or b""
-        except HttpParserError:
+            if url.schema:  # RFC 9112, 3.2.2: the host in the address counts
+                self.headers["host"] = urlsplit(self.url.decode("latin-1")).netloc
+        except (HttpParserError, ValueError):
             self.query = b""
         self.handle(self.parser.get_method().decode(), path.decode("latin-1"))
 

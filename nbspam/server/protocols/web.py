@@ -17,13 +17,14 @@ Secret: which requests are answered with which page.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 from time import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import parse_qsl
 
+from nbspam.printing import printable
 from nbspam.server.addresses import Address
 from nbspam.server.desk import Desk
 from nbspam.server.protocols.http import HttpConnection
@@ -68,6 +69,27 @@ class WebConnection(HttpConnection):
         super().__init__(desk)
         assert desk.policy.access is not None
         self.access = desk.policy.access
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection in."""
+        super().connection_made(transport)
+        self.desk.visitors |= {self} & self.desk.connections
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Forget the connection."""
+        super().connection_lost(error)
+        self.desk.visitors.discard(self)
+
+    def crowd(self) -> tuple[int, int]:
+        """Return how many other browsers are connected, and how many may be."""
+        return len(self.desk.visitors), self.desk.limits.visitors
+
+    def keep(self, data: bytes) -> None:
+        """Keep a piece of a form; what is larger than forms is refused, and not kept."""
+        if self.size + len(data) > _MAX_FORM:
+            self.size += len(data)
+        else:
+            super().keep(data)
 
     @property
     def address(self) -> Address:
@@ -194,19 +216,20 @@ class WebConnection(HttpConnection):
         elif path == "/tell" and self.desk.reviewer is not None:
             if self.may_see(session, path):
                 bar = self.bar(session, path)
-                self.wait_for(bar, self.told(self.desk.reviewer, bar, form))
+                # A lesson goes on when the browser has gone.
+                self.wait_for(bar, asyncio.shield(self.told(self.desk.reviewer, bar, form)))
         else:
             self.unknown(path)
 
     # ---- mail ----
 
-    def wait_for(self, bar: Bar, answer: "Coroutine[Any, Any, Callable[[], None]]") -> None:
-        """Answer by what a coroutine returns; it goes on when the browser has gone."""
+    def wait_for(self, bar: Bar, answer: Awaitable[Callable[[], None]]) -> None:
+        """Answer by what is returned; who waits no longer for a page is not looked up one."""
         task = asyncio.ensure_future(self.or_no_mail(bar, answer))
-        self.wait(asyncio.shield(task), lambda answer: answer())
+        self.wait(task, lambda answer: answer())
 
     async def or_no_mail(
-        self, bar: Bar, answer: "Coroutine[Any, Any, Callable[[], None]]"
+        self, bar: Bar, answer: Awaitable[Callable[[], None]]
     ) -> Callable[[], None]:
         """Return what answers, be it that there is no mail of the user."""
         try:
@@ -297,7 +320,7 @@ class WebConnection(HttpConnection):
 
     def fail(self, status: HTTPStatus, why: str) -> None:
         """Answer with one line."""
-        self.send(status, f"{why}\n".encode(), "text/plain; charset=utf-8", guards())
+        self.send(status, f"{printable(why)}\n".encode(), "text/plain; charset=utf-8", guards())
 
     def page(self, text: str, status: HTTPStatus = HTTPStatus.OK) -> None:
         """Answer with a page."""

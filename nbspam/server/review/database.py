@@ -14,6 +14,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from nbspam.counts.outcome import Outcome
 from nbspam.disk import adopt, folder_of, locked, open_own, resolved
 from nbspam.errors import ModelFileError
 
@@ -163,6 +164,10 @@ class Database:
         os.rename(begun, self.path)
         return self._prepared()
 
+    def turn(self) -> contextlib.AbstractContextManager[None]:
+        """Return what holds the turn of those who teach and note it here, in all processes."""
+        return locked(self.path, like=self.model, patience=_WAIT)
+
     # ---- messages ----
 
     def note(self, rows: Iterable[Seen]) -> None:
@@ -290,6 +295,15 @@ class Database:
                 (since, since),
             )
             return list(map(Judged._make, found))
+
+
+def class_before(label: str, outcome: Outcome) -> str | None:
+    """Return the class in which the model had learned a message, None if it had not."""
+    if outcome.learned:
+        return None
+    if outcome.moved:
+        return "ham" if label == "spam" else "spam"
+    return label
 
 
 def _connection(path: str) -> sqlite3.Connection:

@@ -7,7 +7,8 @@ Secret: in which order a lesson is learned, noted and undone, and when messages 
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from math import nan
@@ -19,7 +20,7 @@ from nbspam.errors import NbspamError
 from nbspam.server.limits import Limits
 from nbspam.server.logs import Log
 from nbspam.server.review.boxes import Box
-from nbspam.server.review.database import Seen, Told, Wanted
+from nbspam.server.review.database import Seen, Told, Wanted, class_before
 from nbspam.server.review.doubtful import State, settle, state
 from nbspam.server.review.filing import Filing
 from nbspam.server.review.history import Course, course
@@ -94,6 +95,7 @@ class Reviewer:
         self._passes: set[asyncio.Task[None]] = set()
         self._passing: dict[str, set[str]] = {}  # by user: keys of messages that are in a pass
         self._doubting = Doubting(log)
+        self._teaching = asyncio.Lock()  # so that one at a time waits for the turn, in the thread
 
     async def run(self, function: Callable[..., Result], *values: object) -> Result:
         """Return what a function returns, called in the thread."""
@@ -229,16 +231,16 @@ class Reviewer:
         """Learn what a person says of a message, and note it; None if it is not there any more.
 
         settles: the label was doubted, and is believed from now on.  When it returns, the lesson
-        is on disk; raises NbspamError and OSError.  The message is moved last: where it lies says
-        then what is on disk already.
+        is on disk; raises NbspamError and OSError.  The message is moved last, when that is so.
         """
         box = await self.run(self._box, user)
         data = await self.run(_message, box, key)
         if data is None:
             return None
-        outcome = await self._teacher.teach(data, label, box.user)
         filing = await self.run(box.filing) if self._moves else None
-        await self.run(_note_told, box, filing, key, label, outcome)
+        async with self._turn(box):
+            outcome = await self._teacher.teach(data, label, box.user)
+            await self.run(_note_told, box, filing, key, label, outcome)
         if settles:
             await self.run(settle, box.database, key, label, time())
         unmoved = None
@@ -250,12 +252,23 @@ class Reviewer:
                 unmoved = str(error)
         return Lesson(key, label, outcome, unmoved)
 
+    @contextlib.asynccontextmanager
+    async def _turn(self, box: Box) -> AsyncIterator[None]:
+        """Keep others, in all workers, from teaching by this page until the lesson is noted."""
+        async with self._teaching, contextlib.AsyncExitStack() as stack:
+            await self.run(stack.enter_context, box.database.turn())
+            yield
+
     async def undo(self, user: str, number: int) -> Lesson | None:
         """Take back what was said; None if that is done already, or the message has gone.
 
-        number: from `Told`.
+        number: from `Told`.  What was taught elsewhere since then stays.
         """
         box = await self.run(self._box, user)
+        async with self._turn(box):
+            return await self._undo(box, number)
+
+    async def _undo(self, box: Box, number: int) -> Lesson | None:
         told = await self.run(box.database.told, number)
         data = None if told is None else await self.run(_message, box, told.key)
         if told is None or data is None:
@@ -265,7 +278,7 @@ class Reviewer:
             await self.run(filing.put_back, told.key, told.folder)
         outcome = Outcome(already_known=1)
         if told.before != told.label:
-            outcome = await self._teacher.teach(data, told.before, box.user)
+            outcome = await self._teacher.teach(data, told.before, box.user, told.label)
         await self.run(box.database.undo, number, time())
         return Lesson(told.key, told.before, outcome)
 
@@ -334,13 +347,4 @@ def _note_told(box: Box, filing: Filing | None, key: str, label: str, outcome: O
     if outcome.already_known and seen is not None and seen.told == label:
         return
     folder = None if filing is None else filing.leaves(key, label)
-    box.database.tell(key, label, _class_before(label, outcome), time(), folder)
-
-
-def _class_before(label: str, outcome: Outcome) -> str | None:
-    """Return the class in which the model had learned a message, None if it had not."""
-    if outcome.learned:
-        return None
-    if outcome.moved:
-        return "ham" if label == "spam" else "spam"
-    return label
+    box.database.tell(key, label, class_before(label, outcome), time(), folder)

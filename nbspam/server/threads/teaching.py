@@ -19,11 +19,12 @@ from nbspam.store.model import StoredModel
 
 
 class _Lesson(Waiting[Outcome]):
-    """A message that waits to be learned; label: None un-learns it."""
+    """A message that waits to be learned; see `Teacher.teach`."""
 
-    def __init__(self, data: bytes, label: str | None, user: str) -> None:
+    def __init__(self, data: bytes, label: str | None, user: str, instead_of: str | None) -> None:
         super().__init__(data, user)
         self.label = label
+        self.instead_of = instead_of
 
 
 class Teacher:
@@ -39,14 +40,17 @@ class Teacher:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="teacher")
         self.n_waiting = 0
 
-    def teach(self, data: bytes, label: str | None, user: str = "") -> "asyncio.Future[Outcome]":
+    def teach(
+        self, data: bytes, label: str | None, user: str = "", instead_of: str | None = None
+    ) -> "asyncio.Future[Outcome]":
         """Return what will be the outcome of learning a message; None un-learns it.
 
-        user: from `users.known_as`.  The future raises UserError for a user whose name cannot be
-        kept, other NbspamErrors, and OSError.
+        user: from `users.known_as`.  instead_of: the class that it is to leave; a message that is
+        no longer in it stays as it is; None: any class.  The future raises UserError for a user
+        whose name cannot be kept, other NbspamErrors, and OSError.
         """
         self.n_waiting += 1
-        lesson = _Lesson(data, label, user)
+        lesson = _Lesson(data, label, user, instead_of)
         self._thread.submit(self._do, lesson)
         return lesson.done
 
@@ -56,7 +60,7 @@ class Teacher:
         data = lesson.data  # taken first: it goes when the lesson is cancelled
         if not lesson.done.cancelled():
             try:
-                found = self._teach(data, lesson.label, lesson.user)
+                found = self._teach(data, lesson.label, lesson.user, lesson.instead_of)
             except Exception as error:
                 found = error
         lesson.done.get_loop().call_soon_threadsafe(self._settle, lesson, found)
@@ -65,7 +69,7 @@ class Teacher:
         self.n_waiting -= 1
         lesson.settle(found)
 
-    def _teach(self, data: bytes, label: str | None, user: str) -> Outcome:
+    def _teach(self, data: bytes, label: str | None, user: str, instead_of: str | None) -> Outcome:
         if self._model is None:
             self._model = self._opened()
         model = self._model
@@ -73,6 +77,8 @@ class Teacher:
             model = self._users.opened(user, model.settings)
             if label is None and not model.is_there:
                 return Outcome(unknown=1)  # without files for a user who has taught nothing
+        if instead_of is not None and model.filed_now(data).label != instead_of:
+            return Outcome(already_known=1)
         item = Item("-", label, data, told=label is not None)  # a person has told it
         day = int(time() // 86_400)
         if label is None:

@@ -225,7 +225,7 @@ def test_head_is_refused_and_the_connection_ends():
 
 def test_a_connection_beyond_the_limit_is_answered_and_closed():
     async def converse():
-        at = desk(limits={"connections": 1})
+        at = desk(limits={"visitors": 1})
         Client(WebConnection, at)
         return await Client(WebConnection, at).send(asked("GET", "/"))
 

@@ -11,7 +11,7 @@ from nbspam.errors import UsageError
 from nbspam.server.limits import LIMITS
 from nbspam.server.service import opened
 from nbspam.server.threads.teaching import Teacher
-from nbspam.sources.items import read_items
+from nbspam.sources.items import Item, read_items
 from nbspam.store.model import StoredModel
 from serving import PATIENCE
 from support import HAM, SPAM
@@ -110,3 +110,25 @@ def test_who_has_gone_is_not_learned_and_leaves_no_message_behind(tmp_path):
         return last
 
     assert asyncio.run(main()).unknown == 1
+
+
+@pytest.mark.usefixtures("quick_disk")
+def test_a_message_that_another_process_has_moved_stays_where_it_is(tmp_path):
+    path = tmp_path / "m.nbspam"
+    lessons(path, (SPAM, "spam"), (HAM, "ham"))
+
+    async def main():
+        teacher = Teacher(lambda: opened(str(path)))
+        try:
+            await teacher.teach(HAM, "ham")
+            other = StoredModel(str(path))
+            moved = other.learn([Item("-", "ham", SPAM)], day=0, classes=["ham"])
+            left = await teacher.teach(SPAM, None, "", "spam")
+            taken = await teacher.teach(HAM, None, "", "ham")
+            return moved, left, taken
+        finally:
+            teacher.end()
+
+    moved, left, taken = asyncio.run(main())
+    assert (moved.moved, left.already_known, taken.unlearned) == (1, 1, 1)
+    assert StoredModel(str(path)).filed(SPAM).label == "ham"
