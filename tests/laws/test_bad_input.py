@@ -176,6 +176,10 @@ def test_ctrl_c_leaves_the_old_model_whole(trained, tmp_path):
     while unread(write) and process.poll() is None:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:  # it came just before a system call began to wait
+        process.send_signal(signal.SIGINT)
     err = process.communicate(timeout=60)[1].decode()
     os.close(write)
 
