@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from browser import PHONE, SCREEN, complaints, launched, overflow, visited
+from browser import PHONE, SCREEN, complaints, overflow, visited
 from mailboxes import put
 from nbspam.settings import Choices, chosen
 from nbspam.sources.items import Item
@@ -16,12 +16,6 @@ from support import HAM, SPAM
 pytestmark = pytest.mark.slow
 N_OF_CLASS, N_NEW = 40, 10
 HOSTILE = b'Subject: "><script>document.title = "run"</script>\n'
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with launched() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

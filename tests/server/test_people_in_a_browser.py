@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from browser import PHONE, complaints, launched, overflow, visited
+from browser import PHONE, complaints, overflow, visited
 from mailboxes import key_of, put, written
 from nbspam.server.users import folder_name
 from nbspam.store.model import told_at
@@ -13,12 +13,6 @@ from serving import free_port, serving
 
 pytestmark = pytest.mark.slow
 HOSTILE = '"><script>document.title = 1</script> \u202e' + "x" * 60
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with launched() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

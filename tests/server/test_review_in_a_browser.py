@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from browser import PHONE, SCREEN, complaints, launched, overflow, visited
+from browser import PHONE, SCREEN, complaints, overflow, visited
 from mailboxes import key_of, put, written
 from nbspam.store.model import told_at
 from serving import free_port, serving
@@ -12,12 +12,6 @@ from serving import free_port, serving
 pytestmark = pytest.mark.slow
 N_MESSAGES = 1000
 HOSTILE = '"><script>document.title = "run"</script><img src=x onerror=alert(1)>\u202eexe'
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with launched() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

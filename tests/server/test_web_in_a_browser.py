@@ -4,17 +4,11 @@ import shutil
 
 import pytest
 
-from browser import PHONE, SCREEN, complaints, launched, overflow, visited
+from browser import PHONE, SCREEN, complaints, overflow, visited
 from serving import check, free_port, serving
 from support import SPAM
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with launched() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,6 @@ _LABELS = {
     "trouble model": "the model could not be read again",
 }
 
-
 PAGE_SIZE = 1000  # messages
 
 
