@@ -38,6 +38,14 @@ class Box(NamedTuple):
         except NbspamError:  # of which the judge tells
             return None
 
+    def written(self, now: float, site: float) -> float:
+        """Return when the models by which messages are judged were written last; 0 if never.
+
+        site: when the site's was, seconds since 1970.  A time that is not before now says nothing:
+        there is no model yet, or the clock was set back; all verdicts would be old for ever.
+        """
+        return max((each for each in (site, self.model_time) if each < now), default=0.0)
+
     def filing(self) -> Filing | None:
         """Return what moves messages; None if the mailbox is no Maildir."""
         return Filing(self.mailbag) if self.mailbag.is_maildir else None

@@ -119,14 +119,14 @@ def state(database: Database, letters: Sequence[Letter], model: str, now: float)
     ((of, begun, ended, text, running, problem),) = database.run(
         "SELECT of, begun, ended, found, running, problem FROM doubts"
     )
-    is_running = running is not None and now - running < _LOST
+    is_running = running is not None and abs(now - running) < _LOST
     if text is None:
         return State(None, 0.0, problem, is_running, not is_running)
     n_messages, n_ham, n_spam, rows = json.loads(text)
     here = {letter.key for letter in letters}
     here -= {key for (key,) in database.run(_SPOKEN, begun, begun)}
     kept = tuple(_from_json(row) for row in rows if row[0] in here)
-    rests = now < ended + _REST * (ended - begun)
+    rests = 0 <= now - ended < _REST * (ended - begun)
     is_due = not (is_running or rests) and of != _fingerprint(letters, model)
     return State(Found(n_messages, n_ham, n_spam, kept), begun, problem, is_running, is_due)
 
@@ -152,7 +152,9 @@ def _fingerprint(letters: Sequence[Letter], model: str) -> str:
 def claim(database: Database, now: float) -> bool:
     """Return whether the caller is the one who is to look now; raises ModelFileError."""
     database.run(
-        "UPDATE doubts SET running = ? WHERE running IS NULL OR running < ?", now, now - _LOST
+        "UPDATE doubts SET running = ?1 WHERE running IS NULL OR abs(?1 - running) >= ?2",
+        now,
+        _LOST,
     )
     return database.run("SELECT 1 FROM doubts WHERE running = ?", now) != []
 

@@ -180,7 +180,7 @@ class Reviewer:
     def _scan(self, box: Box, n_learned: float) -> tuple[list[Letter], list[Letter]]:
         """Return the messages of a mailbox, and those that need a verdict; the newest first."""
         letters = box.mailbag.newest()
-        written = max(self._judge.model_time, box.model_time)
+        written = box.written(time(), self._judge.model_time)
         keys = {each.key for each in letters}
         done = box.database.judged_since(written, n_learned, keys)
         return letters, [each for each in letters if each.key not in done]

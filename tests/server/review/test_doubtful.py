@@ -190,6 +190,18 @@ def test_one_looks_at_a_time_and_who_died_is_not_waited_for_for_ever(tmp_path):
     assert doubtful.claim(database, NOW + 1000)
 
 
+def test_a_clock_that_was_set_back_keeps_nobody_from_looking(own):
+    box, path, _ = own
+    doubtful.look(str(box), path, clock(NOW, NOW + 2))
+    (box / "new.eml").write_bytes(b"From: a@b.example\nSubject: new\n\nnew\n")
+    database = Database(path)
+    assert doubtful.claim(database, NOW)  # by one that died
+
+    found = looked(box, path, NOW - 86_400)
+    assert (found.is_due, found.is_running) == (True, False)
+    assert doubtful.claim(database, NOW - 86_400)
+
+
 # ---- the process ----
 
 

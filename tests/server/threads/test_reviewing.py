@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from time import time
 
 import pytest
 
@@ -99,12 +100,27 @@ def test_a_newer_model_judges_again_but_not_what_a_person_has_told(tmp_path):
     async def converse(reviewer, at):
         await rows(reviewer)
         await reviewer.tell("", key_of(1), "spam")
-        at.judge.model_time = 4e9
+        at.judge.model_time = time()
         at.judge.seen.clear()
+        await rows(reviewer)
         await rows(reviewer)
         return judged_by(at)
 
     assert reviewed(tmp_path, converse) == [written(2)]
+
+
+def test_a_model_of_tomorrow_or_none_does_not_judge_again_for_ever(tmp_path):
+    put(tmp_path / "box", 1)
+
+    async def converse(reviewer, at):
+        at.judge.model_time = time() + 86_400  # the clock was set back
+        await rows(reviewer)
+        await rows(reviewer)
+        return judged_by(at)
+
+    assert reviewed(tmp_path, converse) == [written(1)]
+    assert boxes(tmp_path)("").written(1e9, 1e9) == 0.0  # as the judge says if there is none
+    assert boxes(tmp_path)("").written(1e9, 9e8) == 9e8
 
 
 def test_a_message_that_cannot_be_judged_is_listed_and_not_tried_again(tmp_path, capfd):
