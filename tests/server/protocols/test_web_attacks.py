@@ -80,6 +80,7 @@ def test_the_host_in_an_address_counts_instead_of_the_header(url, host, status):
         ("multipart/form-data; boundary=b",
          f'--b\r\nContent-Disposition: form-data; name="form"\r\n\r\n{FORM}\r\n--b--'),
     ],
+    ids=["text", "json", "multipart"],
 )  # fmt: skip
 def test_a_form_of_any_kind_from_another_site_teaches_nothing(tmp_path, kind, body):
     put(tmp_path / "box", 1)
