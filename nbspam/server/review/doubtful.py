@@ -152,7 +152,8 @@ def _fingerprint(letters: Sequence[Letter], model: str) -> str:
 def claim(database: Database, now: float) -> bool:
     """Return whether the caller is the one who is to look now; raises ModelFileError."""
     database.run(
-        "UPDATE doubts SET running = ?1 WHERE running IS NULL OR abs(?1 - running) >= ?2",
+        "UPDATE doubts SET running = ? WHERE running IS NULL OR abs(? - running) >= ?",
+        now,
         now,
         _LOST,
     )
