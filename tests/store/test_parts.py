@@ -214,11 +214,12 @@ def test_the_same_part_twice_is_used_once(three, tmp_path):
 
 def test_files_that_belong_to_a_part_are_no_parts(three, tmp_path):
     *parts, _ = three
-    for ending in ("~", "~.lock", ".journal", ".journal.0123abcd"):
+    page = (".secret", ".review", ".review.lock", ".review-wal", ".review.damaged")
+    for ending in ("~", "~.lock", ".journal", ".journal.0123abcd", *page):
         (tmp_path / f"part.2{ending}").write_bytes(b"not a part")
     names = sorted(map(str, tmp_path.glob("part.*")))
 
-    assert len(names) == 3 + 3 + 4  # each part has a lock
+    assert len(names) == 3 + 3 + 4 + len(page)  # each part has a lock
     assert merge(names, DAY).n_added == 3
     with pytest.raises(ModelFileError, match=r"part.2~: not a model"):
         merge([parts[0], f"{parts[1]}~"], DAY)

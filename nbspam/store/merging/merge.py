@@ -14,8 +14,11 @@ from nbspam.store.merging.outcome import Merged
 from nbspam.store.merging.parts import Part, is_part, merge_parts, part_of
 from nbspam.store.tables import StoredTable, living, merge_tables
 
-# The endings of what nbspam keeps beside a model: the model that it replaced, lock, journals.
-_BESIDE = re.compile(r"(?:~|\.lock|\.journal(?:\.[0-9a-f]{8})?)+$")
+# The endings of what nbspam keeps beside a model: the model that it replaced, locks, journals, and
+# what the page of `nbspam serve` keeps.
+_BESIDE = re.compile(
+    r"(?:~|\.lock|\.journal(?:\.[0-9a-f]{8})?|\.secret|\.review(?:-wal|-shm|\.damaged)?)+$"
+)
 
 
 def merge(paths: Sequence[str], day: int) -> Merged:
