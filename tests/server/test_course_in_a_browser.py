@@ -80,7 +80,7 @@ def test_the_course_fits_and_axe_finds_nothing(browser, site, width, dark):
     url, _ = site
     with visited(browser, url, width, dark) as (page, heard):
         page.get_by_role("button", name="Ham").first.click()
-        page.get_by_role("link", name="Course").click()
+        page.get_by_role("link", name="Over time").click()
         page.locator("svg").first.wait_for()
         assert page.locator("svg").count() == 3
         for each in page.locator("summary").all():

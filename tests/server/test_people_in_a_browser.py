@@ -45,7 +45,7 @@ def test_a_click_on_a_user_logs_in_as_that_user_who_teaches_their_own_model(brow
         page.get_by_text("Mail of ann").wait_for()
         assert page.url == home
         assert page.get_by_role("navigation", name="Pages").inner_text().split() == [
-            "Mail", "Doubtful", "Course",
+            "Mail", "Doubtful", "Over", "time",
         ]  # fmt: skip
         assert overflow(page) <= 0
         assert complaints(page) == []

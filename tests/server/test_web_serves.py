@@ -116,6 +116,28 @@ def test_what_a_click_moves_is_no_lesson_for_sort_and_undoing_moves_it_back(fold
         assert browser.ask("POST", "/tell", {**form, "spam": "../../m.nbspam"})[0] == 404
 
 
+def test_who_begins_without_a_model_teaches_one_by_clicks(tmp_path):
+    port, model = free_port(), tmp_path / "new" / "m.nbspam"
+    model.parent.mkdir()
+    words = {1: "cheap pills now", 2: "lunch on friday", 3: "pills, cheap", 4: "friday lunch?"}
+    for number, text in words.items():
+        put(tmp_path / "box", number, f"Subject: {text}\n\n{text}\n".encode())
+    options = ("--web", str(port), "--jobs", "1", "--review", str(tmp_path / "box"))
+    with serving(model, tmp_path, *options) as server:
+        browser = Browser(port)
+        browser.ask("GET", server.errors.read_text().splitlines()[0].partition(str(port))[2])
+        before = browser.ask("GET", "/")[2]
+        form = {"form": re.search(r'name="form" value="([^"]+)"', before)[1]}
+        for label, number in (("spam", 1), ("ham", 2)):
+            assert browser.ask("POST", "/tell", {**form, label: key_of(number)})[0] == 303
+        after = browser.ask("GET", "/?words=cheap")[2], browser.ask("GET", "/?words=lunch")[2]
+
+    assert "too little to judge" in Page(before).text
+    assert "too little to judge" not in Page(after[0]).text
+    likelier = [re.findall(r"\(([\d.]+) % spam\)", text)[0] for text in after]
+    assert float(likelier[0]) > 50 > float(likelier[1])
+
+
 def test_who_speaks_to_another_address_has_no_page(folder):
     options = ("--web", str(free_port()), "--jobs", "1")
     with serving(folder / "m.nbspam", folder, *options) as server:

@@ -57,7 +57,7 @@ class Bar(NamedTuple):
     @property
     def links(self) -> list[tuple[str, str]]:
         """Addresses and names of all pages."""
-        mail = [("/", "Mail"), ("/doubtful", "Doubtful"), ("/course", "Course")]
+        mail = [("/", "Mail"), ("/doubtful", "Doubtful"), ("/course", "Over time")]
         if self.user:
             return mail
         if self.has_people:

@@ -169,10 +169,10 @@ def test_messages_are_shown_with_reasons_and_a_button_for_each_class(tmp_path, f
     _, [(_, _, html)] = talk(tmp_path, asked("GET", "/doubtful"))
 
     assert items(html) == [
-        "number 2 2@a.example filed as ham, and without it the model says spam; filed wrongly"
-        " with 97 % pi\\x1bll \N{MINUS SIGN}2.5 Spam Ham, as filed",
-        "number 1 1@a.example filed as spam, and without it the model says ham; filed wrongly"
-        " with 97 % pi\\x1bll \N{MINUS SIGN}2.5 Spam, as filed Ham",
+        "number 2 2@a.example filed as ham, and without it the model says spam (97 % sure that"
+        " it is filed wrongly) pi\\x1bll \N{MINUS SIGN}2.5 Spam Ham, as filed",
+        "number 1 1@a.example filed as spam, and without it the model says ham (97 % sure that"
+        " it is filed wrongly) pi\\x1bll \N{MINUS SIGN}2.5 Spam, as filed Ham",
     ]
     text = Page(html).text
     assert "12 messages, of which the model has learned 7 as ham and 5 as spam." in text
