@@ -59,6 +59,18 @@ def found_in(box, path, settled=None):
     return doubtful.find(Mailbag(str(box)), StoredModel(path), settled or {})
 
 
+def rounded(found):
+    """Return what was found without its last digits: sums depend on where arrays lie in memory."""
+    rows = [
+        row._replace(
+            wrong=round(row.wrong, 6),
+            reasons=tuple((token, round(nats, 6)) for token, nats in row.reasons),
+        )
+        for row in found.rows
+    ]
+    return found._replace(rows=tuple(rows))
+
+
 def letters(box):
     return Mailbag(str(box)).newest()
 
@@ -145,7 +157,7 @@ def test_what_was_found_is_kept_as_it_was(own):
     after = looked(box, path, NOW + 1e6)
 
     assert (before.found, before.is_due) == (None, True)
-    assert after.found == found_in(box, path)
+    assert rounded(after.found) == rounded(found_in(box, path))
     assert (after.begun, after.problem) == (NOW, None)
     assert (after.is_due, after.is_running) == (False, False)
 
@@ -220,7 +232,7 @@ def test_the_process_looks_and_tells_errors_in_one_line(own):
             lines = process.stderr.read().decode().splitlines()
         assert process.returncode == len(lines) == bool(said)
         assert said in "".join(lines)
-    assert looked(box, path, time.time()).found == found_in(box, path)
+    assert rounded(looked(box, path, time.time()).found) == rounded(found_in(box, path))
 
 
 def test_an_error_that_nobody_foresaw_quotes_no_mail(own, monkeypatch, capsys):
