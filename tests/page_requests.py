@@ -29,11 +29,24 @@ def tell(**form):
 
 def talk(tmp_path, *requests, **policy):
     """Return the desk, and (status, headers, text) of each answer, asked one after the other."""
+    return conversation(lambda: desk(box_of=boxes(tmp_path), **policy), requests)
+
+
+def conversation(make, requests):
+    """Return a desk, and the answers of its page; see `talk`.
+
+    make: makes the desk, in the loop that is then running.  requests: functions among them are
+    called in their place.
+    """
 
     async def converse():
-        at = desk(box_of=boxes(tmp_path), **policy)
+        at = make()
         client, answers = Client(WebConnection, at), []
-        for number, request in enumerate(requests):
+        for request in requests:
+            if callable(request):
+                request()
+                continue
+            number = len(answers)
             await client.send(request)
             async with asyncio.timeout(60):
                 while len(answers) == number:

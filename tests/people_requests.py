@@ -1,16 +1,14 @@
 """Requests of users who are logged in to pages of their own, and answers, without a network."""
 
-import asyncio
 from functools import partial
 from time import time
 from urllib.parse import urlencode
 
-from http_requests import parsed
 from mailboxes import put, written
-from nbspam.server.protocols.web import WebConnection
 from nbspam.server.review.boxes import own_box_of
 from nbspam.server.review.people import People
-from scripted import ACCESS, Client, desk
+from page_requests import conversation
+from scripted import ACCESS, desk
 
 OWN = ("Host: 127.0.0.1:8025", "Origin: http://127.0.0.1:8025")
 SITE = ""
@@ -44,21 +42,8 @@ def furnished(folder):
 def talk(house, *requests, review="boxes"):
     """Return the desk, and (status, headers, text) of each answer, asked one after the other."""
 
-    async def converse():
+    def make():
         people = People(str(house / "users"), review and str(house / review))
-        at = desk(box_of=partial(own_box_of, people), people=people, review=review)
-        client, answers = Client(WebConnection, at), []
-        for request in requests:
-            if callable(request):  # something that happens meanwhile
-                request()
-                continue
-            number = len(answers)
-            await client.send(request)
-            async with asyncio.timeout(60):
-                while len(answers) == number:
-                    await asyncio.sleep(0.005)
-                    answers = parsed(client.answer)
-        at.reviewer.end()
-        return at, [(status, headers, body.decode()) for status, headers, body in answers]
+        return desk(box_of=partial(own_box_of, people), people=people, review=review)
 
-    return asyncio.run(converse())
+    return conversation(make, requests)
