@@ -167,3 +167,12 @@ def test_pages_fit_a_phone_in_the_dark_and_axe_finds_nothing(browser, site, path
                     ".forEach(each => each.remove())"
                 )
                 assert complaints(page) == []
+
+
+@pytest.mark.parametrize("has_scripts", [True, False])
+def test_keys_are_named_only_where_they_work(browser, site, has_scripts):
+    context = browser.new_context(java_script_enabled=has_scripts)
+    page = context.new_page()
+    page.goto(site[0])
+    assert page.locator(".keys").is_visible() == has_scripts
+    context.close()

@@ -59,6 +59,24 @@ def test_a_mailbox_without_mail_says_so(tmp_path):
     assert "No mail has come in yet." in shown(tmp_path, "/").text
 
 
+@pytest.mark.parametrize(
+    ("n_new", "words"),
+    [(1, "One message has no verdict yet; it is judged"), (2, "2 messages have no verdict yet;")],
+)
+def test_the_list_says_how_many_messages_wait_for_a_verdict(tmp_path, monkeypatch, n_new, words):
+    monkeypatch.setattr("nbspam.server.threads.reviewing._AT_ONCE", 3)
+    for number in range(3 + n_new):
+        put(tmp_path / "box", number)
+    assert words in shown(tmp_path, "/").text
+
+
+def test_the_servers_page_says_which_verdicts_it_counts(tmp_path):
+    put(tmp_path / "box", 1)
+    text = shown(tmp_path, "/server").text
+    assert "Messages judged for mail programs" in text
+    assert "What was judged for the page alone is not counted here, but under Over time" in text
+
+
 def test_long_lists_have_pages(tmp_path, monkeypatch):
     monkeypatch.setattr("nbspam.server.protocols.web.PAGE_SIZE", 2)
     for number in range(5):
