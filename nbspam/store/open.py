@@ -39,9 +39,7 @@ def load(path: str) -> AnyClassifier:
 
     Warns of changes that cannot be used (ModelWarning).
     """
-    path = resolved(path)
-    snapshot, journal = read_model(path)
-    classifier = classifier_of(path, snapshot.state)
+    classifier, journal = _read(path)
     if isinstance(classifier, Classifier) and journal.changes:
         from nbspam.store.assembly import in_step, with_changes
 
@@ -54,14 +52,19 @@ def load_whole(path: str) -> AnyClassifier:
 
     It remembers all messages that it has learned, and is fitted to all of them.
     """
-    path = resolved(path)
-    snapshot, journal = read_model(path)
-    classifier = classifier_of(path, snapshot.state)
+    classifier, journal = _read(path)
     if isinstance(classifier, Classifier) and journal.changes:
         from nbspam.store.assembly import compacted, in_step
 
         return compacted(classifier, in_step(classifier, journal.changes))
     return classifier
+
+
+def _read(path: str) -> tuple[AnyClassifier, Journal]:
+    """Return the classifier in a model file, and the journal beside it."""
+    path = resolved(path)
+    snapshot, journal = read_model(path)
+    return classifier_of(path, snapshot.state), journal
 
 
 def load_tokens(path: str) -> Classifier:
