@@ -118,5 +118,5 @@ class Filing:
 
     def _digest(self, entry: Entry) -> str | None:
         """Return the digest of a message, None if it cannot be read any more."""
-        data = next((data for _, data in self._mailbag.read([key_of(entry.base)])), None)
+        data = self._mailbag.message(key_of(entry.base))
         return None if data is None else digest_of(data)

@@ -137,6 +137,10 @@ class Mailbag:
         if missing:
             yield from self._search(missing)
 
+    def message(self, key: str) -> bytes | None:
+        """Return a message, None if it is not there any more; raises InputError."""
+        return next((data for _, data in self.read({key})), None)
+
     def _search(self, missing: dict[str, None]) -> Iterator[tuple[str, bytes]]:
         """Yield messages that are not where they were at the last look."""
         for key, file, data in self._found():

@@ -28,6 +28,7 @@ from nbspam.server.review.mailbag import Letter, Mailbag, heading
 from nbspam.server.threads.doubting import Doubting
 from nbspam.server.threads.judging import Judge, Judgement
 from nbspam.server.threads.teaching import Teacher
+from nbspam.store.model import StoredModel
 from nbspam.verdicts import Explanation
 
 UNJUDGED = "unjudged"  # in the place of the verdict of a message that could not be judged
@@ -44,11 +45,11 @@ class Listing(NamedTuple):
 
     rows: list[Seen]
     n_found: int  # messages that are wanted, on all pages
-    n_here: int  # messages in the mailbox
-    n_waiting: int  # messages that have no verdict yet
-    lack: str | None  # what the model needs before it can judge at all
     last: Told | None  # what was said last
     last_subject: str
+    n_here: int = 0  # messages in the mailbox
+    n_waiting: int = 0  # messages that have no verdict yet
+    lack: str | None = None  # what the model needs before it can judge at all
 
 
 class Reading(NamedTuple):
@@ -136,14 +137,13 @@ class Reviewer:
         if rest and not passing:
             self._begin_pass(box, rest, now.n_learned)
         n_waiting = len(stale) - len(new) + len(rest)
-        return await self.run(
-            _listed, box, wanted, start, number, len(letters), n_waiting, now.lack
-        )
+        found = await self.run(_listed, box, wanted, start, number)
+        return found._replace(n_here=len(letters), n_waiting=n_waiting, lack=now.lack)
 
     async def reading(self, user: str, key: str) -> Reading | None:
         """Return a message with its explanation, None if it is not there any more."""
         box = await self.run(self._box, user)
-        data = await self.run(_message, box, key)
+        data = await self.run(box.mailbag.message, key)
         if data is None:
             return None
         seen = await self.run(box.database.find, key)
@@ -205,10 +205,11 @@ class Reviewer:
         messages = box.mailbag.read(places) if places else iter(())
         own = await self.run(box.own_model) if places else None
         while batch := await self.run(_some_of, messages):
+            known = await self.run(_known_to, own, batch)
             rows = []
             for key, data in batch:
                 row = await self._judged(box, places[key], data)
-                is_known = row.is_known or (own is not None and own.filed(data).label is not None)
+                is_known = row.is_known or key in known
                 rows.append(row._replace(learned=n_learned, is_known=is_known))
             await self.run(box.database.note, rows)
 
@@ -234,7 +235,7 @@ class Reviewer:
         is on disk; raises NbspamError and OSError.  The message is moved last, when that is so.
         """
         box = await self.run(self._box, user)
-        data = await self.run(_message, box, key)
+        data = await self.run(box.mailbag.message, key)
         if data is None:
             return None
         filing = await self.run(box.filing) if self._moves else None
@@ -270,7 +271,7 @@ class Reviewer:
 
     async def _undo(self, box: Box, number: int) -> Lesson | None:
         told = await self.run(box.database.told, number)
-        data = None if told is None else await self.run(_message, box, told.key)
+        data = None if told is None else await self.run(box.mailbag.message, told.key)
         if told is None or data is None:
             return None
         filing = await self.run(box.filing) if self._moves else None
@@ -283,32 +284,23 @@ class Reviewer:
         return Lesson(told.key, told.before, outcome)
 
 
-def _listed(
-    box: Box,
-    wanted: Wanted,
-    start: int,
-    number: int,
-    n_here: int,
-    n_waiting: int,
-    lack: str | None,
-) -> Listing:
+def _listed(box: Box, wanted: Wanted, start: int, number: int) -> Listing:
     database = box.database
     last = database.last_told()
     about = None if last is None else database.find(last.key)
     return Listing(
         database.listed(wanted, start, number),
         database.count(wanted),
-        n_here,
-        n_waiting,
-        lack,
         last,
         "" if about is None else about.subject,
     )
 
 
-def _message(box: Box, key: str) -> bytes | None:
-    """Return a message, None if it is not there any more."""
-    return next((data for _, data in box.mailbag.read({key})), None)
+def _known_to(own: StoredModel | None, messages: Sequence[tuple[str, bytes]]) -> set[str]:
+    """Return the keys of those messages that a user's own model has learned."""
+    if own is None:
+        return set()
+    return {key for key, data in messages if own.filed(data).label is not None}
 
 
 def _some_of(messages: Iterator[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
