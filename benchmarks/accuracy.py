@@ -1,11 +1,12 @@
 """Compare the errors of nbspam and of other programs, on the same folds or the same stream.
 
-usage: python benchmarks/accuracy.py CORPUS [--folds 10] [--online] [--only NAME...]
+usage: python benchmarks/accuracy.py CORPUS [--folds 10 | --online | --halves] [--only NAME...]
 
 CORPUS is a folder with ham/ and spam/, one message per file.  Every program learns the same files
 and classifies the same other files.  With --online each program classifies a message before it
-learns it, in the order of `nbspam eval --online`.  Programs that are not installed are
-left out; spamprobe, which is slow, runs only if it is named.
+learns it, in the order of `nbspam eval --online`; with --halves it learns every other message of
+each class and classifies the rest.  Programs that are not installed are left out; spamassassin,
+which takes a quarter of an hour for 6,000 messages, runs only if it is named.
 """
 
 import argparse
@@ -20,11 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.counts.corpus import read_corpus
-from nbspam.counts.folds import stratified_folds
+from nbspam.counts.corpus import read_corpus, stratified_folds
 from nbspam.evaluation.evaluation import evaluate
-from nbspam.evaluation.judging.held_out import fold_trial
-from nbspam.evaluation.judging.online import online_trial
+from nbspam.evaluation.judging import fold_trial, judge_split, online_trial
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item, read_items
 from nbspam.sources.order import arranged
@@ -57,25 +56,33 @@ class Answers(NamedTuple):
 Peer = Callable[[Messages, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
+Split = tuple[np.ndarray, np.ndarray]  # numbers of the messages that are learned, and judged
+
+
 # --- nbspam -------------------------------------------------------------------------------
 
 
-def nbspam(mail: Messages, folds: int | None) -> Answers:
+def nbspam(mail: Messages, folds: int | None, halves: Split | None) -> Answers:
     """Return the answers of nbspam with its defaults."""
-    data, _ = read_corpus(mail.items, PRESETS["mail"], 2)
-    if folds is None:
-        trial = online_trial(data, PRESETS["mail"], "everything")
+    settings = PRESETS["mail"]
+    if halves is not None:
+        learned, judged = ([mail.items[i] for i in half] for half in halves)
+        trial = judge_split(learned, judged, settings, 2)
     else:
-        trial = fold_trial(data, PRESETS["mail"], folds, 0)
+        data, _ = read_corpus(mail.items, settings, 2)
+        if folds is None:
+            trial = online_trial(data, settings, "everything")
+        else:
+            trial = fold_trial(data, settings, folds, 0)
     assert trial.score is not None
     return Answers(trial.answers()[0], trial.score, trial.probability[:, 1])
 
 
-# --- bogofilter and spamprobe: a folder with a word list ----------------------------------
+# --- bogofilter: a folder with a word list ------------------------------------------------
 
 
 def bogofilter(mail: Messages, learned: np.ndarray, judged: np.ndarray) -> Any:
-    """Train bogofilter anew on some messages, and classify others."""
+    """Train a new bogofilter on some messages, and classify others."""
     with tempfile.TemporaryDirectory() as folder:
         for flag, is_spam in (("-n", 0), ("-s", 1)):
             paths = [mail.paths[i] for i in learned if mail.y[i] == is_spam]
@@ -103,17 +110,53 @@ def bogofilter_online(mail: Messages) -> tuple[np.ndarray, np.ndarray]:
     return bogofilter_answers(verdicts)
 
 
-def spamprobe(mail: Messages, learned: np.ndarray, judged: np.ndarray) -> Any:
-    """Train spamprobe anew on some messages, and classify others."""
-    with tempfile.TemporaryDirectory() as folder:
-        for verb, is_spam in (("good", 0), ("spam", 1)):
-            paths = [mail.paths[i] for i in learned if mail.y[i] == is_spam]
-            call(["spamprobe", "-d", folder, verb, *paths])
-        # One by one, because spamprobe takes a message with a From_ line for two.
-        asked = [call(["spamprobe", "-d", folder, "score", mail.paths[i]]) for i in judged]
-    rows = [said.split() for said in asked]
-    score = np.array([float(next(w for w in row if w[0] in "01")) for row in rows])
-    return np.array([int("SPAM" in row) for row in rows]), score
+# --- SpamAssassin -----------------------------------------------------------------------------
+
+PERL = r"""
+use strict; use warnings; use Mail::SpamAssassin;
+my ($state) = @ARGV;
+my $sa = Mail::SpamAssassin->new({
+    local_tests_only => 1, userprefs_filename => '/dev/null', dont_copy_prefs => 1,
+    userstate_dir => $state, post_config_text => "required_score 5\nuse_bayes 1\n"
+        . "bayes_auto_learn 0\nuse_auto_whitelist 0\nbayes_path $state/bayes\n"});
+$sa->init(1);
+sub message { local $/; open(my $file, '<:raw', $_[0]) or die $!; $sa->parse(<$file>, $_[1]) }
+my @judged;
+$sa->init_learner({caller_will_untie => 1, wait_for_lock => 1});
+while (my $line = <STDIN>) {
+    chomp $line;
+    my ($what, $path) = split /\t/, $line;
+    if ($what eq 'judge') { push @judged, $path; next }
+    my $mail = message($path, 0);
+    $sa->learn($mail, undef, $what eq 'spam', 0);
+    $mail->finish;
+}
+$sa->rebuild_learner_caches({});
+$sa->finish_learner;
+for my $path (@judged) {
+    my $mail = message($path, 1);
+    my $status = $sa->check($mail);
+    printf "%.3f %s\n", $status->get_score, $status->{bayes_score} // 0.5;
+    $status->finish; $mail->finish;
+}
+"""
+
+
+def spamassassin_scores(told: list[str]) -> np.ndarray:
+    """Return SpamAssassin's score and its Bayes filter's probability, (n_judged, 2).
+
+    told: lines of "ham", "spam" or "judge", a tab and a path.
+    """
+    with tempfile.TemporaryDirectory() as state:
+        said = call(["perl", "-e", PERL, state], "".join(f"{line}\n" for line in told))
+    return np.array([line.split() for line in said.splitlines()], float)
+
+
+def spamassassin(mail: Messages, learned: np.ndarray, judged: np.ndarray) -> Any:
+    """Teach SpamAssassin, without network tests, some messages, and classify others."""
+    told = [f"{CLASSES[mail.y[i]]}\t{mail.paths[i]}" for i in learned]
+    score = spamassassin_scores([*told, *(f"judge\t{mail.paths[i]}" for i in judged)])[:, 0]
+    return (score >= 5).astype(int), score
 
 
 def call(command: list[str], stdin: str | bytes = b"") -> str:
@@ -186,34 +229,47 @@ def by_folds(peer: Peer, mail: Messages, folds: int) -> tuple[np.ndarray, np.nda
     return label, score
 
 
-def contenders(mail: Messages, folds: int | None, named: list[str]) -> dict[str, Any]:
+def every_other(y: np.ndarray) -> Split:
+    """Return the numbers of every other message of each class, and of the rest."""
+    of_class = [np.flatnonzero(y == label) for label in range(len(CLASSES))]
+    return np.concatenate([n[::2] for n in of_class]), np.concatenate([n[1::2] for n in of_class])
+
+
+def contenders(
+    mail: Messages, folds: int | None, halves: Split | None, named: list[str]
+) -> dict[str, Any]:
     """Return the programs to compare: for each name a function that returns its answers."""
-    chosen: dict[str, Any] = {"nbspam": lambda: nbspam(mail, folds)}
+    chosen: dict[str, Any] = {"nbspam": lambda: nbspam(mail, folds, halves)}
     online = {"bogofilter": bogofilter_online, "scikit-learn NB": naive_bayes_online}
     batch = {
         "bogofilter": bogofilter,
         "scikit-learn NB": scikit_learn(naive_bayes),
         "scikit-learn SVM": scikit_learn(support_vectors),
-        "spamprobe": spamprobe,
+        "spamassassin": spamassassin,
     }
-    for name, peer in (online if folds is None else batch).items():
+    is_stream = folds is None and halves is None
+    for name, peer in (online if is_stream else batch).items():
         if not name.startswith("scikit") and shutil.which(name) is None:
             continue
-        if name not in named and (named or name == "spamprobe"):
+        if name not in named and (named or name == "spamassassin"):
             continue
 
         def answers(peer: Any = peer, name: str = name) -> Answers:
-            label, score = peer(mail) if folds is None else by_folds(peer, mail, folds)
-            return Answers(label, score, None if name.endswith("SVM") else np.clip(score, 0, 1))
+            if halves is not None:
+                label, score = peer(mail, *halves)
+            else:
+                label, score = peer(mail) if folds is None else by_folds(peer, mail, folds)
+            has_probability = not name.endswith(("SVM", "assassin"))
+            return Answers(label, score, np.clip(score, 0, 1) if has_probability else None)
 
         chosen[name] = answers
     return chosen
 
 
-def row(name: str, mail: Messages, answers: Answers, seconds: float) -> str:
+def row(name: str, y: np.ndarray, answers: Answers, seconds: float) -> str:
     """Return a program's line in the table."""
     evaluation = evaluate(
-        mail.y,
+        y,
         answers.label,
         CLASSES,
         other_answers=("unsure",),
@@ -239,30 +295,33 @@ def main() -> None:
     parser.add_argument(
         "--online", action="store_true", help="classify each message, then learn it"
     )
+    parser.add_argument("--halves", action="store_true", help="learn every other message")
     parser.add_argument(
         "--only", nargs="+", default=[], metavar="NAME", help="compare with these programs only"
     )
     options = parser.parse_args()
     items = list(read_items([options.corpus]))
-    folds = None if options.online else options.folds
     if options.online:
         items, _ = arranged(items)
     y = np.array([CLASSES.index(str(item.label)) for item in items])
     mail = Messages(items, y)
-    how = "online" if folds is None else f"{folds} folds, seed 0"
-    print(f"{options.corpus}: {len(y)} messages ({y.sum()} spam), {how}\n")
+    folds = None if options.online or options.halves else options.folds
+    halves = every_other(y) if options.halves else None
+    y = y if halves is None else y[halves[1]]
+    how = "halves" if halves else "online" if folds is None else f"{folds} folds, seed 0"
+    print(f"{options.corpus}: {len(y)} messages ({y.sum()} spam) judged, {how}\n")
     print(
         f"{'':24}{'accuracy %':>10}{'fp':>6}{'fn':>6}{'unsure':>8}{'(1-ROCA) %':>12}"
         f"{'lam %':>8}{'ECE':>9}{'s':>8}"
     )
-    for name, judge in contenders(mail, folds, options.only).items():
+    for name, judge in contenders(mail, folds, halves, options.only).items():
         start = time.perf_counter()
         answers = judge()
         seconds = time.perf_counter() - start
-        print(row(name, mail, answers, seconds), flush=True)
+        print(row(name, y, answers, seconds), flush=True)
         if name == "bogofilter":
             sure = answers._replace(label=(answers.score >= 0.5).astype(int))
-            print(row("bogofilter, cut at 0.5", mail, sure, seconds), flush=True)
+            print(row("bogofilter, cut at 0.5", y, sure, seconds), flush=True)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ NOT_TEXT = re.compile(
 
 
 class Good(NamedTuple):
-    """What the attacker knows of the receiver's ham."""
+    """The attacker's knowledge of the receiver's ham."""
 
     words: tuple[str, ...]  # words that only ham has, best first
     texts: tuple[str, ...]  # of ham

@@ -1,6 +1,6 @@
 """Count the spams that get through when their sender attacks the filter.
 
-usage: python benchmarks/attacks.py CORPUS [--mails 200] [--only TEXT] [--write FOLDER] [--peers]
+usage: python benchmarks/attacks.py CORPUS [--mails 200] [--only TEXT] [--peers]
 
 CORPUS is a folder with ham/ and spam/.  Every other message is learned.  Of the other spams,
 some that the model calls spam are attacked in every form (see attack_hidden.py and
@@ -18,7 +18,7 @@ Bayes (passes if it gives less than 80 %, below its rule BAYES_80), which takes 
 """
 
 import argparse
-import subprocess
+import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
@@ -28,16 +28,15 @@ from statistics import mean
 from typing import NamedTuple
 
 import numpy as np
+from accuracy import CLASSES, call, spamassassin_scores
 from attack_forms import FORMS, STUFFED, Form
 from attack_mail import Good, Mail, as_text, read_mail
-from halves import PERL
-from moving_in import LABELS, OPTIONS, run
 
 from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.training import train
+from nbspam.classifier.training import train_classifier
 from nbspam.counts.counting import count_items
+from nbspam.mail.headers import Field
 from nbspam.mail.message import Message
-from nbspam.mail.origins import Field
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item, read_items
 from nbspam.verdicts import Evidence, Verdict
@@ -48,7 +47,7 @@ SEED = 0
 
 
 class Row(NamedTuple):
-    """What got through in one form, in per cent; None where it was not measured."""
+    """The shares of one form that got through, per cent; None: not measured."""
 
     form: str
     passes: float
@@ -124,18 +123,6 @@ def percent(passes: Iterable[bool]) -> float:
     return 100 * mean(passes)
 
 
-def spamassassin(train_on: dict[str, list[str]], judged: list[str]) -> list[float]:
-    """Return the probabilities of SpamAssassin's Bayes filter; it learns and judges files."""
-    told = [f"{label}\t{path}\n" for label in LABELS for path in train_on[label]]
-    told += [f"judge\t{path}\n" for path in judged]
-    with tempfile.TemporaryDirectory() as state:
-        command = ["perl", "-e", PERL, state]
-        out = subprocess.run(
-            command, input="".join(told), stdout=subprocess.PIPE, text=True, check=True
-        ).stdout
-    return [float(line.split()[1]) for line in out.splitlines()]
-
-
 class Peers:
     """bogofilter and SpamAssassin; files of attacked messages are kept for the latter."""
 
@@ -144,11 +131,9 @@ class Peers:
         self.kept: list[str] = []
         self.list = folder / "bogofilter"
         self.list.mkdir()
-        for label in LABELS:
-            run(
-                "bogofilter", "-C", "-d", str(self.list), OPTIONS[label], "-b",
-                paths=train_on[label],
-            )  # fmt: skip
+        for label, option in (("ham", "-n"), ("spam", "-s")):
+            learn = ["bogofilter", "-C", "-d", str(self.list), option, "-b"]
+            call(learn, "\n".join(train_on[label]))
 
     def judge(self, row: Row, messages: Iterable[bytes]) -> Row:
         """Return the row with the figures of bogofilter."""
@@ -159,7 +144,7 @@ class Peers:
             path = folder / str(number)
             path.write_bytes(data)
             paths.append(str(path))
-        said = run("bogofilter", "-C", "-d", str(self.list), "-T", "-b", paths=paths)
+        said = call(["bogofilter", "-C", "-d", str(self.list), "-T", "-b"], "\n".join(paths))
         verdicts = [line.rsplit(" ", 2)[1:] for line in said.splitlines()]
         self.kept += paths[: self.sample]
         for path_ in paths[self.sample :]:
@@ -170,8 +155,11 @@ class Peers:
         )
 
     def finish(self, rows: list[Row]) -> list[Row]:
-        """Return the rows with the figures of SpamAssassin."""
-        found = spamassassin(self.train_on, self.kept)
+        """Return the rows with the figures of SpamAssassin, if it is installed."""
+        if shutil.which("spamassassin") is None:
+            return rows
+        told = [f"{label}\t{path}" for label in CLASSES for path in self.train_on[label]]
+        found = spamassassin_scores([*told, *(f"judge\t{path}" for path in self.kept)])[:, 1]
         n = len(found) // len(rows)
         return [
             row._replace(bayes=percent(p < 0.8 for p in found[i * n : (i + 1) * n]))
@@ -183,15 +171,15 @@ class Peers:
 
 
 def attackable(classifier: Classifier, paths: list[str], n: int) -> list[Mail]:
-    """Return n spams that are called spam, as they are and put together anew."""
+    """Return n spams that are called spam, both as they are and rebuilt."""
     order = np.random.default_rng(SEED).permutation(len(paths)).tolist()
     data = [Path(paths[i]).read_bytes() for i in order]
     labels = labels_of(classifier, data)
     called = (each for each, label in zip(data, labels, strict=True) if label == "spam")
     mails = [mail for i, each in enumerate(called) if (mail := read_mail(each, i)) is not None]
-    anew = labels_of(classifier, (mail.message(mail.part()) for mail in mails))
+    rebuilt = labels_of(classifier, (mail.message(mail.part()) for mail in mails))
     as_pages = labels_of(classifier, (mail.page() for mail in mails))
-    said = zip(mails, anew, as_pages, strict=True)
+    said = zip(mails, rebuilt, as_pages, strict=True)
     return [mail for mail, *both in said if set(both) == {"spam"}][:n]
 
 
@@ -225,7 +213,6 @@ def parse() -> argparse.Namespace:
     parser.add_argument("corpus", type=Path, help="folder with ham/ and spam/")
     parser.add_argument("--mails", type=int, default=200, help="number of spams  [default: 200]")
     parser.add_argument("--only", default="", metavar="TEXT", help="a class, or part of a form")
-    parser.add_argument("--write", type=Path, metavar="FOLDER", help="write a mail of each form")
     parser.add_argument("--peers", action="store_true", help="compare with other filters")
     parser.add_argument(
         "--sample", type=int, default=20, help="number of spams for SpamAssassin  [default: 20]"
@@ -236,10 +223,10 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     options = parse()
     start = time.perf_counter()
-    paths = {label: sorted(map(str, (options.corpus / label).iterdir())) for label in LABELS}
-    half = {label: paths[label][::2] for label in LABELS}
-    items = (item for label in LABELS for item in read_items(half[label], label=label))
-    classifier = train(count_items(items, PRESETS["mail"]), PRESETS["mail"])
+    paths = {label: sorted(map(str, (options.corpus / label).iterdir())) for label in CLASSES}
+    half = {label: paths[label][::2] for label in CLASSES}
+    items = (item for label in CLASSES for item in read_items(half[label], label=label))
+    classifier = train_classifier(count_items(items, PRESETS["mail"]), PRESETS["mail"])
     texts = ham_texts(paths["ham"][1::2])
     words = common_ham_words(classifier), best_ham_words(classifier)
     goods = [Good(each, texts) for each in words]
@@ -257,10 +244,6 @@ def main() -> None:
                 row = judged(classifier, kind, name, mails, goods)
                 if peers is not None:
                     row = peers.judge(row, (form(mail, goods[0]) for mail in mails))
-                if options.write is not None:
-                    options.write.mkdir(exist_ok=True)
-                    file = f"{kind}-{len(classes.get(kind, ()))}.eml"
-                    (options.write / file).write_bytes(form(mails[0], goods[0]))
                 classes.setdefault(kind, []).append(row)
         rows = [row for found in classes.values() for row in found]
         rows = rows if peers is None else peers.finish(rows)

@@ -3,11 +3,10 @@
 usage: python benchmarks/scale.py SOURCE PART PART... [--price 0.04] [--per-part 1000000]
 
 SOURCE is mail; reading and counting it gives the processor time and the bytes of a message, and
-training in two parts (--shard) the size of an exact part and the time of merging it.
-PARTs are models of about a million messages (`benchmarks/growing.py --save`); merging them gives
-the processor time of a part.  --fit is the processor time of fitting a part, which growing.py
-prints.  The vocabulary is that of a real stream, 1.28 million tokens of 75,419 messages, and
-grows as n ** 0.92.  --price is what an hour of one core costs, in any currency.
+training in two parts (nbspam shard) the size of an exact part and the time of merging it.
+PARTs are models of about a million messages; merging them gives the processor time of a part.
+--fit is the processor time of fitting one.  The vocabulary is that of a real stream, 1.28 million
+tokens of 75,419 messages, and grows as n ** 0.92.  --price is what an hour of one core costs.
 """
 
 import argparse
@@ -53,7 +52,7 @@ def main() -> None:
         merging = seconds("merge", *options.parts, "-o", model) / len(options.parts)
         exact = [str(Path(folder) / f"part.{k}") for k in (1, 2)]
         for k, path in enumerate(exact, 1):
-            seconds("train", options.source, "--shard", f"{k}/2", "-m", path, "-j", "1")
+            seconds("shard", f"{k}/2", options.source, "-o", path, "-j", "1")
         kept = sum(map(os.path.getsize, exact)) / len(lengths)
         joining = seconds("merge", *exact, "-o", model) / len(lengths)
     length = sum(lengths) / len(lengths)
@@ -64,53 +63,35 @@ def main() -> None:
     )
     print(f"exact parts: {kept / 1e3:.1f} KB a message, {joining * 1e3:.2f} ms to merge and fit")
     print(f"price of a core-hour: {options.price:g}")
-    rows: list[list[str]] = [[] for _ in _NAMES]
+    rows: dict[str, list[str]] = {}
     for n in SIZES:
         parts = ceil(n / options.per_part)
         tokens = TOKENS * (n / STREAM) ** BETA
         hours = [n * counting / 3600, parts * options.fit / 3600, (parts - 1) * merging / 3600]
-        values = [
-            f"{n * length / 1e9:,.0f} GB",
-            f"{hours[0]:,.1f}",
-            f"{parts:,}",
-            f"{parts * MAX_BYTES / 1e9:,.2f} GB",
-            f"{hours[1]:,.2f}",
-            f"{hours[2]:,.2f}",
-            f"{sum(hours):,.1f}",
-            f"{sum(hours) * options.price:,.2f}",
-            f"{n * kept / 1e9:,.1f} GB",
-            f"{n * joining / 3600:,.1f}",
-            f"{tokens / 1e6:,.0f} million",
-            f"{tokens * TOKEN_BYTES / 1e9:,.1f} GB",
-            f"{min(MAX_BYTES, tokens * TOKEN_BYTES) / 1e6:,.0f} MB",
-            f"{n * IN_FILE / 1e9:,.2f} GB",
-            f"{n * IN_MEMORY / 1e9:,.1f} GB",
-        ]
-        for row, value in zip(rows, values, strict=True):
-            row.append(value)
+        all_bytes = tokens * TOKEN_BYTES
+        values = {
+            "mail to read": f"{n * length / 1e9:,.0f} GB",
+            "reading and counting, core-hours": f"{hours[0]:,.1f}",
+            "parts": f"{parts:,}",
+            "size of all parts": f"{parts * MAX_BYTES / 1e9:,.2f} GB",
+            "fitting them, core-hours": f"{hours[1]:,.2f}",
+            "merging them, core-hours": f"{hours[2]:,.2f}",
+            "together, core-hours": f"{sum(hours):,.1f}",
+            "price": f"{sum(hours) * options.price:,.2f}",
+            "exact parts instead, their size": f"{n * kept / 1e9:,.1f} GB",
+            "merging these, core-hours": f"{n * joining / 3600:,.1f}",
+            "distinct tokens, by the law": f"{tokens / 1e6:,.0f} million",
+            "all of them in a model": f"{all_bytes / 1e9:,.1f} GB",
+            "tokens of the model that is kept": f"{min(MAX_BYTES, all_bytes) / 1e6:,.0f} MB",
+            "ledger in the model file": f"{n * IN_FILE / 1e9:,.2f} GB",
+            "ledger in memory, while training at once": f"{n * IN_MEMORY / 1e9:,.1f} GB",
+        }
+        for name, value in values.items():
+            rows.setdefault(name, []).append(value)
     print("| messages | " + " | ".join(f"{n:,}" for n in SIZES) + " |")
     print("| --- |" + " --- |" * len(SIZES))
-    for name, row in zip(_NAMES, rows, strict=True):
+    for name, row in rows.items():
         print(f"| {name} | " + " | ".join(row) + " |")
-
-
-_NAMES = (
-    "mail to read",
-    "reading and counting, core-hours",
-    "parts",
-    "size of all parts",
-    "fitting them, core-hours",
-    "merging them, core-hours",
-    "together, core-hours",
-    "price",
-    "exact parts instead, their size",
-    "merging these, core-hours",
-    "distinct tokens, by the law",
-    "all of them in a model",
-    "tokens of the model that is kept",
-    "ledger in the model file",
-    "ledger in memory, while training at once",
-)
 
 
 if __name__ == "__main__":

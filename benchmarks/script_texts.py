@@ -1,26 +1,15 @@
-"""Sentences of many scripts, for benchmarks: real ones where this machine has any.
+"""Sentences of many scripts, for benchmarks: of made words, the same on every machine.
 
-Real sentences come from catalogues of translated programs (.mo): those in /usr/share/locale, and
-Django's if that is installed (`pip install django`).  Where there are too few, words are made
-of the script's letters: their lengths follow a Poisson distribution, their frequencies Zipf's
-law.  Nothing of this is part of nbspam.
+Words are made of the script's letters: their lengths follow a Poisson distribution, their
+frequencies Zipf's law.
 """
 
-import struct
 import unicodedata
-from collections.abc import Iterator
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-CATALOGUES = Path("/usr/share/locale")
-_SHORTEST = 20  # characters of a sentence
-_OWN = 0.8  # share of the script's letters among the letters of a sentence
-_ENOUGH = 10_000  # characters of real sentences; with fewer, sentences are made
-_LITTLE_ENDIAN = b"\xde\x12\x04\x95"
 _VOCABULARY = 5000  # made words
 _WORDS = 12  # in a made sentence
 _SENTENCES = 2000
@@ -29,7 +18,7 @@ _SENTENCES = 2000
 class Script(NamedTuple):
     """A language that stands for its script."""
 
-    code: str  # of the language, as catalogues are named
+    code: str  # of the language
     name: str
     letters: str  # ranges of letters, as in a pattern
     charsets: tuple[str, ...]  # its legacy charsets
@@ -57,14 +46,6 @@ SCRIPTS = (
 )
 
 
-def sentences(script: Script) -> tuple[list[str], bool]:
-    """Return sentences of a script in a fixed order, and whether they are real."""
-    real = [text for text in sorted(set(_translations(script.code))) if _is_of(script, text)]
-    if sum(map(len, real)) >= _ENOUGH:
-        return real, True
-    return made(script), False
-
-
 def encoded(text: str, charset: str) -> bytes:
     """Return text in a charset; characters that it does not have are left out."""
     if charset == "windows-1258":  # which writes the marks of tones after their letters
@@ -73,43 +54,8 @@ def encoded(text: str, charset: str) -> bytes:
     return text.encode(charset.replace("windows-874", "cp874"), "ignore")
 
 
-def _translations(code: str) -> Iterator[str]:
-    """Yield the sentences in catalogues; English ones are what others translate."""
-    is_english = code == "en"
-    folders = [CATALOGUES / ("de" if is_english else code) / "LC_MESSAGES"]
-    django = find_spec("django")
-    if django is not None and django.origin is not None:
-        name = {"zh_CN": "zh_Hans", "zh_TW": "zh_Hant", "en": "de"}.get(code, code)
-        folders += sorted(Path(django.origin).parent.rglob(f"locale/{name}/LC_MESSAGES"))
-    for path in [path for folder in folders for path in sorted(folder.glob("*.mo"))]:
-        for original, translation in _catalogue(path.read_bytes()):
-            if original:  # the empty one has notes on the catalogue
-                for text in (original if is_english else translation).split(b"\0"):
-                    yield text.decode("utf-8", "ignore")
-
-
-def _catalogue(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the originals and translations of a catalogue in gettext's binary form."""
-    order = "<" if data.startswith(_LITTLE_ENDIAN) else ">"
-    n_texts, *tables = struct.unpack_from(f"{order}3I", data, 8)
-    both = [struct.unpack_from(f"{order}{2 * n_texts}I", data, table) for table in tables]
-    for i in range(0, 2 * n_texts, 2):
-        original, translation = (data[t[i + 1] : t[i + 1] + t[i]] for t in both)
-        yield original, translation
-
-
-def _is_of(script: Script, text: str) -> bool:
-    """Return whether a text is a sentence, mostly in letters of the script."""
-    if len(text) < _SHORTEST or "%" in text or "\n" in text:
-        return False
-    letters = [c for c in text if c.isalpha()]
-    if script.letters.startswith("a-z"):
-        return len(letters) >= _OWN * len(text.replace(" ", ""))
-    return sum(not c.isascii() for c in letters) >= max(_OWN * len(letters), 1)
-
-
 @cache
-def made(script: Script) -> list[str]:
+def sentences(script: Script) -> list[str]:
     """Return sentences of made words, in a fixed order."""
     rng = np.random.default_rng(1)
     letters = _expanded(script)

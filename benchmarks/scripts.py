@@ -50,7 +50,7 @@ WAYS = ("8bit", "quoted-printable", "base64", "undeclared")
 
 
 class Mail(NamedTuple):
-    """What a mail says."""
+    """The words of a mail."""
 
     number: int
     subject: str
@@ -129,11 +129,10 @@ def measured(mails: list[bytes], n_octets: int, rounds: int) -> Speed:
     return Speed(len(mails) / both, n_tokens / both, n_octets / both, reading / len(mails))
 
 
-def row(script: Script, are_real: bool, charset: str, way: str, speed: Speed, to: Speed) -> str:
+def row(script: Script, charset: str, way: str, speed: Speed, to: Speed) -> str:
     """Return a line on the speed of one way of writing; to: the speed of English."""
-    name = script.name if are_real else f"{script.name} (made)"
     return (
-        f"{name:18}{charset:14}{way:17}{speed.messages:10,.0f}{speed.tokens:11,.0f}"
+        f"{script.name:18}{charset:14}{way:17}{speed.messages:10,.0f}{speed.tokens:11,.0f}"
         f"{speed.octets / 1e6:7.1f}{speed.tokens / to.tokens:8.2f}{speed.octets / to.octets:7.2f}"
         f"{speed.reading * 1e6:9.0f}"
     )
@@ -160,14 +159,13 @@ def main() -> None:
     for script in SCRIPTS:
         if script.code not in ("en", *options.only):
             continue
-        texts, are_real = sentences(script)
-        mails = written_mails(texts, options.messages, options.characters)
+        mails = written_mails(sentences(script), options.messages, options.characters)
         n_octets = sum(len(as_bytes(mail, "utf-8", "undeclared")) for mail in mails)
         for charset, way in product(("utf-8", *script.charsets), WAYS):
             data = [as_bytes(mail, charset, way) for mail in mails]
             speed = measured(data, n_octets, options.rounds)
             to = english.setdefault(way, speed)
-            line = row(script, are_real, charset, way, speed, to)
+            line = row(script, charset, way, speed, to)
             print(line, flush=True)
             if speed.tokens < TOKENS_AIM * to.tokens or speed.octets < BYTES_AIM * to.octets:
                 slow.append(line)

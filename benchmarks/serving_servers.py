@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import serving_client as client
 
@@ -44,14 +43,6 @@ bayes_auto_expire 0
 """
 
 
-class Memory(NamedTuple):
-    """Memory of processes, in MB; own is what a process shares with no other (Uss)."""
-
-    parent: float  # own
-    workers: list[float]  # own
-    total: float  # of all, each shared page counted once (Pss)
-
-
 class Server:
     """A server that runs.
 
@@ -72,12 +63,9 @@ class Server:
         """Return the processor time that all its processes have taken so far."""
         return sum(map(processor_seconds, (self.process.pid, *self.workers, *self.others)))
 
-    def memory(self) -> Memory:
-        """Return the memory of all its processes."""
-        workers = self.workers
-        own = [megabytes(pid, "Private_") for pid in (self.process.pid, *workers)]
-        every = (self.process.pid, *workers, *self.others)
-        return Memory(own[0], own[1:], sum(megabytes(pid, "Pss:") for pid in every))
+    def megabytes(self) -> float:
+        """Return the memory of all its processes; what they share is divided among them."""
+        return sum(map(megabytes, (self.process.pid, *self.workers, *self.others)))
 
 
 def children(pid: int) -> list[int]:
@@ -91,10 +79,10 @@ def processor_seconds(pid: int) -> float:
     return sum(map(int, fields)) / os.sysconf("SC_CLK_TCK")
 
 
-def megabytes(pid: int, kind: str) -> float:
-    """Return the memory of a process of the kinds in smaps_rollup that begin so."""
+def megabytes(pid: int) -> float:
+    """Return the memory of a process, with its share of what it shares (Pss)."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith(kind)) / 1024
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
 
 
 def free_ports(number: int) -> list[int]:
@@ -108,11 +96,14 @@ def free_ports(number: int) -> list[int]:
 
 @contextmanager
 def running(
-    command: list[str], folder: Path, *addresses: client.Address
+    command: list[str],
+    folder: Path,
+    *addresses: client.Address,
+    env: dict[str, str] | None = None,
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Run a server until the block ends; its addresses answer when the block begins."""
     with open(folder / "said", "wb") as said:
-        process = subprocess.Popen(command, stdout=said, stderr=said)
+        process = subprocess.Popen(command, stdout=said, stderr=said, env=env)
     try:
         until = time.monotonic() + _PATIENCE
         while not all(map(client.answers, addresses)):
@@ -129,7 +120,9 @@ def running(
 
 
 @contextmanager
-def nbspam(folder: Path, model: Path, workers: int, *options: str) -> Iterator[Server]:
+def nbspam(
+    folder: Path, model: Path, workers: int, *options: str, env: dict[str, str] | None = None
+) -> Iterator[Server]:
     """Run nbspam; its addresses are from `options`, each after its option."""
     folder.mkdir()
     command = [sys.executable, "-m", "nbspam", "serve", "-m", str(model), *options]
@@ -139,7 +132,7 @@ def nbspam(folder: Path, model: Path, workers: int, *options: str) -> Iterator[S
         if option in ("--spamd", "--http", "--milter")
     ]
     command += ["--log", "none", "--jobs", str(workers)]
-    with running(command, folder, *addresses) as process:
+    with running(command, folder, *addresses, env=env) as process:
         server = Server(process, "its model")
         while len(server.workers) < workers:  # its sockets were there before
             time.sleep(0.1)

@@ -12,15 +12,15 @@ each server is asked by 64 clients at once, and then by one; the slow ones about
 Printed are medians of the rounds: messages a second and the server's processor time a message
 (of all its processes), with their ratios to nbspam in the same protocol, the median of the ratios
 within each round; the client's own processor time; of all answers to one client the median and
-the 99th percentile; memory in MB at the end, that each process has for itself (Uss), and that of
-all with what they share (Pss).  Programs that are not installed are left out.
+the 99th percentile; and the memory of all processes at the end.  Programs that are not installed
+are left out.
 """
 
-import argparse
 import os
 import random
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -32,7 +32,7 @@ from typing import NamedTuple
 import numpy as np
 import serving_client as client
 import serving_servers as servers
-from speed import NBSPAM, corpus_parser
+from speed import corpus_parser
 
 _AT_ONCE = 64
 _ALONE = 1000  # messages that one client asks about
@@ -73,18 +73,16 @@ class Subject:
         rates = ratio(self.rates, self.beside.rates)
         costs = ratio(self.costs, self.beside.costs)
         middle, high = (np.quantile(self.took, q) for q in (0.5, 0.99))
-        memory = self.server.memory()
-        workers = " ".join(f"{each:.0f}" for each in memory.workers)
         return (
             f"{self.name:30}{len(self.calls):6,}{median(self.rates):8,.0f}{rates:7.3f}"
             f"{median(self.costs):8.3f}{costs:8.2f}{median(self.own):8.3f}{middle:8.2f}{high:8.2f}"
-            f"{memory.parent:7.0f}  {workers:14}{memory.total:5.0f}"
+            f"{self.server.megabytes():5.0f}"
         )
 
 
 HEADER = (
     f"{'':30}{'mails':>6}{'a s':>8}{'ratio':>7}{'cpu ms':>8}{'ratio':>8}{'client':>8}"
-    f"{'median':>8}{'99 %':>8}{'parent':>7}  {'workers':14}{'all':>5}"
+    f"{'median':>8}{'99 %':>8}{'MB':>5}"
 )
 
 
@@ -104,7 +102,7 @@ def calls_of(
 
 
 class Bench(NamedTuple):
-    """What all servers share: they judge `messages`, the slow ones the first `few`."""
+    """The common conditions: all servers judge `messages`, the slow ones the first `few`."""
 
     corpus: Path
     messages: list[bytes]
@@ -117,7 +115,7 @@ class Bench(NamedTuple):
 def of_nbspam(bench: Bench) -> list[Subject]:
     """Start nbspam; return it in its protocols: spamd, HTTP, milter."""
     model, path = bench.work / "m.nbspam", str(bench.work / "nbspam.sock")
-    train = [*NBSPAM, "train", "-m", str(model), str(bench.corpus)]
+    train = [sys.executable, "-m", "nbspam", "train", "-m", str(model), str(bench.corpus)]
     subprocess.run(train, check=True, stdout=subprocess.DEVNULL)
     http, milter = servers.free_ports(2)
     options = ["--spamd", path, "--http", str(http), "--milter", str(milter)]
@@ -155,40 +153,22 @@ def of_rspamd(bench: Bench, beside: Subject) -> Subject:
 def subjects(bench: Bench, alone: bool) -> list[Subject]:
     """Start all servers."""
     found = of_nbspam(bench)
-    if not alone and is_there("spamd", "sa-learn"):
+    if not alone and shutil.which("spamd"):
         found.append(of_spamassassin(bench, found[0]))
-    if not alone and is_there("rspamd"):
+    if not alone and shutil.which("rspamd"):
         found.append(of_rspamd(bench, found[1]))
     return found
 
 
-def is_there(*programs: str) -> bool:
-    """Return whether programs are installed; tell if one is not."""
-    missing = [each for each in programs if not shutil.which(each)]
-    if missing:
-        print(f"{missing[0]} is not installed: left out")
-    return not missing
-
-
-def load_average() -> str:
-    """Return what else the machine does."""
-    return " ".join(f"{each:.2f}" for each in os.getloadavg())
-
-
-def options_of() -> argparse.Namespace:
-    """Return the options of the command line."""
+def main() -> None:
     parser = corpus_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="number of rounds  [default: 3]")
     parser.add_argument("--messages", type=int, help="ask about so many only")
     parser.add_argument("--few", type=int, default=300, help="so many for slow servers  [300]")
     parser.add_argument("--workers", type=int, default=2, help="of each server  [default: 2]")
     parser.add_argument("--alone", action="store_true", help="nbspam without the others")
-    return parser.parse_args()
-
-
-def main() -> None:
-    options = options_of()
-    before = load_average()
+    options = parser.parse_args()
+    before = os.getloadavg()
     files = [
         path for name in ("ham", "spam") for path in sorted((options.corpus / name).iterdir())
     ]
@@ -206,8 +186,8 @@ def main() -> None:
                 each.measure()
         print(
             f"{options.corpus}: {len(messages):,} messages, {_AT_ONCE} at once; {os.cpu_count()}"
-            f" cores, {options.workers} workers, {options.rounds} rounds; load average {before}"
-            f" before, {load_average()} at the end\n\n{HEADER}"
+            f" cores, {options.workers} workers, {options.rounds} rounds; load average"
+            f" {before[0]:.2f} before, {os.getloadavg()[0]:.2f} at the end\n\n{HEADER}"
         )
         for each in measured:
             print(each.line())

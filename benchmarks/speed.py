@@ -1,12 +1,18 @@
-"""Compare the time and memory of nbspam with other programs, in one run.
+"""Compare the time and memory of nbspam with another checkout of it, or with other programs.
 
-usage: python benchmarks/speed.py [CORPUS] [--rounds 15]
+usage: python benchmarks/speed.py [CORPUS] [--other CHECKOUT] [--reviews TABLE] [--rounds 15]
+           [--only JOB...]
 
-CORPUS is a folder with ham/ and spam/, one message per file.  In every round each program does
-the same jobs with the same files.  Printed are the shortest seconds of all rounds, and the ratio
-to nbspam: the median of the ratios within each round, because a machine's speed varies; first of
-the time that passes, then of processor time.  Programs that are not installed are left out.
-Memory is the peak of a program's largest process.
+CORPUS is a folder with ham/ and spam/, one message per file.  The jobs: train on it, classify all
+of it, classify one message, and answer for all of it as a server.  With --reviews, a table of
+Chinese texts with the columns label and text, separated by a tab, the first two jobs are also
+done on Chinese mail that is made of it.  CHECKOUT is a folder with another version of nbspam
+(`git worktree add`); without it bogofilter and scikit-learn do the same jobs, if installed.
+
+In every round each program does each job once, in turn.  Printed are the shortest seconds of all
+rounds, and the ratio to nbspam: the median of the ratios within each round, because a machine's
+speed varies; first of the time that passes, then of processor time.  Memory is the peak of a
+program's largest process.
 """
 
 import argparse
@@ -16,101 +22,224 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from itertools import islice
 from operator import truediv
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
-PYTHON = sys.executable
-NBSPAM = [str(Path(PYTHON).with_name("nbspam"))]  # the script that users run
-# Compiled modules are kept, as in any installation.
-ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-SKLEARN = [PYTHON, str(Path(__file__).with_name("peer_sklearn.py"))]
+import serving_client as client
+import serving_servers as servers
+from scripts import NAME, SUBJECT, Mail, as_bytes
 
-
-class Run:
-    """One or more commands with their input; records their time and peak memory."""
-
-    def __init__(self, name: str, *commands: list[str], stdin: list[bytes | str] | None = None):
-        self.name, self.commands = name, commands
-        self.stdin = stdin or [b""] * len(commands)
-        self.times: list[float] = []
-        self.cpu: list[float] = []
-        self.peak = 0
-
-    def measure(self) -> None:
-        """Run the commands in turn, once."""
-        start = time.perf_counter()
-        cpu = 0.0
-        for command, data in zip(self.commands, self.stdin, strict=True):
-            peak, seconds = run(command, data)
-            self.peak = max(self.peak, peak)
-            cpu += seconds
-        self.cpu.append(cpu)
-        self.times.append(time.perf_counter() - start)
-
-
-def run(command: list[str], stdin: bytes | str) -> tuple[int, float]:
-    """Run a command; return its peak memory in bytes, and its processor seconds."""
-    with tempfile.TemporaryFile() as source:
-        source.write(stdin.encode() if isinstance(stdin, str) else stdin)
-        source.seek(0)
-        child = subprocess.Popen(command, stdin=source, stdout=subprocess.DEVNULL, env=ENVIRONMENT)
-        _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode not in (0, 1, 2):
-        sys.exit(f"{' '.join(command)}: exit {child.returncode}")
-    return usage.ru_maxrss * 1024, usage.ru_utime + usage.ru_stime
+HERE = Path(__file__).parents[1]
+LABELS = ("ham", "spam")
+JOBS = ("train", "classify", "message", "server")
+CHINESE_MAILS = 2000
+SKLEARN = """
+import sys
+from pathlib import Path
+import joblib
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import make_pipeline
+verb, model, corpus = sys.argv[1:]
+paths = [path for name in ("ham", "spam") for path in sorted((Path(corpus) / name).iterdir())]
+texts = [path.read_text("latin-1") for path in paths]
+if verb == "train":
+    pipeline = make_pipeline(CountVectorizer(), MultinomialNB())
+    joblib.dump(pipeline.fit(texts, [path.parent.name for path in paths]), model)
+else:
+    for path, label in zip(paths, joblib.load(model).predict(texts), strict=True):
+        print(path, label)
+"""
 
 
-def jobs(corpus: Path, work: Path) -> dict[str, list[Run]]:
-    """Return the programs that do each job, by name of the job; nbspam comes first."""
-    files = {name: sorted(map(str, (corpus / name).iterdir())) for name in ("ham", "spam")}
-    lists = {name: "\n".join(paths) + "\n" for name, paths in files.items()}
-    everything = lists["ham"] + lists["spam"]
-    message = Path(files["spam"][len(files["spam"]) // 2]).read_bytes()
-    model, sk_model, bogo = str(work / "m.nbspam"), str(work / "sk.joblib"), str(work / "bogo")
-    os.mkdir(bogo)
-    training = [
-        Run("nbspam train", [*NBSPAM, "train", "-m", model, str(corpus)]),
-        Run("scikit-learn", [*SKLEARN, "train", sk_model, str(corpus)]),
-    ]
-    bulk = [
-        Run("nbspam classify", [*NBSPAM, "classify", "-m", model, str(corpus)]),
-        Run("scikit-learn", [*SKLEARN, "classify", sk_model, str(corpus)]),
-    ]
-    single = [
-        Run("nbspam classify", [*NBSPAM, "classify", "-m", model], stdin=[message]),
-        Run("python -c 'import click, numpy'", [PYTHON, "-c", "import click, numpy"]),
-    ]
-    if shutil.which("bogofilter"):
-        learn = [["bogofilter", "-d", bogo, flag, "-b"] for flag in ("-n", "-s")]
-        fresh = [["sh", "-c", f"rm -f {bogo}/*"]]
-        training.append(
-            Run("bogofilter", *fresh, *learn, stdin=[b"", lists["ham"], lists["spam"]])
+class Cost(NamedTuple):
+    """The cost of one run of a job."""
+
+    seconds: float
+    processor: float  # seconds
+    peak: int  # bytes; 0 where it is not known
+
+
+class Contender:
+    """A program that does a job; records what it took in each round."""
+
+    def __init__(self, name: str, work: Callable[[], Cost]) -> None:
+        self.name, self.work = name, work
+        self.costs: list[Cost] = []
+
+    def ratio(self, first: "Contender", of: Callable[[Cost], float]) -> float:
+        """Return the median of the ratios to the first program within each round."""
+        return float(median(map(truediv, map(of, self.costs), map(of, first.costs))))
+
+
+def environment(checkout: Path) -> dict[str, str]:
+    """Return the environment in which Python imports a checkout, and keeps what it compiles."""
+    found = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return {**found, "PYTHONPATH": str(checkout)}
+
+
+def commands(
+    *lines: list[str], stdin: tuple[bytes, ...] = (), checkout: Path = HERE
+) -> Callable[[], Cost]:
+    """Return a function that runs command lines in turn, with their input."""
+
+    def work() -> Cost:
+        start, processor, peak = time.perf_counter(), 0.0, 0
+        for line, data in zip(lines, stdin or [b""] * len(lines), strict=True):
+            with tempfile.TemporaryFile() as source:
+                source.write(data)
+                source.seek(0)
+                child = subprocess.Popen(
+                    line, stdin=source, stdout=subprocess.DEVNULL, env=environment(checkout)
+                )
+                _, status, usage = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+            if child.returncode not in (0, 1, 2):
+                sys.exit(f"{' '.join(line)}: exit {child.returncode}")
+            processor += usage.ru_utime + usage.ru_stime
+            peak = max(peak, usage.ru_maxrss * 1024)
+        return Cost(time.perf_counter() - start, processor, peak)
+
+    return work
+
+
+def files_of(corpus: Path) -> dict[str, list[str]]:
+    """Return the paths of a corpus by class."""
+    return {name: sorted(map(str, (corpus / name).iterdir())) for name in LABELS}
+
+
+def write_chinese(reviews: Path, folder: Path, charset: str = "gbk") -> Path:
+    """Write mails of Chinese texts to ham/ and spam/ of a new folder; return it.
+
+    They are declared, half of them in 8bit and half in base64, with the names and the subject as
+    encoded words.  Of two labels the first is ham.
+    """
+    with reviews.open(encoding="utf-8") as lines:
+        rows = [line.rstrip("\n").split("\t", 1) for line in islice(lines, 1, 1 + CHINESE_MAILS)]
+    labels = list(dict.fromkeys(label for label, _ in rows))
+    for name in LABELS:
+        (folder / name).mkdir(parents=True)
+    for number, (label, text) in enumerate(rows):
+        mail = Mail(number, text[: SUBJECT // 2], text[-NAME // 4 :], text)
+        data = as_bytes(mail, charset, ("8bit", "base64")[number % 2])
+        (folder / LABELS[label != labels[0]] / f"{number}.eml").write_bytes(data)
+    return folder
+
+
+# --- programs -----------------------------------------------------------------------------
+
+
+def nbspam(name: str, checkout: Path, corpus: Path, work: Path) -> dict[str, Contender]:
+    """Return a checkout of nbspam at each job, but for the server."""
+    line = [sys.executable, "-m", "nbspam"]
+    model = str(work / f"{name}.nbspam")
+    spam = files_of(corpus)["spam"]
+    message = Path(spam[len(spam) // 2]).read_bytes()
+    return {
+        "train": Contender(
+            name, commands([*line, "train", "-m", model, str(corpus)], checkout=checkout)
+        ),
+        "classify": Contender(
+            name, commands([*line, "classify", "-m", model, str(corpus)], checkout=checkout)
+        ),
+        "message": Contender(
+            name, commands([*line, "classify", "-m", model], stdin=(message,), checkout=checkout)
+        ),
+    }
+
+
+def served(name: str, checkout: Path, corpus: Path, work: Path, stack: ExitStack) -> Contender:
+    """Return a checkout's server, started, which is asked about all messages at once."""
+    path, model = str(work / f"{name}.sock"), work / f"{name}.nbspam"
+    server = stack.enter_context(
+        servers.nbspam(
+            work / f"{name}-server", model, 2, "--spamd", path, env=environment(checkout)
         )
-        bulk.append(Run("bogofilter", ["bogofilter", "-d", bogo, "-T", "-b"], stdin=[everything]))
-        single.append(Run("bogofilter", ["bogofilter", "-d", bogo, "-T"], stdin=[message]))
-    return {"train": training, "classify all": bulk, "one message": single}
+    )
+    calls = [
+        client.Call(path, client.spamd, client.spamd_request(Path(each).read_bytes()))
+        for paths in files_of(corpus).values()
+        for each in paths
+    ]
+    client.load(calls[:200], 64)  # what is read once, and filled once
+
+    def ask() -> Cost:
+        start, before = time.perf_counter(), server.processor_seconds()
+        client.load(calls, 64)
+        return Cost(time.perf_counter() - start, server.processor_seconds() - before, 0)
+
+    return Contender(f"{name} serve", ask)
 
 
-def measure(measured: dict[str, list[Run]], rounds: int) -> None:
-    """Let all programs do all jobs in turn, so many times."""
-    for _ in range(rounds):
-        for runs in measured.values():
-            for each in runs:
-                each.measure()
+def peers(corpus: Path, work: Path) -> dict[str, list[Contender]]:
+    """Return other programs by job, and what a start of Python with two imports takes."""
+    lists = {name: ("\n".join(paths) + "\n").encode() for name, paths in files_of(corpus).items()}
+    message = Path(files_of(corpus)["spam"][0]).read_bytes()
+    python, model = [sys.executable, "-c"], str(work / "sk.joblib")
+    found: dict[str, list[Contender]] = {"train": [], "classify": [], "message": []}
+    for verb in ("train", "classify"):
+        line = [*python, SKLEARN, verb, model, str(corpus)]
+        found[verb].append(Contender("scikit-learn", commands(line)))
+    start = commands([*python, "import click, numpy"])
+    found["message"].append(Contender("python -c 'import click, numpy'", start))
+    if shutil.which("bogofilter"):
+        bogo = str(work / "bogo")
+        os.mkdir(bogo)
+        judge = ["bogofilter", "-d", bogo, "-T"]
+        learn = [["bogofilter", "-d", bogo, flag, "-b"] for flag in ("-n", "-s")]
+        empty = ["sh", "-c", f"rm -f {bogo}/*"]
+        training = commands(empty, *learn, stdin=(b"", lists["ham"], lists["spam"]))
+        found["train"].append(Contender("bogofilter", training))
+        bulk = commands([*judge, "-b"], stdin=(lists["ham"] + lists["spam"],))
+        found["classify"].append(Contender("bogofilter", bulk))
+        found["message"].append(Contender("bogofilter", commands(judge, stdin=(message,))))
+    return found
 
 
-def table(measured: dict[str, list[Run]]) -> str:
+def contenders(
+    options: argparse.Namespace, work: Path, stack: ExitStack
+) -> dict[str, list[Contender]]:
+    """Return the programs that do each job; nbspam comes first."""
+    checkouts = {"nbspam": HERE, **({"other": options.other} if options.other else {})}
+    found: dict[str, list[Contender]] = {}
+    corpora = {"": options.corpus}
+    if options.reviews:
+        corpora["Chinese, "] = write_chinese(options.reviews, work / "mails")
+    for kind, corpus in corpora.items():
+        place = work / f"work{len(found)}"
+        place.mkdir()
+        programs = [nbspam(name, path, corpus, place) for name, path in checkouts.items()]
+        others = {} if options.other else peers(corpus, place)
+        for job in ("train", "classify", "message")[: 2 if kind else 3]:
+            if job in options.only:
+                found[kind + job] = [each[job] for each in programs] + others.get(job, [])
+        for each in programs:
+            each["train"].work()  # the model for jobs that need one
+        if not kind and "server" in options.only:
+            found["server"] = [
+                served(name, path, corpus, place, stack) for name, path in checkouts.items()
+            ]
+    return found
+
+
+def table(measured: dict[str, list[Contender]]) -> str:
     """Return a line for each program and job: seconds, ratios to nbspam, memory."""
-    lines = [f"{'':14}{'':34}{'seconds':>9}{'ratio':>8}{'cpu':>8}{'ratio':>8}{'peak MB':>9}"]
-    for job, runs in measured.items():
-        for each in runs:
-            ratio = median(map(truediv, each.times, runs[0].times))
-            cpu = median(map(truediv, each.cpu, runs[0].cpu))
+    lines = [f"{'':19}{'':32}{'seconds':>9}{'ratio':>8}{'cpu':>8}{'ratio':>8}{'peak MB':>9}"]
+    for job, programs in measured.items():
+        for each in programs:
+            least = Cost(*map(min, zip(*each.costs, strict=True)))
+            seconds, processor = (
+                each.ratio(programs[0], of) for of in (lambda c: c.seconds, lambda c: c.processor)
+            )
+            peak = max(cost.peak for cost in each.costs)
             lines.append(
-                f"{job:14}{each.name:34}{min(each.times):9.3f}{ratio:8.2f}"
-                f"{min(each.cpu):8.3f}{cpu:8.2f}{each.peak / 1e6:9.0f}"
+                f"{job:19}{each.name:32}{least.seconds:9.3f}{seconds:8.2f}"
+                f"{least.processor:8.3f}{processor:8.2f}{f'{peak / 1e6:.0f}' if peak else '-':>9}"
             )
     return "\n".join(lines)
 
@@ -120,24 +249,24 @@ def corpus_parser(description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "corpus",
-        type=Path,
-        nargs="?",
-        default=Path("corpora/mail"),
-        help="folder with ham/ and spam/  [default: corpora/mail]",
-    )
+    parser.add_argument("corpus", type=Path, nargs="?", default=HERE / "corpora" / "mail")
     return parser
 
 
 def main() -> None:
     parser = corpus_parser(__doc__)
-    parser.add_argument("--rounds", type=int, default=15, help="number of rounds  [default: 15]")
+    parser.add_argument("--other", type=Path, metavar="CHECKOUT")
+    parser.add_argument("--reviews", type=Path, metavar="TABLE")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--only", nargs="+", choices=JOBS, default=JOBS)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as work:
-        measured = jobs(options.corpus, Path(work))
-        measure(measured, options.rounds)
-    n = sum(len(list((options.corpus / name).iterdir())) for name in ("ham", "spam"))
+    with tempfile.TemporaryDirectory() as work, ExitStack() as stack:
+        measured = contenders(options, Path(work), stack)
+        for _ in range(options.rounds):
+            for programs in measured.values():
+                for each in programs:
+                    each.costs.append(each.work())
+    n = sum(map(len, files_of(options.corpus).values()))
     print(f"{options.corpus}: {n} messages, {os.cpu_count()} cores, {options.rounds} rounds\n")
     print(table(measured))
 

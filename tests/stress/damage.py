@@ -1,8 +1,5 @@
 """Damage to models and journals: nothing is lost in silence, and nothing ends in a traceback.
 
-    python benchmarks/damage.py bytes [--times 10000] [--seed 1]
-    python benchmarks/damage.py states [--times 10000] [--seed 1]
-
 bytes: a bit is flipped, a piece cut out, or two pieces exchanged, in a model file or in its
 journal.  Then the model is loaded.  Every acknowledged change must be there, or else something
 must have been said; what is there must never be wrong.  Then a message is learned, and again
@@ -11,65 +8,47 @@ nothing may be lost in silence.
 states: a part of what a model file holds is replaced by something else (another type, shape or
 order, a number out of range), and the file is written with a right checksum.  Then the command
 line is run on it: every command must succeed, or fail with one line.
-
-Exits 1 if anything was silent, wrong, or raised an exception.
 """
 
-import argparse
 import contextlib
 import copy
 import io
-import os
 import random
-import sys
-import tempfile
 import traceback
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pytest
 
 from nbspam.cli.main import exit_status
 from nbspam.errors import ModelWarning, NbspamError
 from nbspam.sources.items import Item
-from nbspam.store.format.journal import journal_path
-from nbspam.store.format.modelfile import load_state, save_state
+from nbspam.store.journal import journal_path
 from nbspam.store.library import train
 from nbspam.store.model import StoredModel
-from nbspam.store.open import load, load_tokens
+from nbspam.store.modelfile import load_state, save_state
+from nbspam.store.open import load_classifier, load_tokens
 
 N_START, N_CHANGES = 400, 9  # messages that the model file has, and that its journal has
 WORDS = ["cheap", "pills", "buy", "now", "lunch", "friday", "meeting", "draft", "sail", "wave"]
 
 
-def message(rng: random.Random, n: int) -> bytes:
+def message(rng, n):
     words = " ".join(rng.choices(WORDS, k=6))
     return f"Message-ID: <{n}@example.org>\nSubject: own{n}\n\n{words} own{n}\n".encode()
 
 
-def items(n: int, classes: tuple[str, ...], seed: int) -> list[Item]:
+def items(n, classes, seed):
     rng = random.Random(seed)
     return [Item(f"m{i}", classes[i % len(classes)], message(rng, seed + i)) for i in range(n)]
-
-
-@contextlib.contextmanager
-def quick_disk() -> Iterator[None]:
-    """Do not wait for the disk: what a power failure leaves is not measured here."""
-    wait, os.fsync = os.fsync, lambda fd: None
-    try:
-        yield
-    finally:
-        os.fsync = wait
 
 
 # ---- bytes ----
 
 
-def damaged(data: bytes, rng: random.Random) -> tuple[str, bytes]:
-    """Return what was done to bytes, and the damaged bytes."""
+def damaged(data, rng):
+    """Return the kind of damage, and the damaged bytes."""
     kind = rng.choice(["flip", "cut", "cut end", "swap"])
     start = rng.randrange(len(data))
     if kind == "flip":
@@ -87,14 +66,14 @@ def damaged(data: bytes, rng: random.Random) -> tuple[str, bytes]:
     return kind, data[:low] + two + data[low + length : high] + one + data[high + length :]
 
 
-def learned(path: str, names: list[str]) -> set[str]:
-    """Return those of the messages whose own word a model knows."""
+def learned(path, names):
+    """Return the names of the messages that a model knows by their own word."""
     vocabulary = load_tokens(path).table.vocabulary
     texts = {vocabulary.text(j) for j in range(len(vocabulary))}
     return {name for name in names if name in texts}
 
 
-def attempt(path: str, names: list[str]) -> tuple[set[str], bool]:
+def attempt(path, names):
     """Return which messages a model knows, and whether something was said."""
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", ModelWarning)
@@ -104,7 +83,7 @@ def attempt(path: str, names: list[str]) -> tuple[set[str], bool]:
             return set(), True
 
 
-def damage_bytes(times: int, seed: int, folder: Path) -> tuple[Counter[str], list[str]]:
+def damage_bytes(times, seed, folder):
     path = str(folder / "m.nbspam")
     train(items(N_START, ("ham", "spam"), 0)).save(path)
     for each in items(N_CHANGES, ("ham", "spam"), 10_000):
@@ -112,7 +91,6 @@ def damage_bytes(times: int, seed: int, folder: Path) -> tuple[Counter[str], lis
     names = [f"own{10_000 + n}" for n in range(N_CHANGES)]
     whole = {name: Path(name).read_bytes() for name in (path, journal_path(path))}
     assert learned(path, names) == set(names)
-    found: Counter[str] = Counter()
     wrong = []
     rng = random.Random(seed)
     for n in range(times):
@@ -125,16 +103,13 @@ def damage_bytes(times: int, seed: int, folder: Path) -> tuple[Counter[str], lis
         Path(victim).write_bytes(data)
         what = f"{'journal' if victim != path else 'model'}: {kind}"
         here, said = attempt(path, names)
-        found["all there" if len(here) == len(names) else "reported"] += 1
-        found["changes saved"] += 0 if victim == path else len(here)
-        found["changes in damaged journals"] += 0 if victim == path else len(names)
         if len(here) < len(names) and not said:
             wrong.append(f"{n}, {what}: {len(names) - len(here)} changes are missing, silently")
         wrong += later(path, names, here, f"{n}, {what}")
-    return found, wrong
+    return wrong
 
 
-def later(path: str, names: list[str], before: set[str], what: str) -> list[str]:
+def later(path, names, before, what):
     """Learn one more message; return what was lost by it."""
     (extra,) = items(1, ("ham",), 20_000)
     with warnings.catch_warnings():
@@ -146,7 +121,7 @@ def later(path: str, names: list[str], before: set[str], what: str) -> list[str]
         after = learned(path, [*names, "own20000"])
     if after != before | {"own20000"}:
         return [f"{what}: had {sorted(before)}, and after learning one more {sorted(after)}"]
-    if any(word for word in load(path).classify([extra]) if not hasattr(word, "label")):
+    if any(word for word in load_classifier(path).classify([extra]) if not hasattr(word, "label")):
         return [f"{what}: no verdict"]
     return []
 
@@ -154,7 +129,7 @@ def later(path: str, names: list[str], before: set[str], what: str) -> list[str]
 # ---- states ----
 
 
-def table(folder: Path, columns: tuple[str, ...]) -> str:
+def table(folder, columns):
     rng = random.Random(1)
     rows = [",".join([*columns, "sweet"])]
     for _ in range(60):
@@ -168,14 +143,14 @@ def table(folder: Path, columns: tuple[str, ...]) -> str:
     return str(path)
 
 
-def models(folder: Path) -> dict[str, tuple[str, list[str]]]:
+def models(folder):
     """Return models of all kinds: path, and what to classify."""
     mail, text = folder / "x.eml", folder / "x.txt"
     mail.write_bytes(message(random.Random(5), 5))
     text.write_text("cheap sail on friday\n")
     mixed = table(folder, ("colour", "shape", "weight"))
     numbers = table(folder, ("size", "weight"))
-    made: dict[str, Any] = {
+    made = {
         "mail": train(items(40, ("ham", "spam"), 0)),
         "many": train(items(60, ("a", "b", "c", "d"), 0)),
         "text": train([each._replace(is_text=True) for each in items(40, ("x", "y"), 0)]),
@@ -196,9 +171,9 @@ def models(folder: Path) -> dict[str, tuple[str, list[str]]]:
     return paths
 
 
-def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def places(value, at=()):
     """Yield the way to every value within a state."""
-    inner: Any = ()
+    inner = ()
     if isinstance(value, dict):
         inner = value.items()
     elif isinstance(value, list):
@@ -208,7 +183,7 @@ def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(own, (*at, key))
 
 
-VALUES: list[Any] = [
+VALUES = [
     *(None, True, False, 0, 1, -1, 2, 7, 300, 2**31, 2**63 - 1, -(2**63), 2**64 - 1),
     *(0.5, -0.5, 1e308, -1e308, float("nan"), float("inf"), float("-inf")),
     *("", "x", "ham", "spam", "\udcff", "auto", "uniform", "presence", "counts", "text"),
@@ -217,7 +192,7 @@ VALUES: list[Any] = [
 KINDS = ["b1", "i1", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
 
 
-def mutated_array(array: np.ndarray, rng: random.Random) -> Any:
+def mutated_array(array, rng):
     """Return an array of another type, shape or order, or with other numbers."""
     if not array.size or rng.random() < 0.2:
         shape = tuple(rng.randrange(4) for _ in range(rng.randrange(4)))
@@ -247,8 +222,8 @@ def mutated_array(array: np.ndarray, rng: random.Random) -> Any:
         return changed
 
 
-def mutated(state: dict[str, Any], rng: random.Random) -> tuple[str, dict[str, Any]]:
-    """Return what was changed in a state, and the changed state."""
+def mutated(state, rng):
+    """Return a description of the changes, and the changed state."""
     state = copy.deepcopy(state)
     what = []
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
@@ -261,36 +236,37 @@ def mutated(state: dict[str, Any], rng: random.Random) -> tuple[str, dict[str, A
             del holder[way[-1]]
             what.append(f"{way}: deleted")
             continue
-        new = rng.choice(VALUES)
+        new = copy.deepcopy(rng.choice(VALUES))  # another change may be within it
         if isinstance(old, np.ndarray):
             new = mutated_array(old, rng)
         elif isinstance(old, list) and old and rng.random() < 0.5:
             new = rng.choice([old[::-1], old[:-1], [*old, old[0]], [*old, *old]])
-        holder[way[-1]] = new
+        holder[way[-1]] = copy.deepcopy(new)  # VALUES stay what they are
         what.append(f"{way}: {str(new)[:60]!r}")
     return "; ".join(what), state
 
 
-def commands(name: str, path: str, sources: list[str]) -> list[list[str]]:
+def commands(name, path, sources):
     """Return the command lines that are run on a mutated model."""
+    group = ["table"] if name.startswith("table ") else []
     run = [
-        ["classify", "-m", path, *sources],
-        ["explain", "-m", path, *sources],
-        ["info", "-m", path],
-        ["info", "-m", path, "--json"],
+        [*group, "classify", "-m", path, *sources],
+        [*group, "explain", "-m", path, *sources],
+        [*group, "info", "-m", path],
+        [*group, "info", "-m", path, "--json"],
         ["doctor", "-m", path],
         ["words", "-m", path],
-        ["export", "-m", path],
-        ["eval", "-m", path, *sources],
+        [*group, "export", "-m", path],
+        [*group, "eval", "-m", path, *sources],
     ]
     if "network" in name:
-        run.append(["query", "-m", path])
+        run.append([*group, "query", "-m", path])
     if " " not in name:
         run += [["update", "-m", path, "--ham", sources[0]], ["prune", "-m", path]]
     return run
 
 
-def complaint_of(line: list[str]) -> str | None:
+def complaint_of(line):
     """Run a command line; return why it failed in another way than with a line, or None."""
     out, err = io.TextIOWrapper(io.BytesIO()), io.StringIO()
     try:
@@ -304,14 +280,13 @@ def complaint_of(line: list[str]) -> str | None:
     return None
 
 
-def damage_states(times: int, seed: int, folder: Path) -> tuple[Counter[str], list[str]]:
+def damage_states(times, seed, folder):
     made = models(folder)
     states = {name: load_state(path) for name, (path, _) in made.items()}
     for name, (path, sources) in made.items():
         for line in commands(name, path, sources):
             complaint = complaint_of(line)
             assert complaint is None, (name, complaint)
-    found: Counter[str] = Counter()
     wrong = []
     rng = random.Random(seed)
     path = str(folder / "mutated.nbspam")
@@ -323,43 +298,23 @@ def damage_states(times: int, seed: int, folder: Path) -> tuple[Counter[str], li
             left.unlink()
         save_state(path, state)
         try:
-            load(path)
+            load_classifier(path)
         except NbspamError:
-            found["refused"] += 1
             continue
         except Exception:
             frames = traceback.format_exc().strip().splitlines()
             wrong.append(f"{n}, {name}, {what}: load: {frames[-1]} ({frames[-3].strip()})")
             continue
-        found["opened"] += 1
         for line in commands(name, path, made[name][1]):
-            found["commands run"] += 1
             complaint = complaint_of(line)
             if complaint is not None:
                 wrong.append(f"{n}, {name}, {what}: {complaint}")
-    return found, wrong
+    return wrong
 
 
-WAYS: dict[str, Callable[[int, int, Path], tuple[Counter[str], list[str]]]] = {
-    "bytes": damage_bytes,
-    "states": damage_states,
-}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("way", choices=WAYS)
-    parser.add_argument("--times", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, quick_disk():
-        found, wrong = WAYS[options.way](options.times, options.seed, Path(folder))
-    counts = ", ".join(f"{name} {n:,}" for name, n in found.items())
-    print(f"{options.times:,} times: {counts}; {len(wrong)} wrong")
-    for line in wrong[:20]:
-        print(line)
-    sys.exit(bool(wrong))
-
-
-if __name__ == "__main__":
-    main()
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("damage", [damage_bytes, damage_states])
+def test_no_damage_is_silent_and_no_mutation_ends_in_a_traceback(
+    damage, seed, tmp_path, quick_disk
+):
+    assert damage(2000, seed, tmp_path) == []

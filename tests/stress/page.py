@@ -1,26 +1,22 @@
-"""Attack the page of `nbspam serve --web --review`, and print what each attack is answered.
+"""Attacks on the page of `nbspam serve --web --review`: each gets the answer it should get.
 
-usage: python benchmarks/page_attacks.py MODEL [--flood 10000]
-
-MODEL is a model of mail; a copy is served.  The mailbox is made here, of hostile messages.  An
-attack whose answer is not the one it should get is marked, and the status is 1 then.
+The mailbox is made of hostile messages.  The last attack is a crowd: while it asks for the page,
+mail is judged as before.
 """
 
-import argparse
 import asyncio
 import re
 import socket
-import statistics
-import sys
-import tempfile
-import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
 from http.client import HTTPConnection
-from itertools import chain
-from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from serving_trial import SPAMD, Server, ask, request
+import pytest
+
+from nbspam.store.open import save_classifier
+from serving import check, free_port, serving
+from stress.server import ask
+from support import HAM
 
 HOSTILE = (
     "{{ 7*7 }}{% raw %}</title><script>document.title = 1</script><img src=x onerror=alert(1)>"
@@ -31,7 +27,7 @@ WORDS = " ".join(f"w{number}" for number in range(100_000))
 NESTED = "".join(f"Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n" for n in range(5000))
 
 
-def mail(subject: str, body: str, name: str = HOSTILE) -> bytes:
+def mail(subject, body, name=HOSTILE):
     """Return a message."""
     return f"From: {name}\nSubject: {subject}\n{body}".encode()
 
@@ -49,7 +45,7 @@ MAIL = {
 class Page:
     """Somebody who may know the token, and sends requests byte for byte."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address):
         found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", address)
         assert found
         self.port, self.token = int(found[1]), found[2]
@@ -62,20 +58,14 @@ class Page:
         assert found
         self.form = found[1]
 
-    def raw(self, text: str) -> str:
+    def raw(self, text):
         """Return all that bytes, given as Latin-1, are answered."""
         with socket.create_connection(("127.0.0.1", self.port), 120) as wire:
             wire.sendall(text.encode("latin-1"))
             wire.shutdown(socket.SHUT_WR)
             return b"".join(iter(lambda: wire.recv(1 << 16), b"")).decode("latin-1")
 
-    def asked(
-        self,
-        method: str = "GET",
-        path: str = "/",
-        body: bytes = b"",
-        head: Mapping[str, str | None] = {},
-    ) -> tuple[int, str]:
+    def asked(self, method="GET", path="/", body=b"", head=None):
         """Return the status and the text for a request with our session.
 
         head: further lines, or others in the place of ours; None: no such line.
@@ -83,7 +73,7 @@ class Page:
         wire = HTTPConnection("127.0.0.1", self.port, timeout=300)
         wire.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         lines = {"Host": self.own, "Cookie": self.cookie, "Content-Length": str(len(body))}
-        for name, value in {**lines, **head}.items():
+        for name, value in {**lines, **(head or {})}.items():
             if value is not None:
                 wire.putheader(name, value)
         wire.endheaders(body)
@@ -92,22 +82,13 @@ class Page:
         wire.close()
         return found.status, text
 
-    def posted(self, fields: Mapping[str, str]) -> tuple[int, str]:
+    def posted(self, fields):
         """Return the status and the text for a form of ours."""
         body = urlencode({"form": self.form, **fields}).encode()
         return self.asked("POST", "/tell", body, {"Origin": f"http://{self.own}"})
 
 
-Answer = tuple[str, int, int, str]  # the attack, the status it should get, the one it got, a line
-
-
-def one_line(text: str) -> str:
-    """Return the first words of an answer."""
-    page = re.search(r"<title>([^<]*)", text)
-    return (f"page: {page[1]}" if page else text.partition("\n")[0])[:72]
-
-
-def other_sites(page: Page, key: str) -> Iterator[Answer]:
+def other_sites(page, key="0.M1.host"):
     """Send what pages of other sites can make a browser send, session included."""
     form = urlencode({"form": page.form, "spam": key}).encode()
     parts = b'--b\r\nContent-Disposition: form-data; name="spam"\r\n\r\nx\r\n--b--'
@@ -133,7 +114,7 @@ def other_sites(page: Page, key: str) -> Iterator[Answer]:
         yield f"embedded as {dest}", 403, *page.asked(head=fetch)
 
 
-def other_names(page: Page) -> Iterator[Answer]:
+def other_names(page):
     """Rebind names of other sites to this machine."""
     port = page.port
     for host in (
@@ -146,7 +127,7 @@ def other_names(page: Page) -> Iterator[Answer]:
     yield "Host LOCALHOST:PORT (ours)", 200, *page.asked(head={"Host": f"LOCALHOST:{port}"})
 
 
-def wires(page: Page) -> Iterator[Answer]:
+def wires(page):
     """Send what other programs could read otherwise."""
     own, cookie = f"Host: {page.own}\r\n", f"Cookie: {page.cookie}\r\n"
     post = f"POST /tell HTTP/1.1\r\n{own}{cookie}Origin: http://{page.own}\r\n"
@@ -180,7 +161,7 @@ def wires(page: Page) -> Iterator[Answer]:
         yield name, status, int(head.split()[1]) if n_answers == 1 else 0, body
 
 
-def guesses(page: Page) -> Iterator[Answer]:
+def guesses(page):
     """Guess sessions, tokens and keys."""
     name, _, session = page.cookie.partition("=")
     for what, value in (
@@ -212,7 +193,7 @@ def guesses(page: Page) -> Iterator[Answer]:
         yield f"line ends in {field}", 404, *page.posted({"undo": "0", field: split})
 
 
-def shows(page: Page) -> Iterator[Answer]:
+def shows(page):
     """Look at hostile messages; nothing of them may be more than text."""
     pages = {
         "the list": "/",
@@ -223,89 +204,59 @@ def shows(page: Page) -> Iterator[Answer]:
         **{f"read: {name}": f"/message?key={n}.M1.host" for n, name in enumerate(MAIL)},
     }
     for name, path in pages.items():
-        began = time.perf_counter()
         status, text = page.asked(path=path)
-        took = 1000 * (time.perf_counter() - began)
         found = [each for each in NEVER if each in text]
         runs = text.count("<script") > 1 or text.count("<style") > 1
-        line = f"{len(text) / 1e3:,.0f} KB, {took:,.0f} ms {found or ''}"
-        yield name, 200, 0 if found or runs else status, line
+        yield name, 200, 0 if found or runs else status, text
 
 
-async def flood(server: Server, page: Page, number: int) -> tuple[int, str]:
-    """Return how many messages were refused while so many ask for the page, and a line."""
+@pytest.fixture(scope="module")
+def served(tmp_path_factory, mail_classifier):
+    """A server whose page shows a mailbox of hostile messages."""
+    folder = tmp_path_factory.mktemp("attacked")
+    save_classifier(str(folder / "m.nbspam"), mail_classifier)
+    for part in ("cur", "new", "tmp"):
+        (folder / "box" / part).mkdir(parents=True)
+    for number, data in enumerate(MAIL.values()):
+        (folder / "box" / "new" / f"{number}.M1.host").write_bytes(data)
+    web = "--web", f"127.0.0.1:{free_port()}", "--review", str(folder / "box"), "--move"
+    with serving(folder / "m.nbspam", folder, "--log", "none", *web) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def page(served):
+    return Page(next(w for w in served.errors.read_text().split() if "?token=" in w))
+
+
+@pytest.mark.parametrize("attacks", [other_sites, other_names, wires, guesses, shows])
+def test_every_attack_gets_the_answer_it_should_get(served, page, attacks):
+    told = served.errors.read_text()
+    answers = [(what, should, status) for what, should, status, _ in attacks(page)]
+
+    assert [answer for answer in answers if answer[1] != answer[2]] == []
+    assert served.errors.read_text() == told
+
+
+def test_mail_is_judged_while_ten_thousand_visitors_ask_for_the_page(served, page):
     get = (
         f"GET / HTTP/1.1\r\nHost: {page.own}\r\nCookie: {page.cookie}\r\nConnection: close\r\n\r\n"
     )
-    statuses: dict[str, int] = {}
-    most, waits, wrong = server.megabytes(), [], 0
-    base = most
+    room = asyncio.Semaphore(1000)  # files that this process may open
+    statuses = Counter()
 
-    async def visit() -> None:
-        try:
-            reader, writer = await asyncio.open_connection("127.0.0.1", page.port)
-            writer.write(get.encode())
-            head = await reader.read(12)
-            status = head[9:12].decode() or "closed"
-            await reader.read()
-            writer.close()
-        except OSError as error:
-            status = type(error).__name__
-        statuses[status] = statuses.get(status, 0) + 1
+    async def visit():
+        async with room:
+            statuses[(await ask(page.port, get.encode()))[9:12]] += 1
 
-    visits = asyncio.gather(*[visit() for _ in range(number)])
-    while not visits.done():
-        began = time.perf_counter()
-        answer = await ask(server.paths[SPAMD], request(b"Subject: x\n\nlunch on friday\n"))
-        waits.append(time.perf_counter() - began)
-        wrong += not answer.startswith(b"SPAMD/1.1 0 EX_OK")
-        most = max(most, server.megabytes())
-        await asyncio.sleep(0.02)
-    found = ", ".join(f"{n:,} {status}" for status, n in sorted(statuses.items()))
-    line = (
-        f"{found}; {len(waits)} messages judged meanwhile, {wrong} refused, the slowest in"
-        f" {max(waits):.2f} s, half in {1000 * statistics.median(waits):.0f} ms;"
-        f" {base:.0f} -> {most:.0f} MB"
-    )
-    return wrong, line
+    async def crowd():
+        visits, wrong = asyncio.gather(*[visit() for _ in range(10_000)]), 0
+        while not visits.done():
+            answer = await ask(served.spamd, check(HAM))
+            wrong += not answer.startswith(b"SPAMD/1.1 0 EX_OK")
+            await asyncio.sleep(0.02)
+        return wrong
 
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--flood", type=int, default=1000)
-    options = parser.parse_args()
-    wrong = 0
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        model, box = folder / "m.nbspam", folder / "box"
-        model.write_bytes(options.model.read_bytes())
-        for part in ("cur", "new", "tmp"):
-            (box / part).mkdir(parents=True)
-        for number, data in enumerate(MAIL.values()):
-            (box / "new" / f"{number}.M1.host").write_bytes(data)
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
-        web = ("--web", f"127.0.0.1:{port}", "--review", str(box), "--move")
-        server = Server(folder, model, *web)
-        try:
-            page = Page((folder / "errors").read_text().splitlines()[0])
-            sites, names = other_sites(page, "0.M1.host"), other_names(page)
-            for attack in chain(sites, names, wires(page), guesses(page), shows(page)):
-                what, should, status, text = attack
-                wrong += status != should
-                mark = "" if status == should else f"  <-- should be {should}"
-                print(f"{what:32} {status} {one_line(text)}{mark}", flush=True)
-            refused, text = asyncio.run(flood(server, page, options.flood))
-            print(f"{options.flood:,} visitors at once: {text}")
-        finally:
-            server.end()
-        errors = (folder / "errors").read_text().splitlines()
-        told = [line for line in errors[1:] if " on " not in line]
-        print(f"{len(told)} lines on standard error", *told, sep="\n")
-    sys.exit(bool(wrong or refused or told))
-
-
-if __name__ == "__main__":
-    main()
+    assert asyncio.run(crowd()) == 0
+    assert statuses[b"200"] > 0
+    assert set(statuses) <= {b"200", b"503", b""}

@@ -1,9 +1,8 @@
-"""Hostile input for `fuzz.py`: mail, mailboxes and tables, made from a seed and a number.
+"""Hostile input for fuzz.py: mail, mailboxes and tables, made from a seed and a number.
 
 Inputs are real messages with mutations, two messages spliced, messages by a grammar that breaks
 every rule of MIME, HTML and charsets, scraps, tables, and one pattern repeated thousands of
-times (see PATTERNS, which `fuzz.py --linear` times).  The same seed and number make the same
-input, on any machine.
+times (see PATTERNS).  The same seed and number make the same input, on any machine.
 """
 
 import base64
@@ -51,51 +50,29 @@ CHARSETS = _words(
     b" punycode rot13 base64 hex zlib bz2 uu unicode_escape raw_unicode_escape undefined mbcs oem"
     b" cp037 cp65001 cp424 mac_roman ansi_x3.110-1983 unknown-8bit x-user-defined klingon none"
     b" utf8mb4 \xff utf-8\0 \"utf-8 ../../etc 8bit %s {0} utf-8' UTF--8 UTF_8 utf\xc2\xad8",
-    b"",
-    b"a" * 300,
-    b" utf-8 ",
-    b"utf 8",
-    b"'utf-8'",
-    b"=?utf-8?q?utf-8?=",
-)
+    b"", b"a" * 300, b" utf-8 ", b"utf 8", b"'utf-8'", b"=?utf-8?q?utf-8?=",
+)  # fmt: skip
 TYPES = _words(
     b"text/plain text/html text/enriched text/calendar text/x-vcard text/csv text text/ /html"
     b" multipart/mixed multipart/alternative multipart/digest multipart/related multipart/report"
     b" multipart/signed multipart/ message/rfc822 message/partial message/delivery-status"
     b" message/external-body application/octet-stream application/pdf application/ms-tnef"
     b" image/gif image/svg+xml TEXT/HTML text/html\0 */* x x/y/z",
-    b"",
-    b'"text/html"',
-    b"text / html",
-    b"text/html text/plain",
-    b"(c)text/(c)html",
-)
+    b"", b'"text/html"', b"text / html", b"text/html text/plain", b"(c)text/(c)html",
+)  # fmt: skip
 ENCODINGS = _words(
     b"7bit 8bit binary base64 quoted-printable x-uuencode uuencode BASE64 Quoted-Printable"
-    b" base32 x-gzip64 yenc base64,8bit",
-    b"",
-    b" base64 (comment)",
-    b'"base64"',
-    b"quoted printable",
-    b"\0",
-)
+    b" base32 x-gzip64 yenc base64,8bit", b"", b" base64 (comment)", b'"base64"',
+    b"quoted printable", b"\0",
+)  # fmt: skip
 HEADERS = _words(
     b"Subject From To Cc Date Message-ID Message-Id MESSAGE-ID Reply-To Received X-Mailer"
     b" Return-Path Sender List-Id In-Reply-To References X-Spam-Status X-Nbspam X-Bogosity"
     b" X-Nbspam-Head X-Nbspam-Explanation X-Spam-Flag Status Delivered-To Content-Length Subject"
     b" Content-Disposition Content-ID Content-Description Content-Transfer-Encoding Content-Type"
-    b" MIME-Version X-\xe9 S\xc3\xbcbject",
-    b"",
-    b" ",
-    b"A B",
-    b"X" * 900,
-    b"Subject ",
-    b"subject\t",
-    b"X-Nbspam ",
-    b"\0",
-    b"=?utf-8?q?Subject?=",
-    b"=?utf-8?q?Content-Type?=",
-)
+    b" MIME-Version X-\xe9 S\xc3\xbcbject", b"", b" ", b"A B", b"X" * 900, b"Subject ",
+    b"subject\t", b"X-Nbspam ", b"\0", b"=?utf-8?q?Subject?=", b"=?utf-8?q?Content-Type?=",
+)  # fmt: skip
 VALUES = (
     b"<1@example.org>", b"ann@example.org", b'"=?utf-8?q?J=C3=B6rg?=" <j@e.org>', b"<" * 50,
     b"Thu, 22 Aug 2002 12:36:23 +0000", b"Thu, 99 Foo 99999999999 99:99:99 +9999", b"1.0", b"\0",
@@ -123,25 +100,14 @@ NAMES = _words(
     b"a b p br div span table tr td th font center img input form style script title head body"
     b" html meta link base template noscript iframe object svg math textarea pre blockquote h1 ul"
     b" li marquee o:p v:shape custom-element DIV Span STYLE a1 ! !-- !doctype ? / % \xe4",
-    b"",
-    b"x" * 300,
-    b"div\0",
-    b"p/",
-    b"![CDATA[",
-    b"!--[if mso]>",
-    b"style/",
-    b"<div",
-)
+    b"", b"x" * 300, b"div\0", b"p/", b"![CDATA[", b"!--[if mso]>", b"style/", b"<div",
+)  # fmt: skip
 PROPERTIES = _words(
     b"display visibility opacity color background background-color font-size line-height height"
     b" width max-height max-width min-height position left top right text-indent clip clip-path"
     b" overflow mso-hide transform z-index margin-left font float content filter COLOR -x-y --v",
-    b"",
-    b"color ",
-    b" display",
-    b"co\\lor",
-    b"d/**/isplay",
-)
+    b"", b"color ", b" display", b"co\\lor", b"d/**/isplay",
+)  # fmt: skip
 COLOURS = _words(
     b"#fff #ffffff #FFF #000 #000000 #fefefe #ffffff00 #fff8 #ff #fffffffffff # #ggg white black"
     b" red transparent currentColor inherit initial rgb(255,255,255) rgb(254,254,254)"
@@ -154,24 +120,15 @@ SIZES = _words(
     b" +0 -0 --1px 1px; auto inherit small xx-small smaller larger medium 1/0 nan inf infinity"
     b" calc(0px) calc(1px*0) 1vw 0vh 3rem 1 2px!important 12px/0 rect(0,0,0,0) inset(100%)"
     b" absolute fixed relative hidden none block inline collapse scroll 1px,2px"
-    b" 0\\px \xef\xbc\x90px",
-    b"9" * 400 + b"px",
-    b"0." + b"0" * 400 + b"1px",
-    b"",
-    b"-" * 90,
+    b" 0\\px \xef\xbc\x90px", b"9" * 400 + b"px", b"0." + b"0" * 400 + b"1px", b"", b"-" * 90,
     b"1" * 5000,
-)
+)  # fmt: skip
 SELECTORS = _words(
     b"* p div span .a .b #c #d p.a div#c.a.b .a.a.a a:hover p::before [style] [class=a] p>span"
     b" div,p,span ,.a , @media @import @font-face :root :not(.a) html body td .\\61 .\xe4"
-    b" #1 ..a ##c",
-    b"p span",
-    b".a .b .a .b .a .b",
-    b"p ~ div + span > a",
-    b"",
-    b".x" * 60,
+    b" #1 ..a ##c", b"p span", b".a .b .a .b .a .b", b"p ~ div + span > a", b"", b".x" * 60,
     b"," * 60,
-)
+)  # fmt: skip
 RULE_ODDITIES = (
     b"@media screen{", b"@media print{.a{display:none}}", b"}", b"{", b"/*", b"*/", b"<!--",
     b"-->", b"@import url(x);", b"@charset 'x';", b"'", b'"', b"\\", b"</style", b"</style>",
@@ -183,10 +140,8 @@ ENTITIES = _words(
     b" &#99999999999; &#128; &#x80; &#xFFFE; &; &# &#x &#; &#x; &amp;amp; &ampx &notit; &notin;"
     b" &ltgt &zwnj; &shy; &NotEqualTilde; &fjlig; &CounterClockwiseContourIntegral; &AMP &&&&"
     b" &Aacute &aacute; &thetasym; &bne; &#x1F600; &#-1; &#1e9; &#\xef\xbc\x91; &\xe4;",
-    b"&#" + b"0" * 300 + b"65;",
-    b"&#" + b"9" * 5000 + b";",
-    b"&" + b"a" * 300 + b";",
-)
+    b"&#" + b"0" * 300 + b"65;", b"&#" + b"9" * 5000 + b";", b"&" + b"a" * 300 + b";",
+)  # fmt: skip
 ATTRIBUTES = (
     b"hidden", b"HIDDEN=x", b"align=center", b"bgcolor=#ffffff", b"bgcolor=white", b"color=#fff",
     b"size=0", b"size=-9999999999999999999999", b"size=1", b"width=0 height=0",
@@ -418,18 +373,9 @@ def multipart(rng: random.Random, depth: int) -> tuple[bytes, bytes]:
     pieces = [rng.choice((b"", b"preamble", b"--" + boundary))]
     for _ in range(rng.choice((0, 1, 2, 2, 3, 5))):
         opening = rng.choice(
-            (
-                line,
-                line,
-                line,
-                line + b" ",
-                line + b"\t",
-                line + b"x",
-                line[1:],
-                line + b"--",
-                b"\r" + line,
-            )
-        )
+            (line, line, line, line + b" ", line + b"\t", line + b"x", line[1:], line + b"--",
+             b"\r" + line)
+        )  # fmt: skip
         pieces.append(
             opening + rng.choice((b"\n", b"\n", b"\n", b"\r\n", b"\r", b"")) + part(rng, depth + 1)
         )
