@@ -4,13 +4,13 @@ Nothing of nbspam runs when a user presses the tab key: that would take 100 ms e
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import click
 
-from nbspam.cli.command import summary
-from nbspam.cli.main import COMMANDS, cli
+from nbspam.cli.frame import summary
+from nbspam.cli.main import COMMANDS, TABLE_COMMANDS, cli, table_command
 
 HEAD = "# Completion of nbspam for {}.  Written by tools/manual.py; do not edit.\n"
 _PATHS = re.compile(r"FILE|PATH|SOURCE")  # in the metavar of an option that takes a path
@@ -28,13 +28,13 @@ class Known(NamedTuple):
     repeats: bool
 
 
-def commands() -> Iterator[tuple[str, click.Command]]:
-    """Yield every command and its name, in the order of help."""
-    context = click.Context(cli, info_name="nbspam")
-    for name in COMMANDS:
-        command = cli.get_command(context, name)
+def listed(group: click.Group, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the names of a group's commands, and what each does in a sentence."""
+    context = click.Context(group)
+    for name in names:
+        command = group.get_command(context, name)
         assert command is not None
-        yield name, command
+        yield name, summary(command)
 
 
 def options(command: click.Command) -> list[Known]:
@@ -72,7 +72,9 @@ _BASH = """
 _nbspam() {{
     local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command= word
     for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-        [[ $word == -* ]] || {{ command=$word; break; }}
+        [[ $word == -* ]] && continue
+        command+=${{command:+ }}$word
+        [[ $command == table ]] || break
     done
     local words= kind=any
     case "$command $prev" in
@@ -80,8 +82,9 @@ _nbspam() {{
     esac
     if [[ $kind == any ]]; then
         case "$command/$cur" in
-            /*) words="{commands} --version --help" ;;
+            /*) words="{commands} --version --help" kind=word ;;
             help/*) words="{commands}" kind=word ;;
+            table/*) words="{table} --help" kind=word ;;
 {options}
         esac
     fi
@@ -97,10 +100,10 @@ complete -F _nbspam nbspam
 def bash() -> str:
     """Return the script for bash."""
     values, all_options = [], []
-    for name, command in commands():
+    for name, command in cli.leaves():
         known = options(command)
         words = " ".join(each for option in known for each in names_of(option))
-        all_options.append(f'            {name}/-*) words="{words}" ;;')
+        all_options.append(f'            "{name}"/-*) words="{words}" ;;')
         for option in known:
             pattern = "|".join(f'"{name} {each}"' for each in names_of(option))
             if option.choices:
@@ -111,7 +114,10 @@ def bash() -> str:
             elif option.takes_path:
                 values.append(f"        {pattern}) kind=path ;;")
     text = _BASH.format(
-        values="\n".join(values), commands=" ".join(COMMANDS), options="\n".join(all_options)
+        values="\n".join(values),
+        commands=" ".join(COMMANDS),
+        table=" ".join(TABLE_COMMANDS),
+        options="\n".join(all_options),
     )
     return HEAD.format("bash") + text
 
@@ -136,6 +142,19 @@ _nbspam() {{
       _describe command commands
       ;;
     argument)
+      if [[ $words[1] == table ]]; then
+        if (( CURRENT == 2 )); then
+          local -a commands
+          commands=(
+{table}
+          )
+          _describe command commands
+          return
+        fi
+        shift words
+        (( CURRENT-- ))
+        words[1]="table $words[1]"
+      fi
       case $words[1] in
 {arguments}
       esac
@@ -153,15 +172,23 @@ fi
 
 def zsh() -> str:
     """Return the script for zsh, which begins with the command that it completes."""
-    listed, arguments = [], []
-    for name, command in commands():
-        listed.append(f"        {_quoted(name + ':' + summary(command))}")
-        lines = [f"        {name})", "          _arguments -s \\"]
+    arguments = []
+    for name, command in cli.leaves():
+        lines = [f'        "{name}")', "          _arguments -s \\"]
         lines += [f"            {spec} \\" for each in options(command) for spec in _specs(each)]
         what = f"'1:command:({' '.join(COMMANDS)})'" if name == "help" else "'*:file:_files'"
         arguments += [*lines, f"            {what}", "          ;;"]
-    text = _ZSH.format(commands="\n".join(listed), arguments="\n".join(arguments))
+    text = _ZSH.format(
+        commands=_described(cli, COMMANDS),
+        table=_described(table_command, TABLE_COMMANDS),
+        arguments="\n".join(arguments),
+    )
     return "#compdef nbspam\n" + HEAD.format("zsh") + text
+
+
+def _described(group: click.Group, names: Sequence[str]) -> str:
+    lines = (f"        {_quoted(f'{name}:{text}')}" for name, text in listed(group, names))
+    return "\n".join(lines)
 
 
 def _specs(known: Known) -> Iterator[str]:
@@ -189,10 +216,16 @@ def fish() -> str:
     first = "__fish_use_subcommand"
     lines = [f"complete -c nbspam -n {first} -f"]
     lines.append(f"complete -c nbspam -n {first} -l version -d 'Show the version'")
-    for name, command in commands():
-        lines.append(f"complete -c nbspam -n {first} -a {name} -d {_fish(summary(command))}")
-    for name, command in commands():
-        here = f"complete -c nbspam -n '__fish_seen_subcommand_from {name}'"
+    for name, text in listed(cli, COMMANDS):
+        lines.append(f"complete -c nbspam -n {first} -a {name} -d {_fish(text)}")
+    seen = "__fish_seen_subcommand_from"
+    inner = f"'{seen} table; and not {seen} {' '.join(TABLE_COMMANDS)}'"
+    for name, text in listed(table_command, TABLE_COMMANDS):
+        lines.append(f"complete -c nbspam -n {inner} -f -a {name} -d {_fish(text)}")
+    for name, command in cli.leaves():
+        group, _, own = name.rpartition(" ")
+        within = f"{seen} table" if group else f"not {seen} table"
+        here = f"complete -c nbspam -n '{within}; and {seen} {own}'"
         if name == "help":
             lines.append(f"{here} -f -a '{' '.join(COMMANDS)}'")
         for each in options(command):

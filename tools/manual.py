@@ -1,22 +1,23 @@
-"""Write the man pages and the completions of shells anew: `make manual`.
+"""Write the man pages and the completions of shells: `make manual`.
 
 They are made from the same help that `nbspam --help` prints, and are installed with the
 package: pyproject.toml names their folder.  A test compares the files with what is made here.
+`make reference` prints the help of all commands as one page instead.
 """
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from inspect import cleandoc
 from pathlib import Path
 
 import click
 
 import completions
-from completions import commands
+from completions import listed
 from nbspam import __version__
-from nbspam.cli.command import Command, summary
-from nbspam.cli.main import GROUPS, cli
+from nbspam.cli.frame import Command, FullFormatter, summary
+from nbspam.cli.main import GROUPS, TABLE_GROUPS, cli, table_command
 
 FOLDER = Path(__file__).parent.parent / "data"
 _EXIT = """\
@@ -27,6 +28,7 @@ and
 .B nbspam filter \\-\\-tempfail
 have statuses of their own.
 """
+_SEE_ALSO = ".SH SEE ALSO\n.BR nbspam (1)\n"
 _FILES = """\
 .SH ENVIRONMENT
 .TP
@@ -42,14 +44,18 @@ The model file, if nothing else is said.
 .TP
 .I ~/.config/nbspam/config.toml
 Values of options that neither the command line nor the environment gives: a table for each
-command and one called common, with the long names of options as keys.
+command (table.train for one of
+.BR nbspam\\-table (1))
+and one called common, with the long names of options as keys.
 """
 
 
 def files() -> dict[str, str]:
     """Return the texts of all files, by their paths under FOLDER."""
-    pages = {f"nbspam-{name}": _page(name, command) for name, command in commands()}
-    pages["nbspam"] = _first_page()
+    pages = {f"nbspam-{_joined(name)}": _page(name, command) for name, command in cli.leaves()}
+    pages["nbspam-table"] = _group_page("nbspam-table", table_command, TABLE_GROUPS)
+    pages["nbspam"] = _group_page("nbspam", cli, GROUPS) + _FILES
+    pages = {name: text + _EXIT + _SEE_ALSO * (name != "nbspam") for name, text in pages.items()}
     return {
         **{f"share/man/man1/{name}.1": text for name, text in sorted(pages.items())},
         "share/bash-completion/completions/nbspam": completions.bash(),
@@ -58,31 +64,53 @@ def files() -> dict[str, str]:
     }
 
 
-def _first_page() -> str:
-    """Return nbspam(1), with all commands."""
-    what, *examples = _paragraphs(cli.help or "")
-    lines = [_head("nbspam", what.rstrip("."))]
-    lines += [".SH SYNOPSIS", ".B nbspam", ".I COMMAND", "[\\fIOPTION\\fR]... [\\fISOURCE\\fR]..."]
-    lines += [".SH EXAMPLES", *map(_example, examples)]
-    every = dict(commands())
+def reference() -> str:
+    """Return the help of all commands as one page."""
+    shown: list[tuple[str, click.Command, click.Context]] = [
+        ("nbspam help", cli, click.Context(cli, info_name="nbspam"))
+    ]
+    for name, command in cli.leaves():
+        shown.append((f"nbspam help {name}", command, _context(name, command)))
+    blocks = (f"```console\n$ {line}\n{each.get_help(ctx)}\n```" for line, each, ctx in shown)
+    return "\n\n".join(["# Commands and options", *blocks]) + "\n"
+
+
+def _joined(name: str) -> str:
+    return name.replace(" ", "-")
+
+
+def _context(name: str, command: click.Command) -> click.Context:
+    parent = click.Context(cli, info_name="nbspam", help_option_names=["-h", "--help"])
+    context = click.Context(command, info_name=name, parent=parent, terminal_width=80)
+    context.formatter_class = FullFormatter
+    return context
+
+
+def _group_page(page: str, group: click.Group, titles: Mapping[str, Sequence[str]]) -> str:
+    """Return the page of a group of commands."""
+    what, *paragraphs = _paragraphs(group.help or "")
+    texts = [_roff(each) for each in paragraphs if not each.startswith("\b")]
+    lines = [_head(page, what.rstrip(".")), ".SH SYNOPSIS", f".B {_roff(page.replace('-', ' '))}"]
+    lines += [".I COMMAND", "[\\fIOPTION\\fR]... [\\fISOURCE\\fR]..."]
+    lines += [".SH DESCRIPTION", *texts] if texts else []
+    lines += [".SH EXAMPLES", *(_example(each) for each in paragraphs if each.startswith("\b"))]
     lines.append(".SH COMMANDS")
-    for title, names in GROUPS.items():
+    for title, names in titles.items():
         lines.append(f".SS {_roff(title)}")
-        for name in names:
-            lines += [".TP", f".BR nbspam\\-{name} (1)", _roff(summary(every[name]))]
-    return "\n".join(lines) + "\n" + _FILES + _EXIT
+        for name, text in listed(group, names):
+            lines += [".TP", f".BR {_roff(f'{page}-{name}')} (1)", _roff(text)]
+    return "\n".join(lines) + "\n"
 
 
 def _page(name: str, command: click.Command) -> str:
     """Return the page of one command."""
     assert isinstance(command, Command)
-    parent = click.Context(cli, info_name="nbspam", help_option_names=["-h", "--help"])
-    context = click.Context(command, info_name=name, parent=parent)
+    context = _context(name, command)
     paragraphs = _paragraphs(command.help or "")
     examples = [each for each in paragraphs if each.startswith("\b")]
     texts = [each for each in paragraphs if not each.startswith("\b")]
     usage = " ".join(command.collect_usage_pieces(context))
-    lines = [_head(f"nbspam-{name}", summary(command).rstrip("."))]
+    lines = [_head(f"nbspam-{_joined(name)}", summary(command).rstrip("."))]
     lines += [".SH SYNOPSIS", f".B nbspam {name}", _roff(usage), ".SH DESCRIPTION"]
     texts = texts[1:] or texts  # the first one is the name's
     lines.append("\n.PP\n".join(_roff(" ".join(text.split())) for text in texts))
@@ -90,7 +118,7 @@ def _page(name: str, command: click.Command) -> str:
     for title, options in command.groups(context).items():
         lines.append(f".SS {_roff(title)}")
         lines += _options(options, context)
-    return "\n".join(lines) + "\n" + _EXIT + ".SH SEE ALSO\n.BR nbspam (1)\n"
+    return "\n".join(lines) + "\n"
 
 
 def _options(options: list[click.Option], context: click.Context) -> Iterator[str]:
@@ -123,7 +151,10 @@ def _roff(text: str) -> str:
 
 
 def main() -> None:
-    """Write all files; remove the pages of commands that are no more."""
+    """Write all files, and remove the pages of commands that are no more; or the reference."""
+    if sys.argv[1:] == ["--reference"]:
+        sys.stdout.write(reference())
+        return
     made = files()
     for path in FOLDER.rglob("*"):
         if path.is_file() and str(path.relative_to(FOLDER)) not in made:
