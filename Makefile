@@ -3,9 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 MAILS := corpora/mail
+# Tests keep their bytecode here: without it pytest would rewrite their assertions at every start.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/.cache/pyc \
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check pythons bench scripts chinese accuracy fuzz manual golden clean
+.PHONY: help install demo test check tier stress pythons bench serving scripts accuracy attacks \
+	manual reference golden clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -24,44 +28,47 @@ install: $(VENV)/installed ## make a virtual environment and install nbspam in i
 demo: $(VENV)/installed ## train on embedded mail, evaluate on held-out mail, explain a verdict
 	@sh benchmarks/demo.sh $(BIN)/nbspam $(MAILS)
 
-test: $(VENV)/developing ## the fast tests, three to four minutes on two cores
-	$(BIN)/python -m pytest -q -n 2 -m 'not slow' --hypothesis-profile quick
+test: $(VENV)/developing ## the fast tests, less than a minute on two cores
+	$(PYTEST) -m 'not slow' --hypothesis-profile quick
 
 check: $(VENV)/developing ## all tests, formatting, types, an installation as users have it
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	sh tests/plain_install.sh $(PYTHON)
-	$(BIN)/python -m pytest -q -n 2
+	$(PYTEST)
+
+tier: $(VENV)/developing ## measure all tests and rewrite tests/slow.txt, the list of slow ones
+	$(PYTEST) --rewrite-tier --hypothesis-profile quick
+	git diff --stat -- tests/slow.txt
+
+stress: $(VENV)/developing ## hostile input, kills, damage, attacks and faults by the thousand, in half an hour
+	$(PYTEST) -o python_files='*.py' -o timeout=3600 tests/stress
 
 pythons: ## the fast tests on the other supported Pythons of this machine
 	sh tests/pythons.sh $(PYTHON) $(VERSIONS)
 
-bench: $(VENV)/developing ## compare speed and memory with other programs; CORPUS=folder of ham/ and spam/
-	$(BIN)/python benchmarks/speed.py $(CORPUS)
-	$(BIN)/python benchmarks/serving_speed.py $(CORPUS)
-	$(BIN)/python benchmarks/remote.py $(CORPUS)
-	$(BIN)/python benchmarks/shards.py $(or $(CORPUS),corpora/mail)
-	$(BIN)/python benchmarks/engines.py $(or $(CORPUS),corpora/mail) --size 200
-	$(BIN)/python benchmarks/merging.py
+bench: $(VENV)/developing ## compare speed with other programs; CORPUS=folder of ham/ and spam/ HOW="--other CHECKOUT"
+	$(BIN)/python benchmarks/speed.py $(CORPUS) $(HOW)
+
+serving: $(VENV)/developing ## compare the server with spamd and rspamd; CORPUS=folder of ham/ and spam/
+	$(BIN)/python benchmarks/serving_speed.py $(CORPUS) $(HOW)
 
 scripts: $(VENV)/developing ## compare how fast mail in fourteen scripts and their charsets is read
 	$(BIN)/python benchmarks/scripts.py $(HOW)
 
-chinese: $(VENV)/developing ## compare speed with other programs on Chinese mail; REVIEWS=table of texts
-	$(BIN)/python benchmarks/chinese.py $(REVIEWS) $(HOW)
-
-accuracy: $(VENV)/developing ## compare errors with other programs; CORPUS=folder of ham/ and spam/ HOW=--online
+accuracy: $(VENV)/developing ## compare errors with other programs; CORPUS=folder of ham/ and spam/ HOW="--online"
 	$(BIN)/python benchmarks/accuracy.py $(CORPUS) $(HOW)
-
-fuzz: $(VENV)/developing ## throw a million hostile messages and tables at the program, in half an hour
-	$(BIN)/python benchmarks/fuzz.py --jobs 2
 
 attacks: $(VENV)/developing ## count the spams that pass when they are disguised; CORPUS=folder of ham/ and spam/
 	$(BIN)/python benchmarks/attacks.py $(CORPUS) $(HOW)
 
-manual: $(VENV)/developing ## write the man pages and the completions of shells anew
+manual: $(VENV)/developing ## write the man pages and the completions of shells
 	$(BIN)/python tools/manual.py
+
+reference: $(VENV)/developing ## write the help of all commands into build/commands.md
+	@mkdir -p build
+	$(BIN)/python tools/manual.py --reference > build/commands.md
 
 golden: $(VENV)/developing ## rewrite the golden files and show what changed
 	$(BIN)/python -m pytest -q tests/test_golden.py --rewrite-golden || true

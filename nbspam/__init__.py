@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # type checkers know the name; importing `typing` takes m
 if TYPE_CHECKING:
     from typing import Any
 
-    from nbspam.classifier.text import TextClassifier as TextClassifier
+    from nbspam.classifier.estimator import TextClassifier as TextClassifier
     from nbspam.errors import NbspamError as NbspamError
     from nbspam.evaluation.result import cross_validate as cross_validate
     from nbspam.sources.items import Item as Item
@@ -31,7 +31,7 @@ _HOME = {
     "load": "nbspam.store.library",
     "Model": "nbspam.store.library",
     "cross_validate": "nbspam.evaluation.result",
-    "TextClassifier": "nbspam.classifier.text",
+    "TextClassifier": "nbspam.classifier.estimator",
     "Item": "nbspam.sources.items",
     "Verdict": "nbspam.verdicts",
     "Explanation": "nbspam.verdicts",

@@ -4,8 +4,6 @@ A language draws its characters one after the other (naive Bayes).  Its letters 
 the most to the least frequent, and their shares fall geometrically.  A Markov chain of two
 states, ASCII and beyond, tells languages that write some letters with accents from those that
 have their own letters.  All guesses are likelihoods of the same bytes, so they compare.
-
-Secret: the languages, their letters, and which charsets may be guessed.
 """
 
 from functools import cache
@@ -24,7 +22,7 @@ _MOST_WRONG = 0.05  # share of such bytes in a charset that is considered
 _SIGNS, _SIGN = "’“”–«»…•„‘—\xa0©®™°§№€£²½·º´", 0.03  # in any language; the share of all of them
 _WIDE_SIGNS, _WIDE_SIGN = "\u3000，。、！：？（）；“”《》「」…—・～【】『』", 0.1
 _COMMON = 0.5  # share of the common characters that are not listed; of thousands
-# What is less likely beforehand, in nats: other text than Western, text in charsets of several
+# The penalties of less likely text, in nats: other text than Western, text in charsets of several
 # bytes, each later charset of a language, and shouting.
 _UNUSUAL, _SEVERAL, _LATER, _SHOUTING = 3.0, 2.0, 2.0, 2.0
 # The rows of common characters in the charsets of several bytes, and the standard they are in.
@@ -34,7 +32,7 @@ _ROWS = {
     "cp932 euc-jp": ("euc-jp", range(0xB0, 0xD0)),
     "cp949": ("euc-kr", range(0xB0, 0xC9)),
 }
-# What the chain tells apart, for each code unit.
+# The kinds of code units that the chain tells apart.
 _OTHER, _LETTER, _BEYOND = range(3)
 _KINDS = np.full(1 << 16, _BEYOND, np.uint8)
 _KINDS[:128] = [_LETTER if chr(code).isalpha() else _OTHER for code in range(128)]

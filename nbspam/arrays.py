@@ -1,4 +1,4 @@
-"""Names for the types of numpy arrays, by what the arrays hold, and two short operations.
+"""Names for the types of numpy arrays, by what the arrays hold, and short operations on them.
 
 Only type checkers import numpy.typing, because the import takes longer than classifying
 a message.  At run time every name of a type is `Any`.
@@ -31,10 +31,24 @@ else:
 # np.flatnonzero and np.diff take five times as long on these as what they do.
 
 
-def places_of(mask: Any) -> "Integers":
+def positions_of(mask: Any) -> "Integers":
     """Return the positions of the elements that are not 0 or false; mask: one-dimensional."""
     places: Integers = mask.nonzero()[0]
     return places
+
+
+def find(ascending: Any, wanted: Any) -> "Integers":
+    """Return the position of each wanted element, -1 for a missing one; shape as `wanted`.
+
+    ascending: one-dimensional, sorted.
+    """
+    if not len(ascending):
+        import numpy as np
+
+        return np.full(len(wanted), -1)
+    place: Integers = ascending.searchsorted(wanted)
+    place[ascending.take(place, mode="clip") != wanted] = -1
+    return place
 
 
 def differences(numbers: Any) -> Any:

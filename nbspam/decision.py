@@ -2,20 +2,18 @@
 
 Bayes' decision rule takes the action of least expected loss.  For ham and spam the rule is
 two cutoffs on the probability of spam; otherwise it is a loss matrix.  The class priors, which
-the probabilities depend on, can be replaced by stated or estimated ones.
-
-Secret: how costs become labels; models know nothing of costs, and costs nothing of models.
+the probabilities depend on, can be replaced by stated or estimated ones.  Models know nothing
+of costs.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbspam.arrays import ArrayLike, Floats, Integers
 from nbspam.errors import UsageError
-from nbspam.verdicts import Answer, Skipped, posterior
 
 UNSURE = "unsure"
 HAM_AND_SPAM = ("ham", "spam")
@@ -183,7 +181,7 @@ def is_worth_learning(policy: str, probability: Floats, truth: int) -> bool:
     """Return whether a policy learns a message.
 
     policy: one of POLICIES: every message; errors; errors and near misses.
-    probability: (n_classes,) what the model said of the message.  truth: its class.
+    probability: (n_classes,) the model's answer to the message.  truth: its class.
     """
     if policy == "everything" or probability.argmax() != truth:
         return True
@@ -228,7 +226,7 @@ def update_prior(probability: ArrayLike, old: ArrayLike, new: ArrayLike) -> Floa
 
 
 def prior_shift(old: ArrayLike, new: ArrayLike) -> Floats:
-    """Return what to add to joint log-probabilities for a new prior, (n_classes,), nats.
+    """Return the shift of joint log-probabilities for a new prior, (n_classes,), nats.
 
     The same as `update_prior`, but exact where probabilities have been rounded to 0 and 1.
     Nothing (0) is added for a class whose old prior is 0.
@@ -242,23 +240,6 @@ def prior_shift(old: ArrayLike, new: ArrayLike) -> Floats:
 _MAX_STEPS = 1000
 _CHANGE = 1e-8  # of a prior: a smaller step ends the estimation
 _LEAST = 1e-9  # the least prior of a class
-
-
-class HasPrior(Protocol):
-    """The part of a classifier that the functions below use."""
-
-    @property
-    def prior(self) -> Floats:
-        """The class priors that the classifier uses, shape (n_classes,)."""
-
-    def shifted(self, shift: Floats) -> Self:
-        """Return the classifier that adds (n_classes,) nats to joint log-probabilities."""
-
-    def answers(self, items: Any, jobs: int = 1) -> Iterator[Answer | Skipped]:
-        """Yield an answer for every item in order."""
-
-
-_AnyClassifier = TypeVar("_AnyClassifier", bound=HasPrior)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,25 +275,6 @@ def stated_prior(stated: Mapping[str, float], classes: tuple[str, ...], old: Flo
     new = np.array([stated.get(name, 0.0) for name in classes])
     new[others] = left * old[others] / old[others].sum() if others.any() else 0.0
     return new
-
-
-def with_prior(classifier: _AnyClassifier, new: Floats) -> _AnyClassifier:
-    """Return the classifier with new class priors, shape (n_classes,).
-
-    Posterior, score, label and the constant of an explanation all change accordingly.
-    """
-    return classifier.shifted(prior_shift(classifier.prior, new))
-
-
-def with_estimated_prior(
-    classifier: _AnyClassifier, items: Sequence[Any], jobs: int = 1
-) -> _AnyClassifier:
-    """Return the classifier with the class priors that EM estimates from unlabelled items."""
-    answers = classifier.answers(items, jobs)
-    joint = [answer.joint for answer in answers if isinstance(answer, Answer)]
-    if not joint:
-        return classifier
-    return with_prior(classifier, estimate_prior(posterior(np.stack(joint)), classifier.prior))
 
 
 def estimate_prior(probability: ArrayLike, old: Floats) -> Floats:

@@ -1,11 +1,9 @@
 """Files that nbspam writes: locked, replaced atomically, and never reached through a link.
 
-Whoever may write in a folder can put anything in the place of a file that we keep there: a link
+Anybody who may write in a folder can put anything in the place of a file of ours: a link
 to somebody else's file, a FIFO that nobody writes to, a file of his own.  So a path is resolved
 once (`resolved`); from then on no link is followed, only regular files of the right owner are
-opened, and only a file that was just created is given an owner.
-
-Secret: which files in the place of ours are refused, and the order of system calls that leaves
+opened, and only a file that was just created is given an owner.  The order of system calls leaves
 either the old file or the new one, whole, whenever the process or the machine stops.
 """
 
@@ -39,7 +37,7 @@ def resolved(path: str) -> str:
     return path
 
 
-def folder_of(path: str) -> str:
+def parent_folder(path: str) -> str:
     """Return the folder that a file is in."""
     return os.path.dirname(path) or os.curdir
 
@@ -71,7 +69,7 @@ def open_own(name: str, beside: str, flags: int = os.O_RDONLY) -> int:
     try:
         descriptor = os.open(name, flags | _NO_LINK)
     except OSError as error:
-        if error.errno in {errno.ELOOP, errno.ENXIO}:  # replaced meanwhile by a link or a FIFO
+        if error.errno in {errno.ELOOP, errno.ENXIO}:  # replaced by a link or a FIFO
             raise _refusal(name, "not a regular file") from error
         raise
     try:
@@ -125,8 +123,8 @@ def _refusal(name: str, what: str) -> ModelFileError:
 def locked(target: str, like: str | None = None, patience: float | None = None) -> Iterator[None]:
     """Hold the write lock of a model; raises ModelFileError.  Readers need no lock.
 
-    target: a path from `resolved`.  like: whose owner a new lock file gets; the target's unless
-    given.  patience: seconds to wait for another holder; None: as long as it takes.
+    target: a path from `resolved`.  like: the owner of this file gets a new lock file; the target
+    unless given.  patience: seconds to wait for another holder; None: as long as it takes.
 
     The lock is on the file TARGET.lock, because the model itself is replaced.  It ends with the
     process that holds it, so it never goes stale.  The empty lock file is left behind: if it were
@@ -135,7 +133,7 @@ def locked(target: str, like: str | None = None, patience: float | None = None) 
     if os.path.islink(target):  # it would have another lock than the file it leads to
         raise _refusal(target, "a symbolic link, and none is followed here")
     try:
-        make_folder(folder_of(target))
+        make_folder(parent_folder(target))
         descriptor = _open_lock(f"{target}.lock", like or target)
     except OSError as error:
         raise unwritable(target, error) from error
@@ -217,7 +215,7 @@ def replace_file(target: str, write: Callable[[BinaryIO], None], like: str | Non
     followed.  On any failure the old file stays as it was.  Raises OSError, and what `write`
     raises.
     """
-    folder = folder_of(target)
+    folder = parent_folder(target)
     make_folder(folder)
     remove_leftovers(folder, like or target)
     with _temporary(folder) as (path, file):
@@ -288,7 +286,7 @@ def _is_temporary(name: str) -> bool:
 def make_folder(folder: str) -> None:
     """Make a folder and its missing parents, accessible to the owner only."""
     if not os.path.exists(folder):
-        make_folder(folder_of(folder))
+        make_folder(parent_folder(folder))
         with contextlib.suppress(FileExistsError):  # another process was faster
             os.mkdir(folder, 0o700)
 

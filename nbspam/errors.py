@@ -8,8 +8,8 @@ NbspamError
 ├── NotTrainedError  a model was used before it had learned enough
 └── UsageError       options contradict each other, or do not fit the data
 
-Every message reads `where: what is wrong; what to do`.  What does not stop a command is a
-ModelWarning, which the command line shows in one line, too.
+Every message reads `where: what is wrong; what to do`.  A fault that does not stop a
+command is a ModelWarning, which the command line shows in one line, too.
 """
 
 
@@ -28,7 +28,7 @@ class EmptyError(InputError):
 class LostError(NbspamError):
     """A connection to where mail is was lost, and did not come back.
 
-    It is no InputError, because it is no matter of one message, which would be skipped.
+    It is no InputError, because those skip one message, and the next ones would be lost, too.
     """
 
 

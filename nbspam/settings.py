@@ -1,9 +1,8 @@
 """The settings a model is trained with, and which ones a corpus gets by default.
 
-`Settings` is stored in the model file.  `Choices` are what a user decided; `chosen` fills in
-the rest.  `nbspam train` and the library take the same path, so both train the same model.
-
-Secret: the presets, that is, the decisions a user never has to make.
+`Settings` is stored in the model file.  `SettingsChoices` are what a user decided;
+`chosen_settings` fills in the rest.  `nbspam train` and the library take the same path, so both
+train the same model.  Presets are the decisions that a user never has to make.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,10 +11,10 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from nbspam.errors import InputError, UsageError
-from nbspam.models.registry import COLUMN_MODELS, PRESENCE_MODELS, TOKEN_MODELS
-from nbspam.models.registry import FEATURES as FEATURES
-from nbspam.sources.columns import NO_COLUMNS, SILENT, Columns, Listener
+from nbspam.models import COLUMN_MODELS, PRESENCE_MODELS, TOKEN_MODELS
+from nbspam.models import FEATURES as FEATURES
 from nbspam.sources.items import Item, SourceOptions
+from nbspam.sources.rows import NO_COLUMNS, SILENT, Listener, TextColumns
 
 MODELS = (*TOKEN_MODELS, *FEATURES)  # of messages, by name
 TABLE_MODELS = tuple(name for name in COLUMN_MODELS if name not in FEATURES)  # of tables only
@@ -51,11 +50,11 @@ class Settings:
     min_df: int = 1
     max_features: int | None = None
     # Weigh groups of evidence instead of summing it: two classes are combined
-    # (combining.py), more are blended (blending.py).
+    # (combine.py), more are blended (blend.py).
     combine: bool = False
     strip: tuple[str, ...] = ()  # parts of a text that are removed before it is read
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of a model in FEATURES
-    columns: Columns = NO_COLUMNS  # of the table that the model was trained on
+    columns: TextColumns = NO_COLUMNS  # of the table that the model was trained on
 
     def __post_init__(self) -> None:
         for part in self.strip:
@@ -88,7 +87,7 @@ class Settings:
 
     @property
     def noun(self) -> str:
-        """What the items are called, in the plural."""
+        """The word for the items, in the plural."""
         return "messages" if self.reading == "mail" else "texts"
 
     @property
@@ -108,16 +107,16 @@ def settings_from_dict(values: dict[str, Any]) -> Settings:
             **values,
             "tokens": TokenSettings(**values["tokens"]),
             "class_prior": tuple(prior) if isinstance(prior, list) else prior,
-            "strip": tuple(values.get("strip", ())),  # older files have none
+            "strip": tuple(values["strip"]),
             "columns": _columns_from_dict(values.get("columns")),
         }
     )
 
 
-def _columns_from_dict(values: dict[str, Any] | None) -> Columns:
-    if values is None:  # a model of mail, or an older one
+def _columns_from_dict(values: dict[str, Any] | None) -> TextColumns:
+    if values is None:
         return NO_COLUMNS
-    columns = Columns(tuple(values["text"]), values["label"])
+    columns = TextColumns(tuple(values["text"]), values["label"])
     if not all(isinstance(name, str) for name in (*columns.text, columns.label or "")):
         raise ValueError("its columns are not names")
     return columns
@@ -156,8 +155,8 @@ PLAIN = {
 # as a dataclass 2 to 3 ms.
 
 
-class Choices(NamedTuple):
-    """The settings that a user decided on; None leaves a decision to `chosen`."""
+class SettingsChoices(NamedTuple):
+    """The settings that a user decided on; None leaves a decision to `chosen_settings`."""
 
     preset: str | None = None  # one of PRESETS
     model: str | None = None  # one of MODELS; for a table one of TABLE_MODELS, too
@@ -184,14 +183,14 @@ class Choices(NamedTuple):
 
 
 class TableChoices(NamedTuple):
-    """What a user decided about the columns of a table; only `target` is not optional."""
+    """A user's decisions about the columns of a table; only `target` is not optional."""
 
     target: str | None = None  # the column that holds the class; None: not a table
     categorical: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()  # columns that are left out
     values: tuple[tuple[str, tuple[str, ...]], ...] = ()  # declared, by column
-    dirichlet: tuple[tuple[str | None, tuple[float, ...]], ...] = ()  # see tables/dirichlet.py
+    dirichlet: tuple[tuple[str | None, tuple[float, ...]], ...] = ()  # see tables/training.py
     discretise: str | None = None
     bins: int | None = None
     parent: str | None = None
@@ -207,7 +206,7 @@ class TableChoices(NamedTuple):
 PARAMETERS = ("estimate", "min_support", "criterion", "start", "climb", "max_parents")
 # A user who decides any of these wants one model as textbooks have it, and no combination.
 _PLAIN = {"model", "alpha", "class_prior", "weighting"}
-# How far ahead `look` searches for a third class.
+# How far ahead `look_at_items` searches for a third class.
 MAX_ITEMS, MAX_BYTES = 50_000, 1 << 26
 
 
@@ -216,7 +215,7 @@ def option_name(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def is_for_table(choices: Choices, columns: TableChoices) -> bool:
+def is_for_table(choices: SettingsChoices, columns: TableChoices) -> bool:
     """Return whether the choices describe a table of columns; raises UsageError."""
     if columns.target is not None:
         return True
@@ -228,7 +227,7 @@ def is_for_table(choices: Choices, columns: TableChoices) -> bool:
     return False
 
 
-def chosen(choices: Choices, is_text: bool, many: bool = False) -> Settings:
+def chosen_settings(choices: SettingsChoices, is_text: bool, many: bool = False) -> Settings:
     """Return the preset that fits a corpus, changed by the user's choices.
 
     is_text: its items are texts and not mail.  many: it has more than two classes.
@@ -271,7 +270,7 @@ def first_is_text(items: Iterable[Item]) -> tuple[bool, Iterator[Item]]:
     return first.is_text, chain([first], rest)
 
 
-def look(
+def look_at_items(
     items: Iterable[Item], max_items: int = MAX_ITEMS, max_bytes: int = MAX_BYTES
 ) -> tuple[bool, bool, Iterator[Item]]:
     """Return whether items are text, whether they have more than two classes, and all of them.
@@ -298,18 +297,39 @@ def look(
 
 
 def as_learned(reading: SourceOptions, settings: Settings) -> SourceOptions:
-    """Return how sources are read for a model: it remembers its columns, and what was in them."""
+    """Return how sources are read for a model, which remembers its columns and their contents."""
     columns = settings.columns
     is_mail = bool(columns.text) and settings.reading == "mail"
     return reading._replace(learned=columns, is_mail=is_mail)
 
 
 def settings_for(
-    items: Iterable[Item], choices: Choices, listener: Listener = SILENT
+    items: Iterable[Item], choices: SettingsChoices, listener: Listener = SILENT
 ) -> tuple[Settings, Iterator[Item]]:
     """Return the settings that `nbspam train` uses for labelled items, and all the items.
 
     listener: the one to the tables among the sources, whose columns the settings keep.
     """
-    is_text, many, items = look(items)
-    return replace(chosen(choices, is_text, many), columns=listener.columns), items
+    is_text, many, items = look_at_items(items)
+    return replace(chosen_settings(choices, is_text, many), columns=listener.columns), items
+
+
+class Bounds(NamedTuple):
+    """How much of a stream of messages training remembers.
+
+    They are no settings: they change neither what a token is nor how much it counts.
+    """
+
+    max_tokens: int | None = None  # the most frequent ones that are counted; None: all
+    ledger: bool = True  # whether all messages are known, or only those of the sample
+
+
+UNBOUNDED = Bounds()
+
+
+def check_unbounded(bounds: Bounds, what: str) -> None:
+    """Raise UsageError if there are bounds; what: that which has no use for them."""
+    if bounds != UNBOUNDED:
+        raise UsageError(
+            f"--max-tokens, --no-ledger: {what} needs everything at once; leave them out"
+        )

@@ -1,14 +1,31 @@
-"""Results: answers, verdicts, explanations and skipped items, for classifiers of every kind."""
+"""Results, and the base of the classifiers that give them.
 
-from dataclasses import dataclass
-from typing import NamedTuple
+A classifier of mail, of dependent tokens or of table rows defines how its inputs are cut into
+chunks, how its model answers one chunk, and how one answer is explained.  `AnyClassifier` makes
+answers, verdicts and explanations from these.  Answers are matched to inputs by position, never by
+name: two inputs may share a name.
+"""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from nbspam.arrays import Floats
+from nbspam.decision import Rule, default_rule, estimate_prior, prior_shift
+from nbspam.errors import InputError
 from nbspam.printing import printable
+from nbspam.workers import Workers, ordered_map
 
 _BRIEF_WIDTH = 200  # characters; short enough for a mail header
+
+
+# --- results --------------------------------------------------------------------------------
 
 
 class Answer(NamedTuple):
@@ -17,7 +34,7 @@ class Answer(NamedTuple):
     name: str
     truth: str | None  # the item's own label, if it has one
     joint: Floats  # (n_classes,) log P(class, item), nats
-    note: str | None = None  # what is odd about the item, if it looks like no mail or text
+    note: str | None = None  # the reason why the item looks like no mail or text
 
 
 class Verdict(NamedTuple):
@@ -27,7 +44,7 @@ class Verdict(NamedTuple):
     label: str  # decided by the rule: a class, or another action such as unsure
     posterior: dict[str, float]  # P(class given item) of every class, 0 to 1
     score: float | None = None  # log-odds of the last class, nats; only of combined evidence
-    note: str | None = None  # what is odd about the item, if it looks like no mail or text
+    note: str | None = None  # the reason why the item looks like no mail or text
 
     @property
     def probability(self) -> float:
@@ -43,11 +60,11 @@ class Skipped(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """A token and what it adds to the score."""
+    """A token and its share of the score."""
 
     token: str
     contribution: float  # nats
-    group: str  # one of `nbspam.tokens.definition.GROUPS`
+    group: str  # of a token: one of `tokens.definition.GROUPS`; of a column: category or number
     counts: tuple[float, ...]  # in training, by class
 
 
@@ -63,7 +80,7 @@ class Explanation:
     evidence: tuple[Evidence, ...]  # all known tokens, strongest first
 
     def strongest(self, number: int) -> list[Evidence]:
-        """Return those of the first `number` tokens that contribute anything."""
+        """Return the first `number` tokens, without tokens that contribute nothing."""
         return [row for row in self.evidence[:number] if row.contribution]
 
     def brief(self, number: int) -> str:
@@ -72,7 +89,9 @@ class Explanation:
         number: of tokens at most.
         """
         verdict = self.verdict
-        line = cut(f"{printable(verdict.label)} {verdict.probability:.4f}", _BRIEF_WIDTH)
+        line = shortened_text(
+            f"{printable(verdict.label)} {verdict.probability:.4f}", _BRIEF_WIDTH
+        )
         between = ": "
         for row in self.strongest(number):
             more = f"{between}{printable(row.token)} {row.contribution:+.1f}"
@@ -83,7 +102,7 @@ class Explanation:
         return line
 
 
-def cut(text: str, width: int) -> str:
+def shortened_text(text: str, width: int) -> str:
     """Return text shortened to at most `width` characters."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
@@ -100,3 +119,231 @@ def posterior(joint: Floats) -> Floats:
     """Return P(class given document) from joint log-probabilities, both (n_docs, n_classes)."""
     shifted = np.exp(joint - joint.max(axis=1, keepdims=True))
     return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
+
+
+# --- classifiers ----------------------------------------------------------------------------
+
+
+class JudgedChunk(NamedTuple):
+    """A model's answers to one chunk of inputs."""
+
+    joint: Floats  # (n_read, n_classes) log P(class, input), nats, of the readable inputs
+    failures: Mapping[int, Skipped]  # the unreadable inputs, by position in the chunk
+    notes: Mapping[int, str] = MappingProxyType({})  # odd things about inputs, by position
+
+
+# Evidence, the strongest first, and the constant: they add up to the log-odds of two classes.
+Weighed = tuple[tuple[Evidence, ...], float]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyClassifier(ABC):
+    """A trained classifier.  Its inputs are `Item`s or, for tables, `Record`s."""
+
+    # (n_classes,), nats: added to every joint log-probability when another prior is assumed
+    shift: Floats | float = field(default=0.0, kw_only=True)
+
+    @property
+    @abstractmethod
+    def classes(self) -> tuple[str, ...]:
+        """The class names, sorted."""
+
+    @property
+    @abstractmethod
+    def noun(self) -> str:
+        """The word for its inputs, in the plural: messages, texts or rows."""
+
+    @property
+    @abstractmethod
+    def prior(self) -> Floats:
+        """The shares of the classes that training estimated or was given, shape (n_classes,)."""
+
+    @abstractmethod
+    def chunks(self, inputs: Iterable[Any], jobs: Workers = 1) -> Iterator[list[Any]]:
+        """Yield the inputs in chunks; a process works on one chunk at a time."""
+
+    @abstractmethod
+    def judge(self, inputs: Sequence[Any]) -> JudgedChunk:
+        """Return the model's answers to one chunk, without `shift`."""
+
+    def judge_beside(self, others: Sequence[Self], inputs: Sequence[Any]) -> list[JudgedChunk]:
+        """Return the answers of this model and of others that read alike, see `judge`."""
+        return [each.judge(inputs) for each in (self, *others)]
+
+    @abstractmethod
+    def truth(self, given: Any) -> str | None:
+        """Return the class that an input is labelled with, None if it has no label."""
+
+    @abstractmethod
+    def to_state(self) -> dict[str, Any]:
+        """Return the plain values that a model file holds."""
+
+    @abstractmethod
+    def explain(self, given: Any, rule: Rule | None = None) -> Explanation:
+        """Return why one input gets its verdict; raises InputError if it cannot be read."""
+
+    @abstractmethod
+    def reasons_for(self, given: Any, towards: int, against: int) -> Weighed:
+        """Return the share of each part of an input in the log-odds of two classes; InputError."""
+
+    @property
+    def lack(self) -> str | None:
+        """A sentence on the data that the model lacks for judging; None for most models."""
+        return None
+
+    @property
+    def rule(self) -> Rule:
+        """The decision rule used when the caller gives none."""
+        return default_rule(self.classes, calibrated=False)
+
+    def shifted(self, shift: Floats) -> Self:
+        """Return the classifier with this added to every joint log-probability.
+
+        shift: (n_classes,), nats.
+        """
+        return replace(self, shift=self.shift + shift)
+
+    def answers(self, inputs: Iterable[Any], jobs: Workers = 1) -> Iterator[Answer | Skipped]:
+        """Yield an answer for every input in order, or why it could not be read."""
+        for results in ordered_map(self._answer_chunk, self.chunks(inputs, jobs), jobs):
+            yield from results
+
+    def answered(
+        self, inputs: Iterable[Any], jobs: Workers = 1, others: Sequence[Self] = ()
+    ) -> Iterator[tuple[Any, Answer | Skipped, Floats]]:
+        """Yield every input in order, its answer or why it could not be read, and those of others.
+
+        others: models that read inputs as this one does; each input is read once for all of them.
+        Their answers are log P(class, input), nats, (n_others, n_classes).
+        """
+        waiting: deque[Any] = deque()
+
+        def held() -> Iterator[Any]:
+            for given in inputs:
+                waiting.append(given)
+                yield given
+
+        work = partial(self._answer_beside, others)
+        for results in ordered_map(work, self.chunks(held(), jobs), jobs):
+            for answer, joint in results:
+                yield waiting.popleft(), answer, joint
+
+    def classify(
+        self, inputs: Iterable[Any], jobs: int = 1, rule: Rule | None = None
+    ) -> Iterator[Verdict | Skipped]:
+        """Yield a verdict for every input in order, or why it could not be read.
+
+        rule: turns probabilities into labels; the classifier's own rule unless given.
+        """
+        work = partial(self._verdict_chunk, rule)
+        for results in ordered_map(work, self.chunks(inputs), jobs):
+            yield from results
+
+    def verdicts(self, answers: Sequence[Answer], rule: Rule | None = None) -> Iterator[Verdict]:
+        """Yield the verdict on each answer, by this rule or the classifier's own."""
+        if not answers:
+            return
+        joint = np.stack([answer.joint for answer in answers])
+        probability = posterior(joint)
+        labels = (rule or self.rule).labels(probability)
+        for answer, label, row, score in zip(
+            answers, labels, probability.tolist(), self.scores(joint), strict=True
+        ):
+            shares = dict(zip(self.classes, row, strict=True))
+            yield Verdict(answer.name, label, shares, score, answer.note)
+
+    def verdict(self, name: str, joint: Floats, rule: Rule | None = None) -> Verdict:
+        """Return the verdict on one input; joint: (n_classes,), nats, with `shift`."""
+        return next(self.verdicts([Answer(name, None, joint)], rule))
+
+    def scores(self, joint: Floats) -> list[float | None]:
+        """Return the log-odds, nats, to show beside each verdict; None where none are shown."""
+        return [None] * len(joint)
+
+    def explanations(
+        self, inputs: Iterable[Any], rule: Rule | None = None
+    ) -> Iterator[Explanation | Skipped]:
+        """Yield an explanation of every input in order, or why it could not be read."""
+        for given in inputs:
+            try:
+                explanation = self.explain(given, rule)
+            except InputError as error:
+                yield Skipped(given.name, str(error))
+            else:
+                yield explanation
+
+    def _answer_chunk(self, inputs: Sequence[Any]) -> list[Answer | Skipped]:
+        return self._answers_of(self.judge(inputs), inputs)
+
+    def _answer_beside(
+        self, others: Sequence[Self], inputs: Sequence[Any]
+    ) -> list[tuple[Answer | Skipped, Floats]]:
+        """Return the answers to one chunk, our own and others'; this runs in a worker."""
+        judged, *further = self.judge_beside(others, inputs)
+        answers = self._answers_of(judged, inputs)
+        joint = np.empty((len(inputs), len(others), len(self.classes)))
+        is_read = [position not in judged.failures for position in range(len(inputs))]
+        for number, (other, found) in enumerate(zip(others, further, strict=True)):
+            joint[is_read, number] = found.joint + other.shift
+        return list(zip(answers, joint, strict=True))
+
+    def _answers_of(self, judged: JudgedChunk, inputs: Sequence[Any]) -> list[Answer | Skipped]:
+        rows = iter(judged.joint + self.shift)
+        return [
+            judged.failures[position]
+            if position in judged.failures
+            else Answer(given.name, self.truth(given), next(rows), judged.notes.get(position))
+            for position, given in enumerate(inputs)
+        ]
+
+    def _verdict_chunk(self, rule: Rule | None, inputs: Sequence[Any]) -> list[Verdict | Skipped]:
+        answers = self._answer_chunk(inputs)
+        verdicts = self.verdicts([a for a in answers if isinstance(a, Answer)], rule)
+        return [next(verdicts) if isinstance(answer, Answer) else answer for answer in answers]
+
+
+_Classifier = TypeVar("_Classifier", bound=AnyClassifier)
+
+
+def with_prior(classifier: _Classifier, new: Floats) -> _Classifier:
+    """Return the classifier with new class priors, shape (n_classes,).
+
+    Posterior, score, label and the constant of an explanation all change accordingly.
+    """
+    return classifier.shifted(prior_shift(classifier.prior, new))
+
+
+def with_estimated_prior(
+    classifier: _Classifier, items: Sequence[Any], jobs: int = 1
+) -> _Classifier:
+    """Return the classifier with the class priors that EM estimates from unlabelled items."""
+    answers = classifier.answers(items, jobs)
+    joint = [answer.joint for answer in answers if isinstance(answer, Answer)]
+    if not joint:
+        return classifier
+    return with_prior(classifier, estimate_prior(posterior(np.stack(joint)), classifier.prior))
+
+
+class HeldOut(NamedTuple):
+    """The answers of a model to inputs that it has not learned, and why it gives them."""
+
+    classifier: AnyClassifier
+    joint: Floats  # (n_inputs, n_classes) log P(class, input), nats
+    # Place among the inputs, class and other class -> evidence for the one against the other
+    reasons: Callable[[int, int, int], Weighed]
+
+
+def shares_by_chain(joint: Floats, towards: int, against: int) -> tuple[Floats, float]:
+    """Return the share of each step of a chain in the log-odds of two classes, and their start.
+
+    joint: (n + 1, n_classes), nats; each row is of an input that has one thing more than the
+    row before.  By the chain rule, for any model, the shares (n,) and the start add up to the
+    log-odds of the last row.  Where evidence is summed they do not depend on the order.
+    """
+    with np.errstate(invalid="ignore"):
+        odds = joint[:, towards] - joint[:, against]
+        # NaN occurs under maximum likelihood only: an input that is impossible in both
+        # classes says nothing about the two.
+        odds = np.where(np.isnan(odds), 0.0, odds)
+        shares = np.diff(odds)
+    return np.where(np.isnan(shares), 0.0, shares), float(odds[0])

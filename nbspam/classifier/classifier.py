@@ -1,21 +1,20 @@
 """The classifier of mail or text: a trained model, and the one way in which it answers.
 
-Secret: how the stages (read, parse, tokenise, look up, add up) are connected; no stage knows the
-others.
+It connects the stages: read, parse, tokenise, look up, add up.
+The last part looks inside: the tokens of items, and the strongest tokens of a model.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self, Union
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, Union
 
 import numpy as np
 
-from nbspam.answering import AnyClassifier, Judged, Weighed
-from nbspam.arrays import Floats
-from nbspam.classifier.combining import Combination, with_groups
-from nbspam.counts.ledger import Memory, memory_from_dict, memory_to_dict
-from nbspam.counts.loss import Loss
-from nbspam.counts.table import CountTable, compact
+from nbspam.arrays import Floats, Floats32
+from nbspam.classifier.combine import Combination
+from nbspam.counts.memory import Memory, memory_from_dict, memory_to_dict
+from nbspam.counts.table import CountTable, Loss, compact
 from nbspam.decision import (
     HAM_AND_SPAM,
     UNDECIDED,
@@ -25,43 +24,31 @@ from nbspam.decision import (
     default_rule,
 )
 from nbspam.mail.message import Message
-from nbspam.parallel import Workers
 from nbspam.settings import Settings, settings_from_dict
 from nbspam.sources.items import Item
-from nbspam.tokens.documents import Documents
-from nbspam.tokens.reading import chunks_of, read, read_message
+from nbspam.tokens.definition import reference_tokens
+from nbspam.tokens.documents import Documents, Vocabulary
+from nbspam.tokens.reading import chunks_of, message_of_item, read
 from nbspam.tokens.tokenizer import batches, tokenize
-from nbspam.tokens.vocabulary import Vocabulary
-from nbspam.verdicts import Answer, Explanation, Verdict
+from nbspam.verdicts import Answer, AnyClassifier, Explanation, JudgedChunk, Verdict, Weighed
+from nbspam.workers import Workers
 
 if TYPE_CHECKING:
-    from nbspam.classifier.blending import Blend
-    from nbspam.classifier.summing import LogTables
-    from nbspam.mail.verdict_headers import Wanted
+    from nbspam.classifier.blend import Blend
+    from nbspam.classifier.features import FeatureClassifier
+    from nbspam.classifier.sum import LogTables
+    from nbspam.mail.verdict_headers import HeaderChoices
 
 TOKENS = "tokens"  # the kind of these models; files that state no kind hold one
 
 
-class HowEvidenceAddsUp(Protocol):
-    """The interface of the three fits: `LogTables`, `Combination` and `Blend`."""
-
-    def joint(self, table: CountTable, documents: Documents, weighting: str) -> Floats:
-        """Return log P(class, document), nats, shape (n_docs, n_classes)."""
-
-    def shares(
-        self, table: CountTable, documents: Documents, weighting: str, towards: int, against: int
-    ) -> tuple[Floats, float]:
-        """Return each token's share of the log-odds of two classes, and the constant, nats."""
-
-    def recounted(self, table: CountTable, settings: Settings) -> Self:
-        """Return the fit for a table that has got more messages, and possibly more columns."""
-
-
+# The three ways in which evidence adds up.  Each has `joint`, log P(class, document); `shares`,
+# each token's part in the log-odds of two classes; and `recounted`, the fit of a larger table.
 Fit = Union["LogTables", Combination, "Blend"]
 
 
 def lack_of(known: Sequence[str], classes: Sequence[str]) -> str | None:
-    """Return what a model of ham and spam needs before it can judge, None if nothing.
+    """Return a sentence on what a model of ham and spam lacks, None if it can judge.
 
     known: the classes of which it has learned messages.
     """
@@ -92,13 +79,13 @@ class Classifier(AnyClassifier):
 
     @property
     def noun(self) -> str:
-        """What its inputs are called, in the plural."""
+        """The word for its inputs, in the plural."""
         return self.settings.noun
 
     @property
     def prior(self) -> Floats:
         """The class prior, estimated in training or given, shape (n_classes,)."""
-        from nbspam.classifier.summing import assumed_prior
+        from nbspam.classifier.sum import assumed_prior
 
         if self.lack is not None:
             return np.full(len(self.classes), 1 / len(self.classes))
@@ -106,7 +93,7 @@ class Classifier(AnyClassifier):
 
     @property
     def lack(self) -> str | None:
-        """What a model that knows only ham, only spam or nothing needs; None for others."""
+        """The lack of a model that knows only ham, only spam or nothing; None for others."""
         counts = zip(self.classes, self.table.class_count.tolist(), strict=True)
         return lack_of([name for name, n in counts if n], self.classes)
 
@@ -138,12 +125,12 @@ class Classifier(AnyClassifier):
         """Yield items in chunks, each of which one process works on at a time."""
         yield from chunks_of(inputs, jobs)
 
-    def judge(self, inputs: Sequence[Item]) -> Judged:
+    def judge(self, inputs: Sequence[Item]) -> JudgedChunk:
         """Return the model's answers to one chunk of items, without `shift`."""
         return self.judge_beside((), inputs)[0]
 
-    def judge_beside(self, others: Sequence[Self], inputs: Sequence[Item]) -> list[Judged]:
-        """Return what this model and others of its settings say of one chunk of items.
+    def judge_beside(self, others: Sequence[Self], inputs: Sequence[Item]) -> list[JudgedChunk]:
+        """Return the answers of this model and of others of its settings to one chunk of items.
 
         Each item is read and tokenised once.
         """
@@ -153,7 +140,7 @@ class Classifier(AnyClassifier):
         for documents in self._over_keys(found.messages):
             for own, model in zip(rows, models, strict=True):
                 own.append(model.joint_of(model.table.known(documents)))
-        return [Judged(np.concatenate(own), found.failures, found.notes) for own in rows]
+        return [JudgedChunk(np.concatenate(own), found.failures, found.notes) for own in rows]
 
     def truth(self, given: Item) -> str | None:
         """Return an item's own label, or None."""
@@ -171,7 +158,7 @@ class Classifier(AnyClassifier):
 
     def explain(self, given: Item, rule: Rule | None = None) -> Explanation:
         """Return the explanation of an item's verdict; raises InputError if it is unreadable."""
-        return self.explain_message(read_message(given, self.settings), given.name, rule)
+        return self.explain_message(message_of_item(given, self.settings), given.name, rule)
 
     def explain_message(
         self, message: Message, name: str, rule: Rule | None = None
@@ -199,12 +186,12 @@ class Classifier(AnyClassifier):
         )
 
     def reasons_for(self, given: Item, towards: int, against: int) -> Weighed:
-        """Return what each token of an item adds to the log-odds of two classes; InputError."""
-        (document,) = self.documents([read_message(given, self.settings)])
+        """Return the share of each token of an item in the log-odds of two classes; InputError."""
+        (document,) = self.documents([message_of_item(given, self.settings)])
         return self.reasons(document, towards, against)
 
     def reasons(self, document: Documents, towards: int, against: int) -> Weighed:
-        """Return what each token adds to the log-odds of two classes, and the constant, nats.
+        """Return the share of each token in the log-odds of two classes, and the constant, nats.
 
         document: a single one, over columns of the model's table.  The strongest come first.
         """
@@ -220,6 +207,7 @@ class Classifier(AnyClassifier):
         vocabulary = table.vocabulary.packed()
         n_classes = len(self.classes)
         state = {
+            "kind": TOKENS,
             "settings": self.settings.to_dict(),
             "classes": list(table.classes),
             "class_count": table.class_count,
@@ -242,7 +230,7 @@ class Classifier(AnyClassifier):
             state["others_had"] = table.loss.of_others
         if isinstance(fit, Combination):
             return state | fit._asdict()
-        from nbspam.classifier.blending import Blend, blend_to_dict
+        from nbspam.classifier.blend import Blend, blend_to_dict
 
         return state | (blend_to_dict(fit) if isinstance(fit, Blend) else fit._asdict())
 
@@ -263,43 +251,27 @@ class Classifier(AnyClassifier):
             state["document_frequency"],
             Loss(state["lacks"], state["others_had"]) if "lacks" in state else None,
         )
-        shape = len(vocabulary), len(table.classes)
-        if not (
-            state["feature_count"].shape == shape
-            and state["class_count"].shape == shape[1:]
-            and state["document_frequency"].shape == shape[:1]
-            and len(vocabulary.offsets) == shape[0] + 1
-        ):
-            raise ValueError("its tables differ in length")
-        memory = (
-            memory_from_dict(state["memory"], len(vocabulary)) if state.get("memory") else None
-        )
+        memory = memory_from_dict(state["memory"], len(vocabulary)) if state["memory"] else None
         settings = settings_from_dict(state["settings"])
-        cutoffs = cutoffs_from_dict(state["cutoffs"]) if state.get("cutoffs") else None
-        return cls(settings, table, _fit_of(state, table), memory, cutoffs)
+        cutoffs = cutoffs_from_dict(state["cutoffs"]) if state["cutoffs"] else None
+        return cls(settings, table, _fit_of(state), memory, cutoffs)
 
 
-def _fit_of(state: dict[str, Any], table: CountTable) -> Fit:
-    """Return the fit in a model file's plain values; raises ValueError."""
-    shape = len(table.vocabulary), len(table.classes)
+def _fit_of(state: dict[str, Any]) -> Fit:
+    """Return the fit in a model file's plain values."""
     if state["worth"] is not None:
-        combination = Combination(with_groups(state["worth"]), state["correction"])
-        if combination.correction.shape != shape[:1] or shape[1] != 2:
-            raise ValueError("its corrections do not fit its tables")
-        return combination
-    if state.get("blend") is not None:  # older files have none
-        from nbspam.classifier.blending import blend_from_dict
+        return Combination(state["worth"], state["correction"])
+    if state["blend"] is not None:
+        from nbspam.classifier.blend import blend_from_dict
 
-        return blend_from_dict(state, table)
-    from nbspam.classifier.summing import LogTables
+        return blend_from_dict(state)
+    from nbspam.classifier.sum import LogTables
 
-    if state["weight"].shape != shape or state["intercept"].shape != shape[1:]:
-        raise ValueError("its tables differ in length")
     return LogTables(state["intercept"], state["weight"])
 
 
-def mark(
-    classifier: Classifier, rule: Rule, wanted: "Wanted", data: bytes, whole: bool = True
+def mark_from_group(
+    classifier: Classifier, rule: Rule, wanted: "HeaderChoices", data: bytes, whole: bool = True
 ) -> tuple[Verdict, list[bytes]]:
     """Return the verdict on a message, and the pieces of the message with it in the head.
 
@@ -309,7 +281,7 @@ def mark(
     from nbspam.mail.verdict_headers import check_wanted, with_verdict
 
     check_wanted(wanted, (*classifier.classes, *rule.actions))
-    message = read_message(Item("-", None, data), classifier.settings)
+    message = message_of_item(Item("-", None, data), classifier.settings)
     (document,) = classifier.documents([message])
     (joint,) = classifier.joint_of(document) + classifier.shift
     verdict = next(classifier.verdicts([Answer("-", None, joint)], rule))
@@ -317,3 +289,61 @@ def mark(
     if wanted.explain:
         explanation = classifier.explain_message(message, "-", rule)
     return verdict, with_verdict(data, verdict, rule, wanted, explanation, whole)
+
+
+# --- looking inside --------------------------------------------------------------------------
+
+
+def token_counts(items: Iterable[Item], settings: Settings) -> Iterator[tuple[str, int]]:
+    """Yield each token of each item as a string, and how often it occurs there."""
+    for item in items:
+        message = message_of_item(item, settings)
+        counts = Counter(map(str, reference_tokens(message, settings.tokens)))
+        yield from counts.items()
+
+
+class StrongToken(NamedTuple):
+    """A token that is strong evidence for a class."""
+
+    token: str
+    weight: float  # log-odds against the mean of the other classes, nats
+    counts: tuple[float, ...]  # by class
+
+
+def token_weights(classifier: "Classifier | FeatureClassifier") -> Floats | Floats32:
+    """Return each token's evidence for each class, nats, shape (n_features, n_classes)."""
+    if not isinstance(classifier, Classifier):
+        return classifier.alone
+    from nbspam.classifier.blend import Blend
+    from nbspam.classifier.sum import log_tables
+
+    fit, table = classifier.fit, classifier.table
+    if isinstance(fit, Blend):
+        return fit.token_weights(table)
+    if isinstance(fit, Combination):
+        return log_tables(table, classifier.settings).weight
+    return fit.weight
+
+
+def strongest_tokens(
+    classifier: "Classifier | FeatureClassifier", n: int
+) -> dict[str, list[StrongToken]]:
+    """Return for each class the n tokens that are the strongest evidence for it, best first."""
+    table = classifier.table
+    weight = token_weights(classifier)
+    # Without smoothing weights can be -inf, which nothing can be compared with.
+    weight = np.where(np.isneginf(weight).any(axis=1, keepdims=True), 0.0, weight)
+    others = (weight.sum(axis=1, keepdims=True) - weight) / (weight.shape[1] - 1)
+    strongest = {}
+    for k, name in enumerate(classifier.classes):
+        odds = weight[:, k] - others[:, k]
+        columns = np.argsort(-odds, kind="stable")[:n]
+        strongest[name] = [
+            StrongToken(
+                table.vocabulary.text(j),
+                float(odds[j]),
+                tuple(float(count) for count in table.feature_count[j]),
+            )
+            for j in columns.tolist()
+        ]
+    return strongest

@@ -2,8 +2,6 @@
 
 A message is judged by which of the chosen tokens it has; they are those that tell most about
 the class.
-
-Secret: how the tokens are chosen, and how a message becomes a row of them and is explained.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,22 +10,28 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.answering import AnyClassifier, HeldOut, Judged, Weighed, shares_by_chain
 from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.counts.corpus import Corpus
-from nbspam.counts.table import CountTable, prune
+from nbspam.counts.table import CountTable, pruned_table
 from nbspam.decision import Rule
 from nbspam.errors import NotTrainedError
 from nbspam.mail.message import Message
-from nbspam.models.bernoulli import BernoulliNB
-from nbspam.models.registry import joint_log_proba, model_state, new_model, restored
-from nbspam.parallel import Workers
+from nbspam.models import model_state, new_column_model, restored
+from nbspam.models.tokens import BernoulliNB
 from nbspam.settings import PRESENCE, Settings, settings_from_dict
 from nbspam.sources.items import Item
-from nbspam.tokens.reading import chunks_of, read, read_message
+from nbspam.tokens.documents import Vocabulary
+from nbspam.tokens.reading import chunks_of, message_of_item, read
 from nbspam.tokens.tokenizer import batches, tokenize
-from nbspam.tokens.vocabulary import Vocabulary
-from nbspam.verdicts import Explanation
+from nbspam.verdicts import (
+    AnyClassifier,
+    Explanation,
+    HeldOut,
+    JudgedChunk,
+    Weighed,
+    shares_by_chain,
+)
+from nbspam.workers import Workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class FeatureClassifier(AnyClassifier):
 
     @property
     def noun(self) -> str:
-        """What its inputs are called, in the plural."""
+        """The word for its inputs, in the plural."""
         return self.settings.noun
 
     @property
@@ -55,7 +59,7 @@ class FeatureClassifier(AnyClassifier):
 
     @property
     def alone(self) -> Floats:
-        """What each token says by itself, by naive Bayes: nats, (n_features, n_classes)."""
+        """The evidence of each token alone, by naive Bayes: nats, (n_features, n_classes)."""
         table = self.table
         plain = BernoulliNB.from_counts(table.class_count, table.feature_count.T, table.classes)
         return plain.tables().weight
@@ -64,18 +68,18 @@ class FeatureClassifier(AnyClassifier):
         """Yield the items in chunks; a process works on one chunk at a time."""
         yield from chunks_of(inputs, jobs)
 
-    def judge(self, inputs: Sequence[Item]) -> Judged:
-        """Return what the model says of one chunk of items, without `shift`."""
+    def judge(self, inputs: Sequence[Item]) -> JudgedChunk:
+        """Return the model's answers to one chunk of items, without `shift`."""
         found = read(inputs, self.settings)
-        joint = joint_log_proba(self.model, self.presence(found.messages))
-        return Judged(joint, found.failures, found.notes)
+        joint = self.model.joint_log_proba_or_prior(self.presence(found.messages))
+        return JudgedChunk(joint, found.failures, found.notes)
 
     def truth(self, given: Item) -> str | None:
         """Return the item's label, None if it has none."""
         return given.label
 
     def presence(self, messages: Sequence[Message]) -> Booleans:
-        """Return which of the tokens each message has, shape (n_messages, n_features)."""
+        """Return the presence of the tokens in each message, shape (n_messages, n_features)."""
         present = np.zeros((len(messages), len(self.table.vocabulary)), np.bool_)
         start = 0
         for group in batches(messages, self.settings.tokens):
@@ -90,8 +94,8 @@ class FeatureClassifier(AnyClassifier):
 
         The score is the log-odds of the most probable class against the next.
         """
-        present = self.presence([read_message(given, self.settings)])[0]
-        joint = joint_log_proba(self.model, present[None])[0] + self.shift
+        present = self.presence([message_of_item(given, self.settings)])[0]
+        joint = self.model.joint_log_proba_or_prior(present[None])[0] + self.shift
         towards, against = np.argsort(-joint, kind="stable")[:2].tolist()
         evidence, constant = self.reasons(present, towards, against)
         return Explanation(
@@ -104,12 +108,12 @@ class FeatureClassifier(AnyClassifier):
         )
 
     def reasons_for(self, given: Item, towards: int, against: int) -> Weighed:
-        """Return what each token of an item adds to the log-odds of two classes; InputError."""
-        present = self.presence([read_message(given, self.settings)])[0]
+        """Return the share of each token of an item in the log-odds of two classes; InputError."""
+        present = self.presence([message_of_item(given, self.settings)])[0]
         return self.reasons(present, towards, against)
 
     def reasons(self, present: Booleans, towards: int, against: int) -> Weighed:
-        """Return what each token adds to the log-odds of two classes, and the constant, nats.
+        """Return the share of each token in the log-odds of two classes, and the constant, nats.
 
         present: which of the tokens a message has, (n_features,).  Starting from an empty
         message, tokens are added one by one, first those that by themselves say most; a token's
@@ -122,7 +126,7 @@ class FeatureClassifier(AnyClassifier):
         nested = np.zeros((len(columns) + 1, len(present)), np.bool_)
         for step, column in enumerate(columns.tolist(), 1):
             nested[step:, column] = True
-        chain = joint_log_proba(self.model, nested) + self.shift
+        chain = self.model.joint_log_proba_or_prior(nested) + self.shift
         shares, constant = shares_by_chain(chain, towards, against)
         order = np.argsort(-np.abs(shares), kind="stable")
         chosen = columns[order].tolist()
@@ -168,20 +172,20 @@ def train_features(
     y = data.y[chosen]
     table = data.table(chosen, PRESENCE)
     seen = np.flatnonzero(table.document_frequency >= settings.min_df)
-    table = prune(table.take(seen), max_features=settings.max_features)._replace(loss=None)
+    table = pruned_table(table.take(seen), max_features=settings.max_features)._replace(loss=None)
     if len(np.unique(y)) < 2:
         raise NotTrainedError("train: fewer than two classes of labelled mail; give two or more")
     if not len(table.vocabulary):
         raise NotTrainedError("train: no token is in enough messages; lower --min-df")
     prior = {"alpha": settings.alpha, "class_prior": settings.class_prior}
-    model = new_model(settings.model, {**prior, **settings.parameters})
+    model = new_column_model(settings.model, {**prior, **settings.parameters})
     labels = np.array(data.classes)
     X = data.X[chosen][:, data.vocabulary.columns(table.vocabulary.keys)]
     model.partial_fit(X, labels[y], classes=labels)
     return FeatureClassifier(settings, table, model)
 
 
-def held_out(data: Corpus, settings: Settings, rest: Integers, of: Integers) -> HeldOut:
+def features_held_out(data: Corpus, settings: Settings, rest: Integers, of: Integers) -> HeldOut:
     """Return the answers to some rows of a model trained on the rest; both are row numbers."""
     classifier = train_features(data, settings, rest)
     columns = data.vocabulary.columns(classifier.table.vocabulary.keys)
@@ -190,4 +194,4 @@ def held_out(data: Corpus, settings: Settings, rest: Integers, of: Integers) -> 
     def reasons(place: int, towards: int, against: int) -> Weighed:
         return classifier.reasons(X[[place]].toarray()[0] > 0, towards, against)
 
-    return HeldOut(classifier, joint_log_proba(classifier.model, X), reasons)
+    return HeldOut(classifier, classifier.model.joint_log_proba_or_prior(X), reasons)

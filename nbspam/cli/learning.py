@@ -1,55 +1,111 @@
-"""Training on labelled mail, texts and rows, for `train` and `lazy`; learning on, for `update`."""
+"""nbspam update, unlearn, relabel and prune: models of mail and text that learn on and forget."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from importlib import import_module
+import os
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from nbspam.bounds import UNBOUNDED, Bounds
-from nbspam.cli.arguments import items_of, today
-from nbspam.cli.options import Labels
-from nbspam.cli.output import report_skipped, warn
-from nbspam.cli.tables import check_label_column
-from nbspam.errors import NotTrainedError, UsageError
-from nbspam.settings import FEATURES, Choices, Settings, settings_for
+import click
+
+from nbspam.cli import inputs, options
+from nbspam.cli.frame import Command
+from nbspam.cli.output import echo_json, echo_summary, report_outcome
+from nbspam.settings import SettingsChoices, settings_for
+from nbspam.sources.files import holds_many
 from nbspam.sources.items import Item, SourceOptions
 
 if TYPE_CHECKING:
-    from nbspam.classifier.training import Learned
-    from nbspam.counts.shards.shares import Share
-    from nbspam.parallel import Workers
-    from nbspam.sources.records import Record
     from nbspam.store.model import StoredModel
-    from nbspam.tables.em import EmReport
-    from nbspam.tables.training import TableSettings
-    from nbspam.verdicts import Skipped
 
 
-class Counted(NamedTuple):
-    """What one shard has counted."""
+@click.command("update", cls=Command, first=("--spam", "--ham", "--policy", "--model-file"))
+@inputs.corpus_options
+@options.model_option
+@click.option(
+    "--policy",
+    type=click.Choice(["everything", "error", "near"]),
+    default="everything",
+    show_default=True,
+    help="Learn every message, those the model gets wrong, or those and the near misses.",
+)
+@options.new_class_option
+@options.jobs_option
+@options.json_option
+def update_command(
+    corpus: inputs.LabelledSources,
+    model_path: str,
+    policy: str,
+    new_class: bool,
+    jobs: int,
+    as_json: bool,
+) -> int:
+    """Learn more labelled mail.
 
-    share: "Share"
-    settings: Settings
-    skipped: "tuple[Skipped, ...]"
+    SOURCE, --spam, --ham and --label are as for `nbspam train`.  A message that the model
+    knows is not counted again; if it was learned as another class, it moves to the new one.
+
+    A single message whose class an option states is told by a person, and its class is never
+    doubted.  Labels of many messages are, where all other evidence contradicts them.
+
+    Without a model file, the command makes one, which answers unsure until it knows spam and
+    ham.  If a message has a class that the model does not have, nothing is learned without
+    --new-class; a model of mail learns ham and spam without it.
+
+    How evidence adds up is fitted again when a class has changed by a twentieth, or after 2,000
+    changes.  With --policy error or near, the order of messages matters: see `nbspam eval`.
+
+    \b
+    nbspam update --spam ~/Maildir/.Junk
+    nbspam update --ham - < message.eml
+    nbspam update --policy near mails/
+    """
+    model = living_model(model_path) if os.path.exists(model_path) else None
+    sources, reading, labels = corpus
+    reading = reading if model is None else inputs.knowing(reading, model)
+    items = _told_one(inputs.items_of_sources(sources, reading, labels), sources, labels)
+    if model is None:
+        model, items = _new_model_for(model_path, items, reading)
+    stated = None if sources or not labels.paths else {name for name, _ in labels.paths}
+    outcome = model.learn(
+        items, day=options.today(), policy=policy, jobs=jobs, classes=stated, new_class=new_class
+    )
+    return report_outcome(outcome, model_path, as_json)
 
 
-def new_model(
+def living_model(model_path: str) -> "StoredModel":
+    """Return a model of mail or text that learns on; raises ModelFileError and UsageError."""
+    from nbspam.store.model import StoredModel
+    from nbspam.store.tables import living
+
+    model = living(model_path)
+    if not isinstance(model, StoredModel):
+        inputs.check_kind(model_path, is_table=True)
+    assert isinstance(model, StoredModel)
+    return model
+
+
+def _new_model_for(
     model_path: str, items: Iterator[Item], reading: SourceOptions
 ) -> "tuple[StoredModel, Iterator[Item]]":
     """Return a model that the first item makes, with the settings that suit it, and the items."""
     from nbspam.store.model import StoredModel
 
-    settings, items = settings_for(items, Choices(), reading.listener)
+    settings, items = settings_for(items, SettingsChoices(), reading.listener)
     return StoredModel(model_path, new=settings), items
 
 
-def told_one(items: Iterator[Item], sources: Sequence[str], labels: Labels) -> Iterator[Item]:
+def _told_one(
+    items: Iterator[Item], sources: Sequence[str], labels: inputs.Labels
+) -> Iterator[Item]:
     """Return the items; a single one whose class an option states counts as told by a person.
 
     So learns a mail reader that pipes the message in, or somebody who names its file.  What lies
     in a folder, mailbox or table has been filed, even if it is alone there.
     """
-    if len(sources) or len(labels.paths) != 1 or _is_filed(labels.paths[0][1]):
+    if len(sources) or len(labels.paths) != 1:
+        return items
+    path = labels.paths[0][1]
+    if path != "-" and holds_many(path):  # which is filed
         return items
     first = list(islice(items, 2))
     if len(first) == 1 and first[0].series is None:
@@ -57,75 +113,121 @@ def told_one(items: Iterator[Item], sources: Sequence[str], labels: Labels) -> I
     return chain(first, items)
 
 
-def _is_filed(path: str) -> bool:
-    from nbspam.sources.mailboxes import holds_many
+@click.command("unlearn", cls=Command, first=("--model-file", "--json", "--format", "--jobs"))
+@inputs.sources_argument
+@options.model_option
+@inputs.reading_options
+@options.jobs_option
+@options.json_option
+def unlearn_command(
+    sources: tuple[str, ...], model_path: str, reading: SourceOptions, jobs: int, as_json: bool
+) -> int:
+    """Take messages out of the model, as if it had never learned them.
 
-    return path != "-" and holds_many(path)
+    The model remembers the class that each message was learned as.  Messages that it never
+    learned change nothing.
+
+    \b
+    nbspam unlearn message.eml
+    nbspam unlearn ~/Maildir/.Trash
+    """
+    model = living_model(model_path)
+    items = inputs.items_of_sources(sources, inputs.knowing(reading, model))
+    outcome = model.unlearn(items, day=options.today(), jobs=jobs)
+    return report_outcome(outcome, model_path, as_json)
 
 
-def learn(
-    sources: Iterable[str],
+@click.command("relabel", cls=Command, first=("--to", "--new-class", "--model-file", "--json"))
+@inputs.sources_argument
+@options.model_option
+@click.option("--to", required=True, metavar="CLASS", help="The class they belong to.")
+@inputs.reading_options
+@options.new_class_option
+@options.jobs_option
+@options.json_option
+def relabel_command(
+    sources: tuple[str, ...],
+    model_path: str,
+    to: str,
     reading: SourceOptions,
-    labels: Labels,
-    training: Choices,
-    jobs: "Workers",
-    strict: bool = False,
-    bounds: Bounds = UNBOUNDED,
-) -> "Learned":
-    """Return the classifier of labelled sources; say on standard error what was skipped."""
-    # Import numpy from here and not from deep inside our own imports: Python 3.11 extends its
-    # stack chunk by chunk, and at that depth a thousand calls of numpy's each allocate and free
-    # a chunk (E-015).
-    import_module("numpy")
-    from nbspam.classifier import training as library
+    new_class: bool,
+    jobs: int,
+    as_json: bool,
+) -> int:
+    """Move messages to the class they belong to.
 
-    settings, items = settings_for(items_of(sources, reading, labels), training, reading.listener)
-    try:
-        learned = library.learn(items, settings, jobs, today(), bounds)
-    except NotTrainedError:
-        if not labels.paths:
-            check_label_column(reading)
-        raise
-    report_skipped(learned.skipped, strict)
-    return learned
+    SOURCE is a message or a whole folder.  Messages that the model never learned are learned
+    as that class.  A class that the model does not have is refused, unless --new-class is given.
+    From then on the model never doubts the class of these messages, because a person has told
+    it.  So the command also confirms a class that messages have already.
+
+    \b
+    nbspam relabel --to ham message.eml
+    nbspam relabel --to spam ~/Maildir/.Junk
+    """
+    model = living_model(model_path)
+    items = inputs.items_of_sources(sources, inputs.knowing(reading, model))
+    outcome = model.relabel(items, to, day=options.today(), jobs=jobs, new_class=new_class)
+    return report_outcome(outcome, model_path, as_json)
 
 
-def count_part(
-    sources: Iterable[str],
-    reading: SourceOptions,
-    labels: Labels,
-    training: Choices,
-    shard: tuple[int, int],
-    jobs: "Workers",
-    strict: bool = False,
-) -> "Counted":
-    """Return what one shard of labelled sources has counted, and the settings of all shards."""
-    import_module("numpy")  # as in `learn`
-    from nbspam.counts.shards.shares import Shard, count_share
+@click.command(
+    "prune", cls=Command, first=("--min-df", "--older-than", "--half-life", "--model-file")
+)
+@options.model_option
+@click.option(
+    "--min-df",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Drop tokens that occur in fewer than N messages.",
+)
+@click.option(
+    "--older-than",
+    type=click.IntRange(min=0),
+    metavar="DAYS",
+    help="Drop tokens that were last learned more than DAYS days ago.",
+)
+@click.option(
+    "--half-life",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="DAYS",
+    help="Let counts fade: halve them every DAYS days.",
+)
+@options.json_option
+def prune_command(
+    model_path: str,
+    min_df: int | None,
+    older_than: int | None,
+    half_life: float | None,
+    as_json: bool,
+) -> None:
+    """Drop tokens that are rare and old, and let counts fade.
 
-    settings, items = settings_for(items_of(sources, reading, labels), training, reading.listener)
-    if settings.model in FEATURES:
-        raise UsageError(
-            f"--shard: --model {settings.model} needs all documents at once; train it without"
-        )
-    share, skipped = count_share(items, settings, Shard(*shard), jobs)
-    report_skipped(skipped, strict)
-    return Counted(share, settings, skipped)
+    With both --min-df and --older-than, a token must be rare and old to be dropped.  Without
+    any option, tokens of a single message are dropped that were last learned over a year
+    ago.  Counts fade from the day they last faded, or else from the first day of the model.
 
+    Afterwards, un-learning an earlier message takes out only those of its tokens that the
+    model still knows.
 
-def learn_rows(
-    records: "Iterator[Record]",
-    others: "Iterator[Record]",
-    settings: "TableSettings",
-    weight: float,
-    hard: bool,
-) -> "EmReport":
-    """Return what EM makes of rows with a class and of others, whose classes are not read."""
-    from nbspam.tables.em import train_by_em, without_class
-    from nbspam.tables.training import read_table
+    \b
+    nbspam prune
+    nbspam prune --min-df 3 --older-than 90
+    nbspam prune --half-life 180
+    """
+    from nbspam.store.prune import DEFAULT, PruningRule, prune_model
 
-    rows = chain(records, without_class(others, settings.target))
-    data = read_table(rows, settings, with_unlabelled=True)
-    for note in data.notes:
-        warn(note)
-    return train_by_em(data.table, settings, weight, hard)
+    given = (min_df, older_than, half_life)
+    rule = DEFAULT if given == (None, None, None) else PruningRule(*given)
+    before, after = prune_model(model_path, rule, options.today())
+    if as_json:
+        sizes = {"before": before, "after": after}
+        facts = {name: {"tokens": s.tokens, "bytes": s.bytes} for name, s in sizes.items()}
+        echo_json({"model": model_path, **facts})
+        return
+    echo_summary(
+        [
+            (f"tokens {before.tokens:,} before, {after.tokens:,} after",),
+            (f"bytes {before.bytes:,} before, {after.bytes:,} after; model in {model_path}",),
+        ]
+    )

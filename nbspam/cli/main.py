@@ -1,17 +1,15 @@
-"""The command line: a group of commands whose modules are imported when they are called.
+"""The command line: groups of commands, whose modules are imported when they are called.
 
-Every command parses its options, calls the library once and prints the result.  Errors that
-the program foresees are shown here, in one line each; any other exception is a bug and keeps
-its traceback.
-
-Secret: exit statuses, and how little is imported before the command is known.
+Every command parses its options, calls the library and prints the result.  Errors that the
+program foresees are shown here, in one line each, and decide the exit status; any other
+exception is a bug and keeps its traceback.
 """
 
 import gc
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import chain
@@ -26,61 +24,116 @@ os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
 import click
 
 from nbspam import __version__
-from nbspam.cli.command import FLAGS, summary, write_groups
-from nbspam.cli.values import complaint
+from nbspam.cli.frame import MOST_COMMON, Call, Command, FullFormatter, summary, write_groups
+from nbspam.cli.options import complaint
 from nbspam.errors import ModelWarning, NbspamError, UsageError
 
+# The commands as help lists them, and below where each stands: `classify_command` of judging.
 GROUPS = {
     "Daily use": ("classify", "predict", "explain", "filter", "sort", "serve"),
     "Learning": ("train", "update", "unlearn", "relabel", "prune"),
     "Measuring": ("eval", "compare", "tune", "doubts"),
     "Looking inside": ("info", "words", "tokens", "doctor"),
-    "Exchanging": ("export", "import", "merge"),
-    "Tables, networks and clusters": ("query", "lazy", "cluster"),
+    "Exchanging": ("export", "import", "shard", "merge"),
+    "Networks, clusters and tables": ("query", "lazy", "cluster", "table"),
+}
+TABLE_GROUPS = {
+    "Daily use": ("classify", "predict", "explain"),
+    "Learning": ("train", "update", "unlearn", "merge"),
+    "Measuring": ("eval", "compare"),
+    "Looking inside": ("info", "query", "export"),
+    "Without a model file": ("lazy", "cluster"),
 }
 COMMANDS = (*chain.from_iterable(GROUPS.values()), "help")
+TABLE_COMMANDS = tuple(chain.from_iterable(TABLE_GROUPS.values()))
+_MODULES = {
+    "judging": ("classify", "predict", "explain"),
+    "delivering": ("filter", "sort"),
+    "serving": ("serve",),
+    "training": ("train", "shard", "lazy"),
+    "learning": ("update", "unlearn", "relabel", "prune"),
+    "measuring": ("eval", "tune", "doubts"),
+    "comparing": ("compare",),
+    "looking": ("info", "words", "tokens", "doctor", "query", "cluster"),
+    "exchanging": ("export", "import", "merge"),
+    "main": ("table", "help"),
+}
+_TABLE_MODULES = {
+    "table_judging": ("classify", "predict", "explain", "lazy", "eval"),
+    "comparing": ("compare",),
+    "table_training": ("train", "update", "unlearn", "merge", "cluster"),
+    "table_looking": ("info", "query", "export"),
+}
 # The exit status for every failure, with these options: bogofilter's status, and EX_TEMPFAIL,
 # upon which mail systems deliver again later.
 FAILURES = {"--exit-code": 3, "--tempfail": 75}
 _INTERRUPTED = 130  # 128 + SIGINT, as in shells
-_MODULES = {"import": "import_"}  # where a command's name is a keyword of Python
 
 
 class CommandGroup(click.Group):
-    """A group with one module for each command, imported when it is called."""
+    """A group of commands, each of which is imported when it is called."""
+
+    def __init__(
+        self,
+        groups: Mapping[str, Sequence[str]],
+        modules: Mapping[str, Sequence[str]],
+        prefix: str = "",
+        **attributes: Any,
+    ) -> None:
+        """Make a group; modules: of nbspam.cli, with commands called `PREFIX_NAME_command`."""
+        super().__init__(**attributes)
+        self.groups, self.prefix = groups, prefix
+        self._module_of = {name: module for module in modules for name in modules[module]}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands, in the order of help."""
-        return list(COMMANDS)
+        listed = list(chain.from_iterable(self.groups.values()))
+        return [*listed, *(name for name in self._module_of if name not in listed)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of this name, importing its module."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self._module_of:
             return None
-        module = _MODULES.get(cmd_name, cmd_name)
-        command = import_module(f"nbspam.cli.commands.{module}").command
+        module = import_module(f"nbspam.cli.{self._module_of[cmd_name]}")
+        command = getattr(module, f"{self.prefix}{cmd_name}_command")
         assert isinstance(command, click.Command)
         return command
+
+    def leaves(self) -> Iterator[tuple[str, Command]]:
+        """Yield every command, also those of inner groups, by what users write: `table train`."""
+        context = click.Context(self)
+        for name in self.list_commands(context):
+            command = self.get_command(context, name)
+            if isinstance(command, CommandGroup):
+                yield from ((f"{name} {inner}", each) for inner, each in command.leaves())
+            elif isinstance(command, Command):
+                yield name, command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line; without a command the commands are listed."""
+        return super().parse_args(ctx, args or ["--help"])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command of a command line, or fail and name the most similar command."""
-        name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
+        name, names = args[0], self.list_commands(ctx)
+        if name not in names and not name.startswith("-"):
             from difflib import get_close_matches
 
-            near = get_close_matches(name, COMMANDS, 1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
+            near = get_close_matches(name, names, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
             ctx.fail(f"no command {name!r}; {hint}")
         return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands in groups, each with a whole sentence, and then the options."""
         groups: dict[str, list[tuple[str, str]]] = {}
-        for title, names in GROUPS.items():
+        for title, names in self.groups.items():
             commands = [(name, self.get_command(ctx, name)) for name in names]
             groups[title] = [(name, summary(each)) for name, each in commands if each is not None]
+        if not self.prefix:
+            groups["Options of most commands"] = MOST_COMMON
         records = [parameter.get_help_record(ctx) for parameter in self.get_params(ctx)]
         groups["Options"] = [record for record in records if record is not None]
         write_groups(groups, formatter)
@@ -88,8 +141,10 @@ class CommandGroup(click.Group):
 
 @click.group(
     cls=CommandGroup,
+    groups=GROUPS,
+    modules=_MODULES,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="`nbspam help COMMAND` shows what a command does, and its options.",
+    epilog="`nbspam COMMAND --help` is short; `nbspam help COMMAND` has the whole of it.",
 )
 @click.version_option(__version__, prog_name="nbspam")
 def cli() -> None:
@@ -103,12 +158,55 @@ def cli() -> None:
     """
 
 
+@click.group(
+    "table",
+    cls=CommandGroup,
+    groups=TABLE_GROUPS,
+    modules=_TABLE_MODULES,
+    prefix="table_",
+    epilog="`nbspam help table COMMAND` has the whole help of a command.",
+)
+def table_command() -> None:
+    """Learn and judge rows of a table, whose columns are categories or numbers.
+
+    A table of texts, with a text and a class in each row, is for the other commands.
+
+    \b
+    nbspam table train iris.csv --target species
+    nbspam table classify new.csv
+    nbspam table eval iris.csv --target species --cv 10
+    """
+
+
+@click.command("help", cls=Command)
+@click.argument("names", nargs=-1, metavar="[COMMAND]")
+@click.pass_context
+def help_command(ctx: click.Context, names: tuple[str, ...]) -> None:
+    """Show all that there is to know of a command, or list all commands.
+
+    \b
+    nbspam help
+    nbspam help train
+    nbspam help table train
+    """
+    asked = ctx.parent
+    assert asked is not None  # the group that this command is of
+    for name in names:
+        if not isinstance(asked.command, click.Group):
+            raise UsageError(f"help: {asked.command_path} has no commands; leave out {name}")
+        _, command, _ = asked.command.resolve_command(asked, [name])
+        assert command is not None  # else it is refused
+        asked = click.Context(command, info_name=name, parent=asked)
+    asked.formatter_class = FullFormatter
+    click.echo(asked.get_help())
+
+
 def main() -> NoReturn:
     """Run the command line and exit with its status."""
     # Imports create thousands of objects that live to the end.  By default the garbage
     # collector would scan them repeatedly, which takes a tenth of the start-up time.
     gc.set_threshold(50_000)
-    # Whoever closed a stream (`>&-`) wants nothing of it.
+    # A closed stream (`>&-`) gets nothing.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  open to the end
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     status = exit_status(sys.argv[1:])
@@ -121,14 +219,13 @@ def main() -> NoReturn:
 
 def exit_status(arguments: list[str]) -> int:
     """Run a command line; return 0 (success), 1 (error), 2 (usage) or the command's status."""
-    facts: dict[str, Any] = {}
+    call = Call()
     try:
         # Not cli.main, which turns a broken pipe into an error.
         with (
             warnings_in_one_line(),
-            cli.make_context("nbspam", list(arguments) or ["--help"]) as context,
+            cli.make_context("nbspam", list(arguments), obj=call) as context,
         ):
-            facts = context.meta
             status = cli.invoke(context)
         sys.stdout.flush()
         return status or 0
@@ -143,7 +240,7 @@ def exit_status(arguments: list[str]) -> int:
         failure = _report(error)
     # The environment and the configuration file set options too; with a wrong command line
     # only its words are known.
-    given = [*arguments, *facts.get(FLAGS, ())]
+    given = [*arguments, *call.flags]
     return next((FAILURES[word] for word in given if word in FAILURES), failure)
 
 

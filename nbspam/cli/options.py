@@ -1,34 +1,219 @@
-"""Options and arguments that several commands share, and the values that they fill.
+"""Options that several commands share, and the values that they fill.
 
-`@reading_options` adds --format, --text-column and so on to a command, which gets them all
-as one value `reading`.  Such values are NamedTuples, of this module or of the
-library: a dataclass takes 1.6 ms or more to define, at every start.
-
-Secret: the names of options, and their help.
+`@decision_options` adds --fp-cost, --unsure-cost and --loss to a command, which gets them all as
+one value `decision`.  Such values are NamedTuples, of this module or of the library: a dataclass
+takes 1.6 ms or more to define, at every start.
 """
 
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import wraps
 from inspect import signature
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.command import COMMON, Decorator, Function, titled
-from nbspam.cli.frame.config import user_folder
-from nbspam.cli.tables import reading_of
-from nbspam.cli.values import (
-    COST,
-    FOLDS,
-    NAMED_PATH,
-    SHARE,
-    SHARE_OR_ESTIMATED,
-    shares,
-)
+from nbspam.cli.frame import COMMON, Decorator, Function, titled, user_folder, wrong_value
+from nbspam.errors import UsageError
 
 if TYPE_CHECKING:
-    from nbspam.parallel import Workers
+    from nbspam.decision import Rule
+    from nbspam.evaluation.evaluation import Trial
+    from nbspam.verdicts import AnyClassifier
+    from nbspam.workers import Workers
+
+_MAX_LOSS_BYTES = 1 << 20
+AUTO, ESTIMATED = "auto", "estimated"
+
+# --- values: one word of a command line becomes a number, a name or a pair -------------------
+#
+# click refuses a word that does not fit: `--alpha x: not a number from 0 up; give one`.
+
+
+class Value(click.ParamType[object]):
+    """A type made of a function that reads one word, or raises ValueError."""
+
+    def __init__(self, name: str, read: Callable[[str], object], wrong: str) -> None:
+        self.name, self._read, self._wrong = name, read, wrong
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> object:
+        """Return the value of a word, or fail with the word and its fault."""
+        if not isinstance(value, str):
+            return value  # a default
+        try:
+            return self._read(value)
+        except ValueError:
+            self.fail(f"{value}: {self._wrong}", param, ctx)
+
+
+def _require(is_right: bool) -> None:
+    if not is_right:
+        raise ValueError
+
+
+def _number_from_zero(text: str) -> float:
+    number = float(text)
+    _require(0 <= number < inf)
+    return number
+
+
+def _number_above_zero(text: str) -> float:
+    number = float(text)
+    _require(0 < number < inf)
+    return number
+
+
+def _number_or_auto(text: str) -> float | str:
+    return text if text == AUTO else _number_from_zero(text)
+
+
+def _class_prior(text: str) -> str | tuple[float, ...]:
+    if text in (ESTIMATED, "uniform", "smoothed"):
+        return text
+    prior = tuple(float(part) for part in text.split(","))
+    _require(min(prior) > 0 and abs(sum(prior) - 1) <= 1e-9)
+    return prior
+
+
+def _named_path(text: str) -> tuple[str, str]:
+    name, _, path = text.partition("=")
+    _require(bool(name and path))
+    return name, path
+
+
+def _share(text: str) -> tuple[str, float]:
+    name, _, number = text.rpartition("=")
+    return name, float(number)
+
+
+def _share_or_estimated(text: str) -> tuple[str, float] | str:
+    return text if text == ESTIMATED else _share(text)
+
+
+def _folds(text: str) -> int | str:
+    return text if text == "loo" else int(text)
+
+
+def _shard(text: str) -> tuple[int, int]:
+    number, _, of = text.partition("/")
+    _require(number.isdecimal() and of.isdecimal() and 1 <= int(number) <= int(of))
+    return int(number), int(of)
+
+
+def _day(text: str) -> int:
+    from datetime import date
+
+    day = date.fromisoformat(text).toordinal() - date(1970, 1, 1).toordinal()
+    _require(0 <= day < 1 << 16)
+    return day
+
+
+def _letter(text: str) -> str:
+    _require(len(text) == 1 and text.isascii() and text.isalpha())
+    return text
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
+
+
+def _declared(text: str) -> tuple[str, tuple[str, ...]]:
+    import csv
+
+    name, _, listed = text.partition("=")
+    values = tuple(value.strip() for value in next(csv.reader([listed]), []))
+    _require(bool(name) and bool(values) and all(values) and len(set(values)) == len(values))
+    return name, values
+
+
+def _dirichlet(text: str) -> tuple[str | None, tuple[float, ...]]:
+    name, _, listed = text.rpartition("=")
+    parameters = tuple(_number_from_zero(part) for part in listed.split(","))
+    return name or None, parameters
+
+
+_WRONG_NUMBER = "not a number from 0 up; give one, or auto"
+_WRONG_SHARE = "not NAME=P; write it as --prior spam=0.8"
+
+ALPHA = Value("alpha", _number_or_auto, _WRONG_NUMBER)
+PLAIN_ALPHA = Value("alpha", _number_from_zero, "not a number from 0 up; give one")
+WEIGHT = Value("weight", _number_or_auto, _WRONG_NUMBER)
+CLASS_PRIOR = Value(
+    "prior", _class_prior, "not probabilities that sum to 1; write them as 0.3,0.7"
+)
+COST = Value("cost", _number_above_zero, "not a number above 0; a miss costs 1")
+NAMED_PATH = Value("label", _named_path, "not NAME=PATH; write it as --label work=mail/work")
+SHARE = Value("share", _share, _WRONG_SHARE)
+SHARE_OR_ESTIMATED = Value("share", _share_or_estimated, _WRONG_SHARE)
+FOLDS = Value("folds", _folds, "not a number of folds; give one, or loo")
+LETTER = Value("letter", _letter, "not one letter; give one, as in --flag F")
+SHARD = Value(
+    "shard",
+    _shard,
+    "not I/N; shards are numbered from 1: the first of four is 1/4",
+)
+DAY = Value("day", _day, "not a day from 1970-01-01 on; write it as 2026-11-22")
+DECLARED = Value(
+    "values", _declared, "not COLUMN=VALUE,VALUE; write it as --values colour=red,green"
+)
+DIRICHLET = Value(
+    "dirichlet", _dirichlet, "not [COLUMN=]A,A with numbers from 0 up; write --dirichlet 2,5"
+)
+PARTS = Value("parts", _parts, "")
+
+Shares = dict[str, float]
+
+
+def shares(
+    ctx: click.Context, param: click.Parameter, words: Iterable[tuple[str, float] | str]
+) -> Shares | str | None:
+    """Return all values of --prior as one: shares by class, `estimated`, or None."""
+    given = list(words)
+    if given == [ESTIMATED]:
+        return ESTIMATED
+    pairs = [word for word in given if not isinstance(word, str)]
+    if len(pairs) < len(given):
+        raise click.BadParameter(f"{ESTIMATED}: {_WRONG_SHARE}", ctx, param)
+    return dict(pairs) or None
+
+
+def complaint(error: click.ClickException) -> str:
+    """Return the fault that click found, in one line: `--cv x: not a number; see …`."""
+    text = reason(error)
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None or ";" in text or text.endswith("?"):
+        return text
+    return f"{text}; see `{context.command_path} --help`"
+
+
+def _spelt(error: click.BadParameter) -> str:
+    """Return the name of a wrong value: that of the option, or of its environment variable."""
+    from click.core import ParameterSource
+
+    option = error.param
+    if option is None:
+        return "option"
+    if error.ctx is not None and option.name is not None:
+        source = error.ctx.get_parameter_source(option.name)
+        if source == ParameterSource.ENVIRONMENT:
+            return str(option.envvar)
+    return max(option.opts, key=len)
+
+
+def reason(error: click.ClickException) -> str:
+    """Return the fault that click found, without advice."""
+    text = error.format_message()
+    if isinstance(error, click.BadParameter) and not isinstance(error, click.MissingParameter):
+        text = f"{_spelt(error)} {wrong_value(error)}"
+    return " ".join(text.split()).rstrip(".")
+
+
+# --- options, and the values they fill -------------------------------------------------------
 
 # Titles under which help lists options.
 SOURCES = "What is read"
@@ -36,22 +221,8 @@ COSTS = "Costs of mistakes, and shares of the classes"
 JUDGING = "How it is judged, and what is shown"
 
 
-class Labels(NamedTuple):
-    """Paths whose class is stated on the command line."""
-
-    spam: tuple[str, ...] = ()
-    ham: tuple[str, ...] = ()
-    named: tuple[tuple[str, str], ...] = ()  # class and path
-
-    @property
-    def paths(self) -> list[tuple[str, str]]:
-        """Every class and path."""
-        spam, ham = (("spam", path) for path in self.spam), (("ham", path) for path in self.ham)
-        return [*spam, *ham, *self.named]
-
-
 class Decision(NamedTuple):
-    """What decisions cost, as far as it is stated; a miss costs 1."""
+    """The stated costs of decisions; a miss costs 1."""
 
     fp_cost: float | None = None
     unsure_cost: float | None = None
@@ -67,8 +238,8 @@ def default_model_path() -> str:
 def filling(kind: Callable[..., Any], name: str, *declared: Decorator | str) -> Decorator:
     """Return a decorator that adds options, whose values the command gets as one.
 
-    kind: a type with a field for every option.  name: the command's parameter.  A string among
-    the options is the title of those after it, in help.
+    kind: a type or function with a parameter for every option.  name: the command's parameter.
+    A string among the options is the title of those after it, in help.
     """
 
     def decorated(command: Function) -> Function:
@@ -92,65 +263,6 @@ def filling(kind: Callable[..., Any], name: str, *declared: Decorator | str) -> 
     return decorated
 
 
-def workers(context: click.Context, _: click.Parameter, jobs: int | None) -> "Workers":
-    """Return how many processes --jobs says, or one for each core; or the workers of --engine."""
-    from nbspam.parallel import available_cores
-
-    jobs = jobs or available_cores()
-    engine = context.meta.get("engine")
-    if engine is None:
-        return jobs
-    from nbspam.engines import workers_of
-
-    return context.with_resource(workers_of(engine, jobs))  # ended with the command
-
-
-def _keep_engine(context: click.Context, _: click.Parameter, engine: str | None) -> None:
-    """Keep the name of an engine for --jobs."""
-    context.meta["engine"] = engine
-
-
-class Listed(tuple[str, ...]):
-    """Sources that were listed in a file.
-
-    Though there may be none, it is true: then nothing is read, and not standard input.
-    """
-
-    def __bool__(self) -> bool:
-        return True
-
-
-def _keep_listed(context: click.Context, _: click.Parameter, path: str | None) -> None:
-    """Keep the names in the file of --files0-from for the argument SOURCE."""
-    from nbspam.sources.files import names_in
-
-    if path is not None:
-        context.meta["listed"] = names_in(path)
-
-
-def _with_listed(
-    context: click.Context, _: click.Parameter, sources: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Return the sources of the command line, and those of --files0-from."""
-    listed = context.meta.get("listed")
-    return sources if listed is None else Listed([*sources, *listed])
-
-
-def sources_argument(command: Function) -> Function:
-    """Add the argument SOURCE, and the option that reads more of them from a list."""
-    argument = click.argument("sources", nargs=-1, metavar="[SOURCE]...", callback=_with_listed)
-    option = click.option(
-        "--files0-from",
-        is_eager=True,  # before the argument
-        expose_value=False,
-        callback=_keep_listed,
-        metavar="FILE",
-        help="Read the names of more SOURCEs from FILE, each ending in NUL, as `find -print0`"
-        " writes them; - is standard input.",
-    )
-    return argument(titled(SOURCES, option)(command))
-
-
 null_option = click.option(
     "-0",
     "--null",
@@ -167,7 +279,7 @@ model_option = titled(
         default=default_model_path,
         metavar="FILE",
         show_default="in the user's data folder",
-        help="The model file; the environment variable NBSPAM_MODEL sets it too.",
+        help="The model file.  The environment variable NBSPAM_MODEL sets it too.",
     ),
 )
 json_option = titled(
@@ -180,24 +292,41 @@ strict_option = titled(
         "--strict", is_flag=True, help="Fail if an item cannot be read, instead of skipping it."
     ),
 )
-jobs_option = titled(
+_jobs_option = titled(
     COMMON,
     click.option(
         "-j",
         "--jobs",
         type=click.IntRange(min=1),
-        callback=workers,
         metavar="N",
         help="Number of processes to work in.  [default: one for each core]",
     ),
 )
-engine_option = titled(
+
+
+def _workers(jobs: int | None, engine: str | None = None) -> "Workers":
+    """Return how many processes --jobs says, or one for each core; or the workers of --engine."""
+    from nbspam.workers import available_cores, workers_of
+
+    jobs = jobs or available_cores()
+    if engine is None:
+        return jobs
+    # They end with the command.
+    return click.get_current_context().with_resource(workers_of(engine, jobs))
+
+
+def _processes(jobs: int | None) -> "Workers":
+    return _workers(jobs)
+
+
+jobs_option = filling(_processes, "jobs", COMMON, _jobs_option)
+workers_options = filling(
+    _workers,
+    "jobs",
     COMMON,
+    _jobs_option,
     click.option(
         "--engine",
-        is_eager=True,  # before --jobs
-        expose_value=False,
-        callback=_keep_engine,
         metavar="NAME[:ADDRESS]",
         help="Workers that read and count: fork, dask, dask:ADDRESS of a scheduler, loky or ray."
         "  [default: fork]",
@@ -246,6 +375,11 @@ def number_option(default: int, thing: str) -> Decorator:
     )
 
 
+def output_option(text: str) -> Decorator:
+    """Return the required option that names the file to write; text: its help."""
+    return click.option("-o", "--output", "output_path", required=True, metavar="FILE", help=text)
+
+
 def seed_option(thing: str) -> Decorator:
     """Return the option that makes another run draw the same random numbers."""
     return click.option(
@@ -265,50 +399,6 @@ folds_option = click.option(
     show_default=True,
     metavar="K|loo",
     help="Number of folds of the cross-validation; loo leaves out one document at a time.",
-)
-reading_options = filling(
-    reading_of,
-    "reading",
-    SOURCES,
-    click.option(
-        "--format",
-        metavar="NAME",
-        help="Format of SOURCE: eml, mbox, maildir, mh, classes, trec, tar, zip, parquet, csv,"
-        " tsv, jsonl or fasttext.  [default: found by looking]",
-    ),
-    click.option(
-        "--text-column",
-        "text_columns",
-        multiple=True,
-        metavar="NAME",
-        help="Column of a table that holds the texts; of several, the texts are joined.",
-    ),
-    click.option(
-        "--label-column", metavar="NAME", help="Column of a table that holds the classes."
-    ),
-    click.option(
-        "--id-column", metavar="NAME", help="Column of a table that holds the names of its rows."
-    ),
-    click.option(
-        "--encoding",
-        metavar="NAME",
-        help="Encoding of a table, such as gb18030 or utf-16.  [default: found by looking]",
-    ),
-)
-label_options = filling(
-    Labels,
-    "labels",
-    SOURCES,
-    click.option("--spam", multiple=True, metavar="PATH", help="Read PATH as spam."),
-    click.option("--ham", multiple=True, metavar="PATH", help="Read PATH as ham."),
-    click.option(
-        "--label",
-        "named",
-        type=NAMED_PATH,
-        multiple=True,
-        metavar="NAME=PATH",
-        help="Read PATH as class NAME.",
-    ),
 )
 fp_cost_option = titled(
     COSTS,
@@ -338,6 +428,91 @@ decision_options = filling(
     click.option(
         "--loss",
         metavar="FILE",
-        help="JSON file of the possible answers and of what each costs in each class.",
+        help="JSON file of the possible answers and their costs in each class.",
     ),
 )
+
+
+def report_option(what: str) -> Decorator:
+    """Return the option that writes a page for people; what: it shows."""
+    return click.option(
+        "--report",
+        metavar="FILE.html",
+        help=f"Write a page for people into FILE.html: {what}.  It is one file that needs neither"
+        " network nor script.",
+    )
+
+
+def report_options(what: str) -> tuple[Decorator, Decorator]:
+    """Return the options of a report on an evaluation; what: it shows."""
+    per_week = click.option(
+        "--per-week",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="In --report, say what the errors mean for N messages a week.  [default: for a"
+        " thousand messages]",
+    )
+    return report_option(what), per_week
+
+
+def today() -> int:
+    """Return the number of today, counted in days from 1970-01-01."""
+    return int(time.time() // 86_400)
+
+
+# --- costs and shares: the rule by which probabilities become labels -------------------------
+
+
+def rule_of(decision: Decision, deciding: "AnyClassifier | Trial") -> "Rule":
+    """Return the rule that follows from the stated costs, or else the default; UsageError."""
+    from nbspam.decision import FP_COST, HAM_AND_SPAM, cutoffs
+
+    fp_cost, unsure_cost = decision.fp_cost, decision.unsure_cost
+    if decision.loss is not None:
+        if fp_cost is not None or unsure_cost is not None:
+            raise UsageError("--loss: it has all costs; leave out --fp-cost and --unsure-cost")
+        return _read_loss(decision.loss, deciding.classes)
+    if fp_cost is None and unsure_cost is None:
+        return deciding.rule
+    if deciding.classes != HAM_AND_SPAM:
+        option = "--unsure-cost" if fp_cost is None else "--fp-cost"
+        raise UsageError(
+            f"{option}: the model's classes are {', '.join(deciding.classes)};"
+            " it is for a model of ham and spam, give --loss FILE"
+        )
+    return cutoffs(FP_COST if fp_cost is None else fp_cost, unsure_cost)
+
+
+def _read_loss(path: str, classes: tuple[str, ...]) -> "Rule":
+    """Return the loss matrix in a JSON file; raises UsageError."""
+    import json
+
+    from nbspam.decision import loss_matrix
+
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(_MAX_LOSS_BYTES + 1)
+        if len(data) > _MAX_LOSS_BYTES:
+            raise UsageError(f"more than {_MAX_LOSS_BYTES:,} bytes")
+        return loss_matrix(json.loads(data), classes)
+    except OSError as error:
+        reason = error.strerror or "cannot be read"
+    except (ValueError, RecursionError):
+        reason = "not JSON"
+    except UsageError as error:
+        reason = str(error)
+    raise UsageError(
+        f'--loss {path}: {reason}; write {{"actions": [name, …], "loss": {{class: [cost, …], …}}}}'
+    )
+
+
+def trial_under(trial: "Trial", prior: Shares | str | None, decision: Decision) -> "Trial":
+    """Return a trial under the prior and the costs that are stated."""
+    from nbspam.decision import estimate_prior, stated_prior
+    from nbspam.evaluation.evaluation import trial_under_prior
+
+    if isinstance(prior, str):
+        trial = trial_under_prior(trial, estimate_prior(trial.probability, trial.prior))
+    elif prior is not None:
+        trial = trial_under_prior(trial, stated_prior(prior, trial.classes, trial.prior))
+    return replace(trial, rule=rule_of(decision, trial), has_costs=decision != Decision())

@@ -1,6 +1,6 @@
-"""What commands print: rows, JSON, verdicts, diagnoses; and the model files they write.
+"""Output of commands: rows, JSON, verdicts, diagnoses, reports and model files.
 
-Secret: text from strangers is escaped before it reaches the terminal.
+Text from strangers is escaped before it reaches the terminal.
 """
 
 import os
@@ -10,20 +10,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from nbspam.cli.command import is_quiet, is_verbose, say
-from nbspam.cli.frame.bars import extent_of
+from nbspam.cli.frame import is_quiet
 from nbspam.errors import InputError, UsageError
-from nbspam.progress import tracked
 
 if TYPE_CHECKING:
-    from nbspam.answering import AnyClassifier
-    from nbspam.counts.loss import Loss
-    from nbspam.counts.outcome import Outcome
-    from nbspam.counts.shards.shares import Share
+    from nbspam.counts.counting import Outcome
+    from nbspam.counts.shards import Share
+    from nbspam.counts.table import Loss
     from nbspam.decision import Cutoffs, Rule
     from nbspam.settings import Settings
     from nbspam.tables.schema import Schema
-    from nbspam.verdicts import Skipped, Verdict
+    from nbspam.verdicts import AnyClassifier, Skipped, Verdict
 
 _MAX_COLUMNS = 20  # of a table, that are listed
 JSON_VERSION = 1  # another one if a key changes its name, type or meaning
@@ -80,7 +77,7 @@ def json_line(values: Mapping[str, object]) -> str:
 
 
 def echo_summary(rows: Iterable[Iterable[str]]) -> None:
-    """Print what a command has done, unless -q forbids it."""
+    """Print a note on the command's work, unless -q forbids it."""
     if not is_quiet():
         echo_rows(rows)
 
@@ -101,20 +98,6 @@ def or_standard_input(sources: Iterable[str]) -> list[str]:
     if sys.stdin is not None and sys.stdin.isatty():
         warn("no SOURCE: reading from this terminal; end with Ctrl-D")
     return ["-"]
-
-
-def counted(things: Iterator[T], what: str, paths: Iterable[str]) -> Iterator[T]:
-    """Let things that are read from paths pass; with -v, say at the end how many they were."""
-    things = iter(tracked(things, what, extent_of(paths)))
-    return _counting(things, what) if is_verbose() else things
-
-
-def _counting(things: Iterator[T], what: str) -> Iterator[T]:
-    n_things = 0
-    for thing in things:
-        n_things += 1
-        yield thing
-    say(f"{what} read: {n_things:,}")
 
 
 # --- verdicts --------------------------------------------------------------------------------
@@ -237,9 +220,9 @@ class Successes:
 # --- models ----------------------------------------------------------------------------------
 
 
-def save(classifier: "AnyClassifier", model_path: str) -> str | None:
+def save_model(classifier: "AnyClassifier", model_path: str) -> str | None:
     """Write a model file; say, and return, where the model it replaces is kept, if it is."""
-    from nbspam.store.keeping import save_keeping
+    from nbspam.store.open import save_keeping
 
     kept = save_keeping(model_path, classifier)
     if kept is not None:
@@ -247,22 +230,22 @@ def save(classifier: "AnyClassifier", model_path: str) -> str | None:
     return kept
 
 
-def save_part(share: "Share", settings: "Settings", path: str) -> str | None:
+def save_training_part(share: "Share", settings: "Settings", path: str) -> str | None:
     """Write a part of a training; say, and return, where a model that it replaces is kept."""
-    from nbspam.store.merging import parts
+    from nbspam.store import merging
 
-    kept = parts.save_part(path, share, settings)
+    kept = merging.save_part(path, share, settings)
     if kept is not None:
         warn(f"the model that was there is kept as {kept}")
     return kept
 
 
-def check_no_filter(model_path: str) -> None:
+def check_not_replacing_filter(model_path: str) -> None:
     """Raise ModelFileError if a mail filter's model is there, unless -m names the file."""
-    from nbspam.store import keeping
+    from nbspam.store.open import check_no_filter
 
     if not is_named("model_path"):
-        keeping.check_no_filter(model_path)
+        check_no_filter(model_path)
 
 
 def is_named(option: str) -> bool:
@@ -283,27 +266,27 @@ def counts_text(n_docs: dict[str, int]) -> str:
     return ", ".join(f"{n:,} {name}" for name, n in n_docs.items())
 
 
-def counts_of(classes: Sequence[str], class_count: Iterable[float]) -> dict[str, int]:
+def class_counts_of(classes: Sequence[str], class_count: Iterable[float]) -> dict[str, int]:
     """Return how many documents or rows of each class a model has learned."""
     return {name: round(n) for name, n in zip(classes, class_count, strict=True)}
 
 
 def columns_text(schema: "Schema") -> list[str]:
-    """Return what each column of a table holds; of a wide table, only the first columns."""
+    """Return a line on each column of a table; a wide table has only its first columns."""
     lines = [str(column) for column in schema.columns[:_MAX_COLUMNS]]
     more = len(schema.columns) - len(lines)
     return [*lines, f"… and {more:,} more columns"] if more else lines
 
 
 def columns_json(schema: "Schema") -> object:
-    """Return what the columns of a table hold, for JSON."""
+    """Return the columns of a table and their kinds, for JSON."""
     from nbspam.tables.schema import schema_to_dict
 
     return schema_to_dict(schema)["columns"]
 
 
 def report_outcome(outcome: "Outcome", model_path: str, as_json: bool) -> int:
-    """Print what an update did with each message; return the exit status."""
+    """Print how many messages an update learned, moved and so on; return the exit status."""
     report_skipped(outcome.skipped)
     for note in outcome.notes:
         warn(note)
@@ -342,3 +325,25 @@ def loss_json(loss: "Loss | None") -> dict[str, int] | None:
         return None
     most = int(loss.of_each.max(initial=0))
     return {"messages": loss.of_others, "exact": loss.n_exact, "lack": most}
+
+
+# --- reports ---------------------------------------------------------------------------------
+
+
+def check_page(path: str | None, per_week: int | None = None) -> None:
+    """Raise UsageError, before any work is done, if no report can be written there."""
+    if path is None:
+        if per_week is not None:
+            raise UsageError("--per-week: for the report; add --report FILE.html")
+        return
+    from nbspam.evaluation.pages.rendering import check_page_path
+
+    check_page_path(path)
+    check_place("--report", path)
+
+
+def write_page(path: str, page: str) -> None:
+    """Write a report into a file; raises InputError."""
+    from nbspam.evaluation.pages.rendering import write_report
+
+    write_report(path, page)

@@ -1,37 +1,154 @@
-"""From the options of `nbspam serve` to what the server is to do, and again while it runs.
+"""nbspam serve: verdicts and lessons for mail systems, over their own protocols.
 
-Secret: how options are read a second time.
+The options become what the server is to do, and are read again while it runs: by SIGHUP.
 """
 
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from nbspam.cli.decisions import rule_of
-from nbspam.cli.options import Decision
+from nbspam.cli import options
+from nbspam.cli.frame import Call, Command, titled
 from nbspam.cli.output import warn
-from nbspam.cli.values import complaint
 from nbspam.errors import NbspamError, UsageError
+from nbspam.server.metrics import FORMATS
 
 if TYPE_CHECKING:
     from nbspam.server.addresses import Listeners
-    from nbspam.server.desk import Policy
-    from nbspam.server.service import Options
+    from nbspam.server.choices import ServerChoices
 
 PASS, TEMPFAIL = "pass", "tempfail"
+
+# Titles under which help lists options.
+LISTENING = "Where it listens: HOST:PORT, a PORT of this machine, or the PATH of a socket"
+PAGE = "What the page shows"
+TEACHING = "Who may teach, and what"
+MAIL = "What becomes of mail"
+
+
+class Serve(Command):
+    """The command, which can read its options again while it runs."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep the arguments, and parse them."""
+        ctx.ensure_object(Call).arguments = tuple(args)
+        return super().parse_args(ctx, args)
+
+
+@click.command("serve", cls=Serve, first=("--model-file", "--spamd", "--http", "--web"))
+@options.model_option
+@titled(
+    LISTENING,
+    click.option("--spamd", metavar="ADDRESS", help="Speak the protocol of SpamAssassin's spamd."),
+    click.option("--http", metavar="ADDRESS", help="Speak rspamd's protocol, over HTTP."),
+    click.option(
+        "--milter", metavar="ADDRESS", help="Speak the milter protocol of Postfix and Sendmail."
+    ),
+    click.option(
+        "--web",
+        metavar="ADDRESS",
+        help="Show a page to users of this machine who have the token that is printed first.",
+    ),
+)
+@titled(
+    PAGE,
+    click.option(
+        "--review",
+        metavar="MAILBOX",
+        help="The mail of a Maildir, mbox or folder: verdicts, reasons, and lessons by clicks."
+        "  With --users, the folder of all users' mailboxes.",
+    ),
+    click.option(
+        "--move",
+        is_flag=True,
+        help="Move messages marked as spam or ham between the folders of a Maildir, like sort.",
+    ),
+)
+@titled(
+    TEACHING,
+    click.option("--allow-tell", is_flag=True, help="Let clients of --spamd teach the model."),
+    click.option(
+        "--password-file",
+        metavar="FILE",
+        help="Let clients of --http teach the model if they know the password, FILE's first line.",
+    ),
+    click.option(
+        "--users",
+        metavar="DIR",
+        help="Let each user teach a model of their own in DIR, which counts on top of -m.",
+    ),
+)
+@titled(
+    MAIL,
+    click.option(
+        "--reject-above",
+        type=click.FloatRange(0, 1),
+        metavar="P",
+        help="Reject mail through --milter whose probability of spam is above P.",
+    ),
+    click.option(
+        "--quarantine-above",
+        type=click.FloatRange(0, 1),
+        metavar="P",
+        help="Let Postfix hold mail whose probability of spam is above P.",
+    ),
+    click.option(
+        "--when-busy",
+        type=click.Choice([PASS, TEMPFAIL]),
+        default=TEMPFAIL,
+        show_default=True,
+        help="Beyond the limits: let mail pass unjudged, or ask its sender to try again.",
+    ),
+)
+@click.option(
+    "--log",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="How each answer is told on standard error.",
+)
+@options.decision_options
+@options.jobs_option
+def serve_command(**values: Any) -> None:
+    """Answer mail systems that ask for verdicts, until a signal says to end.
+
+    There is one worker process for each core.  What any process teaches the model counts from the
+    next message on.  SIGHUP reads the configuration file again; SIGTERM ends the server after it
+    has answered what it has accepted.
+
+    \b
+    nbspam serve --spamd 127.0.0.1:783
+    nbspam serve --spamd /run/nbspam/spamd.sock --allow-tell
+    """
+    from nbspam.server.supervisor import serve
+
+    context = click.get_current_context()
+    choices = service_options(**values)
+    with closing(listeners_of(values, choices)) as listeners:
+        serve(
+            choices,
+            listeners.sockets,
+            values["jobs"],
+            lambda: service_options(**values_again(context)),
+        )
 
 
 def values_again(ctx: click.Context) -> dict[str, Any]:
     """Return the options as the configuration file says them now; raises UsageError.
 
-    ctx: of the call of `nbspam serve`, which keeps its arguments in `obj`.
+    ctx: of the call of `nbspam serve`, which keeps its arguments.
     """
+    arguments = list(ctx.ensure_object(Call).arguments)
     try:
-        values = ctx.command.make_context("serve", list(ctx.obj), parent=ctx.parent).params
+        values = ctx.command.make_context("serve", arguments, parent=ctx.parent).params
     except click.ClickException as error:
-        raise UsageError(complaint(error)) from error
-    return {**values, "decision": Decision(*(values[name] for name in Decision._fields))}
+        raise UsageError(options.complaint(error)) from error
+    return {
+        **values,
+        "decision": options.Decision(*(values[name] for name in options.Decision._fields)),
+    }
 
 
 def service_options(
@@ -46,32 +163,33 @@ def service_options(
     web: str | None,
     review: str | None,
     move: bool,
-    decision: Decision,
+    decision: options.Decision,
     **_: Any,
-) -> "Options":
-    """Return what the service is to do; raises UsageError and InputError."""
-    from nbspam.server.desk import Policy
-    from nbspam.server.service import Options, password_in
+) -> "ServerChoices":
+    """Return the choices for the service; raises UsageError and InputError."""
+    from nbspam.server.choices import ServerChoices
+    from nbspam.server.supervisor import password_in
 
     _check_page(web, review, move, users)
     password = None if password_file is None else password_in(password_file)
-    policy = Policy(
+    return ServerChoices(
+        model_path,
+        partial(options.rule_of, decision),
+        log,
+        users,
         allow_tell,
         password,
         when_busy == PASS,
         reject_above,
         quarantine_above,
-        review=review,
-        moves=move,
+        review,
+        move,
     )
-    return Options(model_path, partial(rule_of, decision), policy, log, users)
 
 
 def _check_page(web: str | None, review: str | None, move: bool, users: str | None) -> None:
     """Raise UsageError or InputError unless the page can show what it is to show."""
-    from nbspam.server.review.filing import Filing
-    from nbspam.server.review.mailbag import Mailbag
-    from nbspam.server.review.people import check_mailboxes
+    from nbspam.server.page.mailbox import ReviewMailbox, check_mailboxes
 
     if review is None:
         if move:
@@ -81,19 +199,19 @@ def _check_page(web: str | None, review: str | None, move: bool, users: str | No
     elif users is not None:
         check_mailboxes(review)  # whose mailbox is no Maildir moves nothing
     else:
-        mailbag = Mailbag(review)
+        mailbag = ReviewMailbox(review)
         if move:
-            Filing(mailbag)
+            mailbag.check_movable()
 
 
-def listeners_of(values: dict[str, Any], policy: "Policy") -> "Listeners":
+def listeners_of(values: dict[str, Any], choices: "ServerChoices") -> "Listeners":
     """Listen on the addresses that options name, and warn of those where others may teach.
 
     The first line that is printed is the address of the page, if there is to be one.  Raises
     NbspamError.
     """
     from nbspam.server.addresses import listen
-    from nbspam.server.review.access import page_of
+    from nbspam.server.page.access import page_of
     from nbspam.server.worker import PROTOCOLS
 
     listeners = listen({name: values[name] for name in PROTOCOLS})
@@ -103,7 +221,7 @@ def listeners_of(values: dict[str, Any], policy: "Policy") -> "Listeners":
         except NbspamError:
             listeners.close()
             raise
-    teaching = {"spamd": policy.allows_tell, "http": policy.password is not None}
+    teaching = {"spamd": choices.allows_tell, "http": choices.password is not None}
     for name, address in listeners.open_to_others.items():
         if teaching.get(name):
             warn(f"--{name} {address}: whoever reaches it from other machines can teach the model")

@@ -1,53 +1,109 @@
-"""The options of training, and the values that they fill: what `nbspam train` can choose."""
+"""The options of training, and the values that they fill: for mail and texts, and for tables."""
 
 from typing import NamedTuple
 
 import click
 
-from nbspam.bounds import Bounds, check_unbounded
-from nbspam.cli.command import titled
-from nbspam.cli.options import filling
-from nbspam.cli.values import ALPHA, CLASS_PRIOR, DECLARED, DIRICHLET, PARTS, SHARD, WEIGHT
-from nbspam.models.registry import ESTIMATORS
-from nbspam.settings import PRESETS, WEIGHTINGS, Choices, TableChoices
+from nbspam.cli.frame import Decorator
+from nbspam.cli.options import (
+    ALPHA,
+    CLASS_PRIOR,
+    DECLARED,
+    DIRICHLET,
+    PARTS,
+    PLAIN_ALPHA,
+    WEIGHT,
+    filling,
+)
+from nbspam.models import ESTIMATORS
+from nbspam.settings import MODELS, PRESETS, WEIGHTINGS, Bounds, SettingsChoices, TableChoices
 
 
-class Unlabelled(NamedTuple):
-    """Documents without labels to train on by EM."""
+class UnlabelledSources(NamedTuple):
+    """Documents or rows without labels to train on by EM."""
 
     paths: tuple[str, ...] = ()
-    weight: float | str | None = None  # None and "auto": by cross-validation
+    weight: float | str | None = None  # None and "auto": by cross-validation; of a table 1
     hard: bool = False
-    em: bool = False  # rows of a table without a class take part
+    em: bool = False  # the rows of a table that lack a class take part
 
 
-LARGE = "More mail than memory, or than one machine"  # a title in help
+# Titles under which help lists options.
+MODEL = "Which model is trained"
+TOKENS = "What counts as a token, and how much"
+DEPENDENT = "For spode, tan, aode, a2de and network"
+UNLABELLED = "Documents without labels"
+COLUMNS = "What the columns hold"
+
+# --- which model -----------------------------------------------------------------------------
+
 preset_option = click.option(
     "--preset",
     type=click.Choice(list(PRESETS)),
-    help="A set of defaults.  [default: mail, or text if SOURCE is a table]",
-)
-weighting_option = click.option(
-    "--weighting",
-    type=click.Choice(list(WEIGHTINGS)),
-    help="Weight of a token that occurs several times in a document.",
+    metavar="NAME",
+    help="A set of defaults: mail, text or tutorial.  [default: mail, or text if SOURCE is a"
+    " table]",
 )
 pairs_option = click.option(
-    "--pairs/--no-pairs", default=None, help="Make a token of every pair of neighbouring words."
+    "--pairs/--no-pairs", default=None, help="Make a token of every two neighbouring words."
+)
+_class_prior_option = click.option(
+    "--class-prior",
+    type=CLASS_PRIOR,
+    metavar="NAME|P,P,…",
+    help="Prior: estimated, uniform, or P,P,….  The probabilities follow the order of the class"
+    " names; for tables there is smoothed, too.",
+)
+_dependent_options = (
+    click.option(
+        "--estimate",
+        type=click.Choice(["mle", "map", "mean"]),
+        metavar="NAME",
+        help="From counts to probabilities: mle, map or mean.  [default: mean]  --alpha sets the"
+        " Dirichlet prior.",
+    ),
+    click.option(
+        "--min-support",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="N",
+        help="Let only values of N documents be parents.  [default: 1]  For aode and a2de.",
+    ),
+    click.option(
+        "--criterion",
+        type=click.Choice(["bic", "aic", "mdl", "likelihood"]),
+        metavar="NAME",
+        help="Score of a network: bic, aic, mdl, likelihood.  [default: bic]",
+    ),
+    click.option(
+        "--start",
+        type=click.Choice(["tree", "naive", "empty"]),
+        metavar="NAME",
+        help="Search the network from a tree, naive or empty.  [default: tree]",
+    ),
+    click.option(
+        "--climb/--no-climb",
+        default=None,
+        help="Improve the first network by hill climbing.",
+    ),
+    click.option(
+        "--max-parents",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Parents of a variable in a network.  [default: 3, where tables stay small]",
+    ),
 )
 training_options = filling(
-    Choices,
+    SettingsChoices,
     "training",
-    "Which model is trained",
+    MODEL,
     preset_option,
     click.option(
         "--model",
-        type=click.Choice(list(ESTIMATORS)),
+        type=click.Choice(MODELS),
         metavar="NAME",
-        help="The model.  bernoulli, multinomial and complement sum the evidence of all tokens,"
-        " or of a table of counts.  spode, tan, aode, a2de and network let a few tokens, or the"
-        " columns of a table, depend on each other.  categorical, gaussian and mixed are for"
-        " tables with --target.",
+        help="bernoulli, multinomial, complement, spode, tan, aode, a2de or network.  The first"
+        " three sum the evidence of all tokens; with the others a few tokens depend on each"
+        " other.",
     ),
     click.option(
         "--alpha",
@@ -55,31 +111,32 @@ training_options = filling(
         metavar="NUMBER|auto",
         help="Lidstone smoothing; 1 is Laplace's rule.",
     ),
+    _class_prior_option,
+    TOKENS,
     click.option(
-        "--class-prior",
-        type=CLASS_PRIOR,
-        metavar="estimated|uniform|smoothed|P,P,…",
-        help="Prior probabilities, in the order of the class names.",
+        "--weighting",
+        type=click.Choice(list(WEIGHTINGS)),
+        metavar="NAME",
+        help="counts, presence, tf-idf, unit- or log-length.  It is the weight of a token that"
+        " occurs several times in a document.",
     ),
-    "What counts as a token, and how much",
-    weighting_option,
     pairs_option,
     click.option(
         "--characters/--no-characters",
         default=None,
-        help="Make a token of every run of 1 to 5 characters.",
+        help="Make a token of every 1 to 5 characters.",
     ),
     click.option(
         "--strip",
         type=PARTS,
-        metavar="PART,PART,…",
-        help="Leave out these parts of a text: headers, footers, quotes.",
+        metavar="PART,…",
+        help="Leave out of texts: headers, footers, quotes.",
     ),
     click.option(
         "--min-df",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Drop tokens that occur in fewer than N documents.",
+        help="Drop tokens of fewer than N documents.",
     ),
     click.option(
         "--max-features",
@@ -87,55 +144,21 @@ training_options = filling(
         "max_features",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Keep only the N tokens that tell most about the class.",
+        help="Keep the N tokens that tell most.",
     ),
-    "Models of tables, and of tokens that depend on each other",
-    click.option(
-        "--estimate",
-        type=click.Choice(["mle", "map", "mean"]),
-        help="For tables, and for spode, tan, aode, a2de and network: how counts become"
-        " probabilities.  --alpha sets the Dirichlet prior.  [default: mean]",
-    ),
-    click.option(
-        "--min-support",
-        type=click.FloatRange(min=0, min_open=True),
-        metavar="N",
-        help="For aode and a2de: only values found in N documents or more are parents."
-        "  [default: 1]",
-    ),
-    click.option(
-        "--criterion",
-        type=click.Choice(["bic", "aic", "mdl", "likelihood"]),
-        help="For network: the score that its graph is chosen by.  [default: bic]",
-    ),
-    click.option(
-        "--start",
-        type=click.Choice(["tree", "naive", "empty"]),
-        help="For network: the graph that the search starts from.  [default: tree]",
-    ),
-    click.option(
-        "--climb/--no-climb",
-        default=None,
-        help="For network: improve the first graph by hill climbing, or keep it.",
-    ),
-    click.option(
-        "--max-parents",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="For network: the most parents a variable may have.  [default: 3, where tables"
-        " stay small]",
-    ),
+    DEPENDENT,
+    *_dependent_options,
 )
 bounds_options = filling(
     Bounds,
     "bounds",
-    LARGE,
+    TOKENS,
     click.option(
         "--max-tokens",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Count at most N tokens, and forget the rarest; nbspam info says how much the counts"
-        " may lack.  [default: all, of which a model of 160 MB keeps the most frequent]",
+        help="Count at most N tokens, and forget the rarest.  nbspam info says how much the"
+        " counts may lack.  [default: all, of which a model of 160 MB keeps the most frequent]",
     ),
     click.option(
         "--ledger/--no-ledger",
@@ -144,36 +167,110 @@ bounds_options = filling(
         " again, and unlearn, relabel and sort refuse the model.",
     ),
 )
-shard_option = titled(
-    LARGE,
-    click.option(
-        "--shard",
-        type=SHARD,
-        metavar="I/N",
-        help="Count only the I-th of N shares of the items, and write a part of a model; I counts"
-        " from 1.  nbspam merge makes the model of all parts.",
-    ),
+
+# --- without labels --------------------------------------------------------------------------
+
+_unlabelled_option = click.option(
+    "--unlabelled",
+    "paths",
+    multiple=True,
+    metavar="PATH",
+    help="Learn from PATH too, by EM.  Labels found there are ignored.",
 )
-table_options = filling(
-    TableChoices,
-    "columns",
-    "Tables of columns",
+_hard_option = click.option(
+    "--hard", is_flag=True, help="Let EM give each document to one class entirely."
+)
+
+
+def _unlabelled(
+    paths: tuple[str, ...], weight: float | str | None, hard: bool
+) -> UnlabelledSources:
+    return UnlabelledSources(paths, weight, hard)
+
+
+unlabelled_options = filling(
+    _unlabelled,
+    "unlabelled",
+    MODEL,
+    _unlabelled_option,
     click.option(
-        "--target",
-        metavar="COLUMN",
-        help="Read SOURCE as a table of columns; COLUMN holds the class.",
+        "--unlabelled-weight",
+        "weight",
+        type=WEIGHT,
+        metavar="N|auto",
+        help="Weight of an unlabelled document.  [default: auto, by cross-validation]  A labelled"
+        " one has 1.",
+    ),
+    _hard_option,
+)
+
+
+# --- tables ----------------------------------------------------------------------------------
+
+
+def _choices_for_table(
+    model: str | None,
+    alpha: float | None,
+    class_prior: str | tuple[float, ...] | None,
+    estimate: str | None,
+    min_support: float | None,
+    criterion: str | None,
+    start: str | None,
+    climb: bool | None,
+    max_parents: int | None,
+) -> SettingsChoices:
+    """Return the choices that the model of a table has."""
+    return SettingsChoices(
+        model=model,
+        alpha=alpha,
+        class_prior=class_prior,
+        estimate=estimate,
+        min_support=min_support,
+        criterion=criterion,
+        start=start,
+        climb=climb,
+        max_parents=max_parents,
+    )
+
+
+table_training_options = filling(
+    _choices_for_table,
+    "training",
+    MODEL,
+    click.option(
+        "--model",
+        type=click.Choice(list(ESTIMATORS)),
+        metavar="NAME",
+        help="categorical, gaussian, mixed, bernoulli, multinomial, complement, spode, tan, aode,"
+        " a2de or network.  bernoulli, multinomial and complement are for tables of counts; in"
+        " the last five, columns depend on each other.",
     ),
     click.option(
-        "--categorical", multiple=True, metavar="COLUMN", help="Read COLUMN as categories."
+        "--alpha",
+        type=PLAIN_ALPHA,
+        metavar="NUMBER",
+        help="Lidstone smoothing; 1 is Laplace's rule.",
     ),
-    click.option("--numeric", multiple=True, metavar="COLUMN", help="Read COLUMN as numbers."),
-    click.option("--drop", multiple=True, metavar="COLUMN", help="Leave COLUMN out."),
+    _class_prior_option,
+    *_dependent_options,
+)
+_categorical_option = click.option(
+    "--categorical", multiple=True, metavar="COLUMN", help="Read COLUMN as categories."
+)
+_numeric_option = click.option(
+    "--numeric", multiple=True, metavar="COLUMN", help="Read COLUMN as numbers."
+)
+_drop_option = click.option("--drop", multiple=True, metavar="COLUMN", help="Leave COLUMN out.")
+_column_options: tuple[Decorator, ...] = (
+    _categorical_option,
+    _numeric_option,
+    _drop_option,
     click.option(
         "--values",
         type=DECLARED,
         multiple=True,
-        metavar="COLUMN=VALUE,VALUE,…",
-        help="All values that COLUMN, or the target, may have: one that does not occur counts"
+        metavar="COLUMN=V,V,…",
+        help="All values that COLUMN, or the target, may have.  One that does not occur counts"
         " in the estimates too.",
     ),
     click.option(
@@ -181,15 +278,16 @@ table_options = filling(
         type=DIRICHLET,
         multiple=True,
         metavar="[COLUMN=]A,A,…",
-        help="Dirichlet (Beta) prior of COLUMN's values, or of the target's classes, with a"
+        help="Dirichlet (Beta) prior of COLUMN's values.  Or of the target's classes, with a"
         " parameter for each in order; without COLUMN for all columns of as many values."
         "  [default: --alpha for each]",
     ),
     click.option(
         "--discretise",
         type=click.Choice(["width", "frequency", "mdl"]),
-        help="Cut numbers into intervals of equal width, of equal frequency, or where the"
-        " classes change.",
+        metavar="NAME",
+        help="Cut numbers into intervals: by width, frequency or mdl.  These have equal width,"
+        " equal frequency, or end where the classes change.",
     ),
     click.option(
         "--bins",
@@ -202,41 +300,52 @@ table_options = filling(
         "--structure",
         metavar="FILE",
         help="For network: the graph, instead of a search.  A JSON file of parents, of arrows,"
-        " or as `nbspam query --json` prints it.",
+        " or as `nbspam table query --json` prints it.",
     ),
 )
-unlabelled_options = filling(
-    Unlabelled,
+
+
+def columns_options(is_required: bool) -> Decorator:
+    """Return the options of columns; is_required: whether one must name the target."""
+    target = click.option(
+        "--target",
+        required=is_required,
+        metavar="COLUMN",
+        help="The column that holds the class.",
+    )
+    return filling(TableChoices, "columns", COLUMNS, target, *_column_options)
+
+
+table_unlabelled_options = filling(
+    UnlabelledSources,
     "unlabelled",
-    "Documents without labels",
-    click.option(
-        "--unlabelled",
-        "paths",
-        multiple=True,
-        metavar="PATH",
-        help="Learn from PATH too, by EM; labels found there are ignored.",
-    ),
-    click.option(
-        "--unlabelled-weight",
-        "weight",
-        type=WEIGHT,
-        metavar="NUMBER|auto",
-        help="Weight of an unlabelled document; a labelled one has 1.  [default: auto, by"
-        " cross-validation; for a table 1]",
-    ),
+    UNLABELLED,
     click.option(
         "--em",
         is_flag=True,
-        help="With --target: learn from the rows without a class too, by EM; for network, also"
-        " from empty cells.  --unlabelled implies it.",
+        help="Learn from the rows without a class too, by EM.  For network, also from empty"
+        " cells.  --unlabelled implies it.",
     ),
+    _unlabelled_option,
     click.option(
-        "--hard", is_flag=True, help="Let EM assign every document to one class entirely."
+        "--unlabelled-weight",
+        "weight",
+        type=PLAIN_ALPHA,
+        metavar="NUMBER",
+        help="Weight of a row without a class.  [default: 1]",
     ),
+    _hard_option,
 )
 
 
-def check_bounds(bounds: Bounds, is_table: bool, unlabelled: Unlabelled) -> None:
-    """Raise UsageError for bounds where everything is needed at once."""
-    if is_table or unlabelled != Unlabelled():
-        check_unbounded(bounds, "a table of columns" if is_table else "EM")
+class ClusterColumns(NamedTuple):
+    """The kinds of the columns of a table that is sorted into clusters."""
+
+    categorical: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+
+
+cluster_columns_options = filling(
+    ClusterColumns, "columns", COLUMNS, _categorical_option, _numeric_option, _drop_option
+)

@@ -1,31 +1,29 @@
 """A corpus in memory: labelled documents over one vocabulary.
 
 Training reads each message once and needs no corpus.  Cross-validation, EM and models of dependent
-tokens look at the same documents several times.
-
-Secret: how the counts of any subset of the documents equal those of training on that subset.
+tokens look at the same documents several times.  The counts of any subset of the documents are
+those of training on that subset.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from nbspam.arrays import Floats, Integers, Keys
-from nbspam.counts.counting import Lesson, Training, read_lessons
-from nbspam.counts.ledger import Memory
-from nbspam.counts.sample import Messages, Sampling
-from nbspam.counts.table import CountTable, counts_of, entry_weights
+from nbspam.arrays import ArrayLike, Floats, Integers, Keys
+from nbspam.counts.counting import TokenizedLesson, Training, read_lessons
+from nbspam.counts.memory import Memory, Messages, Sampling
+from nbspam.counts.table import CountTable, entry_weights, token_counts_of
+from nbspam.errors import UsageError
 from nbspam.mail.digest import Copies
-from nbspam.parallel import Workers
 from nbspam.settings import PRESENCE, Settings
 from nbspam.sources.items import Item
-from nbspam.tokens.documents import Documents, no_documents, smallest, stacked
+from nbspam.tokens.documents import Documents, Vocabulary, join, no_documents, smallest, stacked
 from nbspam.tokens.reading import chunk_by_chunk
-from nbspam.tokens.vocabulary import Vocabulary, join
 from nbspam.verdicts import Skipped
+from nbspam.workers import Workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +52,11 @@ class Corpus:
 
     def _table(self, documents: Documents, y: Integers, weighting: str) -> CountTable:
         groups = self.vocabulary.groups
-        counts = counts_of(documents, y, len(self.classes), groups, weighting)
+        counts = token_counts_of(documents, y, len(self.classes), groups, weighting)
         return CountTable(self.classes, counts[0], self.vocabulary, counts[1], counts[2])
 
     def training(self, rows: Integers, weighting: str) -> Training:
-        """Return what `counting.count_items` would return for these documents, as filed ones."""
+        """Count these documents as `counting.count_items` counts filed ones."""
         once, y, digests = self.unique(rows)
         documents = self.documents.take(once)
         table = self._table(documents, y, weighting)
@@ -114,7 +112,7 @@ def read_corpus(
     items: Iterable[Item], settings: Settings, jobs: Workers = 1
 ) -> tuple[Corpus, tuple[Skipped, ...]]:
     """Return all labelled items as one corpus, and the items that were skipped."""
-    parts: list[Lesson] = []
+    parts: list[TokenizedLesson] = []
     skipped: list[Skipped] = []
     for part, failures in chunk_by_chunk(partial(_read_chunk, settings), items, jobs):
         parts.append(part)
@@ -144,13 +142,13 @@ def remembered(table: CountTable, memory: Memory) -> Corpus:
     )
 
 
-def _read_chunk(settings: Settings, items: list[Item]) -> tuple[Lesson, list[Skipped]]:
+def _read_chunk(settings: Settings, items: list[Item]) -> tuple[TokenizedLesson, list[Skipped]]:
     """Return one chunk of items as a single lesson; this runs in a worker process."""
     lessons, skipped = read_lessons(settings, items)
     return _joined(lessons), skipped
 
 
-def _joined(parts: Sequence[Lesson]) -> Lesson:
+def _joined(parts: Sequence[TokenizedLesson]) -> TokenizedLesson:
     """Return all lessons as one, over the union of their vocabularies."""
     vocabulary, column = join([part.vocabulary for part in parts])
     tokens = np.arange(len(vocabulary))
@@ -161,7 +159,7 @@ def _joined(parts: Sequence[Lesson]) -> Lesson:
         start += len(own)
         columns = own.take(part.messages.documents.columns)
         documents.append(part.messages.documents._replace(tokens=tokens, columns=columns))
-    return Lesson(
+    return TokenizedLesson(
         [name for part in parts for name in part.names],
         Messages(
             np.concatenate([np.empty(0, np.str_), *(part.messages.labels for part in parts)]),
@@ -171,3 +169,71 @@ def _joined(parts: Sequence[Lesson]) -> Lesson:
         vocabulary,
         [told for part in parts for told in part.told],
     )
+
+
+# --- folds and bootstrap resamples, by the caller's random generator -------------------------
+
+
+def bootstrap_interval(
+    statistic: Callable[..., ArrayLike],
+    arrays: Sequence[Any],
+    rng: np.random.Generator,
+    n_resamples: int = 1000,
+    level: float = 0.95,
+) -> Floats:
+    """Return [low, high], the percentile interval of statistic(*arrays) over documents.
+
+    If the statistic returns an array, so do low and high.  Resamples for which it is NaN (for
+    example because only one class was drawn) are left out.  A resample keeps the order of the
+    documents, so arrays sorted by score stay sorted, and ranking them needs no sort.
+    """
+    n_docs = len(arrays[0])
+    values = []
+    for _ in range(n_resamples):
+        times = np.bincount(rng.integers(n_docs, size=n_docs), minlength=n_docs)
+        rows = np.repeat(np.arange(n_docs), times)
+        values.append(np.asarray(statistic(*(array[rows] for array in arrays)), np.float64))
+    tail = (1 - level) / 2
+    return np.apply_along_axis(_quantiles, 0, np.stack(values), [tail, 1 - tail])
+
+
+def stratified_folds(
+    y: ArrayLike, k: int, rng: np.random.Generator | np.random.RandomState
+) -> Integers:
+    """Return the fold of each document, 0 to k - 1, shape (n_docs,); raises UsageError.
+
+    The sizes of the folds differ by at most one document, in total and within each class.
+    Documents in the order of classes are dealt to the folds in turn, then shuffled within each
+    class.  RandomState(seed) gives the folds of scikit-learn's StratifiedKFold(k, shuffle=True,
+    random_state=seed); unlike there, a class may be smaller than k.
+    """
+    labels = np.asarray(y)
+    if not 2 <= k <= len(labels):
+        raise UsageError(f"folds: {k} folds of {len(labels)} documents; give 2 to {len(labels)}")
+    _, first, label = np.unique(labels, return_index=True, return_inverse=True)
+    folds = np.empty(len(labels), np.int64)
+    dealt = 0
+    for c in np.argsort(first):
+        members = np.flatnonzero(label == c)
+        hands = np.sort(np.arange(dealt, dealt + len(members)) % k)
+        rng.shuffle(hands)
+        folds[members] = hands
+        dealt += len(members)
+    return folds
+
+
+def compare_folds(cost_a: ArrayLike, cost_b: ArrayLike) -> tuple[int, int, int]:
+    """Return in how many folds A won (cost less), tied (up to rounding) and lost.
+
+    A cost is NaN in a fold that cannot show it; if both are, the fold is tied.
+    """
+    a, b = np.asarray(cost_a, np.float64), np.asarray(cost_b, np.float64)
+    tied = np.isclose(a, b, rtol=1e-12, atol=0, equal_nan=True)
+    won = (a < b) & ~tied
+    return int(won.sum()), int(tied.sum()), int(len(a) - won.sum() - tied.sum())
+
+
+def _quantiles(values: Floats, levels: Sequence[float]) -> Floats:
+    """Return the quantiles of the values that are not NaN, or NaN if there are none."""
+    known = values[~np.isnan(values)]
+    return np.quantile(known, levels) if len(known) else np.full(len(levels), np.nan)

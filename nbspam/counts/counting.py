@@ -1,30 +1,189 @@
 """Counting: labelled items become counts, in several processes, each message once.
 
-Secret: what a worker process returns.
+Each process has a `CountTally`: a token is a row of growing arrays, and its row is found in a hash
+table that looks up a whole batch of keys at once.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Keys, Strings
-from nbspam.bounds import UNBOUNDED, Bounds
-from nbspam.counts.changes import Change
-from nbspam.counts.repeats import Read, Unique
-from nbspam.counts.sample import Messages, Sampling
-from nbspam.counts.table import CountTable, TableSum, shifted, without_empty
-from nbspam.counts.tally import MAX_TOKENS, Tally
-from nbspam.counts.unremembered import Sampled
+from nbspam.arrays import Booleans, Floats, Integers, Keys, Strings
+from nbspam.counts.memory import NOT_FILED, FiledMessage, LabelChange, Messages, Sampling
+from nbspam.counts.repeats import Read, SampledMessages, Unique
+from nbspam.counts.table import (
+    CountTable,
+    TableSum,
+    compact,
+    shifted,
+    token_counts_of,
+    without_empty,
+)
 from nbspam.mail.message import Message
-from nbspam.parallel import Workers, ordered_map
-from nbspam.settings import PRESENCE, Settings
+from nbspam.settings import PRESENCE, UNBOUNDED, Bounds, Settings
 from nbspam.sources.items import Item
+from nbspam.tokens.documents import RIDER_MASK, Vocabulary, concatenated
 from nbspam.tokens.reading import chunks_of, read_to_learn
-from nbspam.tokens.tokenizer import BATCH_BYTES, TokenBatch, batches, tokenize
-from nbspam.tokens.vocabulary import Vocabulary, batch_vocabulary
+from nbspam.tokens.tokenizer import BATCH_BYTES, TokenBatch, batch_vocabulary, batches, tokenize
 from nbspam.verdicts import Skipped
+from nbspam.workers import Workers, ordered_map
+
+# --- the counts of one process ---------------------------------------------------------------
+
+# A process hands its counts over when it has more tokens than this, so that the memory of all
+# processes grows with the number of distinct tokens, not with the amount of mail.
+MAX_TOKENS = 1 << 18
+_FIRST_BITS = 18
+_GROWTH_BITS = 2
+_NO_KEY = np.uint64(1)  # never a key, because the low bits of keys are 0
+
+
+class CountTally:
+    """The counts of batches; copies the text of each token only once."""
+
+    def __init__(self, weighting: str, max_tokens: int = MAX_TOKENS) -> None:
+        self._weighting, self._max_tokens = weighting, max_tokens
+        self._numbering = Numbering()
+        self._new: list[Vocabulary] = []  # the new tokens of each batch
+        self._class_count: dict[str, float] = {}
+        # Indexed by the number of the token, with spare room at the end.
+        self._feature_count: dict[str, Floats] = {}
+        self._frequency: Integers = np.zeros(0, np.int64)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether this tally should be handed over and a new one started."""
+        return len(self._numbering) > self._max_tokens
+
+    def add(self, batch: TokenBatch, labels: Sequence[str], turn: int) -> None:
+        """Count a batch; labels: the class of each document; turn: see `table`."""
+        n_known = len(self._numbering)
+        number = self._numbering.numbers(batch.keys)
+        new = batch_vocabulary(batch, number >= n_known)
+        self._new.append(new.with_riders(min(turn, int(RIDER_MASK))))
+        classes = sorted(set(labels))
+        y = np.array([classes.index(label) for label in labels], np.int64)
+        counts = token_counts_of(batch.documents, y, len(classes), batch.groups, self._weighting)
+        n = len(self._numbering)
+        for k, name in enumerate(classes):
+            n_docs = float(counts.class_count[k])
+            self._class_count[name] = self._class_count.get(name, 0.0) + n_docs
+            total = with_room(self._feature_count.get(name, np.zeros(0)), n)
+            total[number] += counts.feature_count[:, k]
+            self._feature_count[name] = total
+        self._frequency = with_room(self._frequency, n)
+        self._frequency[number] += counts.document_frequency
+
+    def table(self) -> CountTable:
+        """Return the counts, for a `TableSum`; tokens are in the order of their first occurrence.
+
+        The low bits of each key, its rider, hold the turn in which the token came first: the
+        number of the chunk of messages.  So the sum of several processes' tables keeps, of the
+        texts of a key, the one that came first.
+        """
+        n = len(self._numbering)
+        classes = tuple(sorted(self._class_count))
+        feature_count = np.zeros((n, len(classes)))
+        for k, name in enumerate(classes):
+            counts = self._feature_count[name][:n]
+            feature_count[: len(counts), k] = counts
+        vocabulary = concatenated(self._new)
+        # In 32 bits where possible, because the table goes through a pipe.
+        return CountTable(
+            classes,
+            np.array([self._class_count[name] for name in classes]),
+            replace(vocabulary, offsets=compact(vocabulary.offsets)),
+            compact(feature_count),
+            compact(self._frequency[:n]),
+        )
+
+
+class Numbering:
+    """A hash table that numbers keys from 0 in the order of their first occurrence.
+
+    It uses open addressing with linear probing, and numpy instead of a dict, which would need a
+    Python object for each of a million keys: E-011.  A slot holds the number of a key.  The keys
+    are in a separate dense array, in the order of their numbers, because half of the slots are
+    empty and page faults are expensive.
+    """
+
+    def __init__(self, first_bits: int = _FIRST_BITS) -> None:
+        # Anybody can compute the hashes that are our keys.  Multiplying them by a secret odd
+        # number prevents an attacker from choosing words whose keys all go to the same slot.
+        self._secret = np.uint64(int.from_bytes(os.urandom(8), "little") | 1)
+        self._n = 0
+        # The key with number i is at i + 1; there is spare room at the end.
+        self._key = np.full(1, _NO_KEY)
+        self._make_slots(first_bits)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def numbers(self, keys: Keys) -> Integers:
+        """Return the numbers of distinct keys, shape (n_keys,); new keys get the next numbers."""
+        if 2 * (self._n + len(keys)) > len(self._slots):
+            self._grow(len(keys))
+        slot = self._places(keys)
+        number = self._slots.take(slot).astype(np.int64)
+        new = np.flatnonzero(number == 0)
+        number[new] = np.arange(self._n + 1, self._n + 1 + len(new))
+        self._n += len(new)
+        self._key = with_room(self._key, self._n + 1)
+        self._key[number[new]] = keys[new]
+        self._put(number[new], slot[new])
+        return number - 1
+
+    def _make_slots(self, bits: int) -> None:
+        self._shift = np.uint64(64 - bits)
+        self._slots = np.zeros(1 << bits, np.uint32)  # a key's place in _key; 0: the slot is free
+
+    def _grow(self, n_more: int) -> None:
+        """Make room for more keys; at least half of the slots stay free."""
+        bits = len(self._slots).bit_length() - 1
+        while 1 << bits < 2 * (self._n + n_more):
+            bits += _GROWTH_BITS
+        self._make_slots(bits)
+        number = np.arange(1, self._n + 1)
+        self._put(number, self._places(self._key[number]))
+
+    def _places(self, keys: Keys) -> Integers:
+        """Return each key's slot, or a free slot for it, shape (n_keys,)."""
+        slot = ((keys * self._secret) >> self._shift).view(np.int64)
+        unresolved = np.flatnonzero(self._is_taken(slot, keys))
+        while len(unresolved):
+            following = (slot.take(unresolved) + 1) & (len(self._slots) - 1)
+            slot[unresolved] = following
+            unresolved = unresolved[self._is_taken(following, keys.take(unresolved))]
+        return slot
+
+    def _is_taken(self, slot: Integers, keys: Keys) -> Booleans:
+        """Return a mask of the slots that hold a different key, shape (n_keys,)."""
+        held = self._key.take(self._slots.take(slot))
+        return np.asarray((held != keys) & (held != _NO_KEY))
+
+    def _put(self, numbers: Integers, slot: Integers) -> None:
+        """Put keys into free slots; numbers: (n_keys,) their places in _key; slot: (n_keys,)."""
+        while len(numbers):
+            self._slots[slot] = numbers
+            # If several keys want the same slot, one gets it and the others try the next one.
+            numbers = numbers[self._slots.take(slot) != numbers]
+            slot = self._places(self._key[numbers])
+
+
+def with_room(numbers: Any, n: int) -> Any:
+    """Return the array, extended by zeros to at least n numbers if it is shorter."""
+    if n <= len(numbers):
+        return numbers
+    more = np.zeros(max(n, 2 * len(numbers)), numbers.dtype)
+    more[: len(numbers)] = numbers
+    return more
+
+
+# --- counting in several processes -----------------------------------------------------------
 
 
 class Training(NamedTuple):
@@ -41,21 +200,21 @@ class Training(NamedTuple):
     has_ledger: bool = True
 
 
-class Limits(NamedTuple):
-    """How much a process holds at a time; what is counted does not depend on it."""
+class CountingLimits(NamedTuple):
+    """The most that a process holds at a time; the counts do not depend on it."""
 
     batch_bytes: int = BATCH_BYTES  # text that is tokenised at once
     tokens: int = MAX_TOKENS  # with more, the counts so far are handed over
 
 
-LIMITS = Limits()
+LIMITS = CountingLimits()
 
 
 def count_items(
     items: Iterable[Item],
     settings: Settings,
     jobs: Workers = 1,
-    limits: Limits = LIMITS,
+    limits: CountingLimits = LIMITS,
     bounds: Bounds = UNBOUNDED,
 ) -> Training:
     """Return the counts of labelled items.
@@ -66,15 +225,15 @@ def count_items(
     """
     sampling = Sampling(settings.weighting)
     skipped: list[Skipped] = []
-    unique = Unique(settings.weighting) if bounds.ledger else Sampled(sampling)
+    unique = Unique(settings.weighting) if bounds.ledger else SampledMessages(sampling)
     counts = TableSum(bounds.max_tokens)
-    for part in counted(items, settings, jobs, limits):
+    for part in counted_chunks(items, settings, jobs, limits):
         sampling.add(unique.new_of(part.messages))
         skipped.extend(part.failures.values())
         if part.table is not None:
             counts.add(part.table)
     table = total_of(counts)
-    if isinstance(unique, Sampled):
+    if isinstance(unique, SampledMessages):
         known = unique.known(sampling.messages)
         return Training(
             table, tuple(sampling.messages), sampling.bits, *known, 0, tuple(skipped), False
@@ -91,7 +250,7 @@ def count_items(
     )
 
 
-class Counted(NamedTuple):
+class CountedChunk(NamedTuple):
     """The result of one chunk: its messages and, if the tally is full, the counts so far."""
 
     n_items: int
@@ -100,10 +259,10 @@ class Counted(NamedTuple):
     table: CountTable | None  # counts of all chunks since the previous table
 
 
-def counted(
-    items: Iterable[Item], settings: Settings, jobs: Workers, limits: Limits = LIMITS
-) -> Iterator[Counted]:
-    """Yield what workers return, in the order of items: the counts of everything they read."""
+def counted_chunks(
+    items: Iterable[Item], settings: Settings, jobs: Workers, limits: CountingLimits = LIMITS
+) -> Iterator[CountedChunk]:
+    """Yield the chunks that workers counted, in the order of items."""
     counter = _Counter(settings, limits)
     yield from ordered_map(counter.count, enumerate(chunks_of(items, jobs)), jobs, counter.last)
 
@@ -117,15 +276,15 @@ def total_of(counts: TableSum) -> CountTable:
 class _Counter:
     """The work of one process: counts chunk after chunk."""
 
-    def __init__(self, settings: Settings, limits: Limits) -> None:
+    def __init__(self, settings: Settings, limits: CountingLimits) -> None:
         self.settings, self.limits = settings, limits
 
     @cached_property
-    def tally(self) -> Tally:
+    def tally(self) -> CountTally:
         """The counts so far; created in the worker, since writing to forked memory copies it."""
-        return Tally(self.settings.weighting, self.limits.tokens)
+        return CountTally(self.settings.weighting, self.limits.tokens)
 
-    def count(self, chunk: tuple[int, list[Item]]) -> Counted:
+    def count(self, chunk: tuple[int, list[Item]]) -> CountedChunk:
         """Count one chunk; chunk: its number, and its items."""
         turn, items = chunk
         read = read_to_learn(items, self.settings)
@@ -138,7 +297,7 @@ class _Counter:
             batched.append((messages, told[own]))
             done = own.stop
         table = self.taken() if self.tally.is_full else None
-        return Counted(len(items), batched, read.failures, table)
+        return CountedChunk(len(items), batched, read.failures, table)
 
     def count_batch(
         self, group: Sequence[Message], labels: list[str], digests: list[int], turn: int
@@ -154,9 +313,9 @@ class _Counter:
             messages = messages.without_counts()
         return messages
 
-    def last(self) -> Counted:
+    def last(self) -> CountedChunk:
         """Return the counts that were not returned yet."""
-        return Counted(0, [], {}, self.taken())
+        return CountedChunk(0, [], {}, self.taken())
 
     def taken(self) -> CountTable:
         """Return the counts so far and start a new tally."""
@@ -169,16 +328,15 @@ def _messages(batch: TokenBatch, labels: Sequence[str], digests: Sequence[int]) 
     return Messages(np.array(labels, np.str_), np.array(digests, np.uint64), batch.documents)
 
 
-class Lesson(NamedTuple):
+class TokenizedLesson(NamedTuple):
     """Labelled messages to learn, with their names and the texts of their tokens."""
 
     names: list[str]  # (n_docs,)
     messages: Messages
     vocabulary: Vocabulary  # all tokens of the messages
     told: list[bool]  # (n_docs,) see Item
-    older: Keys | None = None  # (n_docs,) the older digests, if they were asked for
 
-    def change(self, row: int, digest: int, known: Vocabulary, weighting: str) -> Change:
+    def change(self, row: int, digest: int, known: Vocabulary, weighting: str) -> LabelChange:
         """Return one message as a change without classes.
 
         Only tokens that a model does not know have texts in it; known: those that it knows.
@@ -188,19 +346,17 @@ class Lesson(NamedTuple):
             document = document._replace(counts=None)
         column = np.searchsorted(self.vocabulary.keys, document.tokens)
         new = self.vocabulary.take(column[known.columns(document.tokens) < 0])
-        return Change(digest, None, None, 0, document, new.packed())
+        return LabelChange(digest, None, None, 0, document, new.packed())
 
 
 def read_lessons(
-    settings: Settings, items: list[Item], with_older: bool = False
-) -> tuple[list[Lesson], list[Skipped]]:
+    settings: Settings, items: list[Item]
+) -> tuple[list[TokenizedLesson], list[Skipped]]:
     """Return the lessons in one chunk of items, and the items that were skipped.
-
-    with_older: see `read_to_learn`.
 
     Worker processes of `nbspam update` and of `read_corpus` run this.
     """
-    read = read_to_learn(items, settings, with_older)
+    read = read_to_learn(items, settings)
     names, labels = [item.name for item in read.items], read.labels
     lessons = []
     done = 0
@@ -208,8 +364,39 @@ def read_lessons(
         own = slice(done, done + len(group))
         batch = tokenize(group, settings.tokens)
         messages = _messages(batch, labels[own], read.digests[own])
-        older = np.array(read.older[own], np.uint64) if with_older else None
         vocabulary = batch_vocabulary(batch)
-        lessons.append(Lesson(names[own], messages, vocabulary, read.told[own], older))
+        lessons.append(TokenizedLesson(names[own], messages, vocabulary, read.told[own]))
         done = own.stop
     return lessons, list(read.failures.values())
+
+
+# --- what was done with each message ---------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The numbers of messages that were learned, moved, and so on."""
+
+    learned: int = 0
+    already_known: int = 0  # learned before, in the same class: nothing changed
+    confirmed: int = 0  # learned before, in the same class, which a person has told now
+    moved: int = 0  # learned before, in another class
+    unlearned: int = 0
+    unknown: int = 0  # to be un-learned, but never learned
+    passed: int = 0  # not learned, because the policy did not need them
+    skipped: tuple[Skipped, ...] = ()  # unreadable or without a label
+    notes: tuple[str, ...] = ()  # for the model's owner
+
+    def __add__(self, other: "Outcome") -> "Outcome":
+        names = [field.name for field in fields(self)]
+        return Outcome(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+
+def outcome_of(before: FiledMessage, after: FiledMessage) -> Outcome:
+    """Return the outcome of moving a message from one place to another."""
+    if after == NOT_FILED:
+        return Outcome(unknown=1) if before == NOT_FILED else Outcome(unlearned=1)
+    if before.label == after.label:
+        is_new = after.told and not before.told
+        return Outcome(confirmed=1) if is_new else Outcome(already_known=1)
+    return Outcome(learned=1) if before == NOT_FILED else Outcome(moved=1)

@@ -1,22 +1,20 @@
 """Repeated messages: each message counts once, in the class that it had last.
 
 Workers and shares count everything that they read, so that they do not need to know of each
-other.  Whoever puts their counts together looks at the messages in the order of the corpus, and
-subtracts those that came before.
-
-Secret: what is subtracted, and in which class a message counts that came in several.
+other.  When their counts are added, the messages are looked at in the order of the corpus, and
+copies of earlier ones are subtracted.
 """
 
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from nbspam.arrays import Keys
-from nbspam.counts.sample import Messages
-from nbspam.counts.table import CountTable, TableSum, counts_of, negative
+from nbspam.arrays import Booleans, Keys, Strings
+from nbspam.counts.memory import Messages, Sampling
+from nbspam.counts.table import CountTable, TableSum, negative, token_counts_of
 from nbspam.mail.digest import Copies
+from nbspam.tokens.documents import Vocabulary
 from nbspam.tokens.tokenizer import groups_of
-from nbspam.tokens.vocabulary import Vocabulary
 
 Read = tuple[Messages, list[bool]]  # messages, and whether each was told (see Item)
 
@@ -66,7 +64,7 @@ class Unique:
                 np.bool_,
             )
             if not is_new.all():
-                self._repeated.add(table_of(part.take(~is_new), self._weighting))
+                self._repeated.add(table_of_messages(part.take(~is_new), self._weighting))
             new.append(part.take(is_new))
         return new
 
@@ -81,7 +79,7 @@ class Unique:
         return before is None
 
     def corrections(self, sample: Sequence[Messages]) -> CountTable:
-        """Return what is to be added to the counts of everything that was read.
+        """Return the corrections that repeated messages make to the counts of everything read.
 
         The copy that was counted is moved if it is in the sample, else the copy that came again.
         The texts of tokens are left empty.
@@ -97,7 +95,7 @@ class Unique:
         for copy, before in self._moves:
             at_hand = counted.get(int(copy.digests[0]))
             message = copy if at_hand is None else _message(*at_hand)
-            moved = table_of(message._replace(labels=copy.labels), self._weighting)
+            moved = table_of_messages(message._replace(labels=copy.labels), self._weighting)
             total.add(moved)
             total.add(negative(moved._replace(classes=(before,))))
         return total.total()
@@ -122,18 +120,52 @@ class Unique:
         )
 
 
+def repeated(digests: Keys) -> Keys:
+    """Return the digests that come several times, each once, ascending."""
+    ascending = np.sort(digests)
+    return np.unique(ascending[1:][ascending[1:] == ascending[:-1]])
+
+
 def _message(part: Messages, row: int) -> Messages:
-    """Return a single message."""
     return part.take(np.arange(len(part.labels)) == row)
 
 
-def table_of(part: Messages, weighting: str) -> CountTable:
+def table_of_messages(part: Messages, weighting: str) -> CountTable:
     """Return the counts of messages; the texts of tokens are left empty."""
     classes, y = np.unique(part.labels, return_inverse=True)
     keys = part.documents.tokens
     groups = groups_of(keys)
-    counts = counts_of(part.documents, y, len(classes), groups, weighting)
+    counts = token_counts_of(part.documents, y, len(classes), groups, weighting)
     no_texts = np.empty(0, np.uint8), np.zeros(len(keys) + 1, np.int64)
     names = tuple(classes.tolist())
     vocabulary = Vocabulary(keys, *no_texts, groups)
     return CountTable(names, counts[0], vocabulary, counts[1], counts[2])
+
+
+# ---- without a ledger only the messages of the sample are remembered ----
+
+
+class SampledMessages:
+    """The messages that the sample may take, chosen as they arrive."""
+
+    def __init__(self, sampling: Sampling) -> None:
+        self._sampling = sampling
+        self._told: dict[int, bool] = {}  # by digest, of all messages that ever were in the sample
+
+    def new_of(self, parts: Iterable[Read]) -> list[Messages]:
+        """Return the messages to add to the sample: wanted, and not added before."""
+        new = []
+        for part, told in parts:
+            chosen = self._sampling.wants(part.digests)
+            for row in np.flatnonzero(chosen).tolist():
+                digest = int(part.digests[row])
+                chosen[row] = digest not in self._told
+                self._told.setdefault(digest, told[row])
+            new.append(part.take(chosen))
+        return new
+
+    def known(self, sample: Sequence[Messages]) -> tuple[Keys, Strings, Booleans]:
+        """Return the digests and classes of the sample's messages, and whether each was told."""
+        digests = np.concatenate([np.empty(0, np.uint64), *(part.digests for part in sample)])
+        labels = np.concatenate([np.empty(0, np.str_), *(part.labels for part in sample)])
+        return digests, labels, np.array([self._told[d] for d in digests.tolist()], np.bool_)

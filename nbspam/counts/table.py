@@ -2,8 +2,7 @@
 
 A count table is all that training learns of tokens.  Tables can be added and subtracted: the
 tables of batches, processes, machines or days have the same sum, to the bit, in any order.
-
-Secret: how counts are held, weighted and added.
+A table with a limit forgets its rarest tokens, and knows by how much its counts may be too small.
 """
 
 from collections.abc import Sequence
@@ -11,13 +10,105 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Floats, Integers, Octets
-from nbspam.counts.loss import Loss, loss_of_sum, loss_without, most_frequent
+from nbspam.arrays import Booleans, Days, Floats, Integers, Octets
 from nbspam.settings import COUNTS, LOG_LENGTH, PRESENCE, TF_IDF, UNIT_LENGTH
 from nbspam.tokens.definition import GROUPS
-from nbspam.tokens.documents import Documents, gather
-from nbspam.tokens.vocabulary import Vocabulary, empty_vocabulary, join
+from nbspam.tokens.documents import Documents, Vocabulary, empty_vocabulary, join, take_in_slices
 from nbspam.verdicts import Evidence
+
+# --- loss ------------------------------------------------------------------------------------
+
+# A token that was forgotten can come again, and is then counted from there on.  The number of
+# messages that it had before is lost, but is bounded: when tokens are forgotten, the largest
+# number of messages that any of them can have been in is noted, and every token that comes later
+# may lack so many.  Tokens that were there all the time lack none.  This is lossy counting (Manku
+# & Motwani 2002) with a limit on memory instead of one on the error, and it adds up as counts
+# do.
+
+
+class Loss(NamedTuple):
+    """By how many messages the counts of tokens may be too small; they are never too large."""
+
+    of_each: Integers  # (n_features,)
+    of_others: int  # messages that a token which the table does not have may have been in
+
+    @property
+    def n_exact(self) -> int:
+        """The number of tokens that were never forgotten, so that their counts are exact."""
+        return int((self.of_each == 0).sum())
+
+    def take(self, columns: Integers) -> "Loss":
+        """Return the loss of these columns only."""
+        return self._replace(of_each=self.of_each.take(columns))
+
+    def appended(self, n_more: int) -> "Loss":
+        """Return the loss of a table with more tokens, which it did not have until now."""
+        more = np.full(n_more, self.of_others, self.of_each.dtype)
+        return self._replace(of_each=np.append(self.of_each, more))
+
+    def faded(self, factor: float) -> "Loss":
+        """Return the loss after all counts were multiplied by a factor."""
+        of_each = np.ceil(self.of_each * factor).astype(np.int64)
+        return Loss(of_each, int(np.ceil(self.of_others * factor)))
+
+
+def loss_of_sum(parts: Sequence[tuple[int, Loss | None]], column: Integers, n: int) -> Loss | None:
+    """Return the loss of a sum of tables; None if none of them has lost anything.
+
+    parts: the number of tokens of each table, and its loss.  column: the columns that all their
+    tokens in turn have in the sum, which has n columns.
+    """
+    if all(loss is None for _, loss in parts):
+        return None
+    of_others = sum(loss.of_others for _, loss in parts if loss is not None)
+    of_each = np.full(n, of_others, np.int64)
+    end = 0
+    for n_tokens, loss in parts:
+        own, end = column[end : end + n_tokens], end + n_tokens
+        if loss is not None:
+            of_each[own] += loss.of_each.astype(np.int64) - loss.of_others
+    return Loss(of_each, of_others)
+
+
+def loss_without(loss: Loss | None, frequency: Integers, kept: Integers) -> Loss | None:
+    """Return the loss of a table that forgets all but some columns.
+
+    loss: that of the table before.  frequency: (n_features,) messages of each of its tokens.
+    kept: the columns that stay, ascending.
+    """
+    before = Loss(np.zeros(len(frequency), np.int64), 0) if loss is None else loss
+    is_gone: Booleans = np.ones(len(frequency), np.bool_)
+    is_gone[kept] = False
+    most = (frequency[is_gone].astype(np.int64) + before.of_each[is_gone]).max(initial=0)
+    if loss is None and not most:
+        return None
+    return Loss(before.of_each.take(kept), max(before.of_others, int(most)))
+
+
+def most_frequent(frequency: Integers, n: int, last_seen: Days | None = None) -> Integers:
+    """Return the columns of the n tokens in most messages, ascending.
+
+    frequency: (n_features,), more than n, in the order of the tokens' keys.  Of equally frequent
+    tokens those stay that were seen last (last_seen: (n_features,) days), and then those with the
+    largest keys: everywhere the same, so that what one table keeps another one has kept too.
+    """
+    edge = np.partition(frequency, len(frequency) - n)[len(frequency) - n]
+    stays: Booleans = frequency > edge
+    is_tied: Booleans = frequency == edge
+    missing = n - int(np.count_nonzero(stays))
+    if last_seen is not None:
+        # How many were seen on each day or later: a sort would need memory for all ties.
+        until_now = np.cumsum(np.bincount(last_seen[is_tied])[::-1])[::-1]
+        day = int(np.flatnonzero(until_now >= missing)[-1])
+        later = is_tied & (last_seen > day)
+        missing -= int(np.count_nonzero(later))
+        stays |= later
+        is_tied &= last_seen == day
+    stays[np.flatnonzero(is_tied)[np.count_nonzero(is_tied) - missing :]] = True
+    return np.flatnonzero(stays)
+
+
+# --- tables ----------------------------------------------------------------------------------
 
 # Weights are multiples of the grain, so that sums have no rounding error: they do not depend on
 # the order of addition, and a part can be subtracted again.  Sums of unit-length weights are
@@ -115,7 +206,7 @@ def entry_weights(documents: Documents, groups: Octets, weighting: str) -> Float
     cell = documents.rows().astype(np.int64)
     if weighting == LOG_LENGTH:
         weights = np.rint((1 + np.log(weights)) / _LOG_GRAIN) * _LOG_GRAIN
-        cell = cell * len(GROUPS) + gather(groups, documents.columns)
+        cell = cell * len(GROUPS) + take_in_slices(groups, documents.columns)
     length = np.sqrt(np.bincount(cell, weights**2))
     return rounded(weights / length[cell], weighting)
 
@@ -128,7 +219,7 @@ class Counts(NamedTuple):
     document_frequency: Integers  # (n_tokens,)
 
 
-def counts_of(
+def token_counts_of(
     documents: Documents, y: Integers, n_classes: int, groups: Octets, weighting: str
 ) -> Counts:
     """Return the counts of documents.
@@ -253,8 +344,8 @@ class TableSum:
     """The sum of tables that arrive one by one; holds only a few of them at a time.
 
     max_tokens: the sum has at most so many tokens, the most frequent ones, and says in its loss
-    what was forgotten (None: no limit).  Twice as many are held meanwhile, since the rarest are
-    known only when tables are added up.
+    what was forgotten (None: no limit).  Up to twice as many are held, since the rarest are known
+    only when tables are added up.
     """
 
     def __init__(self, max_tokens: int | None = None) -> None:
@@ -272,13 +363,11 @@ class TableSum:
                 levels.append([])
             levels[level + 1].append(add_tables(parts))
             parts.clear()
-        if self._max_tokens is not None and self._n_held() > 2 * self._max_tokens:
+        held = sum(len(each.vocabulary) for parts in levels for each in parts)
+        if self._max_tokens is not None and held > 2 * self._max_tokens:
             total = self.total()
             packed = total._replace(vocabulary=total.vocabulary.packed())
             self._levels = [*([] for _ in levels[1:]), [packed]]
-
-    def _n_held(self) -> int:
-        return sum(len(table.vocabulary) for parts in self._levels for table in parts)
 
     def total(self) -> CountTable:
         """Return the sum of all tables so far."""
@@ -287,7 +376,9 @@ class TableSum:
         return total if self._max_tokens is None else total.limited(self._max_tokens)
 
 
-def prune(table: CountTable, min_df: int = 1, max_features: int | None = None) -> CountTable:
+def pruned_table(
+    table: CountTable, min_df: int = 1, max_features: int | None = None
+) -> CountTable:
     """Return the table without rare tokens, limited to the most informative ones.
 
     min_df: the least document frequency.  max_features: the number of tokens to keep, those
@@ -298,7 +389,7 @@ def prune(table: CountTable, min_df: int = 1, max_features: int | None = None) -
 
 
 def worth_keeping(table: CountTable, min_df: int = 1, max_features: int | None = None) -> Integers:
-    """Return the columns, ascending, of the tokens that `prune` keeps."""
+    """Return the columns, ascending, of the tokens that `pruned_table` keeps."""
     keep = np.flatnonzero(table.document_frequency >= min_df)
     if max_features is not None and len(keep) > max_features:
         information = mutual_information(table)[keep]

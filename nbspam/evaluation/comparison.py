@@ -2,8 +2,6 @@
 
 An average does not show whether a gain comes from a single lucky fold.  So every measure is
 also compared fold by fold (won, tied, lost), and errors are compared document by document.
-
-Secret: which measures are compared, and when a difference is more than chance.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,18 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.arrays import Floats, Integers
-from nbspam.counts.folds import compare_folds
+from nbspam.counts.corpus import compare_folds
 from nbspam.decision import Rule
 from nbspam.errors import UsageError
-from nbspam.evaluation.judging.held_out import judge_several, table_trial
+from nbspam.evaluation.evaluation import Trial
+from nbspam.evaluation.judging import judge_several, table_trial
 from nbspam.evaluation.metrics import auc, brier_losses, log_losses
-from nbspam.evaluation.trial import Trial
-from nbspam.parallel import Workers
-from nbspam.settings import Choices, chosen, look
+from nbspam.settings import SettingsChoices, chosen_settings, look_at_items
 from nbspam.sources.items import Item
 from nbspam.tables.schema import Table
 from nbspam.tables.training import TableSettings
 from nbspam.verdicts import Skipped
+from nbspam.workers import Workers
 
 
 class Difference(NamedTuple):
@@ -76,14 +74,14 @@ class Compared(NamedTuple):
     comparisons: tuple[Comparison, ...]
     skipped: tuple[Skipped, ...]  # items that could not be read
     classes: tuple[str, ...]
-    noun: str  # what was judged, in the plural
+    noun: str  # the documents' name, in the plural
     order: str | None  # of a stream, one of `sources.order.ORDERS`
     trials: tuple[Trial, ...]  # the first one, and the others as they are compared
 
 
 def compare_items(
     items: Iterable[Item],
-    several: Sequence[Choices],
+    several: Sequence[SettingsChoices],
     k: int | str | None,
     seed: int,
     rule_of: Callable[[Trial], Rule],
@@ -94,8 +92,8 @@ def compare_items(
     They are judged in the same k folds, or online without k.  rule_of: gives the rule by
     which all of them decide.  Raises UsageError.
     """
-    is_text, many, items = look(items)
-    settings = [chosen(choices, is_text, many) for choices in several]
+    is_text, many, items = look_at_items(items)
+    settings = [chosen_settings(choices, is_text, many) for choices in several]
     return _against_first(judge_several(items, settings, k, seed, jobs), rule_of)
 
 

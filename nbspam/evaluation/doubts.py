@@ -1,12 +1,10 @@
 """Doubts: which messages are probably filed wrongly.
 
 Each message is judged by a model of other messages, in two rounds of folds: the second round does
-not learn from the messages whose labels the first has contradicted.  Labels are taken for noisy:
-each is wrong with the same probability, and then any other label is as likely.  That share of
-wrong labels, and how far the models' log-odds can be believed, are those under which all labels
-together are the most likely; Bayes' rule then says how probably each label is wrong (E-147).
-
-Secret: how answers without a message become the probability that its label is wrong.
+not learn from the messages whose labels the first has contradicted.  Labels are noisy:
+each is wrong with the same probability, and then any other label is as likely.  The share of
+wrong labels, and a factor of the models' log-odds, are fitted by maximum likelihood; Bayes' rule
+then says how probably each label is wrong (E-147).
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,22 +14,19 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Integers
-from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.layer import probability
-from nbspam.classifier.training import train
-from nbspam.counts.corpus import Corpus
-from nbspam.counts.folds import stratified_folds
+from nbspam.classifier.combine import probability
+from nbspam.counts.corpus import Corpus, stratified_folds
 from nbspam.errors import UsageError
-from nbspam.evaluation.labels import labelled
+from nbspam.evaluation.judging import answers_of, labelled_corpus, trained_on
 from nbspam.mail.digest import Copies
-from nbspam.progress import tracked
+from nbspam.printing import tracked
 from nbspam.settings import Settings
 from nbspam.sources.items import Item
 from nbspam.verdicts import Evidence, Skipped
 
 FOLDS = 5
 SCALES = 2.0 ** np.linspace(-4, 2, 25)  # factors of log-odds that are tried
-# Labels that are assumed beside those that are seen: people misfile three in a hundred or more.
+# Labels that are added to the seen ones: people misfile three in a hundred or more.
 WRONG, RIGHT = 1.5, 48.5
 SPREAD = 0.5  # octaves by which factors usually differ from 1
 _STEPS = 60  # of EM, for each factor
@@ -70,10 +65,9 @@ def find_doubts(
     settings: of a model that combines or blends evidence.  told: the labels that a person has
     told, by digest; they are believed, and their messages are never doubted.
     """
-    data, skipped = labelled(items, settings, jobs)
+    data, skipped = labelled_corpus(items, settings, jobs)
     data, is_told = _with_told(data, told)
-    filing = Filing(data, settings, is_told)
-    joint, evidence = filing.judged()
+    joint, evidence = _judged_twice(data, settings, is_told)
     noise = noise_of(joint[~is_told], data.y[~is_told])
     lead = leads(noise.scale * joint, data.y)
     wrong = wrong_probability(lead, noise.share, len(data.classes) - 1)
@@ -110,67 +104,58 @@ def _with_told(data: Corpus, told: Mapping[int, str]) -> tuple[Corpus, Booleans]
     return replace(data, y=y, digests=digests), is_told
 
 
-class Filing:
-    """Messages as they are filed, in folds; all copies of a message are in the same fold."""
+def _judged_twice(
+    data: Corpus, settings: Settings, is_told: Booleans
+) -> tuple[Floats, dict[int, tuple[Evidence, ...]]]:
+    """Return held-out joint log-probabilities, nats, (n_docs, n_classes), and evidence.
 
-    def __init__(self, data: Corpus, settings: Settings, is_told: Booleans) -> None:
-        self._data, self._settings, self._told = data, settings, data.digests[is_told]
-        self._is_told = is_told
-        _, last, copy = np.unique(data.digests[::-1], return_index=True, return_inverse=True)
-        y = data.y[::-1][last]  # of several copies the last counts
-        self._y = y[copy][::-1]
-        few = np.flatnonzero(np.bincount(y, minlength=len(data.classes)) < 2)
-        if len(data.classes) < 2 or len(few):
-            name = data.classes[few[0] if len(few) else 0]
-            what = "fewer than two messages of class" if len(few) else "only the class"
-            raise UsageError(
-                f"doubts: {what} {name}, so nothing tells whether others are filed wrongly; give"
-                " two or more messages of two or more classes"
-            )
-        fold = stratified_folds(y, min(FOLDS, len(y)), np.random.RandomState(0))
-        self._fold = fold[copy][::-1]
+    The evidence is that of the messages whose labels are contradicted, by row.
+    """
+    last, fold = _filed(data)
+    n_classes, n_folds = len(data.classes), int(fold.max()) + 1
+    joint = np.empty((len(last), n_classes))
+    evidence: dict[int, tuple[Evidence, ...]] = {}
+    believed = np.ones(len(last), np.bool_)
+    for number in tracked(range(2 * n_folds), "folds"):
+        if number == n_folds:
+            believed = (joint.argmax(axis=1) == data.y) | is_told
+        is_asked = fold == number % n_folds
+        of, rest = np.flatnonzero(is_asked), np.flatnonzero(~is_asked)
+        kept = rest[believed[rest]]
+        if len(np.unique(last[kept])) < n_classes:  # no class may lose all of its messages
+            kept = rest
+        answered = answers_of(trained_on(data, settings, kept, data.digests[is_told]), data, of)
+        joint[of] = answered.joint
+        if number < n_folds:
+            continue
+        best = answered.joint.argmax(axis=1)
+        for place in np.flatnonzero(best != data.y[of]).tolist():
+            shares, _ = answered.reasons(place, int(best[place]), int(data.y[of[place]]))
+            evidence[int(of[place])] = tuple(row for row in shares if row.contribution > 0)
+    return joint, evidence
 
-    def judged(self) -> tuple[Floats, dict[int, tuple[Evidence, ...]]]:
-        """Return held-out joint log-probabilities, nats, (n_docs, n_classes), and evidence.
 
-        The evidence is that of the messages whose labels are contradicted, by row.
-        """
-        y, n_classes = self._data.y, len(self._data.classes)
-        joint = np.empty((len(y), n_classes))
-        evidence: dict[int, tuple[Evidence, ...]] = {}
-        believed = np.ones(len(y), np.bool_)
-        n_folds = int(self._fold.max()) + 1
-        for number in tracked(range(2 * n_folds), "folds"):
-            if number == n_folds:
-                believed = (joint.argmax(axis=1) == y) | self._is_told
-            of = np.flatnonzero(self._fold == number % n_folds)
-            classifier = self._trained(np.flatnonzero(self._fold != number % n_folds), believed)
-            documents = classifier.table.known(self._data.over_keys(of))
-            joint[of] = classifier.joint_of(documents)
-            if number < n_folds:
-                continue
-            best = joint[of].argmax(axis=1)
-            for place in np.flatnonzero(best != y[of]).tolist():
-                pair = int(best[place]), int(y[of[place]])
-                shares, _ = classifier.reasons(documents.one(place), *pair)
-                evidence[int(of[place])] = tuple(row for row in shares if row.contribution > 0)
-        return joint, evidence
+def _filed(data: Corpus) -> tuple[Integers, Integers]:
+    """Return the class of each message by its last copy, and its fold, (n_docs,) each.
 
-    def _trained(self, rows: Integers, believed: Booleans) -> Classifier:
-        """Return a model of some rows, without those that are not believed.
-
-        Where a class would lose all of its messages, none is left out.
-        """
-        kept = rows[believed[rows]]
-        if len(np.unique(self._y[kept])) < len(self._data.classes):
-            kept = rows
-        training = self._data.training(kept, self._settings.weighting)
-        told = np.isin(training.digests, self._told)
-        return train(training._replace(told=told), self._settings)
+    All copies of a message are in the same fold.  Raises UsageError.
+    """
+    _, last, copy = np.unique(data.digests[::-1], return_index=True, return_inverse=True)
+    y = data.y[::-1][last]
+    few = np.flatnonzero(np.bincount(y, minlength=len(data.classes)) < 2)
+    if len(data.classes) < 2 or len(few):
+        name = data.classes[few[0] if len(few) else 0]
+        what = "fewer than two messages of class" if len(few) else "only the class"
+        raise UsageError(
+            f"doubts: {what} {name}, so nothing tells whether others are filed wrongly; give"
+            " two or more messages of two or more classes"
+        )
+    fold = stratified_folds(y, min(FOLDS, len(y)), np.random.RandomState(0))
+    return y[copy][::-1], fold[copy][::-1]
 
 
 def leads(joint: Floats, y: Integers) -> Floats:
-    """Return the log-odds of all other labels together against the own one, nats, (n_docs,).
+    """Return the log-odds of all other labels together against the given one, nats, (n_docs,).
 
     joint: log P(class, document), nats, (n_docs, n_classes).
     """
@@ -206,7 +191,7 @@ def wrong_probability(lead: Floats, share: float, others: int) -> Floats:
     """Return how probably each label is wrong, 0 to 1, (n_docs,).
 
     lead: (n_docs,) true log-odds of the other labels.  share: of wrong labels.  others: the number
-    of other labels.  The own label is seen with 1 - share if it is right, with share / others if
+    of other labels.  The given label is seen with 1 - share if it is right, with share / others if
     another one is.
     """
     return np.asarray(probability(lead + np.log(share / others) - np.log1p(-share)))

@@ -1,38 +1,26 @@
-"""All measures of one run of a classifier, with confidence intervals.
+"""Held-out answers to documents whose classes are known, and all measures of them.
 
-Classes and rates are numbered and scaled as in `metrics`.  A measure that does not apply, or
-that the data do not determine, is None.
-
-Secret: which measures apply to a run, and that one set of resamples serves all intervals.
+A `Trial` has the answers, however they were obtained: by folds, from a stream or by a split.  Its
+rule's decisions become answers that can be compared with the truth.  `evaluate` computes every
+measure that applies to a run, from arrays alone; classes and rates are numbered and scaled as in
+`metrics`.  One set of resamples serves all intervals.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from nbspam.arrays import ArrayLike, Floats, Integers
-from nbspam.counts.folds import bootstrap_interval
+from nbspam.counts.corpus import bootstrap_interval
+from nbspam.decision import Rule, conditional_risk, prior_shift
 from nbspam.errors import UsageError
-from nbspam.evaluation.metrics import (
-    HM,
-    Report,
-    area_under,
-    brier_losses,
-    classification_report,
-    columns,
-    confusion_matrix,
-    expected_calibration_error,
-    hm_rate,
-    lam,
-    least_missed,
-    log_losses,
-    mcc,
-    precision_recall_f1,
-    roc_counts,
-    share,
-    sm_rate,
-)
+from nbspam.evaluation import metrics
+from nbspam.evaluation.metrics import ClassificationReport, confusion_matrix
+from nbspam.verdicts import Skipped, posterior
+
+# --- all measures of a run ----------------------------------------------------------------
 
 Interval = tuple[float, float]
 
@@ -50,7 +38,7 @@ class Evaluation:
 
     confusion: Integers  # (n_classes, n_answers), see `answers`
     answers: tuple[str, ...]  # the classes, then the answers that are no class
-    scores: Report  # precision, recall and F1 of each class
+    scores: ClassificationReport  # precision, recall and F1 of each class
     accuracy: float | None = None
     macro_f1: float | None = None
     mcc: float | None = None
@@ -113,7 +101,7 @@ def evaluate(
     return Evaluation(
         confusion=confusion,
         answers=answers,
-        scores=classification_report(confusion, classes),
+        scores=metrics.classification_report(confusion, classes),
         intervals=intervals,
         class_intervals=class_intervals,
         **{name: value for name, value in measures.items() if not np.isnan(value)},
@@ -121,7 +109,7 @@ def evaluate(
 
 
 @dataclass(frozen=True, eq=False)
-class _Run:
+class _CheckedRun:
     """A run's checked arrays, from which the measures of any of its rows are computed."""
 
     n_classes: int
@@ -142,20 +130,20 @@ class _Run:
         """Return the measures that apply to these rows, by their names in `Evaluation`."""
         truth, confusion = self.y_true[rows], self.confusion(rows)
         measures = {
-            "accuracy": share(np.trace(confusion), confusion.sum()),
-            "macro_f1": float(precision_recall_f1(confusion)[2].mean()),
-            "mcc": mcc(confusion),
+            "accuracy": metrics.share(np.trace(confusion), confusion.sum()),
+            "macro_f1": float(metrics.precision_recall_f1(confusion)[2].mean()),
+            "mcc": metrics.mcc(confusion),
         }
         if self.n_classes == 2:
-            measures["hm_rate"] = hm_rate(confusion)
-            measures["sm_rate"] = sm_rate(confusion)
-            measures["lam"] = lam(confusion)
+            measures["hm_rate"] = metrics.hm_rate(confusion)
+            measures["sm_rate"] = metrics.sm_rate(confusion)
+            measures["lam"] = metrics.lam(confusion)
         if self.score is not None:
-            ham, spam, _ = roc_counts(truth, self.score[rows])
-            measures["auc"] = area_under(ham, spam)
-            measures["sm_at_hm"] = least_missed(ham, spam, HM)
+            ham, spam, _ = metrics.roc_counts(truth, self.score[rows])
+            measures["auc"] = metrics.area_under(ham, spam)
+            measures["sm_at_hm"] = metrics.least_missed(ham, spam, metrics.HM)
         if self.probability is not None:
-            error = expected_calibration_error(truth, self.probability[rows])
+            error = metrics.expected_calibration_error(truth, self.probability[rows])
             measures["calibration_error"] = error
         return measures | {name: float(each[rows].mean()) for name, each in self.losses.items()}
 
@@ -171,7 +159,7 @@ class _Run:
             rows = np.argsort(-self.score, kind="stable")
 
         def statistic(rows: Integers) -> Floats:
-            by_class = precision_recall_f1(self.confusion(rows)).T.ravel()
+            by_class = metrics.precision_recall_f1(self.confusion(rows)).T.ravel()
             return np.append([*self.measures(rows).values()], by_class)
 
         low, high = bootstrap_interval(statistic, (rows,), rng)
@@ -198,21 +186,24 @@ def _checked_run(
     probability: ArrayLike | None,
     cost: ArrayLike | None,
     risk: ArrayLike | None,
-) -> _Run:
+) -> _CheckedRun:
     """Return the run of these arrays, see `evaluate`; raises UsageError."""
     truth, prediction = np.asarray(y_true, np.int64), np.asarray(y_pred, np.int64)
     n_classes, n_answers = confusion.shape
     losses: dict[str, Floats] = {}
     p = None if probability is None else _checked_probability(probability, confusion)
     if p is not None:
-        losses = {"log_loss": log_losses(truth, p), "brier": brier_losses(truth, p)}
+        losses = {
+            "log_loss": metrics.log_losses(truth, p),
+            "brier": metrics.brier_losses(truth, p),
+        }
         score = p[:, 1] if score is None and n_classes == 2 else score
     if cost is not None:
         losses["cost"] = _checked_cost(cost, len(truth))
     if risk is not None:
         losses["bayes_risk"] = _checked_cost(risk, len(truth))
     checked_score = None if score is None else _checked_score(score, confusion)
-    return _Run(n_classes, n_answers, truth, prediction, checked_score, p, losses)
+    return _CheckedRun(n_classes, n_answers, truth, prediction, checked_score, p, losses)
 
 
 def _turned(value: float, bound: Interval) -> Interval:
@@ -239,7 +230,7 @@ def _checked_score(score: ArrayLike, confusion: Integers) -> Floats:
 
 
 def _checked_probability(probability: ArrayLike, confusion: Integers) -> Floats:
-    p = columns(probability)
+    p = metrics.columns(probability)
     if p.shape != (confusion.sum(), len(confusion)):
         raise UsageError(
             f"evaluation: probabilities {p.shape}; give a row per document, a column per class"
@@ -257,3 +248,138 @@ def _checked_cost(cost: ArrayLike, n_docs: int) -> Floats:
     if costs.shape != (n_docs,) or not np.isfinite(costs).all():
         raise UsageError(f"evaluation: costs {costs.shape}; give a finite one per document")
     return costs
+
+
+# --- a trial ------------------------------------------------------------------------------
+
+
+class SmallerModelResult(NamedTuple):
+    """Answers to the same documents by models that had learned from fewer documents."""
+
+    n_learned: int  # documents that each model had learned from
+    joint: Floats  # (n_docs, n_classes) log P(class, document), nats
+
+
+class Mistake(NamedTuple):
+    """One document that was given a wrong class."""
+
+    answer: str
+    truth: str
+    probability: float  # of the answer
+    name: str
+
+    def row(self) -> tuple[str, ...]:
+        """Return the fields as `nbspam classify` prints them, with the true class second."""
+        return self.answer, self.truth, f"{self.probability:.6f}", self.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """The true classes of documents, and a model's answers, in the order of the documents."""
+
+    classes: tuple[str, ...]
+    y: Integers  # (n_docs,) index into classes
+    joint: Floats  # (n_docs, n_classes) log P(class, document), nats
+    rule: Rule  # turns probabilities into decisions
+    fold: Integers  # (n_docs,) the fold, or the stretch of a stream, that a document belongs to
+    prior: Floats  # (n_classes,) the shares of the classes that the answers assume
+    names: tuple[str, ...] = ()  # (n_docs,)
+    noun: str = "messages"  # the documents' name, in the plural
+    is_stream: bool = False  # each document was answered before it was learned, in this order
+    order: str | None = None  # of a stream, one of `sources.order.ORDERS`
+    has_costs: bool = False  # the rule's costs were stated
+    n_learned: int = 0  # documents that each model had learned from; 0: not known
+    smaller: tuple[SmallerModelResult, ...] = ()  # for a learning curve
+    skipped: tuple[Skipped, ...] = ()  # inputs left out: unreadable, or without a known label
+
+    @property
+    def probability(self) -> Floats:
+        """P(class given document), shape (n_docs, n_classes)."""
+        return posterior(self.joint)
+
+    @property
+    def score(self) -> Floats | None:
+        """The log-odds of class 1, nats, (n_docs,); None unless there are two classes.
+
+        Unlike probabilities, which round to 0 and 1, they rank all documents.
+        """
+        return self.joint[:, 1] - self.joint[:, 0] if len(self.classes) == 2 else None
+
+    @property
+    def actions(self) -> Integers:
+        """The rule's decision on each document: index into the rule's actions, (n_docs,)."""
+        index = {name: k for k, name in enumerate(self.rule.actions)}
+        return np.array([index[name] for name in self.rule.labels(self.probability)], np.int64)
+
+    @property
+    def cost(self) -> Floats:
+        """The cost of each decision, by the rule's loss, shape (n_docs,)."""
+        return np.asarray(self.rule.loss[self.y, self.actions])
+
+    @property
+    def risk(self) -> Floats:
+        """The least expected cost of any action, by the probabilities, shape (n_docs,)."""
+        return np.asarray(conditional_risk(self.probability, self.rule.loss).min(axis=1))
+
+    def answers(self) -> tuple[Integers, tuple[str, ...]]:
+        """Return each document's answer (n_docs,), and the names of all answers.
+
+        Answers are numbered like the classes, followed by actions that are no class.  If the
+        rule has no action for some class, its actions do not name classes: then a document's
+        answer is its most probable class.
+        """
+        actions = self.rule.actions
+        if not set(self.classes) <= set(actions):
+            return self.probability.argmax(axis=1), self.classes
+        names = (*self.classes, *(name for name in actions if name not in self.classes))
+        return np.array([names.index(name) for name in actions])[self.actions], names
+
+    def wrong_rows(self) -> Integers:
+        """Return the rows of the wrong answers, the most probable first.
+
+        Answers that are equally probable to the last bit are ordered by how unlikely the true
+        class is.  An answer that is no class, such as unsure, is no mistake.
+        """
+        answers, _ = self.answers()
+        rows = np.flatnonzero((answers != self.y) & (answers < len(self.classes)))
+        wrong, right = answers[rows], self.y[rows]
+        probability = self.probability[rows, wrong]
+        lead = self.joint[rows, wrong] - self.joint[rows, right]
+        return rows[np.lexsort((-lead, -probability))]
+
+    def mistakes(self) -> list[Mistake]:
+        """Return the wrong answers in the order of `wrong_rows`."""
+        answers, names = self.answers()
+        probability = self.probability
+        return [
+            Mistake(
+                names[answers[row]],
+                self.classes[self.y[row]],
+                float(probability[row, answers[row]]),
+                self.names[row],
+            )
+            for row in self.wrong_rows().tolist()
+        ]
+
+
+def trial_under_prior(trial: Trial, new: Floats) -> Trial:
+    """Return the trial as if the classes were known to have these shares, (n_classes,)."""
+    shift = prior_shift(trial.prior, new)
+    smaller = tuple(SmallerModelResult(n, joint + shift) for n, joint in trial.smaller)
+    return replace(trial, joint=trial.joint + shift, prior=new, smaller=smaller)
+
+
+def evaluation_of(trial: Trial, rng: np.random.Generator | None = None) -> Evaluation:
+    """Return all measures of a trial, with bootstrap intervals if rng is given."""
+    answers, names = trial.answers()
+    return evaluate(
+        trial.y,
+        answers,
+        trial.classes,
+        other_answers=names[len(trial.classes) :],
+        score=trial.score,
+        probability=trial.probability,
+        cost=trial.cost,
+        risk=trial.risk if trial.has_costs else None,
+        rng=rng,
+    )

@@ -2,9 +2,8 @@
 
 Classes are numbered 0 to K-1.  Of two classes, class 1 is the positive one (spam), so a false
 positive is ham called spam.  Rates are 0 to 1, not percent.  A measure that the data do not
-determine (a ham rate without ham) is NaN.
-
-Secret: every measure is computed from integer counts or sorted scores, so that ties are exact.
+determine (a ham rate without ham) is NaN.  Counts are whole numbers and scores are sorted, so
+that ties are exact.
 """
 
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ N_BINS = 15
 HM = 0.001  # TREC's operating point: one ham in a thousand is lost
 
 
-class Scores(NamedTuple):
+class ClassScores(NamedTuple):
     """One row of a classification report."""
 
     precision: float
@@ -31,14 +30,14 @@ class Scores(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Report:
+class ClassificationReport:
     """Precision, recall and F1 of every class, and their averages."""
 
     classes: tuple[str, ...]
-    rows: tuple[Scores, ...]
+    rows: tuple[ClassScores, ...]
     accuracy: float
-    macro: Scores
-    weighted: Scores
+    macro: ClassScores
+    weighted: ClassScores
 
 
 class ReliabilityBins(NamedTuple):
@@ -74,19 +73,19 @@ def confusion_matrix(
     return cells.astype(np.int64, copy=False).reshape(n_classes, n_answers)
 
 
-def classification_report(confusion: Integers, classes: Sequence[str]) -> Report:
+def classification_report(confusion: Integers, classes: Sequence[str]) -> ClassificationReport:
     """Return scikit-learn's classification report; like there, 0 / 0 counts as 0."""
     support, n_docs = confusion.sum(axis=1), confusion.sum()
     table = precision_recall_f1(confusion)
-    rows = tuple(Scores(*row) for row in zip(*table.tolist(), support.tolist(), strict=True))
+    rows = tuple(ClassScores(*row) for row in zip(*table.tolist(), support.tolist(), strict=True))
     p, r, f1 = table.mean(axis=1).tolist()
     weighted_p, weighted_r, weighted_f1 = _ratio((table * support).sum(axis=1), n_docs).tolist()
-    return Report(
+    return ClassificationReport(
         classes=tuple(classes),
         rows=rows,
         accuracy=float(_ratio(np.trace(confusion), n_docs)),
-        macro=Scores(p, r, f1, int(n_docs)),
-        weighted=Scores(weighted_p, weighted_r, weighted_f1, int(n_docs)),
+        macro=ClassScores(p, r, f1, int(n_docs)),
+        weighted=ClassScores(weighted_p, weighted_r, weighted_f1, int(n_docs)),
     )
 
 
@@ -153,15 +152,6 @@ def auc(y_true: ArrayLike, score: ArrayLike) -> float:
     return area_under(ham, spam)
 
 
-def sm_at_hm(y_true: ArrayLike, score: ArrayLike, hm: float = HM) -> float:
-    """Return the least share of spam missed by a cutoff that loses at most hm of the ham.
-
-    It belongs to an actual cutoff and is not interpolated between two.
-    """
-    ham, spam, _ = roc_counts(y_true, score)
-    return least_missed(ham, spam, hm)
-
-
 def roc_counts(y_true: ArrayLike, score: ArrayLike) -> tuple[Integers, Integers, Floats]:
     """Return (ham, spam, cutoff): how many of each score at least the cutoff, highest first."""
     values = np.asarray(score, np.float64)
@@ -181,29 +171,14 @@ def area_under(ham: Integers, spam: Integers) -> float:
 
 
 def least_missed(ham: Integers, spam: Integers, hm: float) -> float:
-    """Return the least share of spam missed at any cutoff that loses at most hm of the ham."""
+    """Return the least share of spam missed by a cutoff that loses at most hm of the ham.
+
+    It belongs to an actual cutoff and is not interpolated between two.
+    """
     if not ham[-1] or not spam[-1]:
         return NAN
     cutoff = np.searchsorted(ham / ham[-1], hm, side="right") - 1
     return float((spam[-1] - spam[cutoff]) / spam[-1])
-
-
-def log_loss(y_true: ArrayLike, probability: ArrayLike) -> float:
-    """Return the mean of -log P(true class), in nats.
-
-    probability: (n_docs, n_classes), or (n_docs,) for class 1 of two.  Clipped to 2.2e-16 from
-    0 and 1, as in scikit-learn, so that a single certain error does not make it infinite.
-    """
-    return float(log_losses(np.asarray(y_true), columns(probability)).mean())
-
-
-def brier(y_true: ArrayLike, probability: ArrayLike) -> float:
-    """Return the mean squared distance between probability and truth (the Brier score).
-
-    Two classes: (p - y)**2 of class 1, 0 to 1.  More classes: the sum over them, 0 to 2, which
-    is Brier's definition.  scikit-learn's scale_by_half="auto" follows the same convention.
-    """
-    return float(brier_losses(np.asarray(y_true), columns(probability)).mean())
 
 
 def reliability_bins(
@@ -244,13 +219,22 @@ def columns(probability: ArrayLike) -> Floats:
 
 
 def log_losses(y_true: Integers, p: Floats) -> Floats:
-    """Return the log loss of each document, nats, (n_docs,); `log_loss` is their mean."""
+    """Return -log P(true class) of each document, nats, (n_docs,); their mean is the log loss.
+
+    p: (n_docs, n_classes), clipped to 2.2e-16 from 0 and 1, as in scikit-learn, so that a single
+    certain error does not make the mean infinite.
+    """
     eps = np.finfo(np.float64).eps
     return -np.log(np.clip(p[np.arange(len(p)), y_true], eps, 1 - eps))
 
 
 def brier_losses(y_true: Integers, p: Floats) -> Floats:
-    """Return the squared distance of each document, (n_docs,); `brier` is their mean."""
+    """Return the squared distance between probability and truth of each document, (n_docs,).
+
+    Their mean is the Brier score.  Two classes: (p - y)**2 of class 1, 0 to 1.  More classes: the
+    sum over them, 0 to 2, which is Brier's definition.  scikit-learn's scale_by_half="auto"
+    follows the same convention.
+    """
     distance = p.copy()
     distance[np.arange(len(p)), y_true] -= 1
     squares: Floats = (distance * distance).sum(axis=1) / (2 if p.shape[1] == 2 else 1)

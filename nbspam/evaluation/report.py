@@ -3,8 +3,6 @@
 Text is laid out for 80 columns and may change between releases.  The JSON keys stay, and so
 does the classification report, which has scikit-learn's layout to the letter.  Class names are
 padded by their width in a terminal, where a Chinese character takes two columns.
-
-Secret: the layout of results.
 """
 
 from collections.abc import Callable
@@ -14,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nbspam.decision import Shares, shares_of
-from nbspam.evaluation.evaluation import Evaluation
-from nbspam.evaluation.metrics import HM, Report, Scores
-from nbspam.evaluation.trial import Trial, evaluation_of
+from nbspam.evaluation.evaluation import Evaluation, Trial, evaluation_of
+from nbspam.evaluation.metrics import HM, ClassificationReport, ClassScores
 from nbspam.printing import clipped, display_width, left, printable, right
 from nbspam.sources.order import ORDERS
 
@@ -27,7 +24,7 @@ _SHORT = 8  # columns of a class name at least in the matrix of many classes
 N_SHARES = 10  # with more classes, their shares are not shown
 
 
-def classification_report_text(report: Report, digits: int = 2) -> str:
+def classification_report_text(report: ClassificationReport, digits: int = 2) -> str:
     """Return the report as scikit-learn's classification_report prints it."""
     names = [printable(name) for name in report.classes]
     width = max(len("weighted avg"), digits, *map(display_width, names))
@@ -36,7 +33,7 @@ def classification_report_text(report: Report, digits: int = 2) -> str:
     def line(name: str, *cells: object) -> str:
         return right(name, width) + " " + "".join(f" {cell:>9}" for cell in cells) + "\n"
 
-    def scores(name: str, row: Scores) -> str:
+    def scores(name: str, row: ClassScores) -> str:
         return line(name, *(f"{value:.{digits}f}" for value in row[:3]), row.support)
 
     return "".join(
@@ -64,7 +61,7 @@ def _percent(rate: float) -> float:
     return 100 * rate
 
 
-# Of two classes that are not those of mail: the rates of both errors, by the names of the classes.
+# Error rates that name their two classes, unless these are ham and spam.
 _ERRORS = {"hm_rate": (0, 1), "sm_rate": (1, 0)}
 _OF_MAIL = ("lam", "sm_at_hm")  # measures that only spam filters have
 MEASURES = (
@@ -88,7 +85,7 @@ MEASURES = (
 def evaluation_text(evaluation: Evaluation, noun: str = "messages") -> str:
     """Return an evaluation as text: errors, report, intervals, confusion matrix, measures.
 
-    noun: what the documents are called; rows of a table are no mail, whatever their classes.
+    noun: the documents' name; rows of a table are no mail, whatever their classes.
     """
     of_mail = is_mail(evaluation.scores.classes, noun)
     blocks = [
@@ -107,7 +104,7 @@ def is_mail(classes: tuple[str, ...], noun: str) -> bool:
 
 
 def error_names(classes: tuple[str, ...], noun: str) -> dict[str, str]:
-    """Return what the errors of two classes that are not those of mail are called, if so."""
+    """Return the names of both errors of two classes; empty for mail and for more classes."""
     if len(classes) != 2 or is_mail(classes, noun):
         return {}
     first, second = (shortened(printable(name), 7) for name in classes)
@@ -152,7 +149,7 @@ def shares_text(shares: Shares, classes: tuple[str, ...]) -> str:
     """Return how common each class is, one line per class; nothing for many classes."""
     if len(classes) > N_SHARES:
         return ""
-    names = [fitted(name) for name in classes]
+    names = [printable_class(name) for name in classes]
     width = max(map(display_width, [*names, "share of documents, %"]))
     lines = [left("share of documents, %", width) + "   assumed      here  estimated\n"]
     for name, *values in zip(
@@ -198,8 +195,8 @@ def trial_json(trial: Trial, seed: int | None = None) -> dict[str, Any]:
     }
 
 
-def _report_json(report: Report) -> dict[str, Any]:
-    def scores(row: Scores) -> dict[str, float]:
+def _report_json(report: ClassificationReport) -> dict[str, Any]:
+    def scores(row: ClassScores) -> dict[str, float]:
         keys = ("precision", "recall", "f1-score", "support")
         return dict(zip(keys, row, strict=True))
 
@@ -237,14 +234,14 @@ def _class_intervals_text(evaluation: Evaluation) -> str:
     lines[0] += "".join(f"{name:>18}" for name in ("precision", "recall", "f1-score")) + "\n"
     for name, bounds in evaluation.class_intervals.items():
         cells = (f"{low:.4f} to {high:.4f}" for low, high in bounds)
-        line = left(fitted(name), LABEL_WIDTH) + "".join(f"{cell:>18}" for cell in cells)
+        line = left(printable_class(name), LABEL_WIDTH) + "".join(f"{cell:>18}" for cell in cells)
         lines.append(line + "\n")
     return "".join(lines)
 
 
 def _confusion_text(evaluation: Evaluation) -> str:
     """Return the confusion matrix; if it is too wide, in per cent, and the worst errors."""
-    answers = [fitted(name) for name in evaluation.answers]
+    answers = [printable_class(name) for name in evaluation.answers]
     names = answers[: len(evaluation.confusion)]
     corner = "truth \\ prediction"
     first = max(map(display_width, [corner, *names]))
@@ -327,7 +324,7 @@ def short(value: float, sign: str = "") -> str:
     return f"{value:{sign},.0f}" if float(value).is_integer() else f"{value:{sign}.5f}"
 
 
-def fitted(name: str) -> str:
+def printable_class(name: str) -> str:
     """Return a class name, safe to print and cut to LABEL_WIDTH columns of a terminal."""
     return shortened(printable(name), LABEL_WIDTH)
 

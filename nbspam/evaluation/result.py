@@ -1,22 +1,19 @@
-"""The result of a cross-validation, as the library's face gives it.
-
-Secret: what is kept beside the measures, for the report.
-"""
+"""The result of a cross-validation, as the library's face gives it."""
 
 from dataclasses import dataclass, fields
 from typing import Any
 
-from nbspam.evaluation.evaluation import Evaluation
-from nbspam.evaluation.judging.held_out import judge_folds
-from nbspam.evaluation.trial import Trial, evaluation_of
+from nbspam.evaluation.evaluation import Evaluation, Trial, evaluation_of
+from nbspam.evaluation.judging import judge_folds
 from nbspam.evaluation.witness import Witness
-from nbspam.settings import Choices, settings_for
-from nbspam.sources.given import items_of
+from nbspam.settings import SettingsChoices, settings_for
+from nbspam.sources.items import items_given
+from nbspam.workers import workers_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Result(Evaluation):
-    """All measures of a cross-validation, and what its report shows beside them."""
+    """All measures of a cross-validation, and the content of its report."""
 
     trial: Trial
     witness: Witness
@@ -46,13 +43,11 @@ def cross_validate(
     given: a path, or an iterable of paths, (data, label) pairs or Items.  cv: the number of
     stratified folds, or "loo" to leave out one at a time.  curve: judge models of fewer documents
     too, for the learning curve of `report`, which takes about as long again.  engine: other
-    workers than `jobs` forked processes, see `engines.workers_of`.  choices: the options of
+    workers than `jobs` forked processes, see `workers.workers_of`.  choices: the options of
     `nbspam train` as keywords.
     """
-    from nbspam.engines import workers_of
-
     witness = Witness()
-    settings, items = settings_for(witness.watched(items_of(given)), Choices(**choices))
+    settings, items = settings_for(witness.watched(items_given(given)), SettingsChoices(**choices))
     with workers_of(engine, jobs) as workers:
         trial = judge_folds(items, settings, cv, seed, workers, curve, witness)
     measures = evaluation_of(trial)

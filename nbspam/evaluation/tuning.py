@@ -2,8 +2,6 @@
 
 If probabilities were perfect, the costs alone would determine the cutoffs.  Tuned cutoffs are
 used only if they are cheaper on held-out mail.
-
-Secret: which cutoffs are tried, and when they are trusted.
 """
 
 from collections.abc import Iterable
@@ -14,14 +12,14 @@ import numpy as np
 
 from nbspam.arrays import Floats, Integers
 from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.layer import probability as probability_of
+from nbspam.classifier.combine import probability as probability_of
 from nbspam.decision import FP_COST, HAM_AND_SPAM, Cutoffs, cutoffs
 from nbspam.errors import UsageError
-from nbspam.evaluation.judging.held_out import judge_folds
-from nbspam.evaluation.trial import Trial
-from nbspam.parallel import Workers
+from nbspam.evaluation.evaluation import Trial
+from nbspam.evaluation.judging import judge_folds
 from nbspam.sources.items import Item
 from nbspam.verdicts import Skipped
+from nbspam.workers import Workers
 
 # Log-odds of the cutoffs tried: fine enough for any costs, coarse enough not to separate
 # single messages.
@@ -96,10 +94,10 @@ def tune(trial: Trial, derived: Cutoffs) -> Tuning:
     held_out = 0.0
     for number in np.unique(trial.fold):
         own = trial.fold == number
-        cutoffs = find(score[~own], y[~own], derived)
+        cutoffs = cheapest_cutoffs(score[~own], y[~own], derived)
         held_out += trade_off(score[own], y[own], cutoffs).cost
     by_costs = trade_off(score, y, derived)
-    found = trade_off(score, y, find(score, y, derived))
+    found = trade_off(score, y, cheapest_cutoffs(score, y, derived))
     ham = (found if held_out < by_costs.cost else by_costs).cutoffs.ham
     rows = trade_offs(trial, derived, ham, {derived.spam, found.cutoffs.spam})
     return Tuning(len(y), by_costs, found, held_out, rows)
@@ -136,10 +134,10 @@ def trade_off(score: Floats, y: Integers, cutoffs: Cutoffs) -> TradeOff:
     return TradeOff(cutoffs, int(count[1]), int(count[3]), int(count[2] + count[5]), cost)
 
 
-def find(score: Floats, y: Integers, derived: Cutoffs) -> Cutoffs:
+def cheapest_cutoffs(score: Floats, y: Integers, derived: Cutoffs) -> Cutoffs:
     """Return the cheapest cutoffs for these messages.
 
-    Of equally cheap ones, those nearest to `derived` in log-odds.  score: log-odds of spam,
+    Ties go to the cutoffs nearest to `derived` in log-odds.  score: log-odds of spam,
     nats, (n_docs,).
     """
     ham, spam = np.sort(score[y == 0]), np.sort(score[y == 1])

@@ -1,44 +1,49 @@
-"""Evidence of held-out answers: why those were given that are most surely wrong.
+"""Evidence of held-out answers: why the answers that are most surely wrong were given.
 
-In cross-validation and in a stream the model that gave an answer is soon gone, so a witness asks
-for its reasons at once, before anybody knows which costs will be stated and how wrong the other
-answers are.  A single model stays, and is asked for what a page shows only.
-
-Secret: which answers are explained, and how much of their texts is kept.
+In cross-validation and in a stream the model that gave an answer is soon gone.  So a `Witness`
+asks for its reasons at once, before costs are stated and the other answers are known, and keeps
+those of the N_KEPT worst answers to each class.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import partial
+from heapq import heappush, heappushpop
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.answering import AnyClassifier, Weighed
 from nbspam.arrays import Floats, Integers
-from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.classifier import Classifier, StrongToken, strongest_tokens
 from nbspam.classifier.features import FeatureClassifier
-from nbspam.classifier.inspection import StrongToken, strongest_tokens
 from nbspam.errors import InputError
-from nbspam.evaluation.trial import Trial
+from nbspam.evaluation.evaluation import Trial
 from nbspam.settings import Settings
 from nbspam.sources.items import Item
 from nbspam.tables.classifier import TableClassifier
 from nbspam.tokens.definition import CHARACTERS
-from nbspam.verdicts import Evidence, Explanation, Verdict, posterior
+from nbspam.verdicts import AnyClassifier, Evidence, Explanation, Verdict, Weighed, posterior
 
 N_KEPT = 20  # answers of each true class that are explained
 N_WORDS = 12  # of each class
 _AMONG = 500  # strongest tokens, which may be runs of characters that say the same as a word
-KEPT_BYTES = 1 << 16  # of a message that is in no file of its own
+KEPT_BYTES = 1 << 16  # of a message without a file of its own
+
+
+# Place among some inputs, class and other class -> evidence for the one against the other.
+_Reasoning = Callable[[int, int, int], Weighed]
 
 
 class Reasons(NamedTuple):
-    """What was said for one class and against another, as indices into the trial's classes."""
+    """The evidence for one class and against another, as indices into the trial's classes."""
 
     towards: int
     against: int
     evidence: tuple[Evidence, ...]  # the strongest first
+
+
+# Probability and lead of the wrong class, and minus the row: the greatest is the worst answer, of
+# equally bad ones the first.  Reasons are None where the input could not be read again.
+_WrongAnswer = tuple[float, float, int, Reasons | None]
 
 
 class Witness:
@@ -50,13 +55,11 @@ class Witness:
     def __init__(self) -> None:
         self.words: dict[str, list[StrongToken]] = {}
         self.settings: Settings | None = None  # of the models; None for those of tables
-        self._reasons: dict[int, Reasons] = {}
-        self._waiting: dict[int, Callable[[], Reasons]] = {}  # they are asked for when needed
         self._items: dict[str, Item] = {}
-        self._worst: dict[int, list[tuple[float, float, int]]] = {}
+        self._worst: dict[int, list[_WrongAnswer]] = {}  # a heap for each true class
 
     def watched(self, inputs: Iterable[Any]) -> Iterator[Any]:
-        """Let inputs pass, and keep items; of those in no file of their own only KEPT_BYTES."""
+        """Let inputs pass, and keep items: KEPT_BYTES of an item without a file of its own."""
         for given in inputs:
             if isinstance(given, Item):
                 data = None if given.data is None else given.data[:KEPT_BYTES]
@@ -82,12 +85,11 @@ class Witness:
         y: Integers,
         joint: Floats,
         reasons: Callable[[int, int, int], Weighed],
-        at_once: bool = True,
     ) -> None:
-        """Keep the reasons of those answers that are among the most surely wrong so far.
+        """Keep the reasons of the answers that are the most surely wrong so far.
 
         rows: of the trial, (n,).  y: (n,) true classes.  joint: (n, n_classes), nats.  reasons:
-        see `HeldOut`.  at_once: they are asked for now, and not when they are needed.
+        see `HeldOut`; they are asked for at once.
         """
         n_classes = joint.shape[1]
         if n_classes < 2:
@@ -97,79 +99,49 @@ class Witness:
         answer = others.argmax(axis=1)
         probability = posterior(joint)[places, answer]
         lead = joint[places, answer] - joint[places, y]
-        for truth in np.unique(y).tolist():
-            of = np.flatnonzero(y == truth)
-            first = of[np.lexsort((-lead[of], -probability[of]))][:N_KEPT].tolist()
-            place = {int(rows[k]): k for k in first}
-            new = [(float(probability[k]), float(lead[k]), row) for row, k in place.items()]
-            for row in self._kept(truth, new) & place.keys():
-                towards, against = (1, 0) if n_classes == 2 else (int(answer[place[row]]), truth)
-                ask = partial(_asked, partial(reasons, place[row]), towards, against)
-                self._waiting[row] = ask
-                if at_once:
-                    self._ask(row)
+        for place in np.lexsort((rows, -lead, -probability)).tolist():
+            truth = int(y[place])
+            rank = float(probability[place]), float(lead[place]), -int(rows[place])
+            worst = self._worst.get(truth, [])
+            if len(worst) == N_KEPT and rank < worst[0][:3]:
+                continue
+            pair = (1, 0) if n_classes == 2 else (int(answer[place]), truth)
+            said = None
+            with suppress(InputError):
+                said = Reasons(*pair, reasons(place, *pair)[0])
+            self._keep(truth, (*rank, said))
 
-    def hear_one(
-        self,
-        row: int,
-        truth: int,
-        joint: Floats,
-        reasons: Callable[[int, int], Weighed],
-        at_once: bool = True,
-    ) -> None:
-        """Keep the reasons of a single answer, see `hear`; joint: (n_classes,), nats."""
-        of = np.array([row]), np.array([truth]), joint[None]
-        self.hear(*of, lambda _, *pair: reasons(*pair), at_once)
+    def join(self, other: "Witness") -> None:
+        """Add the wrong answers and words of another witness, who heard other rows."""
+        for truth, worst in other._worst.items():
+            for wrong in worst:
+                self._keep(truth, wrong)
+        self.words = other.words or self.words
+        self.settings = other.settings or self.settings
+
+    def _keep(self, truth: int, wrong: _WrongAnswer) -> None:
+        worst = self._worst.setdefault(truth, [])
+        if len(worst) < N_KEPT:
+            heappush(worst, wrong)
+        else:
+            heappushpop(worst, wrong)
 
     @property
     def reasons(self) -> dict[int, Reasons]:
         """The evidence of some answers, by row of the trial."""
-        for row in list(self._waiting):
-            self._ask(row)
-        return self._reasons
-
-    def _ask(self, row: int) -> None:
-        """Ask for the reasons of an answer if they wait; an input may be gone meanwhile."""
-        if row in self._waiting:
-            with suppress(InputError):
-                self._reasons[row] = self._waiting.pop(row)()
-
-    def join(self, other: "Witness") -> None:
-        """Add what another witness has heard of other rows, and what it has met."""
-        for truth, worst in other._worst.items():
-            for row in self._kept(truth, worst) & other.reasons.keys():
-                self._reasons[row] = other.reasons[row]
-        if other.words:
-            self.words = other.words
-        self.settings = other.settings or self.settings
-
-    def _kept(self, truth: int, new: list[tuple[float, float, int]]) -> set[int]:
-        """Return the rows of a class that are kept now; forget the reasons of the others.
-
-        new: probability and lead of the wrong class, and row, of new answers.
-        """
-        before = self._worst.get(truth, [])
-        ranked = sorted(before + new, key=lambda each: (-each[0], -each[1]))
-        self._worst[truth] = ranked[:N_KEPT]
-        for *_, row in ranked[N_KEPT:]:
-            self._reasons.pop(row, None)
-            self._waiting.pop(row, None)
-        return {row for *_, row in ranked[:N_KEPT]}
+        kept = (wrong for worst in self._worst.values() for wrong in worst)
+        return {-row: said for *_, row, said in kept if said is not None}
 
     def explanation(self, trial: Trial, row: int, verdict: Verdict) -> Explanation | None:
         """Return why one answer was given, under the trial's prior; None if it was not kept."""
-        self._ask(row)
-        if row not in self._reasons:
+        said = self.reasons.get(row)
+        if said is None:
             return None
-        towards, against, evidence = self._reasons[row]
+        towards, against, evidence = said
         score = float(trial.joint[row, towards] - trial.joint[row, against])
         constant = score - sum(each.contribution for each in evidence)
         names = trial.classes[towards], trial.classes[against]
         return Explanation(verdict, *names, score, constant, evidence)
-
-
-def _asked(reasons: Callable[[int, int], Weighed], towards: int, against: int) -> Reasons:
-    return Reasons(towards, against, reasons(towards, against)[0])
 
 
 def strongest_words(

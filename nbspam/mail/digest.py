@@ -1,17 +1,15 @@
-"""Digests of messages: equal for copies of one message, different for different ones.
+"""Digests of messages: equal for copies of one message, different for different messages.
 
 The digest of mail depends on what its author wrote: the Message-ID, or else Date, From and
 Subject; type, charset and transfer encoding of the content; and the body.  It does not depend on
 what delivery and filters add, re-fold or tag, on the boundary between parts, on line ends, on
 blank lines at the end, or on the way an mbox quotes "From ".
 
-What is hashed is unambiguous (`essence`), so two messages share a digest only by chance or by
+The hashed text is unambiguous (`essence`), so two messages share a digest only by chance or by
 search.  By search, 2**32 tries find two mails of one's own that share their 63 bits: learning one
 moves the other, which gains nothing over learning the other alone.  A mail with the digest of
-somebody else's message takes 2**63 tries.  Whoever has that message needs no search: a copy of
-its Message-ID and body is that message, whatever its other headers say.
-
-Secret: which differences two copies of the same message may have.
+somebody else's message takes 2**63 tries.  With that message at hand no search is needed:
+a copy of its Message-ID and body is that message, whatever its other headers say.
 """
 
 import re
@@ -19,9 +17,8 @@ import struct
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any
 
-from nbspam.mail.charsets import MARKED
+from nbspam.charsets import MARKED
 from nbspam.mail.headers import (
     after_envelope,
     content_value,
@@ -32,10 +29,6 @@ from nbspam.mail.headers import (
 )
 
 Values = tuple[bytes | None, ...]
-
-# Version 1 put separators between values, which a body can contain, and ignored the content's
-# headers.  Older models know messages by it.  Digests of texts are the same in both.
-OLDEST, NEWEST = 1, 2
 
 _TEXT = 1 << 63  # this bit is set in digests of texts, and not in those of mail
 _MULTIPLY = 0x9E3779B97F4A7C15
@@ -62,7 +55,7 @@ _QUOTED_FROM = re.compile(rb"\n>+From ")
 _ANY_QUOTED_FROM = re.compile(rb"F(?<=>F)rom ")  # begins with its rarest byte, for a fast search
 
 
-def digest_of(data: bytes, is_text: bool = False, version: int = NEWEST) -> int:
+def digest_of(data: bytes, is_text: bool = False) -> int:
     """Return the 64-bit digest of a mail message, or of a text."""
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -70,21 +63,10 @@ def digest_of(data: bytes, is_text: bool = False, version: int = NEWEST) -> int:
     if is_text:
         hashed.update(data.rstrip())
     else:
-        for piece in essence(data) if version == NEWEST else _essence_1(data):
+        for piece in essence(data):
             hashed.update(piece)
     digest = int.from_bytes(hashed.digest()[:8], "little")
     return digest | _TEXT if is_text else digest & ~_TEXT
-
-
-def are_versions(values: Any) -> bool:
-    """Return whether values that were read are a list of versions: ascending, and one or more."""
-    is_list = type(values) is list and all(type(value) is int for value in values)
-    return is_list and values in ([OLDEST], [NEWEST], [OLDEST, NEWEST])
-
-
-def is_of_mail(digest: int) -> bool:
-    """Return whether a digest is that of mail, and not of a text."""
-    return digest < _TEXT
 
 
 class Copies:
@@ -219,51 +201,3 @@ def _unquoted(text: bytes) -> bytes:
     if _ANY_QUOTED_FROM.search(text):
         text = _QUOTED_FROM.sub(b"\nFrom ", b"\n" + text)[1:]
     return text
-
-
-# ---- version 1, which stays as it was ----
-
-_BLANK_LINE = re.compile(rb"\n\n")
-_IDS_1 = (b"\nMessage-ID:", b"\nMessage-Id:")
-_ANY_ID_1, *_OTHERS_1 = (
-    re.compile(rb"\n%s[ \t]*+:" % name, re.IGNORECASE)
-    for name in (b"Message-ID", b"Date", b"From", b"Subject")
-)
-_MAX_VALUE_1 = 4096  # bytes of a header value that count
-
-
-def _essence_1(data: bytes) -> list[bytes]:
-    """Return what version 1 hashed of a message."""
-    start = after_envelope(data)
-    blank = _BLANK_LINE.search(data, start)
-    if blank is None:
-        return [_unquoted(data[start:].strip())]
-    head = b"\n" + data[start : blank.end()]
-    values = [_message_id_1(head)]
-    if not values[0]:
-        values = [_found_1(pattern, head) for pattern in _OTHERS_1]
-        if not any(values):
-            return [_unquoted(data[start:].strip())]
-        values[-1] = _TAGS.sub(b"", values[-1])
-    body = _unquoted(data[blank.end() :].strip())
-    return [*(value + b"\n\0" for value in values), body]
-
-
-def _message_id_1(head: bytes) -> bytes:
-    for name in _IDS_1:
-        start = head.find(name)
-        if start >= 0:
-            return _value_1(head, start + len(name))
-    return _found_1(_ANY_ID_1, head)
-
-
-def _found_1(pattern: re.Pattern[bytes], head: bytes) -> bytes:
-    match = pattern.search(head)
-    return _value_1(head, match.end()) if match else b""
-
-
-def _value_1(head: bytes, start: int) -> bytes:
-    stop = head.find(b"\n", start)
-    while head[stop + 1] in b" \t" and stop < start + _MAX_VALUE_1:
-        stop = head.find(b"\n", stop + 1)
-    return b" ".join(head[start : min(stop, start + _MAX_VALUE_1)].split())

@@ -3,8 +3,6 @@
 Headers are added at the top, where every mail reader finds them.  Headers of the same names
 that the sender wrote are removed first.  Mail readers disagree on line ends (LF only, or CR
 too), so the head is parsed both ways, and a header found in either way is removed.
-
-Secret: where the head of a message begins and ends, and what may be taken for a header in it.
 """
 
 import re

@@ -1,6 +1,8 @@
-"""Parsing headers: folding, RFC 2047 words, RFC 2231 parameters, 8-bit bytes.
+"""Headers: which of them are evidence, and the many ways in which a value can be written.
 
-Secret: the many ways in which a header value can be written.
+A head is kept as one field of lines `name: value`, each preceded by a line feed; a line that
+begins with a blank continues the one before.  Values are folded, hold words of RFC 2047,
+parameters of RFC 2231 or bytes beyond ASCII.
 """
 
 import re
@@ -9,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from nbspam.mail.charsets import Guess, is_utf8, to_utf8
+from nbspam.charsets import CharsetGuess, is_utf8, to_utf8
 from nbspam.printing import printable
 
 # Bytes of a message that are read, attachments included.  Defined here and not in `message`,
@@ -44,7 +46,7 @@ _KINDS = {b"": PART, b"--": END}
 _MAX_PADS = 100  # runs of base64 text, each ended by padding, that are decoded
 
 
-class Limits(NamedTuple):
+class ReadingLimits(NamedTuple):
     """How much of a message is read: far more than honest mail has, and never slow."""
 
     data: int = MAX_BYTES  # bytes of the message
@@ -56,7 +58,100 @@ class Limits(NamedTuple):
     urls: int = 1000
 
 
-LIMITS = Limits()
+LIMITS = ReadingLimits()
+
+
+# --- which headers are evidence --------------------------------------------------------------
+
+# Headers that filters, mailboxes and archives add say how a message was treated, not what it
+# is: both their names and their values are ignored.
+_ADDED_LATER = frozenset(
+    b"status x-status x-keywords content-length lines delivered-to x-original-to xref path".split()
+)
+_ADDED_BEGINNINGS = tuple(
+    b"x-spam x-bogosity x-nbspam x-dspam x-crm114 x-rspamd x-virus x-amavis x-mailscanner x-pstn"
+    b" x-barracuda x-ham x-junk x-bayes x-mozilla x-uid x-imap x-gmail x-gmane x-evolution nntp-"
+    b" x-folder x-label".split()
+)
+_OF_PART = {
+    b"content-type": "mime",
+    b"content-transfer-encoding": "mime",
+    b"content-disposition": "mime",
+}
+_OF_NESTED = {b"subject": "nested", b"from": "nested", **_OF_PART}
+_OF_MESSAGE = {
+    b"subject": "subject",
+    b"from": "from",
+    b"sender": "from",
+    b"to": "to",
+    b"cc": "to",
+    b"reply-to": "reply-to",
+    b"return-path": "return-path",
+    b"received": "received",
+    b"message-id": "message-id",
+    b"date": "date",
+    b"x-mailer": "mailer",
+    b"user-agent": "mailer",
+    b"list-id": "list",
+    b"list-post": "list",
+    b"mailing-list": "list",
+    b"precedence": "list",
+    **_OF_PART,
+}
+# All origins; first those that do not come from headers.
+ORIGINS = (
+    *("body", "hidden", "alt", "url", "html", "filename", "defect", "header"),
+    *dict.fromkeys((*_OF_MESSAGE.values(), *_OF_NESTED.values())),
+)
+_MAX_KNOWN = 4096  # header names that a table caches
+
+
+class Field(NamedTuple):
+    """A text of a message and its origin; a whole head is one field, of a key of HEADS."""
+
+    origin: str  # one of ORIGINS, or a key of HEADS
+    text: bytes  # UTF-8, not normalised
+
+
+class Origins(NamedTuple):
+    """The origins of a header's name and of its value; None for one that is ignored."""
+
+    name: str | None
+    value: str | None
+
+
+class HeadTable(dict[bytes, Origins]):
+    """A cache of the origins of headers in one kind of head, by name as it is written.
+
+    values: the origins of values, by lower-case name; others are ignored.  names: the origin of
+    all names, None to ignore them.
+    """
+
+    def __init__(self, values: dict[bytes, str], names: str | None) -> None:
+        super().__init__()
+        self._values, self._names = values, names
+
+    def __missing__(self, raw: bytes) -> Origins:
+        name = raw.rstrip(b" \t").lower()
+        if name in _ADDED_LATER or name.startswith(_ADDED_BEGINNINGS):
+            found = Origins(None, None)
+        else:
+            found = Origins(self._names, self._values.get(name))
+        if len(self) < _MAX_KNOWN:
+            self[raw] = found
+        return found
+
+
+HEAD, PART_HEAD, NESTED_HEAD = "head", "part-head", "nested-head"
+# Only in the head of a message are the names of headers evidence, too.
+HEADS = {
+    HEAD: HeadTable(_OF_MESSAGE, "header"),
+    PART_HEAD: HeadTable(_OF_PART, None),
+    NESTED_HEAD: HeadTable(_OF_NESTED, None),
+}
+
+
+# --- heads and bodies ------------------------------------------------------------------------
 
 
 def after_envelope(data: bytes) -> int:
@@ -109,13 +204,32 @@ def _read_head(data: bytes) -> _Head:
     return len(data), len(data), telling
 
 
+def delimited(body: bytes, boundary: bytes) -> tuple[list[int], list[bytes]]:
+    """Return the kinds of a body's boundary lines, and the texts before, between and after them.
+
+    A line begins a part (PART) or ends them (END).  There is one text more than there are lines.
+    """
+    delimiter = b"\n--" + boundary.rstrip()
+    before, *chunks = (b"\n" + body).split(delimiter)
+    texts, kinds = [[before]], []
+    for chunk in chunks:
+        line, _, rest = chunk.partition(b"\n")
+        kind = _KINDS.get(line.strip())
+        if kind is None:  # a longer boundary that begins like this one
+            texts[-1] += (delimiter, chunk)
+        else:
+            kinds.append(kind)
+            texts.append([rest])
+    return kinds, [b"".join(pieces) for pieces in texts]
+
+
 def header_lines(block: bytes) -> list[tuple[bytes, bytes]]:
     """Return (name, value) of every header with a colon; the values are still folded."""
     lines = (line.partition(b":") for line in _LINE_FEED.split(block)[1:])
     return [(name, value) for name, colon, value in lines if colon]
 
 
-def decode_head(block: bytes, charset: str = "", guess: Guess | None = None) -> bytes:
+def decode_head(block: bytes, charset: str = "", guess: CharsetGuess | None = None) -> bytes:
     """Return a block of headers as UTF-8, with encoded words decoded and their lines unfolded.
 
     charset: that of the body, used for bytes beyond ASCII outside encoded words; guess: for such
@@ -144,6 +258,9 @@ def message_id(data: bytes, most: int = 998) -> str | None:
     return printable(value.decode("utf-8", "replace"))[:most] or None
 
 
+# --- values ---------------------------------------------------------------------------------
+
+
 def unfold(value: bytes) -> bytes:
     """Return a header value as one line."""
     return value.replace(b"\n", b"").strip()
@@ -154,7 +271,7 @@ def is_plain(value: bytes) -> bool:
     return value.isascii() and b"\x1b" not in value and _ENCODED.search(value) is None
 
 
-def decode_value(value: bytes, charset: str = "", guess: Guess | None = None) -> bytes:
+def decode_value(value: bytes, charset: str = "", guess: CharsetGuess | None = None) -> bytes:
     """Return an unfolded value as UTF-8, with encoded words decoded.
 
     charset, guess: see `decode_head`.
@@ -186,7 +303,7 @@ def decode_value(value: bytes, charset: str = "", guess: Guess | None = None) ->
     return b"".join(pieces)
 
 
-def _decode_words(words: list[bytes], charset: bytes, guess: Guess | None) -> bytes:
+def _decode_words(words: list[bytes], charset: bytes, guess: CharsetGuess | None) -> bytes:
     # RFC 2231 allows a language after the charset.
     return to_utf8(b"".join(words), charset.partition(b"*")[0].decode("latin-1"), guess)[0]
 
@@ -259,22 +376,3 @@ def _join_pieces(pieces: list[tuple[str, bytes]]) -> bytes:
             charset, _, text = text.split(b"'", 2)
         data.append(unquote_to_bytes(text) if is_encoded else text)
     return to_utf8(b"".join(data), charset.decode("latin-1"))[0]
-
-
-def delimited(body: bytes, boundary: bytes) -> tuple[list[int], list[bytes]]:
-    """Return the kinds of a body's boundary lines, and the texts before, between and after them.
-
-    A line begins a part (PART) or ends them (END).  There is one text more than there are lines.
-    """
-    delimiter = b"\n--" + boundary.rstrip()
-    before, *chunks = (b"\n" + body).split(delimiter)
-    texts, kinds = [[before]], []
-    for chunk in chunks:
-        line, _, rest = chunk.partition(b"\n")
-        kind = _KINDS.get(line.strip())
-        if kind is None:  # a longer boundary that begins like this one
-            texts[-1] += (delimiter, chunk)
-        else:
-            kinds.append(kind)
-            texts.append([rest])
-    return kinds, [b"".join(pieces) for pieces in texts]

@@ -1,51 +1,94 @@
 """Splitting HTML into visible text, hidden text, links and facts about its markup.
 
-Every search only moves forward, so the time is linear, whatever markup is left open.  Most
-documents are small, so many documents are read together by array operations.  Only in a document
-that could hide text the elements are followed one by one (see `styles`).
-
-Secret: which markup separates words or joins them.
+lexbor reads a document as browsers do and gives its tree back as markup in which every element
+is closed and every value quoted.  One pattern splits that into texts and tags; most tags have been
+met before, so what follows from them is known.  Only in a document that could hide text the
+elements are followed one by one.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from functools import partial
-from itertools import accumulate, pairwise
-from typing import NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from nbspam.arrays import Booleans, Integers, Octets, differences, places_of
-from nbspam.mail.references import unescape_references
-from nbspam.mail.styles.elements import (
-    CELLS,
-    COLOURED,
-    FORMATTING,
-    VOID,
-    Followed,
-    Span,
-    hidden_spans,
-)
-from nbspam.mail.styles.looks import OWN
-from nbspam.mail.styles.sheets import (
-    NO_SHEET,
-    STYLED_NAMES,
+from nbspam.mail.visibility import (
+    MARK,
+    OWN,
+    ROOT,
+    Look,
     Sheet,
+    StartTag,
+    StyledPath,
+    can_hide,
     is_for_screen,
-    read_attributes,
+    look_of,
     read_sheet,
+    start_tag,
 )
-from nbspam.mail.styles.suspicion import can_hide
-from nbspam.mail.tags import (
-    BREAKS,
-    HIDES,
-    KEY_BYTES,
-    NAMES_OF_KINDS,
-    TELLS,
-    Tags,
-    find_tags,
-    kinds_in,
-    name_of,
+
+if TYPE_CHECKING:
+    from selectolax.lexbor import LexborHTMLParser
+
+# Bounds for hostile documents, where the parser's time is not linear: tags of all documents of a
+# message, attributes of a tag, and tags times different tags of formatting, since every paragraph
+# repeats the formatting that is left open.
+_MAX_TAGS, _MAX_ATTRIBUTES, _MAX_REPEATED = 200_000, 1000, 400_000
+_AT_ONCE = 4000  # tags that are parsed together
+_MAX_TRIES = 8  # places where a long document is cut
+_CUT = b"<!--nbspam-cut-->"
+_MAX_KNOWN = 16384  # tags that are cached
+_MAX_DEPTH = 200  # text further inside looks as at this depth
+
+_BREAKING = frozenset(
+    b"br p div tr td th table li ul ol dl dt dd h1 h2 h3 h4 h5 h6 hr center blockquote pre form"
+    b" option select input textarea section article".split()
+)
+_WORTH_TELLING = frozenset(
+    b"a img form input iframe object embed font table center marquee blink map area meta base"
+    b" link button select textarea svg video h1 b i u strong em blockquote pre script"
+    b" style".split()
+)
+_FACTS = {name: (f"tag-{name.decode()}",) for name in _WORTH_TELLING}
+_VOID = frozenset(
+    b"area base basefont bgsound br col embed frame hr img input keygen link meta param source"
+    b" track wbr".split()
+)
+# Elements whose content the parser takes as text and gives back as it is, and `title`.
+_SHOWN_RAW, _HIDDEN_RAW = (b"xmp", b"plaintext"), (b"title", b"iframe", b"noembed", b"noframes")
+_RAW = (b"script", b"style", *_SHOWN_RAW, *_HIDDEN_RAW)
+_TAG = re.compile(
+    b"<(!--.*?--|"
+    + b"|".join(rb"%b(?: [^>]*+)?>.*?</%b" % (name, name) for name in _RAW)
+    + b"|[^>]*+)>",
+    re.DOTALL,
+)
+_ATTRIBUTE = re.compile(rb' ([^\s/>][^\s/>=]*+)(?:="([^"]*+)")?')
+# For bytes.translate: lower case, as tokens will be, and every blank a space.
+_PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)).lower())
+_LINKS = (b"href", b"src", b"action", b"background")
+_TITLES = (b"alt", b"title")
+_EVENT = re.compile(rb"on[a-z]+\Z")
+_WHITE = re.compile(rb"color(?<=[\s;\"']color)\s*+[:=]\s*+[\"']?+\s*+(?:#?fff(?:fff)?|white)\b")
+_WORD = re.compile(r"[^\W_]")
+_FEW = 5  # words: if a document with an image has fewer, the image is the message
+
+# Source text, which may be hostile.
+_FORMATTING_NAME = rb"(?=(?:b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[\s/>])"
+_FORMATTING = re.compile(rb"<" + _FORMATTING_NAME + rb"[^>]*+", re.IGNORECASE)
+_FORMATTING_START = re.compile(rb"<(/?)" + _FORMATTING_NAME, re.IGNORECASE)
+# Where a comment, a script, a text or a quoted value may end.
+_CLOSING = re.compile(
+    rb"-->|</(?:script|style|title|textarea|xmp|iframe|noembed|noframes)|[\"']\s*+>", re.IGNORECASE
+)
+_SOURCE_TAG = re.compile(rb"<[^>]*+>?+")
+# A tag of many attributes is long, or a quoted value in it has a >.
+_LONG_TAG = re.compile(rb"<[a-zA-Z][^>]{2000}")
+_QUOTED_BRACKET = re.compile(rb"=\s*+(?:\"[^\">]*+>|'[^'>]*+>)")
+_HUGE_TAG = re.compile(
+    rb"((?:[^<]++|<(?![a-zA-Z])|<[a-zA-Z][^\s/>]*+(?:[\s/]*+[^\s/>][^\s/>=]*+"
+    rb"(?:\s*+=\s*+(?:\"[^\"]*+\"?|'[^']*+'?|[^\s>\"'][^\s>]*+)?)?+){0,%d}+[\s/]*+(?:>|\Z))*+)"
+    rb"(?:<[^>]*+>?+|\Z)" % _MAX_ATTRIBUTES
 )
 
 
@@ -59,242 +102,306 @@ class Html(NamedTuple):
     facts: set[str]  # about the markup, such as tag-img and comment-in-word
 
 
-# Comments, scripts and styles.  The first letter alone rules out most tags.
-_OPAQUE = re.compile(rb"<(?=[!sS])(?:!--|((?i:script|style))\b)")
-_OPAQUE_END = {name: re.compile(rb"</(?i:%b)" % name) for name in (b"script", b"style")}
-_COMMENT_END = re.compile(rb"--!?>")
-# For bytes.translate: lower case, as tokens will be, and every blank a space.
-_PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)).lower())
-_ATTRIBUTE = re.compile(
-    rb" (href|src|action|background|alt|title|on[a-z]++)"
-    rb"\s*+=\s*+(?:\"([^\"]*+)|'([^']*+)|([^\s\"']++))"
-)
-_LINKS = frozenset((b"href", b"src", b"action", b"background"))
-_TITLES = frozenset((b"alt", b"title"))
-_WHITE = re.compile(rb"color(?<=[\s;\"']color)\s*+[:=]\s*+[\"']?+\s*+(?:#?fff(?:fff)?|white)\b")
-# The attribute, and not a value.
-_HIDDEN = re.compile(rb"hidden(?<=[\s/\"']hidden)(?=[\s/=]|\Z)")
-# Separates documents: it ends a tag that is left open and begins none.
-_BETWEEN = b"< "
-_LINE_FEED = ord("\n")
-_WORD = re.compile(r"[^\W_]")
-_FEW = 5  # words: if a document with an image has fewer, the image is the message
+class _Tag(NamedTuple):
+    """A tag as the parser writes it, with the content of an element that has only text."""
 
-_FACTS = [f"tag-{name.decode()}" for name in NAMES_OF_KINDS]
-_NEVER, _COLOURED, _CELLS, _FORMATTING = map(
-    kinds_in, (VOID, COLOURED, CELLS, FORMATTING - STYLED_NAMES)
-)
-_ASIDES = kinds_in({b"title", b"option"})
-# Parts: visible text, invisible text, attributes, and text of titles and options.
-_SEEN, _UNSEEN, _VALUES, _ASIDE = range(4)
-# Elements that are followed: none, those that colours in attributes can change, or any.
-_NONE, _COLOURS, _ANY = range(3)
+    name: bytes
+    is_start: bool  # its end follows
+    start: StartTag | None  # None for end tags, and where there is no text
+    shown: bytes  # what stands in its place: a line feed, the text of an <xmp>, or nothing
+    hidden: bytes  # text that is never shown, or the rules of a <style>
+    facts: tuple[str, ...]
+    urls: tuple[bytes, ...]
+    titles: tuple[bytes, ...]
 
 
 def read_html(documents: Sequence[bytes]) -> list[Html]:
-    """Return visible and hidden text, links and facts of HTML documents in UTF-8.
+    """Return visible and hidden text, links and facts of a message's HTML documents in UTF-8.
 
-    All documents are read together, which takes up to forty times their size in memory.
+    Text behind more tags than mail has is not followed: it counts as hidden.
     """
-    if not documents:  # of a message alone, which mostly has no HTML
-        return []
-    facts: list[set[str]] = [set() for _ in documents]
-    plain, sheets = [], []
-    for html, found in zip(documents, facts, strict=True):
-        rest, sheet = _without_opaque(html, found)
-        plain.append(rest)
-        sheets.append(read_sheet(sheet) if sheet else NO_SHEET)
-    text = _BETWEEN.join([*plain, bytes(KEY_BYTES)])
-    # The start of each document, and at the end that of the document that would follow.
-    starts = [0, *accumulate(len(html) + len(_BETWEEN) for html in plain)]
-    tags = find_tags(text)
-    bounds = tags.start.searchsorted(starts)  # the tags of each document
-    is_doubtful = _tell_names(tags, bounds, facts)
-    parts = _parts(tags, len(text))
-    attributes = _attributes(text, parts, tags, bounds)
-    letters = np.frombuffer(text, np.uint8).copy()
-    letters[tags.start[BREAKS[tags.kind]]] = _LINE_FEED
-    doubts = [
-        _doubt(each, sheet, bool(doubtful))
-        for each, sheet, doubtful in zip(attributes, sheets, is_doubtful, strict=True)
-    ]
-    followed = _followed(text, tags, bounds, _telling(tags, bounds, sheets, doubts))
-    read = []
-    for i, (start, stop) in enumerate(pairwise(starts)):
-        own = slice(start, stop - len(_BETWEEN))
-        hidden = [letters[own][parts[own] == _ASIDE].tobytes()]
-        if doubts[i]:
-            spans = hidden_spans(followed[i], sheets[i], own.stop)
-            hidden += _take_hidden(letters, parts, spans, facts[i])
-        visible = letters[own][parts[own] == _SEEN].tobytes()
-        read.append(_html(visible, b" ".join(hidden), attributes[i], facts[i]))
+    read, left = [], _MAX_TAGS
+    for html in documents:
+        trees, rest = _parse(html, left)
+        left -= min(html.count(b"<"), left)
+        read.append(_read(html, trees, rest))
     return read
 
 
-def _doubt(attributes: bytes, sheet: Sheet, is_doubtful: bool) -> int:
-    """Return which elements of a document have to be followed, see `_NONE`.
+def _parse(html: bytes, most: int) -> tuple[list["LexborHTMLParser"], bytes]:
+    """Return the trees of a document, and the text behind so many tags that are not followed.
 
-    is_doubtful: whether it has elements that can hide their text of their own accord.
+    The parser takes quadratic time and memory for some markup.  So a long document is cut into
+    several; each begins with the elements that are open where the one before it ends.
     """
-    if is_doubtful or _HIDDEN.search(attributes):
-        return _ANY
-    if not can_hide(attributes, sheet):
-        return _NONE
-    return _COLOURS if sheet is NO_SHEET and b"style" not in attributes else _ANY
+    # Imported late: a message without HTML need not wait for it.
+    from selectolax.lexbor import LexborHTMLParser
+
+    if _LONG_TAG.search(html) or _QUOTED_BRACKET.search(html):
+        html = _HUGE_TAG.sub(rb"\1", html)
+    if html.count(b"<") <= min(_AT_ONCE, most):
+        return [LexborHTMLParser(_without_repeats(html))], b""
+    trees: list[LexborHTMLParser] = []
+    places = [match.start() for match in islice(re.finditer(b"<", html), most + 1)]
+    around, begin, start = b"", 0, 0
+    while begin < len(html):
+        stop = min(start + _AT_ONCE, most)
+        for _ in range(_MAX_TRIES):
+            end = places[stop] if stop < len(places) else len(html)
+            tree = LexborHTMLParser(around + _without_repeats(html[begin:end]) + _CUT)
+            open_tags = _open_at_cut(_pieces([tree]))
+            closing = _CLOSING.search(html, end) if open_tags is None else None
+            if closing is None:
+                break
+            # The cut is in a comment, a script or a quoted value: behind it.
+            stop = bisect_left(places, closing.end())
+        trees.append(tree)
+        if stop >= most:
+            return trees, html[end:]
+        around = b"".join([b"<%b>" % tag for tag in (open_tags or [])[:_MAX_DEPTH]])
+        begin, start = end, stop
+    return trees, b""
 
 
-def _telling(
-    tags: Tags, bounds: Integers, sheets: Sequence[Sheet], doubts: Sequence[int]
-) -> Integers:
-    """Return which tags can change what text looks like, of the documents that are followed."""
-    document = np.arange(len(doubts)).repeat(differences(bounds))
-    in_use = np.zeros((len(doubts), len(NAMES_OF_KINDS)), bool)
-    has_values = tags.values < tags.stop
-    in_use[document[has_values], tags.kind[has_values]] = True
-    for i, sheet in enumerate(sheets):
-        if sheet is not NO_SHEET:
-            in_use[i] |= list(map(sheet.mentions, NAMES_OF_KINDS))
-    doubt = np.array(doubts, np.uint8)[:, np.newaxis]
-    counts = (doubt == _ANY) & ~_NEVER & (~_FORMATTING | in_use)
-    counts |= (doubt == _COLOURS) & _COLOURED & (_CELLS | in_use)
-    return places_of(counts[document, tags.kind] & (tags.key > 0))
+def _without_repeats(html: bytes) -> bytes:
+    """Return a document in which no formatting goes on in every element that follows it."""
+    tags = html.count(b"<")
+    if tags * tags > _MAX_REPEATED and (
+        tags * len(set(_FORMATTING.findall(html))) > _MAX_REPEATED
+    ):
+        return _FORMATTING_START.sub(rb"<\1x-", html)  # to the parser, names of no meaning
+    return html
 
 
-def _followed(text: bytes, tags: Tags, bounds: Integers, which: Integers) -> list[Followed]:
-    """Return some of the tags of each document."""
-    start, stop, values, is_end, key = (
-        each[which].tolist()
-        for each in (tags.start, tags.stop, tags.values, tags.is_end, tags.key)
-    )
-    written = [text[first:last] for first, last in zip(start, stop, strict=True)]
-
-    def read(first: int, index: int) -> tuple[bytes, bool, bytes]:
-        i = first + index
-        return name_of(key[i]), is_end[i], text[values[i] : stop[i] - 1]
-
-    return [
-        Followed(written[i:j], start[i:j], stop[i:j], partial(read, i))
-        for i, j in pairwise(which.searchsorted(bounds).tolist())
-    ]
+def _open_at_cut(pieces: list[bytes]) -> list[bytes] | None:
+    """Return the tags of the elements that are open at the cut, None if it is in no element."""
+    known = _known_tags(pieces)
+    open_tags: list[bytes] = []
+    for written in pieces[1::2]:
+        if written == _CUT[1:-1]:
+            return open_tags
+        if known[written].is_start:
+            open_tags.append(written)
+        elif open_tags and written[:1] == b"/":
+            open_tags.pop()
+    return None
 
 
-def _html(visible: bytes, hidden: bytes, attributes: bytes, facts: set[str]) -> Html:
-    """Return the parts of a document, after resolving character references.
-
-    attributes: of all its tags, see `_PLAIN`.
-    """
-    urls, alt = [], []
-    for name, double, single, bare in _ATTRIBUTE.findall(attributes):
-        value = double or single or bare
-        if name in _LINKS:
-            urls.append(unescape_references(value))
-        elif name in _TITLES:
-            alt.append(value)
-        else:
-            facts.add("attr-event")
-    if _WHITE.search(attributes):
-        facts.add("text-white")
-    visible = unescape_references(visible)
+def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
+    """Return the parts of a document, given its trees and text that is not in them."""
+    pieces = _pieces(trees)
+    known = _known_tags(pieces)
+    sheet = _sheet_of(known.values())
+    # Pseudo-classes compare siblings: the time is quadratic in them.
+    marked = [_mark(tree, sheet, len(trees) == 1) for tree in trees if sheet.marks]
+    if any(marked):
+        pieces = _pieces(trees)
+        known = _known_tags(pieces)
+    tags = [known[tag] for tag in pieces[1::2]]
+    facts = set().union(*[tag.facts for tag in known.values()])
+    if b"<!--" in html:
+        facts |= _facts_of_comments(html, pieces)
+    pieces[1::2] = [tag.shown for tag in tags]
+    styles = [tag.start.style for tag in known.values() if tag.start and tag.start.style]
+    hidden = [tag.hidden for tag in known.values() if tag.name in _HIDDEN_RAW]
+    if can_hide([*styles, *sheet.styles()]):
+        walk = _Walk(pieces, facts)
+        walk.follow(tags, sheet)
+        pieces = walk.shown
+        hidden += walk.hidden
+    visible = _unescape(b"".join(pieces))
     if "tag-img" in facts and len(visible.split(None, _FEW)) < _FEW:
         facts.add("image-only")
-    hidden, titles = unescape_references(hidden), unescape_references(b"\n".join(alt))
-    return Html(visible, hidden, titles, urls, facts)
+    if rest:
+        hidden.append(_SOURCE_TAG.sub(b" ", rest))
+    titles = [title for tag in known.values() if tag.titles for title in tag.titles]
+    urls = [url for tag in known.values() if tag.urls for url in tag.urls]
+    return Html(visible, _unescape(b" ".join(hidden)), b"\n".join(titles), urls, facts)
 
 
-def _without_opaque(html: bytes, facts: set[str]) -> tuple[bytes, bytes]:
-    """Return the document without comments, scripts and styles, and its styles; add facts.
+def _pieces(trees: list["LexborHTMLParser"]) -> list[bytes]:
+    """Return the texts of a document and, at odd places, the tags between them."""
+    written = b"".join([(tree.html or "").encode("utf-8", "replace") for tree in trees])
+    return _TAG.split(written)
 
-    A comment, script or style that is left open extends to the end.
+
+_KNOWN: dict[bytes, _Tag] = {}
+
+
+def _known_tags(pieces: list[bytes]) -> dict[bytes, _Tag]:
+    """Return the different tags of a document, in order."""
+    known: dict[bytes, _Tag] = {}
+    for written in dict.fromkeys(pieces[1::2]):
+        tag = _KNOWN.get(written)
+        if tag is None:
+            tag = _read_tag(written)
+            if not tag.urls:  # nearly all links are different
+                if len(_KNOWN) >= _MAX_KNOWN:
+                    _KNOWN.clear()
+                _KNOWN[written] = tag
+        known[written] = tag
+    return known
+
+
+def _sheet_of(tags: Iterable[_Tag]) -> Sheet:
+    """Return the rules of a document's style elements that are for a screen."""
+    rules = [tag.hidden for tag in tags if tag.name == b"style"]
+    return read_sheet(b"\n".join(rules)) if rules else NO_SHEET
+
+
+def _mark(tree: "LexborHTMLParser", sheet: Sheet, with_siblings: bool) -> bool:
+    """Mark the elements that match compounds which only the parser's engine can compare.
+
+    Return whether there are any.
     """
-    kept, styles = [], []
-    position = 0
-    while match := _OPAQUE.search(html, position):
-        start = match.start()
-        kept.append(html[position:start])
-        if match[1]:
-            name = match[1].lower()
-            facts.add(f"tag-{name.decode()}")
-            end = _OPAQUE_END[name].search(html, match.end())
-            position = end.start() if end else len(html)
-            if name == b"style":
-                styles.append(_rules_of(html[match.end() : position]))
-        elif comment_end := _COMMENT_END.search(html, start + 2):  # <!--> is a whole comment
-            position = comment_end.end()
-            if html[start - 1 : start].isalpha() and html[position : position + 1].isalpha():
-                facts.add("comment-in-word")
-        else:
-            position = len(html)
-            facts.add("comment-open")
-    kept.append(html[position:])
-    return b"".join(kept), b"\n".join(styles)
+    from selectolax.lexbor import SelectolaxError
 
-
-def _rules_of(style: bytes) -> bytes:
-    """Return the text of a style element, given what follows its name; empty if for print."""
-    written, _, rules = style.partition(b">")
-    media = read_attributes(written.lower(), (b"media",)).get(b"media")
-    return rules if not media or is_for_screen(media) else b""
-
-
-def _tell_names(tags: Tags, bounds: Integers, facts: list[set[str]]) -> Booleans:
-    """Add a fact to each document for every kind of tag in it that is worth telling.
-
-    Return of each document whether it has tags that can hide text of their own accord.
-    """
-    document = np.arange(len(facts)).repeat(differences(bounds))
-    tells = (TELLS | HIDES)[tags.kind] & ~tags.is_end
-    has_name = np.zeros((len(facts), len(NAMES_OF_KINDS)), bool)
-    has_name[document[tells], tags.kind[tells]] = True
-    for i, kind in np.argwhere(has_name & TELLS).tolist():
-        facts[i].add(_FACTS[kind])
-    is_doubtful: Booleans = has_name[:, HIDES].any(1)  # type: ignore[assignment]
-    return is_doubtful
-
-
-def _parts(tags: Tags, size: int) -> Octets:
-    """Return of what each byte of the text is part, shape (size,), see `_SEEN`.
-
-    The first byte of a tag that separates words is seen: it will be a line feed.
-    """
-    turns = np.empty(3 * len(tags.start) + 2, np.int64)
-    turns[0], turns[-1] = 0, size
-    turns[1:-1:3], turns[2:-1:3], turns[3:-1:3] = (
-        tags.start + BREAKS[tags.kind],
-        tags.values,
-        tags.stop,
-    )
-    part = np.zeros(len(turns) - 1, np.uint8)
-    part[1::3], part[2::3] = _UNSEEN, _VALUES
-    # The text of titles and options ends with the next tag.
-    part[3::3][_ASIDES[tags.kind] & ~tags.is_end] = _ASIDE
-    return part.repeat(differences(turns))
-
-
-def _attributes(text: bytes, parts: Octets, tags: Tags, bounds: Integers) -> list[bytes]:
-    """Return the different attributes of the tags of each document (see `_PLAIN`)."""
-    found = np.frombuffer(text, np.uint8)[parts == _VALUES].tobytes().split(b">")
-    of_documents = places_of(tags.values < tags.stop).searchsorted(bounds)
-    # Most attributes are repeated.
-    return [
-        b"\n".join(dict.fromkeys(found[first:last])).translate(_PLAIN)
-        for first, last in pairwise(of_documents.tolist())
-    ]
-
-
-def _take_hidden(
-    letters: Octets, parts: Octets, spans: Iterable[Span], facts: set[str]
-) -> list[bytes]:
-    """Return texts that cannot be read, and mark them as unseen in `parts`; add facts."""
-    hidden = []
-    for span in spans:
-        own, part = letters[span.start : span.stop], parts[span.start : span.stop]
-        is_seen = part == _SEEN
-        text = own[is_seen].tobytes()
-        if text.isspace() and not span.is_absent:
+    attribute = MARK.decode()
+    for node in tree.css(f"[{attribute}]"):
+        del node.attrs[attribute]  # the sender's
+    marks: dict[int, list[bytes]] = {}
+    nodes = {}
+    for compound, key in sheet.marks.items():
+        if b":" in compound and not with_siblings:
             continue
-        part[is_seen if span.is_absent else is_seen & (own != _LINE_FEED)] = _UNSEEN
-        if _WORD.search(unescape_references(text).decode(errors="replace")):
-            hidden.append(text)
-            if span.why != OWN:
-                facts.update(("hidden-text", f"hidden-by-{span.why}"))
-    return hidden
+        try:
+            found = tree.css(compound.decode("utf-8", "replace"))
+        except SelectolaxError:  # no selector that it reads
+            continue
+        for node in found:
+            nodes[node.mem_id] = node
+            marks.setdefault(node.mem_id, []).append(key)
+    for place, node in nodes.items():
+        node.attrs[attribute] = b" ".join(marks[place]).decode()
+    return bool(nodes)
+
+
+def _unescape(text: bytes) -> bytes:
+    """Return text without the references that the parser writes; a hard space is a blank."""
+    if b"&" in text:
+        text = text.replace(b"&nbsp;", b" ").replace(b"&lt;", b"<").replace(b"&gt;", b">")
+        text = text.replace(b"&quot;", b'"').replace(b"&amp;", b"&")
+    return text
+
+
+def _read_tag(written: bytes) -> _Tag:
+    """Return the parts of a tag that count, without its brackets."""
+    head, _, content = written.partition(b">") if written.endswith(_RAW) else (written, b"", b"")
+    plain = head.translate(_PLAIN)
+    name = plain.partition(b" ")[0]
+    if name[:1] in (b"/", b"!", b"?"):
+        name = name[1:]
+        return _Tag(name, False, None, b"\n" if name in _BREAKING else b"", b"", (), (), ())
+    attributes: dict[bytes, bytes] = dict(_ATTRIBUTE.findall(plain))
+    if b"&" in plain:
+        attributes = {key: _unescape(value) for key, value in attributes.items()}
+    facts: tuple[str, ...] = _FACTS.get(name, ())
+    if b" on" in plain and any(map(_EVENT.match, attributes)):
+        facts += ("attr-event",)
+    if b"color" in plain and _WHITE.search(plain):
+        facts += ("text-white",)
+    is_raw = name in _RAW
+    shown, hidden = b"\n" if name in _BREAKING else b"", b""
+    if is_raw and (text := content.rpartition(b"</")[0]):
+        if name in _SHOWN_RAW:
+            shown = b"\n" + text.replace(b"&", b"&amp;").replace(b"<", b"&lt;") + b"\n"
+        elif name in _HIDDEN_RAW:
+            hidden = _SOURCE_TAG.sub(b" ", text)
+        elif name == b"style" and is_for_screen(attributes.get(b"media") or b"all"):
+            hidden = text
+    return _Tag(
+        name,
+        not is_raw and name not in _VOID,
+        None if is_raw else start_tag(name, attributes),
+        shown,
+        hidden,
+        facts,
+        tuple([attributes[key] for key in _LINKS if attributes.get(key)]),
+        tuple([attributes[key] for key in _TITLES if attributes.get(key)]),
+    )
+
+
+def _facts_of_comments(html: bytes, pieces: list[bytes]) -> set[str]:
+    """Return whether a comment stands in a word, and whether one is left open.
+
+    pieces: texts and, at odd places, tags.
+    """
+    facts = set()
+    if html.rfind(b"<!--") > html.rfind(b"-->"):
+        facts.add("comment-open")
+    for i in range(1, len(pieces), 2):
+        if pieces[i][:1] == b"!" and pieces[i - 1][-1:].isalpha() and pieces[i + 1][:1].isalpha():
+            facts.add("comment-in-word")
+            break
+    return facts
+
+
+class _Walk:
+    """A walk through a document's elements, which divides shown text from text that is not."""
+
+    def __init__(self, pieces: list[bytes], facts: set[str]) -> None:
+        self.pieces = pieces  # texts and, at odd places, what is shown in the place of tags
+        self.facts = facts
+        self.shown: list[bytes] = []
+        self.hidden: list[bytes] = []
+        self._unread: list[bytes] = []  # text of the present look, if it cannot be read
+
+    def follow(self, tags: list[_Tag], sheet: Sheet) -> None:
+        """Follow the elements that have a style, or all under a sheet."""
+        path = StyledPath(sheet) if sheet else None
+        # As every element is closed, those of other names can be left out.
+        names = {tag.name for tag in tags if path or (tag.start and tag.start.style)}
+        open_names, looks = [b""], [ROOT]
+        done = 0
+        for i in [i for i, tag in enumerate(tags) if tag.name in names]:
+            tag, place, look = tags[i], 2 * i + 1, looks[-1]
+            self._add(look, done, place)
+            done = place + 1
+            now = look
+            if tag.start is not None:
+                style = path.enter(tag.start) if path else tag.start.style
+                if tag.is_start:
+                    if style is not None and len(looks) < _MAX_DEPTH:
+                        now = look_of(look, style)
+                    open_names.append(tag.name)
+                    looks.append(now)
+                elif path:
+                    path.leave()
+            elif tag.name == open_names[-1] and len(looks) > 1:
+                open_names.pop()
+                looks.pop()
+                now = looks[-1]
+                if path:
+                    path.leave()
+            if now is not look and look.why:
+                self._take(look)
+            if tag.shown:
+                if not (look.is_absent or now.is_absent):
+                    self.shown.append(tag.shown)
+                if now.why:
+                    self._unread.append(b"\n")
+        self._add(looks[-1], done, len(self.pieces))
+        if looks[-1].why:
+            self._take(looks[-1])
+
+    def _add(self, look: Look, start: int, stop: int) -> None:
+        """Add pieces of one look, which begin and end with a text."""
+        if not look.why:
+            self.shown += self.pieces[start:stop]
+        else:
+            self._unread += self.pieces[start:stop]
+            if not look.is_absent and any(self.pieces[start + 1 : stop : 2]):
+                self.shown.append(b"\n")
+
+    def _take(self, look: Look) -> None:
+        """Put away the text that cannot be read; blanks that take room are shown."""
+        text, self._unread = b"".join(self._unread), []
+        if _WORD.search(_unescape(text).decode("utf-8", "replace")):
+            self.hidden.append(text)
+            if look.why != OWN:
+                self.facts.update(("hidden-text", f"hidden-by-{look.why}"))
+        elif text and text.isspace() and not look.is_absent:
+            self.shown.append(text)
+
+
+NO_SHEET = Sheet()

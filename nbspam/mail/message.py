@@ -2,24 +2,16 @@
 
 Mail may be well-formed, broken, or broken on purpose; all of it is parsed, and nothing
 raises.  Errors in a message are noted as defects, which are evidence, too.
-
-Secret: how the texts of a message become fields, and which of its alternatives count.
 """
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import compress
 from typing import NamedTuple
 
-from nbspam.mail.charsets import Guess, to_utf8
-from nbspam.mail.headers import LIMITS, Limits, header_lines
-from nbspam.mail.html import Html, read_html
-from nbspam.mail.origins import HEADS, Field
-from nbspam.mail.parts.amounts import chosen, sampled, shared
-from nbspam.mail.parts.finding import Parts, Text, decode
-
-# Bytes of HTML that are parsed together; the arrays for more would not fit the caches.
-_HTML_AT_ONCE = 512 << 10
+from nbspam.charsets import CharsetGuess, to_utf8
+from nbspam.mail.headers import HEADS, LIMITS, Field, ReadingLimits, header_lines
+from nbspam.mail.html import read_html
+from nbspam.mail.parts import FoundText, Parts, decode_transfer, sampled, shared, spread_indices
 
 # Two patterns that begin with a literal are five times as fast as one that does not.
 _LINK = re.compile(rb"://[^\s<>\"'()\[\]{}]{1,2000}")
@@ -65,35 +57,14 @@ def by_header(fields: Iterable[Field]) -> Iterator[Field]:
                 yield Field(origins.value, value)
 
 
-def parse_message(data: bytes, limits: Limits = LIMITS) -> Message:
+def parse_message(data: bytes, limits: ReadingLimits = LIMITS) -> Message:
     """Return the fields of a message; never raises."""
-    return parse_messages([data], limits)[0]
+    return _MessageReader(data, limits).message()
 
 
-def parse_messages(
-    data: Iterable[bytes], limits: Limits = LIMITS, html_at_once: int = _HTML_AT_ONCE
-) -> list[Message]:
-    """Return the fields of messages; never raises.
-
-    The HTML of several messages is parsed together, about `html_at_once` bytes of it.
-    """
-    messages: list[Message] = []
-    readers: list[_Reader] = []
-    waiting = 0
-    for each in data:
-        reader = _Reader(each, limits)
-        readers.append(reader)
-        waiting += sum(map(len, reader.html))
-        if waiting >= html_at_once:
-            messages += _finish(readers)
-            readers, waiting = [], 0
-    return messages + _finish(readers)
-
-
-def _finish(readers: list["_Reader"]) -> list[Message]:
-    """Return the messages of readers, after parsing the HTML of all of them at once."""
-    found = iter(read_html([html for reader in readers for html in reader.html]))
-    return [reader.message(found) for reader in readers]
+def parse_messages(data: Iterable[bytes], limits: ReadingLimits = LIMITS) -> list[Message]:
+    """Return the fields of messages; never raises."""
+    return [parse_message(each, limits) for each in data]
 
 
 def plain_text(data: bytes) -> Message:
@@ -103,26 +74,25 @@ def plain_text(data: bytes) -> Message:
     return Message((Field("body", text),), () if defect is None else (defect,))
 
 
-class _Reader:
+class _MessageReader:
     """The reader of one message: its parts, its texts in UTF-8, and its defects."""
 
-    def __init__(self, data: bytes, limits: Limits) -> None:
+    def __init__(self, data: bytes, limits: ReadingLimits) -> None:
         self.limits = limits
         self.parts = Parts(data, limits)
         self.defects = self.parts.defects
         self.files: dict[int, list[Field]] = {}  # names of uuencoded files in each text
-        self.guess = Guess(self.parts.undeclared)
+        self.guess = CharsetGuess(self.parts.undeclared)
         self.texts = [self.decoded(i, text) for i, text in enumerate(self.parts.texts)]
         self.parts.decode_fields(self.guess)
         are_html = [text.is_html for text in self.parts.texts]
         if sum([len(text) for text in self.texts]) > limits.source:
             self.defects.add("truncated")
             self.texts = shared(self.texts, are_html, limits.source)
-        self.html = list(compress(self.texts, are_html))
 
-    def decoded(self, index: int, text: Text) -> bytes:
+    def decoded(self, index: int, text: FoundText) -> bytes:
         """Return a text in UTF-8, without uuencoded files."""
-        data, charset = decode(text.data, text.encoding), text.charset
+        data, charset = decode_transfer(text.data, text.encoding), text.charset
         if text.is_html and not charset and (meta := _META_CHARSET.search(data[:_META_REACH])):
             charset = meta[1].decode("latin-1")
         data, defect = to_utf8(data, charset, self.guess)
@@ -134,10 +104,11 @@ class _Reader:
             data = _UUENCODED.sub(b"\n", data)
         return data
 
-    def message(self, documents: Iterator[Html]) -> Message:
-        """Return the message; `documents` yields its parsed HTML."""
+    def message(self) -> Message:
+        """Return the message."""
         parts, texts = self.parts, self.texts
-        parsed = {i: next(documents) for i, text in enumerate(parts.texts) if text.is_html}
+        are_html = [i for i, text in enumerate(parts.texts) if text.is_html]
+        parsed = dict(zip(are_html, read_html([texts[i] for i in are_html]), strict=True))
         visible = [parsed[i].visible if i in parsed else text for i, text in enumerate(texts)]
         if sum([len(text) for text in visible]) > self.limits.text:
             self.defects.add("truncated")
@@ -169,7 +140,7 @@ class _Reader:
         fields += parts.fields[done:]
         if urls:
             if len(urls) > self.limits.urls:
-                urls = [urls[i] for i in chosen(urls, self.limits.urls)]
+                urls = [urls[i] for i in spread_indices(urls, self.limits.urls)]
             fields.append(Field("url", b"\n".join(urls)))
         for origin, words in (("html", facts), ("defect", self.defects)):
             if words:
@@ -177,7 +148,7 @@ class _Reader:
         return Message(tuple(fields), tuple(sorted(self.defects)))
 
     def unseen(self, visible: list[bytes]) -> set[int]:
-        """Return which texts are not shown and say something else than what is shown.
+        """Return the texts that are not shown and differ from the texts that are.
 
         visible: of each text.
         """

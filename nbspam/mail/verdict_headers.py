@@ -1,7 +1,4 @@
-"""Verdicts as mail headers: our own, bogofilter's and SpamAssassin's.
-
-Secret: how other filters write a verdict.
-"""
+"""Verdicts as mail headers: our own, bogofilter's and SpamAssassin's."""
 
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -28,8 +25,8 @@ _BAYES_FROM = (0.01, 0.05, 0.20, 0.40, 0.60, 0.80, 0.95, 0.99)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to write into a message besides our own header."""
+class HeaderChoices:
+    """The headers to write into a message besides our own."""
 
     bogosity: bool = False  # bogofilter's header
     spam_status: bool = False  # SpamAssassin's headers
@@ -45,7 +42,7 @@ class Wanted:
         return names + [SPAM_FLAG, SPAM_STATUS] * self.spam_status
 
 
-def check_wanted(wanted: Wanted, labels: tuple[str, ...]) -> None:
+def check_wanted(wanted: HeaderChoices, labels: tuple[str, ...]) -> None:
     """Raise UsageError if the subject tag is unfit, or other filters' headers do not fit labels.
 
     labels: all classes of the model and all labels that its rule can give.
@@ -65,7 +62,7 @@ def with_verdict(
     data: bytes,
     verdict: Verdict,
     rule: Rule,
-    wanted: Wanted,
+    wanted: HeaderChoices,
     explanation: Explanation | None = None,
     whole: bool = True,
 ) -> list[bytes]:
@@ -82,7 +79,7 @@ def with_verdict(
 
 
 def headers_of(
-    verdict: Verdict, rule: Rule, wanted: Wanted, explanation: Explanation | None = None
+    verdict: Verdict, rule: Rule, wanted: HeaderChoices, explanation: Explanation | None = None
 ) -> list[Header]:
     """Return the headers that tell a verdict, from top to bottom."""
     headers = [_verdict_header(verdict)]

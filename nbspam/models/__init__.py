@@ -2,27 +2,143 @@
 
     from nbspam.models import AODE, BayesianNetwork, MultinomialNB
 
-A class is imported when it is first asked for, so that importing this package needs no numpy.
+This is the only place where the names of models are spelt.  A class is imported when it is first
+asked for, so that importing this package needs neither numpy nor any estimator, and the command
+line can read the names at no cost.
 
 Secret: how counts become probabilities, and which counts each model keeps.
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nbspam.models.registry import ESTIMATORS, estimator_class
+from nbspam.errors import UsageError
 
-if TYPE_CHECKING:  # For type checkers, which cannot read the registry; a test compares the two.
-    from nbspam.models.bernoulli import BernoulliNB as BernoulliNB
-    from nbspam.models.columns.aode import A2DE as A2DE
-    from nbspam.models.columns.aode import AODE as AODE
-    from nbspam.models.columns.categorical import CategoricalNB as CategoricalNB
-    from nbspam.models.columns.gaussian import GaussianNB as GaussianNB
-    from nbspam.models.columns.mixed import MixedNB as MixedNB
-    from nbspam.models.columns.spode import SPODE as SPODE
-    from nbspam.models.columns.tan import TAN as TAN
-    from nbspam.models.complement import ComplementNB as ComplementNB
-    from nbspam.models.multinomial import MultinomialNB as MultinomialNB
+TOKENS, COLUMNS = "tokens", "columns"
+
+
+class EstimatorEntry(NamedTuple):
+    """The facts on an estimator that are needed before its class is imported."""
+
+    module: str  # in nbspam.models
+    class_name: str
+    learns_from: str  # TOKENS: all tokens of messages; COLUMNS: a table, or chosen tokens
+    takes_numbers: bool = False  # columns of numbers need not be cut into intervals
+    n_features: int | None = None  # tokens chosen by default; None: not for tokens of messages
+    fits_unlabelled: bool = False  # EM can train it on unlabelled documents
+    sees_presence: bool = False  # only whether a token is in a document, not how often
+
+
+ESTIMATORS = {
+    "bernoulli": EstimatorEntry(
+        "tokens", "BernoulliNB", TOKENS, fits_unlabelled=True, sees_presence=True
+    ),
+    "multinomial": EstimatorEntry("tokens", "MultinomialNB", TOKENS, fits_unlabelled=True),
+    "complement": EstimatorEntry("tokens", "ComplementNB", TOKENS),
+    "categorical": EstimatorEntry("columns", "CategoricalNB", COLUMNS),
+    "gaussian": EstimatorEntry("gaussian", "GaussianNB", COLUMNS, takes_numbers=True),
+    "mixed": EstimatorEntry("gaussian", "MixedNB", COLUMNS, takes_numbers=True),
+    "spode": EstimatorEntry("dependent", "SPODE", COLUMNS, n_features=1000),
+    "tan": EstimatorEntry("dependent", "TAN", COLUMNS, n_features=1000),
+    "aode": EstimatorEntry("dependent", "AODE", COLUMNS, n_features=1000),
+    "a2de": EstimatorEntry("dependent", "A2DE", COLUMNS, n_features=50),
+    "network": EstimatorEntry("network.estimator", "BayesianNetwork", COLUMNS, n_features=100),
+}
+TOKEN_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.learns_from == TOKENS)
+COLUMN_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.learns_from == COLUMNS)
+# On a table of counts, models of tokens are these classes, which know missing cells; Bernoulli's
+# columns have two values, absent and present.
+COUNTED = {
+    "bernoulli": ("columns", "CategoricalNB"),
+    "multinomial": ("columns", "CountedMultinomialNB"),
+    "complement": ("columns", "CountedComplementNB"),
+}
+NUMERIC_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.takes_numbers)
+EM_MODELS = tuple(k for k, e in ESTIMATORS.items() if e.fits_unlabelled)
+# Models of the presence of chosen tokens, and the number of tokens each uses by default.
+FEATURES = {k: e.n_features for k, e in ESTIMATORS.items() if e.n_features is not None}
+PRESENCE_MODELS = (*(k for k, e in ESTIMATORS.items() if e.sees_presence), *FEATURES)
+
+# The errors raised when a damaged model file is restored.
+DAMAGE = (
+    *(KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, MemoryError),
+    UsageError,
+)
+
+
+def estimator_class(name: str) -> Any:
+    """Return the class of an estimator; name: one of ESTIMATORS."""
+    estimator = ESTIMATORS[name]
+    return _imported(estimator.module, estimator.class_name)
+
+
+def column_class(name: str) -> Any:
+    """Return the class of a model of columns; name: one of COLUMN_MODELS or COUNTED."""
+    return _imported(*COUNTED[name]) if name in COUNTED else estimator_class(name)
+
+
+def _imported(module: str, class_name: str) -> Any:
+    return getattr(import_module(f"nbspam.models.{module}"), class_name)
+
+
+def new_column_model(name: str, parameters: Mapping[str, Any]) -> Any:
+    """Return an untrained model of columns, see `column_class`.  Raises UsageError."""
+    make = column_class(name)
+    for parameter in parameters.keys() - make().get_params().keys():
+        option = parameter.replace("_", "-")
+        raise UsageError(f"--{option}: --model {name} has no such setting; leave it out")
+    return make(**parameters)
+
+
+def model_state(model: Any) -> dict[str, Any]:
+    """Return the parameters of an estimator and what it has learnt, as plain values."""
+    import numpy as np
+
+    parameters = {
+        name: np.asarray(value).tolist() if isinstance(value, np.ndarray | tuple) else value
+        for name, value in model.get_params().items()
+    }
+    learnt = {k: v for k, v in vars(model).items() if k.endswith("_") and k != "classes_"}
+    return {"parameters": parameters, "learnt": learnt}
+
+
+def restored(name: str, state: Mapping[str, Any], classes: Sequence[str], nothing: Any) -> Any:
+    """Return the estimator that `model_state` described; raises one of DAMAGE.
+
+    name: one of COLUMN_MODELS or COUNTED; nothing: (1, n_columns), a row without information.
+    It is classified once, which fails if the parts of a damaged state do not fit together.
+    """
+    import numpy as np
+
+    if name not in COLUMN_MODELS and name not in COUNTED:
+        raise ValueError(f"it has no model of columns, but {name!r}")
+    model = new_column_model(name, state["parameters"])
+    learnt = state["learnt"]
+    levels = np.asarray(learnt.get("levels_", 0))
+    if (levels < 0).any() or levels.sum() > 4 * sum(np.size(value) for value in learnt.values()):
+        raise ValueError("it has more values than counts")
+    vars(model).update(learnt)
+    model.classes_ = np.array(classes)
+    if model.predict_joint_log_proba(nothing).shape != (1, len(classes)):
+        raise ValueError("its classes and sums differ in number")
+    return model
+
+
+# --- the classes, each imported when it is first asked for -----------------------------------
+
+if TYPE_CHECKING:  # For type checkers, which cannot read the table; a test compares the two.
+    from nbspam.models.columns import CategoricalNB as CategoricalNB
+    from nbspam.models.dependent import A2DE as A2DE
+    from nbspam.models.dependent import AODE as AODE
+    from nbspam.models.dependent import SPODE as SPODE
+    from nbspam.models.dependent import TAN as TAN
+    from nbspam.models.gaussian import GaussianNB as GaussianNB
+    from nbspam.models.gaussian import MixedNB as MixedNB
     from nbspam.models.network.estimator import BayesianNetwork as BayesianNetwork
+    from nbspam.models.tokens import BernoulliNB as BernoulliNB
+    from nbspam.models.tokens import ComplementNB as ComplementNB
+    from nbspam.models.tokens import MultinomialNB as MultinomialNB
 else:
 
     def __getattr__(name: str) -> Any:

@@ -1,11 +1,9 @@
-"""The base class of every estimator: counts, a prior, and Bayes' rule.
+"""The base class of every estimator: checks of its inputs, counts, a prior, and Bayes' rule.
 
-A `Model` learns by adding the sums of a batch to its own.  Batches in any order, merged
+An `Estimator` learns by adding the sums of a batch to its own.  Batches in any order, merged
 shards, and batches that were learnt and unlearnt again therefore give the same model, bit
 for bit as long as weights are whole numbers.  A subclass defines how a batch is counted
 (`_count`) and how counts become log-probabilities (`_derive`, `_joint_log_proba`).
-
-Secret: how sums are added and aligned by class, and how posteriors are computed.
 """
 
 from __future__ import annotations
@@ -15,23 +13,109 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from nbspam.models.distributions import Distribution
-from nbspam.models.inputs import (
-    DataError,
-    UnfittedError,
-    checked_labels,
-    checked_matrix,
-    checked_weight,
-    is_sparse,
-)
-from nbspam.models.scored import Scored
+from nbspam.errors import NotTrainedError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Mapping
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
-    from nbspam.models.inputs import Array, Codes, Labels, Sums
+    Array = NDArray[np.float64]
+    Codes = NDArray[np.intp]
+    Labels = NDArray[Any]
+    Sums = Mapping[str, Array]
+
+
+# --- checks of documents, labels and weights; their errors are in scikit-learn's words ---------
+
+
+class DataError(UsageError, ValueError):
+    """A UsageError that code written for scikit-learn can catch as a ValueError."""
+
+
+class UnfittedError(NotTrainedError, ValueError, AttributeError):
+    """A NotTrainedError that `hasattr` and code written for scikit-learn recognise."""
+
+
+def is_sparse(X: Any) -> bool:
+    """Return whether X is a scipy sparse matrix of any format, without importing scipy."""
+    return hasattr(X, "tocsr")
+
+
+def checked_matrix(X: Any, where: str, positive: bool, missing: bool = False) -> Any:
+    """Return X as CSR or array of finite numbers, uncopied if it is one; raises DataError.
+
+    positive: refuse values below 0; missing: allow NaN, which stands for a missing value.
+    """
+    X = X.tocsr() if is_sparse(X) else np.asarray(X)
+    if X.ndim != 2:
+        raise DataError(
+            f"{where}: Expected 2D array, got {X.ndim}D array instead; give one row per document. "
+            "Reshape your data with reshape(1, -1) if it is a single one"
+        )
+    if X.dtype.kind == "c":
+        raise DataError(f"{where}: Complex data not supported; give counts")
+    if X.dtype.kind not in "biuf":
+        X = X.astype(np.float64)
+    values = X.data if is_sparse(X) else X
+    if values.size:
+        # minimum and maximum return NaN if any value is NaN; fmin and fmax ignore NaN.
+        least, most = (np.fmin, np.fmax) if missing else (np.minimum, np.maximum)
+        low, high = least.reduce(values, axis=None), most.reduce(values, axis=None)
+        if np.isinf([low, high]).any() or not (missing or np.isfinite(low)):
+            raise DataError(f"{where}: Input X contains NaN or infinity; give finite counts")
+        if positive and low < 0:
+            raise DataError(f"{where}: Negative values in data passed to it; give counts")
+    return X
+
+
+def checked_labels(y: Any, n_docs: int, where: str) -> Labels:
+    """Return y as an array of shape (n_docs,); raises DataError."""
+    if y is None:
+        raise DataError(f"{where}: requires y to be passed, but the target y is None")
+    y = labels = np.asarray(y)
+    if y.shape != (n_docs,):
+        raise DataError(
+            f"{where}: y should be a 1d array of one label for each of {n_docs} documents, "
+            f"got an array of shape {y.shape} instead"
+        )
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise DataError(f"{where}: Input y contains NaN or infinity; give every class a name")
+    if y.dtype.kind == "f" and (y != np.floor(y)).any():
+        raise DataError(
+            f"{where}: Unknown label type: continuous; classes are names or whole numbers"
+        )
+    return labels
+
+
+def checked_weight(sample_weight: Any, n_docs: int, where: str) -> Array | None:
+    """Return the weights as float64 (n_docs,), or None if none are given; raises DataError."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (n_docs,) or not (np.isfinite(weight) & (weight >= 0)).all():
+        raise DataError(
+            f"{where}: sample_weight must be one finite number, 0 or more, for each of "
+            f"{n_docs} documents"
+        )
+    return weight
+
+
+def sums_by_class(X: Any, code: Codes, weight: Array | None, n_classes: int) -> Array:
+    """Return the weighted sum of the rows of each class, shape (n_classes, n_features).
+
+    X: checked, (n_docs, n_features); code: (n_docs,) the class index of each row.
+    """
+    n_docs, n_features = X.shape
+    if is_sparse(X):
+        length = np.diff(X.indptr)
+        cell = np.repeat(code * n_features, length) + X.indices
+        value = X.data if weight is None else X.data * np.repeat(weight, length)
+        total = np.bincount(cell, value, n_classes * n_features)
+        return np.asarray(total.reshape(n_classes, n_features), dtype=np.float64)
+    member = np.zeros((n_classes, n_docs))
+    member[code, np.arange(n_docs)] = 1.0 if weight is None else weight
+    return np.asarray(member @ X)
 
 
 def logsumexp(log: Array) -> Array:
@@ -42,9 +126,56 @@ def logsumexp(log: Array) -> Array:
         return np.asarray(top + np.log(np.exp(log - top).sum(axis=1, keepdims=True)))
 
 
+# --- what every classifier has ---------------------------------------------------------------
+
+
+class Scored:
+    """A classifier with the parameters and the score that scikit-learn's tools expect.
+
+    Its parameters are the arguments of its `__init__`, kept under their names.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def _parameters(cls) -> list[str]:
+        # Importing `inspect` takes longer than classifying a message.
+        code = cls.__init__.__code__
+        return sorted(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name; `deep` has no effect: none of them is an estimator."""
+        return {name: getattr(self, name) for name in self._parameters()}
+
+    def set_params(self, **parameters: Any) -> Self:
+        """Set parameters; they also apply to documents learnt before."""
+        for name, value in parameters.items():
+            if name not in self._parameters():
+                raise DataError(
+                    f"{type(self).__name__}.set_params: {name!r} is no parameter; choose from "
+                    f"{', '.join(self._parameters())}"
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
+        return f"{type(self).__name__}({given})"
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy on these documents, 0 to 1."""
+        where = f"{type(self).__name__}.score"
+        right = self.predict(X) == checked_labels(y, np.shape(X)[0], where)
+        return float(np.average(right, weights=checked_weight(sample_weight, len(right), where)))
+
+    def predict(self, X: Any) -> Any:
+        """Return the label of each document."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """What a model has learnt: named sums whose first axis is the sorted classes."""
+    """The sums that a model has learnt, by name; their first axis is the sorted classes."""
 
     classes: Labels
     sums: Sums
@@ -85,12 +216,12 @@ class Statistics:
         return spread
 
 
-class Model(Scored):
+class Estimator(Scored):
     """A classifier by Bayes' rule; subclasses define the counts and the likelihood."""
 
-    # Tables are cached outside __dict__: predicting then changes no attribute, and a
+    # What is derived is kept outside __dict__: predicting then changes no attribute, and a
     # pickle holds only what was learnt.
-    __slots__ = ("__dict__", "__weakref__", "_kept")
+    __slots__ = ("__dict__", "__weakref__", "_derived")
 
     _sums: tuple[str, ...] = ("class_count_", "feature_count_")
     _statistics: type[Statistics] = Statistics
@@ -113,21 +244,6 @@ class Model(Scored):
     def _begin(self, X: Any) -> None:
         """Record properties of the first documents that all later ones must share."""
 
-    def distributions(self, whole: bool = True) -> Iterator[Distribution]:
-        """Yield what has been estimated, P(class) first; in probabilities, not logarithms.
-
-        whole: also the tables of pairs and triples of columns, of which AODE and A2DE have many.
-        """
-        class_prior = np.exp(self.class_log_prior_)
-        yield Distribution((self.n_features_in_,), (), self.class_count_, class_prior)
-
-    def dependences(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return which columns depend on which, and why, as plain values; {} for naive Bayes.
-
-        names: of the columns and the class.
-        """
-        return {}
-
     def _derive(self) -> Any:
         """Return the tables that predictions are computed from, derived from the sums."""
         raise NotImplementedError
@@ -135,14 +251,18 @@ class Model(Scored):
     def tables(self) -> Any:
         """Return the tables that predictions are computed from.
 
-        They are cached until an attribute (a sum or a parameter) changes.
+        They are kept until an attribute (a sum or a parameter) is set.
         """
         self._learnt()
-        basis = tuple(vars(self).values())
-        kept = getattr(self, "_kept", None)
-        if kept is None or list(map(id, kept[0])) != list(map(id, basis)):
-            kept = self._kept = basis, self._derive()
-        return kept[1]
+        derived = getattr(self, "_derived", None)
+        if derived is None:
+            derived = self._derive()
+            object.__setattr__(self, "_derived", derived)
+        return derived
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        object.__setattr__(self, "_derived", None)
 
     # --- learning: addition ---
 
@@ -191,7 +311,7 @@ class Model(Scored):
         return self._become(left.clipped(), self.n_features_in_)
 
     def merge(self, other: Self) -> Self:
-        """Add what another model of the same class and columns has learnt."""
+        """Add another model of the same class and columns."""
         mine, theirs = self._learnt(), other._learnt()
         if type(other) is not type(self) or other.n_features_in_ != self.n_features_in_:
             raise DataError(
@@ -315,12 +435,7 @@ class Model(Scored):
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's description of the model; only scikit-learn calls this."""
-        from sklearn.utils import (
-            ClassifierTags,
-            InputTags,
-            Tags,
-            TargetTags,
-        )
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
 
         return Tags(
             estimator_type="classifier",

@@ -1,30 +1,39 @@
-"""Expectation maximisation (EM): naive Bayes when some or all labels are missing.
+"""Expectation maximisation (EM): models of documents and rows whose classes or cells are missing.
 
-The E step computes the posterior of each document under the current model.  The M step
-trains a model in which each document belongs to the classes by these fractions.  A round
-never lowers the log-likelihood (Dempster, Laird & Rubin 1977).
-
-Secret: labelled documents are known by their counts alone, because the models are linear in them.
+The E step divides each document among the ways to complete it, such as its possible classes, by
+their probabilities under the current model.  The M step trains a model on all ways, weighted by
+these shares.  A round never lowers the log-likelihood (Dempster, Laird & Rubin 1977).  Without
+any labels, the classes are the components of a mixture.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
+from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from nbspam.models.base import logsumexp
-from nbspam.models.inputs import DataError
-from nbspam.progress import Extent, tracked
+from nbspam.models.base import DataError, logsumexp
+from nbspam.models.columns import ColumnModel
+from nbspam.models.gaussian import over_all_rows
+from nbspam.printing import Extent, tracked
 
 if TYPE_CHECKING:
-    from nbspam.models.inputs import Array
-    from nbspam.models.linear import LinearModel
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from nbspam.models.base import Array, Codes, Labels
+    from nbspam.models.tokens import LinearModel
 
 _SEEDS = 10  # documents whose mean a component of a mixture starts from
 _TRACE = 1e-9  # documents that a class keeps at least
+_NEGLIGIBLE = 1e-9  # share of a row that is dropped; a network takes it for a rounding error
+MAX_WAYS = 1 << 20  # to complete all rows
+# In EM a variance is at least this share of the column's over all rows: otherwise a class that
+# shrinks to one row would be infinitely likely.
+_FLOOR = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +48,9 @@ class Stopping:
     change: float = 1e-4
     gain: float = 1e-5
     most: int = 100
+
+
+AT_CONVERGENCE = Stopping()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +76,43 @@ class Fit:
 
 
 @dataclass(frozen=True, eq=False)
+class EMReport:
+    """A classifier trained on labelled and unlabelled documents or rows, and how."""
+
+    classifier: Any
+    fit: Fit
+    weight: float  # of an unlabelled document
+    n_labelled: int
+    n_unlabelled: int
+    accuracy: Mapping[float, float] = field(default_factory=dict)  # held out, by weight tried
+    skipped: Sequence[Any] = ()
+
+
+@dataclass(frozen=True, eq=False)
 class Expected:
     """The result of an E step."""
 
     share: Array  # of each way to complete the data, such as (n_docs, n_classes) posteriors
     joint: Array  # log P of each of these ways, nats, same shape
     log_likelihood: float  # see `Step`
+    apart: float  # the part of it that is the same for all ways, nats
+    weight: float = 1.0  # of all shares
+
+    def q(self, share: Array) -> float:
+        """Return Q in nats: the expected log-likelihood of the data completed by these shares.
+
+        Zhou, eq. 7.36, plus the log-prior of the model.
+        """
+        likely = share > 0
+        return self.apart + self.weight * float(share[likely] @ self.joint[likely])
 
 
 class Incomplete(Protocol):
     """Data of which a part was not observed, and how they are completed and learned."""
+
+    @property
+    def n_docs(self) -> float:
+        """The number of documents, or the sum of their weights."""
 
     def expect(self, model: Any) -> Expected:
         """Return the E step under a model; raises DataError if a probability has become 0."""
@@ -81,187 +120,260 @@ class Incomplete(Protocol):
     def maximise(self, share: Array) -> Any:
         """Return the model that the M step trains on data completed by these shares."""
 
-    def q(self, share: Array, joint: Array, model: Any) -> float:
-        """Return Q in nats: the expected log-likelihood of the completed data under a model.
-
-        Zhou, eq. 7.36, plus the log-prior of the model.  joint: of the model, see `Expected`.
-        """
-
-    def n_docs(self) -> float:
-        """Return the number of documents, or the sum of their weights."""
-
     def change(self, new: Any, old: Any) -> float:
         """Return the largest change of any parameter from one model to the next."""
 
 
-def climb(start: Any, data: Incomplete, stopping: Stopping | None = None) -> Fit:
+def climb(start: Any, data: Incomplete, stopping: Stopping = AT_CONVERGENCE) -> Fit:
     """Return the model that EM reaches from a start; raises DataError."""
-    stopping = stopping or Stopping()
     model, expected = start, data.expect(start)
     share = expected.share
     steps = [Step(expected.log_likelihood, 0.0, 0.0)]
     for _ in tracked(range(stopping.most), "rounds", Extent(lambda: None)):  # most end earlier
-        share, before = expected.share, expected.joint
-        new = data.maximise(share)
-        expected = data.expect(new)
-        gain = data.q(share, expected.joint, new) - data.q(share, before, model)
-        change = data.change(new, model)
+        share, before, old = expected.share, expected, model
+        model = data.maximise(share)
+        expected = data.expect(model)
+        gain, change = expected.q(share) - before.q(share), data.change(model, old)
         steps.append(Step(expected.log_likelihood, gain, change))
-        model = new
-        if change < stopping.change or gain <= stopping.gain * data.n_docs():
+        if change < stopping.change or gain <= stopping.gain * data.n_docs:
             break
     return Fit(model, share, tuple(steps))
+
+
+def mixture(
+    data: Incomplete,
+    k: int,
+    rng: np.random.Generator,
+    restarts: int = 5,
+    stopping: Stopping = AT_CONVERGENCE,
+) -> Fit:
+    """Return the most likely of several mixtures of k components; raises DataError.
+
+    data: without labels, and all of weight 1.  Each component starts as the mean of a few
+    documents drawn at random.  The responsibilities of the fit are (n_docs, k).
+    """
+    n_docs = round(data.n_docs)
+    if not 1 <= k <= n_docs:
+        raise DataError(f"mixture: {k} components of {n_docs} documents; give 1 to {n_docs}")
+
+    def fits() -> Iterator[Fit]:
+        for _ in tracked(range(restarts), "starts"):
+            share = np.zeros((n_docs, k))
+            seeds = max(1, min(_SEEDS, n_docs // k))
+            drawn = rng.permutation(n_docs)[: seeds * k].reshape(k, seeds)
+            share[drawn, np.arange(k)[:, None]] = 1.0
+            yield climb(data.maximise(share), data, stopping)
+
+    best = max(fits(), key=lambda fit: fit.steps[-1].log_likelihood)
+    return Fit(best.model, best.responsibility.reshape(n_docs, k), best.steps)
 
 
 # --- documents without labels ----------------------------------------------------------------
 
 
-def expectation_maximization(
-    start: LinearModel,
-    X: Any,
-    known: LinearModel | None = None,
-    weight: float = 1.0,
-    hard: bool = False,
-    stopping: Stopping | None = None,
-) -> Fit:
-    """Return the model that EM reaches on unlabelled documents.
-
-    start: the model of the first E step; also gives the parameters (alpha, class_prior).
-    X: (n_docs, n_features) unlabelled documents, each counted `weight` times.
-    known: the model of labelled documents, whose counts are added in every round.
-    hard: assign each document to its most probable class instead of fractionally to all.
-    Raises DataError if a probability becomes 0.
-    """
-    return climb(start, Unlabelled(start, X, known, weight, hard), stopping)
-
-
 @dataclass(frozen=True, eq=False)
-class Unlabelled:
-    """Documents without labels, beside labelled ones that are known by their counts only."""
+class UnlabelledDocuments:
+    """Documents without labels, beside labelled ones that are known by their counts only.
 
-    like: LinearModel  # gives the parameters of the models
+    Counts are enough, because the models are linear in them.
+    """
+
+    like: LinearModel  # gives the class and the parameters of the models
+    classes: Labels
     X: Any  # (n_docs, n_features)
-    known: LinearModel | None
-    weight: float
-    hard: bool
+    known: LinearModel | None = None  # of labelled documents, whose counts every round adds
+    weight: float = 1.0  # each of these documents counts as so many
+    hard: bool = False  # a document belongs to its most probable class entirely
 
-    def expect(self, model: LinearModel) -> Expected:
-        """Return the posteriors, (n_docs, n_classes); if hard, 1 for the best class, else 0."""
-        joint = _finite_joint(model, self.X)
-        share = responsibility(joint, self.hard)
-        seen = joint.max(axis=1) if self.hard else logsumexp(joint)
-        return Expected(share, joint, self._of_known(model) + self.weight * float(seen.sum()))
-
-    def maximise(self, share: Array) -> LinearModel:
-        """Return the model of documents that belong to classes by shares, plus known counts."""
-        return _maximise(self.like, self._events, share, self.known, self.weight)
-
-    def q(self, share: Array, joint: Array, model: LinearModel) -> float:
-        """Return Q in nats."""
-        return self._of_known(model) + self.weight * float((share * joint).sum())
-
+    @property
     def n_docs(self) -> float:
-        """Return the number of documents, the unlabelled ones by their weight."""
+        """The number of documents, the unlabelled ones by their weight."""
         labelled = 0.0 if self.known is None else float(self.known.class_count_.sum())
         return labelled + self.weight * float(self.X.shape[0])
-
-    def change(self, new: LinearModel, old: LinearModel) -> float:
-        """Return the largest change of any probability."""
-        return float(np.abs(np.exp(new.feature_log_prob_) - np.exp(old.feature_log_prob_)).max())
 
     @cached_property
     def _events(self) -> Any:
         return self.like._events(self.X)
 
+    def expect(self, model: LinearModel) -> Expected:
+        """Return the posteriors, (n_docs, n_classes); if hard, 1 for the best class, else 0."""
+        if not model.tables().finite:
+            raise DataError("EM: a probability has become 0 or 1; give an alpha above 0")
+        joint = np.asarray(model.predict_joint_log_proba(self.X))
+        if self.hard:
+            share, seen = np.eye(joint.shape[1])[joint.argmax(axis=1)], joint.max(axis=1)
+        else:
+            seen = logsumexp(joint)
+            share = np.exp(joint - seen)
+        apart = self._of_known(model)
+        likely = apart + self.weight * float(seen.sum())
+        return Expected(share, joint, likely, apart, self.weight)
+
+    def maximise(self, share: Array) -> LinearModel:
+        """Return the model of documents that belong to classes by shares, plus known counts."""
+        class_count = self.weight * share.sum(axis=0)
+        feature_count = self.weight * np.asarray(self._events.T @ share).T
+        if self.known is not None:
+            class_count = self.known.class_count_ + class_count
+            feature_count = self.known.feature_count_ + feature_count
+        # A class that lost all documents keeps a trace, so that its log-prior stays finite.
+        class_count = np.maximum(class_count, _TRACE)
+        parameters = self.like.get_params()
+        return type(self.like).from_counts(class_count, feature_count, self.classes, **parameters)
+
+    def change(self, new: LinearModel, old: LinearModel) -> float:
+        """Return the largest change of any probability."""
+        return float(np.abs(np.exp(new.feature_log_prob_) - np.exp(old.feature_log_prob_)).max())
+
     def _of_known(self, model: LinearModel) -> float:
-        """Return the log-likelihood of the labelled documents, with the log-prior, nats."""
+        """Return the log-likelihood of labelled documents and of the parameters, nats.
+
+        alpha acts like documents seen before: for Bernoulli, 2 alpha documents per class, of
+        which alpha have the token.  The multinomial's intercept does not depend on it.
+        """
+        tables, alpha = model.tables(), model.alpha_
+        beyond_prior = tables.intercept - model.class_log_prior_
+        log_prior = float(2 * alpha * beyond_prior.sum() + alpha * tables.weight.sum())
         if self.known is None:
-            return _log_prior(model)
-        tables, n, x = model.tables(), self.known.class_count_, self.known.feature_count_
-        return float(n @ tables.intercept + (x.T * tables.weight).sum() + _log_prior(model))
+            return log_prior
+        n, x = self.known.class_count_, self.known.feature_count_
+        return float(n @ tables.intercept + (x.T * tables.weight).sum() + log_prior)
 
 
-def mixture(
-    like: LinearModel,
-    X: Any,
-    k: int,
-    rng: np.random.Generator,
-    restarts: int = 5,
+# --- rows without a class, and for a network with missing cells ------------------------------
+
+# A row stands for every way to complete it: with each class and, for a network, with each value
+# of each missing cell.  Naive Bayes needs no values for missing cells: given the class they would
+# be drawn from the shares that the known cells have, (n + m n / N) / (N + m) = n / N, and so
+# change nothing.
+
+
+@dataclass(frozen=True, eq=False)
+class Completions:
+    """Rows and all ways to complete them; see `completions`.  A share is of a row's weight."""
+
+    like: Any  # gives the class and the parameters of the models
+    classes: Labels
+    X: Array  # (n_variants, n_columns) the rows with their missing cells completed
+    variant: Codes  # (n_ways,) index into X
+    label: Codes  # (n_ways,) index into classes
+    begin: Codes  # (n_rows,) where the ways of each row begin
+    weight: Array  # (n_rows,)
+    hard: bool = False  # a row belongs to its most probable way entirely
+
+    @property
+    def n_docs(self) -> float:
+        """The sum of the weights of the rows."""
+        return float(self.weight.sum())
+
+    @cached_property
+    def row(self) -> Codes:
+        """The row of each way, shape (n_ways,)."""
+        n_ways = np.diff(np.append(self.begin, len(self.label)))
+        return np.repeat(np.arange(len(self.begin)), n_ways)
+
+    def expect(self, model: Any) -> Expected:
+        """Return the weight of each way, (n_ways,); raises DataError for an impossible row."""
+        joint = model.predict_joint_log_proba(self.X)[self.variant, self.label]
+        combine = np.maximum if self.hard else np.logaddexp
+        seen = combine.reduceat(joint, self.begin)
+        if np.isneginf(seen).any():
+            raise DataError("EM: a row has become impossible; give an alpha above 0")
+        share = np.exp(joint - seen[self.row])
+        if self.hard:
+            best = np.flatnonzero(share == 1.0)
+            share = np.zeros(len(joint))
+            share[best[np.unique(self.row[best], return_index=True)[1]]] = 1.0
+        share *= self.weight[self.row]
+        share[share <= _NEGLIGIBLE] = 0.0
+        apart = _log_prior(model)
+        return Expected(share, joint, float(self.weight @ seen) + apart, apart)
+
+    def maximise(self, share: Array) -> Any:
+        """Return the model of all ways, weighted; share: (n_ways,), of any shape."""
+        model = type(self.like)(**self.like.get_params())
+        model.partial_fit(
+            self.X[self.variant], self.classes[self.label], self.classes, share.ravel()
+        )
+        if hasattr(model, "deviation_"):
+            n, deviation = model.value_count_, model.deviation_
+            _, variance = over_all_rows(n, model.mean_, deviation)
+            model.deviation_ = np.maximum(deviation, n * _FLOOR * variance)
+        return model
+
+    def change(self, new: Any, old: Any) -> float:
+        """Return the largest change of a probability, or of a mean in standard deviations."""
+        from nbspam.models.describing import distributions  # imports all models; texts need none
+
+        largest = 0.0
+        for now, before in zip(distributions(new), distributions(old), strict=True):
+            if now.probability is not None:
+                changes = np.abs(now.probability - before.probability)
+            else:
+                changes = np.abs(now.mean - before.mean) / np.sqrt(now.variance)
+            largest = max(largest, float(changes.max(initial=0.0)))
+        return largest
+
+
+def _log_prior(model: Any) -> float:
+    """Return the log-density of the parameters under the prior, nats, up to a constant.
+
+    The estimate (n_i + a_i) / (n + sum of a) maximises the likelihood times theta_i^a_i.
+    """
+    from nbspam.models.describing import distributions
+
+    if not isinstance(model, ColumnModel):  # GaussianNB
+        return 0.0
+    n_classes = len(model.classes_)
+    is_smoothed = str(model.class_prior) == "smoothed"
+    of_class = model.class_added(n_classes) if is_smoothed else np.zeros(n_classes)
+    added = [*np.split(model.added_, np.cumsum(model.levels_)[:-1]), of_class]
+    total = 0.0
+    for each in distributions(model):
+        if each.probability is not None:
+            alpha = np.broadcast_to(added[each.of[0]], each.probability.shape)
+            total += float(alpha[alpha > 0] @ np.log(each.probability[alpha > 0]))
+    return total
+
+
+def completions(
+    like: Any,
+    X: Array,
+    y: Codes,
+    classes: Labels,
+    weight: Array,
+    levels: Codes | None = None,
     hard: bool = False,
-    stopping: Stopping | None = None,
-) -> Fit:
-    """Return the most likely of several mixtures of k components with random starts.
+) -> Completions:
+    """Return rows with all ways to complete them; raises DataError beyond MAX_WAYS.
 
-    like: a model of the components' class and parameters.  Raises DataError.
+    X: (n_rows, n_columns), NaN where missing; y: (n_rows,) class indices, below 0 where
+    missing.  levels: the number of values of each column, to complete missing cells too.
     """
-    unknown = type(like).from_counts(
-        np.zeros(k), np.zeros((k, X.shape[1])), np.arange(k), **like.get_params()
-    )
-    data = Unlabelled(unknown, X, None, 1.0, hard)
-    return best_mixture(data, X.shape[0], k, rng, restarts, stopping)
-
-
-def best_mixture(
-    data: Incomplete,
-    n_docs: int,
-    k: int,
-    rng: np.random.Generator,
-    restarts: int,
-    stopping: Stopping | None,
-) -> Fit:
-    """Return the most likely of several fits with random starts; raises DataError.
-
-    Each component starts as the mean of a few documents drawn at random.
-    """
-    if not 1 <= k <= n_docs:
-        raise DataError(f"mixture: {k} components of {n_docs} documents; give 1 to {n_docs}")
-    best: Fit | None = None
-    for _ in tracked(range(restarts), "starts"):
-        share = np.zeros((n_docs, k))
-        seeds = max(1, min(_SEEDS, n_docs // k))
-        drawn = rng.permutation(n_docs)[: seeds * k].reshape(k, seeds)
-        share[drawn, np.arange(k)[:, None]] = 1.0
-        fit = climb(data.maximise(share), data, stopping)
-        if best is None or fit.steps[-1].log_likelihood > best.steps[-1].log_likelihood:
-            best = fit
-    assert best is not None, "restarts: at least one"
-    return best
-
-
-def _finite_joint(model: LinearModel, X: Any) -> Array:
-    """Return log P(class, document); raises DataError if a probability has become 0."""
-    if not model.tables().finite:
-        raise DataError("EM: a probability has become 0 or 1; give an alpha above 0")
-    return np.asarray(model.predict_joint_log_proba(X))
-
-
-def responsibility(joint: Array, hard: bool) -> Array:
-    """Return P(class given document); if hard, 1 for the most probable class, else 0."""
-    if hard:
-        return np.asarray(np.eye(joint.shape[1])[joint.argmax(axis=1)])
-    return np.asarray(np.exp(joint - logsumexp(joint)))
-
-
-def _maximise(
-    like: LinearModel, events: Any, share: Array, known: LinearModel | None, weight: float
-) -> LinearModel:
-    """Return the model of documents that belong to classes by shares, plus known counts."""
-    class_count = weight * share.sum(axis=0)
-    feature_count = weight * np.asarray(events.T @ share).T
-    if known is not None:
-        class_count = known.class_count_ + class_count
-        feature_count = known.feature_count_ + feature_count
-    # A class that lost all documents keeps a trace, so that its log-prior stays finite.
-    class_count = np.maximum(class_count, _TRACE)
-    return type(like).from_counts(class_count, feature_count, like.classes_, **like.get_params())
-
-
-def _log_prior(model: LinearModel) -> float:
-    """Return the log-density of the parameters under alpha's prior, nats, up to a constant.
-
-    alpha acts like documents seen before: for Bernoulli, 2 alpha documents per class, of
-    which alpha have the token.  The multinomial's intercept does not depend on it.
-    """
-    tables, alpha = model.tables(), model.alpha_
-    beyond_prior = tables.intercept - model.class_log_prior_
-    return float(2 * alpha * beyond_prior.sum() + alpha * tables.weight.sum())
+    n_classes, gaps = len(classes), np.isnan(X)
+    if levels is None:
+        gaps = np.zeros_like(gaps)
+    sizes = np.broadcast_to(1 if levels is None else levels, X.shape[1:]).tolist()
+    missing = [np.flatnonzero(row).tolist() for row in gaps]
+    n_variants = [prod(sizes[j] for j in columns) for columns in missing]
+    n_labels = np.where(y < 0, n_classes, 1)
+    n_ways = sum(n * k for n, k in zip(n_variants, n_labels.tolist(), strict=True))
+    if n_ways > MAX_WAYS:
+        raise DataError(
+            f"EM: {n_ways:,} ways to fill in the missing cells, more than {MAX_WAYS:,}; fill in"
+            " some, or leave out the rows or columns that miss most"
+        )
+    variants = np.repeat(X, n_variants, axis=0)
+    at = np.cumsum(n_variants) - n_variants
+    for start, n, columns in zip(at.tolist(), n_variants, missing, strict=True):
+        if columns:
+            filled = list(product(*(range(sizes[j]) for j in columns)))
+            variants[start : start + n, columns] = filled
+    row = np.repeat(np.arange(len(X)), n_variants)
+    of_variant = n_labels[row]
+    variant = np.repeat(np.arange(len(row)), of_variant)
+    label = np.arange(len(variant)) - np.repeat(np.cumsum(of_variant) - of_variant, of_variant)
+    label = np.where(y[row[variant]] < 0, label, y[row[variant]])
+    total = np.bincount(row, of_variant, len(X)).astype(np.intp)
+    begin = np.cumsum(total) - total
+    return Completions(like, classes, variants, variant, label, begin, weight, hard)

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from nbspam.models.inputs import DataError, UnfittedError, checked_labels, is_sparse
+from nbspam.models.base import DataError, UnfittedError, checked_labels, is_sparse
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from nbspam.models.base import Model
-    from nbspam.models.inputs import Array, Labels
+    from nbspam.models.base import Array, Estimator, Labels
 
 
 class Lazy:
-    """A classifier trained anew, for each prediction, on the documents it keeps.
+    """A classifier that is trained for each prediction, on the documents it keeps.
 
     like: a model whose class and parameters are used.
 
@@ -33,7 +32,7 @@ class Lazy:
     ['spam']
     """
 
-    def __init__(self, like: Model) -> None:
+    def __init__(self, like: Estimator) -> None:
         self.like = like
         self._kept: list[tuple[Any, Labels]] = []
 
@@ -50,7 +49,7 @@ class Lazy:
         del self._kept[batch]
         return self
 
-    def model(self) -> Model:
+    def model(self) -> Estimator:
         """Return a new model trained on all documents that are kept now."""
         if not self._kept:
             raise UnfittedError("Lazy: no documents are kept; call keep first")

@@ -1,7 +1,4 @@
-"""Where a server listens: HOST:PORT, or the path of a socket.
-
-Secret: how addresses are spelt, and which sockets systemd hands over.
-"""
+"""Where a server listens: HOST:PORT, the path of a socket, or a socket that systemd hands over."""
 
 import contextlib
 import os
@@ -73,7 +70,7 @@ def listening(option: str, address: Address) -> socket.socket:
 
 
 def _watch_peers(listener: socket.socket) -> None:
-    """Let the system end connections whose other side has vanished; accepted ones inherit it."""
+    """Let the system end connections whose other side has vanished; accepted ones do so, too."""
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if hasattr(socket, "TCP_KEEPIDLE"):
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _SILENT)

@@ -1,16 +1,20 @@
-"""A connection: what the protocols share, and the bounds that hold for each client.
+"""A connection: what all protocols share, the bounds for each client, and the words of a verdict.
 
-Secret: when a client is too slow, too much, or at rest.
+A client is too slow, too large, one too many, or at rest; each protocol says so in its own words.
+The words that SpamAssassin and rspamd have in common (a score with a threshold, names of rules, a
+report) stand at the end.
 """
 
 import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
-from nbspam.counts.outcome import Outcome
+from nbspam.counts.counting import Outcome
 from nbspam.errors import NbspamError
+from nbspam.mail.verdict_headers import REQUIRED, bayes_rule, score_of
+from nbspam.printing import printable
 from nbspam.server.desk import Desk
-from nbspam.server.threads.judging import Judgement
+from nbspam.server.judge import Judgement
 from nbspam.server.users import UserError, known_as
 
 
@@ -40,8 +44,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection in.
 
-        One beyond the limit is refused when its request is there, in the protocol's words; one
-        beyond twice the limit, at once.
+        A connection beyond the limit is refused in the protocol's words once its request is there;
+        a connection beyond twice the limit is cut off at once.
         """
         self.transport = cast(asyncio.Transport, transport)  # uvloop's own are none by class
         desk = self.desk
@@ -56,12 +60,12 @@ class Connection(asyncio.Protocol):
         self.expect(desk.limits.head_seconds)
 
     def crowd(self) -> tuple[int, int]:
-        """Return how many others of its kind are connected, and how many may be."""
+        """Return the number of other connections of its kind, and their limit."""
         desk = self.desk
         return len(desk.connections) - len(desk.visitors), desk.limits.connections
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Forget the connection, and what it waits for; count it if its answer was not taken."""
+        """Forget the connection and its pending answer; count it if its answer was not taken."""
         self.desk.connections.discard(self)
         if not self.rests and (error is not None or not self.closes):
             self.desk.tally.add("trouble gone")
@@ -95,7 +99,7 @@ class Connection(asyncio.Protocol):
         self.due = asyncio.get_running_loop().time() + seconds
 
     def overdue(self) -> None:
-        """Tell the client that it was too slow, or that we were; end it if it does not listen."""
+        """Tell the client which side was too slow; cut it off if it does not listen."""
         if self.closes:
             self.transport.abort()
         elif self.rests:
@@ -104,7 +108,7 @@ class Connection(asyncio.Protocol):
             self.trouble("late" if self.pending is not None else "idle")
 
     def close(self) -> None:
-        """Close the connection when what was written to it is through.
+        """Close the connection once everything written to it has been sent.
 
         While the client may still write, only our side is closed: the system takes an answer back
         if there are bytes that nobody has read.  The bytes of the message count until the
@@ -121,9 +125,9 @@ class Connection(asyncio.Protocol):
             self.transport.resume_reading()
 
     def cut_short(self) -> None:
-        """Close: the client has ended its writing before its request was whole, if it began any.
+        """Close: the client stopped writing before its request was whole.
 
-        That counts as one who has gone.
+        A client that had begun a request counts as gone.
         """
         if not self.rests:
             self.desk.tally.add("trouble gone")
@@ -133,7 +137,7 @@ class Connection(asyncio.Protocol):
     def trouble(self, kind: str, why: str = "") -> None:
         """Count why a request gets no verdict, and tell the client.
 
-        kind: one of tally.TROUBLES.
+        kind: one of metrics.TROUBLES.
         """
         self.desk.tally.add(f"trouble {kind}")
         if self.pending is not None:
@@ -226,8 +230,8 @@ class Connection(asyncio.Protocol):
     ) -> None:
         """Call `answer` with the outcome of learning a message; None un-learns it.
 
-        whole: a message that is not is refused, as its beginning would be another message.  user:
-        who teaches it, as the client writes the name.
+        whole: whether `data` is the whole message; its beginning alone is refused, as it would be
+        another message.  user: the teacher, as the client writes the name.
         """
         teacher = self.desk.teacher
         assert teacher is not None
@@ -245,7 +249,7 @@ class Connection(asyncio.Protocol):
         self.wait(teacher.teach(data, label, known_as(user)), answered)
 
     def note_lesson(self, user: str | None, label: str | None, outcome: Outcome) -> None:
-        """Count and log what became of a lesson."""
+        """Count and log the outcome of a lesson."""
         became = what_became(outcome)
         self.desk.tally.add(f"lesson {became}")
         milliseconds = round(1000 * self._took(), 1)
@@ -258,7 +262,7 @@ class Connection(asyncio.Protocol):
         return asyncio.get_running_loop().time() - self.began
 
     def wait(self, future: "asyncio.Future[Any]", answered: Callable[[Any], None]) -> None:
-        """Call `answered` with what a future gives, or tell the client what went wrong."""
+        """Call `answered` with the result of a future, or tell the client what went wrong."""
         self.began = asyncio.get_running_loop().time()
         self.expect(self.desk.limits.answer_seconds)
         self.pending = future
@@ -281,8 +285,54 @@ class Connection(asyncio.Protocol):
 
 
 def what_became(outcome: Outcome) -> str:
-    """Return what became of one lesson, one of tally.LESSONS."""
+    """Return the outcome of one lesson in a word, one of metrics.LESSONS."""
     for name in ("learned", "moved", "confirmed", "unlearned"):
         if getattr(outcome, name):
             return name
     return "known"
+
+
+# ---- the words of a verdict for mail systems ----
+
+STRONGEST = 20  # tokens in a report, at most
+# Why there is no verdict or lesson, by the kind of trouble, where nothing more is known.
+REASONS = {
+    "busy": "too many messages; try again",
+    "late": "not judged in time",
+    "idle": "the request is not whole in time",
+    "malformed": "the request is not one of this protocol",
+    "failed": "the request failed",
+    "large": "the message is too large to be learned here; teach it by the command line",
+}
+
+
+def is_spam(judgement: Judgement) -> bool:
+    """Return whether a message is called spam; unsure is not."""
+    return judgement.verdict.label == "spam"
+
+
+def score(judgement: Judgement) -> float:
+    """Return the score as `nbspam filter` writes it; spam from REQUIRED on."""
+    return score_of(judgement.verdict, judgement.rule)
+
+
+def rules(judgement: Judgement) -> list[str]:
+    """Return the names of rules that other filters would have found true."""
+    label = judgement.verdict.label
+    return [bayes_rule(judgement.verdict), f"NBSPAM_{label.upper()}"]
+
+
+def report(judgement: Judgement) -> str:
+    """Return lines for people: the verdict, and the strongest tokens if they were asked for."""
+    verdict = judgement.verdict
+    lines = [
+        f"{verdict.label}, probability of spam {verdict.posterior['spam']:.6f}",
+        f"{score(judgement):.1f} points, {REQUIRED:.1f} required",
+    ]
+    if judgement.lack is not None:
+        lines.append(judgement.lack)
+    if judgement.explanation is not None:
+        found = judgement.explanation.strongest(STRONGEST)
+        lines += ["", "  nats  token"] * bool(found)
+        lines += [f"{each.contribution:+6.1f}  {printable(each.token)}" for each in found]
+    return "\r\n".join(lines) + "\r\n"

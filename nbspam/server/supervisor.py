@@ -1,25 +1,31 @@
 """The supervisor: the process that binds addresses, starts workers, and starts them again.
 
-It answers no mail itself.  Signals: SIGTERM and SIGINT end the workers, which first answer what
-they have accepted; SIGHUP reads the options again and starts new workers before the old ones end.
-
-Secret: the lives of the worker processes, and what systemd is told about them.
+It answers no mail itself.  Signals: SIGTERM and SIGINT end the workers, which first answer all
+accepted connections; SIGHUP reads the choices again and starts new workers before the old ones
+end.  It tells systemd when it is ready, reloads and stops.
 """
 
 import contextlib
 import os
+import resource
 import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NoReturn
 
-from nbspam.errors import NbspamError
-from nbspam.parallel import fork
+from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.server.addresses import listened
-from nbspam.server.worker import Service, work
+from nbspam.server.choices import LIMITS, ServerChoices, ServerLimits, Service
+from nbspam.server.metrics import Log, ServerTally
+from nbspam.server.page.access import access_beside
+from nbspam.server.users import check_folder, check_site
+from nbspam.server.worker import open_served, protocol, run_worker
+from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
+from nbspam.workers import fork
 
 _TICK = 1.0  # seconds
 _SOON = 1.0  # seconds: a worker that ends earlier is started again only after them
@@ -28,7 +34,7 @@ _STUCK = 120.0  # seconds without a sign of life, after which a worker is ended
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD, signal.SIGALRM)
 
 
-class Worker:
+class SupervisedWorker:
     """A worker process as the supervisor sees it."""
 
     def __init__(self, pid: int, row: int, born: float) -> None:
@@ -40,8 +46,8 @@ class Worker:
 class Supervisor:
     """Keeps as many workers at work as were asked for.
 
-    reread: gives the service and the model that the options say now, or raises NbspamError;
-    sockets and tally stay the same.
+    reread: returns the service and the model by the choices of now, or raises NbspamError; sockets
+    and tally stay the same.
     """
 
     def __init__(
@@ -56,12 +62,12 @@ class Supervisor:
         self.n_workers = n_workers
         self.reread = reread
         self.pid = os.getpid()
-        self.workers: dict[int, Worker] = {}  # by process
-        self.leaving: dict[int, Worker] = {}  # that are to end
+        self.workers: dict[int, SupervisedWorker] = {}  # by process
+        self.leaving: dict[int, SupervisedWorker] = {}  # that are to end
         self.waiting: dict[int, float] = {}  # rows to be started again, and when
         self.rows = 2 * n_workers  # new workers begin before old ones end
         self.stops_by: float | None = None
-        self.renews = False  # the options are to be read again
+        self.renews = False  # the choices are to be read again
         self.is_told = False  # that all workers answer
 
     def run(self) -> None:
@@ -88,7 +94,7 @@ class Supervisor:
         pid = fork()
         if pid == 0:
             self.be_worker(row)
-        self.workers[pid] = Worker(pid, row, time.monotonic())
+        self.workers[pid] = SupervisedWorker(pid, row, time.monotonic())
 
     def be_worker(self, row: int) -> NoReturn:
         """Work as a worker; never returns."""
@@ -98,7 +104,7 @@ class Supervisor:
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C: the supervisor says when
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {*_SIGNALS} - {signal.SIGTERM})
-            work(self.service, self.model, row, self.pid)
+            run_worker(self.service, self.model, row, self.pid)
             status = 0
         except BaseException as error:
             self.service.log.failed("a worker ends", error)
@@ -107,7 +113,7 @@ class Supervisor:
             os._exit(status)
 
     def tick(self) -> None:
-        """See which workers have ended, start them again, and tell systemd that we live."""
+        """Start workers that have ended again, and tell systemd that the server lives."""
         now = time.monotonic()
         while pid := _ended():
             if worker := self.leaving.pop(pid, None) or self.workers.get(pid):
@@ -138,32 +144,35 @@ class Supervisor:
         if self.is_told or len(began) < self.n_workers:
             return
         self.is_told = True
-        for protocol, listener in self.service.sockets.items():
+        for name, listener in self.service.sockets.items():
             address = str(listened(listener))
-            self.service.log.listens(protocol, address, self.n_workers, self.model.name)
+            self.service.log.listens(name, address, self.n_workers, self.model.name)
         notify("READY=1")
 
-    def is_stuck(self, worker: Worker, now: float) -> bool:
+    def is_stuck(self, worker: SupervisedWorker, now: float) -> bool:
         """Return whether a worker has given no sign of life for long."""
         beat = self.service.tally.row(worker.row, "beat")
         return now - max(beat, worker.born) > _STUCK
 
     def stop(self) -> None:
-        """Tell all workers to end; who connects when all have closed the sockets is refused."""
+        """Ask all workers to stop.
+
+        Once they have closed their sockets, new connections are refused.
+        """
         for listener in self.service.sockets.values():
             listener.close()
         self.stops_by = time.monotonic() + self.service.limits.drain_seconds + _MORE
         self.leave()
 
     def leave(self) -> None:
-        """Tell the workers of now to answer what they have accepted, and to end."""
+        """Ask the current workers to answer all accepted connections, and to end."""
         for pid in self.workers:
             os.kill(pid, signal.SIGTERM)
         self.leaving |= self.workers
         self.workers = {}
 
     def renew(self) -> None:
-        """Read the options again, and start workers by them in the place of the old ones."""
+        """Read the choices again, and replace the workers."""
         self.renews = False
         notify("RELOADING=1")
         try:
@@ -201,4 +210,70 @@ def notify(state: str) -> None:
         contextlib.suppress(OSError),  # systemd will see that nothing comes
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender,
     ):
+        sender.setblocking(False)  # nobody waits for a reader that is stuck
         sender.sendto(state.encode(), "\0" + path[1:] if path.startswith("@") else path)
+
+
+# ---- from choices to a service ----
+
+_FILES = 100  # besides connections: models, sockets, pipes
+_MAX_PASSWORD = 1000  # bytes
+# Judged before workers are forked: what is loaded at the first message is then shared by all.
+_FIRST = Item(
+    "-", None, b"Subject: a first message\nContent-Type: text/html\n\n<p>Gr\xc3\xbc\xc3\x9fe"
+)
+
+
+def password_in(path: str) -> bytes:
+    """Return the password in the first line of a file; raises InputError."""
+    try:
+        with open(path, "rb") as file:
+            password = file.readline(_MAX_PASSWORD).strip()
+    except OSError as error:
+        raise InputError(f"--password-file {path}: {error.strerror}; give a file") from error
+    if not password:
+        raise InputError(f"--password-file {path}: its first line is empty; write a password")
+    return password
+
+
+def _allow_files(number: int) -> None:
+    """Let each process have so many open files, as far as the system allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < number:
+        most = number if hard == resource.RLIM_INFINITY else min(number, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def serve(
+    choices: ServerChoices,
+    sockets: Mapping[str, socket.socket],
+    n_workers: int,
+    reread: Callable[[], ServerChoices],
+    limits: ServerLimits = LIMITS,
+) -> None:
+    """Answer clients until SIGTERM or SIGINT; raises NbspamError.
+
+    sockets: listening, by protocol.  reread: reads the choices again, upon SIGHUP.
+    """
+    tally = ServerTally(2 * n_workers + 1)
+    _allow_files(2 * (limits.connections + limits.visitors) + _FILES)
+    for name in sockets:
+        try:
+            protocol(name)
+        except ImportError as error:
+            raise UsageError(
+                f"--{name}: needs {error.name}; install it with: pip install 'nbspam[serve]'"
+            ) from error
+
+    def service(choices: ServerChoices) -> tuple[Service, StoredModel]:
+        model = open_served(choices.model_path)
+        if choices.users is not None:
+            check_folder(choices.users)
+            check_site(model)
+        rule = choices.rule_of(model.classifier())
+        list(model.classifier().classify([_FIRST], rule=rule))
+        access = access_beside(choices.model_path) if "web" in sockets else None
+        log = Log(choices.log, on_drop=partial(tally.add, "unlogged"))
+        return Service(choices, sockets, limits, log, tally, access), model
+
+    Supervisor(*service(choices), n_workers, lambda: service(reread())).run()

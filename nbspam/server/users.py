@@ -1,10 +1,8 @@
 """Users: each may have a model of their own, which counts on top of the site's.
 
 A user's model is a model file like any other, DIR/NAME/model, begun by the user's first lesson.
-What judging needs of it is held for the users whose mail came last.
-
-Secret: how a name that strangers wrote becomes a folder, and how long what a user has taught is
-held in memory.
+The counts that judging needs are held in memory for the users whose mail came last.  Strangers
+write users' names, so a name becomes the name of a folder by an encoding that no path survives.
 """
 
 import contextlib
@@ -17,14 +15,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from nbspam.classifier.combining import Combination
-from nbspam.classifier.personal.evidence import Own
-from nbspam.classifier.personal.lessons import own_of
+from nbspam.classifier.combine import Combination
+from nbspam.classifier.personal import OwnCounts, own_of
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.disk import Stamp, stamp_of
 from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
 from nbspam.settings import PRESENCE, Settings
-from nbspam.store.format.journal import journal_path
+from nbspam.store.journal import journal_path
 from nbspam.store.model import StoredModel
 
 _MAX_FOLDER = 200  # bytes of a folder's name; file systems allow 255
@@ -33,7 +30,7 @@ _EACH = 1000  # bytes that a user takes in memory beside the arrays
 
 
 class UserError(NbspamError):
-    """A user who has no name that a model could be kept by."""
+    """A user's name that no folder can have."""
 
 
 def known_as(text: str | None) -> str:
@@ -46,7 +43,7 @@ def known_as(text: str | None) -> str:
     return unicodedata.normalize("NFC", name.lower())
 
 
-def folder_name(name: str) -> str:
+def user_folder_name(name: str) -> str:
     """Return the name of a user's folder; raises UserError.
 
     name: from `known_as`.  Different names have different folders, none of which is a path.
@@ -67,17 +64,17 @@ def folder_name(name: str) -> str:
 
 
 def model_in(folder: str, name: str) -> str:
-    """Return where in the users' folder the model of one is, or will be; raises UserError.
+    """Return the path of a user's model, be it there or not; raises UserError.
 
     name: from `known_as`.
     """
-    return os.path.join(folder, folder_name(name), "model")
+    return os.path.join(folder, user_folder_name(name), "model")
 
 
-def names_in(folder: str) -> list[str]:
-    """Return the users who have something of their name in a folder, in order.
+def users_in(folder: str) -> list[str]:
+    """Return the users with an entry of their name in a folder, in order.
 
-    What is no user's there is left out, and so is all of a folder that cannot be read.
+    Other entries are left out, and so is all of a folder that cannot be read.
     """
     try:
         entries = os.listdir(folder)
@@ -87,16 +84,16 @@ def names_in(folder: str) -> list[str]:
 
 
 def _name_of(entry: str) -> str:
-    """Return whose folder has a name, "" if it is nobody's."""
+    """Return the user whose folder has this name, "" if it is nobody's."""
     with contextlib.suppress(UserError, UnicodeError):
         name = unquote(entry, errors="surrogatepass")
-        if known_as(name) == name and folder_name(name) == entry:
+        if known_as(name) == name and user_folder_name(name) == entry:
             return name
     return ""
 
 
 def check_folder(folder: str) -> None:
-    """Raise InputError if there is something else in the place of the users' folder."""
+    """Raise InputError if the users' folder is not a folder."""
     try:
         if not stat.S_ISDIR(os.stat(folder).st_mode):
             raise InputError(f"--users {folder}: not a folder; give a folder, or a new name")
@@ -108,7 +105,7 @@ def check_folder(folder: str) -> None:
 
 
 def check_site(model: StoredModel) -> None:
-    """Raise UsageError if a model cannot be shared by users who each have their own."""
+    """Raise UsageError if users' own models cannot count on top of a model."""
     if not (model.settings.is_mail_combined and model.settings.weighting == PRESENCE):
         raise UsageError(
             f"--users: {model.name} does not combine the evidence of mail, so that nobody's own"
@@ -117,10 +114,10 @@ def check_site(model: StoredModel) -> None:
 
 
 class _Held(NamedTuple):
-    """What is held of a user, and of which files it was read."""
+    """A user's counts, and the files that they were read from."""
 
     stamps: tuple[Stamp | None, ...]  # of the user's model and journal, and of the site's model
-    own: Own | None  # None: the model cannot be read, or has un-learned everything
+    own: OwnCounts | None  # None: the model cannot be read, or has un-learned everything
 
     @property
     def n_bytes(self) -> int:
@@ -130,8 +127,8 @@ class _Held(NamedTuple):
 class Users:
     """The users' models: `own` is for the judge's thread, `opened` for the teacher's.
 
-    room: bytes of memory for what is held of users.  on_trouble: told why a user's model cannot be
-    read; the site's judges that user's mail then.
+    room: bytes of memory for users' counts.  on_trouble: told why a user's model cannot be read;
+    the site's judges that user's mail then.
     """
 
     def __init__(self, folder: str, room: int, on_trouble: Callable[[Exception], None]) -> None:
@@ -145,10 +142,7 @@ class Users:
         return len(self._held)
 
     def path(self, name: str) -> str:
-        """Return where a user's model is, or will be; raises UserError.
-
-        name: from `known_as`.
-        """
+        """Return the path of a user's model, from `known_as`; raises UserError."""
         return model_in(self._folder, name)
 
     def opened(self, name: str, settings: Settings) -> StoredModel:
@@ -158,16 +152,16 @@ class Users:
         """
         return StoredModel(self.path(name), new=settings)
 
-    def own(self, name: str, site: StoredModel) -> Own | None:
-        """Return what a user has taught by now; None: nothing, or no such name can be kept.
+    def own(self, name: str, site: StoredModel) -> OwnCounts | None:
+        """Return a user's counts; None without any lesson, or for a name that cannot be kept.
 
-        site: whose classifier was just asked for.
+        site: the model whose classifier was just asked for.
         """
         try:
             path = self.path(name)
         except UserError:
             return None
-        # Taken before the files are read: what is written meanwhile shows at the next message.
+        # Taken before the files are read: a lesson written during that shows at the next message.
         stamps = stamp_of(path), stamp_of(journal_path(path)), site.stamp
         if stamps[0] is None:
             self._drop(name)
@@ -187,8 +181,8 @@ class Users:
         if name in self._held:
             self.n_bytes -= self._held.pop(name).n_bytes
 
-    def _read(self, path: str, site: StoredModel) -> Own | None:
-        """Return what a user has taught; tells if the model cannot be used."""
+    def _read(self, path: str, site: StoredModel) -> OwnCounts | None:
+        """Return a user's counts; None, and a note, if the model cannot be used."""
         try:
             model = StoredModel(path)
             if model.base.classes != HAM_AND_SPAM or model.settings.weighting != PRESENCE:

@@ -1,6 +1,7 @@
 """A worker: one process with one event loop, which answers what comes in until it is to end.
 
-Secret: how connections are shared between workers, and how a worker ends without losing any.
+Workers share the listening sockets: whichever is idle accepts.  One that is to end answers what
+it has accepted, and what waits to be.
 """
 
 import asyncio
@@ -10,58 +11,58 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
-from nbspam.classifier.classifier import Classifier
-from nbspam.decision import Rule
+from nbspam.decision import HAM_AND_SPAM
+from nbspam.errors import UsageError
+from nbspam.server.choices import Service
 from nbspam.server.connection import Connection
-from nbspam.server.desk import Desk, Policy
-from nbspam.server.limits import Limits
-from nbspam.server.logs import Log
-from nbspam.server.review.boxes import Box, box_of, own_box_of
-from nbspam.server.tally import Tally
-from nbspam.server.threads.judging import Judge
-from nbspam.server.threads.reviewing import Reviewer
-from nbspam.server.threads.teaching import Teacher
+from nbspam.server.desk import Desk
+from nbspam.server.judge import Judge, Teacher
+from nbspam.server.page.mailbox import Mailboxes
+from nbspam.server.page.reviewer import Reviewer
 from nbspam.server.users import Users
+from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.store.model import StoredModel
 
-# Imported by the supervisor, and only those that are spoken.
+# The supervisor imports the modules of the protocols that are spoken.
 PROTOCOLS = {
-    "spamd": ("nbspam.server.protocols.spamd", "SpamdConnection"),
-    "http": ("nbspam.server.protocols.rspamd", "RspamdConnection"),
-    "milter": ("nbspam.server.protocols.milter", "MilterConnection"),
-    "web": ("nbspam.server.protocols.web", "WebConnection"),
+    "spamd": ("nbspam.server.spamd", "SpamdConnection"),
+    "http": ("nbspam.server.rspamd", "RspamdConnection"),
+    "milter": ("nbspam.server.milter", "MilterConnection"),
+    "web": ("nbspam.server.page.app", "WebConnection"),
 }
 _SWEEP = 1.0  # seconds between two looks at what is overdue
 _GRACE = 0.5  # seconds in which a connection's first request may still come
 
 
-class Service(NamedTuple):
-    """What workers are started with."""
+def open_served(path: str) -> StoredModel:
+    """Return a model of mail that can be served; raises NbspamError.
 
-    opened: Callable[[], StoredModel]
-    rule_of: Callable[[Classifier], Rule]
-    sockets: Mapping[str, socket.socket]  # listening, by protocol
-    policy: Policy
-    limits: Limits
-    log: Log
-    tally: Tally
-    users: str | None = None  # the folder of their models; None: all share one
+    If there is none, the first lesson makes one.
+    """
+    model = StoredModel(path, new=chosen_settings(SettingsChoices(), is_text=False))
+    classifier = model.classifier()
+    if classifier.classes != HAM_AND_SPAM or model.settings.reading != "mail":
+        raise UsageError(
+            f"{path}: a model of {classifier.noun}, of the classes"
+            f" {', '.join(classifier.classes)}; serve a model of mail, of ham and spam"
+        )
+    return model
 
 
-def work(service: Service, model: StoredModel, row: int, supervisor: int) -> None:
-    """Answer clients until SIGTERM, and then those that have been accepted.
+def run_worker(service: Service, model: StoredModel, row: int, supervisor: int) -> None:
+    """Answer clients until SIGTERM, and then the accepted ones.
 
     model: opened before this process was forked.  row: its own in the tally.  supervisor: the
-    process that forked it, whose death is a signal to end, too.  SIGTERM may be blocked.
+    parent process, whose death is a signal to end, too.  SIGTERM may be blocked.
     """
     service.tally.take_row(row)
     with asyncio.Runner(loop_factory=_fast_loop()) as runner:
-        runner.run(_Worker(service, supervisor).run(model))
+        runner.run(_EventLoopWorker(service, supervisor).run(model))
 
 
 def protocol(name: str) -> type[Connection]:
@@ -79,7 +80,7 @@ def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop]:
         return asyncio.new_event_loop
 
 
-class _Worker:
+class _EventLoopWorker:
     def __init__(self, service: Service, supervisor: int) -> None:
         self.service = service
         self.supervisor = supervisor
@@ -98,25 +99,23 @@ class _Worker:
             tally.add("trouble model")
             service.log.failed("the site's model judges a user's mail", error)
 
+        choices = service.choices
         users = None
-        if service.users is not None:
-            users = Users(service.users, limits.users_bytes, on_users_trouble)
-        judge = Judge(model, service.rule_of, on_trouble, tally, users)
-        teacher = Teacher(service.opened, users) if service.policy.may_teach else None
-        review, people = service.policy.review, service.policy.people
-        boxes: Callable[[str], Box] | None = None
-        if people is not None:
-            boxes = partial(own_box_of, people)
-        elif review is not None:
-            boxes = partial(box_of, review, model.path)
-        reviewer = None
-        if boxes is not None and teacher is not None:
-            reviewer = Reviewer(boxes, judge, teacher, limits, service.log, service.policy.moves)
-        desk = Desk(judge, teacher, limits, tally, service.log, service.policy, reviewer)
+        if choices.users is not None:
+            users = Users(choices.users, limits.users_bytes, on_users_trouble)
+        judge = Judge(model, choices.rule_of, on_trouble, tally, users)
+        teacher, reviewer = None, None
+        if service.may_teach:
+            teacher = Teacher(partial(open_served, choices.model_path), users)
+            if service.has_mail:
+                mailboxes = Mailboxes(choices.review, model.path, choices.users)
+                moves = choices.moves
+                reviewer = Reviewer(mailboxes, judge, teacher, limits, service.log, moves)
+        desk = Desk(service, judge, teacher, reviewer)
         loop.set_exception_handler(self.failed)
         logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # it warns of clients that went
         loop.add_signal_handler(signal.SIGTERM, self.ended.set)
-        # Blocked so far: who is to end before it listens must still answer those who wait.
+        # Blocked so far: a worker told to end before it listens must still answer waiting clients.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGTERM,))
         for name, listener in service.sockets.items():
             listener.setblocking(False)
@@ -140,7 +139,7 @@ class _Worker:
             teacher.end()
 
     def wake_supervisor(self) -> None:
-        """Let the supervisor see at once that we answer, and not only at its next look."""
+        """Let the supervisor see at once that this worker answers."""
         if os.getppid() == self.supervisor:
             os.kill(self.supervisor, signal.SIGALRM)
 
@@ -150,13 +149,13 @@ class _Worker:
             asyncio.get_running_loop().add_reader(listener, self.accept, listener, make)
 
     def accept(self, listener: socket.socket, make: Callable[[], Connection]) -> bool:
-        """Accept one connection; the next one goes to whichever worker is idle."""
+        """Accept one connection; the next goes to any idle worker."""
         loop = asyncio.get_running_loop()
         try:
             client, _ = listener.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return False
-        except OSError:  # out of descriptors: those that wait are taken when others have gone
+        except OSError:  # out of descriptors: waiting clients are accepted when others have gone
             self.service.tally.add("trouble busy")
             loop.remove_reader(listener)
             loop.call_later(_SWEEP, self.listen, listener, make)
@@ -167,22 +166,22 @@ class _Worker:
         return True
 
     def accepted(self, task: "asyncio.Task[object]") -> None:
-        """Count a client that went before its connection was there."""
+        """Count a client that went before it was accepted."""
         self.accepting.discard(task)
         if not task.cancelled() and isinstance(task.exception(), OSError):
             self.service.tally.add("trouble gone")
 
     def failed(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Tell in one line what went wrong in the loop, unless a client has only gone."""
+        """Log an error of the loop in one line, unless a client has only gone."""
         error = context.get("exception")
         if error is None:
             self.service.log.told(f"internal error: {context.get('message')}")
         elif not isinstance(error, OSError):
-            # The loop's own message shows what a function was called with: mail, it may be.
+            # The loop's own message shows arguments of functions, which may be mail.
             self.service.log.failed("internal error", error)
 
     async def drain(self, desk: Desk) -> None:
-        """Answer what has been accepted, and what waits to be; then return."""
+        """Answer accepted and waiting connections; then return."""
         loop = asyncio.get_running_loop()
         for name, listener in self.service.sockets.items():
             loop.remove_reader(listener)

@@ -1,24 +1,42 @@
-"""Opening and reading regular files, compressed ones and JSON included.
+"""Files: their kinds by name, opening and decompressing them, and the messages of an mbox.
 
-Failures are InputErrors that begin with the file's name and say what to do.
-
-Secret: which exceptions opening, decompressing and parsing a file can raise.
+Failures to open, decompress or parse a file are InputErrors that begin with its name and say what
+to do.  Damage in an mbox or an index is a ValueError without the file's name, which the caller
+adds.
 """
 
 import errno
 import io
 import os
 import posixpath
+import re
 import stat
 import sys
-from collections.abc import Callable
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from types import TracebackType
 from typing import Any, BinaryIO, cast
 
-from nbspam.errors import InputError
+from nbspam.errors import InputError, UsageError
 
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".tgz")  # files with these endings are decompressed
+_PACKERS = (".gz", ".bz2", ".xz", ".zst")
+MBOX_NAMES = tuple(mbox + end for mbox in (".mbox", ".mbx") for end in ("", *_PACKERS))
+# Files that hold many messages each, by the endings of their names.
+PACKED = {
+    "tar": (".tar", ".tgz", *(".tar" + end for end in _PACKERS)),
+    "zip": (".zip",),
+    "parquet": (".parquet",),
+}
+_ENDINGS = {
+    ".eml": "eml",
+    ".mbox": "mbox",
+    ".mbx": "mbox",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
 _NO_FILE = "{}: not a file; give a file, or pipe it in and give -"
 _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _FOLDER_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
@@ -28,9 +46,147 @@ MOST_TIMES, MOST_FREE = 250, 16 << 20
 _STEP = 1 << 18  # bytes that are decompressed at once
 _HINT_NAMES = 1000  # names compared with a missing one to suggest another
 _JSON_BYTES = 64 << 20
+# Longer messages are truncated: mail servers refuse them, and memory must stay bounded.
+MAX_MESSAGE = 64 << 20
+HEAD = 1 << 16  # bytes read to tell what a file is
+# Large enough to make the calls cheap, small enough to stay in the processor's cache.
+_CHUNK = 1 << 18
+_LOOKAHEAD = 1024  # bytes that hold a From_ line and the start of the next line
+# A separator has a date ("Thu Aug 22 12:36") or a header right below it; a sentence that
+# begins with "From " after a blank line has neither.
+_FROM_LINE = re.compile(
+    rb"From (?:[^\n]*[A-Z][a-z]{2} +[A-Z][a-z]{2} +\d\d? +\d\d?:\d\d|[^\n]*\n[!-9;-~]+:)"
+)
+_QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
+_INDEX_LINE_BYTES = 1 << 16
 
 
-def read_plain(path: str, most: int) -> bytes:
+# --- names ---------------------------------------------------------------------------------
+
+
+def is_url(path: str) -> bool:
+    """Return whether a path is the URL of a file or folder, which fsspec can read."""
+    scheme, separator, _ = path.partition("://")
+    return bool(separator) and "/" not in scheme
+
+
+def named(path: str) -> str:
+    """Return a path as far as it names a file, in small letters: a URL without its query."""
+    return (path.partition("?")[0] if is_url(path) else path).lower()
+
+
+def kind_by_name(path: str) -> str | None:
+    """Return the format, one of FORMATS, that the ending of a file name means, or None."""
+    name = named(path)
+    stem, ending = os.path.splitext(name)
+    if ending in COMPRESSED:
+        ending = os.path.splitext(stem)[1]
+    return packed_kind(name) or _ENDINGS.get(ending)
+
+
+def packed_kind(name: str) -> str | None:
+    """Return "tar", "zip" or "parquet" if the ending of a name says so, else None."""
+    name = name.lower()
+    return next((kind for kind, ends in PACKED.items() if name.endswith(ends)), None)
+
+
+def beside(index: str, path: str) -> str:
+    """Return the path of a file that an index names by a path from its own place."""
+    if not is_url(index):
+        return os.path.join(os.path.dirname(index), path)
+    scheme, separator, place = index.partition("://")
+    return scheme + separator + posixpath.normpath(posixpath.join(posixpath.dirname(place), path))
+
+
+def file_names_in(path: str) -> list[str]:
+    """Return the file names in a file, each of which ends in NUL; raises InputError.
+
+    path: "-" is standard input.  A file called "-" is no longer standard input.
+    """
+    if path != "-":
+        with Blaming(path), open_file(path) as stream:
+            data = stream.read()
+    elif sys.stdin is None:
+        raise InputError("--files0-from -: standard input is closed; give a file")
+    else:
+        data = sys.stdin.buffer.read()
+    if b"\n" in data and b"\0" not in data:
+        raise InputError(
+            f"--files0-from {path}: no NUL in it, its names end in newlines; write it with"
+            " `find -print0`"
+        )
+    names = data.split(b"\0")
+    if not names[-1]:
+        names.pop()
+    if b"" in names:
+        raise InputError(
+            f"--files0-from {path}: name {names.index(b'') + 1} is empty; leave it out"
+        )
+    return ["./-" if name == b"-" else os.fsdecode(name) for name in names]
+
+
+# --- what is at a path ---------------------------------------------------------------------
+
+
+def is_folder(path: str) -> bool:
+    """Return whether a folder is at a path or URL, and not a file; raises InputError."""
+    if is_url(path):
+        from nbspam.sources.remote import is_folder_at
+
+        return is_folder_at(path)
+    return stat.S_ISDIR(status_of(path).st_mode)
+
+
+def holds_many(path: str) -> bool:
+    """Return whether a path is a folder or an archive, whose items have been filed."""
+    return is_folder(path) or kind_by_name(path) in PACKED
+
+
+def leads_nowhere(path: str) -> bool:
+    """Return whether a path is a dead link or a link to itself."""
+    if is_url(path):
+        return False
+    try:
+        os.stat(path)
+    except OSError as error:
+        return error.errno in (errno.ENOENT, errno.ELOOP)
+    return False
+
+
+def status_of(path: str) -> os.stat_result:
+    """Return the status of the file at a path; raises InputError."""
+    try:
+        return os.stat(path)
+    except FileNotFoundError as error:
+        if os.path.islink(path):
+            reason = "leads to a file that is not there; mend the link or remove it"
+            raise InputError(f"{path}: {reason}") from error
+        raise InputError(f"{path}: no such file or folder; {_hint(path)}") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{path}: cannot be read ({reason}); check the path") from error
+
+
+def _hint(path: str) -> str:
+    """Return a suggestion for a path that does not exist."""
+    import difflib
+
+    folder, name = os.path.split(path.rstrip(os.sep))
+    while folder and not os.path.exists(folder):
+        folder, name = os.path.split(folder)
+    try:
+        with os.scandir(folder or os.curdir) as entries:
+            names = [entry.name for entry in islice(entries, _HINT_NAMES)]
+    except OSError:
+        names = []
+    close = difflib.get_close_matches(name, names, 1)
+    return f"did you mean {os.path.join(folder, close[0])}?" if close else "check the spelling"
+
+
+# --- opening -------------------------------------------------------------------------------
+
+
+def read_uncompressed(path: str, most: int) -> bytes:
     """Return at most the first `most` bytes of a regular file, not decompressed.
 
     It uses system calls, because Python's file objects take three times as long, which
@@ -63,7 +219,7 @@ def open_file(path: str) -> BinaryIO:
     path: may be a URL.
     """
     if is_url(path):
-        from nbspam.sources.places.urls import open_url
+        from nbspam.sources.remote import open_url
 
         return expanded(path, open_url(path))
     if not stat.S_ISREG(status_of(path).st_mode):
@@ -75,7 +231,7 @@ def open_inside(folder: str, path: str) -> BinaryIO:
     """Open a regular file in a folder for reading, decompressed if its name ends so.
 
     path: relative to the folder, without "..".  No link in it is followed, not even one that is
-    put there meanwhile.  Raises InputError if it is no regular file, and OSError.
+    put there since.  Raises InputError if it is no regular file, and OSError.
     """
     *folders, name = path.split(os.sep)
     inside = os.open(folder, _FOLDER_FLAGS)
@@ -92,6 +248,25 @@ def open_inside(folder: str, path: str) -> BinaryIO:
     return expanded(path, open(descriptor, "rb"))
 
 
+def read_json(path: str, most: int = _JSON_BYTES) -> Any:
+    """Return the values in a JSON file of at most `most` bytes; raises InputError."""
+    import json
+
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(most + 1)
+        if len(data) > most:
+            raise InputError(f"{path}: more than {most:,} bytes of JSON; give a smaller file")
+        return json.loads(data)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; give a JSON file") from error
+    except (ValueError, RecursionError):
+        raise InputError(f"{path}: not JSON; correct it") from None
+
+
+# --- decompressing -------------------------------------------------------------------------
+
+
 def expanded(path: str, source: BinaryIO) -> BinaryIO:
     """Return a stream decompressed, if the name of its file says that it is compressed."""
     opener = _opener(path)
@@ -104,26 +279,6 @@ def expanded(path: str, source: BinaryIO) -> BinaryIO:
     except BaseException:
         source.close()
         raise
-
-
-def is_url(path: str) -> bool:
-    """Return whether a path is the URL of a file or folder, which fsspec can read."""
-    scheme, separator, _ = path.partition("://")
-    return bool(separator) and "/" not in scheme
-
-
-def named(path: str) -> str:
-    """Return a path as far as it names a file, in small letters: a URL without its query."""
-    return (path.partition("?")[0] if is_url(path) else path).lower()
-
-
-def is_folder(path: str) -> bool:
-    """Return whether a folder is at a path or URL, and not a file; raises InputError."""
-    if is_url(path):
-        from nbspam.sources.places.urls import is_folder_at
-
-        return is_folder_at(path)
-    return stat.S_ISDIR(status_of(path).st_mode)
 
 
 class _Expanded(io.RawIOBase):
@@ -199,24 +354,38 @@ def _opener(path: str) -> Callable[..., Any] | None:
 
         return lzma.open
     if path.endswith(".zst"):
-        from nbspam.sources.places.zstd import open_zstd
-
         return open_zstd
     return None
 
 
-def _damages(path: str) -> tuple[type[Exception], ...]:
-    """Return the errors, besides OSError, that reading damaged data of this kind raises."""
-    path = named(path)
-    if path.endswith((".gz", ".tgz")):
-        import zlib
+def open_zstd(source: BinaryIO, _: str) -> Any:
+    """Return the contents of a stream of zstd, as `gzip.open` does; raises UsageError."""
+    try:
+        from pyarrow import CompressedInputStream, PythonFile
+    except ImportError as error:
+        raise UsageError(
+            f"zstd: needs {error.name}; install it with: pip install 'nbspam[remote]',"
+            " or compress by gzip or xz"
+        ) from None
+    return _Zstd(CompressedInputStream(PythonFile(source, "r"), "zstd"))
 
-        return EOFError, zlib.error
-    if path.endswith(".xz"):
-        import lzma
 
-        return EOFError, lzma.LZMAError
-    return (EOFError,)
+class _Zstd(io.RawIOBase):
+    def __init__(self, stream: Any) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def read(self, size: int = -1, /) -> bytes:
+        try:
+            data: bytes = self._stream.read(size)
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            raise EOFError(str(error)) from error  # as other decompressors say it
+        return data
+
+
+# --- what reading raises -------------------------------------------------------------------
 
 
 class Blaming:
@@ -257,93 +426,126 @@ def _problem(name: str, error: BaseException) -> str | None:
     return None
 
 
-def beside(index: str, path: str) -> str:
-    """Return the path of a file that an index names by a path from its own place."""
-    if not is_url(index):
-        return os.path.join(os.path.dirname(index), path)
-    scheme, separator, place = index.partition("://")
-    return scheme + separator + posixpath.normpath(posixpath.join(posixpath.dirname(place), path))
+def _damages(path: str) -> tuple[type[Exception], ...]:
+    """Return the errors, besides OSError, that reading damaged data of this kind raises."""
+    path = named(path)
+    if path.endswith((".gz", ".tgz")):
+        import zlib
+
+        return EOFError, zlib.error
+    if path.endswith(".xz"):
+        import lzma
+
+        return EOFError, lzma.LZMAError
+    return (EOFError,)
 
 
-def leads_nowhere(path: str) -> bool:
-    """Return whether a path is a dead link or a link to itself."""
-    if is_url(path):
-        return False
-    try:
-        os.stat(path)
-    except OSError as error:
-        return error.errno in (errno.ENOENT, errno.ELOOP)
-    return False
+# --- one message, mboxes, and TREC indexes -------------------------------------------------
 
 
-def names_in(path: str) -> list[str]:
-    """Return the file names in a file, each of which ends in NUL; raises InputError.
+def begins_with_from_line(head: bytes) -> bool:
+    """Return whether bytes begin with the From_ line of an mbox."""
+    return _FROM_LINE.match(head, 0, _LOOKAHEAD) is not None
 
-    path: "-" is standard input.  A file called "-" is no longer standard input.
+
+def read_chunks(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the stream in pieces of a size that suits `mbox_messages`."""
+    while chunk := stream.read(_CHUNK):
+        yield chunk
+
+
+def read_raw_message(stream: BinaryIO, head: bytes = b"") -> bytes:
+    """Return the head and the rest of the stream, truncated to MAX_MESSAGE."""
+    # Most messages fit in the first read; reading MAX_MESSAGE at once would allocate 64 MB.
+    head = head or stream.read(HEAD)
+    return head + stream.read(MAX_MESSAGE - len(head)) if len(head) == HEAD else head
+
+
+def mbox_messages(chunks: Iterable[bytes], limit: int = MAX_MESSAGE) -> Iterator[bytes]:
+    """Yield each message of an mbox unchanged, its From_ line included.
+
+    Text before the first From_ line is a message too, unless it is blank.
+    A message of more than `limit` bytes is truncated.
     """
-    if path != "-":
-        with Blaming(path), open_file(path) as stream:
-            data = stream.read()
-    elif sys.stdin is None:
-        raise InputError("--files0-from -: standard input is closed; give a file")
-    else:
-        data = sys.stdin.buffer.read()
-    if b"\n" in data and b"\0" not in data:
-        raise InputError(
-            f"--files0-from {path}: no NUL in it, its names end in newlines; write it with"
-            " `find -print0`"
-        )
-    names = data.split(b"\0")
-    if not names[-1]:
-        names.pop()
-    if b"" in names:
-        raise InputError(
-            f"--files0-from {path}: name {names.index(b'') + 1} is empty; leave it out"
-        )
-    return ["./-" if name == b"-" else os.fsdecode(name) for name in names]
+    buffer = bytearray()
+    searched = 0
+    for chunk in chain(chunks, (b"",)):
+        buffer += chunk
+        # A candidate close to the end waits until the two lines that decide are there.
+        horizon = len(buffer) - _LOOKAHEAD if chunk else len(buffer)
+        start = 0
+        while (found := _find_separator(buffer, searched, horizon)) >= 0:
+            message = bytes(buffer[start : min(found, start + limit)])
+            if not message.isspace():
+                yield message
+            start, searched = found, found + 1
+        searched = max(searched, horizon - 6) - start
+        del buffer[:start]
+        if len(buffer) > limit + _LOOKAHEAD + 8:
+            # Keep the tail and two bytes of context: a separator may begin in it.
+            del buffer[limit : -_LOOKAHEAD - 8]
+            searched = limit + 2
+    if buffer and not buffer.isspace():
+        yield bytes(buffer[:limit])
 
 
-def status_of(path: str) -> os.stat_result:
-    """Return the status of the file at a path; raises InputError."""
-    try:
-        return os.stat(path)
-    except FileNotFoundError as error:
-        if os.path.islink(path):
-            reason = "leads to a file that is not there; mend the link or remove it"
-            raise InputError(f"{path}: {reason}") from error
-        raise InputError(f"{path}: no such file or folder; {_hint(path)}") from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{path}: cannot be read ({reason}); check the path") from error
+def _find_separator(buffer: bytearray, start: int, end: int) -> int:
+    """Return where the next From_ line after a blank line begins, or -1."""
+    at = buffer.find(b"\nFrom ", start, max(end, 0))
+    while at >= 0:
+        blank_before = at == 0 or buffer.endswith((b"\n", b"\n\r"), max(at - 2, 0), at)
+        if blank_before and _FROM_LINE.match(buffer, at + 1, at + _LOOKAHEAD):
+            return at + 1
+        at = buffer.find(b"\nFrom ", at + 1, end)
+    return -1
 
 
-def _hint(path: str) -> str:
-    """Return a suggestion for a path that does not exist."""
-    import difflib
+def unwrap(raw: bytes) -> bytes:
+    """Return a message of an mbox as it was sent.
 
-    folder, name = os.path.split(path.rstrip(os.sep))
-    while folder and not os.path.exists(folder):
-        folder, name = os.path.split(folder)
-    try:
-        with os.scandir(folder or os.curdir) as entries:
-            names = [entry.name for entry in islice(entries, _HINT_NAMES)]
-    except OSError:
-        names = []
-    close = difflib.get_close_matches(name, names, 1)
-    return f"did you mean {os.path.join(folder, close[0])}?" if close else "check the spelling"
+    Removes the From_ line, the blank line at the end, and one ">" of every line quoted the
+    mboxrd way (">From ", ">>From ").
+    """
+    message = raw.partition(b"\n")[2] if raw.startswith(b"From ") else raw
+    for blank in (b"\r\n", b"\n"):
+        if message == blank or message.endswith(b"\n" + blank):
+            message = message[: -len(blank)]
+            break
+    if b">From " in message:
+        message = _QUOTED_FROM.sub(rb"\1", message)
+    return message
 
 
-def read_json(path: str, most: int = _JSON_BYTES) -> Any:
-    """Return the values in a JSON file of at most `most` bytes; raises InputError."""
-    import json
+def parse_index_line(line: bytes) -> tuple[str, str] | None:
+    """Return (label, path) of a line like "spam ../data/inmail.1"; None if it has no path."""
+    words = line.split(None, 1)
+    if len(words) < 2:
+        return None
+    return words[0].decode("utf-8", "replace"), os.fsdecode(words[1].rstrip())
 
-    try:
-        with open(path, "rb") as stream:
-            data = stream.read(most + 1)
-        if len(data) > most:
-            raise InputError(f"{path}: more than {most:,} bytes of JSON; give a smaller file")
-        return json.loads(data)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; give a JSON file") from error
-    except (ValueError, RecursionError):
-        raise InputError(f"{path}: not JSON; correct it") from None
+
+def is_index(index: str, head: bytes) -> bool:
+    """Return whether all lines are a class and a path, and the first path is a file.
+
+    index: its path, from which the paths in it lead.
+    """
+    lines = head.splitlines()
+    entries = [parse_index_line(line) for line in lines[:-1] or lines if line.strip()]
+    if not entries or not entries[0] or not all(entries):
+        return False
+    label, name = entries[0]
+    # A word with a colon is a header, as in "Subject: .", and not a class.
+    return ":" not in label and os.path.isfile(beside(index, name))
+
+
+def index_entries(stream: BinaryIO) -> Iterator[tuple[str, str]]:
+    """Yield (label, path) for each line of a TREC index, skipping blank lines."""
+    number = 0
+    while line := stream.readline(_INDEX_LINE_BYTES):
+        number += 1
+        if not line.strip():
+            continue
+        entry = parse_index_line(line)
+        if entry is None:
+            raise ValueError(f"line {number}: not `class path`; correct the index")
+        yield entry

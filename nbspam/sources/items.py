@@ -30,39 +30,41 @@ no dot ("Inbox") is opened to see what it is, like a file named on its own.  Nam
 order; hidden files are skipped; a folder is read once, even if several links lead to it.
 """
 
+import marshal
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain, islice
-from typing import BinaryIO, NamedTuple
+from tempfile import SpooledTemporaryFile, gettempdir
+from typing import Any, BinaryIO, NamedTuple
 
 from nbspam.errors import EmptyError, InputError, UsageError
-from nbspam.sources.columns import SILENT, Columns, Listener, Naming, Wanted
 from nbspam.sources.files import (
     COMPRESSED,
-    Blaming,
-    beside,
-    expanded,
-    is_folder,
-    is_url,
-    leads_nowhere,
-    open_file,
-    read_plain,
-)
-from nbspam.sources.mailboxes import (
     HEAD,
     MAX_MESSAGE,
     PACKED,
+    Blaming,
     begins_with_from_line,
+    beside,
+    expanded,
     index_entries,
+    is_folder,
     is_index,
+    is_url,
     kind_by_name,
+    leads_nowhere,
     mbox_messages,
+    open_file,
     read_chunks,
-    read_message,
+    read_raw_message,
+    read_uncompressed,
     unwrap,
 )
+from nbspam.sources.rows import SILENT, Listener, NamedColumns, Naming, TextColumns
 
 FOLDER_FORMATS = ("maildir", "mh", "classes")
 TABLE_FORMATS = ("csv", "tsv", "jsonl", "fasttext")
@@ -93,8 +95,8 @@ class Item(NamedTuple):
         with Blaming(self.name):
             if is_url(self.name) or self.name.lower().endswith(COMPRESSED):
                 with open_file(self.name) as stream:
-                    return read_message(stream)
-            return read_plain(self.name, MAX_MESSAGE)
+                    return read_raw_message(stream)
+            return read_uncompressed(self.name, MAX_MESSAGE)
 
 
 Chunk = list[Item]  # that one process works on at a time
@@ -108,16 +110,16 @@ class SourceOptions(NamedTuple):
     label_column: str | None = None
     id_column: str | None = None  # of a table: holds the names of the rows
     encoding: str | None = None  # of a table; None: found by looking
-    learned: Columns = Columns()  # those that the model has learned from
+    learned: TextColumns = TextColumns()  # those that the model has learned from
     listener: Listener = SILENT
     is_mail: bool = False  # a parquet column of strings holds mail, not texts
     keeps_missing: bool = False  # a path that is not there is an item that cannot be read
     follows_links: bool = True  # those in folders
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> NamedColumns:
         """The columns to look for."""
-        return Wanted(self.text_columns, self.label_column, self.id_column, self.learned)
+        return NamedColumns(self.text_columns, self.label_column, self.id_column, self.learned)
 
     def heard(self, name: str) -> Listener:
         """Return a listener to the table of this name, which passes on what it hears."""
@@ -142,7 +144,7 @@ def read_items(
     if options.format not in (None, *FORMATS):
         raise UsageError(f"--format {options.format}: unknown; choose from {', '.join(FORMATS)}")
     if options.encoding is not None:
-        from nbspam.sources.encodings import check_encoding
+        from nbspam.charsets import check_encoding
 
         check_encoding(options.encoding)
     checked = list(paths)
@@ -214,7 +216,7 @@ def _stream_items(name: str, kind: str, stream: BinaryIO, label: str | None) -> 
         alone = partial(Item, name, label) if kind == "unsure" else None
         yield from _mbox_items(name, messages, label, alone)
     else:
-        yield Item(name, label, read_message(stream, head))
+        yield Item(name, label, read_raw_message(stream, head))
 
 
 def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterator[Item]:
@@ -225,7 +227,7 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
     if kind in ARCHIVES:
         yield from _archive_items(path, kind, label)
         return
-    from nbspam.sources.texts import sniff
+    from nbspam.sources.rows import sniff
 
     with Blaming(path), open_file(path) as stream:
         if kind is not None:
@@ -247,17 +249,17 @@ def _file_items(path: str, label: str | None, options: SourceOptions) -> Iterato
 
 def _archive_items(path: str, kind: str, label: str | None) -> Iterator[Item]:
     """Yield the messages in an archive, under names like "mail.tar#spam/1.eml"."""
-    from nbspam.sources.places.archives import files_in
+    from nbspam.sources.archives import files_in
 
     with Blaming(path):
-        for file in files_in(partial(open_file, path), kind, label):
-            name = f"{path}#{file.name}"
-            if file.problem is not None:
-                yield Item(name, file.label, problem=f"{name}: {file.problem}")
+        for member, found, content in files_in(partial(open_file, path), kind, label):
+            name = f"{path}#{member.name}"
+            if member.problem is not None:
+                yield Item(name, found, problem=f"{name}: {member.problem}")
                 continue
             with Blaming(name):
-                stream = expanded(name, file.open())
-                yield from _stream_items(name, file.kind, stream, file.label)
+                stream = expanded(name, member.open())
+                yield from _stream_items(name, content, stream, found)
 
 
 def _stored_items(
@@ -272,7 +274,7 @@ def _stored_items(
         for found, path in index_entries(stream):
             yield Item(beside(name, path), label or found, series=name)
     elif kind == "parquet":
-        from nbspam.sources.places.parquet import parquet_rows
+        from nbspam.sources.parquet import parquet_rows
 
         heard = options.heard(name)
         packed = parquet_rows(name, stream, options.wanted, options.is_mail, heard)
@@ -280,7 +282,7 @@ def _stored_items(
             row_name = each.name or f"{name}#{number}"
             yield Item(row_name, label or each.label, each.data, each.is_text, series=name)
     else:
-        from nbspam.sources.texts import read_rows
+        from nbspam.sources.rows import read_rows
 
         rows = read_rows(stream, kind, options.wanted, options.encoding, options.heard(name))
         for number, row in enumerate(rows, 1):
@@ -313,12 +315,10 @@ def _folder_items(path: str, label: str | None, options: SourceOptions) -> Itera
         raise InputError(
             f"{path}: a folder, but --format {options.format} is a file; give the file"
         )
-    from nbspam.sources.places.folders import DISK, UNLINKED, places
+    from nbspam.sources.folders import DISK, UNLINKED, UrlTree, places
 
     tree = DISK if options.follows_links else UNLINKED
     if is_url(path):
-        from nbspam.sources.places.listings import UrlTree
-
         tree = UrlTree(options.heard(path))
     with Blaming(path):
         for place in places(path, label, options.format, tree):
@@ -347,3 +347,182 @@ def _whatever_readable(path: str, label: str | None, options: SourceOptions) -> 
     if first is not None:
         yield first
     yield from items
+
+
+# --- the inputs of the library ---------------------------------------------------------------
+
+# A string is text and never a path; a path is an `os.PathLike`.
+
+# pathlib makes "s3:/bucket/mail" of a URL.  A drive of Windows has one letter.
+_JOINED = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]+):/(?!/)")
+
+
+def path_of(given: "os.PathLike[Any]") -> str:
+    """Return a path as a string; the URL that pathlib was given, if there is no such file."""
+    path = os.fsdecode(given)
+    return path if os.path.exists(path) else _JOINED.sub(r"\1://", path, count=1)
+
+
+def items_given(given: Any, options: SourceOptions = _NO_OPTIONS) -> Iterator[Item]:
+    """Yield the items that are given; raises InputError, UsageError.
+
+    given: a path, or an iterable of paths, `Item`s, data, or (data, label) pairs.  Data is a
+    string of text, the bytes of a message, or a path.
+    """
+    if isinstance(given, os.PathLike):
+        yield from read_items([path_of(given)], options=options)
+        return
+    if isinstance(given, str | bytes):
+        raise UsageError(
+            f"{given[:40]!r}: one text is no collection; give a list of texts, or a path as"
+            " pathlib.Path(...)"
+        )
+    for number, each in enumerate(given):
+        if isinstance(each, Item):
+            yield each
+            continue
+        data, label = each if isinstance(each, tuple) else (each, None)
+        # One of many paths that is not there is an item that cannot be read.
+        if isinstance(data, os.PathLike) and (os.path.exists(data) or is_url(path_of(data))):
+            yield from read_items([path_of(data)], label=label, options=options)
+        else:
+            yield item_of(data, f"#{number}", label)._replace(series="given")
+
+
+def item_of(data: Any, name: str = "-", label: str | None = None) -> Item:
+    """Return one item: a string of text, the bytes of a message, a path, or an Item itself."""
+    if isinstance(data, Item):
+        return data
+    if isinstance(data, str):
+        return Item(name, label, data.encode("utf-8", "replace"), is_text=True)
+    if isinstance(data, bytes | bytearray | memoryview):
+        return Item(name, label, bytes(data))
+    if isinstance(data, os.PathLike):
+        return Item(path_of(data), label)
+    raise UsageError(
+        f"{type(data).__name__}: neither text nor mail; give a str, bytes or pathlib.Path"
+    )
+
+
+def only_paths(given: Any) -> Iterable[str]:
+    """Return the paths in what is given, for tables; raises UsageError if there is more."""
+    several = [given] if isinstance(given, os.PathLike) else list(given)
+    for each in several:
+        if not isinstance(each, os.PathLike):
+            raise UsageError(f"{type(each).__name__}: not a table; give a pathlib.Path of one")
+    return map(path_of, several)
+
+
+# --- items that wait -------------------------------------------------------------------------
+
+_WAITING_BYTES = 64 << 20  # of items that wait in memory; more of them wait on disk
+
+
+@contextmanager
+def looked_through(items: Iterable[Item]) -> Iterator[tuple[set[str], Iterable[Item]]]:
+    """Give the classes of items, and all the items to be read once; raises InputError.
+
+    Items that come one by one wait in memory, or in a temporary file if they have much data.
+    """
+    if isinstance(items, list | tuple):
+        yield {item.label for item in items if item.label is not None}, items
+        return
+
+    def again() -> Iterator[Item]:
+        waiting.seek(0)
+        with suppress(EOFError):
+            while True:
+                yield Item(*marshal.load(waiting))
+
+    with SpooledTemporaryFile(_WAITING_BYTES) as waiting:
+        classes = set()
+        for item in items:
+            if item.label is not None:
+                classes.add(item.label)
+            try:
+                marshal.dump(tuple(item), waiting)
+            except OSError as error:
+                raise InputError(
+                    f"{gettempdir()}: {error.strerror or error}; free some space, or set TMPDIR"
+                ) from error
+        yield classes, again()
+
+
+# --- data that are neither mail nor text -----------------------------------------------------
+
+# They get a verdict like any message, but the user will want to know.
+
+# Beginnings of files, and what the files are.
+_MAGIC = {
+    b"\x7fELF": "a program",
+    b"\xca\xfe\xba\xbe": "a program",
+    b"\xcf\xfa\xed\xfe": "a program",
+    b"\x89PNG\r\n": "a PNG picture",
+    b"\xff\xd8\xff": "a JPEG picture",
+    b"GIF87a": "a GIF picture",
+    b"GIF89a": "a GIF picture",
+    b"%PDF-": "a PDF document",
+    b"PK\x03\x04": "a ZIP archive or office document",
+    b"\xd0\xcf\x11\xe0": "an office document",
+    b"\x1f\x8b": "data compressed by gzip",
+    b"BZh": "data compressed by bzip2",
+    b"\xfd7zXZ\0": "data compressed by xz",
+    b"\x28\xb5\x2f\xfd": "data compressed by zstd",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"Rar!\x1a": "a RAR archive",
+    b"SQLite format 3\0": "a database",
+}
+_BEGINNINGS = tuple(_MAGIC)
+_UNICODE = (b"\xff\xfe", b"\xfe\xff")
+_HEAD = 2048  # bytes
+_LONGEST_NAME = 80
+_MARKS_OF_TABLES = (b",", b";", b"\t", b"|", b"{", b"__label__")
+# Control characters, but for those that texts have: white space, backspace, bell and escape.
+_CONTROLS = bytes({*range(32), 127} - {*b"\t\n\r\f\v\b\a\x1b"})
+_MANY = 20  # binary data have at least one control character in so many bytes
+
+
+def oddity(data: bytes, learned: TextColumns) -> str | None:
+    """Return the reason why an item looks like no mail or text, None if it does.
+
+    learned: the columns of a table that the model has learned from.
+    """
+    if _begins_like_mail(data):
+        return None
+    head = data[:_HEAD]
+    what = _binary_kind(head)
+    if what is not None:
+        return f"looks like {what}, not like mail or text"
+    kind = _table_kind(head, learned)
+    if kind is not None:
+        return f"looks like a table, judged as one text; --format {kind} judges its rows"
+    return None
+
+
+def _begins_like_mail(data: bytes) -> bool:
+    """Return whether data begin with the name of a header, or with a From_ line."""
+    # Without a regular expression, which takes longer to compile than a verdict may take.
+    name, colon, _ = data[:_LONGEST_NAME].partition(b":")
+    is_name = bool(colon) and name.replace(b"-", b"").isalnum() and name[:1].isalpha()
+    return is_name or data.startswith(b"From ")
+
+
+def _binary_kind(head: bytes) -> str | None:
+    if head.startswith(_BEGINNINGS):
+        return next(what for start, what in _MAGIC.items() if head.startswith(start))
+    if head.startswith(_UNICODE):
+        return None
+    if head.startswith(b"MZ") and b"\0" in head:
+        return "a program"
+    n_controls = len(head) - len(head.translate(None, _CONTROLS))
+    return "binary data" if n_controls * _MANY > len(head) else None
+
+
+def _table_kind(head: bytes, learned: TextColumns) -> str | None:
+    # A table has more than one line, and its first line has a delimiter.
+    first, newline, _ = head.partition(b"\n")
+    if not newline or not any(mark in first for mark in _MARKS_OF_TABLES):
+        return None
+    from nbspam.sources.rows import sniff_table
+
+    return sniff_table(head, learned)

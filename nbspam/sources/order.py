@@ -4,8 +4,6 @@ An index, a table or a mailbox is a series: its items are in an order.  Folders 
 their files come class by class.  A filter that gets all ham before the first spam is not the
 filter that a user has, so the files are put in the order of their numbers or, if that does not
 mix the classes either, are shuffled.
-
-Secret: how an order is found.
 """
 
 import random
@@ -36,14 +34,14 @@ _BLANK = re.compile(rb"\r?\n\r?\n")
 _DATE = re.compile(rb"^Date:((?:.|\n[ \t]){1,200})", re.MULTILINE | re.IGNORECASE)
 
 
-class Arranged(NamedTuple):
+class ArrivalOrder(NamedTuple):
     """Items in the order in which they arrived, and how it was found."""
 
     items: list[Item]
     order: str  # one of ORDERS
 
 
-def arranged(items: Iterable[Item], order: str | None = None, seed: int = 0) -> Arranged:
+def arranged(items: Iterable[Item], order: str | None = None, seed: int = 0) -> ArrivalOrder:
     """Return the items in the order in which they arrived.
 
     order: one of ORDERS, by the first number in the file name, by the Date header, or drawn by
@@ -59,7 +57,7 @@ def arranged(items: Iterable[Item], order: str | None = None, seed: int = 0) -> 
         items = _sorted(items, _sent)
     elif order == SHUFFLED:
         random.Random(seed).shuffle(items)
-    return Arranged(items, order)
+    return ArrivalOrder(items, order)
 
 
 def _found(items: list[Item]) -> str:

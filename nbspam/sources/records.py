@@ -1,20 +1,33 @@
-"""Reading records, the rows of tables, from files and streams."""
+"""Records: the rows of tables of typed columns, from files and streams."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
+from math import isfinite
 from typing import BinaryIO
 
+from nbspam.charsets import check_encoding
 from nbspam.errors import InputError, UsageError
-from nbspam.sources.cells import Cells, read_cells
-from nbspam.sources.columns import position
-from nbspam.sources.encodings import check_encoding
-from nbspam.sources.files import Blaming, is_folder, open_file
+from nbspam.sources.files import PACKED, Blaming, is_folder, kind_by_name, open_file
 from nbspam.sources.items import SourceOptions
-from nbspam.sources.mailboxes import PACKED, kind_by_name
+from nbspam.sources.rows import (
+    NO_COLUMNS,
+    SILENT,
+    Listener,
+    as_cell,
+    json_objects,
+    json_text,
+    lines_of,
+    listed,
+    position,
+    split_rows,
+)
 
 FORMATS = ("csv", "tsv", "jsonl")
 _NO_OPTIONS = SourceOptions()
+
+Cells = dict[str, str]  # by column name
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +96,91 @@ def _take_name(cells: Cells, column: str | None) -> str | None:
     if column is None:
         return None
     return cells.pop(list(cells)[position(list(cells), column)])
+
+
+def read_cells(
+    stream: BinaryIO,
+    kind: str | None = None,
+    names: Sequence[str] = (),
+    encoding: str | None = None,
+    listener: Listener = SILENT,
+) -> Iterator[Cells]:
+    """Yield the rows of a table as stripped cells by column name; raises ValueError.
+
+    kind: csv, tsv or jsonl; None: jsonl if the first line begins with "{", else csv.
+
+    names: the columns that are expected.  They are the column names of a table without a
+    row of names; the last may then be missing.  If no names are given, and the first row
+    holds nothing but numbers, the columns are called 1, 2, 3 ...
+
+    encoding: found by looking if it is None.
+    """
+    lines = lines_of(stream, encoding, listener)
+    if kind is None:
+        head = list(islice(lines, 1))
+        kind = "jsonl" if head and head[0].startswith("{") else "csv"
+        lines = chain(head, lines)
+    if kind == "jsonl":
+        yield from _json_cells(lines, listener)
+        return
+    rows, _ = split_rows(lines, kind)
+    first = next(rows, None)
+    if first is None:
+        return
+    header = [cell.strip() for cell in first]
+    has_names = _is_header(header, names)
+    if not has_names:
+        header, rows = _standing_in(len(first), names), chain([first], rows)
+    if len(set(header)) < len(header):
+        twice = next(name for name in header if header.count(name) > 1)
+        raise ValueError(f"two columns are called {twice!r}; rename one")
+    listener.table(first if has_names else None, NO_COLUMNS)
+    for number, cells in enumerate(rows, 1):
+        if len(cells) > len(header):
+            raise ValueError(
+                f"row {number}: {len(cells)} cells, but {len(header)} columns; correct the row"
+            )
+        listener.row(cells)
+        yield dict(zip(header, map(str.strip, cells), strict=False))
+
+
+def _json_cells(lines: Iterator[str], listener: Listener) -> Iterator[Cells]:
+    """Yield the cells of JSON objects; the names of the first are those of the table."""
+    names: list[str] = []
+    for number, row in json_objects(lines):
+        if not names:
+            names = list(row)
+            listener.table(names, NO_COLUMNS)
+        listener.row([as_cell(row.get(name)) for name in names])
+        yield {name.strip(): json_text(value, number).strip() for name, value in row.items()}
+
+
+def _is_header(first: list[str], names: Sequence[str]) -> bool:
+    """Return whether the first row of a table holds column names."""
+    if all(map(is_number_cell, first)):
+        return first == list(names)
+    return not names or not set(names).isdisjoint(first)
+
+
+def _standing_in(width: int, names: Sequence[str]) -> list[str]:
+    """Return the column names of a table without a row of names."""
+    if not names:
+        return [str(number) for number in range(1, width + 1)]
+    if width not in (len(names), len(names) - 1):
+        raise ValueError(
+            f"a first row of {width} cells, none of them the name of a column of the model:"
+            f" {listed(list(names))}"
+        )
+    return list(names[:width])
+
+
+def is_number_cell(cell: str) -> bool:
+    """Return whether a cell holds a finite number.
+
+    >>> is_number_cell("-1e3"), is_number_cell("inf"), is_number_cell("three")
+    (True, False, False)
+    """
+    try:
+        return isfinite(float(cell))
+    except ValueError:
+        return False

@@ -2,8 +2,6 @@
 
 The model depends only on its messages, however they were obtained (trained at once, learned on,
 un-learned, merged), because everything is first put in the order of keys and digests.
-
-Secret: how the parts of a model are put together.
 """
 
 from collections.abc import Sequence
@@ -12,32 +10,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Days, Integers, Keys, Strings
+from nbspam.arrays import Booleans, Days, Integers, Keys, Strings, find
 from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.learner import Growth, overlay
-from nbspam.classifier.training import derive
-from nbspam.counts.changes import (
-    Change,
+from nbspam.classifier.training import ModelGrowth, derive, overlay
+from nbspam.counts.memory import (
+    NOT_FILED,
+    FiledMessage,
+    LabelChange,
+    Memory,
+    Messages,
+    Sample,
+    Sampling,
     added,
-    filed_by,
+    kept_sample,
+    ledger_of,
     messages_of_changes,
+    messages_of_sample,
     overlaid,
     respelt,
     signed_table,
 )
-from nbspam.counts.ledger import NOT_FILED, Filed, Ledger, Memory, ledger_of
-from nbspam.counts.sample import Messages, Sample, Sampling, keep, messages_of
 from nbspam.counts.table import CountTable, add_tables, no_counts
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.errors import UsageError
-from nbspam.mail.digest import NEWEST, is_of_mail
 from nbspam.settings import PRESENCE, Settings
-from nbspam.store.oldkeys import with_new_keys_in
-from nbspam.tokens.documents import Documents, no_documents, united
-from nbspam.tokens.vocabulary import empty_vocabulary
+from nbspam.tokens.documents import Documents, empty_vocabulary, no_documents, united
 
 
-class Part(NamedTuple):
+class ModelMessages(NamedTuple):
     """Messages that go into a model: everything except their counts."""
 
     digests: Keys  # (n_docs,)
@@ -49,11 +49,10 @@ class Part(NamedTuple):
     keys: Keys  # (n_keys,) of tokens; a key may come several times
     last_seen: Days  # (n_keys,) when each token was learned
     decayed: int = 0  # the day on which counts were last faded; 0: never
-    versions: tuple[int, ...] = ()  # of the digests of mail
     has_ledger: bool = True  # whether these are all messages, or only those of a sample
 
 
-def part_of(classifier: Classifier, without: Sequence[int] = ()) -> Part:
+def messages_of_model(classifier: Classifier, without: Sequence[int] = ()) -> ModelMessages:
     """Return the messages of a model, except those with some digests."""
     memory = memory_of(classifier)
     ledger, sample = memory.ledger, memory.sample
@@ -61,8 +60,8 @@ def part_of(classifier: Classifier, without: Sequence[int] = ()) -> Part:
     gone = np.array(without, np.uint64)
     stays: Booleans = ~np.isin(ledger.digests, gone)
     labels = names[ledger.find(sample.digests)]
-    messages = messages_of(sample, labels, classifier.table.vocabulary)
-    return Part(
+    messages = messages_of_sample(sample, labels, classifier.table.vocabulary)
+    return ModelMessages(
         ledger.digests[stays],
         names[stays],
         ledger.days[stays],
@@ -72,21 +71,18 @@ def part_of(classifier: Classifier, without: Sequence[int] = ()) -> Part:
         classifier.table.vocabulary.keys,
         memory.last_seen,
         memory.decayed,
-        memory.versions if ledger.has_mail else (),
         memory.has_ledger,
     )
 
 
-def _part_of_changes(changes: Sequence[Change], with_counts: bool, known: Ledger) -> Part:
-    """Return the messages that are learned after all changes; known: those before them."""
+def _part_of_changes(changes: Sequence[LabelChange], with_counts: bool) -> ModelMessages:
+    """Return the messages that are learned after all changes."""
     last = {change.digest: change for change in changes}
     learned = [change for change in last.values() if change.after is not None]
     seen = [change for change in changes if change.after is not None]
     tokens = [change.document.tokens for change in seen]
-    digests = np.array([change.digest for change in learned], np.uint64)
-    new = digests[known.find(digests) < 0]
-    return Part(
-        digests,
+    return ModelMessages(
+        np.array([change.digest for change in learned], np.uint64),
         np.array([change.after for change in learned], np.str_),
         np.array([change.day for change in learned], np.uint16),
         np.array([change.told for change in learned], np.bool_),
@@ -96,12 +92,11 @@ def _part_of_changes(changes: Sequence[Change], with_counts: bool, known: Ledger
         np.repeat(
             np.array([change.day for change in seen], np.uint16), [len(keys) for keys in tokens]
         ),
-        versions=(NEWEST,) if any(map(is_of_mail, new.tolist())) else (),
     )
 
 
-class Streamed(NamedTuple):
-    """What is known of all parts together, if they went by as a stream."""
+class StreamedModel(NamedTuple):
+    """The facts about all parts together, if they went by as a stream."""
 
     sampling: Sampling  # of their messages
     last_seen: Days  # (n_features,) when each token of their sum was learned
@@ -109,9 +104,9 @@ class Streamed(NamedTuple):
 
 def assembled(
     table: CountTable,
-    parts: Sequence[Part],
+    parts: Sequence[ModelMessages],
     settings: Settings,
-    streamed: Streamed | None = None,
+    streamed: StreamedModel | None = None,
 ) -> Classifier:
     """Return the model of a table and the messages counted in it; raises NotTrainedError.
 
@@ -129,24 +124,25 @@ def assembled(
         np.concatenate([part.told for part in parts]),
     )
     with_counts = settings.weighting != PRESENCE
-    sample = keep(sampling.messages, sampling.bits, table.vocabulary, with_counts)
+    sample = kept_sample(sampling.messages, sampling.bits, table.vocabulary, with_counts)
     has_ledger = all(part.has_ledger for part in parts)
     if not has_ledger:
         ledger = ledger.only(sample.digests)
     decayed = max(part.decayed for part in parts)
-    versions = tuple(sorted({version for part in parts for version in part.versions}))
-    memory = Memory(ledger, sample, last_seen, decayed, versions or (NEWEST,), has_ledger)
+    memory = Memory(ledger, sample, last_seen, decayed, has_ledger)
     return derive(table, memory, settings)
 
 
-def _looked_at(table: CountTable, parts: Sequence[Part], settings: Settings) -> Streamed:
+def _looked_at(
+    table: CountTable, parts: Sequence[ModelMessages], settings: Settings
+) -> StreamedModel:
     sampling = Sampling(settings.weighting, max(part.bits for part in parts))
     sampling.add(part.messages for part in parts)
     last_seen = np.zeros(len(table.vocabulary), np.uint16)
     for part in parts:
         column = table.vocabulary.columns(part.keys)
         np.maximum.at(last_seen, column[column >= 0], part.last_seen[column >= 0])
-    return Streamed(sampling, last_seen)
+    return StreamedModel(sampling, last_seen)
 
 
 def begun(settings: Settings) -> Classifier:
@@ -159,24 +155,23 @@ def begun(settings: Settings) -> Classifier:
     return derive(no_counts(HAM_AND_SPAM), memory, settings)
 
 
-def compacted(base: Classifier, changes: Sequence[Change]) -> Classifier:
+def compacted(base: Classifier, changes: Sequence[LabelChange]) -> Classifier:
     """Return a model with changes added to its counts and messages, and fitted again."""
     if not changes:
         return base
     settings = base.settings
     change = signed_table(changes, base.table.vocabulary, settings.weighting)
     touched = [change.digest for change in changes]
-    known = memory_of(base).ledger
-    own = _part_of_changes(changes, settings.weighting != PRESENCE, known)
-    return reassembled(base, added(base.table, change), [part_of(base, touched), own])
+    own = _part_of_changes(changes, settings.weighting != PRESENCE)
+    return reassembled(base, added(base.table, change), [messages_of_model(base, touched), own])
 
 
-def with_changes(base: Classifier, changes: Sequence[Change]) -> Classifier:
+def with_changes(base: Classifier, changes: Sequence[LabelChange]) -> Classifier:
     """Return a classifier with changes applied.
 
     If a fit was due among them but could not be written to the model file, it is made here.
     """
-    due = Growth.of(base).note_all(changes)
+    due = ModelGrowth.of(base).note_all(changes)
     if not due:
         return overlay(base, changes)
     fitted = compacted(base, changes[:due])
@@ -184,58 +179,38 @@ def with_changes(base: Classifier, changes: Sequence[Change]) -> Classifier:
     return overlay(fitted, rest)
 
 
-def filed_in(base: Classifier, digests: Sequence[int]) -> list[Filed]:
+def filed_in(base: Classifier, digests: Sequence[int]) -> list[FiledMessage]:
     """Return where a model that can learn on has the messages of some digests."""
     ledger, names = memory_of(base).ledger, base.classes
     return [
-        NOT_FILED if k < 0 else Filed(names[int(ledger.labels[k])], bool(ledger.told[k]))
+        NOT_FILED if k < 0 else FiledMessage(names[int(ledger.labels[k])], bool(ledger.told[k]))
         for k in ledger.find(np.array(digests, np.uint64)).tolist()
     ]
 
 
 class Lessons(NamedTuple):
-    """What a model has learned, without how evidence adds up."""
+    """The lessons of a model, without the way in which evidence adds up."""
 
     table: CountTable  # its tokens in any order; some may have no messages any more
     documents: Documents  # the messages of which tokens are known, over keys
     y: Integers  # (n_docs,) index into the table's classes
 
 
-def lessons_of(base: Classifier, changes: Sequence[Change]) -> Lessons:
-    """Return what a model of presence has learned, with changes, and without fitting it again."""
+def lessons_of(base: Classifier, changes: Sequence[LabelChange]) -> Lessons:
+    """Return the lessons of a model of presence and its changes, without fitting it again."""
     touched = [change.digest for change in changes]
-    parts = [part_of(base, touched).messages]
+    parts = [messages_of_model(base, touched).messages]
     table = base.table
     if changes:
         signed = signed_table(changes, table.vocabulary, base.settings.weighting)
         table = overlaid(table, signed)
-        known = memory_of(base).ledger
-        parts.append(_part_of_changes(changes, with_counts=False, known=known).messages)
+        parts.append(_part_of_changes(changes, with_counts=False).messages)
     labels = np.concatenate([part.labels for part in parts])
     documents = united([part.documents for part in parts])
     return Lessons(table, documents, np.searchsorted(table.classes, labels))
 
 
-def in_step(base: Classifier, changes: Sequence[Change]) -> list[Change]:
-    """Return the changes that a journal holds, so that each follows from those before it.
-
-    A damaged journal has lost some: a message then leaves the class that it is in as far as is
-    known, and is not learned twice.  A journal can be older than today's keys.
-    """
-    if base.memory is None or not changes:
-        return list(changes)
-    digests = [change.digest for change in changes]
-    now = dict(zip(digests, filed_in(base, digests), strict=True))
-    kept = []
-    vocabulary = base.table.vocabulary
-    for change in (with_new_keys_in(change, vocabulary) for change in changes):
-        before, now[change.digest] = now[change.digest], filed_by(change)
-        if before != now[change.digest]:
-            kept.append(change._replace(before=before.label))
-    return kept
-
-
-def reassembled(base: Classifier, table: CountTable, parts: Sequence[Part]) -> Classifier:
+def reassembled(base: Classifier, table: CountTable, parts: Sequence[ModelMessages]) -> Classifier:
     """Return the assembled model with the base's settings and, for the same classes, cutoffs."""
     model = assembled(table, parts, base.settings)
     return replace(model, cutoffs=base.cutoffs) if model.classes == base.classes else model
@@ -252,17 +227,17 @@ def check_ledger(classifier: Classifier, name: str) -> None:
     if not memory_of(classifier).has_ledger:
         raise UsageError(
             f"{name}: has no ledger, so it does not know which messages it has learned, and in"
-            " which class; train it anew without --no-ledger"
+            " which class; train it again without --no-ledger"
         )
 
 
-def message_at_hand(classifier: Classifier, digest: int) -> Change | None:
+def message_at_hand(classifier: Classifier, digest: int) -> LabelChange | None:
     """Return a message from the model's sample, as a change without classes; None if not there."""
     sample = memory_of(classifier).sample
-    place = int(np.searchsorted(sample.digests, np.uint64(digest)))
-    if place == len(sample.digests) or sample.digests[place] != digest:
+    (place,) = find(sample.digests, np.array([digest], np.uint64)).tolist()
+    if place < 0:
         return None
     document = sample.documents.one(place)
     keys = classifier.table.vocabulary.keys[document.tokens]
     document = Documents(keys, *document[1:])
-    return Change(digest, None, None, 0, document, empty_vocabulary())
+    return LabelChange(digest, None, None, 0, document, empty_vocabulary())

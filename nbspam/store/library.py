@@ -1,6 +1,7 @@
 """The library's face: train, load and use a model of any kind.
 
-Secret: which models learn on, and that a model from disk does so on disk.
+A model of tokens that knows its messages, and a model of a table, learn on: one from disk does so
+on disk.
 """
 
 import os
@@ -8,31 +9,28 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
 
-from nbspam.answering import AnyClassifier
-from nbspam.bounds import Bounds, check_unbounded
 from nbspam.classifier.classifier import Classifier
-from nbspam.counts.outcome import Outcome
+from nbspam.counts.counting import Outcome
 from nbspam.disk import resolved
 from nbspam.errors import InputError, UsageError
 from nbspam.settings import (
-    Choices,
+    Bounds,
     Settings,
+    SettingsChoices,
     TableChoices,
     as_learned,
+    check_unbounded,
     is_for_table,
     settings_for,
 )
-from nbspam.sources.columns import Rememberer
-from nbspam.sources.given import item_of, items_of, only_paths
-from nbspam.sources.items import SourceOptions
-from nbspam.store.format.journal import read_journal
-from nbspam.store.learning import LivingModel
+from nbspam.sources.items import SourceOptions, item_of, items_given, only_paths
+from nbspam.sources.rows import Rememberer
+from nbspam.store.journal import read_journal
 from nbspam.store.model import StoredModel
-from nbspam.store.open import load as load_classifier
-from nbspam.store.open import save as save_classifier
-from nbspam.store.tables import LivingTable, StoredTable
+from nbspam.store.open import load_classifier, save_classifier
+from nbspam.store.tables import LivingTable
 from nbspam.tables.classifier import TableClassifier
-from nbspam.verdicts import Explanation, Skipped, Verdict
+from nbspam.verdicts import AnyClassifier, Explanation, Skipped, Verdict
 
 _EPOCH = date(1970, 1, 1).toordinal()
 
@@ -46,7 +44,7 @@ class Model:
     def __init__(
         self,
         classifier: AnyClassifier,
-        living: LivingModel | LivingTable | None = None,
+        living: StoredModel | LivingTable | None = None,
         skipped: tuple[Skipped, ...] = (),
     ) -> None:
         self._classifier = classifier
@@ -103,7 +101,7 @@ class Model:
         """
         if isinstance(self._living, LivingTable):
             return self._living.learn(self._inputs(given), new_class)
-        items = items_of(given, self._reading)
+        items = items_given(given, self._reading)
         return self._learning().learn(
             items, day=_day(day), policy=policy, jobs=jobs, new_class=new_class
         )
@@ -118,7 +116,7 @@ class Model:
     ) -> Outcome:
         """Move messages to a class; messages that were never learned are learned as that."""
         return self._learning().relabel(
-            items_of(given, self._reading), to, day=_day(day), jobs=jobs, new_class=new_class
+            items_given(given, self._reading), to, day=_day(day), jobs=jobs, new_class=new_class
         )
 
     def unlearn(self, given: Any, jobs: int = 1, day: int | None = None) -> Outcome:
@@ -128,26 +126,32 @@ class Model:
         """
         if isinstance(self._living, LivingTable):
             return self._living.unlearn(self._inputs(given))
-        return self._learning().unlearn(items_of(given, self._reading), day=_day(day), jobs=jobs)
+        return self._learning().unlearn(
+            items_given(given, self._reading), day=_day(day), jobs=jobs
+        )
 
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write the model to a file; raises ModelFileError.
 
         A model from disk that is saved to its own path takes its journal in, with what others
-        have taught it meanwhile; saved elsewhere, it is copied.
+        have taught it since; saved elsewhere, it is copied.
         """
         target = os.fsdecode(path)
         living = self._living
-        if isinstance(living, StoredModel) and _same(living.path, target):
+        if (
+            isinstance(living, StoredModel)
+            and living.is_on_disk
+            and os.path.realpath(living.path) == os.path.realpath(target)
+        ):
             living.compact()
         else:
             save_classifier(target, self._classifier if living is None else living.whole())
 
-    def _learning(self) -> LivingModel:
+    def _learning(self) -> StoredModel:
         if isinstance(self._living, LivingTable):
             raise UsageError("model: rows of a table are not remembered; unlearn and update them")
         if self._living is None:
-            raise UsageError("model: this kind does not learn on; train it anew")
+            raise UsageError("model: this kind does not learn on; train it again")
         return self._living
 
     @property
@@ -163,7 +167,7 @@ class Model:
 
     def _inputs(self, given: Any) -> Iterator[Any]:
         if not isinstance(self._classifier, TableClassifier):
-            yield from items_of(given, self._reading)
+            yield from items_given(given, self._reading)
         elif isinstance(given, os.PathLike):
             from nbspam.sources.records import read_records
 
@@ -186,7 +190,7 @@ def train(
 
     given: a path, or an iterable of paths, (data, label) pairs or Items.  engine: other workers
     than `jobs` forked processes, such as "dask", a Dask Client or an Executor; see
-    `engines.workers_of`.  target: the column of a table that holds the class.  choices: the
+    `workers.workers_of`.  target: the column of a table that holds the class.  choices: the
     options of `nbspam train` as keywords, such as model="multinomial" or alpha=0.1.  The model
     is the one that `nbspam train` makes.  Raises NbspamError.
     """
@@ -194,29 +198,28 @@ def train(
         target, **{name: choices.pop(name) for name in TableChoices._fields if name in choices}
     )
     bounds = Bounds(**{name: choices.pop(name) for name in Bounds._fields if name in choices})
-    chosen = Choices(**choices)
+    chosen = SettingsChoices(**choices)
     if is_for_table(chosen, columns):
         if engine is not None:
             raise UsageError("engine: for mail and texts; a table is counted here, leave it out")
         check_unbounded(bounds, "a table of columns")
         from nbspam.sources.records import read_records
-        from nbspam.tables.choices import table_settings
-        from nbspam.tables.training import read_table, train_table
+        from nbspam.tables.training import read_table, table_settings, train_table
 
         settings = table_settings(chosen, columns)
         data = read_table(read_records(only_paths(given)), settings)
         of_table = train_table(data.table, settings)
         return Model(of_table, LivingTable(of_table), data.skipped)
-    from nbspam.classifier.training import learn
-    from nbspam.engines import workers_of
+    from nbspam.classifier.training import learn_items
+    from nbspam.workers import workers_of
 
     tables = Rememberer()
     reading = SourceOptions(listener=tables, is_mail=chosen.preset == "mail")
-    how, items = settings_for(items_of(given, reading), chosen, tables)
+    how, items = settings_for(items_given(given, reading), chosen, tables)
     with workers_of(engine, jobs) as workers:
-        learned = learn(items, how, workers, _day(day), bounds)
+        learned = learn_items(items, how, workers, _day(day), bounds)
     classifier = learned.classifier
-    living = LivingModel(classifier) if isinstance(classifier, Classifier) else None
+    living = StoredModel.in_memory(classifier) if isinstance(classifier, Classifier) else None
     return Model(classifier, living, learned.skipped)
 
 
@@ -228,7 +231,7 @@ def load(path: "str | os.PathLike[str]") -> Model:
     where = os.fsdecode(path)
     classifier = load_classifier(where)
     if isinstance(classifier, TableClassifier):
-        return Model(classifier, StoredTable(where, classifier))
+        return Model(classifier, LivingTable(classifier, where))
     # Only a model of tokens that knows its messages has a journal, and can learn on.
     if isinstance(classifier, Classifier) and (
         classifier.memory or read_journal(resolved(where)).changes
@@ -246,10 +249,6 @@ def _record(row: Any, name: str) -> Any:
             f"{type(row).__name__}: not a row of a table; give a dict from columns to cells"
         )
     return Record(name, {str(column): str(cell) for column, cell in row.items()})
-
-
-def _same(one: str, other: str) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _day(day: int | None) -> int:

@@ -1,28 +1,45 @@
-"""A model on disk that learns on, while other processes use it.
+"""A model that learns on: it learns more messages, un-learns them, and moves them.
 
-A change is decided under the model's lock; put on disk in the journal; and only then reported.
-When evidence is fitted anew, a new model file takes the journal in.
-
-Secret: in which order model file and journal are written, so that a crash at any moment loses no
-change that was reported.
+The ledger knows as which class a message was learned.  From that and its new class follows a
+change (`LabelChange`), which is counted at once.  When a fit is due (see
+`ModelGrowth`), the model is fitted again: it is then the model that training on the same messages
+at once would have made.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from difflib import get_close_matches
+from functools import partial
 
-from nbspam.classifier.classifier import TOKENS, Classifier
-from nbspam.counts.changes import Change, filed_by
-from nbspam.counts.ledger import NOT_FILED, Filed
-from nbspam.counts.outcome import Outcome
-from nbspam.decision import Cutoffs
+import numpy as np
+
+from nbspam.classifier.classifier import TOKENS, Classifier, lack_of
+from nbspam.classifier.training import ModelGrowth
+from nbspam.counts.counting import Outcome, TokenizedLesson, outcome_of, read_lessons
+from nbspam.counts.memory import NOT_FILED, FiledMessage, LabelChange, filed_by, respelt
+from nbspam.decision import HAM_AND_SPAM, POLICIES, Cutoffs, is_worth_learning
 from nbspam.disk import Stamp, locked, resolved, stamp_of, unwritable
-from nbspam.mail.digest import OLDEST, digest_of
+from nbspam.errors import ModelFileError, NbspamError, NotTrainedError, UsageError
+from nbspam.mail.digest import Copies, digest_of
 from nbspam.settings import Settings
-from nbspam.store.assembly import Lessons, begun, compacted, in_step, lessons_of, memory_of
-from nbspam.store.format.journal import (
+from nbspam.sources.items import Item, looked_through
+from nbspam.sources.order import GIVEN, ORDERS, arranged
+from nbspam.store.assembly import (
+    Lessons,
+    begun,
+    check_ledger,
+    compacted,
+    filed_in,
+    lessons_of,
+    memory_of,
+    message_at_hand,
+    with_changes,
+)
+from nbspam.store.journal import (
     NO_JOURNAL,
+    NOBODY,
     Journal,
     append,
     read_journal,
@@ -32,20 +49,44 @@ from nbspam.store.format.journal import (
     set_aside,
     write_journal,
 )
-from nbspam.store.format.modelfile import Identity, Snapshot
-from nbspam.store.format.records import NOBODY
-from nbspam.store.learning import LivingModel
-from nbspam.store.open import base_of, classifier_of, of_tokens, write
+from nbspam.store.modelfile import Identity, Snapshot
+from nbspam.store.open import base_of, classifier_of, of_tokens, write_model_file
+from nbspam.tokens.reading import chunk_by_chunk
+from nbspam.verdicts import Skipped, posterior
+
+# One call gathers lessons with this many entries (about 50 MB) before it decides on them, so that
+# a large update makes a few fits instead of one for each twentieth by which a class grows.
+MAX_ENTRIES = 4_000_000
 
 
-class StoredModel(LivingModel):
-    """A model on disk: a model file and its journal, which several processes may use at once.
+def check_known(classes: Iterable[str], known: Collection[str]) -> None:
+    """Raise UsageError for classes that are not known; ham and spam may join each other."""
+    of_mail = set(HAM_AND_SPAM)
+    allowed = of_mail.union(known) if of_mail.issuperset(known) else set(known)
+    wrong = sorted(set(classes) - allowed)
+    if wrong:
+        near = get_close_matches(wrong[0], sorted(allowed), 1)
+        asks = f"did you mean {near[0]}? --new-class" if near else "--new-class"
+        raise UsageError(
+            f"{', '.join(wrong)}: not among the model's classes ({', '.join(sorted(known))});"
+            f" {asks} makes a new class"
+        )
 
-    When a method returns, its changes are on disk.
+
+class StoredModel:
+    """A model that learns on: a model file and its journal, or, without a path, in memory.
+
+    A change is decided under the model's lock, put on disk, and only then reported: in the
+    journal, or, when evidence is fitted again, in a new model file that takes the journal in.  So
+    several processes may use one model at once; one object is not safe for several threads.
     """
 
-    _identity: Identity | None  # of the model file; None: there is none yet
-    _stamp: Stamp | None
+    base: Classifier  # as it was when evidence was fitted last, without later changes
+    stamp: Stamp | None  # of the model file that was read last; None if there was none
+    _identity: Identity | None  # of that file
+    _journal: Journal
+    _current: Classifier | None
+    is_on_disk = True
 
     def __init__(
         self,
@@ -58,10 +99,26 @@ class StoredModel(LivingModel):
         just_read: what `read_model` returned, to save reading it again.  new: the settings of
         the model that the first message makes, if there is none.
         """
-        self.name = path
-        self.path = resolved(path)
+        self.name, self.path = path, resolved(path)
         self._new = new
         self._load(just_read)
+
+    @classmethod
+    def in_memory(cls, classifier: Classifier) -> "StoredModel":
+        """Return a model that has no file: what it learns ends with the process."""
+        model = cls.__new__(cls)
+        model.name, model.path, model.is_on_disk = "model", "", False
+        model._identity, model.stamp, model._journal = None, None, NO_JOURNAL
+        model._begin(classifier)
+        return model
+
+    def _begin(self, base: Classifier) -> None:
+        """Start from a classifier fitted with all of its messages: no change is pending."""
+        self.base = base
+        self._changes: list[LabelChange] = []
+        self._known: dict[int, LabelChange] = {}
+        self._growth = ModelGrowth.of(base)
+        self._current = None
 
     @property
     def is_there(self) -> bool:
@@ -69,32 +126,48 @@ class StoredModel(LivingModel):
         return self._identity is not None
 
     @property
-    def stamp(self) -> Stamp | None:
-        """Which model file was read last; None if there was none."""
-        return self._stamp
+    def settings(self) -> Settings:
+        """The settings that the model was trained with."""
+        return self.base.settings
 
-    @property
-    def base(self) -> Classifier:
-        """The classifier as it was when evidence was fitted last, without later changes."""
-        return self._base
+    def classifier(self) -> Classifier:
+        """Return the classifier with everything that was learned so far."""
+        self._refresh()
+        if self._current is None:
+            self._current = with_changes(self.base, self._changes)
+        return self._current
+
+    def whole(self) -> Classifier:
+        """Return the classifier that a model file written now would hold, fitted again."""
+        self._refresh()
+        return compacted(self.base, self._changes)
+
+    def told(self) -> dict[int, str]:
+        """Return the classes that a person has told of single messages, by digest."""
+        ledger, names = memory_of(self.base).ledger, self.base.classes
+        told = np.flatnonzero(ledger.told)
+        labels = [names[k] for k in ledger.labels[told].tolist()]
+        found = dict(zip(ledger.digests[told].tolist(), labels, strict=True))
+        for digest, change in self._known.items():
+            found.pop(digest, None)
+            if change.told and change.after is not None:
+                found[digest] = change.after
+        return found
 
     def lessons(self) -> Lessons:
-        """Return what a model of presence has learned, without fitting it again."""
+        """Return the lessons of a model of presence, without fitting it again."""
         self._refresh()
-        return lessons_of(self._base, self._changes)
+        return lessons_of(self.base, self._changes)
 
     def size(self) -> int:
         """Return the bytes that the model takes on disk, including its journal."""
         return (self._identity.length if self._identity else 0) + self._journal.size
 
-    def filed(self, data: bytes) -> Filed:
+    def filed(self, data: bytes) -> FiledMessage:
         """Return where the model had a mail message when it was opened or learned last."""
-        found = self._filed(digest_of(data))
-        if found == NOT_FILED and memory_of(self._base).has_older:
-            return self._filed(digest_of(data, version=OLDEST))
-        return found
+        return self._filed(digest_of(data))
 
-    def filed_now(self, data: bytes) -> Filed:
+    def filed_now(self, data: bytes) -> FiledMessage:
         """Return where the model has a mail message by now, whichever process has filed it."""
         self._refresh()
         return self.filed(data)
@@ -105,19 +178,226 @@ class StoredModel(LivingModel):
         Raises ModelFileError; then the old file and its journal are unchanged.
         """
         with self._alone():
-            self._take_base(compacted(self._base, self._changes))
+            self._take_base(compacted(self.base, self._changes))
             self._load()
+
+    def _needs_more(self) -> Outcome:
+        """Return a note if the model knows only ham, only spam or nothing."""
+        lack = lack_of(self._growth.classes, self.base.classes)
+        return Outcome(notes=() if lack is None else (lack,))
+
+    def learn(
+        self,
+        items: Iterable[Item],
+        *,
+        day: int,
+        policy: str = "everything",
+        jobs: int = 1,
+        classes: Iterable[str] | None = None,
+        new_class: bool = False,
+    ) -> Outcome:
+        """Learn labelled items; raises NbspamError.
+
+        day: today, in days since 1970-01-01.  policy: which messages to learn, one of
+        decision.POLICIES.  With another policy than everything, the order of the messages matters,
+        and `sources.order.arranged` finds it.  classes: those of the items, where they are known;
+        otherwise all items are looked at before any is learned.  new_class: the model may get new
+        classes; otherwise they raise UsageError, and nothing is learned.
+        """
+        if policy not in POLICIES:
+            raise UsageError(f"policy {policy!r}: unknown; choose from {', '.join(POLICIES)}")
+        if new_class:
+            return self._learn(items, day, policy, jobs) + self._needs_more()
+        if classes is None:
+            with looked_through(items) as (found, again):
+                return self.learn(again, day=day, policy=policy, jobs=jobs, classes=found)
+        check_known(classes, {*self.base.classes, *self._growth.classes})
+        return self._learn(items, day, policy, jobs) + self._needs_more()
+
+    def _learn(self, items: Iterable[Item], day: int, policy: str, jobs: int) -> Outcome:
+        if policy == "everything":
+            return self._change(items, day, jobs, Copies())
+        stream = arranged(items)
+        outcome, copies = Outcome(), Copies()
+        if stream.order != GIVEN:
+            outcome = Outcome(notes=(f"policy {policy}: judged {ORDERS[stream.order]}",))
+        for item in stream.items:
+            needed = item.label is None or self._needs(item, policy)
+            outcome += self._change([item], day, 1, copies) if needed else Outcome(passed=1)
+        return outcome
+
+    def relabel(
+        self,
+        items: Iterable[Item],
+        to: str,
+        *,
+        day: int,
+        jobs: int = 1,
+        new_class: bool = False,
+    ) -> Outcome:
+        """Move messages to a class; messages that were never learned are learned in it.
+
+        From now on, their class counts as told by a person.
+        """
+        check_ledger(self.base, self.name)
+        items = (item._replace(label=to, told=True) for item in items)
+        return self.learn(items, day=day, jobs=jobs, classes=[to], new_class=new_class)
+
+    def unlearn(self, items: Iterable[Item], *, day: int, jobs: int = 1) -> Outcome:
+        """Un-learn messages, whichever class they were learned in."""
+        check_ledger(self.base, self.name)
+        items = (item._replace(label="") for item in items)
+        return self._change(items, day, jobs, Copies(), to_none=True) + self._needs_more()
+
+    # ---- deciding ----
+
+    def _needs(self, item: Item, policy: str) -> bool:
+        """Return whether the policy requires a message to be learned, by the model's answer."""
+        classifier = self.classifier()
+        (answer,) = classifier.answers([item])
+        if isinstance(answer, Skipped):
+            return True  # learning will report why it is unreadable
+        if item.label not in classifier.classes:
+            return True
+        truth = classifier.classes.index(item.label)
+        return is_worth_learning(policy, posterior(answer.joint[None])[0], truth)
+
+    def _change(
+        self, items: Iterable[Item], day: int, jobs: int, copies: Copies, to_none: bool = False
+    ) -> Outcome:
+        outcome, settings = Outcome(), self.settings
+        read = partial(read_lessons, settings)
+        gathered: list[TokenizedLesson] = []
+        n_entries = 0
+        for lessons, skipped in chunk_by_chunk(read, items, jobs):
+            outcome += Outcome(skipped=tuple(skipped))
+            gathered += lessons
+            n_entries += sum(len(lesson.messages.documents.columns) for lesson in lessons)
+            if n_entries > MAX_ENTRIES:
+                outcome += self._commit(gathered, settings, copies, day, to_none)
+                gathered, n_entries = [], 0
+        return outcome + self._commit(gathered, settings, copies, day, to_none)
+
+    def _commit(
+        self,
+        lessons: Sequence[TokenizedLesson],
+        settings: Settings,
+        copies: Copies,
+        day: int,
+        to_none: bool,
+    ) -> Outcome:
+        """Keep the changes that lessons make; settings: the ones that they were read with."""
+        if not lessons:
+            return Outcome()
+        with self._alone():
+            if self.settings != settings:
+                raise ModelFileError(
+                    f"{self.name}: replaced by another model just now; run this again"
+                )
+            changes, outcome = self._decide(lessons, copies, day, to_none)
+            if changes:
+                outcome += self._check_classes(changes) + self._keep(changes)
+        return outcome
+
+    def _decide(
+        self, lessons: Sequence[TokenizedLesson], copies: Copies, day: int, to_none: bool
+    ) -> tuple[list[LabelChange], Outcome]:
+        """Return the changes that lessons make, and the outcome for each message."""
+        changes: list[LabelChange] = []
+        outcome = Outcome()
+        now: dict[int, LabelChange] = {}
+        for lesson in lessons:
+            labels = lesson.messages.labels.tolist()
+            digests = map(copies.numbered, lesson.messages.digests.tolist())
+            for row, digest in enumerate(digests):
+                before = filed_by(now[digest]) if digest in now else self._filed(digest)
+                after = NOT_FILED if to_none else FiledMessage(labels[row], lesson.told[row])
+                outcome += outcome_of(before, after)
+                if after == before or after == before._replace(told=False):
+                    continue
+                change = None
+                if before != NOT_FILED:
+                    # As it was learned: each delivery adds its own headers, so that the tokens
+                    # may differ from those of the copy that is to be moved or un-learned.
+                    change = now.get(digest) or self._known.get(digest)
+                    change = change or message_at_hand(self.base, digest)
+                if change is None:
+                    known = self.base.table.vocabulary
+                    change = lesson.change(row, digest, known, self.settings.weighting)
+                now[digest] = change._replace(
+                    before=before.label, after=after.label, day=day, told=after.told
+                )
+                changes.append(now[digest])
+        return changes, outcome
+
+    def _filed(self, digest: int) -> FiledMessage:
+        if digest in self._known:
+            return filed_by(self._known[digest])
+        return filed_in(self.base, [digest])[0]
+
+    def _check_classes(self, changes: Sequence[LabelChange]) -> Outcome:
+        """Report new classes; raise NotTrainedError if fewer than two classes would be left.
+
+        A model of ham and spam may lose all messages of a class: it has a lack then.
+        """
+        before = self._growth.classes
+        growth = ModelGrowth(self._growth.class_count)
+        growth.note_all(changes)
+        left = growth.classes
+        if {*left, *self.base.classes} <= set(HAM_AND_SPAM):
+            return Outcome()
+        if len(left) < 2:
+            raise NotTrainedError(
+                f"{self.name}: only the class {', '.join(left) or 'none'} would be left, and a"
+                " classifier needs two; train a new model instead"
+            )
+        new = [name for name in left if name not in before]
+        had = f"a new class; the model had {', '.join(before) or 'none'}"
+        return Outcome(notes=tuple(f"{name}: {had}" for name in new))
+
+    # ---- keeping ----
+
+    def _keep(self, changes: list[LabelChange]) -> Outcome:
+        """Keep changes: up to the last due fit in a new base, the others as changes."""
+        due = self._growth.copy().note_all(changes)
+        is_new = self.is_on_disk and not self.is_there
+        outcome = Outcome(notes=(f"{self.path}: a new model",) if is_new else ())
+        if not due:
+            self._append(changes)
+            return outcome
+        before = self.base.table.vocabulary
+        fitted = compacted(self.base, [*self._changes, *changes[:due]])
+        try:
+            self._take_base(fitted)
+        except NbspamError as error:
+            self._append(changes)
+            return outcome + Outcome(notes=(f"the journal is kept as it is: {error}",))
+        self._refresh()
+        if changes[due:]:
+            # The new base knows other tokens; the tokens that it does not know must be spelt out.
+            self._append(respelt(changes[due:], before, fitted.table.vocabulary))
+        return outcome
+
+    def _note(self, changes: Sequence[LabelChange]) -> None:
+        """Add changes that were kept to what this object knows."""
+        if changes:
+            self._growth.note_all(changes)
+            self._changes += changes
+            self._known.update((change.digest, change) for change in changes)
+            self._current = None
+
+    # ---- on disk ----
 
     def _load(self, just_read: tuple[Snapshot, Journal] | None = None) -> None:
         if self._new is not None and not os.path.exists(self.path):
-            self._identity, self._stamp, self._journal = None, None, NO_JOURNAL
+            self._identity, self.stamp, self._journal = None, None, NO_JOURNAL
             self._begin(begun(self._new))
             return
         snapshot, journal = just_read or read_model(self.path)
         base = base_of(self.path, snapshot.state)
-        self._identity, self._stamp = snapshot.identity, snapshot.stamp
+        self._identity, self.stamp = snapshot.identity, snapshot.stamp
         self._begin(base)
-        self._take_in(journal._replace(changes=in_step(base, journal.changes)))
+        self._take_in(journal)
 
     def _take_in(self, journal: Journal) -> None:
         """Take in the changes that a journal holds and this object does not know yet."""
@@ -126,14 +406,17 @@ class StoredModel(LivingModel):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        with locked(self.path):
+        with locked(self.path) if self.is_on_disk else nullcontext():
             self._refresh()
             yield
 
     def _refresh(self) -> None:
-        if self._identity is not None and stamp_of(self.path) == self._stamp:
+        """Take in what other processes have learned."""
+        if not self.is_on_disk:
+            return
+        if self._identity is not None and stamp_of(self.path) == self.stamp:
             more = read_more(self.path, self._identity, self._journal)
-            if more is not None and stamp_of(self.path) == self._stamp:
+            if more is not None and stamp_of(self.path) == self.stamp:
                 self._take_in(more)
                 return
         self._load()
@@ -141,16 +424,22 @@ class StoredModel(LivingModel):
     def _take_base(self, whole: Classifier) -> None:
         """Write a model file, and remove the journal, whose changes it includes.
 
-        If the file cannot be written, the caller writes the changes of this call to the
-        journal; none of them was reported yet.
+        If the file cannot be written, `_keep` appends the changes of this call to the journal
+        instead; none of them was reported yet.
         """
+        if not self.is_on_disk:
+            self._begin(whole)
+            return
         self._clear_away()
-        write(self.path, whole, self._journal if self.is_there else None)
+        write_model_file(self.path, whole, self._journal if self.is_there else None)
 
-    def _append(self, changes: list[Change]) -> None:
+    def _append(self, changes: list[LabelChange]) -> None:
         """Write changes to the journal."""
+        if not self.is_on_disk:
+            self._note(changes)
+            return
         if self._identity is None:  # there was no place for the first model file
-            write(self.path, self._base)
+            write_model_file(self.path, self.base)
             self._load()
         assert self._identity is not None
         try:
@@ -164,9 +453,6 @@ class StoredModel(LivingModel):
             self._take_in(journal._replace(changes=changes))
         except OSError as error:
             raise unwritable(self.path, error) from error
-
-    def _make_way(self) -> Outcome:
-        return Outcome(notes=() if self.is_there else (f"{self.path}: a new model",))
 
     def _clear_away(self) -> None:
         """Remove or keep aside a journal that a write would lose; see `set_aside`."""
@@ -194,7 +480,7 @@ def told_at(path: str) -> dict[int, str]:
     path = resolved(path)
     just_read = read_model(path)
     state = just_read[0].state
-    if state.get("kind", TOKENS) != TOKENS or not state.get("memory"):
+    if state.get("kind") != TOKENS or not state.get("memory"):
         return {}
     return StoredModel(path, just_read).told()
 
@@ -208,5 +494,5 @@ def keep_cutoffs(path: str, cutoffs: Cutoffs) -> None:
     with locked(path):
         snapshot, journal = read_model(path)
         base = of_tokens(path, classifier_of(path, snapshot.state))
-        classifier = compacted(base, in_step(base, journal.changes))
-        write(path, replace(classifier, cutoffs=cutoffs))
+        classifier = compacted(base, journal.changes)
+        write_model_file(path, replace(classifier, cutoffs=cutoffs))

@@ -1,7 +1,4 @@
-"""Opening and saving models of all kinds.
-
-Secret: how a file states its kind of model, and how text formats are told apart.
-"""
+"""Opening, saving and replacing models of all kinds, and opening them from text."""
 
 import sys
 from collections.abc import Iterator
@@ -10,16 +7,27 @@ from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import numpy as np
+
 from nbspam import __version__
-from nbspam.answering import AnyClassifier
+from nbspam.arrays import Booleans
 from nbspam.classifier.classifier import TOKENS, Classifier
-from nbspam.disk import locked, resolved
-from nbspam.errors import InputError, ModelFileError, UsageError
-from nbspam.models.registry import DAMAGE
-from nbspam.store.contents.tokens import check, check_memory
-from nbspam.store.format.journal import Journal, read_model, write_model
-from nbspam.store.format.modelfile import State
-from nbspam.tokens.vocabulary import have_kinds
+from nbspam.decision import HAM_AND_SPAM
+from nbspam.disk import locked, open_own, replace_file, resolved, unwritable
+from nbspam.errors import InputError, ModelFileError, NbspamError, UsageError
+from nbspam.models import DAMAGE
+from nbspam.store.fields import check_memory, check_state
+from nbspam.store.journal import (
+    NO_JOURNAL,
+    Journal,
+    journal_path,
+    read_model,
+    remove_journal,
+    snapshot_and_journal,
+    write_model,
+)
+from nbspam.store.modelfile import State, is_model_file, read_snapshot
+from nbspam.verdicts import AnyClassifier
 
 if TYPE_CHECKING:
     from nbspam.models.network.questions import NamedNetwork
@@ -30,33 +38,33 @@ _KINDS = {
     "features": ("nbspam.classifier.features", "FeatureClassifier"),
     "table": ("nbspam.tables.classifier", "TableClassifier"),
 }
-PART = "part"  # the kind of a part of a training (store/merging/parts.py)
+PART = "part"  # the kind of a part of a training
 _MAX_LINE = 64 << 20  # bytes; lines of messages in the sample are far shorter
 
 
-def load(path: str) -> AnyClassifier:
+def load_classifier(path: str) -> AnyClassifier:
     """Return the classifier that a model file and its journal hold; raises ModelFileError.
 
     Warns of changes that cannot be used (ModelWarning).
     """
     classifier, journal = _read(path)
     if isinstance(classifier, Classifier) and journal.changes:
-        from nbspam.store.assembly import in_step, with_changes
+        from nbspam.store.assembly import with_changes
 
-        return with_changes(classifier, in_step(classifier, journal.changes))
+        return with_changes(classifier, journal.changes)
     return classifier
 
 
 def load_whole(path: str) -> AnyClassifier:
-    """Return the classifier that a model file without a journal would hold; see `load`.
+    """Return the classifier that a model file without a journal would hold; see `load_classifier`.
 
     It remembers all messages that it has learned, and is fitted to all of them.
     """
     classifier, journal = _read(path)
     if isinstance(classifier, Classifier) and journal.changes:
-        from nbspam.store.assembly import compacted, in_step
+        from nbspam.store.assembly import compacted
 
-        return compacted(classifier, in_step(classifier, journal.changes))
+        return compacted(classifier, journal.changes)
     return classifier
 
 
@@ -72,15 +80,16 @@ def load_tokens(path: str) -> Classifier:
 
     Raises ModelFileError, or UsageError for other kinds.
     """
-    return of_tokens(path, load(path))
+    return of_tokens(path, load_classifier(path))
 
 
 def of_tokens(path: str, classifier: AnyClassifier) -> Classifier:
     """Return the classifier if it is a model of tokens; raises UsageError for other kinds."""
     if not isinstance(classifier, Classifier):
-        kind = "table" if type(classifier).__name__ == "TableClassifier" else "features"
+        if type(classifier).__name__ == "TableClassifier":
+            raise UsageError(f"{path}: the model of a table; see: nbspam table")
         raise UsageError(
-            f"{path}: a model of kind {kind}, which this command does not know; use train,"
+            f"{path}: a model of kind features, which this command does not know; use train,"
             " classify, predict, explain, eval, info or doctor"
         )
     return classifier
@@ -88,7 +97,9 @@ def of_tokens(path: str, classifier: AnyClassifier) -> Classifier:
 
 def classifier_of(path: str, state: State) -> AnyClassifier:
     """Return the classifier in a model file's state; raises ModelFileError."""
-    kind = state.get("kind", TOKENS)
+    if "kind" not in state:
+        raise _unfit(path, KeyError("kind"))
+    kind = state["kind"]
     if kind == PART:
         raise ModelFileError(
             f"{path}: a part of a training, and not a model yet; add it to all other parts with:"
@@ -98,14 +109,8 @@ def classifier_of(path: str, state: State) -> AnyClassifier:
         raise ModelFileError(f"{path}: a model of kind {kind!r}; upgrade nbspam")
     module, name = _KINDS[kind]
     try:
-        check(state)
-        restored = getattr(import_module(module), name).from_state
-        if "keys" not in state or have_kinds(state["keys"]):
-            classifier: AnyClassifier = restored(state)
-        else:
-            from nbspam.store.oldkeys import joined, with_new_keys
-
-            classifier = joined(restored(with_new_keys(state)))
+        check_state(state)
+        classifier: AnyClassifier = getattr(import_module(module), name).from_state(state)
     except DAMAGE as error:
         raise _unfit(path, error) from error
     return classifier
@@ -119,8 +124,8 @@ def base_of(path: str, state: State) -> Classifier:
     classifier = of_tokens(path, classifier_of(path, state))
     if classifier.memory is None:
         raise ModelFileError(
-            f"{path}: knows none of its messages, as it comes from --unlabelled or"
-            " an older version; train it anew"
+            f"{path}: knows none of its messages, as it comes from --unlabelled; train it"
+            " again with labelled messages"
         )
     try:
         check_memory(state)
@@ -130,17 +135,17 @@ def base_of(path: str, state: State) -> Classifier:
 
 
 def _unfit(path: str, error: Exception) -> ModelFileError:
-    return ModelFileError(f"{path}: its contents do not fit ({error}); train it anew")
+    return ModelFileError(f"{path}: its contents do not fit ({error}); train it again")
 
 
-def save(path: str, classifier: AnyClassifier) -> None:
+def save_classifier(path: str, classifier: AnyClassifier) -> None:
     """Write a model file, replacing an existing one; raises ModelFileError."""
     path = resolved(path)
     with locked(path):
-        write(path, classifier)
+        write_model_file(path, classifier)
 
 
-def write(path: str, classifier: AnyClassifier, journal: Journal | None = None) -> None:
+def write_model_file(path: str, classifier: AnyClassifier, journal: Journal | None = None) -> None:
     """Write a model file and remove the old one's journal; the caller holds the lock.
 
     path: from `resolved`.  journal: that of the old one, if it was just read.
@@ -149,20 +154,118 @@ def write(path: str, classifier: AnyClassifier, journal: Journal | None = None) 
     write_model(path, state, journal)
 
 
+# ---- replacing a model by another one ----
+#
+# What the old model knew is kept as MODEL~, a whole model, unless the new one has learned every
+# message of the old one in the same class, with the same settings.
+
+
+def save_keeping(path: str, classifier: AnyClassifier) -> str | None:
+    """Write a model file, and return where the model that it replaces is kept, if it is.
+
+    Raises ModelFileError; then the old model is there as before.
+    """
+    path = resolved(path)
+    with locked(path):
+        kept = keep_old_model(path) if _would_lose(path, classifier) else None
+        write_model_file(path, classifier)
+    return kept
+
+
+def check_no_filter(path: str) -> None:
+    """Raise ModelFileError if the model in a file is a mail filter's: one of ham and spam."""
+    try:
+        state = read_snapshot(resolved(path)).state
+        classes = classifier_of(path, state).classes
+    except NbspamError:
+        return  # there is none, or none that a filter can use
+    if state["kind"] != "table" and set(classes) <= set(HAM_AND_SPAM):
+        raise ModelFileError(
+            f"{path}: holds the model of a mail filter, and this one is of a table; give it a"
+            " file of its own with -m FILE, or name this file with -m to replace it"
+        )
+
+
+def _would_lose(path: str, new: AnyClassifier) -> bool:
+    """Return whether a model file holds something that a new classifier does not know."""
+    try:
+        if not is_model_file(path):
+            return False
+        snapshot, journal = snapshot_and_journal(path)
+        old = classifier_of(path, snapshot.state)
+        if journal.owner != snapshot.identity:  # it is kept aside, whatever becomes of the model
+            journal = NO_JOURNAL
+    except (NbspamError, OSError):
+        return True  # somebody else may be able to read it
+    if isinstance(old, Classifier) and isinstance(new, Classifier):
+        return not _knows_all(new, old, journal)
+    return True
+
+
+def _knows_all(new: Classifier, old: Classifier, journal: Journal) -> bool:
+    """Return whether a classifier has every choice and every message of an old one."""
+    if old.memory is None or new.memory is None:
+        return False
+    ledger, mine = old.memory.ledger, new.memory.ledger
+    # Counts of messages that the ledger does not have come from an import or from fading.
+    if old.table.n_docs != len(ledger.digests):
+        return False
+    if (old.settings, old.cutoffs) != (new.settings, new.cutoffs):
+        return False
+    if journal.is_damaged:
+        return False
+    last = {change.digest: change.after for change in journal.changes}
+    stays: Booleans = ~np.isin(ledger.digests, np.array(list(last), np.uint64))
+    learned = {digest: name for digest, name in last.items() if name is not None}
+    digests = np.append(ledger.digests[stays], np.array(list(learned), np.uint64))
+    names = [*np.array(old.classes)[ledger.labels[stays]].tolist(), *learned.values()]
+    place = mine.find(digests)
+    return bool((place >= 0).all()) and names == np.array(new.classes)[mine.labels[place]].tolist()
+
+
+def keep_old_model(path: str) -> str:
+    """Copy a model and its journal to MODEL~, and return that path; raises ModelFileError.
+
+    The caller holds the model's lock.  The model comes first: a journal of another model is
+    ignored, so that what a crash leaves in between is a whole model too.
+    """
+    kept = f"{path}~"
+    with locked(kept):
+        try:
+            _copy(path, kept)
+            try:
+                _copy(journal_path(path), journal_path(kept))
+            except FileNotFoundError:
+                remove_journal(kept)
+        except OSError as error:
+            raise unwritable(path, error) from error
+    return kept
+
+
+def _copy(source: str, target: str) -> None:
+    import shutil
+
+    with open(open_own(source, source), "rb") as stream:
+        replace_file(target, lambda file: shutil.copyfileobj(stream, file), like=source)
+
+
+# ---- models in text, and networks ----
+
+
 def read_text_model(path: str) -> Classifier:
     """Return the model in a text file, or in standard input (-); raises NbspamError.
 
     The text is the output of `nbspam export` or of `bogoutil -d`.
     """
-    from nbspam.store.text import bogofilter, foreign, interchange
+    from nbspam.store import text
 
     try:
         with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as stream:
             lines = _lines(stream)
             first = next(lines, b"")
-            foreign.check_ours(first, path)
+            text.check_ours(first, path)
             is_json = first.lstrip()[:1] in (b"{", b"")
-            load_lines = interchange.load_lines if is_json else bogofilter.load_lines
+            load_lines = text.model_of_lines if is_json else text.model_of_bogofilter_lines
             return load_lines(chain([first] if first else [], lines), path)
     except OSError as error:
         reason = error.strerror or "cannot be read"
@@ -180,16 +283,24 @@ def load_network(path: str) -> "NamedNetwork":
     Raises InputError, ModelFileError or UsageError.
     """
     from nbspam.models.network.network import from_json
-    from nbspam.models.network.questions import NamedNetwork, network_of_tokens
+    from nbspam.models.network.questions import NamedNetwork
     from nbspam.sources.files import read_json
-    from nbspam.tables.classifier import TableClassifier
 
     if path.lower().endswith(".json"):
         return NamedNetwork(from_json(read_json(path), path))
-    classifier: Any = load(path)
+    return network_of_model(path, load_classifier(path))
+
+
+def network_of_model(path: str, classifier: Any) -> "NamedNetwork":
+    """Return the Bayesian network of a model that a file holds; raises UsageError."""
+    from nbspam.models.network.questions import NamedNetwork, network_of_tokens
+    from nbspam.tables.classifier import TableClassifier
+
+    of_table = "table " if isinstance(classifier, TableClassifier) else ""
     if isinstance(classifier, Classifier) or not hasattr(classifier.model, "network"):
         raise UsageError(
-            f"{path}: holds another kind of model; train one with: nbspam train --model network"
+            f"{path}: holds another kind of model; train one with: nbspam {of_table}train"
+            " --model network"
         )
     if isinstance(classifier, TableClassifier):
         schema = classifier.schema

@@ -1,7 +1,4 @@
-"""Pruning: drops tokens that are both rare and old, and fades old counts.
-
-Secret: what else of a model must change when tokens or counts are dropped.
-"""
+"""Pruning: drops tokens that are both rare and old, and fades old counts."""
 
 import os
 from dataclasses import dataclass
@@ -14,9 +11,9 @@ from nbspam.counts.table import CountTable, rounded, without_empty
 from nbspam.disk import locked, resolved
 from nbspam.errors import UsageError
 from nbspam.settings import PRESENCE
-from nbspam.store.assembly import Part, memory_of, part_of, reassembled
+from nbspam.store.assembly import ModelMessages, memory_of, messages_of_model, reassembled
 from nbspam.store.model import StoredModel
-from nbspam.store.open import write
+from nbspam.store.open import write_model_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +25,8 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """What to forget: tokens that are both rare and old; half of all counts per half-life."""
+class PruningRule:
+    """The tokens to forget, which are both rare and old, and the half-life of counts."""
 
     min_df: int | None = None  # rare: in fewer messages than this; None: any number
     older_than: int | None = None  # old: last learned more days ago than this; None: any day
@@ -47,10 +44,10 @@ class Rule:
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 
 # Tokens seen in a single message, more than a year ago.
-DEFAULT = Rule(min_df=2, older_than=365)
+DEFAULT = PruningRule(min_df=2, older_than=365)
 
 
-def prune(path: str, rule: Rule, day: int) -> tuple[Size, Size]:
+def prune_model(path: str, rule: PruningRule, day: int) -> tuple[Size, Size]:
     """Prune a model file; return its sizes before and after.
 
     day: today, in days since 1970-01-01.  Raises NbspamError; then the file is unchanged.
@@ -61,14 +58,14 @@ def prune(path: str, rule: Rule, day: int) -> tuple[Size, Size]:
         living = StoredModel(path)
         whole = living.whole()
         before = Size(len(whole.table.vocabulary), living.size())
-        write(path, forgetful(whole, rule, day))
+        write_model_file(path, forgetful(whole, rule, day))
         return before, Size(len(StoredModel(path).whole().table.vocabulary), os.path.getsize(path))
 
 
-def forgetful(classifier: Classifier, rule: Rule, day: int) -> Classifier:
+def forgetful(classifier: Classifier, rule: PruningRule, day: int) -> Classifier:
     """Return the classifier after forgetting by the rule; day: today, since 1970-01-01."""
     memory = memory_of(classifier)
-    table, part = classifier.table, part_of(classifier)
+    table, part = classifier.table, messages_of_model(classifier)
     if rule.half_life is not None:
         since = memory.decayed or int(memory.ledger.days.min(initial=day))
         factor = 0.5 ** (max(day - since, 0) / rule.half_life)
@@ -79,7 +76,7 @@ def forgetful(classifier: Classifier, rule: Rule, day: int) -> Classifier:
     return reassembled(classifier, table, [part])
 
 
-def _rare_and_old(table: CountTable, part: Part, rule: Rule, day: int) -> Booleans:
+def _rare_and_old(table: CountTable, part: ModelMessages, rule: PruningRule, day: int) -> Booleans:
     """Return which tokens of the table the rule drops, shape (n_features,)."""
     gone: Booleans = np.ones(len(table.vocabulary), np.bool_)
     if rule.min_df is not None:

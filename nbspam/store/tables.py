@@ -3,36 +3,43 @@
 A model of a table is small, and is replaced as a whole: each call reads the file, adds its rows
 and writes a new file, under the lock.  So a crash leaves the model as it was or as it will be,
 and nothing of what two processes teach it is lost.
-
-Secret: that there is no journal.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 
-from nbspam.answering import AnyClassifier
-from nbspam.counts.outcome import Outcome
+from nbspam.counts.counting import Outcome
 from nbspam.disk import Stamp, locked, resolved, stamp_of
 from nbspam.errors import UsageError
 from nbspam.sources.records import Record
-from nbspam.store.format.journal import read_model
-from nbspam.store.learning import check_known
-from nbspam.store.model import StoredModel
-from nbspam.store.open import classifier_of, load, write
+from nbspam.store.journal import read_model
+from nbspam.store.model import StoredModel, check_known
+from nbspam.store.open import classifier_of, load_classifier, write_model_file
 from nbspam.tables.classifier import TableClassifier
-from nbspam.tables.learning import Lesson, learn_rows, merged, unlearn_rows
+from nbspam.tables.learning import RowsLearned, learn_rows, merged_tables, unlearn_rows
 from nbspam.tables.schema import Schema
+from nbspam.verdicts import AnyClassifier
 
-Change = Callable[[TableClassifier, Sequence[Record]], Lesson]
+Change = Callable[[TableClassifier, Sequence[Record]], RowsLearned]
 
 
 class LivingTable:
-    """A model of a table in memory that learns on."""
+    """A model of a table that learns on: at a path, or in memory.
 
-    def __init__(self, classifier: TableClassifier) -> None:
-        self._classifier = classifier
+    At a path, its changes are on disk when a method returns.
+    """
+
+    def __init__(
+        self, classifier: TableClassifier, path: str | None = None, stamp: Stamp | None = None
+    ) -> None:
+        """Begin with a classifier; stamp: of the file that it was read from."""
+        self._classifier, self._stamp = classifier, stamp
+        self.path = None if path is None else resolved(path)
 
     def classifier(self) -> TableClassifier:
         """Return the classifier with everything that was learned so far."""
+        stamp = None if self.path is None else stamp_of(self.path)
+        if self.path is not None and stamp != self._stamp:
+            self._classifier, self._stamp = table_at(self.path), stamp
         return self._classifier
 
     @property
@@ -50,7 +57,7 @@ class LivingTable:
         new_class: the model may get new classes; otherwise they raise UsageError.
         """
 
-        def change(classifier: TableClassifier, records: Sequence[Record]) -> Lesson:
+        def change(classifier: TableClassifier, records: Sequence[Record]) -> RowsLearned:
             lesson = learn_rows(classifier, records)
             if not new_class:
                 check_known(lesson.classifier.classes, classifier.classes)
@@ -64,38 +71,21 @@ class LivingTable:
         lesson = self._change(unlearn_rows, list(records))
         return Outcome(unlearned=lesson.n_rows, skipped=lesson.skipped, notes=lesson.notes)
 
-    def _change(self, change: Change, records: Sequence[Record]) -> Lesson:
-        lesson = change(able(self._classifier, "model"), records)
-        self._classifier = lesson.classifier
-        return lesson
-
-
-class StoredTable(LivingTable):
-    """A model of a table on disk.  When a method returns, its changes are on disk."""
-
-    def __init__(self, path: str, classifier: TableClassifier, stamp: Stamp | None = None) -> None:
-        """Open a model; stamp: of the file that the classifier was read from."""
-        super().__init__(classifier)
-        self.path, self._stamp = resolved(path), stamp
-
-    def classifier(self) -> TableClassifier:
-        """Return the classifier that the file holds now."""
-        stamp = stamp_of(self.path)
-        if stamp != self._stamp:
-            self._classifier, self._stamp = table_at(self.path), stamp
-        return self._classifier
-
-    def _change(self, change: Change, records: Sequence[Record]) -> Lesson:
+    def _change(self, change: Change, records: Sequence[Record]) -> RowsLearned:
+        if self.path is None:
+            lesson = change(check_can_learn(self._classifier, "model"), records)
+            self._classifier = lesson.classifier
+            return lesson
         with locked(self.path):
-            lesson = change(able(self.classifier(), self.path), records)
+            lesson = change(check_can_learn(self.classifier(), self.path), records)
             if lesson.n_rows:
-                write(self.path, lesson.classifier)
+                write_model_file(self.path, lesson.classifier)
         return lesson
 
 
 def table_at(path: str) -> TableClassifier:
     """Return the model of a table in a file; raises ModelFileError, or UsageError for others."""
-    return _of_table(path, load(path))
+    return _of_table(path, load_classifier(path))
 
 
 def _of_table(path: str, classifier: AnyClassifier) -> TableClassifier:
@@ -104,7 +94,7 @@ def _of_table(path: str, classifier: AnyClassifier) -> TableClassifier:
     return classifier
 
 
-def living(path: str) -> StoredModel | StoredTable:
+def living(path: str) -> StoredModel | LivingTable:
     """Return the model in a file, ready to learn on; raises NbspamError.
 
     Raises UsageError, with the reason, if the model cannot learn on.
@@ -113,30 +103,29 @@ def living(path: str) -> StoredModel | StoredTable:
     snapshot, journal = read_model(path)
     kind = snapshot.state.get("kind")
     if kind == "table":
-        return StoredTable(
-            path, _of_table(path, classifier_of(path, snapshot.state)), snapshot.stamp
-        )
+        classifier = _of_table(path, classifier_of(path, snapshot.state))
+        return LivingTable(classifier, path, snapshot.stamp)
     if kind == "features":
         raise UsageError(
             f"{path}: a model of kind features, which cannot learn on, because its tokens were"
-            " chosen by all of its mail; train it anew with the new mail, too"
+            " chosen by all of its mail; train it again with the new mail, too"
         )
     return StoredModel(path, (snapshot, journal))
 
 
-def able(classifier: TableClassifier, name: str) -> TableClassifier:
+def check_can_learn(classifier: TableClassifier, name: str) -> TableClassifier:
     """Return a classifier that can learn on; raises UsageError, which names it, for others."""
     if classifier.by_em:
         raise UsageError(
             f"{name}: trained by EM, so that its counts depend on all of its rows at once, and it"
-            " cannot learn on; train it anew with the new rows, too"
+            " cannot learn on; train it again with the new rows, too"
         )
     return classifier
 
 
 def merge_tables(paths: Sequence[str]) -> TableClassifier:
     """Return the model of all rows that several models have learned; raises NbspamError."""
-    total = able(table_at(paths[0]), paths[0])
+    total = check_can_learn(table_at(paths[0]), paths[0])
     for path in paths[1:]:
-        total = merged(total, able(table_at(path), path), path)
+        total = merged_tables(total, check_can_learn(table_at(path), path), path)
     return total

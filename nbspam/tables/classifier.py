@@ -1,7 +1,7 @@
 """A classifier of table rows: a model, and the schema of the columns it was trained on.
 
-Secret: rows become numbers by a schema and not by a tokenizer, and every model can judge a row
-with missing cells, so that a row is explained by making its columns known one after the other.
+Every model can judge a row with missing cells, so a row is explained by making its columns known
+one after the other.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,17 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.answering import AnyClassifier, Judged, Weighed, shares_by_chain
 from nbspam.arrays import Floats
 from nbspam.decision import Rule
 from nbspam.errors import InputError, UsageError
-from nbspam.models.columns.categorical import count_cells
-from nbspam.models.columns.levels import Levels
-from nbspam.models.registry import joint_log_proba, model_state, restored
-from nbspam.parallel import Workers
+from nbspam.models import model_state, restored
+from nbspam.models.columns import count_cells
 from nbspam.sources.records import Record
 from nbspam.tables.schema import Schema, Table, coded, schema_from_dict, schema_to_dict
-from nbspam.verdicts import Evidence, Explanation, Skipped
+from nbspam.verdicts import (
+    AnyClassifier,
+    Evidence,
+    Explanation,
+    JudgedChunk,
+    Skipped,
+    Verdict,
+    Weighed,
+    shares_by_chain,
+)
+from nbspam.workers import Workers
 
 _CHUNK = 1024  # rows
 _STEPS = 256  # of an explanation, computed at a time; each is a row as wide as the table
@@ -32,7 +39,7 @@ class TableClassifier(AnyClassifier):
     """A trained model and the columns it was trained on."""
 
     schema: Schema
-    name: str  # one of registry.ESTIMATORS
+    name: str  # one of `models.ESTIMATORS`
     model: Any
     counts: Floats  # (n_classes, values of all columns) labelled rows; see `value_counts`
     by_em: bool = False  # trained by EM, so that its counts are shares of rows
@@ -44,7 +51,7 @@ class TableClassifier(AnyClassifier):
 
     @property
     def noun(self) -> str:
-        """What its inputs are called, in the plural."""
+        """The word for its inputs, in the plural."""
         return "rows"
 
     @property
@@ -58,10 +65,10 @@ class TableClassifier(AnyClassifier):
         while chunk := list(islice(stream, _CHUNK)):
             yield chunk
 
-    def judge(self, inputs: Sequence[Record]) -> Judged:
-        """Return what the model says of one chunk of rows, without `shift`."""
+    def judge(self, inputs: Sequence[Record]) -> JudgedChunk:
+        """Return the answers to one chunk of rows, without `shift`."""
         X, failures = self._coded_rows(inputs)
-        return Judged(joint_log_proba(self.model, X), failures)
+        return JudgedChunk(self.model.joint_log_proba_or_prior(X), failures)
 
     def truth(self, given: Record) -> str | None:
         """Return the cell of the target column, None if it is empty."""
@@ -92,11 +99,11 @@ class TableClassifier(AnyClassifier):
         )
 
     def reasons_for(self, given: Record, towards: int, against: int) -> Weighed:
-        """Return what each value of a row adds to the log-odds of two classes; InputError."""
+        """Return the share of each value of a row in the log-odds of two classes; InputError."""
         return self.reasons(coded([given], self.schema).X[0], towards, against)
 
     def reasons(self, X: Floats, towards: int, against: int) -> Weighed:
-        """Return what each value adds to the log-odds of two classes, and the constant, nats.
+        """Return the share of each value in the log-odds of two classes, and the constant, nats.
 
         X: (n_columns,), the values of a row.  The strongest come first.
         """
@@ -111,7 +118,7 @@ class TableClassifier(AnyClassifier):
 
     def joint_of(self, X: Floats) -> Floats:
         """Return log P(class, row) of one row of values (n_columns,), nats, with `shift`."""
-        return np.asarray(joint_log_proba(self.model, X[None])[0] + self.shift)
+        return np.asarray(self.model.joint_log_proba_or_prior(X[None])[0] + self.shift)
 
     def joint_by_steps(self, X: Floats) -> Floats:
         """Return log P(class, known values) as the values become known one by one, nats.
@@ -154,11 +161,9 @@ class TableClassifier(AnyClassifier):
         schema = schema_from_dict(state)
         nothing = np.full((1, len(schema.columns)), np.nan)
         model = restored(state["model"], state, schema.classes, nothing)
-        n_values = int(np.maximum(schema.levels, 1).sum())
-        if state["counts"].shape != (len(schema.classes), n_values):
+        if state["counts"].shape != (len(schema.classes), schema.entries.total):
             raise ValueError("its columns and counts differ in number")
-        by_em = state.get("by_em", False)  # older files have none
-        return cls(schema, state["model"], model, state["counts"], by_em)
+        return cls(schema, state["model"], model, state["counts"], state["by_em"])
 
     def _coded_rows(self, records: Sequence[Record]) -> tuple[Floats, dict[int, Skipped]]:
         """Return the readable rows as numbers, and the failures by position."""
@@ -176,9 +181,8 @@ class TableClassifier(AnyClassifier):
         return np.concatenate(rows), failures
 
     def _evidence(self, X: Floats, shares: Floats) -> list[Evidence]:
-        """Return what each known value adds, in the order of the columns."""
-        n_values = self.schema.levels
-        first = np.cumsum(np.maximum(n_values, 1)) - np.maximum(n_values, 1)
+        """Return the evidence of each known value, in the order of the columns."""
+        n_values, first = self.schema.levels, self.schema.entries.start
         known = np.flatnonzero(~np.isnan(X))
         rows: list[Evidence] = []
         for column, text, share in zip(
@@ -192,14 +196,66 @@ class TableClassifier(AnyClassifier):
 
 
 def value_counts(table: Table) -> Floats:
-    """Return how many rows of each class have each value, shape (n_classes, all values).
+    """Return the number of rows of each class with each value, (n_classes, all values).
 
     A column of numbers has a single entry, which counts its known cells, or of counts those
     above 0.
     """
-    levels = Levels(np.maximum(table.schema.levels, 1))
+    entries = table.schema.entries
     X = np.where(np.isnan(table.X) | (table.schema.levels > 0), table.X, 0.0)
     are_counts = [column.is_count and column.cuts is None for column in table.schema.columns]
     X[(table.X == 0) & are_counts] = np.nan
-    cells = levels.cells(X, "value_counts")
-    return count_cells(cells, levels.total, table.y, None, len(table.schema.classes))
+    cells = entries.cells(X, "value_counts")
+    return count_cells(cells, entries.total, table.y, None, len(table.schema.classes))
+
+
+# --- a row's probability as a product of factors, whatever the model -------------------------
+
+# By the chain rule P(class, row) is P(class) times, column by column, P(value given the class
+# and the values before it). For naive Bayes that factor is P(value given class); the factors of
+# other models show which columns depend on each other.
+
+_SWALLOWS = 1e12  # nats
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """A verdict, and the factors whose product is the joint probability of row and class."""
+
+    verdict: Verdict
+    target: str  # the column of the class
+    values: tuple[str, ...]  # "column=value" of every known cell
+    log_prior: Floats  # (n_classes,), nats
+    log_factors: Floats  # (n_values, n_classes), nats; NaN after a factor of (nearly) zero
+
+    @property
+    def factor(self) -> Floats:
+        """The prior and the factor of each value, shape (n_values + 1, n_classes)."""
+        return np.asarray(np.exp(np.concatenate([self.log_prior[None], self.log_factors])))
+
+    @property
+    def product(self) -> Floats:
+        """The product of the factors up to each row of `factor`; after a zero it is zero."""
+        factor = self.factor
+        with np.errstate(over="ignore"):
+            return np.asarray(np.where(np.isnan(factor), 1.0, factor).cumprod(axis=0))
+
+
+def factors(
+    classifier: TableClassifier, records: Iterable[Record], rule: Rule | None = None
+) -> Iterator[Factors | Skipped]:
+    """Yield the factors of every row in order, or why it could not be read."""
+    for record in records:
+        try:
+            X = coded([record], classifier.schema).X[0]
+        except InputError as error:
+            yield Skipped(record.name, str(error))
+            continue
+        joint = classifier.joint_by_steps(X)
+        with np.errstate(invalid="ignore"):
+            steps = np.diff(joint, axis=0)
+        # After a density as far down as this, a sum has no digits left for another factor.
+        steps[np.abs(joint[:-1]) > _SWALLOWS] = np.nan
+        verdict = classifier.verdict(record.name, classifier.joint_of(X), rule)
+        target = classifier.schema.target
+        yield Factors(verdict, target, classifier.values(X), joint[0], steps)

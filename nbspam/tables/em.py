@@ -1,35 +1,27 @@
-"""EM on tables: rows without a class take part in training, and in a network missing cells do.
+"""Rows without a class, by EM: training beside rows with a class, and clusters.
 
-Secret: what EM starts from, and what stays as the labelled rows made it: the intervals of
-numbers, and the graph of a network.
+In a network missing cells take part, too.  The intervals of numbers and the graph of a network
+stay as the rows with a class made them.  Clusters are found like classes that nobody wrote down,
+so all columns count alike, whether they hold categories or numbers.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from nbspam.arrays import Floats
 from nbspam.errors import UsageError
-from nbspam.models.columns.incomplete import complete, completions
-from nbspam.models.em import Step
+from nbspam.models import em
+from nbspam.models.describing import distributions
+from nbspam.models.gaussian import MixedNB
 from nbspam.sources.records import Record
-from nbspam.tables.classifier import TableClassifier
-from nbspam.tables.schema import Table, in_intervals
-from nbspam.tables.training import TableSettings, chosen_model, rows_of, train_table
+from nbspam.tables.schema import Column, Table, coded, detect, in_intervals
+from nbspam.tables.training import TableSettings, chosen_model, table_rows, train_table
 
 EM_MODELS = ("categorical", "bernoulli", "gaussian", "mixed", "network")
-
-
-@dataclass(frozen=True, slots=True)
-class EmReport:
-    """The result of training on incomplete rows."""
-
-    classifier: TableClassifier
-    steps: tuple[Step, ...]
-    n_labelled: int
-    n_unlabelled: int
 
 
 def without_class(records: Iterable[Record], target: str) -> Iterator[Record]:
@@ -40,7 +32,7 @@ def without_class(records: Iterable[Record], target: str) -> Iterator[Record]:
 
 def train_by_em(
     table: Table, settings: TableSettings, weight: float = 1.0, hard: bool = False
-) -> EmReport:
+) -> em.EMReport:
     """Return the classifier of rows of which some have no class; raises UsageError.
 
     table: of all rows, see `read_table`.  weight: of a row without a class.  hard: give each of
@@ -51,10 +43,10 @@ def train_by_em(
     if name not in EM_MODELS:
         raise UsageError(f"--model {name}: not possible with EM; give {', '.join(EM_MODELS)}")
     known = table.y >= 0
-    start = train_table(rows_of(table, np.flatnonzero(known)), settings)
+    start = train_table(table_rows(table, np.flatnonzero(known)), settings)
     X, classes = in_intervals(table.X, start.schema), np.array(start.classes)
     like, first = _parameters(start.model)
-    data = completions(
+    data = em.completions(
         like,
         X,
         table.y,
@@ -63,10 +55,10 @@ def train_by_em(
         start.schema.levels if name == "network" else None,
         hard,
     )
-    fit = complete(first, data)
+    fit = em.climb(data.maximise(data.expect(first).share), data)
     classifier = replace(start, model=fit.model, by_em=True)
     n_labelled = int(known.sum())
-    return EmReport(classifier, fit.steps, n_labelled, len(known) - n_labelled)
+    return em.EMReport(classifier, fit, weight, n_labelled, len(known) - n_labelled)
 
 
 def _parameters(model: Any) -> tuple[Any, Any]:
@@ -84,3 +76,96 @@ def _parameters(model: Any) -> tuple[Any, Any]:
         # What the labelled rows lack is not impossible, and EM must be able to find it.
         first.set_params(estimate="mean", alpha=1.0)
     return type(model)(**parameters), first
+
+
+# --- clusters --------------------------------------------------------------------------------
+
+
+class Feature(NamedTuple):
+    """A value that a column has in a cluster, or the mean of its numbers there."""
+
+    column: str
+    value: str | None = None  # a category
+    probability: float | None = None  # of the category
+    mean: float | None = None  # of numbers
+    standard_deviation: float | None = None
+
+    def __str__(self) -> str:
+        if self.value is not None:
+            return f"{self.column}={self.value} {self.probability:.4g}"
+        return f"{self.column} {self.mean:.4g} ± {self.standard_deviation:.4g}"
+
+
+@dataclass(frozen=True, slots=True)
+class TableClusters:
+    """A fitted mixture and its rows; clusters are in descending order of size."""
+
+    columns: tuple[Column, ...]
+    names: tuple[str, ...]  # (n_rows,)
+    share: Floats  # (n_rows, k) P(cluster given row)
+    fit: em.Fit
+    features: tuple[tuple[Feature, ...], ...]  # of each cluster, the most typical first
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """The names of the clusters: their numbers."""
+        k = self.share.shape[1]
+        return tuple(f"{number:0{len(str(k))}}" for number in range(1, k + 1))
+
+
+def cluster_rows(
+    records: Iterable[Record],
+    k: int,
+    alpha: float = 1.0,
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    restarts: int = 5,
+    hard: bool = False,
+    seed: int = 0,
+    rounds: int | None = None,
+) -> TableClusters:
+    """Return k clusters of rows, the most likely of several random starts; raises UsageError.
+
+    alpha: added to the count of every value.  categorical, numeric: columns whose kind is given;
+    drop: columns that take no part.  hard: give each row to one cluster.  rounds: of EM, without
+    a test of convergence; None runs until it converges.
+    """
+    rows = list(records)
+    schema, _ = detect(rows, None, categorical, numeric, drop=drop)
+    table = coded(rows, schema)
+    if not 2 <= k <= len(rows):
+        raise UsageError(
+            f"-k {k}: not from 2 to the number of rows, {len(rows)}; give another k, or more rows"
+        )
+    like = MixedNB(levels=schema.levels, alpha=alpha, ddof=0)
+    stopping = em.AT_CONVERGENCE if rounds is None else em.Stopping(0.0, 0.0, rounds)
+    nowhere, classes, weight = np.full(len(rows), -1), np.arange(k), np.ones(len(rows))
+    data = em.completions(like, table.X, nowhere, classes, weight, hard=hard)
+    fit = em.mixture(data, k, np.random.default_rng(seed), restarts, stopping)
+    order = np.argsort(-fit.responsibility.sum(axis=0), kind="stable")
+    features = tuple(_features(fit.model, schema.columns, place) for place in order.tolist())
+    return TableClusters(schema.columns, table.names, fit.responsibility[:, order], fit, features)
+
+
+def _features(model: MixedNB, columns: Sequence[Column], cluster: int) -> tuple[Feature, ...]:
+    """Return the features of a cluster in all columns, the most distinctive ones first.
+
+    Distinctive is what is more probable here than in the mean of the clusters, weighted by its
+    probability; a number counts by how many standard deviations its mean is from that mean.
+    """
+    found: list[tuple[float, Feature]] = []
+    of_columns = list(distributions(model))[1:]
+    for each in sorted(of_columns, key=lambda distribution: distribution.of):
+        column = columns[each.of[0]]
+        if column.levels is None:
+            mean, deviation = float(each.mean[cluster]), float(np.sqrt(each.variance[cluster]))
+            number_here = Feature(column.name, mean=mean, standard_deviation=deviation)
+            found.append((float(abs(mean - each.mean.mean()) / deviation), number_here))
+        else:
+            here, mean_of_all = each.probability[cluster], each.probability.mean(axis=0)
+            ratio = np.divide(here, mean_of_all, out=np.ones_like(here), where=here > 0)
+            worth = (here * np.log(ratio)).tolist()
+            for level, p, its_worth in zip(column.levels, here.tolist(), worth, strict=True):
+                found.append((its_worth, Feature(column.name, level, p)))
+    return tuple(feature for _, feature in sorted(found, key=lambda pair: -pair[0]))

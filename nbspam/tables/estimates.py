@@ -2,20 +2,17 @@
 
 Every number that the model computes answers from is here: P(class), the tables of categories,
 the means and variances, and which columns depend on which.
-
-Secret: how variables are named.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import product
+from itertools import product, zip_longest
 from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbspam.arrays import Floats
-from nbspam.models.distributions import ANY_COLUMN, Distribution
+from nbspam.models.describing import ANY_COLUMN, Distribution, dependences, distributions
 from nbspam.tables.classifier import TableClassifier
 from nbspam.tables.schema import schema_to_dict
 
@@ -39,22 +36,8 @@ class Estimated(NamedTuple):
     variance: Floats | None
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """One probability, or one normal distribution, and the count that it comes from."""
-
-    distribution: str
-    of: dict[str, str | None]  # variables and values; no value if it is a number's density
-    given: dict[str, str]
-    count: float
-    probability: float | None = None
-    mean: float | None = None
-    variance: float | None = None
-    standard_deviation: float | None = None
-
-
 def estimated(classifier: TableClassifier, whole: bool = True) -> Iterator[Estimated]:
-    """Yield the distributions of a table's model; whole: see `Model.distributions`."""
+    """Yield the distributions of a table's model; whole: see `distributions`."""
     names = dict(enumerate(classifier.schema.names)) | {ANY_COLUMN: COLUMN}
     columns = classifier.schema.columns
     values: dict[int, tuple[str, ...]] = {
@@ -63,7 +46,7 @@ def estimated(classifier: TableClassifier, whole: bool = True) -> Iterator[Estim
     }
     values[len(columns)] = classifier.classes
     values[ANY_COLUMN] = classifier.schema.names[:-1]
-    for each in classifier.model.distributions(whole):
+    for each in distributions(classifier.model, whole):
         variables = each.given if each.probability is None else (*each.given, *each.of)
         yield Estimated(
             _title(each, names),
@@ -85,20 +68,27 @@ def _title(each: Distribution, names: dict[int, str]) -> str:
     return f"{letter}({of} | {negation}{given})" if given else f"{letter}({of})"
 
 
-def rows_of(each: Estimated) -> Iterator[Estimate]:
-    """Yield the numbers of a distribution, one by one."""
+def estimate_rows(each: Estimated) -> Iterator[dict[str, Any]]:
+    """Yield the numbers of a distribution, one by one, as plain values: see NUMBERS.
+
+    distribution: its title; of, given: variables and values, None for a number's density; count:
+    what the number comes from.
+    """
     for place in np.ndindex(each.counts.shape):
         named = [values[k] for values, k in zip(each.values, place, strict=True)]
-        given = dict(zip(each.given, named, strict=False))
-        count = _short(float(each.counts[place]))
+        count = float(each.counts[place])
+        row = {
+            "distribution": each.title,
+            "of": dict(zip_longest(each.of, named[len(each.given) :])),
+            "given": dict(zip(each.given, named, strict=False)),
+            "count": int(count) if count.is_integer() else count,
+            **dict.fromkeys(NUMBERS[1:]),
+        }
         if each.probability is not None:
-            of: dict[str, str | None] = dict(zip(each.of, named[len(given) :], strict=True))
-            yield Estimate(each.title, of, given, count, float(each.probability[place]))
+            yield row | {"probability": float(each.probability[place])}
         elif each.mean is not None and each.variance is not None:
-            variance = float(each.variance[place])
-            mean = float(each.mean[place])
-            of = dict.fromkeys(each.of)
-            yield Estimate(each.title, of, given, count, None, mean, variance, sqrt(variance))
+            mean, variance = float(each.mean[place]), float(each.variance[place])
+            yield row | {"mean": mean, "variance": variance, "standard_deviation": sqrt(variance)}
 
 
 class Matrix(NamedTuple):
@@ -150,39 +140,27 @@ def _labels(each: Estimated, axis: int) -> Iterator[str]:
         yield " | ".join(part for part in (of, given) if part)
 
 
-def estimate_to_dict(row: Estimate) -> dict[str, Any]:
-    """Return an estimate as plain values."""
-    return {name: getattr(row, name) for name in ("distribution", "of", "given", *NUMBERS)}
-
-
 NUMBERS = ("count", "probability", "mean", "variance", "standard_deviation")
-FIELDS = (
-    "distribution",
-    "column",
-    "value",
-    "class",
-    "others",
-    *NUMBERS,
-)
+FIELDS = ("distribution", "column", "value", "class", "others", *NUMBERS)
 
 
-def estimate_to_cells(row: Estimate, target: str) -> list[object]:
-    """Return the cells of an estimate in a table with the columns FIELDS.
+def estimate_to_cells(row: dict[str, Any], target: str) -> list[object]:
+    """Return the cells of a row of `estimate_rows` in a table with the columns FIELDS.
 
     The class has a cell of its own; `others` are the variables beside it and the last one.
     """
-    variables = {**row.given, **row.of}
-    column = list(row.of)[-1]
+    variables = {**row["given"], **row["of"]}
+    column = list(row["of"])[-1]
     others = [
         f"{name}={value}" for name, value in variables.items() if name not in (column, target)
     ]
-    cells = (row.distribution, column, row.of[column], variables.get(target), "; ".join(others))
-    numbers = (getattr(row, name) for name in NUMBERS)
-    return ["" if cell is None else cell for cell in (*cells, *numbers)]
+    of_row = (row["distribution"], column, row["of"][column], variables.get(target))
+    cells = (*of_row, "; ".join(others), *(row[name] for name in NUMBERS))
+    return ["" if cell is None else cell for cell in cells]
 
 
 def description(classifier: TableClassifier) -> dict[str, Any]:
-    """Return what a model was made of, beside its estimates, as plain values."""
+    """Return the rows, columns, settings and structure of a model, as plain values."""
     schema, model = classifier.schema, classifier.model
     settings = {
         name: np.asarray(value).tolist() if isinstance(value, np.ndarray) else value
@@ -195,10 +173,5 @@ def description(classifier: TableClassifier) -> dict[str, Any]:
         "read": dict(zip(schema.classes, map(round, model.class_count_.tolist()), strict=True)),
         "columns": schema_to_dict(schema)["columns"],
         "settings": settings,
-        "structure": model.dependences(schema.names),
+        "structure": dependences(model, schema.names),
     }
-
-
-def _short(count: float) -> float:
-    """Return a number as an int if it is whole."""
-    return int(count) if count == int(count) else count

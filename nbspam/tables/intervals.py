@@ -1,7 +1,4 @@
-"""Cut points for columns of numbers: equal width, equal frequency, or least description length.
-
-Secret: where a column is cut.
-"""
+"""Cut points for columns of numbers: equal width, equal frequency, or least description length."""
 
 import numpy as np
 

@@ -3,8 +3,6 @@
 Counts add, and so does everything that follows from them: the answers are those of a model
 trained at once on all rows.  What was chosen when the model was trained stays chosen: which
 columns there are and what they hold, where numbers are cut, and the parent of a SPODE.
-
-Secret: how counts find their places when classes and values come and go.
 """
 
 from collections.abc import Sequence
@@ -16,17 +14,16 @@ import numpy as np
 
 from nbspam.arrays import Floats, Integers
 from nbspam.errors import InputError, NotTrainedError, UsageError
-from nbspam.models.columns.levels import Levels
-from nbspam.models.inputs import DataError
+from nbspam.models.base import DataError
 from nbspam.sources.records import Record
 from nbspam.tables.classifier import TableClassifier, value_counts
 from nbspam.tables.schema import Column, Schema, check_declared, known_cells, sorted_cells
-from nbspam.tables.training import labelled
+from nbspam.tables.training import rows_with_class
 from nbspam.verdicts import Skipped
 
 
-class Lesson(NamedTuple):
-    """What a classifier has become, by how many rows, and what the user should know of it."""
+class RowsLearned(NamedTuple):
+    """A classifier that has learned or un-learned rows, and notes for the user."""
 
     classifier: TableClassifier
     n_rows: int
@@ -34,7 +31,7 @@ class Lesson(NamedTuple):
     notes: tuple[str, ...]
 
 
-def learn_rows(classifier: TableClassifier, records: Sequence[Record]) -> Lesson:
+def learn_rows(classifier: TableClassifier, records: Sequence[Record]) -> RowsLearned:
     """Return the classifier that has learned more rows; raises InputError, UsageError.
 
     New categories and classes are taken in.  Every row counts, also one that was learned before.
@@ -42,16 +39,16 @@ def learn_rows(classifier: TableClassifier, records: Sequence[Record]) -> Lesson
     _check_columns(classifier.schema, records)
     schema, notes = _widened(classifier.schema, records)
     wide = _over(classifier, schema)
-    table, skipped = labelled(records, schema)
+    table, skipped = rows_with_class(records, schema)
     if not len(table.y):
-        return Lesson(classifier, 0, skipped, ())
+        return RowsLearned(classifier, 0, skipped, ())
     labels = np.array(schema.classes)
     model = copy(wide.model).partial_fit(table.X, labels[table.y], classes=labels)
     learned = replace(wide, model=model, counts=wide.counts + value_counts(table))
-    return Lesson(learned, len(table.y), skipped, notes)
+    return RowsLearned(learned, len(table.y), skipped, notes)
 
 
-def unlearn_rows(classifier: TableClassifier, records: Sequence[Record]) -> Lesson:
+def unlearn_rows(classifier: TableClassifier, records: Sequence[Record]) -> RowsLearned:
     """Return the classifier without some rows that it has learned; raises InputError.
 
     The rows must be given as they were learned, with their class.  Categories and classes of
@@ -60,7 +57,7 @@ def unlearn_rows(classifier: TableClassifier, records: Sequence[Record]) -> Less
     schema = classifier.schema
     _check_columns(schema, records)
     wide, _ = _widened(schema, records)
-    table, skipped = labelled(records, schema)
+    table, skipped = rows_with_class(records, schema)
     model, counts = copy(classifier.model), classifier.counts - value_counts(table)
     try:
         if wide != schema or counts.min() < 0:
@@ -72,10 +69,10 @@ def unlearn_rows(classifier: TableClassifier, records: Sequence[Record]) -> Less
             " that were learned, as they were"
         ) from None
     left = replace(classifier, model=model, counts=counts)
-    return Lesson(_without_unseen(left, table.X), len(table.y), skipped, ())
+    return RowsLearned(_without_unseen(left, table.X), len(table.y), skipped, ())
 
 
-def merged(one: TableClassifier, other: TableClassifier, where: str) -> TableClassifier:
+def merged_tables(one: TableClassifier, other: TableClassifier, where: str) -> TableClassifier:
     """Return the classifier of the rows of both, with the settings of the first.
 
     where: what errors call the second.  Raises UsageError if their columns differ.
@@ -95,7 +92,7 @@ def merged(one: TableClassifier, other: TableClassifier, where: str) -> TableCla
 
 
 def _where(records: Sequence[Record]) -> str:
-    """Return what errors call the table of some rows; rows in memory have no path."""
+    """Return the name of the table of some rows, for errors; rows in memory have no path."""
     return records[0].source or "rows"
 
 
@@ -186,10 +183,9 @@ def _over(classifier: TableClassifier, schema: Schema) -> TableClassifier:
     kept = [name for name in old.classes if name in schema.classes]
     here = np.searchsorted(old.classes, kept)
     there = np.searchsorted(schema.classes, kept)
-    levels = Levels(np.maximum(schema.levels, 1))
     # A column of numbers has a single entry, which counts its known cells.
-    place = levels.places([code if len(code) else np.zeros(1, np.intp) for code in codes])
-    counts = np.zeros((len(schema.classes), levels.total))
+    place = schema.entries.places([code if len(code) else np.zeros(1, np.intp) for code in codes])
+    counts = np.zeros((len(schema.classes), schema.entries.total))
     counts[np.ix_(there, place[place >= 0])] = classifier.counts[np.ix_(here, place >= 0)]
     return replace(classifier, schema=schema, model=model, counts=counts)
 
@@ -214,9 +210,9 @@ def _without_unseen(classifier: TableClassifier, X: Floats) -> TableClassifier:
     if not schema.closed:
         counted = zip(classes, model.class_count_.tolist(), strict=True)
         classes = tuple(name for name, n in counted if n > 0)
-    levels = Levels(np.maximum(schema.levels, 1))
     columns = []
-    for column, start, cells in zip(schema.columns, levels.start.tolist(), X.T, strict=True):
+    starts = schema.entries.start.tolist()
+    for column, start, cells in zip(schema.columns, starts, X.T, strict=True):
         if column.levels is not None and not column.closed:
             unseen = {
                 column.levels[code]

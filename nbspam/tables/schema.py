@@ -2,8 +2,6 @@
 
 A column holds categories, numbers, or numbers cut into intervals.  Its kind is detected from
 its cells: it holds numbers if every known cell is a number, unless they are a few whole ones.
-
-Secret: how cells become codes and numbers, and which cells are missing.
 """
 
 import re
@@ -17,9 +15,9 @@ import numpy as np
 
 from nbspam.arrays import Floats, Integers
 from nbspam.errors import InputError
-from nbspam.sources.cells import is_number
-from nbspam.sources.columns import no_column
-from nbspam.sources.records import Record
+from nbspam.models.columns import Levels
+from nbspam.sources.records import Record, is_number_cell
+from nbspam.sources.rows import no_column
 
 # Cells without a value, in lower case.
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null"})
@@ -33,7 +31,7 @@ _ID = re.compile(r"(?i:(^|[\W_])(id|nr|no|row|index|key)$)|[a-z]I[Dd]$|编号|�
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What one column holds: categories (levels), intervals (cuts), or numbers (neither)."""
+    """The kind of one column: categories (levels), intervals (cuts), or numbers (neither)."""
 
     name: str
     levels: tuple[str, ...] | None = None  # categories, in the order of their codes
@@ -94,6 +92,11 @@ class Schema:
         """The number of values of each column, 0 for numbers, shape (n_columns,)."""
         return np.array([column.n_values for column in self.columns], np.int64)
 
+    @property
+    def entries(self) -> Levels:
+        """The index of all values; a column of numbers has a single entry."""
+        return Levels(np.maximum(self.levels, 1))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
@@ -124,10 +127,9 @@ def detect(
     target: None for a table whose rows have no classes; all columns are then those of the rows.
     categorical, numeric: columns whose kind is given and not detected.  values: all values of
     columns of categories or of the target, in the order of their codes, whether they occur or
-    not.  are_counts: every column counts something.  drop: columns to leave out.
-
-    Raises InputError if one of these columns or the target is missing, if a cell has another
-    value, or if nothing can be learned.
+    not.  are_counts: every column counts something.  drop: columns to leave out.  Raises
+    InputError if one of these columns or the target is missing, if a cell has another value, or
+    if nothing can be learned.
     """
     values = values or {}
     names = list(dict.fromkeys(name for record in records for name in record.cells))
@@ -144,24 +146,29 @@ def detect(
         seen = _classes(where, target, known, forced.get(target, False))
         classes = tuple(sorted(values.get(target, seen)))
     columns, empty = [], []
-    for name in names:
-        if name == target or name in drop:
-            continue
+    for name in [name for name in names if name != target and name not in drop]:
         known = known_cells(records, name)
         if name in values:
             columns.append(Column(name, tuple(values[name]), closed=True))
-        elif not known:
-            empty.append(name)
-        elif are_counts:
-            columns.append(Column(name, is_count=True))
-        elif forced.get(name, not _are_numbers(known)):
-            columns.append(Column(name, sorted_cells(known)))
+        elif known:
+            columns.append(_detected(name, known, are_counts, forced.get(name)))
         else:
-            columns.append(Column(name))
+            empty.append(name)
     if not columns:
         beside = "" if target is None else f" beside {target!r}"
         raise InputError(f"{where}: no column{beside} has a value; give some")
     return Schema(tuple(columns), target or "", classes, target in values), tuple(empty)
+
+
+def _detected(
+    name: str, known: Mapping[str, None], are_counts: bool, are_categories: bool | None
+) -> Column:
+    """Return a column by its cells; are_categories: None if that is to be detected."""
+    if are_counts:
+        return Column(name, is_count=True)
+    if are_categories is None:
+        are_categories = not _are_numbers(known)
+    return Column(name, sorted_cells(known) if are_categories else None)
 
 
 def numbering(records: Sequence[Record], schema: Schema, said: Container[str]) -> Iterator[str]:
@@ -202,7 +209,7 @@ def check_declared(records: Sequence[Record], name: str, declared: Sequence[str]
 def _are_numbers(values: Iterable[str]) -> bool:
     """Return whether cells are numbers, and not a few whole ones."""
     values = list(values)
-    if not all(map(is_number, values)):
+    if not all(map(is_number_cell, values)):
         return False
     return len(values) > FEW or not all(float(value).is_integer() for value in values)
 
@@ -221,7 +228,7 @@ def _classes(where: str, target: str, values: Mapping[str, None], forced: bool) 
 def sorted_cells(values: Iterable[str]) -> tuple[str, ...]:
     """Return categories sorted as numbers if all of them are numbers, else as strings."""
     values = list(values)
-    if all(map(is_number, values)):
+    if all(map(is_number_cell, values)):
         return tuple(sorted(values, key=lambda value: (float(value), value)))
     return tuple(sorted(values))
 
@@ -278,7 +285,7 @@ def _numbers(records: Sequence[Record], column: Column, cells: list[str]) -> Flo
     for i, cell in enumerate(cells):
         if is_missing(cell):
             numbers[i] = np.nan
-        elif is_number(cell) and not (column.is_count and float(cell) < 0):
+        elif is_number_cell(cell) and not (column.is_count and float(cell) < 0):
             numbers[i] = float(cell)
         else:
             raise InputError(
@@ -288,7 +295,7 @@ def _numbers(records: Sequence[Record], column: Column, cells: list[str]) -> Flo
 
 
 def _wrong(column: Column) -> str:
-    """Return what a cell is not, and what to do."""
+    """Return the end of the error about a cell of a column of numbers."""
     if column.is_count:
         return "not a count from 0 up; correct the cell, or choose another --model"
     return f"not a number; correct the cell, or train with --categorical {column.name}"
@@ -304,7 +311,7 @@ def in_intervals(X: Floats, schema: Schema) -> Floats:
     return X
 
 
-def cut(table: Table, cuts: Mapping[int, Sequence[float]]) -> Table:
+def cut_into_intervals(table: Table, cuts: Mapping[int, Sequence[float]]) -> Table:
     """Return the table with columns of numbers cut into intervals; cuts: by column number."""
     columns = list(table.schema.columns)
     for j, ends in cuts.items():
@@ -340,10 +347,10 @@ def schema_from_dict(values: dict[str, Any]) -> Schema:
             values["name"],
             None if values["levels"] is None else tuple(values["levels"]),
             None if values["cuts"] is None else tuple(values["cuts"]),
-            values.get("is_count", False),
-            values.get("closed", False),  # older files have none
+            values["is_count"],
+            values["closed"],
         )
         for values in values["columns"]
     )
     classes = tuple(values["classes"])
-    return Schema(columns, values["target"], classes, values.get("closed", False))
+    return Schema(columns, values["target"], classes, values["closed"])

@@ -1,7 +1,7 @@
 """Training on tables: records to a schema, rows to a classifier.
 
-Secret: which model a table gets by default.  In cross-validation intervals are cut on training
-rows only, while the kinds of columns are detected on all rows.
+In cross-validation intervals are cut on training rows only, while the kinds of columns are
+detected on all rows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,27 +10,70 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.answering import HeldOut, Weighed
 from nbspam.arrays import Integers
 from nbspam.errors import InputError, UsageError
-from nbspam.models.registry import (
+from nbspam.models import (
     COUNTED,
     ESTIMATORS,
     NUMERIC_MODELS,
-    joint_log_proba,
-    new_model,
+    new_column_model,
 )
+from nbspam.settings import PARAMETERS, SettingsChoices, TableChoices, option_name
+from nbspam.sources.files import read_json
 from nbspam.sources.records import Record
 from nbspam.tables.classifier import TableClassifier, value_counts
-from nbspam.tables.dirichlet import Dirichlet, by_column
 from nbspam.tables.intervals import BINS, cut_points
-from nbspam.tables.schema import Schema, Table, coded, cut, detect, in_intervals, numbering
-from nbspam.verdicts import Skipped
+from nbspam.tables.schema import (
+    Schema,
+    Table,
+    coded,
+    cut_into_intervals,
+    detect,
+    in_intervals,
+    numbering,
+)
+from nbspam.verdicts import HeldOut, Skipped, Weighed
+
+# A prior with a parameter for each value of a column: the column's name, and the parameters.
+# Without a name it is for every column with as many values.
+Dirichlet = tuple[str | None, tuple[float, ...]]
+
+
+def by_column(given: Iterable[Dirichlet], schema: Schema) -> list[list[float] | None]:
+    """Return the parameters for each column and, last, for the classes; raises UsageError.
+
+    None: no parameters of its own.  Parameters follow the order of a column's values; the
+    classes are sorted.  A prior with a name takes precedence over one without.
+    """
+    n_values = {column.name: column.n_values for column in schema.columns}
+    n_values[schema.target] = len(schema.classes)
+    found: dict[str, list[float]] = {}
+    for name, parameters in sorted(given, key=lambda each: each[0] is not None):
+        n = len(parameters)
+        if name is None:
+            fitting = [column.name for column in schema.columns if column.n_values == n]
+            if not fitting:
+                raise UsageError(f"--dirichlet: no column has {n} values; name one as COLUMN=A,A")
+            found |= {each: list(parameters) for each in fitting}
+        elif name not in n_values:
+            raise UsageError(
+                f"--dirichlet {name}: no such column; choose from {', '.join(n_values)}"
+            )
+        elif not n_values[name]:
+            raise UsageError(f"--dirichlet {name}: holds numbers; say --categorical {name} too")
+        elif n_values[name] != n:
+            raise UsageError(
+                f"--dirichlet {name}: it has {n_values[name]} values, and not {n}; give a number"
+                " for each, in the order that `nbspam table info` prints"
+            )
+        else:
+            found[name] = list(parameters)
+    return [found.get(name) for name in n_values]
 
 
 @dataclass(frozen=True, slots=True)
 class TableSettings:
-    """How a table becomes a model."""
+    """The settings by which a table becomes a model."""
 
     target: str  # the column that holds the class
     model: str | None = None  # one of ESTIMATORS; None: chosen by the kinds of the columns
@@ -86,21 +129,25 @@ def read_table(
         " names the rows by it"
         for name in numbering(rows, schema, {*settings.numeric, *settings.categorical})
     ]
-    table, skipped = (coded(rows, schema), ()) if with_unlabelled else labelled(rows, schema)
+    table, skipped = (
+        (coded(rows, schema), ()) if with_unlabelled else rows_with_class(rows, schema)
+    )
     if chosen_model(schema, settings) in NUMERIC_MODELS:
         notes += _constant_in_a_class(table)
     return TableData(table, skipped, tuple(notes))
 
 
-def labelled(records: Sequence[Record], schema: Schema) -> tuple[Table, tuple[Skipped, ...]]:
+def rows_with_class(
+    records: Sequence[Record], schema: Schema
+) -> tuple[Table, tuple[Skipped, ...]]:
     """Return the rows that have a class of the schema, and those that have none."""
     table = coded(records, schema)
     has_class = table.y >= 0
     skipped = tuple(Skipped(table.names[i], "no label") for i in np.flatnonzero(~has_class))
-    return rows_of(table, np.flatnonzero(has_class)), skipped
+    return table_rows(table, np.flatnonzero(has_class)), skipped
 
 
-def rows_of(table: Table, rows: Integers) -> Table:
+def table_rows(table: Table, rows: Integers) -> Table:
     """Return the table that consists of these rows; rows: row numbers."""
     names = tuple(table.names[i] for i in rows.tolist())
     return Table(table.schema, names, table.X[rows], table.y[rows])
@@ -145,7 +192,7 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     name = chosen_model(table.schema, settings)
     parameters = dict(settings.parameters)
     if name == "bernoulli":
-        table = cut(table, dict.fromkeys(range(len(table.schema.columns)), (0.0,)))
+        table = cut_into_intervals(table, dict.fromkeys(range(len(table.schema.columns)), (0.0,)))
         parameters.setdefault("class_prior", "estimated")
     elif name not in (*NUMERIC_MODELS, *COUNTED):
         table = _in_intervals(table, settings)
@@ -161,7 +208,7 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
         parameters["structure"] = structure_from_json(settings.structure, names, where)
     if name not in ("gaussian", "multinomial", "complement"):
         parameters["levels"] = table.schema.levels
-    model = new_model(name, parameters)
+    model = new_column_model(name, parameters)
     # All classes are named, because the rows of a fold may lack one.
     labels = np.array(table.schema.classes)
     model.partial_fit(table.X, labels[table.y], classes=labels)
@@ -187,7 +234,9 @@ def _in_intervals(table: Table, settings: TableSettings) -> Table:
     """Return the table with every column of numbers cut into intervals."""
     how = settings.discretise or "mdl"
     numbers = np.flatnonzero(table.schema.levels == 0).tolist()
-    return cut(table, {j: cut_points(how, table.X[:, j], table.y, settings.bins) for j in numbers})
+    return cut_into_intervals(
+        table, {j: cut_points(how, table.X[:, j], table.y, settings.bins) for j in numbers}
+    )
 
 
 def _position(schema: Schema, column: str) -> int:
@@ -198,12 +247,86 @@ def _position(schema: Schema, column: str) -> int:
     return names.index(column)
 
 
-def held_out(table: Table, settings: TableSettings, rest: Integers, of: Integers) -> HeldOut:
+def rows_held_out(table: Table, settings: TableSettings, rest: Integers, of: Integers) -> HeldOut:
     """Return the answers to some rows of a model trained on the rest; both are row numbers."""
-    classifier = train_table(rows_of(table, rest), settings)
+    classifier = train_table(table_rows(table, rest), settings)
     X = in_intervals(table.X[of], classifier.schema)
 
     def reasons(place: int, towards: int, against: int) -> Weighed:
         return classifier.reasons(X[place], towards, against)
 
-    return HeldOut(classifier, joint_log_proba(classifier.model, X), reasons)
+    return HeldOut(classifier, classifier.model.joint_log_proba_or_prior(X), reasons)
+
+
+# From a user's choices to the settings of a table's model.
+
+_OF_TABLES = ("model", "alpha", "class_prior", *PARAMETERS)
+
+
+def table_settings(choices: SettingsChoices, columns: TableChoices) -> TableSettings:
+    """Return the settings of the model of a table; raises UsageError.
+
+    columns: with a target.  Of `choices`, those about tokens are refused.
+    """
+    assert columns.target is not None
+    unused = [name for name in choices.given if name not in _OF_TABLES]
+    if unused:
+        raise UsageError(
+            f"{option_name(unused[0])}: for mail and text; leave it out with --target"
+        )
+    if choices.alpha == "auto":
+        raise UsageError("--alpha auto: not a number from 0 up; give one for a table")
+    if columns.bins is not None and columns.discretise not in ("width", "frequency"):
+        raise UsageError("--bins: mdl finds how many; leave it out, or say --discretise width")
+    parameters = {name: value for name, value in choices.given.items() if name != "model"}
+    if columns.parent is not None:
+        parameters["parent"] = columns.parent
+    _check_columns(choices, columns)
+    return TableSettings(
+        columns.target,
+        choices.model if columns.structure is None else "network",
+        columns.categorical,
+        columns.numeric,
+        drop=columns.drop,
+        values=dict(columns.values),
+        dirichlet=columns.dirichlet,
+        discretise=columns.discretise,
+        bins=BINS if columns.bins is None else columns.bins,
+        parameters=parameters,
+        structure=None if columns.structure is None else read_json(columns.structure),
+        structure_from=columns.structure or "",
+    )
+
+
+def _check_columns(choices: SettingsChoices, columns: TableChoices) -> None:
+    """Raise UsageError for choices that contradict each other about columns."""
+    values = dict(columns.values)
+    used = {columns.target, *columns.categorical, *columns.numeric, *values}
+    for name in columns.drop:
+        if name in used:
+            raise UsageError(f"--drop {name}: another option names it too; leave out one")
+    both = sorted(values.keys() & set(columns.numeric))
+    if both:
+        raise UsageError(
+            f"--values {both[0]}: --numeric says that it holds numbers; leave out one"
+        )
+    if choices.model in COUNTED:
+        said = {*columns.categorical, *columns.numeric, *values} - {columns.target}
+        if said:
+            raise UsageError(
+                f"--model {choices.model}: all columns hold counts; leave out what says that"
+                f" {min(said)} holds something else"
+            )
+    if columns.structure is not None:
+        _check_no_search(choices)
+
+
+def _check_no_search(choices: SettingsChoices) -> None:
+    """Raise UsageError for choices that do not go with a given structure."""
+    if choices.model not in (None, "network"):
+        raise UsageError(f"--structure: for --model network, not for {choices.model}")
+    for name in ("start", "climb", "max_parents"):
+        if getattr(choices, name) is not None:
+            raise UsageError(
+                f"{option_name(name)}: for a search, and --structure gives it; leave out one"
+            )

@@ -1,12 +1,10 @@
 """The definition of a token, in plain Python, for people to read.
 
 A token is a word (a run of word bytes) in one field, tagged with the field's origin; disguised
-words of bodies are taken for what they stand for.  Settings can add two kinds: pairs of
+words of bodies are taken for what they stand for.  Settings can add pairs of
 neighbouring words, and runs of characters.  The key of a token is a hash of its origin and text.
 `tokenizer` finds the same tokens without a Python object for each; a property test compares the
 two.
-
-Secret: which tokens a message has, how they are spelt, and which kind of evidence they are.
 """
 
 from collections.abc import Iterator
@@ -14,22 +12,145 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from nbspam.arrays import Integers, Keys, positions_of
+from nbspam.mail.headers import Field
 from nbspam.mail.message import Message, by_header
-from nbspam.mail.origins import Field
 from nbspam.settings import TokenSettings
-from nbspam.tokens.characters import folded, reference_runs
-from nbspam.tokens.hashing import reference_hash, reference_pair
-from nbspam.tokens.spelling.disguises import without_disguise
-from nbspam.tokens.spelling.normalize import in_pairs, normalize
+from nbspam.tokens.documents import RIDER_BITS
+from nbspam.tokens.normalize import in_pairs, normalize, without_disguise
+
+# --- runs of characters ----------------------------------------------------------------------
+
+# Runs (character n-grams) are all slices of 1 to 5 characters of a text.  They catch what words
+# miss: endings, misspellings, prices, scripts without spaces.  Because there are so many of them,
+# only the beginning of a field is cut into runs.  Scripts without spaces are cut as they are
+# written, not as the pairs of characters that are their words.
+
+MAX_RUN = 5  # characters
+MAX_BYTES = 1000  # at the beginning of a field
+
+
+def folded_line(text: bytes) -> bytes:
+    """Return the part of a field that is cut into runs: its beginning, as one lower-case line."""
+    # Zero bytes become white space, because a hash ignores them at the end of a run.
+    return b" ".join(text[:MAX_BYTES].lower().replace(b"\0", b" ").split())
+
+
+def reference_runs(text: bytes) -> Iterator[bytes]:
+    """Yield all runs of 1 to MAX_RUN characters in a folded text; this function defines them."""
+    starts = [i for i, byte in enumerate(text) if byte & 0xC0 != 0x80] + [len(text)]
+    for n in range(1, MAX_RUN + 1):
+        for start, end in zip(starts, starts[n:], strict=False):
+            yield text[start:end]
+
+
+def find_runs(buffer: bytes, begin: int, fields: Integers) -> tuple[Integers, Integers, Integers]:
+    """Return the start, length and field of every run in a UTF-8 buffer, from `begin` on.
+
+    Runs are in the order of where they start.
+
+    fields: (n_fields + 1,) where fields start; a zero byte follows each field.
+    """
+    text = np.frombuffer(buffer, np.uint8)[begin : fields[-1]]
+    # Where each character begins; the zero byte after a field counts as one.
+    place = np.flatnonzero((text & 0xC0) != 0x80) + begin
+    field_of = np.searchsorted(fields, place, "right") - 1
+    # Row i has the places, and the fields, of the MAX_RUN characters after character i.
+    ends = _following(place, 0)
+    inside = _following(field_of, -1) == field_of[:, None]
+    n_runs = inside.sum(axis=1)
+    start = np.repeat(place, n_runs)
+    return start, ends[inside] - start, np.repeat(field_of, n_runs)
+
+
+def _following(values: Integers, beyond: int) -> Integers:
+    """Return the MAX_RUN elements after each one, shape (n_values, MAX_RUN).
+
+    beyond: what follows the last element.
+    """
+    padded = np.append(values, np.full(MAX_RUN + 1, beyond))
+    return sliding_window_view(padded, MAX_RUN + 1)[:-1, 1:]
+
+
+# --- hashes ----------------------------------------------------------------------------------
+
+# The hash function reads eight bytes at a time.  It is written for one word in plain Python and
+# for all words of a buffer; both return the same number.
+
+WORD_BYTES = 8
+_MULTIPLY = 0x9E3779B97F4A7C15  # odd, close to 2**64 / golden ratio: Fibonacci hashing
+_FINISH = 0xC2B2AE3D27D4EB4F  # odd, from the 64-bit finaliser family
+_MODULO = (1 << 64) - 1
+_MASKS = np.array([(1 << 8 * n) - 1 for n in range(WORD_BYTES + 1)], np.uint64)
+
+
+def reference_hash(value: int, word: bytes) -> int:
+    """Return the hash of a word, eight bytes at a time; value: the salt to start from."""
+    for start in range(0, len(word), WORD_BYTES):
+        chunk = int.from_bytes(word[start : start + WORD_BYTES], "little")
+        value = _mix(value ^ chunk, _MULTIPLY)
+    return _mix(value, _FINISH)
+
+
+def _mix(value: int, factor: int) -> int:
+    value = value * factor & _MODULO
+    return value ^ value >> 32
+
+
+def reference_pair(first: int, second: int) -> int:
+    """Return the hash of a pair of words, given the hashes of the words."""
+    return _mix((first * _FINISH & _MODULO) ^ second, _MULTIPLY)
+
+
+def hash_slices(buffer: bytes, start: Integers, length: Integers, salt: Keys) -> Keys:
+    """Return the hashes of slices of a buffer, shape (n_slices,).
+
+    start, length, salt: (n_slices,).  At least eight more bytes must follow the last slice.
+    """
+    value = _mix_all(first_bytes(buffer, start, length) ^ salt, _MULTIPLY)
+    longer = positions_of(length > WORD_BYTES)
+    start, length = start.take(longer), length.take(longer)
+    while len(longer):
+        start += WORD_BYTES
+        length -= WORD_BYTES
+        more = first_bytes(buffer, start, length)
+        value[longer] = _mix_all(value.take(longer) ^ more, _MULTIPLY)
+        rest = positions_of(length > WORD_BYTES)
+        longer, start, length = longer.take(rest), start.take(rest), length.take(rest)
+    return _mix_all(value, _FINISH)
+
+
+def first_bytes(buffer: bytes, start: Integers, length: Integers) -> Keys:
+    """Return the first eight bytes of each slice, or fewer, as a little-endian number.
+
+    start, length: (n_slices,).  A length below 1 gives 0.
+    """
+    # A view: element i is the number in bytes i to i + 7.
+    windows = np.ndarray(len(buffer) - WORD_BYTES + 1, "<u8", buffer, 0, (1,))
+    return np.asarray(windows[start] & _MASKS.take(length, mode="clip"))
+
+
+def _mix_all(value: Keys, factor: int) -> Keys:
+    value *= np.uint64(factor)
+    value ^= value >> np.uint64(32)
+    return value
+
+
+def hash_pairs(first: Keys, second: Keys) -> Keys:
+    """Return the hashes of pairs of words, given the hashes of the words; all (n_pairs,)."""
+    return _mix_all((first * np.uint64(_FINISH)) ^ second, _MULTIPLY)
+
 
 # A key has 41 bits of the token's hash, then 4 bits of its kind, then zeros.  Tokens that collide
 # share counts.  Anybody can find words that collide, but only within a kind: a word of the text
 # never counts as evidence of the route, and buys nothing that a plain word would not.  Of a
 # million tokens of one kind any two collide with a probability of 20 %: D-155.
 #
-# The tokenizer stores a rider in the zeros, the position of a word in its batch, so that one sort
-# of plain integers sorts both.
-RIDER_BITS = 19
+# The tokenizer stores a rider in the zeros, RIDER_BITS of them: the position of a word in its
+# batch, so that one sort of plain integers sorts both.
 KIND_BITS = 4
 WORD_BIT = 1 << RIDER_BITS  # the lowest bit of the kind: 0 for pairs
 HASH_SHIFT = RIDER_BITS + KIND_BITS
@@ -37,9 +158,9 @@ HASH_SHIFT = RIDER_BITS + KIND_BITS
 BODY = "body"
 PAIR = "2g"
 CHARACTERS = "char"
-# The kinds of evidence: the text that the writer wrote, the route of the message, its markup and
-# links, pairs of words and runs of characters (both repeat the evidence of words), the subject,
-# and words that a mail program does not show, with their pairs.
+# Groups of tokens, which are added up apart: the text that the writer wrote, the route of the
+# message, its markup and links, pairs of words and runs of characters (both repeat the evidence
+# of words), the subject, and words that a mail program does not show, with their pairs.
 GROUPS = ("text", "route", "web", "pairs", "characters", "subject", "hidden")
 _TEXT, _ROUTE, _WEB, _PAIRS, _CHARACTERS, _SUBJECT, _HIDDEN = range(len(GROUPS))
 # The kinds of words in the order of their numbers, which may never change, and their groups.  All
@@ -100,7 +221,7 @@ def reference_tokens(message: Message, settings: TokenSettings) -> Iterator[Toke
                 for first, second in pairwise(words)
             )
         if settings.characters and has_characters(origin):
-            yield from (Token(CHARACTERS, run) for run in reference_runs(folded(text)))
+            yield from (Token(CHARACTERS, run) for run in reference_runs(folded_line(text)))
 
 
 def normalized_fields(message: Message, settings: TokenSettings) -> Iterator[Field]:

@@ -1,20 +1,38 @@
-"""Documents: which tokens occur in which documents, the program's only sparse type.
+"""Documents, the program's only sparse type, and the vocabulary that names their columns.
 
 A batch of messages, a model's sample, the changes in a journal and a corpus for cross-validation
-are all held in this form, document by document (compressed sparse rows, CSR).
-
-Secret: columns take as few bytes as possible, and large arrays are copied in parts.
+are all held document by document (compressed sparse rows, CSR).  Columns take as few bytes as
+possible, and large arrays are copied in parts.  A token's column is found by bisection in the
+sorted keys, which works directly on a memory-mapped file, or by buckets where many keys are looked
+up.  Texts of tokens are kept as one blob and offsets.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Indices, Integers, Integers32, differences, places_of
+from nbspam.arrays import (
+    Booleans,
+    Indices,
+    Integers,
+    Integers32,
+    Keys,
+    Octets,
+    differences,
+    find,
+    positions_of,
+)
 
-_AT_ONCE = 1 << 16  # positions that are looked up together
+# Positions and keys that are looked up together, and slices that are gathered together: the
+# temporary arrays of more do not fit into the processor's caches.
+_AT_ONCE, _SLICES_AT_ONCE = 1 << 16, 1 << 13
+_STEPS = 2  # steps back from a bucket's last key; bisection finds the few keys further away
+# The low bits of a key are 0, except while texts of one token compete, see `join`.
+RIDER_BITS = 19
+RIDER_MASK = np.uint64((1 << RIDER_BITS) - 1)
 
 
 class Documents(NamedTuple):
@@ -71,7 +89,7 @@ class Documents(NamedTuple):
         if chosen.dtype == np.bool_:
             if chosen.all():
                 return self
-            chosen = places_of(chosen)
+            chosen = positions_of(chosen)
         offsets = self.offsets.tolist()
         places = [slice(offsets[row], offsets[row + 1]) for row in chosen.tolist()]
         return Documents(
@@ -87,7 +105,7 @@ class Documents(NamedTuple):
         """Return the same documents with the entries of some tokens; wanted: mask (n_tokens,)."""
         if wanted.all():
             return self
-        kept = places_of(gather(wanted, self.columns))
+        kept = positions_of(take_in_slices(wanted, self.columns))
         return self._replace(
             offsets=kept.searchsorted(self.offsets),
             columns=self.columns.take(kept),
@@ -161,7 +179,7 @@ def united(parts: Sequence[Documents]) -> Documents:
     return stacked(moved)
 
 
-def gather(values: Any, places: Indices) -> Any:
+def take_in_slices(values: Any, places: Indices) -> Any:
     """Return values[places], shape (n_places,).
 
     In parts, because numpy first converts all positions to 64 bits, and the page faults of that
@@ -176,3 +194,174 @@ def gather(values: Any, places: Indices) -> Any:
 
 def _joined(parts: list[Any], kind: Any) -> Any:
     return np.concatenate([np.empty(0, kind), *parts])
+
+
+# --- slices of an array: many are copied without a Python object for each --------------------
+
+
+def gather_slices(blob: Octets, starts: Integers, lengths: Integers) -> Octets:
+    """Return the slices blob[start : start + length], concatenated."""
+    gathered = [np.empty(0, np.uint8)]
+    # In parts, because the positions of bytes take eight times as much memory as the bytes.
+    for first in range(0, len(starts), _SLICES_AT_ONCE):
+        some = slice(first, first + _SLICES_AT_ONCE)
+        gathered.append(blob.take(places_in(starts[some], lengths[some])))
+    return np.concatenate(gathered)
+
+
+def places_in(starts: Integers, lengths: Integers) -> Integers:
+    """Return the positions of all elements of slices, shape (sum of lengths,)."""
+    some = positions_of(lengths)
+    if not len(some):
+        return np.empty(0, np.int64)
+    start, length = starts.take(some), lengths.take(some)
+    # A cumulative sum of steps: 1 within a slice, a jump at the start of each slice.
+    last = np.cumsum(length)
+    step = np.ones(int(last[-1]), np.int64)
+    step[0] = start[0]
+    step[last[:-1]] = start[1:] - (start + length)[:-1] + 1
+    return np.cumsum(step, out=step)
+
+
+# --- the vocabulary -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """Tokens in the order of their keys: column j has the key keys[j] and a text in the blob.
+
+    Tokens that were appended by `with_added` follow all others; each batch of them is in the
+    order of its own keys.  `take` does not copy texts; `packed` gathers them when they are needed
+    in order.
+    """
+
+    keys: Keys  # (n_features,) unique; ascending except where an appended batch begins
+    blob: Octets  # UTF-8 texts, concatenated
+    offsets: Integers  # (n_texts + 1,)
+    groups: Octets  # (n_features,) index into `definition.GROUPS`
+    appended: tuple[int, ...] = ()  # the number of tokens in each appended batch
+    spelt: Integers | None = None  # (n_features,) index of each text; None: text j is column j's
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def known(self, documents: Documents) -> Documents:
+        """Return documents over keys as documents over columns; drops unknown tokens."""
+        return documents.on(self.columns(documents.tokens))
+
+    def columns(self, keys: Keys) -> Integers:
+        """Return the column of every key, -1 for unknown keys; same shape as keys."""
+        start = len(self.keys) - sum(self.appended)
+        column = _find(self.keys[:start], keys)
+        for length in self.appended:
+            added = _find(self.keys[start : start + length], keys)
+            column[added >= 0] = added[added >= 0] + start
+            start += length
+        return column
+
+    def with_riders(self, rider: int) -> "Vocabulary":
+        """Return the same vocabulary with this number in the low bits of all keys.
+
+        `join` keeps the text with the lowest rider.  Everywhere else riders are 0.
+        """
+        return replace(self, keys=(self.keys & ~RIDER_MASK) | np.uint64(rider))
+
+    def text(self, column: int) -> str:
+        """Return the text of one column."""
+        text = column if self.spelt is None else int(self.spelt[column])
+        start, end = self.offsets[text : text + 2].tolist()
+        return bytes(self.blob[start:end]).decode("utf-8", "replace")
+
+    def take(self, columns: Integers) -> "Vocabulary":
+        """Return the vocabulary of these columns only, in this order."""
+        keys, groups = self.keys.take(columns), self.groups.take(columns)
+        spelt = columns if self.spelt is None else self.spelt.take(columns)
+        return Vocabulary(keys, self.blob, self.offsets, groups, spelt=spelt)
+
+    def packed(self) -> "Vocabulary":
+        """Return the same vocabulary with texts in the order of columns."""
+        if self.spelt is None:
+            return self
+        length = np.diff(self.offsets).take(self.spelt)
+        blob = gather_slices(self.blob, self.offsets.take(self.spelt), length)
+        offsets = offsets_of(length)
+        return replace(self, blob=blob, offsets=offsets, spelt=None)
+
+
+def _find(ascending: Keys, keys: Keys) -> Integers:
+    """Return the position of each key, -1 for missing keys; same shape as keys."""
+    few = len(keys) <= len(ascending) or not len(ascending)
+    return find(ascending, keys) if few else _find_many(ascending, keys)
+
+
+def _find_many(ascending: Keys, keys: Keys) -> Integers:
+    """Return the same as `find`, in a third of the time if there are many keys.
+
+    Keys are evenly spread hashes, so their first bits nearly determine their positions.
+    """
+    bits = len(ascending).bit_length()
+    shift = np.uint64(64 - bits)
+    in_bucket = np.bincount((ascending >> shift).view(np.int64), minlength=1 << bits)
+    last = np.cumsum(in_bucket) - 1
+    column = np.empty(len(keys), np.int64)
+    for start in range(0, len(keys), _AT_ONCE):
+        some = keys[start : start + _AT_ONCE]
+        place = last.take((some >> shift).view(np.int64))
+        missed = positions_of(ascending.take(place, mode="clip") != some)
+        for _ in range(_STEPS):
+            before = place.take(missed) - 1
+            place[missed] = before
+            missed = missed[ascending.take(before, mode="clip") != some.take(missed)]
+        place[missed] = find(ascending, some.take(missed))
+        column[start : start + _AT_ONCE] = place
+    return column
+
+
+def with_added(vocabulary: Vocabulary, more: Vocabulary) -> Vocabulary:
+    """Return a vocabulary followed by tokens that it does not have.
+
+    Unlike `join`, this needs no sort and does not change the columns of its own tokens.
+    """
+    appended = (*vocabulary.appended, len(more))
+    return replace(concatenated([vocabulary, more]), appended=appended)
+
+
+def concatenated(parts: Sequence[Vocabulary]) -> Vocabulary:
+    """Return the tokens of all vocabularies in turn; the keys of the result need not ascend."""
+    parts = [empty_vocabulary(), *(part.packed() for part in parts)]
+    shift = np.cumsum([len(part.blob) for part in parts])
+    # Each part's offsets after the first, shifted to the part's place in the joint blob.
+    ends = [p.offsets[1:] + s for p, s in zip(parts[1:], shift[:-1], strict=True)]
+    return Vocabulary(
+        np.concatenate([part.keys for part in parts]),
+        np.concatenate([part.blob for part in parts]),
+        np.concatenate([parts[0].offsets, *ends]),
+        np.concatenate([part.groups for part in parts]),
+    )
+
+
+def empty_vocabulary() -> Vocabulary:
+    """Return a vocabulary without tokens."""
+    return Vocabulary(
+        np.empty(0, np.uint64), np.empty(0, np.uint8), np.zeros(1, np.int64), np.empty(0, np.uint8)
+    )
+
+
+def join(parts: Sequence[Vocabulary], ranks: Indices | None = None) -> tuple[Vocabulary, Integers]:
+    """Return the union of vocabularies, and the new columns of all their tokens in turn.
+
+    A token that several parts have keeps the text (and group) of the part in which its key has
+    the lowest rider, or of the first such part.  ranks: of all tokens in turn; they decide in
+    the place of riders, which must be 0 then.
+    """
+    together = concatenated(parts)
+    if ranks is None:
+        order = np.argsort(together.keys, kind="stable")
+    else:
+        order = np.lexsort((ranks, together.keys))
+    ordered = together.keys.take(order)
+    new = np.ones(len(order), bool)
+    np.greater(ordered[1:] ^ ordered[:-1], RIDER_MASK, out=new[1:])
+    column = np.empty(len(order), np.int64)
+    column[order] = np.cumsum(new) - 1
+    return together.take(order.take(positions_of(new))), column

@@ -1,7 +1,4 @@
-"""Reading: items become messages, as a model's settings say.
-
-Secret: which items are mail and which are text, and that each item is read only once.
-"""
+"""Reading: items become messages, as a model's settings say."""
 
 import re
 from collections import deque
@@ -10,13 +7,12 @@ from itertools import chain, groupby, repeat
 from typing import NamedTuple, TypeVar
 
 from nbspam.errors import InputError
+from nbspam.mail.headers import Field
 from nbspam.mail.message import Message, parse_messages, plain_text
-from nbspam.mail.origins import Field
-from nbspam.parallel import Engine, Workers, ordered_map
 from nbspam.settings import STRIPPABLE, Settings
-from nbspam.sources.items import Chunk, Item, chunks
-from nbspam.sources.oddities import oddity
+from nbspam.sources.items import Chunk, Item, chunks, oddity
 from nbspam.verdicts import Skipped
+from nbspam.workers import Engine, Workers, ordered_map
 
 _LAST_CHUNKS = 2  # chunks at the end that are cut into smaller ones
 _LAST_ITEMS = 64  # items in these
@@ -40,7 +36,6 @@ class ReadToLearn(NamedTuple):
     items: list[Item]
     messages: list[Message]
     digests: list[int]
-    older: list[int]  # the digests of the first version, if they were asked for
     failures: dict[int, Skipped]
 
     @property
@@ -88,7 +83,7 @@ def chunk_by_chunk(
     return ordered_map(work, chunks_of(items, jobs), jobs)
 
 
-def read_message(item: Item, settings: Settings) -> Message:
+def message_of_item(item: Item, settings: Settings) -> Message:
     """Return the message that an item holds; raises InputError."""
     return _messages_of([item.read()], item.is_text, settings)[0]
 
@@ -109,19 +104,13 @@ def read(items: Iterable[Item], settings: Settings) -> Read:
     return Read(found, messages, failures, notes)
 
 
-def read_to_learn(
-    items: Iterable[Item], settings: Settings, with_older: bool = False
-) -> ReadToLearn:
-    """Return the messages and digests of labelled items; skips items without a label.
-
-    with_older: whether a model is to learn them that may know messages by older digests.
-    """
-    from nbspam.mail.digest import OLDEST, digest_of
+def read_to_learn(items: Iterable[Item], settings: Settings) -> ReadToLearn:
+    """Return the messages and digests of labelled items; skips items without a label."""
+    from nbspam.mail.digest import digest_of
 
     items = list(items)
     found: list[Item] = []
     digests: list[int] = []
-    older: list[int] = []
     failures = {
         place: Skipped(item.name, "no label")
         for place, item in enumerate(items)
@@ -130,14 +119,11 @@ def read_to_learn(
 
     def note(place: int, item: Item, data: bytes) -> None:
         found.append(item)
-        is_text = item.is_text or settings.reading != "mail"
-        digests.append(digest_of(data, is_text))
-        if with_older:
-            older.append(digest_of(data, is_text, OLDEST))
+        digests.append(digest_of(data, item.is_text or settings.reading != "mail"))
 
     labelled = [pair for pair in enumerate(items) if pair[1].label is not None]
     messages = _messages(labelled, settings, note, failures)
-    return ReadToLearn(found, messages, digests, older, failures)
+    return ReadToLearn(found, messages, digests, failures)
 
 
 def _messages(

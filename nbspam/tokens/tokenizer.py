@@ -2,34 +2,309 @@
 
 It finds the tokens that `definition.reference_tokens` defines.  A single message is a batch of
 one.
-
-Secret: how tokens are found and counted without a Python object for each of them.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.arrays import Booleans, Integers, Keys, Octets, differences, places_of
+from nbspam.arrays import Booleans, Integers, Keys, Octets, differences, positions_of
+from nbspam.mail.headers import HEADS, ORIGINS
 from nbspam.mail.message import Message
 from nbspam.settings import TokenSettings
-from nbspam.tokens.characters import MAX_RUN, find_runs
 from nbspam.tokens.definition import (
+    BODY,
+    CHARACTERS,
     HASH_SHIFT,
     KIND_BITS,
+    MAX_RUN,
     N_KINDS,
-    RIDER_BITS,
     WORD_BIT,
+    WORD_BYTES,
+    find_runs,
+    first_bytes,
+    folded_line,
     group_of_kind,
+    has_characters,
+    hash_pairs,
+    hash_slices,
+    kind_of,
+    pair_origin,
+    salt_of,
+    word_table,
 )
-from nbspam.tokens.documents import Documents, offsets_of, smallest
-from nbspam.tokens.hashing import hash_pairs, hash_slices
-from nbspam.tokens.layout import COUNTS, KINDS, SALTS, TAG_LENGTHS, TAG_STARTS, Layout, lay_out
-from nbspam.tokens.slices import gather_slices
-from nbspam.tokens.spelling.pairs import in_pairs
+from nbspam.tokens.documents import (
+    RIDER_BITS,
+    RIDER_MASK,
+    Documents,
+    Vocabulary,
+    gather_slices,
+    offsets_of,
+    smallest,
+)
+from nbspam.tokens.normalize import remove_disguises, words_in_pairs
 
-RIDER_MASK = np.uint64((1 << RIDER_BITS) - 1)
+# --- the layout of a batch -------------------------------------------------------------------
+
+# All fields of a batch's messages are in one buffer, separated by zero bytes.  Heads (the header
+# lines of a message) come first and are cut into names and values here.  The text that is cut into
+# runs of characters follows all words.
+
+_ORIGINS = (*ORIGINS, CHARACTERS)
+_NOT_COUNTED = len(_ORIGINS)
+_NUMBER: dict[str | None, int] = {origin: number for number, origin in enumerate(_ORIGINS)}
+_NUMBER[None] = _NOT_COUNTED
+_KINDS = tuple(HEADS)
+# Whether fields of an origin are heads, and their number among heads or among all others.
+_PLACES = {origin: (False, number) for number, origin in enumerate(_ORIGINS)}
+_PLACES |= {kind: (True, number) for number, kind in enumerate(_KINDS)}
+_MAX_NAMES = 4096  # header names that one process remembers
+_WINDOWS = 4  # of eight bytes each; longer names are not remembered
+_WINDOW_STARTS = np.arange(0, _WINDOWS * WORD_BYTES, WORD_BYTES)[:, np.newaxis]
+_MULTIPLIERS = np.array([[pow(3, 41 + n, 1 << 64)] for n in range(_WINDOWS + 1)], np.uint64)
+# Properties of origins, by number; the last element is for words that are not counted.
+COUNTS = np.arange(len(_ORIGINS) + 1) != _NOT_COUNTED
+SALTS = np.array([*map(salt_of, _ORIGINS), 0], np.uint64)
+# Their kinds as the keys of their words have them.
+KINDS = np.array([*map(kind_of, _ORIGINS), 0], np.uint64) << np.uint64(RIDER_BITS)
+_HAS_CHARACTERS = np.array([*map(has_characters, _ORIGINS), False])
+_LINE_FEED, _COLON, _BLANK, _TAB = b"\n: \t"
+# The prefixes of token texts, at index 2 * origin for words and 2 * origin + 1 for pairs.
+_TAGS = [
+    b"" if name == BODY else name.encode() + b":"
+    for origin in _ORIGINS
+    for name in (origin, pair_origin(origin))
+]
+# The first byte is the space between the words of a pair.
+TAGS = b"".join((b" ", *_TAGS))
+TAG_LENGTHS = np.array([*map(len, _TAGS), 0, 0])
+TAG_STARTS = len(b" ") + np.cumsum(TAG_LENGTHS) - TAG_LENGTHS
+
+
+class Layout(NamedTuple):
+    """All fields of a batch in one buffer: text of words, zeros, text of runs, TAGS, zeros.
+
+    Texts that are cut into runs of characters are fields of their own, after those of words.
+    """
+
+    buffer: bytes
+    end: int  # end of the words' text, including a zero byte before and after it
+    runs: int  # where the text that is cut into runs begins
+    tags: int  # where TAGS begins
+    n_docs: int
+    start: Integers  # (n_fields + 1,)
+    document: Integers  # (n_fields,)
+    origin: Integers  # (n_fields,) number of the origin, an index into the tables above
+
+
+class _Fields(NamedTuple):
+    """Where some fields of a batch begin, and which document and origin they have."""
+
+    start: Integers  # (n_fields + 1,)
+    document: Integers  # (n_fields,)
+    origin: Integers  # (n_fields,) number of the origin; for heads, number of the kind of head
+
+
+class _Texts(NamedTuple):
+    """Texts of fields before they are joined by zero bytes."""
+
+    texts: list[bytes]
+    documents: list[int]
+    origins: list[int]
+
+    def fields(self, place: int) -> _Fields:
+        """Return the fields that the texts become when joined; place: where the first starts."""
+        start = place + offsets_of([len(text) + 1 for text in self.texts])
+        return _Fields(start, np.array(self.documents, np.int64), np.array(self.origins, np.int64))
+
+
+def lay_out(messages: Sequence[Message], settings: TokenSettings) -> Layout:
+    """Return the layout of messages: all fields, case folded, in one buffer."""
+    heads, others = _texts_of(messages, settings)
+    # Zeros at the end, so that hashing the last word does not read past the buffer.
+    padding = bytes(settings.max_length + WORD_BYTES)
+    joined = b"\0".join((b"", *heads.texts, *others.texts, padding))
+    of_heads = _cut_heads(joined, heads.fields(1))
+    behind = others.fields(int(of_heads.start[-1]))
+    fields = _behind(of_heads, behind)
+    words = joined.translate(word_table(settings.punctuation))
+    if not settings.raw:
+        words = remove_disguises(words, behind.start, behind.origin == _NUMBER[BODY])
+    runs = b""
+    if settings.characters:
+        runs, more = _runs(joined, fields)
+        fields = _behind(fields, more)
+    return Layout(
+        b"".join((words, runs, TAGS, padding)),
+        len(joined) - len(padding),
+        len(joined),
+        len(joined) + len(runs),
+        len(messages),
+        *fields,
+    )
+
+
+def _texts_of(messages: Sequence[Message], settings: TokenSettings) -> tuple[_Texts, _Texts]:
+    """Return the texts of heads, and the texts of all other fields."""
+    heads, others = _Texts([], [], []), _Texts([], [], [])
+    odd: list[tuple[_Texts, int]] = []
+    for document, message in enumerate(messages):
+        for origin, text in message.fields:
+            is_head, number = _PLACES[origin]
+            part = heads if is_head else others
+            if not text.isascii():
+                odd.append((part, len(part.texts)))
+            part.texts.append(text)
+            part.documents.append(document)
+            part.origins.append(number)
+    if odd and not settings.raw:
+        _normalize(odd, others)
+    return heads, others
+
+
+def _normalize(odd: list[tuple[_Texts, int]], others: _Texts) -> None:
+    """Replace texts by their normal forms, and add fields of the oddities found to the others.
+
+    odd: texts beyond ASCII, by their places in lists.
+    """
+    # Not every message needs it.
+    from nbspam.tokens.forms import normal_forms
+
+    forms, facts = normal_forms([part.texts[place] for part, place in odd])
+    found: dict[int, set[str]] = {}
+    for number, (part, place) in enumerate(odd):
+        part.texts[place] = forms[number]
+        if number in facts:
+            found.setdefault(part.documents[place], set()).update(facts[number])
+    for document in sorted(found):
+        # Behind the document's other fields.
+        place = bisect_right(others.documents, document)
+        others.texts.insert(place, " ".join(sorted(found[document])).encode())
+        others.documents.insert(place, document)
+        others.origins.insert(place, _ORIGINS.index("defect"))
+
+
+def _behind(first: _Fields, second: _Fields) -> _Fields:
+    """Return the first fields followed by the second."""
+    return _Fields(
+        np.concatenate([first.start[:-1], second.start]),
+        np.concatenate([first.document, second.document]),
+        np.concatenate([first.origin, second.origin]),
+    )
+
+
+def _cut_heads(joined: bytes, heads: _Fields) -> _Fields:
+    """Return the names and values of the headers in these heads, as alternating fields."""
+    before = heads.start - 1  # the zero byte before each head, and the one after the last
+    text = np.frombuffer(joined, np.uint8, before[-1] + 1)
+    begins = (text[:-1] == _LINE_FEED) & (text[1:] != _BLANK) & (text[1:] != _TAB)
+    # Text before the first header is a line of its own, without a name.
+    begins[before[:-1]] = True
+    line = positions_of(begins)
+    n_lines = differences(line.searchsorted(before))
+    kind = heads.origin.repeat(n_lines)
+    end = np.concatenate([line[1:], before[-1:]])
+    colons = np.concatenate([positions_of(text == _COLON), [len(text)]])
+    colon = colons.take(colons.searchsorted(line))
+    is_header = (colon < end) & (text.take(line) == _LINE_FEED)
+    colon = np.where(is_header, colon, end)
+    origin = _NAMES.origins(joined, kind, line + 1, np.where(is_header, colon, 0))
+    start = np.empty(2 * len(line) + 1, np.int64)  # of a name, of its value, and so on
+    start[:-1:2] = line + 1
+    start[1::2] = np.minimum(colon + 1, end)
+    start[-1] = before[-1] + 1
+    return _Fields(start, heads.document.repeat(2 * n_lines), origin.ravel())
+
+
+class _Names:
+    """A cache of the origins of headers, by name and kind of head.
+
+    Most messages have the same few header names.  They are compared byte by byte: by hashes alone
+    anybody could choose a name that decides how the headers of other messages are read.
+    """
+
+    def __init__(self) -> None:
+        # Ascending keys, spelt names (_WINDOWS + 1, n_names), and origins (n_names, 2).  One
+        # tuple, so that threads see all change together.
+        self._known = (
+            np.zeros(1, np.uint64),
+            np.zeros((_WINDOWS + 1, 1), np.uint64),
+            np.full((1, 2), _NOT_COUNTED),
+        )
+
+    def origins(self, joined: bytes, kind: Integers, start: Integers, end: Integers) -> Integers:
+        """Return the origins of headers' names and values, shape (n_lines, 2).
+
+        kind: (n_lines,) kind of head.  start, end: (n_lines,) where the name is; `end` is 0
+        for a line that is not a header.
+        """
+        length = np.maximum(end - start, 0)
+        spelt = _spelt(joined, start, length, 2 * kind + (end > 0))
+        key = (spelt * _MULTIPLIERS).sum(axis=0, dtype=np.uint64)
+        keys, names, origins = self._known
+        place = np.minimum(keys.searchsorted(key), len(keys) - 1)
+        answer: Integers = origins.take(place, axis=0)
+        is_long = length > _WINDOWS * WORD_BYTES
+        new = positions_of((names.take(place, axis=1) != spelt).any(axis=0) | is_long)
+        if len(new):
+            found = np.array(_look_up(joined, kind[new], start[new], end[new]), np.int64)
+            answer[new] = found
+            _, first = np.unique(np.where(is_long, 0, key).take(new), return_index=True)
+            chosen = first[~is_long.take(new.take(first))]
+            if len(keys) + len(chosen) <= _MAX_NAMES:
+                order = np.argsort(keys := np.append(keys, key.take(new.take(chosen))))
+                names = np.append(names, spelt.take(new.take(chosen), axis=1), axis=1)
+                origins = np.append(origins, found.take(chosen, axis=0), axis=0)
+                self._known = keys[order], names[:, order], origins[order]
+        return answer
+
+
+def _spelt(joined: bytes, start: Integers, length: Integers, kind: Integers) -> Keys:
+    """Return names as numbers, each of eight bytes, and the lengths with the kinds.
+
+    Shape (_WINDOWS + 1, n_names).  Names that are longer are cut.
+    """
+    spelt = np.empty((_WINDOWS + 1, len(start)), np.uint64)
+    # Zero bytes follow the last name, but not as many as the windows reach.
+    at = np.minimum(start + _WINDOW_STARTS, len(joined) - WORD_BYTES)
+    spelt[:-1] = first_bytes(joined, at, length - _WINDOW_STARTS)
+    spelt[-1] = 2 * len(_KINDS) * length + kind
+    return spelt
+
+
+_NAMES = _Names()
+
+
+def _look_up(
+    joined: bytes, kind: Integers, start: Integers, end: Integers
+) -> list[tuple[int, int]]:
+    """Return the origins of names and values, looked up one by one (see `_Names.origins`)."""
+    found = []
+    for number, begin, stop in zip(kind.tolist(), start.tolist(), end.tolist(), strict=True):
+        if stop:
+            origins = HEADS[_KINDS[number]][joined[begin:stop]]
+            found.append((_NUMBER[origins.name], _NUMBER[origins.value]))
+        else:
+            found.append((_NOT_COUNTED, _NOT_COUNTED))
+    return found
+
+
+def _runs(joined: bytes, fields: _Fields) -> tuple[bytes, _Fields]:
+    """Return the text that is cut into runs of characters, and its fields."""
+    chosen = np.flatnonzero(_HAS_CHARACTERS[fields.origin])
+    # Sorted by document, because a subject and a body, which are far apart in the buffer, can
+    # have the same run with the same key: the entries of one key must be in the order of documents
+    # (see `tokenizer._count`).
+    chosen = chosen[np.argsort(fields.document[chosen], kind="stable")]
+    bounds = zip(fields.start[chosen].tolist(), fields.start[chosen + 1].tolist(), strict=True)
+    texts = [folded_line(joined[start:end]) + b"\0" for start, end in bounds]
+    start = len(joined) + offsets_of([len(text) for text in texts])
+    number = np.full(len(texts), _NUMBER[CHARACTERS])
+    return b"".join(texts), _Fields(start, fields.document[chosen], number)
+
+
 HASH_MASK = ~np.uint64((1 << HASH_SHIFT) - 1)
 ALL = slice(None)  # every column
 # Larger batches do not fit into the processor's caches; with smaller ones the calls of numpy and
@@ -71,6 +346,14 @@ class TokenBatch(NamedTuple):
         return gather_slices(buffer, *pieces), offsets
 
 
+def batch_vocabulary(batch: TokenBatch, wanted: Booleans | slice = ALL) -> Vocabulary:
+    """Return the vocabulary of a batch of messages, or of some of its columns.
+
+    wanted: (n_keys,) a mask of the columns.
+    """
+    return Vocabulary(batch.keys[wanted], *batch.texts(wanted), batch.groups[wanted])
+
+
 def tokenize(messages: Sequence[Message], settings: TokenSettings) -> TokenBatch:
     """Return the tokens of one batch of messages; `batches` makes batches of a suitable size."""
     layout = lay_out(messages, settings)
@@ -103,11 +386,11 @@ def _find_words(layout: Layout, settings: TokenSettings) -> _Words:
     """Return the words that are counted and are neither too short nor too long."""
     text = np.frombuffer(layout.buffer, np.uint8, layout.end)
     inside = text != 0
-    edges = places_of(inside[1:] != inside[:-1])
+    edges = positions_of(inside[1:] != inside[:-1])
     start = edges[0::2] + 1
     length = edges[1::2] - edges[0::2]
     if not (settings.raw or layout.buffer.isascii()):
-        start, length = in_pairs(layout.buffer, start, length)
+        start, length = words_in_pairs(layout.buffer, start, length)
     n_words = differences(start.searchsorted(layout.start))
     field_of = np.arange(len(n_words)).repeat(n_words)
     keep = (length <= settings.max_length) & COUNTS[layout.origin].repeat(n_words)
@@ -117,7 +400,7 @@ def _find_words(layout: Layout, settings: TokenSettings) -> _Words:
         characters = length - (continues[start + length] - continues[start])
         keep &= characters >= settings.min_length
     # Normalisation can make text longer; words beyond the largest rider are dropped.
-    kept = places_of(keep)[:_MAX_WORDS]
+    kept = positions_of(keep)[:_MAX_WORDS]
     return _Words(start.take(kept), length.take(kept), field_of.take(kept))
 
 
@@ -129,7 +412,7 @@ def _hash_words(layout: Layout, words: _Words) -> Keys:
 
 
 def _kinds_and_riders(layout: Layout, words: _Words, start: int) -> Keys:
-    """Return what goes below the hash of every word: kind and rider, shape (n_words,).
+    """Return the bits below the hash of every word: kind and rider, shape (n_words,).
 
     start: the rider of the first word.
     """
@@ -140,7 +423,7 @@ def _kinds_and_riders(layout: Layout, words: _Words, start: int) -> Keys:
 
 def _add_pairs(word: Keys, below: Keys, field_of: Integers) -> tuple[Keys, Keys]:
     """Return the hashes of words and of pairs in a field, and what goes below each."""
-    first = places_of(field_of[1:] == field_of[:-1])
+    first = positions_of(field_of[1:] == field_of[:-1])
     pair = hash_pairs(word[first], word[first + 1])
     of_pair = below[first] ^ np.uint64(WORD_BIT)
     return np.concatenate([word, pair]), np.concatenate([below, of_pair])
@@ -153,16 +436,16 @@ def _count(sorted_keys: Keys, layout: Layout, words: _Words) -> TokenBatch:
     # The entries of one key are in the order of documents.  They are in the order of riders, and
     # so of positions in the buffer.  The buffer holds the headers of all documents, then all their
     # other fields, then their text for runs; within each of these parts documents are in order.
-    # One key is in one part only, because no kind (which is in the key) occurs in two.
+    # A key holds its kind, and `definition` lets each kind occur in one of these parts only.
     document = smallest(layout.document, layout.n_docs).take(words.field_of).take(rider)
     new_key = np.ones(len(key), bool)
     np.not_equal(key[1:], key[:-1], out=new_key[1:])
     new_entry = new_key.copy()
     new_entry[1:] |= document[1:] != document[:-1]
-    entry = places_of(new_entry)
-    first = places_of(new_key)
+    entry = positions_of(new_entry)
+    first = positions_of(new_key)
     token = key.take(first)
-    frequency = _lengths(places_of(new_key.take(entry)), len(entry))
+    frequency = _lengths(positions_of(new_key.take(entry)), len(entry))
     of_entry = document.take(entry)
     # numpy sorts numbers of at most two bytes in linear time.
     order = of_entry.argsort(kind="stable")
@@ -190,7 +473,7 @@ def groups_of(keys: Keys) -> Octets:
 
 
 def are_pairs(keys: Keys) -> Booleans:
-    """Return which keys are those of pairs of words; same shape as keys."""
+    """Return a mask of the keys of pairs of words; same shape as keys."""
     return np.asarray(keys & np.uint64(WORD_BIT) == 0)
 
 

@@ -1,26 +1,30 @@
-"""The report on an evaluation: what a page says of a trial, from the plainest to the finest.
+"""Pages for people: the report on an evaluation, on a comparison, and explanations.
 
-Secret: the order in which a reader who has never met a ROC curve is told how good a filter is.
+A report is for readers who have never met a ROC curve: it goes from the plainest numbers to the
+finest, and shows the worst mistakes.
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbspam.arrays import Integers
 from nbspam.decision import Cutoffs, zero_one_loss
+from nbspam.evaluation import drawings
+from nbspam.evaluation.comparison import Compared
 from nbspam.evaluation.doubts import leads, noise_of, wrong_probability
-from nbspam.evaluation.pages import figures
-from nbspam.evaluation.pages.cases import Case, case_of, unexplained
+from nbspam.evaluation.evaluation import Trial
+from nbspam.evaluation.figures import Views, views_of, wilson_interval
+from nbspam.evaluation.pages.cases import ExplainedCase, case_of, unexplained
 from nbspam.evaluation.pages.rendering import render
-from nbspam.evaluation.pictures.curves import Views, views_of, wilson_interval
-from nbspam.evaluation.report import is_mail, trial_text
-from nbspam.evaluation.trial import Trial
+from nbspam.evaluation.report import error_names, is_mail, trial_text
 from nbspam.evaluation.tuning import TradeOff, trade_offs
 from nbspam.evaluation.witness import Witness
+from nbspam.settings import Settings
+from nbspam.sources.items import Item
 from nbspam.sources.order import ORDERS
-from nbspam.verdicts import Verdict
+from nbspam.verdicts import AnyClassifier, Explanation, Verdict
 
 PER_WEEK = 1_000  # messages, where nobody says how many come in a week
 N_CASES = 20  # wrong answers that are shown with their texts
@@ -43,7 +47,7 @@ class Rate(NamedTuple):
 
 
 class Cutoff(NamedTuple):
-    """What a cutoff would cost on the documents of the trial."""
+    """The errors and costs of a cutoff on the documents of the trial."""
 
     spam: float
     lost: Rate  # documents of the first class called the second
@@ -54,7 +58,7 @@ class Cutoff(NamedTuple):
 
 
 class Week(NamedTuple):
-    """What comes and goes wrong among so many messages."""
+    """The messages and errors to expect in a week."""
 
     n_docs: int
     first: float  # documents of the first class, of two
@@ -92,8 +96,8 @@ def quality_page(
 ) -> str:
     """Return the page of a trial.
 
-    what: was judged, for the head.  per_week: how many messages come in a week; None: a thousand
-    are taken as an example.  seed: of bootstrap intervals of all measures; None leaves them out.
+    what: the judged sources, for the head.  per_week: how many messages come in a week; None: a
+    thousand, as an example.  seed: of bootstrap intervals of all measures; None leaves them out.
     """
     views = views_of(trial)
     confusion = views.confusion
@@ -129,7 +133,7 @@ def quality_page(
 
 
 def headline(confusion: Integers) -> dict[str, Rate | None]:
-    """Return what is caught, missed and lost of two classes, as values of a page."""
+    """Return the rates of two classes (caught, missed, lost, unsure), as values of a page."""
     if len(confusion) != 2:
         return dict.fromkeys(("caught", "missed", "lost", "unsure"))
     first, second = confusion.sum(axis=1).tolist()
@@ -143,26 +147,26 @@ def headline(confusion: Integers) -> dict[str, Rate | None]:
 
 
 def drawn(views: Views) -> dict[str, object]:
-    """Return the pictures of a page; None for those that do not apply."""
+    """Return the pictures of a page; None where one does not apply."""
     caught, tradeoff, learning = headline(views.confusion), views.tradeoff, views.learning
     many, fine = caught["missed"], caught["lost"]
     return {
-        "many_missed": many and figures.of_many(_of(many), many.scale, 20),
-        "many_lost": fine and figures.of_many(_of(fine), fine.scale, 50),
-        "tradeoff": tradeoff and figures.tradeoff_figure([tradeoff], views),
-        "calibration": figures.calibration_figure(views),
-        "histogram": figures.histogram_figure(views.histogram),
-        "learning": learning and figures.learning_figure(learning, views.noun),
+        "many_missed": many and drawings.of_many(_of(many), many.scale, 20),
+        "many_lost": fine and drawings.of_many(_of(fine), fine.scale, 50),
+        "tradeoff": tradeoff and drawings.tradeoff_figure([tradeoff], views),
+        "calibration": drawings.calibration_figure(views),
+        "histogram": drawings.histogram_figure(views.histogram),
+        "learning": learning and drawings.learning_figure(learning, views.noun),
     }
 
 
 def _of(rate: Rate) -> int:
-    """Return a rate as a number of squares; what is above 0 gets at least one."""
+    """Return a rate as a number of squares: at least one unless the rate is 0."""
     return max(round(rate.value), int(rate.part > 0))
 
 
 def week_of(confusion: Integers, n_docs: int) -> Week:
-    """Return what is expected among n_docs documents of the same mixture."""
+    """Return the errors to expect among n_docs documents of the same mixture."""
     part = n_docs / confusion.sum()
     n_classes = len(confusion)
     by_class = confusion.sum(axis=1) * part
@@ -176,7 +180,7 @@ def week_of(confusion: Integers, n_docs: int) -> Week:
 
 
 def _cutoffs(trial: Trial, views: Views) -> list[Cutoff]:
-    """Return what cutoffs would cost, and the rule of the trial; empty for a rule of others."""
+    """Return the costs of the trial's rule and of other cutoffs; empty for other rules."""
     rule = trial.rule
     if not isinstance(rule, Cutoffs):
         if rule.actions != trial.classes or not np.array_equal(rule.loss, zero_one_loss(2)):
@@ -204,7 +208,7 @@ def _cutoffs(trial: Trial, views: Views) -> list[Cutoff]:
 
 
 def _by_class(views: Views) -> list[ClassScore]:
-    """Return how each class fares, those first of which the fewest are found."""
+    """Return the scores of each class, the least recognised first."""
     scores = []
     called = views.confusion.sum(axis=0).tolist()
     for k, name in enumerate(views.classes):
@@ -235,7 +239,9 @@ def _confused(views: Views) -> list[tuple[int, str, str]]:
     return sorted(found, key=lambda each: -each[0])[:N_CONFUSIONS]
 
 
-def _cases(trial: Trial, witness: Witness, rows: Integers, confusion: Integers) -> Iterator[Case]:
+def _cases(
+    trial: Trial, witness: Witness, rows: Integers, confusion: Integers
+) -> Iterator[ExplainedCase]:
     """Yield wrong answers with their evidence; rows: of the trial."""
     if not len(rows):
         return
@@ -269,3 +275,126 @@ def often_confused(confusion: Integers, truth: int, answer: int) -> tuple[int, i
     if n_classes == 2 or part < _OFTEN or part * (n_classes - 1) <= 2 * n_wrong:
         return None
     return part, int(counts.sum())
+
+
+# --- the report on a comparison: several ways of training, side by side -------------------
+
+COMPARED_N_LISTED = 100  # documents that the runs answer differently
+
+
+class ComparedRun(NamedTuple):
+    """One of the runs, as a page shows it."""
+
+    letter: str
+    options: str  # of training
+    views: Views
+    right: Rate | None
+    caught: Rate | None
+    missed: Rate | None
+    lost: Rate | None
+    unsure: Rate | None
+    week: Week
+    calibration: object
+    histogram: object
+
+
+class Split(NamedTuple):
+    """A document that the runs answer differently."""
+
+    name: str
+    truth: str
+    answers: tuple[tuple[str, float, bool], ...]  # of each run: answer, probability, is right
+
+
+def compared_page(
+    compared: Compared, options: Sequence[str], what: str = "", per_week: int | None = None
+) -> str:
+    """Return the page of a comparison; options: of training, of each run.  See `quality_page`."""
+    runs = [
+        _run(chr(ord("A") + number), spelt, trial, per_week or PER_WEEK)
+        for number, (spelt, trial) in enumerate(zip(options, compared.trials, strict=True))
+    ]
+    splits = _splits(compared.trials)
+    tradeoffs = [run.views.tradeoff for run in runs if run.views.tradeoff is not None]
+    return render(
+        "compared.html",
+        what=what,
+        compared=compared,
+        is_mail=is_mail(compared.classes, compared.noun),
+        order=ORDERS[compared.order] if compared.order else None,
+        runs=runs,
+        pairs=list(zip(runs[1:], compared.comparisons, strict=True)),
+        names=error_names(compared.classes, compared.noun),
+        tradeoff=drawings.tradeoff_figure(tradeoffs, runs[0].views) if tradeoffs else None,
+        is_stated=per_week is not None,
+        n_splits=len(splits),
+        splits=splits[:COMPARED_N_LISTED],
+    )
+
+
+def _run(letter: str, options: str, trial: Trial, per_week: int) -> ComparedRun:
+    views = views_of(trial)
+    return ComparedRun(
+        letter=letter,
+        options=options,
+        views=views,
+        right=rate_of(int(np.trace(views.confusion)), views.n_docs, 100),
+        **headline(views.confusion),
+        week=week_of(views.confusion, per_week),
+        calibration=drawings.calibration_figure(views),
+        histogram=drawings.histogram_figure(views.histogram),
+    )
+
+
+def _splits(trials: Sequence[Trial]) -> list[Split]:
+    """Return the documents that some runs answer rightly and others do not, in their order."""
+    answered = [trial.answers() for trial in trials]
+    y, classes = trials[0].y, trials[0].classes
+    probability = [trial.probability for trial in trials]
+    is_right = np.stack([answers == y for answers, _ in answered])
+    rows = np.flatnonzero(is_right.any(axis=0) & ~is_right.all(axis=0))
+    splits = []
+    for row in rows.tolist():
+        answers = []
+        for (numbers, names), p, right in zip(answered, probability, is_right, strict=True):
+            number = int(numbers[row])
+            of = number if number < len(classes) else int(p[row].argmax())
+            answers.append((names[number], float(p[row, of]), bool(right[row])))
+        splits.append(Split(trials[0].names[row], classes[y[row]], tuple(answers)))
+    return splits
+
+
+# --- the page of explanations -------------------------------------------------------------
+
+N_SHOWN = 100  # messages; each takes about 10 KB
+
+
+class Explained:
+    """Looks on while a classifier explains its inputs one by one, and makes a page of it."""
+
+    def __init__(self, classifier: AnyClassifier) -> None:
+        self._settings: Settings | None = getattr(classifier, "settings", None)  # none of tables
+        self._noun = classifier.noun
+        self._cases: list[ExplainedCase] = []
+        self._n_explained = 0
+        self._given: Any = None
+
+    def watched(self, inputs: Iterable[Any]) -> Iterator[Any]:
+        """Let inputs pass; the next explanation is that of the last one."""
+        for self._given in inputs:
+            yield self._given
+
+    def passing(self, explanations: Iterable[Explanation]) -> Iterator[Explanation]:
+        """Let explanations pass, and note the first N_SHOWN."""
+        for each in explanations:
+            self._n_explained += 1
+            if self._n_explained <= N_SHOWN:
+                item = self._given if isinstance(self._given, Item) else None
+                self._cases.append(case_of(each, item, self._settings))
+            yield each
+
+    def page(self) -> str:
+        """Return the page of the explanations so far."""
+        return render(
+            "explained.html", cases=self._cases, n_explained=self._n_explained, noun=self._noun
+        )

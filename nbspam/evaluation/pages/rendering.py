@@ -2,8 +2,6 @@
 
 The policy in each page allows one style element, by its hash, and neither scripts nor pictures
 nor requests, so that a mistake in escaping would run nothing either.
-
-Secret: the template engine.
 """
 
 import base64
@@ -26,13 +24,13 @@ _MINUS = "\N{MINUS SIGN}"
 _LONG = 1e9  # nats; larger numbers are shown with an exponent
 
 
-def check(path: str) -> None:
+def check_page_path(path: str) -> None:
     """Raise UsageError if a report cannot be written to a file of this name."""
     if not path.lower().endswith(_ENDINGS):
         raise UsageError(f"--report {path}: not a name of HTML; give one that ends in .html")
 
 
-def write(path: str, page: str) -> None:
+def write_report(path: str, page: str) -> None:
     """Write a page into a file; raises InputError."""
     try:
         with open(path, "w", encoding="utf-8", errors="backslashreplace") as stream:
@@ -43,7 +41,7 @@ def write(path: str, page: str) -> None:
 
 
 def render(template: str, **values: Any) -> str:
-    """Return a page; template: the name of a file, values: what it names."""
+    """Return a page; template: the name of a file, values: its variables."""
     return environment(_FOLDER).get_template(template).render(values)
 
 

@@ -3,46 +3,46 @@
 A search over graphs finds which columns depend on which.  Each graph needs different counts,
 so the model learns the distinct rows themselves and the weight of each.  Rows can be added
 and subtracted like counts.
-
-Secret: a multiset of rows serves as the statistics, and when the graph is searched anew.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from nbspam.models.base import Statistics
-from nbspam.models.columns.levels import BinaryByDefault, Levels
-from nbspam.models.distributions import Distribution
-from nbspam.models.inputs import DataError
-from nbspam.models.network.graphs import Parents, topological_order
-from nbspam.models.network.inference import log_marginals
-from nbspam.models.network.network import Network, smoothed_tables
-from nbspam.models.network.search import empty_start, hill_climb, naive_start, tree_start
-from nbspam.models.network.structure import FamilyScores, family_counts
+from nbspam.models.base import DataError, Statistics
+from nbspam.models.columns import BinaryByDefault, Levels
+from nbspam.models.network.network import Network, log_marginals, smoothed_tables
+from nbspam.models.network.structure import (
+    FamilyScores,
+    Parents,
+    empty_start,
+    family_counts,
+    hill_climb,
+    naive_start,
+    topological_order,
+    tree_start,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike
-
-    from nbspam.models.columns.levels import Dirichlet
-    from nbspam.models.inputs import Array, Codes, Sums
+    from nbspam.models.base import Array, Codes, Sums
 
 STARTS = ("tree", "naive", "empty")
 _NEGLIGIBLE = 1e-9  # a row of less weight is a rounding error
 
 
-class Rows(Statistics):
+class DistinctRows(Statistics):
     """Distinct rows, sorted, and the weight of each.
 
     rows_: (n_distinct, n_columns + 1) codes, -1 where missing, the index of the class last;
     row_count_: (n_distinct,).
     """
 
-    def plus(self, other: Statistics, sign: int = 1) -> Rows:
+    def plus(self, other: Statistics, sign: int = 1) -> DistinctRows:
         """Return the rows of both, or with sign -1 those that are left."""
         classes = np.union1d(self.classes, other.classes)
         mine, theirs = (
@@ -52,21 +52,23 @@ class Rows(Statistics):
         rows = np.concatenate([_renamed(part, classes) for part in (self, other)])
         weight = np.concatenate([self.sums["row_count_"], sign * other.sums["row_count_"]])
         class_count = mine.plus(theirs, sign).sums["class_count_"]
-        return Rows(classes, {"class_count_": class_count, **different_rows(rows, weight)})
+        return DistinctRows(classes, {"class_count_": class_count, **different_rows(rows, weight)})
 
-    def seen(self) -> Rows:
+    def seen(self) -> DistinctRows:
         """Return these statistics without the classes of which nothing is left."""
         kept = self.sums["class_count_"] > 0
         rows = self.sums["rows_"].copy()
         rows[:, -1] = (np.cumsum(kept) - 1)[rows[:, -1]]
         sums = {**self.sums, "class_count_": self.sums["class_count_"][kept], "rows_": rows}
-        return Rows(self.classes[kept], sums)
+        return DistinctRows(self.classes[kept], sums)
 
     def clipped(self) -> Statistics:
         """Return these statistics with rounding errors below zero replaced by zero."""
         rows, weight = self.sums["rows_"], np.maximum(self.sums["row_count_"], 0.0)
         class_count = np.maximum(self.sums["class_count_"], 0.0)
-        return Rows(self.classes, {"class_count_": class_count, **different_rows(rows, weight)})
+        return DistinctRows(
+            self.classes, {"class_count_": class_count, **different_rows(rows, weight)}
+        )
 
     def is_negative(self) -> bool:
         """Return whether more was subtracted than had been added."""
@@ -88,11 +90,12 @@ def different_rows(rows: Any, weight: Array) -> dict[str, Any]:
     return {"rows_": unique[kept], "row_count_": total[kept]}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BayesianNetwork(BinaryByDefault):
     """P(class) times the product of P(column given its parents), in a graph that is searched.
 
     Zhou Zhihua, Machine Learning, section 7.5.  A search makes the class a parent but never a
-    child, so that P(class) is the prior, as in all other models.  The graph is searched anew
+    child, so that P(class) is the prior, as in all other models.  The graph is searched again
     whenever rows are learnt or unlearnt.
 
     levels: the number of values of each column; unless given, columns are binary: X above 0
@@ -108,37 +111,17 @@ class BayesianNetwork(BinaryByDefault):
     """
 
     _sums = ("class_count_", "rows_", "row_count_")
-    _statistics = Rows
-    rows_: Any
-    row_count_: Array
-    arrows_: Any  # (n_columns + 1, n_columns + 1), 1 at [parent, child]; the class is last
+    _statistics = DistinctRows
 
-    def __init__(
-        self,
-        *,
-        levels: ArrayLike | None = None,
-        estimate: str = "mean",
-        alpha: float = 1.0,
-        class_prior: str | ArrayLike = "smoothed",
-        dirichlet: Dirichlet = None,
-        criterion: str = "bic",
-        start: str = "tree",
-        climb: bool = True,
-        max_parents: int | None = None,
-        structure: Sequence[Sequence[int]] | None = None,
-    ) -> None:
-        super().__init__(
-            levels=levels,
-            estimate=estimate,
-            alpha=alpha,
-            class_prior=class_prior,
-            dirichlet=dirichlet,
-        )
-        self.criterion = criterion
-        self.start = start
-        self.climb = climb
-        self.max_parents = max_parents
-        self.structure = structure
+    criterion: str = "bic"
+    start: str = "tree"
+    climb: bool = True
+    max_parents: int | None = None
+    structure: Sequence[Sequence[int]] | None = None
+    rows_: Any = field(init=False)
+    row_count_: Array = field(init=False)
+    # (n_columns + 1, n_columns + 1), 1 at [parent, child]; the class is last
+    arrows_: Any = field(init=False)
 
     @property
     def parents_(self) -> Parents:
@@ -173,7 +156,9 @@ class BayesianNetwork(BinaryByDefault):
             self.arrows_[list(its_parents), child] = 1
         return self
 
-    def _cardinality(self) -> list[int]:
+    @property
+    def cardinality(self) -> list[int]:
+        """Return the number of values of each column, and of the class last."""
         return [*self.levels_.tolist(), len(self.classes_)]
 
     def _search_graph(self) -> Parents:
@@ -183,7 +168,7 @@ class BayesianNetwork(BinaryByDefault):
             raise DataError(
                 f"max_parents: {self.max_parents!r} is not a number from 1 up; give one"
             )
-        cardinality, target = self._cardinality(), self.n_features_in_
+        cardinality, target = self.cardinality, self.n_features_in_
         if self.structure is not None:
             return self._given_graph(self.structure)
         scores = FamilyScores(self.rows_, cardinality, self.criterion, self.row_count_)
@@ -221,46 +206,25 @@ class BayesianNetwork(BinaryByDefault):
             return super().class_log_prior_
         return log_marginals(self.network(), [self.n_features_in_], {})
 
+    def family_counts(self, child: int) -> Array:
+        """Return the counts of a variable's values by combinations of its parents' values."""
+        parents = self.parents_[child]
+        return family_counts(self.rows_, self.cardinality, child, parents, self.row_count_)
+
     def _derive(self) -> Any:
         """Return the conditional table of each column, and of the class last."""
-        cardinality, parents = self._cardinality(), self.parents_
-        counts = [
-            family_counts(self.rows_, cardinality, child, its_parents, self.row_count_)
-            for child, its_parents in enumerate(parents)
-        ]
+        cardinality, parents = self.cardinality, self.parents_
+        counts = [self.family_counts(child) for child in range(len(parents))]
         added = np.split(self.added_, np.cumsum(self.levels_)[:-1])
         tables = smoothed_tables(counts, [*added, self.class_added(cardinality[-1])])
         return tables if parents[-1] else (*tables[:-1], np.exp(self.class_log_prior_)[None])
-
-    def distributions(self, whole: bool = True) -> Iterator[Distribution]:
-        """Yield P(class), and P(column given its parents in the graph)."""
-        cardinality, tables = self._cardinality(), self.tables()
-        target = len(cardinality) - 1
-        for child in (target, *range(target)):
-            parents = self.parents_[child]
-            counts = family_counts(self.rows_, cardinality, child, parents, self.row_count_)
-            shape = [*(cardinality[parent] for parent in parents), cardinality[child]]
-            yield Distribution(
-                (child,), parents, counts.reshape(shape), tables[child].reshape(shape)
-            )
-
-    def dependences(self, names: Sequence[str]) -> dict[str, Any]:
-        """Return the arrows, and the graph's cost by the criterion: nats, less is better."""
-        scores = FamilyScores(self.rows_, self._cardinality(), self.criterion, self.row_count_)
-        edges = [
-            {"parent": names[parent], "column": names[child]}
-            for child, parents in enumerate(self.parents_)
-            for parent in parents
-        ]
-        cost = float(scores.total(self.parents_))
-        return {"edges": edges, "criterion": self.criterion, "score": cost}
 
     def network(self, names: Any = None, states: Any = None) -> Network:
         """Return the network with names; the class is the last variable.
 
         names: of the variables; states: the names of each variable's values.
         """
-        cardinality = self._cardinality()
+        cardinality = self.cardinality
         names = names or [f"x{i}" for i in range(len(cardinality) - 1)] + ["class"]
         states = states or [tuple(map(str, range(n))) for n in cardinality]
         return Network(tuple(names), tuple(states), self.parents_, self.tables())
@@ -283,7 +247,7 @@ class BayesianNetwork(BinaryByDefault):
     def _of_whole(self, codes: Any, tables: tuple[Array, ...]) -> Array:
         """Return log P(class, row) of rows in which nothing is missing, (n_rows, n_classes)."""
         n_classes, target = len(self.classes_), len(tables) - 1
-        cardinality, parents = self._cardinality(), self.parents_
+        cardinality, parents = self.cardinality, self.parents_
         joint = np.zeros((len(codes), n_classes))
         classes = np.arange(n_classes)[None]
         with np.errstate(divide="ignore"):

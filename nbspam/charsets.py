@@ -1,0 +1,346 @@
+"""Charsets: the names that are known, byte order marks, and decoding of mail and of tables.
+
+Text may be declared rightly, wrongly or not at all.  Where a declaration does not settle the
+charset, byte order marks and a test for UTF-8 do; `alphabets` guesses the rest from samples.
+"""
+
+import codecs
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial
+from itertools import chain
+from typing import BinaryIO
+
+from nbspam.errors import UsageError
+
+# Only these families are decoded.  Python knows other names that are dangerous here: idna and
+# punycode take quadratic time, unicode_escape is not a charset, utf-7 hides text.
+_KNOWN = (
+    r"(us-?)?ascii|utf-?(8|16|32)(-?[bl]e)?|(cs)?(iso|8859)[-_a-z0-9]*|latin-?\d*|windows-?\d+j?"
+    r"|cp-?\d+|koi8[-_](r|u|t)|gb[-_k0-9]+|big5[-_a-z0-9]*|(cs)?euc[-_a-z]+|s(hift)?_?jis[-_a-z0-9]*"
+    r"|ks_?c[-_0-9]+|tis-?620|hz(-gb-2312)?|mac[-_a-z]+|johab"
+)
+# Declared subsets of charsets, and the supersets in which the text really is; and names that
+# Python does not know.
+_CODECS = {
+    codec: names.split()
+    for codec, names in {
+        "gb18030": "gb2312 gb_2312 gb_2312-80 gbk windows-936",
+        "cp1252": "iso-8859-1 iso8859-1 latin1 latin-1",
+        "cp949": "ks_c_5601-1987 euc-kr windows-949",
+        "cp932": "shift_jis shift-jis sjis windows-31j",
+        "cp874": "tis-620 windows-874",
+    }.items()
+}
+_CODEC_OF = {name: codec for codec, names in _CODECS.items() for name in names}
+_ORDERED = re.compile(r"(iso-8859-[68])-[ei]")  # says in which order letters are shown, too
+# Charsets in which bytes below 128 are not always ASCII.
+_NOT_ASCII = ("utf-16", "utf16", "utf-32", "utf32", "iso-2022", "iso2022", "csiso2022", "hz")
+# Byte order marks, longer ones first.  Text in a single-byte charset may begin with them, too.
+_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+MARKED = tuple(_MARKS)
+_MAX_NAME = 40  # characters of a charset name
+_SAMPLE, _SAMPLES = 512, 4  # a message's charset is guessed from so many bytes of so many texts
+_WESTERN = "cp1252"
+_TABLE_SAMPLE = 1 << 16  # bytes of a table that are judged
+_TABLE_GUESS = 1 << 13  # bytes of them, in lines beyond ASCII, from which a charset is guessed
+_CHUNK = 1 << 18
+_EXAMPLES = "gb18030, big5, shift_jis, koi8-r, windows-1251 or utf-16"
+
+
+# --- marks and names ------------------------------------------------------------------------
+
+
+def is_utf8(data: bytes) -> bool:
+    """Return whether bytes are UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _marked(data: bytes) -> str | None:
+    """Return the charset whose byte order mark data begin with; None if there is no mark."""
+    if not data.startswith(MARKED):
+        return None
+    return next(codec for mark, codec in _MARKS.items() if data.startswith(mark))
+
+
+def check_encoding(name: str) -> None:
+    """Raise UsageError if a name is not that of an encoding of text."""
+    try:
+        is_text = codecs.lookup(name)._is_text_encoding
+    except (LookupError, ValueError):  # ValueError: a NUL in the name
+        is_text = False
+    if not is_text:
+        raise UsageError(f"--encoding {name}: unknown; give one such as {_EXAMPLES}")
+
+
+@lru_cache(maxsize=256)
+def _plain_name(declared: str) -> str:
+    return declared[:_MAX_NAME].strip(" \"'").lower()
+
+
+@lru_cache(maxsize=256)
+def _codec(name: str) -> str | None:
+    """Return Python's name of a charset if mail in it is decoded."""
+    name = _ORDERED.sub(r"\1", name.removeprefix("x-"))
+    if re.fullmatch(_KNOWN, name) is None:
+        return None
+    try:
+        return codecs.lookup(_CODEC_OF.get(name, name)).name
+    except LookupError:
+        return None
+
+
+def _decoded(data: bytes, codec: str) -> str:
+    """Return text with a replacement character for each wrong byte."""
+    table = _table(codec)
+    return (
+        codecs.charmap_decode(data, "strict", table)[0] if table else data.decode(codec, "replace")
+    )
+
+
+@lru_cache(maxsize=256)
+def _table(codec: str) -> str:
+    """Return the characters of all bytes in a charset of single bytes; nothing of another one.
+
+    A codec calls its handler of errors for each wrong byte; a table without gaps needs none.
+    """
+    from importlib import import_module
+
+    module = import_module(f"encodings.{codec.replace('-', '_')}")
+    return getattr(module, "decoding_table", "").replace("\ufffe", "�")
+
+
+# --- the texts of a message -----------------------------------------------------------------
+
+
+class CharsetGuess:
+    """The charset of a message's undeclared texts, guessed when it is needed.
+
+    undeclared: returns these texts.
+    """
+
+    def __init__(self, undeclared: Callable[[], Iterable[bytes]] = tuple) -> None:
+        self._undeclared = undeclared
+        self._charset = ""
+
+    def charset(self, data: bytes) -> str:
+        """Return the charset; data: a text that needs it, whether it declares one or not."""
+        if not self._charset:
+            from nbspam.alphabets import from_beyond_ascii, likely_charset
+
+            texts = dict.fromkeys((*self._undeclared(), data))
+            samples = [from_beyond_ascii(text, _SAMPLE) for text in texts if not is_utf8(text)]
+            samples = sorted(samples, key=len, reverse=True)[:_SAMPLES]
+            self._charset = likely_charset(b"\n".join(samples))
+        return self._charset
+
+
+def to_utf8(
+    data: bytes, declared: str | None, guess: CharsetGuess | None = None
+) -> tuple[bytes, str | None]:
+    """Return the text as UTF-8, and a defect if the declared charset was not right.
+
+    guess: the message's; without one, the charset is guessed from this text alone.
+    """
+    guess = guess or CharsetGuess()
+    name = _plain_name(declared) if declared else ""
+    may_be_utf8 = name in ("", "utf-8", "utf8")
+    # Most text is ASCII, whatever it is declared to be.
+    if data.isascii() and not ((may_be_utf8 and b"\x1b" in data) or name.startswith(_NOT_ASCII)):
+        return data, None if may_be_utf8 or _codec(name) else "charset-unknown"
+    marked = _marked(data)
+    if marked is not None and (not name or name.startswith("utf")):
+        return _utf8(data.decode(marked, "replace")), None
+    if may_be_utf8:
+        data = data.removeprefix(codecs.BOM_UTF8)
+        if is_utf8(data) and b"\x1b$" not in data:
+            return data, None
+        return _guessed(data, guess), "charset-wrong" if name else "charset-missing"
+    trusted = _codec(name)
+    if trusted is None:
+        return _guessed(data, guess), "charset-unknown"
+    if trusted == "ascii":  # and bytes beyond it
+        return _guessed(data, guess), "charset-wrong"
+    try:
+        return _utf8(data.decode(trusted)), None
+    except UnicodeError:
+        return _decode_most(data, trusted, guess), "charset-wrong"
+
+
+def _decode_most(data: bytes, codec: str, guess: CharsetGuess) -> bytes:
+    """Return text that has a few errors in its declared charset; guess if it has many."""
+    if is_utf8(data):
+        return data
+    text = _decoded(data, codec)
+    return _utf8(text) if text.count("�") * 20 < len(text) else _guessed(data, guess)
+
+
+def _guessed(data: bytes, guess: CharsetGuess) -> bytes:
+    """Return text as UTF-8 whose charset is not declared, or declared wrongly."""
+    if b"\x1b$" in data:  # Japanese or Korean text that says so itself
+        return _utf8(data.decode("iso2022_kr" if b"\x1b$)C" in data else "iso2022_jp", "replace"))
+    if is_utf8(data):
+        return data
+    return _utf8(_decoded(data, guess.charset(data)))
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+# --- the lines of a table -------------------------------------------------------------------
+
+# A table is UTF-8 unless its bytes say otherwise.  Its first line tells UTF-16 and UTF-32; other
+# encodings differ from UTF-8 only in lines beyond ASCII.  At the first such line a sample is taken
+# and judged, once: the rest of the table is read as it comes.
+
+
+def decoded_lines(
+    stream: BinaryIO, encoding: str | None, notice: Callable[[str], None], most: int
+) -> Iterator[str]:
+    """Yield the lines of a table as text, with their newlines; raises ValueError.
+
+    encoding: every byte must be right in it; None: it is found from the lines, and `notice` is
+    told if it is not UTF-8.  most: bytes of a line.
+    """
+    lines = _limited(stream, most)
+    first = next(lines, b"")
+    if encoding is not None:
+        yield from _decoded_stream(chain([first], _chunks(stream)), encoding, "strict", most)
+        return
+    wide = _wide_encoding(first)
+    if wide is not None:
+        notice(f"read as {wide.upper()}; --encoding NAME overrides")
+        yield from _decoded_stream(chain([first], _chunks(stream)), wide, "replace", most)
+        return
+    lines = chain([first.removeprefix(codecs.BOM_UTF8)], lines)
+    for line in lines:
+        if line.isascii():
+            yield line.decode()
+            continue
+        sample = [line, *_sample(lines)]
+        yield from _lines_by_sample(sample, chain(sample, lines), notice)
+
+
+def _lines_by_sample(
+    sample: list[bytes], lines: Iterable[bytes], notice: Callable[[str], None]
+) -> Iterator[str]:
+    """Yield lines in the encoding that a sample of them suggests."""
+    decode: Callable[[bytes], str] = _utf8_or_western
+    beyond_ascii = [line[:_TABLE_SAMPLE] for line in sample if not line.isascii()]
+    if not _is_mostly_utf8(beyond_ascii):
+        name = _likely_encoding(beyond_ascii)
+        notice(f"read as {name.upper()}; --encoding NAME overrides")
+        # One character that was cut in half is no reason to refuse a table.
+        decode = partial(_decoded, codec=name)
+    yield from map(decode, lines)
+
+
+def _utf8_or_western(line: bytes) -> str:
+    """Return a line of a table that is UTF-8 but may have some lines that are not."""
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return line.decode(_WESTERN, "replace")
+
+
+def _is_mostly_utf8(lines: list[bytes]) -> bool:
+    """Return whether lines are UTF-8, though a few of them or of their bytes are not.
+
+    Half of the lines, or two characters beyond ASCII for every wrong byte, are enough: in
+    other encodings at most one byte in three looks like a character of UTF-8 (E-093).
+    """
+    texts = [line.decode("utf-8", "surrogateescape") for line in lines]
+    wrong = [sum("\udc80" <= character <= "\udcff" for character in text) for text in texts]
+    n_beyond = sum(character > "\x7f" for text in texts for character in text)
+    return n_beyond >= 3 * sum(wrong) or 2 * wrong.count(0) >= len(wrong)
+
+
+def _likely_encoding(lines: list[bytes]) -> str:
+    """Return the name of the encoding that lines, which are not UTF-8, are most likely in."""
+    from nbspam.alphabets import from_beyond_ascii, likely_charset
+
+    taken, size = [], 0
+    for line in lines:
+        taken.append(from_beyond_ascii(line, _TABLE_GUESS))
+        size += len(taken[-1])
+        if size > _TABLE_GUESS:
+            break
+    return likely_charset(b"\n".join(taken))
+
+
+def _wide_encoding(line: bytes) -> str | None:
+    """Return the encoding of a first line if its units are longer than bytes, else None."""
+    if (marked := _marked(line)) is not None:
+        return marked
+    # Without a mark: every other byte of column names in Latin letters is zero.
+    even, odd = line[0::2].count(0), line[1::2].count(0)
+    if max(even, odd) * 4 > len(line) and min(even, odd) == 0:
+        return "utf-16-be" if even else "utf-16-le"
+    return None
+
+
+def _limited(stream: BinaryIO, most: int) -> Iterator[bytes]:
+    """Yield the lines of a stream; raises ValueError for one of `most` bytes."""
+    number = 0
+    while line := stream.readline(most):
+        number += 1
+        if len(line) == most:
+            raise _too_long(number, most)
+        yield line
+
+
+def _too_long(number: int, most: int) -> ValueError:
+    return ValueError(f"line {number}: over {most:,} bytes, so not a table; give a table")
+
+
+def _sample(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Take lines of about _TABLE_SAMPLE bytes."""
+    size = 0
+    for line in lines:
+        yield line
+        size += len(line)
+        if size > _TABLE_SAMPLE:
+            return
+
+
+def _chunks(stream: BinaryIO) -> Iterator[bytes]:
+    while chunk := stream.read(_CHUNK):
+        yield chunk
+
+
+def _decoded_stream(
+    chunks: Iterable[bytes], encoding: str, errors: str, most: int
+) -> Iterator[str]:
+    """Yield the lines of a stream in any encoding; raises ValueError for a wrong byte."""
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
+    number, rest = 1, ""
+    for chunk in chain(chunks, (b"",)):
+        state = decoder.getstate()
+        try:
+            text = decoder.decode(chunk, not chunk)
+        except UnicodeError as error:
+            start = getattr(error, "start", 0) - len(state[0])
+            decoder.setstate(state)
+            number += (rest + decoder.decode(chunk[: max(start, 0)])).count("\n")
+            raise ValueError(
+                f"line {number}: not {encoding}; give another --encoding, or none"
+            ) from error
+        if number == 1 and not rest:
+            text = text.removeprefix("\ufeff")
+        *lines, rest = (rest + text).split("\n")
+        yield from (f"{line}\n" for line in lines)
+        number += len(lines)
+        if len(rest) >= most:
+            raise _too_long(number, most)
+    if rest:
+        yield rest

@@ -1,0 +1,373 @@
+"""Texts without labels, by EM: training on few labelled and many unlabelled ones, and clusters.
+
+An unlabelled document counts as `weight` documents, divided among the classes by their
+probabilities.  The model holds the sums of such counts and is used like any other.  Clusters are
+the same without any label: a mixture becomes a classifier whose classes are named by numbers.
+
+Pitfall: with Laplace's alpha and a small weight, smoothing adds more than was counted, and one
+class gets all documents.  Therefore, unless the user gives alpha, a tenth of the sum of all
+counts is added, spread evenly over classes and tokens, but at most 1 to each count.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbspam.arrays import Floats, Integers
+from nbspam.classifier.classifier import Classifier, token_weights
+from nbspam.classifier.sum import log_tables
+from nbspam.counts.corpus import Corpus, read_corpus, stratified_folds, weighted
+from nbspam.counts.table import CountTable, inverse_document_frequency
+from nbspam.errors import InputError, NotTrainedError, UsageError
+from nbspam.models import EM_MODELS, em, estimator_class
+from nbspam.printing import tracked
+from nbspam.settings import AUTO, PRESENCE, TF_IDF, Settings, SettingsChoices, chosen_settings
+from nbspam.sources.items import Item
+from nbspam.tokens.documents import Vocabulary, join
+from nbspam.verdicts import Skipped
+from nbspam.workers import Workers
+
+# Weights tried by cross-validation; 0 ignores the unlabelled documents.
+WEIGHTS = (0.0, 0.1, 0.3, 1.0)
+_FOLDS = 5
+_ROUNDS_TO_CHOOSE = 5  # rounds of EM at most, when the weight is chosen
+# Smoothing adds this share of the sum of all counts unless alpha is given: E-070.
+_SHARE = 0.1
+# The prior that stays that of the labelled documents; "estimated" is estimated in every round.
+_LABELLED = "labelled"
+_MAX_ROUNDS = 30  # rounds of EM at most, for the final model
+
+
+class _PartlyLabelled(NamedTuple):
+    """Labelled and unlabelled documents over one vocabulary."""
+
+    classes: tuple[str, ...]
+    y: Integers  # (n_labelled,) index into classes
+    vocabulary: Vocabulary
+    labelled: Any  # CSR matrix (n_labelled, n_features) of weights
+    unlabelled: Any  # CSR matrix (n_unlabelled, n_features) of weights
+
+    def frequency(self, weight: float) -> Integers:
+        """Return document frequencies, (n_features,); an unlabelled document counts `weight`."""
+        n_features = len(self.vocabulary)
+        one = np.bincount(self.labelled.indices, minlength=n_features)
+        other = np.bincount(self.unlabelled.indices, minlength=n_features)
+        return np.ceil(one + weight * other).astype(np.int64)
+
+    def rarity(self, settings: Settings, weight: float) -> Floats | None:
+        """Return inverse document frequencies, (n_features,); None unless weights are tf-idf."""
+        if settings.weighting != TF_IDF:
+            return None
+        n_docs = len(self.y) + weight * self.unlabelled.shape[0]
+        return inverse_document_frequency(self.frequency(weight), n_docs)
+
+    def prepared(self, settings: Settings, weight: float) -> tuple[Settings, Any, Any]:
+        """Return settings with a number as alpha, and what EM sees of the documents."""
+        rarity = self.rarity(settings, weight)
+        labelled = _columns_times(self.labelled, rarity)
+        unlabelled = _columns_times(self.unlabelled, rarity)
+        alpha = settings.alpha
+        if alpha == AUTO:
+            counted = float(labelled.sum() + weight * unlabelled.sum())
+            alpha = min(1.0, _SHARE * counted / (len(self.classes) * len(self.vocabulary)))
+        return replace(settings, alpha=float(alpha), min_df=1), labelled, unlabelled
+
+    def classifier(self, settings: Settings, share: Floats, weight: float) -> Classifier:
+        """Return the classifier of all documents; share: of the unlabelled ones in classes."""
+        member, share = np.eye(len(self.classes))[self.y], weight * share
+        table = CountTable(
+            self.classes,
+            member.sum(axis=0) + share.sum(axis=0),
+            self.vocabulary,
+            np.asarray(self.labelled.T @ member + self.unlabelled.T @ share),
+            self.frequency(weight),
+        )
+        return Classifier(settings, table, log_tables(table, settings))
+
+
+def em_settings(settings: Settings, choices: dict[str, Any]) -> Settings:
+    """Return settings for EM: the user's choices, and defaults that are best with few labels.
+
+    choices: the options that the user gave, by name.  Raises UsageError if EM cannot use them.
+    """
+    model = choices.get("model") or "multinomial"
+    if model not in EM_MODELS:
+        raise UsageError(f"--model {model}: not possible with EM; give {' or '.join(EM_MODELS)}")
+    if choices.get("alpha") == 0:
+        raise UsageError(f"--alpha {choices['alpha']}: not for EM; give a number above 0")
+    return replace(
+        settings,
+        combine=False,
+        model=model,
+        alpha=choices.get("alpha", AUTO),
+        class_prior=choices.get("class_prior", _LABELLED),
+        weighting=choices.get("weighting") or (PRESENCE if model == "bernoulli" else TF_IDF),
+        # A token that occurs in a single document tells nothing about other documents.
+        min_df=choices.get("min_df") or 2,
+    )
+
+
+def em_chosen(choices: SettingsChoices, is_text: bool) -> Settings:
+    """Return the settings for EM by a user's choices; raises UsageError.
+
+    is_text: whether the items are texts, not mail.
+    """
+    # `chosen_settings` returns the plain settings, whose tokens EM uses, only if a model is named.
+    plain = choices._replace(model=choices.model or "multinomial")
+    return em_settings(chosen_settings(plain, is_text), choices.given)
+
+
+def train_with_unlabelled(
+    items: Iterable[Item],
+    unlabelled: Iterable[Item],
+    settings: Settings,
+    weight: float | None = None,
+    hard: bool = False,
+    jobs: Workers = 1,
+    seed: int = 0,
+) -> em.EMReport:
+    """Return a classifier trained on labelled and unlabelled documents, with a report.
+
+    settings: from `em_settings`.  weight: weight of an unlabelled document, at least 0; None
+    chooses it by cross-validation on the labelled ones.  hard: give each unlabelled document to
+    its most probable class.  seed: of the random folds.  Raises NotTrainedError, InputError or
+    UsageError.
+    """
+    one, skipped = read_corpus(items, settings, jobs)
+    other, more_skipped = read_corpus(_without_labels(unlabelled), settings, jobs)
+    if len(one.classes) < 2:
+        raise NotTrainedError(
+            f"train: labelled documents of {len(one.classes)} class; give two classes or more"
+        )
+    if not other.names:
+        raise InputError("--unlabelled: nothing to read; name a folder or a file with documents")
+    vocabulary, (labelled, unlabelled) = _matrices((one, other), settings)
+    data = _PartlyLabelled(one.classes, one.y, vocabulary, labelled, unlabelled)
+    accuracy: dict[float, float] = {}
+    if weight is None:
+        accuracy = _weigh_unlabelled(data, settings, hard, seed)
+        # Among weights of equal accuracy take the largest: there are many unlabelled documents.
+        weight = max(accuracy, key=lambda w: (accuracy[w], w)) if accuracy else 1.0
+    fit, settings = _fit(data, settings, weight, hard, _MAX_ROUNDS)
+    classifier = data.classifier(settings, fit.responsibility, weight)
+    counted = len(one.names), len(other.names)
+    return em.EMReport(classifier, fit, weight, *counted, accuracy, (*skipped, *more_skipped))
+
+
+def _weigh_unlabelled(
+    data: _PartlyLabelled, settings: Settings, hard: bool = False, seed: int = 0
+) -> dict[float, float]:
+    """Return the accuracy on held-out labelled documents, 0 to 1, by weight of unlabelled ones.
+
+    Empty if a class has a single document, since then none can be held out.
+    """
+    k = min(_FOLDS, int(np.bincount(data.y).min()))
+    if k < 2:
+        return {}
+    fold = stratified_folds(data.y, k, np.random.RandomState(seed))
+    right = dict.fromkeys(WEIGHTS, 0)
+    for number in tracked(range(k), "folds"):
+        held, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+        part = data._replace(y=data.y[rest], labelled=data.labelled[rest])
+        for weight in WEIGHTS:
+            fit, _ = _fit(part, settings, weight, hard, _ROUNDS_TO_CHOOSE)
+            asked = _columns_times(data.labelled[held], part.rarity(settings, weight))
+            right[weight] += int((fit.model.predict(asked) == data.y[held]).sum())
+    return {weight: n / len(data.y) for weight, n in right.items()}
+
+
+def _fit(
+    data: _PartlyLabelled, settings: Settings, weight: float, hard: bool, rounds: int
+) -> tuple[em.Fit, Settings]:
+    """Return the fit, and settings with which its counts give the same model."""
+    settings, labelled, unlabelled = data.prepared(settings, weight)
+    if settings.class_prior == _LABELLED:
+        # A class that is given many unlabelled documents would get a higher prior, and so be
+        # given still more of them.
+        shares = np.bincount(data.y, minlength=len(data.classes)) / len(data.y)
+        settings = replace(settings, class_prior=tuple(shares.tolist()))
+    known = _untrained(settings).fit(labelled, data.y)
+    missing = em.UnlabelledDocuments(known, known.classes_, unlabelled, known, weight, hard)
+    return em.climb(known, missing, em.Stopping(most=rounds if weight else 0)), settings
+
+
+def _untrained(settings: Settings) -> Any:
+    """Return the estimator that settings name."""
+    prior = settings.class_prior
+    class_prior = prior if isinstance(prior, str) else np.array(prior)
+    return estimator_class(settings.model)(alpha=settings.alpha, class_prior=class_prior)
+
+
+def _without_labels(items: Iterable[Item]) -> Iterator[Item]:
+    for item in items:
+        yield item._replace(label="")
+
+
+def _matrices(corpora: Sequence[Corpus], settings: Settings) -> tuple[Vocabulary, list[Any]]:
+    """Return the tokens in at least min_df documents, and each corpus as weights of these.
+
+    The weights are CSR matrices (n_docs, n_features).  Raises UsageError if no token is left.
+    """
+    vocabulary, column = join([corpus.vocabulary for corpus in corpora])
+    ends = np.cumsum([len(corpus.vocabulary) for corpus in corpora])
+    parts = [
+        corpus.documents.on(own)
+        for corpus, own in zip(corpora, np.split(column, ends[:-1]), strict=True)
+    ]
+    found = np.concatenate([part.tokens[part.columns] for part in parts])
+    keep = np.flatnonzero(np.bincount(found, minlength=len(vocabulary)) >= settings.min_df)
+    if not len(keep):
+        raise UsageError(
+            f"--min-df {settings.min_df}: no token is in that many documents; give a lower number"
+        )
+    number = np.full(len(vocabulary), -1)
+    number[keep] = np.arange(len(keep))
+    vocabulary, all_columns = vocabulary.take(keep), np.arange(len(keep))
+    kept = [part.on(number[part.tokens]).over(all_columns) for part in parts]
+    return vocabulary, [weighted(part, vocabulary.groups, settings.weighting) for part in kept]
+
+
+def _columns_times(X: Any, factor: Floats | None) -> Any:
+    """Return a CSR matrix with each column multiplied by its factor; None: unchanged."""
+    from scipy import sparse
+
+    if factor is None:
+        return X
+    return sparse.csr_array((X.data * factor[X.indices], X.indices, X.indptr), X.shape)
+
+
+# --- clusters --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentStart:
+    """A component to start EM from: its weight, and the probabilities of its tokens."""
+
+    weight: float
+    tokens: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """A fitted mixture and its documents.
+
+    Clusters are in descending order of size, or in the order of the given starts.
+    """
+
+    classifier: Classifier  # its classes are "1", "2", ...
+    fit: em.Fit
+    names: tuple[str, ...]  # (n_docs,)
+    share: Floats  # (n_docs, k) P(cluster given document)
+    skipped: tuple[Skipped, ...]
+
+
+def cluster(
+    items: Iterable[Item],
+    settings: Settings,
+    k: int,
+    restarts: int = 5,
+    hard: bool = False,
+    jobs: int = 1,
+    seed: int = 0,
+    starts: Sequence[ComponentStart] = (),
+    rounds: int | None = None,
+) -> Clusters:
+    """Return k clusters of documents, the most likely of several random starts.
+
+    The items' labels are ignored.  settings: from `em_settings`.  hard: give each document to its
+    most probable cluster.  starts: k components to start from, instead of random ones.  rounds:
+    of EM, without a test of convergence; None runs until it converges.  Raises UsageError.
+    """
+    corpus, skipped = read_corpus(_without_labels(items), settings, jobs)
+    n_docs = len(corpus.names)
+    if not 2 <= k <= n_docs:
+        raise UsageError(f"-k {k}: there are {n_docs} documents; give 2 to that many clusters")
+    vocabulary, (X,) = _matrices((corpus,), settings)
+    names = tuple(f"{number:0{len(str(k))}}" for number in range(1, k + 1))
+    data = _PartlyLabelled(names, np.empty(0, np.int64), vocabulary, X[:0], X)
+    settings, _, seen = data.prepared(replace(settings, class_prior="estimated"), 1.0)
+    stopping = em.AT_CONVERGENCE if rounds is None else em.Stopping(0.0, 0.0, rounds)
+    like = _untrained(settings)
+    missing = em.UnlabelledDocuments(like, np.arange(k), seen, hard=hard)
+    if starts:
+        first = _start(like, starts, k, vocabulary)
+        fit, order = em.climb(first, missing, stopping), np.arange(k)
+    else:
+        fit = em.mixture(missing, k, np.random.default_rng(seed), restarts, stopping)
+        order = np.argsort(-fit.model.class_count_, kind="stable")
+    share = fit.responsibility[:, order]
+    return Clusters(data.classifier(settings, share, 1.0), fit, corpus.names, share, skipped)
+
+
+def _start(like: Any, starts: Sequence[ComponentStart], k: int, vocabulary: Vocabulary) -> Any:
+    """Return the model of given components; raises UsageError."""
+    if len(starts) != k:
+        raise UsageError(f"--start: {len(starts)} components; give {k}, as -k says")
+    column = {vocabulary.text(j): j for j in range(len(vocabulary))}
+    # So many documents that alpha is negligible.
+    weight = np.array([start.weight for start in starts]) * 1e6
+    share = np.zeros((k, len(column)))
+    for row, start in zip(share, starts, strict=True):
+        for token, probability in start.tokens.items():
+            if token not in column:
+                raise UsageError(f"--start: no document has the token {token!r}; leave it out")
+            row[column[token]] = probability
+    params = like.get_params()
+    return type(like).from_counts(weight, weight[:, None] * share, np.arange(k), **params)
+
+
+def read_starts(data: Any, where: str) -> list[ComponentStart]:
+    """Return the components that plain values describe; raises UsageError.
+
+    data: [{"weight": 0.5, "tokens": {"heads": 0.2, "tails": 0.8}}, ...].  where: its name.
+    """
+    try:
+        starts = [
+            ComponentStart(
+                float(row["weight"]), {str(t): float(p) for t, p in row["tokens"].items()}
+            )
+            for row in data
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError):
+        starts = []
+    fine = all(s.weight > 0 and all(0 <= p <= 1 for p in s.tokens.values()) for s in starts)
+    if not starts or not fine:
+        raise UsageError(
+            f'{where}: not components; write [{{"weight": 0.5, "tokens": {{token: probability}}}}]'
+        )
+    return starts
+
+
+@dataclass(frozen=True, slots=True)
+class Typical:
+    """A token that distinguishes a cluster from the others."""
+
+    token: str
+    worth: float  # nats (see `typical_tokens`)
+    probability: float  # in the cluster: of a token, or with Bernoulli of a document with it
+
+
+def typical_tokens(clusters: Clusters, n: int) -> dict[str, list[Typical]]:
+    """Return for each cluster the n most distinctive tokens, strongest first.
+
+    A token's worth is its share of the divergence of the cluster from the mean of the others: its
+    probability in the cluster times its log-odds.  So neither rare nor common tokens come first.
+    """
+    table, weight = clusters.classifier.table, token_weights(clusters.classifier)
+    k = len(table.classes)
+    odds = weight - (weight.sum(axis=1, keepdims=True) - weight) / (k - 1)
+    counts = table.feature_count
+    of_model = clusters.classifier.settings.model
+    total = table.class_count if of_model == "bernoulli" else counts.sum(axis=0)
+    share = counts / np.maximum(total, 1e-300)
+    worth = share * odds
+    best = np.argsort(-worth, axis=0, kind="stable")[:n]
+    return {
+        name: [
+            Typical(table.vocabulary.text(j), float(worth[j, c]), float(share[j, c]))
+            for j in best[:, c].tolist()
+        ]
+        for c, name in enumerate(table.classes)
+    }

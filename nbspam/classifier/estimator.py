@@ -1,0 +1,99 @@
+"""The default pipeline as a scikit-learn estimator: texts or messages in, classes out.
+
+Strings are read as text and bytes as mail.  A classifier names its classes by strings, so labels
+of any type are replaced by numbered names in training, and put back in answers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from nbspam.arrays import ArrayLike, Floats
+from nbspam.classifier.training import learn_items
+from nbspam.models.base import DataError, Scored, UnfittedError, checked_labels
+from nbspam.settings import SettingsChoices, settings_for
+from nbspam.sources.items import Item, item_of
+from nbspam.verdicts import Answer, posterior
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TextClassifier(Scored):
+    """The classifier of `nbspam train`, for texts (strings) or messages (bytes), as an estimator.
+
+    Parameters are those of `nbspam train`; None leaves a decision to the library.  Attributes:
+    classes_, the labels, shape (n_classes,); classifier_, the trained classifier.
+    """
+
+    preset: str | None = None
+    model: str | None = None
+    alpha: float | str | None = None
+    class_prior: str | tuple[float, ...] | None = None
+    weighting: str | None = None
+    pairs: bool | None = None
+    characters: bool | None = None
+    strip: tuple[str, ...] | None = None
+    min_df: int | None = None
+    max_features: int | None = None
+
+    def fit(self, X: Sequence[str | bytes], y: ArrayLike) -> Self:
+        """Learn texts or messages with their labels, shape (n_docs,); raises NbspamError."""
+        documents = _checked(X, "fit")
+        labels = checked_labels(y, len(documents), "TextClassifier.fit")
+        self.classes_, index = np.unique(labels, return_inverse=True)
+        # Names in the order of the labels, so that columns of probabilities are, too.
+        names = [f"{k:06}" for k in range(len(self.classes_))]
+        items = [
+            item_of(data, str(number), names[k])
+            for number, (data, k) in enumerate(zip(documents, index.tolist(), strict=True))
+        ]
+        settings, stream = settings_for(items, SettingsChoices(**self.get_params()))
+        self.classifier_ = learn_items(stream, settings).classifier
+        return self
+
+    def predict_proba(self, X: Sequence[str | bytes]) -> Floats:
+        """Return P(class given text), shape (n_docs, n_classes)."""
+        if not hasattr(self, "classifier_"):
+            raise UnfittedError("TextClassifier.predict: not fitted yet; call fit first")
+        items = [item_of(data, str(n)) for n, data in enumerate(_checked(X, "predict"))]
+        rows = []
+        for answer in self.classifier_.answers(items):
+            assert isinstance(answer, Answer)  # data in memory can be read
+            rows.append(answer.joint)
+        return posterior(np.stack(rows)) if rows else np.zeros((0, len(self.classes_)))
+
+    def predict_log_proba(self, X: Sequence[str | bytes]) -> Floats:
+        """Return log P(class given text), nats, shape (n_docs, n_classes)."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    def predict(self, X: Sequence[str | bytes]) -> Any:
+        """Return the most probable label of each text, shape (n_docs,)."""
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's description of the estimator; only scikit-learn calls this."""
+        from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(),
+            input_tags=InputTags(one_d_array=True, two_d_array=False, string=True),
+        )
+
+
+def _checked(X: Any, verb: str) -> list[str | bytes | Item]:
+    """Return texts as a list; raises DataError."""
+    if isinstance(X, str | bytes):
+        raise DataError(f"TextClassifier.{verb}: one text is no collection; give a list of texts")
+    documents = list(X)
+    for data in documents:
+        if not isinstance(data, str | bytes):
+            raise DataError(
+                f"TextClassifier.{verb}: {type(data).__name__} is neither text nor mail;"
+                " give str or bytes"
+            )
+    return documents

@@ -1,0 +1,262 @@
+"""nbspam compare, of mail and of tables: several ways of training, judged on the same folds."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from nbspam.cli import inputs, options, output
+from nbspam.cli.frame import Command, titled
+from nbspam.cli.training_options import columns_options, table_training_options, training_options
+from nbspam.errors import UsageError
+from nbspam.settings import SettingsChoices, TableChoices
+
+if TYPE_CHECKING:
+    from nbspam.evaluation.comparison import Compared, Comparison
+    from nbspam.workers import Workers
+
+Choices = tuple[Any, ...]  # SettingsChoices; for a table TableChoices, too
+
+
+class ComparisonForm(NamedTuple):
+    """The ways that are compared, the page and the form of the answer."""
+
+    others: tuple[str, ...]
+    report: str | None
+    per_week: int | None
+    strict: bool
+    as_json: bool
+
+
+form_options = options.filling(
+    ComparisonForm,
+    "form",
+    options.JUDGING,
+    click.option(
+        "--against",
+        "others",
+        multiple=True,
+        required=True,
+        metavar="'OPTIONS'",
+        help="Other options of training, in quotes; may be given several times.",
+    ),
+    *options.report_options("the ways of training side by side"),
+    options.strict_option,
+    options.json_option,
+)
+
+
+@click.command("compare", cls=Command, first=("--against", "--cv", "--report", "--json"))
+@inputs.corpus_options
+@form_options
+@titled(
+    options.JUDGING,
+    options.folds_option,
+    click.option(
+        "--online",
+        is_flag=True,
+        help="Judge each message before it is learned, by models that begin with nothing.  Ten"
+        " parts of the stream are compared, instead of folds.",
+    ),
+    options.seed_option("folds and orders"),
+)
+@options.decision_options
+@training_options
+@options.workers_options
+def compare_command(
+    corpus: inputs.LabelledSources,
+    form: ComparisonForm,
+    cv: int | str,
+    online: bool,
+    seed: int,
+    decision: options.Decision,
+    training: SettingsChoices,
+    jobs: "Workers",
+) -> None:
+    """Compare ways of training on labelled mail: folds won, tied and lost.
+
+    A is trained by the options of `nbspam train` that are given here, and B by those in
+    --against.  Both judge the same documents in the same folds, and in every line less is
+    better.  p is the probability that chance alone splits as unevenly the documents that
+    only one of them gets right.
+
+    \b
+    nbspam compare mails/ --against '--pairs'
+    nbspam compare mails/ --against '--model multinomial --alpha 0.01'
+    nbspam compare texts.csv --model complement --against '--alpha 1' --cv 5
+    """
+    from nbspam.evaluation.comparison import compare_items
+
+    source = click.get_current_context().get_parameter_source("cv")
+    if online and source is click.core.ParameterSource.COMMANDLINE:
+        raise UsageError("--cv and --online: two ways to judge; give one of them")
+    output.check_page(form.report, form.per_week)
+    several = [training, *(_parsed(_training, text)[0] for text in form.others)]
+    items = inputs.items_of_sources(*corpus)
+    rule = partial(options.rule_of, decision)
+    compared = compare_items(items, several, None if online else cv, seed, rule, jobs)
+    _show(compared, _spelt(_training, training.given) or "the defaults", corpus.sources, form)
+
+
+@click.command(
+    "compare", cls=Command, group="table", first=("--target", "--against", "--cv", "--report")
+)
+@inputs.rows_options
+@form_options
+@titled(options.JUDGING, options.folds_option, options.seed_option("folds"))
+@options.decision_options
+@columns_options(is_required=True)
+@table_training_options
+@options.workers_options
+def table_compare_command(
+    rows: inputs.Rows,
+    form: ComparisonForm,
+    cv: int | str,
+    seed: int,
+    decision: options.Decision,
+    columns: TableChoices,
+    training: SettingsChoices,
+    jobs: "Workers",
+) -> None:
+    """Compare ways of training on a table: folds won, tied and lost.
+
+    A is trained by the options of `nbspam table train` that are given here, and B by those in
+    --against.  Both judge the same rows in the same folds, and in every line less is better.
+    p is the probability that chance alone splits as unevenly the rows that only one of them
+    gets right.
+
+    \b
+    nbspam table compare iris.csv --target species --against '--model aode'
+    """
+    from nbspam.cli.table_training import labelled_table
+    from nbspam.evaluation.comparison import compare_tables
+    from nbspam.tables.training import table_settings
+
+    output.check_page(form.report, form.per_week)
+    several = [(training, columns), *(_parsed(_table_training, text) for text in form.others)]
+    tables = []
+    for number, (each_training, each_columns) in enumerate(several):
+        if number and each_columns.target is not None:
+            raise UsageError("--against: --target is for all alike; give it outside the quotes")
+        settings = table_settings(each_training, each_columns._replace(target=columns.target))
+        is_quiet = number > 0  # the same rows are read again; warn of them only once
+        data = labelled_table(rows, settings, form.strict, is_quiet)
+        tables.append((data.table, settings))
+    compared = compare_tables(tables, cv, seed, partial(options.rule_of, decision), jobs)
+    _show(compared, _spelt(_table_training, training.given | columns.given), rows.sources, form)
+
+
+def _show(
+    compared: "Compared", first: str, sources: tuple[str, ...], form: ComparisonForm
+) -> None:
+    """Print each comparison and write the page; first: the options of the first way."""
+    from nbspam.sources.order import ORDERS
+
+    output.report_skipped(compared.skipped, form.strict)
+    if form.report is not None:
+        from nbspam.evaluation.pages.quality import compared_page
+
+        names = [first, *form.others]
+        output.write_page(
+            form.report, compared_page(compared, names, " ".join(sources), form.per_week)
+        )
+    if form.as_json:
+        for pair in zip(form.others, compared.comparisons, strict=True):
+            output.echo_json({**_comparison_json(*pair), "order": compared.order})
+        return
+    pieces = f"stretches, {ORDERS[compared.order]}" if compared.order else "folds"
+    for other, comparison in zip(form.others, compared.comparisons, strict=True):
+        judged = f"{comparison.n_docs:,} {compared.noun}, {comparison.n_folds} {pieces}"
+        click.echo(_comparison_text([f"A  {first}", f"B  {other}", judged], comparison, compared))
+
+
+# --- the options in quotes -------------------------------------------------------------------
+
+
+@click.command("train", add_help_option=False)
+@training_options
+def _training(training: SettingsChoices) -> Choices:
+    return (training,)
+
+
+@click.command("table train", add_help_option=False)
+@columns_options(is_required=False)
+@table_training_options
+def _table_training(training: SettingsChoices, columns: TableChoices) -> Choices:
+    return training, columns
+
+
+def _parsed(command: click.Command, text: str) -> Choices:
+    """Return the choices that a string of a command's options states; raises UsageError."""
+    try:
+        context = command.make_context("--against", shlex.split(text))
+    except (ValueError, click.UsageError) as error:
+        wrong = options.reason(error) if isinstance(error, click.UsageError) else str(error)
+        raise UsageError(
+            f"--against '{text}': {wrong.rstrip('.')}; give options of `nbspam {command.name}`,"
+            " in quotes"
+        ) from None
+    choices: Choices = command.invoke(context)
+    return choices
+
+
+def _spelt(command: click.Command, given: dict[str, Any]) -> str:
+    """Return options that are given, as on the command line of a command."""
+    words: list[str] = []
+    for parameter in command.params:
+        if parameter.name in given:
+            words += _words(parameter, given[parameter.name])
+    return " ".join(words)
+
+
+def _words(parameter: click.Parameter, value: object) -> Iterator[str]:
+    if isinstance(value, bool):
+        yield parameter.opts[0] if value else parameter.secondary_opts[0]
+        return
+    values: Sequence[object] = (
+        value if parameter.multiple and isinstance(value, tuple) else [value]
+    )
+    for each in values:
+        parts = each if isinstance(each, tuple) else (each,)
+        text = ",".join(f"{p:g}" if isinstance(p, float) else str(p) for p in parts)
+        yield f"{parameter.opts[0]} {text}"
+
+
+def _comparison_text(head: list[str], comparison: "Comparison", compared: "Compared") -> str:
+    """Return a comparison as text; head: its first lines."""
+    from nbspam.evaluation.report import error_names, short
+    from nbspam.printing import display_width, left
+
+    names = error_names(compared.classes, compared.noun)
+    width = max([18, *map(display_width, names.values())])
+    lines = [
+        *head,
+        "",
+        f"{'':{width}}{'A':>12}{'B':>12}{'B - A':>12}{'B won':>9}{'tied':>6}{'lost':>6}",
+    ]
+    for name, a, b, won, tied, lost in comparison.differences:
+        values = "".join(f"{short(value):>12}" for value in (a, b))
+        values += f"{short(b - a, '+'):>12}"
+        lines.append(f"{left(names.get(name, name), width)}{values}{won:>9}{tied:>6}{lost:>6}")
+    lines += [
+        "",
+        f"only A right {comparison.only_first_right}, only B right"
+        f" {comparison.only_second_right}: p = {comparison.p_value:.3g}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _comparison_json(other: str, comparison: "Comparison") -> dict[str, object]:
+    """Return a comparison for JSON."""
+    return {
+        "against": other,
+        "n_docs": comparison.n_docs,
+        "n_folds": comparison.n_folds,
+        "differences": [each._asdict() for each in comparison.differences],
+        "only_first_right": comparison.only_first_right,
+        "only_second_right": comparison.only_second_right,
+        "p_value": comparison.p_value,
+    }

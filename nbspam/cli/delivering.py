@@ -1,0 +1,206 @@
+"""nbspam filter and sort: what delivers mail runs, for one message or for a Maildir."""
+
+import sys
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import click
+
+from nbspam.cli import options, output
+from nbspam.cli.frame import Command
+from nbspam.errors import InputError
+from nbspam.maildir.filter import Additions
+
+if TYPE_CHECKING:
+    from nbspam.maildir.sort import Sorted, SortingReport
+
+
+def _streams() -> tuple[BinaryIO, BinaryIO]:
+    # `main` gives other commands a place for what they print to a closed stream.
+    if sys.stdin is None or sys.__stdout__ is None:
+        raise InputError("-: standard input or output is closed; pipe a message through")
+    return sys.stdin.buffer, sys.stdout.buffer
+
+
+class PassThrough(Command):
+    """A command that copies the message unchanged if its options are wrong."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Return the context of a call, or copy the message and fail."""
+        try:
+            return super().make_context(*args, **kwargs)
+        except click.ClickException:
+            from nbspam.mail.head import copy_message
+
+            copy_message(*_streams(), lambda data, whole: [data])
+            raise
+
+
+addition_options = options.filling(
+    Additions,
+    "additions",
+    click.option("--bogosity", is_flag=True, help="Add the header of bogofilter, X-Bogosity."),
+    click.option(
+        "--spam-status",
+        is_flag=True,
+        help="Add the headers of SpamAssassin, X-Spam-Status and X-Spam-Flag.",
+    ),
+    click.option("--subject-tag", metavar="TEXT", help="Put TEXT before the subject of spam."),
+    click.option(
+        "--explain",
+        is_flag=True,
+        help="Add the header X-Nbspam-Explanation with the strongest tokens.",
+    ),
+)
+
+
+@click.command(
+    "filter", cls=PassThrough, first=("--model-file", "--spam-status", "--subject-tag", "--learn")
+)
+@options.model_option
+@options.decision_options
+@addition_options
+@click.option(
+    "--learn",
+    type=click.Choice(["none", "confident"]),
+    default="none",
+    show_default=True,
+    help="Learn nothing, or the messages that the model is confident about.",
+)
+@click.option(
+    "--sure",
+    type=click.FloatRange(0.5, 1, min_open=True),
+    default=0.99,
+    show_default=True,
+    metavar="P",
+    help="Least probability of a message that --learn confident learns.",
+)
+@click.option(
+    "--tempfail", is_flag=True, help="Exit 75 on failure, so that mail systems try again later."
+)
+def filter_command(
+    model_path: str,
+    decision: options.Decision,
+    additions: Additions,
+    learn: str,
+    sure: float,
+    tempfail: bool,  # which `main` heeds
+) -> None:
+    """Copy one message from standard input to standard output, and add a verdict.
+
+    The head gets the header X-Nbspam: label, probability (of the label, or of spam if the
+    label is unsure) and version.  Headers of that name which came with the message are
+    removed; no other byte changes.  The exit status is 0, whatever the verdict.
+
+    If anything fails, the message passes unchanged, standard error says why, and the exit
+    status is 1 (2 for wrong options), or 75 with --tempfail.  Learning comes last: if only
+    that fails, standard error says so and the exit status is 0.
+
+    \b
+    nbspam filter < message.eml
+    nbspam filter --bogosity --subject-tag '***SPAM*** ' < message.eml
+    """
+    from nbspam.maildir.filter import filter_message
+
+    confidence = sure if learn == "confident" else None
+    rule = partial(options.rule_of, decision)
+    for note in filter_message(
+        *_streams(), model_path, rule, additions, confidence, options.today()
+    ):
+        output.warn(note)
+
+
+@click.command(
+    "sort", cls=Command, first=("--model-file", "--dry-run", "--spam-folder", "--unsure-cost")
+)
+@click.argument("maildir")
+@options.model_option
+@click.option(
+    "--spam-folder",
+    metavar="NAME",
+    help="Folder for spam.  [default: .Spam, or .Junk if it exists]",
+)
+@click.option(
+    "--unsure-folder",
+    metavar="NAME",
+    default=".Unsure",
+    show_default=True,
+    help="Folder for mail that the model is unsure of.",
+)
+@click.option(
+    "--flag",
+    metavar="LETTER",
+    type=options.LETTER,
+    help="Set this flag on spam instead of moving it.",
+)
+@click.option(
+    "--learn",
+    type=click.Choice(["folders", "none"]),
+    default="folders",
+    show_default=True,
+    help="Learn from the messages that the user moved, or learn nothing.",
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
+@options.decision_options
+@options.json_option
+def sort_command(
+    maildir: str,
+    model_path: str,
+    spam_folder: str | None,
+    unsure_folder: str,
+    flag: str | None,
+    learn: str,
+    dry_run: bool,
+    decision: options.Decision,
+    as_json: bool,
+) -> int:
+    """Sort the new mail of a Maildir, and learn from the messages that its user moved.
+
+    A message is new if no earlier run saw it and nobody has read it.  Spam goes to a folder
+    of its own (or gets a flag), and mail that the model is unsure of goes to .Unsure.  A user
+    teaches the model by moving a message into the spam folder or out of it (or by setting or
+    removing the flag).  MAILDIR/nbspam-sorted keeps the place of every message.
+
+    \b
+    nbspam sort ~/Maildir
+    nbspam sort --dry-run --unsure-cost 0.2 ~/Maildir
+    """
+    from nbspam.maildir.sort import SortingChoices, sort_maildir
+
+    choices = SortingChoices(spam_folder, unsure_folder, flag, learn == "folders", dry_run)
+    report = sort_maildir(
+        maildir, model_path, choices, options.today(), partial(options.rule_of, decision)
+    )
+    output.report_skipped(report.skipped)
+    for note in report.notes:
+        if note != report.lack:
+            output.warn(note)
+    if report.lack is not None:
+        output.warn(f"{report.lack}; new mail stays where it is")
+    if as_json:
+        values = {**asdict(report), "skipped": output.skipped_json(report.skipped)}
+        output.echo_json({"maildir": maildir, "dry_run": dry_run, **values})
+    else:
+        if dry_run:
+            output.echo_rows(map(_row, (*report.learned, *report.judged)))
+        output.echo_summary([(_summary(report, dry_run),)])
+    return 1 if report.skipped else 0
+
+
+def _row(one: "Sorted") -> tuple[str, ...]:
+    if one.probability is None:
+        return "learn", one.label, one.name
+    return "move" if one.moved_to else "leave", one.label, one.name, one.moved_to or ""
+
+
+def _summary(report: "SortingReport", is_dry: bool) -> str:
+    """Return one line on what was done, or would be done."""
+
+    def counts(done: "list[Sorted]") -> str:
+        labels = [one.label for one in done]
+        said = ", ".join(f"{labels.count(name):,} {name}" for name in sorted(set(labels)))
+        return said or "nothing"
+
+    verb = "would be " if is_dry else ""
+    return f"new: {counts(report.judged)}; {verb}learned from moves: {counts(report.learned)}"

@@ -1,0 +1,464 @@
+"""The frame of every command: its configuration, how much it says, and its help in groups.
+
+An option without a value on the command line has that of the environment, else that of the
+configuration file, else its default.  The file is TOML with a table for each command; its keys
+are the long names of options:
+
+    [common]                  # of every command that has the option
+    model-file = "~/mail.nbspam"
+
+    [classify]                # of one command
+    fp-cost = 20
+
+    [table.train]             # of one command of `nbspam table`
+    target = "species"
+
+click's own commands list all options in one run, and the packages that group them (cloup,
+click-option-group, rich-click) take 6 to 60 ms of every start.
+"""
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import click
+
+from nbspam.printing import watched
+
+Function = Callable[..., Any]
+Decorator = Callable[[Function], Function]
+
+COMMON = "Common options"  # come last in every command
+FIRST = "Used most"
+OTHERS = "More options"  # those that stand under no title
+_MAX_WIDTH = 26  # of the left column; longer names have a line of their own
+_MAX_SHORT = 48  # of the right column
+# Commands that print results while they read.
+_AT_ONCE = {"classify", "predict", "explain", "lazy", "tokens"}
+
+COMMON_TABLE = "common"
+# What click calls types of values, and what users do.
+_TYPES = {
+    "valid integer range": "whole number",
+    "valid float range": "number",
+    "valid integer": "whole number",
+}
+_ADVICE = "mend the file, or give --no-config"
+
+
+class Call:
+    """The values of every command's options in one call; click's `obj` of all its contexts."""
+
+    quiet = verbose = configured = False
+    flags: tuple[str, ...] = ()  # the options that are true, wherever they are set
+    arguments: tuple[str, ...] = ()  # of `nbspam serve`, which reads them again
+
+
+def running_call() -> Call:
+    """Return the options of the running call."""
+    context = click.get_current_context(silent=True)
+    return Call() if context is None else context.ensure_object(Call)
+
+
+# --- how much is said ------------------------------------------------------------------------
+
+
+def is_quiet() -> bool:
+    """Return whether the running command prints results only; it wins over -v."""
+    return running_call().quiet
+
+
+def is_verbose() -> bool:
+    """Return whether the running command says more."""
+    call = running_call()
+    return call.verbose and not call.quiet
+
+
+def say(line: str) -> None:
+    """Say one line on standard error, with -v."""
+    if is_verbose():
+        from nbspam.printing import printable
+
+        click.echo(f"nbspam: {printable(line)}", err=True)
+
+
+# --- the configuration file ------------------------------------------------------------------
+
+
+def config_path() -> str:
+    """Return where the configuration file is, if there is one."""
+    return os.path.join(user_folder("APPDATA", "XDG_CONFIG_HOME", "~/.config"), "config.toml")
+
+
+def user_folder(on_windows: str, on_unix: str, default: str) -> str:
+    """Return where a kind of nbspam's files is on this system.
+
+    on_windows, on_unix: environment variables that name the folder above.  default: that of
+    Unix without the variable.
+    """
+    if sys.platform == "darwin":
+        base = "~/Library/Application Support"
+    elif sys.platform == "win32":
+        base = os.environ.get(on_windows) or "~"
+    else:
+        base = os.environ.get(on_unix) or default
+    return os.path.join(os.path.expanduser(base), "nbspam")
+
+
+def defaults(ctx: click.Context) -> dict[str, Any]:
+    """Return the values of a command's options in the configuration file, by parameter.
+
+    Raises click.UsageError, with file and key, if anything in it that concerns the command is
+    wrong.
+    """
+    path = config_path()
+    try:
+        stream = open(path, "rb")  # noqa: SIM115  closed below
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise click.UsageError(f"{path}: {error.strerror}; {_ADVICE}") from None
+    import tomllib
+
+    try:
+        with stream:
+            tables = tomllib.load(stream)
+    except (OSError, ValueError) as error:
+        raise click.UsageError(f"{path}: not TOML: {error}; {_ADVICE}") from None
+    root = ctx.find_root().command
+    assert isinstance(root, click.Group)
+    found = dict(_tables(root, ctx, path, tables))
+    _check_common(root, ctx, path, found)
+    own = ctx.command_path.partition(" ")[2].replace(" ", ".")
+    values: dict[str, Any] = {}
+    for table in (COMMON_TABLE, own):  # the command's own come last
+        values |= _values(ctx, path, table, found.get(table, {}))
+    return values
+
+
+def _tables(
+    group: click.Group, ctx: click.Context, path: str, tables: dict[str, Any], above: str = ""
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the tables of a file by name, `table.train` for one in another; UsageError."""
+    names = [*([] if above else [COMMON_TABLE]), *group.list_commands(ctx)]
+    for name, keys in tables.items():
+        table = above + name
+        if not isinstance(keys, dict):
+            place = f"[{above}COMMAND]" if above else f"[{COMMON_TABLE}] or a command"
+            raise click.UsageError(f"{path}: {table}: in no table; write it under {place}")
+        if name not in names:
+            raise click.UsageError(f"{path}: [{table}]: {_near('no such command', name, names)}")
+        inner = group.get_command(ctx, name) if any(map(_is_table, keys.values())) else None
+        if isinstance(inner, click.Group):
+            yield from _tables(inner, ctx, path, keys, f"{table}.")
+        else:
+            yield table, keys
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def _values(ctx: click.Context, path: str, table: str, keys: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of one table, by parameter; raises click.UsageError."""
+    options = _options(ctx.command)
+    values: dict[str, Any] = {}
+    for key, value in keys.items():
+        if key in options:
+            values[str(options[key].name)] = _value(ctx, options[key], value, path, table, key)
+        elif table != COMMON_TABLE:
+            raise _unknown(path, table, key, list(options))
+    return values
+
+
+def _options(command: click.Command) -> dict[str, click.Option]:
+    """Return the options of a command by the keys that set them."""
+    return {
+        name.lstrip("-"): parameter
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and parameter.name != "no_config"
+        for name in parameter.opts
+        if name.startswith("--") or len(parameter.opts) == 1
+    }
+
+
+def _value(
+    ctx: click.Context, option: click.Option, value: object, path: str, table: str, key: str
+) -> object:
+    """Return the value of an option as the command line would spell it, checked."""
+    where = f"{path}: [{table}] {key}"
+    if option.is_flag:
+        if isinstance(value, bool):
+            return value
+        raise click.UsageError(f"{where}: not true or false; {_ADVICE}")
+    several = option.multiple or option.nargs != 1
+    words = value if several and isinstance(value, list) else [value]
+    if any(isinstance(word, bool) or not isinstance(word, str | int | float) for word in words):
+        raise click.UsageError(
+            f"{where}: not a string or a number{' or a list of them' * several}; {_ADVICE}"
+        )
+    spelt = [os.path.expanduser(str(word)) for word in words]
+    try:
+        option.type_cast_value(ctx, spelt if several else spelt[0])
+    except click.BadParameter as error:
+        raise click.UsageError(f"{where}: {wrong_value(error)}; {_ADVICE}") from None
+    return spelt if several else spelt[0]
+
+
+def wrong_value(error: click.BadParameter) -> str:
+    """Return the fault of a value in click's words, but for its names of types."""
+    text = error.message.rstrip(".")
+    for theirs, ours in _TYPES.items():
+        text = text.replace(theirs, ours)
+    return text
+
+
+def _check_common(
+    root: click.Group, ctx: click.Context, path: str, tables: dict[str, dict[str, Any]]
+) -> None:
+    """Raise click.UsageError for common keys that are options of no command."""
+    wanted = set(tables.get(COMMON_TABLE, {})) - _options(ctx.command).keys()
+    known: set[str] = set()
+    for command in _leaves(root, ctx):  # which imports it; rarely needed
+        if not wanted - known:
+            return
+        known |= _options(command).keys()
+    for key in sorted(wanted - known):
+        raise _unknown(path, COMMON_TABLE, key, list(known))
+
+
+def _leaves(group: click.Group, ctx: click.Context) -> Iterator[click.Command]:
+    for name in group.list_commands(ctx):
+        command = group.get_command(ctx, name)
+        if isinstance(command, click.Group):
+            yield from _leaves(command, ctx)
+        elif command is not None:
+            yield command
+
+
+def _unknown(path: str, table: str, key: str, known: list[str]) -> click.UsageError:
+    return click.UsageError(f"{path}: [{table}] {key}: " + _near("no such option", key, known))
+
+
+def _near(wrong: str, name: str, known: list[str]) -> str:
+    """Return the fault of a name, and the most similar name that there is."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, known, 1)
+    return f"{wrong}; " + (f"did you mean {near[0]}?" if near else _ADVICE)
+
+
+# --- commands --------------------------------------------------------------------------------
+
+
+def _tell(name: str) -> Callable[[click.Context, click.Parameter, bool], None]:
+    def told(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+        setattr(ctx.ensure_object(Call), name, value)
+
+    return told
+
+
+def _configure(ctx: click.Context, _: click.Parameter, is_refused: bool) -> None:
+    """Take the defaults of options from the configuration file, before they are read."""
+    if not (is_refused or ctx.resilient_parsing):
+        ctx.default_map = defaults(ctx)
+        ctx.ensure_object(Call).configured = bool(ctx.default_map)
+
+
+def _common_options() -> list[click.Parameter]:
+    """Return the options that every command has."""
+    quiet = click.Option(
+        ["-q", "--quiet"],
+        is_flag=True,
+        expose_value=False,
+        callback=_tell("quiet"),
+        help="Print results and errors only: no summary of what was done, no warnings, no"
+        " progress.",
+    )
+    verbose = click.Option(
+        ["-v", "--verbose"],
+        is_flag=True,
+        expose_value=False,
+        callback=_tell("verbose"),
+        help="Say on standard error which model is used, how much was read, and how long it"
+        " took; -q wins.",
+    )
+    no_config = click.Option(
+        ["--no-config"],
+        is_flag=True,
+        is_eager=True,  # before the options whose defaults it decides about
+        expose_value=False,
+        callback=_configure,
+        help="Do not read the configuration file.",
+    )
+    for option in (quiet, verbose, no_config):
+        vars(option)["title"] = COMMON
+    return [quiet, verbose, no_config]
+
+
+class Command(click.Command):
+    """A command with the common options, whose help lists options in groups.
+
+    first: the long names of the options that users need most, which help lists first.
+    group: the group it is in, if not the first one.  The variable of the environment for
+    `--min-df` of `nbspam table train` is NBSPAM_TABLE_TRAIN_MIN_DF.
+    """
+
+    def __init__(
+        self, name: str, first: tuple[str, ...] = (), group: str = "", **attributes: Any
+    ) -> None:
+        super().__init__(name, **attributes)
+        self.first, self.group = first, group
+        path = f"{group}_{name}" if group else name
+        for option in self.params:
+            if isinstance(option, click.Option) and option.envvar is None:
+                option.envvar = f"NBSPAM_{path}_{_long(option)[2:].replace('-', '_')}".upper()
+        self.params += _common_options()
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the command line; refuse an option of tables, or for mail, by the right name."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            root = ctx.find_root().command
+            assert isinstance(root, click.Group)
+            table = root.get_command(ctx, "table")
+            assert isinstance(table, click.Group)
+            place, kind = (root, "mail and text") if self.group else (table, "tables")
+            other = place.get_command(ctx, str(self.name))
+            if other is None or not any(error.option_name in each.opts for each in other.params):
+                raise
+            command = f"nbspam {self.name}" if self.group else f"nbspam table {self.name}"
+            raise click.UsageError(f"{error.option_name}: for {kind}; use: {command}") from None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; with -v, say by which model and how long."""
+        start = time.perf_counter()
+        call = ctx.ensure_object(Call)
+        call.flags = tuple(
+            _long(each) for each in self.params if ctx.params.get(str(each.name)) is True
+        )
+        if call.configured:
+            say(f"configuration {config_path()}")
+        if "model_path" in ctx.params:
+            say(f"model {ctx.params['model_path']}")
+        with _progress(self.name in _AT_ONCE):
+            result = super().invoke(ctx)
+        say(f"took {time.perf_counter() - start:.2f} s")
+        return result
+
+    def groups(self, ctx: click.Context) -> dict[str, list[click.Option]]:
+        """Return the options by title, in the order of help: the common ones come last."""
+        options = [each for each in self.get_params(ctx) if isinstance(each, click.Option)]
+        first = [option for name in self.first for option in options if name in option.opts]
+        found: dict[str, list[click.Option]] = {FIRST: first} if first else {}
+        common = []
+        for option in options:
+            title = vars(option).get("title") or (OTHERS if first else "Options")
+            if option in first:
+                continue
+            if option is self.get_help_option(ctx) or title == COMMON:
+                common.append(option)
+            else:
+                found.setdefault(title, []).append(option)
+        found[COMMON] = common
+        return found
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under their titles: in short, unless the formatter wants all."""
+        groups = self.groups(ctx)
+        is_full = isinstance(formatter, FullFormatter)
+        common = [] if is_full else groups.pop(COMMON)
+        shown = {
+            title: [_record(option, ctx, is_full) for option in options]
+            for title, options in groups.items()
+        }
+        write_groups(shown, formatter)
+        if common:
+            names = [f"{o.opts[0]} {o.metavar}" if o.metavar else o.opts[0] for o in common]
+            with formatter.section(f"{COMMON}, explained by `nbspam help`"):
+                formatter.write_text(", ".join(names))
+
+
+# As `nbspam help` explains them; each command that has one says more of it.
+MOST_COMMON = [
+    ("-m, --model-file FILE", "The model file; NBSPAM_MODEL sets it for all commands."),
+    ("-j, --jobs N", "Number of processes."),
+    ("--engine NAME", "Workers that count: fork, dask, loky or ray."),
+    ("--json", "Print JSON instead of text."),
+    ("--strict", "Fail if an item cannot be read, instead of skipping it."),
+    ("-q, --quiet", "Print results and errors only."),
+    ("-v, --verbose", "Say which model is used, how much was read, and how long it took."),
+    ("--no-config", "Do not read the configuration file."),
+]
+
+
+def _progress(prints_results_at_once: bool) -> AbstractContextManager[None]:
+    """Return a context in which long loops show bars, if somebody is there to see them.
+
+    prints_results_at_once: whether the command prints while it reads.  On a terminal these
+    lines are progress enough, and a bar would stand between them.
+    """
+    if is_quiet() or not sys.stderr.isatty():
+        return nullcontext()
+    if prints_results_at_once and sys.stdout.isatty():
+        return nullcontext()
+    from nbspam.cli.bars import DELAY, Watcher
+
+    return watched(Watcher(DELAY))
+
+
+def _long(option: click.Parameter) -> str:
+    return max(option.opts, key=len)
+
+
+# --- help ------------------------------------------------------------------------------------
+
+
+class FullFormatter(click.HelpFormatter):
+    """Writes the help of `nbspam help COMMAND`, with all that is known of each option."""
+
+
+def _record(option: click.Option, ctx: click.Context, is_full: bool) -> tuple[str, str]:
+    """Return the names of an option and what it does, in short in its first sentence."""
+    names, text = option.get_help_record(ctx) or ("", "")
+    if is_full:
+        return names, text
+    sentence, dot, rest = text.partition(".  ")
+    default = re.search(r"\[default: [^]]*\]", rest)
+    short = f"{sentence}{dot} {default[0]}" if dot and default else ""
+    return names, short if 0 < len(short) <= _MAX_SHORT else sentence + dot.strip()
+
+
+def titled(title: str, *declared: Decorator) -> Decorator:
+    """Return a decorator that adds options, which help lists under a title."""
+
+    def decorated(command: Function) -> Function:
+        known = list(getattr(command, "__click_params__", ()))
+        for option in reversed(declared):  # click lists the last one first
+            command = option(command)
+        for parameter in getattr(command, "__click_params__", ()):
+            if parameter not in known:
+                vars(parameter).setdefault("title", title)
+        return command
+
+    return decorated
+
+
+def write_groups(groups: dict[str, list[tuple[str, str]]], formatter: click.HelpFormatter) -> None:
+    """Write titled lists of names and sentences, in columns that are equally wide."""
+    names = [name for rows in groups.values() for name, _ in rows]
+    width = max((len(name) for name in names if len(name) <= _MAX_WIDTH), default=_MAX_WIDTH)
+    for title, rows in groups.items():
+        with formatter.section(title):
+            # click takes the widest name of a section for the width of its column.
+            formatter.write_dl([(f"{name:<{width}}", text) for name, text in rows], width)
+
+
+def summary(command: click.Command) -> str:
+    """Return the first sentence of a command's help, whole."""
+    return " ".join((command.help or "").split("\n\n")[0].split())

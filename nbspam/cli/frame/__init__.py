@@ -1,1 +1,0 @@
-"""What is around every command: a configuration file, progress bars, and pages for people."""

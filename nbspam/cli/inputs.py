@@ -1,0 +1,572 @@
+"""The inputs of commands: options, and the items, rows and models that they name.
+
+The options of sources fill values (`reading`, `labels`); the functions below turn these values
+into items, into the rows of tables, and into what a model is asked.
+"""
+
+import os
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+from nbspam.cli.frame import Decorator, is_verbose, say
+from nbspam.cli.options import (
+    ESTIMATED,
+    NAMED_PATH,
+    Decision,
+    Shares,
+    decision_options,
+    filling,
+    model_option,
+    rule_of,
+)
+from nbspam.cli.output import or_standard_input, report_lack, warn
+from nbspam.errors import InputError, UsageError
+from nbspam.printing import Extent, tracked
+from nbspam.settings import as_learned
+from nbspam.sources.files import holds_many
+from nbspam.sources.items import Item, SourceOptions, read_items
+from nbspam.sources.rows import Rememberer, TextColumns, listed
+
+if TYPE_CHECKING:
+    from nbspam.decision import Rule
+    from nbspam.sources.records import Record
+    from nbspam.tables.schema import Schema
+    from nbspam.verdicts import AnyClassifier, Skipped, Verdict
+
+T = TypeVar("T")
+SOURCES = "What is read"  # a title in help
+_PACKED = (".gz", ".bz2", ".xz", ".zst", ".tgz", ".zip", ".parquet")
+_MAX_UNSEEN = 5  # categories that are named on standard error
+# Where `nbspam table` has another name for what a command does.
+_MEANT_FOR_TABLES = {"words": "info", "relabel": "unlearn"}
+
+
+# --- options --------------------------------------------------------------------------------
+
+
+class Labels(NamedTuple):
+    """Paths whose class is stated on the command line."""
+
+    spam: tuple[str, ...] = ()
+    ham: tuple[str, ...] = ()
+    named: tuple[tuple[str, str], ...] = ()  # class and path
+
+    @property
+    def paths(self) -> list[tuple[str, str]]:
+        """Every class and path."""
+        spam, ham = (("spam", path) for path in self.spam), (("ham", path) for path in self.ham)
+        return [*spam, *ham, *self.named]
+
+
+NO_LABELS = Labels()
+
+
+class LabelledSources(NamedTuple):
+    """Labelled sources, and how they are read."""
+
+    sources: tuple[str, ...]
+    reading: SourceOptions
+    labels: Labels
+
+
+class TableListener(Rememberer):
+    """Remarks on tables, one for each, and their first rows."""
+
+    names: tuple[str, ...] = ()  # of the columns of the last table; without names, none
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: set[str] = set()
+
+    def notice(self, line: str) -> None:
+        """Print a line on standard error, unless it was printed already."""
+        if line not in self._said:
+            self._said.add(line)
+            warn(line)
+
+    def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
+        """Remember the names of the columns."""
+        super().table(names, columns)
+        self.names = tuple(names or ())
+
+
+def reading_of(
+    format: str | None,
+    text_columns: tuple[str, ...],
+    label_column: str | None,
+    id_column: str | None,
+    encoding: str | None,
+) -> SourceOptions:
+    """Return how sources are read, with a listener that speaks to the user."""
+    return SourceOptions(
+        format, text_columns, label_column, id_column, encoding, listener=TableListener()
+    )
+
+
+def _reading_of_rows(
+    format: str | None, id_column: str | None, encoding: str | None
+) -> SourceOptions:
+    return reading_of(format, (), None, id_column, encoding)
+
+
+class Listed(tuple[str, ...]):
+    """Sources that were listed in a file.
+
+    Though there may be none, it is true: then nothing is read, and not standard input.
+    """
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def _sources(sources: tuple[str, ...], files0_from: str | None) -> tuple[str, ...]:
+    """Return the sources of the command line, and those of --files0-from."""
+    if files0_from is None:
+        return sources
+    from nbspam.sources.files import file_names_in
+
+    return Listed([*sources, *file_names_in(files0_from)])
+
+
+sources_argument = filling(
+    _sources,
+    "sources",
+    SOURCES,
+    click.argument("sources", nargs=-1, metavar="[SOURCE]..."),
+    click.option(
+        "--files0-from",
+        metavar="FILE",
+        help="Read the names of more SOURCEs from FILE.  Each ends in NUL, as `find -print0`"
+        " writes them; - is standard input.",
+    ),
+)
+_id_column_option = click.option(
+    "--id-column", metavar="NAME", help="Column of a table that names its rows."
+)
+_encoding_option = click.option(
+    "--encoding", metavar="NAME", help="Encoding of a table, such as gb18030.  [default: found]"
+)
+reading_options = filling(
+    reading_of,
+    "reading",
+    SOURCES,
+    click.option(
+        "--format",
+        metavar="NAME",
+        help="Format of SOURCE, such as mbox.  [default: found by looking]  One of eml, mbox,"
+        " maildir, mh, classes, trec, tar, zip, parquet, csv, tsv, jsonl or fasttext.",
+    ),
+    click.option(
+        "--text-column",
+        "text_columns",
+        multiple=True,
+        metavar="NAME",
+        help="Column of a table that holds texts.  Of several, the texts are joined.",
+    ),
+    click.option("--label-column", metavar="NAME", help="Column of a table that holds classes."),
+    _id_column_option,
+    _encoding_option,
+)
+row_options = filling(
+    _reading_of_rows,
+    "reading",
+    SOURCES,
+    click.option(
+        "--format",
+        metavar="NAME",
+        help="Format of SOURCE: csv, tsv or jsonl.  [default: found by looking]",
+    ),
+    _id_column_option,
+    _encoding_option,
+)
+label_options = filling(
+    Labels,
+    "labels",
+    SOURCES,
+    click.option("--spam", multiple=True, metavar="PATH", help="Read PATH as spam."),
+    click.option("--ham", multiple=True, metavar="PATH", help="Read PATH as ham."),
+    click.option(
+        "--label",
+        "named",
+        type=NAMED_PATH,
+        multiple=True,
+        metavar="NAME=PATH",
+        help="Read PATH as class NAME.",
+    ),
+)
+
+
+corpus_options = filling(
+    LabelledSources, "corpus", sources_argument, reading_options, label_options
+)
+
+
+class Rows(NamedTuple):
+    """Tables of typed columns, and how they are read."""
+
+    sources: tuple[str, ...]
+    reading: SourceOptions
+
+
+rows_options = filling(Rows, "rows", sources_argument, row_options)
+
+
+class Question(NamedTuple):
+    """Sources that a model is asked about, and the costs and shares that are stated."""
+
+    model_path: str
+    sources: tuple[str, ...]
+    reading: SourceOptions
+    decision: Decision
+    prior: Shares | str | None
+
+
+def question_options(*reading_and_prior: Decorator) -> Decorator:
+    """Return the options of a question; reading_and_prior: how sources are read, and --prior."""
+    options = sources_argument, model_option, decision_options, *reading_and_prior
+    return filling(Question, "question", *options)
+
+
+def check_label_column(reading: SourceOptions) -> None:
+    """Raise InputError if a table of texts was read that has no known column of classes."""
+    heard = reading.listener
+    if isinstance(heard, TableListener) and heard.columns.text and heard.columns.label is None:
+        raise InputError(
+            "train: no column that is known to hold classes; name one by --label-column, of:"
+            f" {listed(heard.names)}"
+        )
+
+
+def columns_read_rows(columns: TextColumns) -> list[tuple[str]]:
+    """Return the line, if any, that says which columns a model of text has learned from."""
+    if not columns.text:
+        return []
+    text = f"  text in {', '.join(map(repr, columns.text))}"
+    return [(text if columns.label is None else f"{text}; class in {columns.label!r}",)]
+
+
+def columns_read_json(columns: TextColumns) -> dict[str, object]:
+    """Return which columns a model of text has learned from, for JSON."""
+    return {"text_columns": columns.text, "label_column": columns.label}
+
+
+# --- items and rows --------------------------------------------------------------------------
+
+
+def items_of_sources(
+    sources: Iterable[str], reading: SourceOptions, labels: Labels = NO_LABELS
+) -> Iterator[Item]:
+    """Return the items of all sources, then those whose class the options state.
+
+    Without any path they come from standard input.  After a single class option, files among
+    the sources have its class, unless they state one: `--spam cur/*` gives the option the first
+    file, and the sources the others.  Raises InputError and UsageError.
+    """
+    if click.get_current_context().params.get("preset") == "mail":
+        reading = reading._replace(is_mail=True)
+    parts = [read_items([path], label=name, options=reading) for name, path in labels.paths]
+    names = list(dict.fromkeys(name for name, _ in labels.paths))
+    if names:
+        parts[:0] = [_items_beside(path, reading, names) for path in sources]
+    elif sources or not parts:
+        parts.insert(0, read_items(or_standard_input(sources), options=reading))
+    paths = [*sources, *(path for _, path in labels.paths)] or ["-"]
+    return counting_items(chain.from_iterable(parts), "messages", paths)
+
+
+def _items_beside(path: str, reading: SourceOptions, names: list[str]) -> Iterator[Item]:
+    """Return the items of a source; a file that states no class has the only class of `names`."""
+    items = read_items([path], options=reading)
+    if path != "-" and holds_many(path):
+        return items
+    if len(names) == 1:
+        return (item if item.label else item._replace(label=names[0]) for item in items)
+    first = next(items)
+    if first.label is None and not first.is_text:
+        raise UsageError(
+            f"{path}: states no class, and the options state {', '.join(names)};"
+            " give its own option, or the files of each class in a folder"
+        )
+    return chain([first], items)
+
+
+def labels_told(model_path: str) -> dict[int, str]:
+    """Return the labels that a person has told a model, by digest; raises NbspamError.
+
+    There are none without a model, unless the command line names one.
+    """
+    from click.core import ParameterSource
+
+    source = click.get_current_context().get_parameter_source("model_path")
+    if source is not ParameterSource.COMMANDLINE and not os.path.exists(model_path):
+        return {}
+    from nbspam.store import model
+
+    return model.told_at(model_path)
+
+
+def records_of(
+    sources: Iterable[str], reading: SourceOptions, schema: "Schema | None" = None
+) -> "Iterator[Record]":
+    """Yield the rows of tables; with a schema, warn of categories that it does not have."""
+    from nbspam.sources.records import read_records
+
+    names = () if schema is None else schema.names
+    paths = or_standard_input(sources)
+    records = counting_items(read_records(paths, reading, names), "rows", paths)
+    return records if schema is None else _warning(records, schema)
+
+
+def _warning(records: "Iterator[Record]", schema: "Schema") -> "Iterator[Record]":
+    """Yield the records; say on standard error which categories training has not seen."""
+    from nbspam.tables.schema import categories, unseen_cells
+
+    n_unseen, known = 0, categories(schema)
+    for record in records:
+        for cell in unseen_cells(record, known):
+            n_unseen += 1
+            if n_unseen <= _MAX_UNSEEN:
+                warn(
+                    f"{cell.name}: {cell.column} is {cell.cell[:40]!r}, which training has not"
+                    " seen; taken for missing"
+                )
+        yield record
+    if n_unseen > _MAX_UNSEEN:
+        warn(f"{n_unseen - _MAX_UNSEEN} more categories that training has not seen")
+
+
+def schema_of(classifier: "AnyClassifier") -> "Schema | None":
+    """Return the columns that a model of a table knows; None for models of mail and text."""
+    schema: Schema | None = getattr(classifier, "schema", None)
+    return schema
+
+
+def counting_items(things: Iterator[T], what: str, paths: Iterable[str]) -> Iterator[T]:
+    """Let things that are read from paths pass; with -v, say at the end how many they were."""
+    things = iter(tracked(things, what, _extent_of(paths)))
+    return _counting(things, what) if is_verbose() else things
+
+
+def _counting(things: Iterator[T], what: str) -> Iterator[T]:
+    n_things = 0
+    for thing in things:
+        n_things += 1
+        yield thing
+    say(f"{what} read: {n_things:,}")
+
+
+def _extent_of(paths: Iterable[str]) -> Extent:
+    """Return the extent of reading the items or rows of files and folders, in bytes."""
+    return Extent(lambda: _bytes_of(paths), _size_of)
+
+
+def _size_of(read: "Item | Record") -> int:
+    """Return about how many bytes of its source an item or a row takes."""
+    cells = getattr(read, "cells", None)
+    if cells is not None:
+        return sum(map(len, cells.values())) + len(cells)
+    data = getattr(read, "data", None)
+    if data is not None:
+        return len(data)
+    return os.path.getsize(read.name) if os.path.exists(read.name) else 0
+
+
+def _bytes_of(paths: Iterable[str]) -> int | None:
+    """Return how many bytes files and folders have; None if that tells nothing."""
+    total = 0
+    for path in paths:
+        files = [path]
+        if os.path.isdir(path):
+            files = [os.path.join(place, n) for place, _, names in os.walk(path) for n in names]
+        for name in files:
+            if not os.path.isfile(name) or name.lower().endswith(_PACKED):
+                return None  # a stream, or compressed
+            total += os.path.getsize(name)
+    return total
+
+
+# --- models ----------------------------------------------------------------------------------
+
+
+def loaded_model(model_path: str) -> "AnyClassifier":
+    """Return the classifier in a model file, of the kind that the running command is for.
+
+    Raises ModelFileError and UsageError.
+    """
+    from nbspam.store.open import load_classifier
+
+    classifier = load_classifier(model_path)
+    check_kind(model_path, schema_of(classifier) is not None)
+    return classifier
+
+
+def check_kind(model_path: str, is_table: bool) -> None:
+    """Raise UsageError if a model is one of a table and the running command not, or reversed."""
+    context = click.get_current_context()
+    root, name = context.find_root().command, str(context.command.name)
+    assert isinstance(root, click.Group)
+    if is_table == (getattr(context.command, "group", "") == "table"):
+        return
+    if not is_table:
+        raise UsageError(f"{model_path}: a model of mail or text; use: nbspam {name}")
+    table = root.get_command(context, "table")
+    assert isinstance(table, click.Group)
+    name = _MEANT_FOR_TABLES.get(name, name)
+    use = (
+        f"use: nbspam table {name}"
+        if name in table.list_commands(context)
+        else "see: nbspam table"
+    )
+    raise UsageError(f"{model_path}: the model of a table; {use}")
+
+
+class AskedModel(NamedTuple):
+    """A classifier, the rule by which its probabilities become labels, and its inputs."""
+
+    classifier: "AnyClassifier"
+    rule: "Rule"
+    inputs: "Iterable[Item | Record]"
+    costs: "Rule | None"  # the rule, if its costs were stated
+
+
+def asked_model(question: Question, jobs: int = 1) -> AskedModel:
+    """Return the model of a question with its inputs and decision rule."""
+    classifier = loaded_model(question.model_path)
+    report_lack(classifier)
+    asked = asked_of(classifier, question.sources, question.reading, question.decision)
+    return model_under_prior(asked, question.prior, jobs)
+
+
+def model_under_prior(question: AskedModel, prior: Shares | str | None, jobs: int) -> AskedModel:
+    """Return the question with the model under the stated or estimated prior."""
+    if prior is None:
+        return question
+    from nbspam.decision import stated_prior
+    from nbspam.verdicts import with_estimated_prior, with_prior
+
+    classifier = question.classifier
+    if isinstance(prior, str):
+        assert prior == ESTIMATED
+        inputs = list(question.inputs)  # which are read twice
+        estimated = with_estimated_prior(classifier, inputs, jobs)
+        return question._replace(classifier=estimated, inputs=inputs)
+    shares = stated_prior(prior, classifier.classes, classifier.prior)
+    return question._replace(classifier=with_prior(classifier, shares))
+
+
+def asked_of(
+    classifier: "AnyClassifier",
+    sources: Iterable[str],
+    reading: SourceOptions,
+    decision: Decision,
+) -> AskedModel:
+    """Return a classifier with its inputs and the decision rule of the stated costs."""
+    rule = rule_of(decision, classifier)
+    inputs = inputs_of(classifier, sources, reading)
+    return AskedModel(classifier, rule, inputs, None if decision == Decision() else rule)
+
+
+def inputs_of(
+    classifier: "AnyClassifier",
+    sources: Iterable[str],
+    reading: SourceOptions,
+    labels: Labels = NO_LABELS,
+) -> "Iterator[Item | Record]":
+    """Return the inputs of a classifier: rows for the model of a table, else items."""
+    schema = schema_of(classifier)
+    if schema is None:
+        return items_of_sources(sources, knowing(reading, classifier), labels)
+    return records_of(sources, reading, schema)
+
+
+def knowing(reading: SourceOptions, model: Any) -> SourceOptions:
+    """Return how sources are read for a model of mail or text: it remembers its columns."""
+    return as_learned(reading, model.settings)
+
+
+# --- tables written back ---------------------------------------------------------------------
+
+
+class WaitingRows(TableListener):
+    """Keeps the rows of tables until their verdicts are there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: deque[Sequence[str]] = deque()
+        self._n_heard = 0
+        self._first: tuple[str, ...] | None = None
+
+    def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
+        """Check that all tables have the same columns; raises ValueError."""
+        super().table(names, columns)
+        if self._first is None:
+            self._first = self.names
+        elif self._first != self.names:
+            raise ValueError(
+                f"its columns are not those of the table before it ({listed(self._first)});"
+                " classify it by itself"
+            )
+
+    def row(self, cells: Sequence[str]) -> None:
+        """Keep a row."""
+        self._rows.append(cells)
+        self._n_heard += 1
+
+    def only(self, inputs: Iterable[Any]) -> Iterator[Any]:
+        """Let rows of tables pass; raise UsageError for anything else."""
+        for number, given in enumerate(inputs, 1):
+            if self._n_heard != number:
+                raise UsageError(
+                    f"--csv: {given.name} is no row of a table; give CSV, TSV or JSON"
+                )
+            yield given
+
+    def lines(self, results: "Iterable[Verdict | Skipped]") -> Iterator[str]:
+        """Yield the lines of a CSV table: all rows, each with its label and probability.
+
+        A row that could not be read has neither.  One with more cells than the first keeps them
+        in its last, so that all rows have equally many.
+        """
+        from nbspam.verdicts import Skipped
+
+        width = 0
+        for result in results:
+            cells = [*self._rows.popleft()]
+            if not width:
+                width = len(self._first or cells)
+                if self._first:
+                    yield _csv_line([*self._first, *_new_names(self._first)])
+            if len(cells) > width:
+                cells[width - 1 :] = [",".join(cells[width - 1 :])]
+            cells += [""] * (width - len(cells))
+            if isinstance(result, Skipped):
+                yield _csv_line([*cells, "", ""])
+            else:
+                yield _csv_line([*cells, result.label, f"{result.probability:.6f}"])
+
+
+def _new_names(names: Sequence[str]) -> Iterator[str]:
+    """Yield the names of the columns that are added, other than those that are there."""
+    for name in ("label", "probability"):
+        while name in names:
+            name = f"predicted_{name}"
+        yield name
+
+
+def _csv_line(cells: Sequence[str]) -> str:
+    """Return a row as CSV; on a terminal without control characters."""
+    import csv
+
+    from nbspam.printing import printable
+
+    out = StringIO()
+    # Cells with a character of the line's end are quoted.
+    csv.writer(out, lineterminator="\r\n").writerow(cells)
+    line = out.getvalue()[:-2]
+    return printable(line) if sys.stdout.isatty() else line

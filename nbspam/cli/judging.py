@@ -1,0 +1,342 @@
+"""nbspam classify, predict and explain: the answers of a model of mail or text, and why."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from nbspam.cli import inputs, options, output
+from nbspam.cli.frame import Command
+from nbspam.errors import UsageError
+
+if TYPE_CHECKING:
+    from nbspam.decision import Rule
+    from nbspam.verdicts import AnyClassifier, Explanation, Skipped, Verdict
+
+# bogofilter's exit statuses; `main` gives 3, for every failure.
+EXIT_CODES = {"spam": 0, "ham": 1, "unsure": 2}
+WIDTH = 80  # columns of the terminal
+_LONG = 1e9  # nats; larger numbers are shown with an exponent
+
+
+class VerdictForm(NamedTuple):
+    """The form in which verdicts are printed."""
+
+    as_json: bool
+    null: bool
+    as_csv: bool
+    exit_code: bool
+
+
+verdict_options = options.filling(
+    VerdictForm,
+    "form",
+    options.json_option,
+    options.null_option,
+    click.option(
+        "--csv",
+        "as_csv",
+        is_flag=True,
+        help="Print the tables among SOURCE as CSV, with the columns label and probability added.",
+    ),
+    click.option(
+        "--exit-code",
+        is_flag=True,
+        help="Report one message by the exit status, and print nothing: 0 spam, 1 ham, 2 unsure,"
+        " 3 failure.",
+    ),
+)
+
+
+@click.command(
+    "classify", cls=Command, first=("--model-file", "--json", "--fp-cost", "--unsure-cost")
+)
+@inputs.question_options(inputs.reading_options, options.prior_or_estimated_option)
+@options.jobs_option
+@options.strict_option
+@verdict_options
+def classify_command(question: inputs.Question, jobs: int, strict: bool, form: VerdictForm) -> int:
+    """Print one line per message: label, probability, name.
+
+    SOURCE is anything that `nbspam train` reads; labels are not needed.  Without SOURCE, or
+    with -, the message comes from standard input.
+
+    The label is the answer with the least expected cost.  A model of mail says spam from a
+    probability of 2/3 (--fp-cost 2); other models say the most probable class.  With
+    --unsure-cost the label may be unsure, and the probability is then that of spam.
+
+    JSON also has the posterior probability of every class and, for models that combine
+    evidence, as those of mail do, the score: the log-odds of the last class (spam) in nats.
+    With --loss, --fp-cost or --unsure-cost it has the risk of every answer: its expected
+    cost, of which the label has the least.
+
+    \b
+    nbspam classify message.eml
+    nbspam classify ~/Maildir/new
+    nbspam classify --fp-cost 20 --unsure-cost 0.2 ~/Maildir/new
+    nbspam classify --exit-code < message.eml && echo spam
+    nbspam classify --csv tickets.csv > answered.csv
+    """
+    return print_verdicts(question, jobs, strict, form)
+
+
+def print_verdicts(question: inputs.Question, jobs: int, strict: bool, form: VerdictForm) -> int:
+    """Print the answers of a model in a form; return the exit status."""
+    as_json, null, as_csv, exit_code = form
+    output.refuse_two({"--json": as_json, "-0": null, "--csv": as_csv, "--exit-code": exit_code})
+    if as_csv:
+        rows = inputs.WaitingRows()
+        reading = question.reading._replace(listener=rows)
+        asked = inputs.asked_model(question._replace(reading=reading, prior=None))
+        return _write_back(rows, asked, question.prior, jobs, strict)
+    asked = inputs.asked_model(question, jobs)
+    if exit_code:
+        return _exit_code(asked, jobs, strict)
+    successes = output.Successes(strict)
+    verdicts = successes.of(asked.classifier.classify(asked.inputs, jobs, asked.rule))
+    output.echo_verdicts(verdicts, as_json, asked.costs, null)
+    return successes.status
+
+
+def _write_back(
+    rows: inputs.WaitingRows,
+    question: inputs.AskedModel,
+    prior: options.Shares | str | None,
+    jobs: int,
+    strict: bool,
+) -> int:
+    """Print tables with the label and the probability of each row; return the exit status.
+
+    rows: what listened while the question's inputs were opened.
+    """
+    from nbspam.printing import write_lines
+
+    only_rows = rows.only(question.inputs)
+    question = inputs.model_under_prior(question._replace(inputs=only_rows), prior, jobs)
+    results = question.classifier.classify(question.inputs, jobs, question.rule)
+    successes = output.Successes(strict)
+    write_lines(rows.lines(successes.all_of(results)), sys.stdout)
+    return successes.status
+
+
+def _check_labels(what: str, labels: Sequence[str]) -> None:
+    if not set(labels) <= set(EXIT_CODES):
+        raise UsageError(
+            f"--exit-code: {what} are {', '.join(labels)}; it is for ham, spam and unsure"
+        )
+
+
+def _exit_code(question: inputs.AskedModel, jobs: int, strict: bool) -> int:
+    """Return the exit status that tells the label of a single message."""
+    classifier, rule = question.classifier, question.rule
+    _check_labels("the model's classes", classifier.classes)
+    _check_labels("the labels of --loss", rule.actions)
+    verdicts = output.Successes(strict).of(classifier.classify(question.inputs, jobs, rule))
+    labels = [verdict.label for verdict in verdicts]
+    if len(labels) != 1:
+        raise UsageError(f"--exit-code: {len(labels)} messages; give one message")
+    return EXIT_CODES[labels[0]]
+
+
+@click.command("predict", cls=Command, first=("--model-file", "--json", "--fp-cost", "--prior"))
+@inputs.question_options(inputs.reading_options, options.prior_option)
+@options.jobs_option
+@options.json_option
+def predict_command(question: inputs.Question, jobs: int, as_json: bool) -> int:
+    """Print the label of every message, one per line, and nothing else.
+
+    The labels are those of `nbspam classify`.  Line N is always the label of message N: for a
+    message that cannot be read it is empty (in JSON, null), and the exit status is 1.
+
+    \b
+    nbspam predict message.eml
+    nbspam predict tickets.csv | sort | uniq -c
+    """
+    return print_labels(question, jobs, as_json)
+
+
+def print_labels(question: inputs.Question, jobs: int, as_json: bool) -> int:
+    """Print a label for each input, or an empty line; return the exit status."""
+    from nbspam.verdicts import Skipped
+
+    reading = question.reading._replace(keeps_missing=True)
+    asked = inputs.asked_model(question._replace(reading=reading))
+    successes = output.Successes()
+
+    def row(each: "Verdict | Skipped") -> tuple[str]:
+        label = None if isinstance(each, Skipped) else each.label
+        return (output.json_line({"name": each.name, "label": label}) if as_json else label or "",)
+
+    results = asked.classifier.classify(asked.inputs, jobs, asked.rule)
+    output.echo_rows(map(row, successes.all_of(results)))
+    return successes.status
+
+
+# --- explanations ----------------------------------------------------------------------------
+
+
+class ExplanationForm(NamedTuple):
+    """The form in which explanations are printed, and the file of their page."""
+
+    number: int  # of tokens
+    brief: bool
+    report: str | None
+    strict: bool
+    as_json: bool
+
+
+explanation_options = options.filling(
+    ExplanationForm,
+    "form",
+    options.number_option(20, "message"),
+    click.option("--brief", is_flag=True, help="Print one short line per message."),
+    options.report_option("the words of each message in the colour of what they speak for"),
+    options.strict_option,
+    options.json_option,
+)
+
+
+@click.command("explain", cls=Command, first=("--model-file", "--number", "--brief", "--report"))
+@inputs.question_options(inputs.reading_options, options.prior_option)
+@explanation_options
+def explain_command(question: inputs.Question, form: ExplanationForm) -> int:
+    """Show how much each token adds to the score of a message, strongest first.
+
+    The columns are the nats it adds (above 0 for the class that the score is for), the
+    number of messages of each class that have the token, its kind, and the token.  All of
+    them and the constant add up to the score, which is the log-odds of that class.  Where
+    costs are stated, the expected cost of every answer follows.
+
+    \b
+    nbspam explain message.eml
+    nbspam explain --brief < message.eml
+    """
+    output.check_page(form.report)
+    return print_explanations(inputs.asked_model(question), form)
+
+
+def print_explanations(question: inputs.AskedModel, form: ExplanationForm) -> int:
+    """Print the evidence for each answer, and write the page; return the exit status."""
+    from nbspam.printing import write_lines
+
+    classifier = question.classifier
+    successes = output.Successes(form.strict)
+    if form.report is None:
+        explained = successes.of(classifier.explanations(question.inputs, question.rule))
+        write_lines(_shown(explained, question, form), sys.stdout)
+        return successes.status
+    from nbspam.evaluation.pages.quality import Explained
+
+    page = Explained(classifier)
+    watched = classifier.explanations(page.watched(question.inputs), question.rule)
+    explained = page.passing(successes.of(watched))
+    write_lines(_shown(explained, question, form), sys.stdout)
+    output.write_page(form.report, page.page())
+    return successes.status
+
+
+def _shown(
+    explained: "Iterable[Explanation]", question: inputs.AskedModel, form: ExplanationForm
+) -> Iterator[str]:
+    if form.as_json:
+        return explained_as_json(
+            explained, question, lambda each: explanation_json(each, form.number)
+        )
+    if form.brief:
+        return (each.brief(form.number) for each in explained)
+    return explained_as_text(
+        explained, question, lambda each: explanation_lines(each, form.number, question.classifier)
+    )
+
+
+def explained_as_json(
+    explained: Iterable[Any],
+    question: inputs.AskedModel,
+    details: Callable[[Any], dict[str, object]],
+) -> Iterator[str]:
+    """Yield a line of JSON for each verdict, with details of it."""
+    for each in explained:
+        yield output.json_line(
+            {**output.verdict_json(each.verdict, question.costs), **details(each)}
+        )
+
+
+def explained_as_text(
+    explained: Iterable[Any], question: inputs.AskedModel, lines: Callable[[Any], Iterable[str]]
+) -> Iterator[str]:
+    """Yield the lines of each explanation, and of the risks if costs were stated."""
+    for place, each in enumerate(explained):
+        yield from [""] * (place > 0)
+        yield from lines(each)
+        if question.costs is not None:
+            yield from _risk_lines(each.verdict, question.costs)
+
+
+def explanation_lines(
+    explanation: "Explanation", number: int, classifier: "AnyClassifier"
+) -> Iterator[str]:
+    """Yield the lines of an explanation, laid out for 80 columns."""
+    from nbspam.printing import clipped, display_width, left, printable, right
+
+    verdict, classes = explanation.verdict, classifier.classes
+    yield printable(
+        f"{verdict.label}  probability {verdict.probability:.4f}"
+        f"  score {_nats(explanation.score, 2)} for {explanation.towards}  {verdict.name}"
+    )
+    pair = sorted(map(classes.index, (explanation.towards, explanation.against)))
+    rows = [("nats", *(clipped(printable(classes[k]), 12) for k in pair), "kind", "token")]
+    strongest = explanation.strongest(number)
+    for token, nats, group, counts in strongest:
+        rows.append((_nats(nats), *(f"{counts[k]:g}" for k in pair), group, printable(token)))
+    # The other tokens share a line, so that the rows add up to the score.
+    others = explanation.evidence[len(strongest) :]
+    if others:
+        rest = sum(row.contribution for row in others)
+        rows.append((_nats(rest), "", "", "", f"({len(others)} more)"))
+    rows.append((_nats(explanation.constant), "", "", "", "(constant)"))
+    width = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
+    for *numbers, kind, token in rows:
+        cells = [*map(right, numbers, width), left(kind, width[3]), ""]
+        start = "  ".join(cells)
+        yield start + clipped(token, WIDTH - display_width(start))
+
+
+def _risk_lines(verdict: "Verdict", costs: "Rule") -> Iterator[str]:
+    """Yield the expected cost of each answer, the cheapest first."""
+    from nbspam.decision import risks
+    from nbspam.printing import printable
+
+    for action, risk in sorted(risks(verdict.posterior, costs).items(), key=lambda each: each[1]):
+        yield f"{risk:.6g}  expected cost of the answer {printable(action)}"
+
+
+def _nats(value: float, digits: int = 3) -> str:
+    """Return a sum of evidence; densities far from every mean have hundreds of digits."""
+    return f"{value:+.{digits}f}" if abs(value) < _LONG else f"{value:+.{digits}e}"
+
+
+def explanation_json(explanation: "Explanation", number: int) -> dict[str, object]:
+    """Return an explanation for JSON, which has no infinity: null replaces it."""
+    classes = list(explanation.verdict.posterior)
+    tokens = [
+        {
+            **row._asdict(),
+            "contribution": finite(row.contribution),
+            "counts": dict(zip(classes, row.counts, strict=True)),
+        }
+        for row in explanation.strongest(number)
+    ]
+    return {
+        "towards": explanation.towards,
+        "against": explanation.against,
+        "score": finite(explanation.score),
+        "constant": explanation.constant,
+        "tokens": tokens,
+    }
+
+
+def finite(value: float) -> float | None:
+    """Return a number for JSON, which has no infinity."""
+    return value if isfinite(value) else None

@@ -1,0 +1,523 @@
+"""nbspam info, words, tokens, doctor, query and cluster: what is in a model, and in mail."""
+
+import os
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import click
+
+from nbspam.cli import inputs, options, output
+from nbspam.cli.frame import Command
+from nbspam.cli.training_options import pairs_option, preset_option
+from nbspam.errors import UsageError
+from nbspam.models import EM_MODELS
+from nbspam.settings import SettingsChoices, chosen_settings, first_is_text
+from nbspam.sources.items import SourceOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nbspam.arrays import Floats
+    from nbspam.classifier.classifier import Classifier
+    from nbspam.classifier.em import Clusters, ComponentStart, Typical
+    from nbspam.models.network.network import Network
+    from nbspam.models.network.questions import Belief
+
+
+@click.command("info", cls=Command, first=("--model-file", "--json"))
+@options.model_option
+@options.json_option
+def info_command(model_path: str, as_json: bool) -> None:
+    """Verify a model file, and show its training data and settings.
+
+    \b
+    nbspam info
+    nbspam info -m mail.nbspam --json
+    """
+    classifier = cast("Classifier", inputs.loaded_model(model_path))
+    _show_model(classifier, model_path, os.path.getsize(model_path), as_json)
+
+
+def _show_model(classifier: "Classifier", model_path: str, n_bytes: int, as_json: bool) -> None:
+    """Print the training data and settings of a model of mail or text."""
+    table, settings = classifier.table, classifier.settings.to_dict()
+    n_docs, n_tokens = (
+        output.class_counts_of(table.classes, table.class_count),
+        len(table.vocabulary),
+    )
+    if as_json:
+        facts = {"model": model_path, "bytes": n_bytes, "read": n_docs, "tokens": n_tokens}
+        facts["forgotten"] = output.loss_json(table.loss)
+        cutoffs = getattr(classifier, "cutoffs", None)
+        output.echo_json({**facts, "settings": settings, "cutoffs": cutoffs and cutoffs._asdict()})
+        return
+    settings |= settings.pop("parameters", {})
+    settings |= settings.pop("tokens")
+    if settings.pop("columns", None):
+        settings |= inputs.columns_read_json(classifier.settings.columns)
+    output.echo_rows(
+        [
+            ("file", f"{model_path} ({n_bytes:,} bytes, verified)"),
+            ("trained", f"{table.n_docs:,} {classifier.noun} ({output.counts_text(n_docs)})"),
+            ("tokens", f"{n_tokens:,}"),
+            *([("forgotten", output.loss_text(table.loss))] if table.loss else []),
+            ("decision", _decision(classifier)),
+            *((name, _shown(value)) for name, value in settings.items()),
+        ]
+    )
+
+
+def _shown(value: object) -> str:
+    """Return a setting in words."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value)) or "no"
+    if value is None or isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def _decision(classifier: "Classifier") -> str:
+    """Return how the model decides by default."""
+    from nbspam.decision import Cutoffs
+
+    if classifier.lack is not None:
+        return classifier.lack
+    rule = classifier.rule
+    if not isinstance(rule, Cutoffs):
+        return "the most probable class"
+    is_tuned = getattr(classifier, "cutoffs", None) is not None
+    origin = "kept by `nbspam tune`" if is_tuned else "by the costs"
+    unsure = "" if rule.unsure_cost is None else f", ham up to {rule.ham:.4f}, unsure between"
+    return f"spam from {rule.spam:.4f}{unsure}; {origin}"
+
+
+@click.command("words", cls=Command, first=("--number", "--model-file", "--json"))
+@options.model_option
+@options.number_option(20, "class")
+@options.json_option
+def words_command(model_path: str, number: int, as_json: bool) -> None:
+    """Print the tokens that speak most strongly for each class.
+
+    The columns are the weight of the token (its log-odds against the other classes, in
+    nats), its count in each class, and the token.
+
+    \b
+    nbspam words -n 10
+    """
+    from nbspam.classifier.classifier import strongest_tokens
+
+    classifier = cast("Classifier", inputs.loaded_model(model_path))
+    strongest = strongest_tokens(classifier, number)
+    if as_json:
+        for name, rows in strongest.items():
+            for row in rows:
+                counts = dict(zip(classifier.classes, row.counts, strict=True))
+                output.echo_json({"class": name, **row._asdict(), "counts": counts})
+        return
+    for name, rows in strongest.items():
+        output.echo_rows([(f"# {name}: weight", *classifier.classes, "token")])
+        output.echo_rows(
+            (f"{row.weight:.3f}", *(f"{n:g}" for n in row.counts), row.token) for row in rows
+        )
+
+
+@click.command("tokens", cls=Command, first=("--preset", "--pairs", "--json"))
+@inputs.sources_argument
+@inputs.reading_options
+@preset_option
+@pairs_option
+@options.json_option
+def tokens_command(
+    sources: tuple[str, ...],
+    reading: SourceOptions,
+    preset: str | None,
+    pairs: bool | None,
+    as_json: bool,
+) -> None:
+    """Print the tokens of messages, and how often each occurs in its message.
+
+    A token has its origin before it, as in subject:free or url:example.org, unless it is a
+    word of the body.
+
+    \b
+    nbspam tokens message.eml
+    nbspam tokens --pairs - < message.eml
+    """
+    from nbspam.classifier.classifier import token_counts
+
+    choices = SettingsChoices(preset=preset, pairs=pairs)
+    is_text, items = first_is_text(inputs.items_of_sources(sources, reading))
+    counts = token_counts(items, chosen_settings(choices, is_text))
+    if as_json:
+        output.echo_rows(
+            (output.json_line({"token": token, "count": count}),) for token, count in counts
+        )
+    else:
+        output.echo_rows((str(count), token) for token, count in counts)
+
+
+@click.command("doctor", cls=Command, first=("--repair", "--model-file", "--json"))
+@options.model_option
+@click.option(
+    "--repair",
+    "repairs",
+    is_flag=True,
+    help="First save the good changes of a damaged journal; the damaged file is kept.",
+)
+@options.json_option
+def doctor_command(model_path: str, repairs: bool, as_json: bool) -> int:
+    """Verify a model and its journal, and print the findings.
+
+    The exit status is 0 if all is well, and 1 if something is bad.  A finding that is only
+    a note costs no data.  One finding says who else can read the words of your mail that the
+    model holds.  Without --repair nothing is changed.
+
+    \b
+    nbspam doctor
+    nbspam doctor -m mail.nbspam --json
+    nbspam doctor --repair
+    """
+    from nbspam.store.doctor import BAD, examine
+
+    found = examine(model_path, repairs)
+    if as_json:
+        output.echo_json(
+            {"model": model_path, "findings": [finding._asdict() for finding in found]}
+        )
+    else:
+        output.echo_rows(found)
+    return int(any(finding.state == BAD for finding in found))
+
+
+# --- networks --------------------------------------------------------------------------------
+
+
+class NetworkQuestion(NamedTuple):
+    """A question to a network; without one its structure is printed."""
+
+    more: tuple[str, ...]
+    evidence: tuple[str, ...]
+    target: tuple[str, ...]
+    gibbs: int | None
+    seed: int
+    independent: tuple[str, str] | None
+    dot: bool
+    moral: bool
+    as_json: bool
+
+
+question_options = options.filling(
+    NetworkQuestion,
+    "question",
+    click.argument("more", nargs=-1, metavar="[NAME[=VALUE]]..."),
+    click.option(
+        "--evidence",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A known value; more NAME=VALUE may follow.",
+    ),
+    click.option(
+        "--target",
+        multiple=True,
+        metavar="NAME[=VALUE]",
+        help="A variable, or one value of it, whose probability is printed.  More NAME may follow,"
+        " and then the joint probabilities are printed.",
+    ),
+    click.option(
+        "--gibbs", type=int, metavar="N", help="Estimate from N samples, instead of calculating."
+    ),
+    options.seed_option("the samples"),
+    click.option(
+        "--independent",
+        nargs=2,
+        metavar="NAME NAME",
+        help="Say whether the graph makes two variables independent, given the evidence.",
+    ),
+    click.option("--dot", is_flag=True, help="Print the graph in the language of Graphviz."),
+    click.option(
+        "--moral",
+        is_flag=True,
+        help="Print the moral graph.  Parents of a variable are joined, and edges have no"
+        " direction.",
+    ),
+    options.json_option,
+)
+
+
+@click.command("query", cls=Command, first=("--target", "--evidence", "--model-file", "--json"))
+@options.model_option
+@question_options
+def query_command(model_path: str, question: NetworkQuestion) -> None:
+    """Ask a Bayesian network of tokens, or print its structure.
+
+    The model is one of `nbspam train --model network`, or a JSON file as this command prints
+    it.  The variables are tokens, which are absent or present, and the class, which is called
+    class.
+
+    \b
+    nbspam query -m m.nbspam
+    nbspam query -m m.nbspam --target class --evidence viagra=present
+    nbspam query -m m.nbspam --target class --gibbs 10000
+    """
+    ask_network(model_path, question)
+
+
+def ask_network(model_path: str, question: NetworkQuestion) -> None:
+    """Print the answer of a network, or its structure; raises ModelFileError and UsageError.
+
+    model_path: a JSON file, or a model of the running command's kind.
+    """
+    from nbspam.models.network.questions import believe
+    from nbspam.models.network.questions import independent as are_independent
+    from nbspam.store.open import load_network, network_of_model
+
+    more, evidence, target, gibbs, seed, independent, dot, moral, as_json = question
+    words = *evidence, *(word for word in more if "=" in word or independent or not target)
+    target = *target, *(word for word in more if word not in words)
+    if (words or gibbs is not None) and not (independent or target):
+        raise UsageError(
+            "--evidence, --gibbs: for a question; say --target NAME too, and the model by -m FILE"
+        )
+    if model_path.lower().endswith(".json"):
+        named = load_network(model_path)
+    else:
+        named = network_of_model(model_path, inputs.loaded_model(model_path))
+    if independent:
+        holds = are_independent(named, *independent, words)
+        text = "independent" if holds else "dependent"
+        output.echo_json({"independent": holds}) if as_json else output.echo_rows([(text,)])
+    elif target:
+        _show_belief(believe(named, target, words, gibbs, seed), as_json)
+    else:
+        _show_graph(named.network, dot, moral, as_json)
+
+
+def _show_graph(network: "Network", dot: bool, moral: bool, as_json: bool) -> None:
+    """Print the graph of a network: for Graphviz, as JSON with all tables, or as rows."""
+    from nbspam.models.network.network import to_json
+    from nbspam.models.network.structure import moral_graph, to_dot
+
+    if dot:
+        click.echo(to_dot(network.parents, network.names, moral))
+    elif as_json:
+        output.echo_json(to_json(network))
+    elif moral:
+        edges = sorted(moral_graph(network.parents))
+        output.echo_rows((network.names[a], "-", network.names[b]) for a, b in edges)
+    else:
+        for name, of in zip(network.names, network.parents, strict=True):
+            output.echo_rows(
+                [(name, *(("<-", ", ".join(network.names[p] for p in of)) if of else ()))]
+            )
+
+
+def _show_belief(believed: "Belief", as_json: bool) -> None:
+    """Print the probability of every combination of values."""
+    probability = believed.probability.ravel().tolist()
+    sampled = believed.sampled
+    if sampled is not None and sampled.caution:
+        output.warn(f"--gibbs: {sampled.caution}; ask without --gibbs")
+    errors = None if sampled is None else sampled.standard_error.ravel().tolist()
+    if as_json:
+        output.echo_json(_belief_json(believed, probability, errors))
+        return
+    shown = [f"{p:.6f}" for p in probability]
+    if sampled is None or errors is None:
+        output.echo_rows([(*believed.targets, "probability")])
+        output.echo_rows((*value, p) for value, p in zip(believed.values, shown, strict=True))
+        return
+    output.echo_rows([(*believed.targets, "probability", "standard error")])
+    output.echo_rows(
+        (*value, p, f"{error:.6f}")
+        for value, p, error in zip(believed.values, shown, errors, strict=True)
+    )
+    output.echo_rows([(f"R-hat {sampled.r_hat:.4f}, {sampled.n_samples:,} samples",)])
+
+
+def _belief_json(
+    believed: "Belief", probability: list[float], errors: list[float] | None
+) -> dict[str, object]:
+    sampled = believed.sampled
+    exact: list[float | None] = [None] * len(probability)
+    rows = [
+        {
+            "values": dict(zip(believed.targets, value, strict=True)),
+            "probability": p,
+            "standard_error": error,
+        }
+        for value, p, error in zip(believed.values, probability, errors or exact, strict=True)
+    ]
+    if sampled is None:
+        return {"rows": rows, "log_evidence": believed.log_evidence}
+    # JSON has no infinity, which is the R-hat of chains that never left their start.
+    r_hat = sampled.r_hat if sampled.r_hat < float("inf") else None
+    return {
+        "rows": rows,
+        "r_hat": r_hat,
+        "samples": sampled.n_samples,
+        "burn_in": sampled.burn_in,
+    }
+
+
+# --- clusters --------------------------------------------------------------------------------
+
+
+class ClusterForm(NamedTuple):
+    """How many clusters are searched for, how long, and what is printed of them."""
+
+    k: int
+    restarts: int
+    rounds: int | None
+    hard: bool
+    seed: int
+    number: int
+    assignments: bool
+    as_json: bool
+
+
+cluster_options = options.filling(
+    ClusterForm,
+    "form",
+    click.option(
+        "-k", required=True, type=click.IntRange(min=2), metavar="K", help="Number of clusters."
+    ),
+    click.option(
+        "--restarts",
+        type=click.IntRange(min=1),
+        metavar="N",
+        default=5,
+        show_default=True,
+        help="Number of random starts, of which the most likely result is kept.",
+    ),
+    click.option(
+        "--rounds",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Largest number of rounds of EM.  [default: until it converges]",
+    ),
+    click.option("--hard", is_flag=True, help="Assign every document to one cluster entirely."),
+    options.seed_option("the starts"),
+    options.number_option(10, "cluster"),
+    click.option("--assignments", is_flag=True, help="Print the cluster of every item instead."),
+    options.json_option,
+)
+
+
+def _mixture(
+    model: str | None, alpha: float | str | None, weighting: str | None, min_df: int | None
+) -> SettingsChoices:
+    """Return the choices that a mixture has."""
+    return SettingsChoices(model=model, alpha=alpha, weighting=weighting, min_df=min_df)
+
+
+mixture_options = options.filling(
+    _mixture,
+    "mixture",
+    click.option(
+        "--model",
+        type=click.Choice(EM_MODELS),
+        help="Distribution of the tokens of a cluster.  [default: multinomial]",
+    ),
+    click.option(
+        "--alpha",
+        type=options.ALPHA,
+        metavar="NUMBER|auto",
+        help="Smoothing: a number added to every count.  [default: auto, a tenth of all counts,"
+        " spread evenly]",
+    ),
+    click.option(
+        "--weighting",
+        type=click.Choice(["presence", "counts", "unit-length", "tf-idf"]),
+        help="Weight of a token that occurs several times in a document.",
+    ),
+    click.option(
+        "--min-df",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Drop tokens that occur in fewer than N documents.  [default: 2]",
+    ),
+)
+
+
+@click.command("cluster", cls=Command, first=("-k", "--number", "--assignments", "--json"))
+@inputs.sources_argument
+@cluster_options
+@mixture_options
+@click.option(
+    "--start", metavar="FILE", help="JSON file of components to start from, without restarts."
+)
+@inputs.reading_options
+@options.jobs_option
+@options.strict_option
+def cluster_command(
+    sources: tuple[str, ...],
+    form: ClusterForm,
+    mixture: SettingsChoices,
+    start: str | None,
+    reading: SourceOptions,
+    jobs: int,
+    strict: bool,
+) -> None:
+    """Sort documents without labels into K clusters, and print the typical tokens of each.
+
+    The number after a token is its probability in the cluster.
+
+    \b
+    nbspam cluster ~/Maildir -k 5
+    nbspam cluster tickets.csv -k 8 --assignments
+    """
+    from nbspam.classifier.em import cluster, typical_tokens
+    from nbspam.cli.training import items_for_em
+
+    settings, items = items_for_em(sources, reading, inputs.NO_LABELS, mixture)
+    k, restarts, rounds, hard, seed, number, assignments, as_json = form
+    found = cluster(items, settings, k, restarts, hard, jobs, seed, _starts_in(start), rounds)
+    output.report_skipped(found.skipped, strict)
+    if assignments:
+        show_assignments(found.classifier.classes, found.share, found.names, as_json)
+    else:
+        _show_clusters(found, typical_tokens(found, number), as_json)
+
+
+def _starts_in(path: str | None) -> "list[ComponentStart]":
+    """Return the components in the file of --start, if there is one."""
+    from nbspam.classifier.em import read_starts
+    from nbspam.sources.files import read_json
+
+    return [] if path is None else read_starts(read_json(path), f"--start {path}")
+
+
+def show_assignments(
+    classes: "Sequence[str]", share: "Floats", names: "Sequence[str]", as_json: bool
+) -> None:
+    """Print the most probable cluster of each item, and its probability."""
+    best = [classes[c] for c in share.argmax(axis=1).tolist()]
+    rows = zip(best, share.max(axis=1).tolist(), names, strict=True)
+    if as_json:
+        for c, p, name in rows:
+            output.echo_json({"name": name, "cluster": c, "share": p})
+    else:
+        output.echo_rows((c, f"{p:.4f}", name) for c, p, name in rows)
+
+
+def _show_clusters(found: "Clusters", tokens: "dict[str, list[Typical]]", as_json: bool) -> None:
+    """Print the size of each cluster and its typical tokens."""
+    size = dict(zip(found.classifier.classes, found.share.sum(axis=0).tolist(), strict=True))
+    if not as_json:
+        output.echo_rows([("cluster", "documents", "typical tokens")])
+        output.echo_rows(
+            (c, f"{n:.4g}", " ".join(f"{t.token}={t.probability:.4g}" for t in tokens[c]))
+            for c, n in size.items()
+        )
+        return
+    rows = [
+        {
+            "cluster": c,
+            "documents": n,
+            "tokens": [
+                {"token": t.token, "worth": t.worth, "probability": t.probability}
+                for t in tokens[c]
+            ],
+        }
+        for c, n in size.items()
+    ]
+    output.echo_json({"log_likelihood": found.fit.steps[-1].log_likelihood, "clusters": rows})

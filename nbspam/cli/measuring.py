@@ -1,0 +1,503 @@
+"""nbspam eval, tune and doubts: models judged by labelled mail, and labels judged by models."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import click
+
+from nbspam.cli import inputs, options, output
+from nbspam.cli.frame import Command, Decorator, titled
+from nbspam.cli.training_options import training_options
+from nbspam.errors import UsageError
+from nbspam.settings import SettingsChoices, option_name, settings_for
+from nbspam.sources.items import Item
+
+if TYPE_CHECKING:
+    from nbspam.evaluation.doubts import Doubt, Doubts
+    from nbspam.evaluation.evaluation import Trial
+    from nbspam.evaluation.tuning import TradeOff, Tuning
+    from nbspam.evaluation.witness import Witness
+    from nbspam.verdicts import Evidence
+    from nbspam.workers import Workers
+
+T = TypeVar("T")
+_SHOWN = 3  # tokens of a doubt in a line
+_MOST = 10  # tokens of a doubt in JSON
+
+
+class TrainingWay(NamedTuple):
+    """How a new model is trained and judged; without any of it a model file is judged."""
+
+    cv: int | str | None = None
+    test: str | None = None
+    online: bool = False
+    policy: str | None = None
+    order: str | None = None
+
+
+class TrialForm(NamedTuple):
+    """The form in which a trial is shown, and the files that show it."""
+
+    intervals: bool
+    seed: int
+    errors: str | None
+    plot: str | None
+    report: str | None
+    per_week: int | None
+    as_json: bool
+
+
+class JudgingOptions(NamedTuple):
+    """How documents are judged, and what pictures and pages need of it."""
+
+    way: TrainingWay
+    seed: int
+    with_curve: bool  # of learning
+    witness: "Witness | None"  # for a page
+
+    def watched(self, items: "Iterable[T]") -> "Iterable[T]":
+        """Return items or rows, which the witness sees if there is one."""
+        return items if self.witness is None else self.witness.watched(items)
+
+
+cv_option = click.option(
+    "--cv",
+    type=options.FOLDS,
+    metavar="K|loo",
+    help="Cross-validate a new model in K stratified folds.  loo leaves out one document at a"
+    " time.",
+)
+test_option = click.option(
+    "--test", metavar="SOURCE", help="Train on the first SOURCE, test on this one."
+)
+way_options = options.filling(
+    TrainingWay,
+    "way",
+    options.JUDGING,
+    cv_option,
+    test_option,
+    click.option(
+        "--online",
+        is_flag=True,
+        help="Start with a model that knows nothing; classify each message, then learn it.",
+    ),
+    click.option(
+        "--policy",
+        type=click.Choice(["everything", "error", "near"]),
+        help="With --online: learn every message, those that were classified wrongly, or those"
+        " and the near misses.  [default: everything]",
+    ),
+    click.option(
+        "--order",
+        type=click.Choice(["given", "name", "date", "shuffled"]),
+        help="With --online: the order of messages, as given, by the number in the file name, by"
+        " date, or drawn by --seed.  [default: given in an index, a table or a mailbox; of"
+        " folders by name if that mixes the classes, else shuffled]",
+    ),
+)
+
+
+def trial_form_options(what: str) -> Decorator:
+    """Return the options that say how a trial is shown; what: the seed draws."""
+    return options.filling(
+        TrialForm,
+        "form",
+        options.JUDGING,
+        click.option(
+            "--intervals", is_flag=True, help="Add 95 % bootstrap intervals of all numbers."
+        ),
+        options.seed_option(what),
+        click.option(
+            "--errors",
+            metavar="FILE",
+            help="Write the wrong answers to FILE, or with - below the report.  A line"
+            " has answer, given class, probability of the answer, and name; the surest mistakes"
+            " come first.",
+        ),
+        click.option(
+            "--plot",
+            metavar="FILE",
+            help="Draw curves into a .png or .svg file, or with - on this terminal.  They show"
+            " errors, calibration, scores and learning.",
+        ),
+        *options.report_options(
+            "how many of a hundred spams are caught, what that means a week, and what was wrong"
+        ),
+        options.json_option,
+    )
+
+
+@click.command("eval", cls=Command, first=("--cv", "--test", "--report", "--model-file"))
+@inputs.corpus_options
+@options.model_option
+@way_options
+@trial_form_options("folds, orders and intervals")
+@options.decision_options
+@options.prior_or_estimated_option
+@training_options
+@options.workers_options
+@options.strict_option
+def eval_command(
+    corpus: inputs.LabelledSources,
+    model_path: str,
+    way: TrainingWay,
+    form: TrialForm,
+    decision: options.Decision,
+    prior: options.Shares | str | None,
+    training: SettingsChoices,
+    jobs: "Workers",
+    strict: bool,
+) -> None:
+    """Measure the accuracy of a model on labelled mail, and print a classification report.
+
+    Without --cv, --test or --online, the model file is judged.  With one of them a new model
+    is trained by the options of `nbspam train`, and no model file is read or written.  The
+    options of costs and --prior mean the same as for `nbspam classify`.
+
+    \b
+    nbspam eval mails/
+    nbspam eval mails/ --cv 10 --intervals
+    nbspam eval mails/train --test mails/test --plot picture.png
+    nbspam eval mails/ --cv 10 --report report.html --per-week 300
+    nbspam eval trec/index --online --plot -
+    """
+
+    def judged(how: JudgingOptions) -> "Trial":
+        if is_new(way):
+            return _trial_of_items(corpus, training, how, jobs)
+        refuse_training(training.given)
+        return trial_of_model(model_path, corpus, how, jobs)
+
+    print_trial(judged, corpus.sources, way, form, prior, decision, strict)
+
+
+def print_trial(
+    judged: "Callable[[JudgingOptions], Trial]",
+    sources: tuple[str, ...],
+    way: TrainingWay,
+    form: TrialForm,
+    prior: options.Shares | str | None,
+    decision: options.Decision,
+    strict: bool,
+) -> None:
+    """Judge, and show the trial in a form; files that cannot be written are refused first."""
+    _check_places(form)
+    what = _described(sources, way)
+    draw = None if form.plot is None else _drawing(form.plot, what)
+    witness = None if form.report is None else _witness()
+    how = JudgingOptions(way, form.seed, bool(form.plot or form.report), witness)
+    trial = options.trial_under(judged(how), prior, decision)
+    output.report_skipped(trial.skipped, strict)
+    _show(trial, form, form.seed if form.intervals else None)
+    if draw is not None:
+        draw(trial)
+    if form.report is not None and witness is not None:
+        from nbspam.evaluation.pages.quality import quality_page
+
+        interval_seed = form.seed if form.intervals else None
+        page = quality_page(trial, witness, what, form.per_week, interval_seed)
+        output.write_page(form.report, page)
+
+
+def _witness() -> "Witness":
+    from nbspam.evaluation.witness import Witness
+
+    return Witness()
+
+
+def _check_places(form: TrialForm) -> None:
+    """Raise UsageError, before any work is done, for files that cannot be written."""
+    for option, path in (("--plot", form.plot), ("--errors", form.errors)):
+        if path == "-" and form.as_json:
+            raise UsageError(f"{option} -: not beside --json; give a file's name")
+        if path is not None:
+            output.check_place(option, path)
+    output.check_page(form.report, form.per_week)
+
+
+def _show(trial: "Trial", form: TrialForm, interval_seed: int | None) -> None:
+    """Print a trial, and the wrong answers into their file or below it."""
+    from nbspam.evaluation.report import trial_json, trial_text
+
+    if form.as_json:
+        output.echo_json(trial_json(trial, interval_seed))
+    else:
+        click.echo(trial_text(trial, interval_seed))
+    rows = (mistake.row() for mistake in trial.mistakes()) if form.errors else ()
+    if form.errors == "-":
+        output.echo_rows(rows)
+    elif form.errors is not None:
+        output.write_rows(rows, "--errors", form.errors)
+
+
+def is_new(way: TrainingWay) -> bool:
+    """Return whether a new model is judged, in one of three ways; raises UsageError."""
+    ways = {"--cv": way.cv is not None, "--test": way.test is not None, "--online": way.online}
+    given = [name for name, is_given in ways.items() if is_given]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)}: two ways to judge; give one of them")
+    if not way.online and (way.policy or way.order):
+        raise UsageError(f"{'--policy' if way.policy else '--order'}: only online; add --online")
+    return bool(given)
+
+
+def refuse_training(given: Iterable[str]) -> None:
+    """Raise UsageError for options of training, where a model file is judged."""
+    names = ", ".join(map(option_name, given))
+    if names:
+        raise UsageError(f"{names}: only for training; add --cv K, --test SOURCE or --online")
+
+
+def trial_of_model(
+    model_path: str, corpus: inputs.LabelledSources, how: JudgingOptions, jobs: "Workers"
+) -> "Trial":
+    """Return the trial of the model in a file."""
+    from nbspam.evaluation.judging import judge_classifier
+    from nbspam.store.open import load_whole
+
+    classifier = inputs.loaded_model(model_path)
+    output.report_lack(classifier)
+    items = how.watched(inputs.inputs_of(classifier, *corpus))
+    remembering = load_whole(model_path) if how.with_curve else None
+    return judge_classifier(classifier, items, jobs, remembering, how.witness)
+
+
+def _trial_of_items(
+    corpus: inputs.LabelledSources, training: SettingsChoices, how: JudgingOptions, jobs: "Workers"
+) -> "Trial":
+    from nbspam.evaluation import judging
+
+    way, seed, with_curve, witness = how
+    items: Iterable[Item] = inputs.items_of_sources(corpus.sources, corpus.reading, corpus.labels)
+    if way.test is None:
+        items = how.watched(items)
+    settings, items = settings_for(items, training, corpus.reading.listener)
+    if way.online:
+        policy = way.policy or "everything"
+        return judging.judge_online(items, settings, policy, way.order, seed, jobs, witness)
+    if way.cv is not None:
+        return judging.judge_folds(items, settings, way.cv, seed, jobs, with_curve, witness)
+    reading = corpus.reading._replace(learned=settings.columns)
+    test_items = how.watched(inputs.items_of_sources([str(way.test)], reading))
+    return judging.judge_split(items, test_items, settings, jobs, with_curve, witness)
+
+
+def _described(sources: tuple[str, ...], way: TrainingWay) -> str:
+    """Return the title of a picture: the data, and the way of judging."""
+    ways = {
+        f"--cv {way.cv}": way.cv is not None,
+        f"--test {way.test}": way.test is not None,
+        "--online": way.online,
+    }
+    return " ".join([*sources, *(name for name, is_given in ways.items() if is_given)])
+
+
+def _drawing(path: str, what: str) -> "Callable[[Trial], None]":
+    """Return a function that draws a trial; raises UsageError before any work is done.
+
+    what: is judged, for the title.
+    """
+    from nbspam.evaluation.figures import views_of
+
+    if path == "-":
+        from nbspam.evaluation.figures import sketch
+
+        return lambda trial: click.echo(sketch(views_of(trial)))
+    from nbspam.evaluation.drawings import check_picture_path, draw
+
+    check_picture_path(path)
+
+    def to_file(trial: "Trial") -> None:
+        if note := draw(views_of(trial), path, what):
+            output.warn(note)
+
+    return to_file
+
+
+# --- cutoffs ---------------------------------------------------------------------------------
+
+
+@click.command("tune", cls=Command, first=("--fp-cost", "--unsure-cost", "--save", "--model-file"))
+@inputs.corpus_options
+@options.model_option
+@options.fp_cost_option
+@options.unsure_cost_option
+@titled(options.JUDGING, options.folds_option, options.seed_option("the folds"))
+@click.option(
+    "--save",
+    "is_kept",
+    is_flag=True,
+    help="Keep the cutoffs in the model file, for `nbspam classify`.",
+)
+@options.workers_options
+@options.strict_option
+@options.json_option
+def tune_command(
+    corpus: inputs.LabelledSources,
+    model_path: str,
+    fp_cost: float | None,
+    unsure_cost: float | None,
+    cv: int | str,
+    seed: int,
+    is_kept: bool,
+    jobs: "Workers",
+    strict: bool,
+    as_json: bool,
+) -> None:
+    """Find the cutoffs with the least cost on labelled mail, and show the trade-off.
+
+    The mail may be what the model was trained on: it is judged by cross-validation with the
+    settings of the model.  The cutoffs that follow from the costs are chosen, unless others
+    are cheaper on held-out mail: those found on all folds but one, applied to that fold.
+    With --save the model keeps the chosen cutoffs and their costs until it is tuned again.
+
+    \b
+    nbspam tune mails/ --fp-cost 20
+    nbspam tune mails/ --fp-cost 20 --unsure-cost 0.2 --save
+    """
+    from nbspam.evaluation.tuning import tune_classifier
+    from nbspam.store.open import of_tokens
+
+    classifier = of_tokens(model_path, inputs.loaded_model(model_path))
+    items = inputs.items_of_sources(*corpus)
+    tuned = tune_classifier(classifier, items, fp_cost, unsure_cost, cv, seed, jobs)
+    output.report_skipped(tuned.skipped, strict)
+    if is_kept:
+        output.save_cutoffs(tuned.tuning.chosen.cutoffs, model_path)
+    if as_json:
+        output.echo_json(_tuning_json(tuned.tuning))
+        return
+    click.echo(_tuning_text(tuned.tuning, classifier.noun))
+    click.echo(f"kept in {model_path}" if is_kept else "--save keeps them in the model")
+
+
+def _tuning_text(tuning: "Tuning", noun: str) -> str:
+    """Return a tuning as text; noun: what was judged, in the plural."""
+    costs = tuning.derived.cutoffs
+    priced = "" if costs.unsure_cost is None else f", unsure {costs.unsure_cost:g}"
+    lines = [
+        f"{tuning.n_docs:,} {noun}; a miss costs 1, ham called spam {costs.fp_cost:g}{priced}",
+        "",
+        f"{'spam from':>10}{'ham up to':>11}{'fp':>8}{'fn':>8}{'unsure':>8}{'cost':>12}",
+    ]
+    lines += [_trade_off_row(row) + _mark(row, tuning) for row in tuning.table]
+    lines += [
+        "",
+        f"by the costs  {_cutoffs(tuning.derived)}   cost {tuning.derived.cost:,.1f}",
+        f"found         {_cutoffs(tuning.found)}   cost {tuning.found.cost:,.1f};"
+        f" on mail it was not found on {tuning.held_out_cost:,.1f}",
+        f"chosen        {_cutoffs(tuning.chosen)}",
+    ]
+    return "\n".join(lines)
+
+
+def _trade_off_row(row: "TradeOff") -> str:
+    cutoffs, false_positives, false_negatives, unsure, cost = row
+    return (
+        f"{cutoffs.spam:>10.4f}{cutoffs.ham:>11.4f}{false_positives:>8,}{false_negatives:>8,}"
+        f"{unsure:>8,}{cost:>12,.1f}"
+    )
+
+
+def _mark(row: "TradeOff", tuning: "Tuning") -> str:
+    """Return a remark if a row has the spam cutoff of the costs, or the one found."""
+    names = {"by the costs": tuning.derived, "found": tuning.found}
+    marks = [name for name, each in names.items() if each.cutoffs.spam == row.cutoffs.spam]
+    return "  " + ", ".join(marks) if marks else ""
+
+
+def _cutoffs(row: "TradeOff") -> str:
+    spam, ham = row.cutoffs.spam, row.cutoffs.ham
+    return f"spam from {spam:.4f}" + (f", ham up to {ham:.4f}" if ham < spam else "")
+
+
+def _tuning_json(tuning: "Tuning") -> dict[str, object]:
+    """Return a tuning for JSON."""
+
+    def values(row: "TradeOff") -> dict[str, object]:
+        return {**row._asdict(), "cutoffs": row.cutoffs._asdict()}
+
+    return {
+        "n_docs": tuning.n_docs,
+        "by_costs": values(tuning.derived),
+        "found": values(tuning.found),
+        "held_out_cost": tuning.held_out_cost,
+        "chosen": values(tuning.chosen),
+        "table": [values(row) for row in tuning.table],
+    }
+
+
+# --- labels that are probably wrong ----------------------------------------------------------
+
+
+@click.command("doubts", cls=Command, first=("--spam", "--ham", "--label", "--model-file"))
+@inputs.corpus_options
+@options.model_option
+@options.jobs_option
+@options.strict_option
+@options.json_option
+@options.null_option
+def doubts_command(
+    corpus: inputs.LabelledSources,
+    model_path: str,
+    jobs: int,
+    strict: bool,
+    as_json: bool,
+    null: bool,
+) -> None:
+    """List the messages that are probably filed wrongly, the surest first.
+
+    SOURCE, --spam, --ham and --label are as for `nbspam train`.  Every message is judged by
+    models of other messages, so the list comes before any training, and no model file is
+    changed.  A message is listed if its label is more probably wrong than right, given how many
+    labels seem to be wrong.
+
+    The columns are the label it has, the label that the evidence gives, the probability that
+    its label is wrong, the strongest evidence in nats, and its name.  Look through the list
+    before you change anything: what nobody can tell apart is among it, too.
+
+    What a person has told the model, if there is one (see `nbspam update`), is believed, and is
+    not listed.  So a message disappears from the list once `nbspam relabel` has moved it or
+    confirmed the label it has.
+
+    \b
+    nbspam doubts mails/
+    nbspam doubts tickets.csv --label-column queue
+    nbspam doubts --spam ~/Maildir/.Junk --ham ~/Maildir
+    """
+    from nbspam.evaluation.doubts import find_doubts
+
+    output.refuse_two({"--json": as_json, "-0": null})
+    items = inputs.items_of_sources(*corpus)
+    settings, items = settings_for(items, SettingsChoices(), corpus.reading.listener)
+    found = find_doubts(items, settings, inputs.labels_told(model_path), jobs)
+    output.report_skipped(found.skipped, strict)
+    if as_json:
+        output.echo_rows((output.json_line(_doubt_json(each, found)),) for each in found.found)
+    else:
+        output.echo_named(_doubt_rows(found), null)
+
+
+def _doubt_rows(found: "Doubts") -> Iterator[tuple[str, ...]]:
+    for each in found.found:
+        reasons = ", ".join(map(_reason, each.evidence[:_SHOWN]))
+        yield each.filed, each.label, f"{each.probability:.6f}", reasons, each.name
+
+
+def _reason(evidence: "Evidence") -> str:
+    return f"{evidence.token} {evidence.contribution:+.1f}"
+
+
+def _doubt_json(doubt: "Doubt", found: "Doubts") -> dict[str, object]:
+    """Return the values of a doubt for JSON."""
+    tokens = [
+        {**row._asdict(), "counts": dict(zip(found.classes, row.counts, strict=True))}
+        for row in doubt.evidence[:_MOST]
+    ]
+    return {
+        "name": doubt.name,
+        "filed": doubt.filed,
+        "label": doubt.label,
+        "probability": doubt.probability,
+        "tokens": tokens,
+    }

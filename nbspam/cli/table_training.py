@@ -1,0 +1,316 @@
+"""nbspam table train, update, unlearn, merge and cluster: models of rows of typed columns."""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from nbspam.cli import inputs, options, output, training_options
+from nbspam.cli.frame import Command, say
+from nbspam.cli.looking import ClusterForm, cluster_options, show_assignments
+from nbspam.cli.training import rounds_json, rounds_rows
+from nbspam.errors import UsageError
+from nbspam.settings import SettingsChoices, TableChoices
+
+if TYPE_CHECKING:
+    from nbspam.models.em import EMReport
+    from nbspam.sources.records import Record
+    from nbspam.store.tables import LivingTable
+    from nbspam.tables.classifier import TableClassifier
+    from nbspam.tables.em import TableClusters
+    from nbspam.tables.training import TableData, TableSettings
+    from nbspam.verdicts import Skipped
+
+
+@click.command(
+    "train", cls=Command, group="table", first=("--target", "--model", "--drop", "--model-file")
+)
+@inputs.rows_options
+@options.model_option
+@training_options.columns_options(is_required=True)
+@training_options.table_training_options
+@training_options.table_unlabelled_options
+@options.strict_option
+@options.json_option
+def table_train_command(
+    rows: inputs.Rows,
+    model_path: str,
+    columns: TableChoices,
+    training: SettingsChoices,
+    unlabelled: training_options.UnlabelledSources,
+    strict: bool,
+    as_json: bool,
+) -> None:
+    """Learn from rows whose class is in a column, and write a new model.
+
+    SOURCE is a table in CSV, TSV or JSON lines.  nbspam tells from the cells whether a
+    column holds categories or numbers, and prints it.
+
+    If the model file holds a model that knows anything which the new one does not, that model
+    is kept as FILE~.  The model of a mail filter is replaced only where -m says so.
+
+    \b
+    nbspam table train iris.csv --target species
+    nbspam table train iris.csv --target species --model tan
+    nbspam table train few.csv --target species --em
+    """
+    from nbspam.tables.training import table_settings, train_table
+
+    output.check_not_replacing_filter(model_path)
+    settings = table_settings(training, columns)
+    if unlabelled == training_options.UnlabelledSources():
+        data = labelled_table(rows, settings, strict)
+        classifier = train_table(data.table, settings)
+        kept = output.save_model(classifier, model_path)
+        _show_table(classifier, data.skipped, model_path, kept, as_json)
+        return
+    weight = _weight_of_row(unlabelled)
+    more = inputs.records_of(unlabelled.paths, rows.reading) if unlabelled.paths else iter(())
+    found = _learn_rows_by_em(inputs.records_of(*rows), more, settings, weight, unlabelled.hard)
+    kept = output.save_model(found.classifier, model_path)
+    _show_em(found, weight, model_path, kept, as_json)
+
+
+def labelled_table(
+    rows: inputs.Rows, settings: "TableSettings", strict: bool = False, is_quiet: bool = False
+) -> "TableData":
+    """Return the labelled rows of tables; report on standard error what is wrong with them."""
+    from nbspam.tables.training import read_table
+
+    data = read_table(inputs.records_of(*rows), settings)
+    if is_quiet:
+        return data
+    for note in data.notes:
+        output.warn(note)
+    output.report_skipped(data.skipped, strict)
+    return data
+
+
+def _weight_of_row(unlabelled: training_options.UnlabelledSources) -> float:
+    """Return the weight of a row without a class; raises UsageError."""
+    if not (unlabelled.paths or unlabelled.em):
+        raise UsageError(
+            "--unlabelled-weight, --hard: for rows without a class; say --em or --unlabelled PATH"
+        )
+    return 1.0 if unlabelled.weight is None else float(unlabelled.weight)
+
+
+def _learn_rows_by_em(
+    records: "Iterator[Record]",
+    others: "Iterator[Record]",
+    settings: "TableSettings",
+    weight: float,
+    hard: bool,
+) -> "EMReport":
+    """Return the model that EM makes of rows with a class and of rows whose class is not read."""
+    from nbspam.tables.em import train_by_em, without_class
+    from nbspam.tables.training import read_table
+
+    rows = chain(records, without_class(others, settings.target))
+    data = read_table(rows, settings, with_unlabelled=True)
+    for note in data.notes:
+        output.warn(note)
+    return train_by_em(data.table, settings, weight, hard)
+
+
+def _show_table(
+    classifier: "TableClassifier",
+    skipped: "tuple[Skipped, ...]",
+    model_path: str,
+    kept: str | None,
+    as_json: bool,
+) -> None:
+    """Print how many rows were read and what the columns hold."""
+    schema = classifier.schema
+    n_rows = output.class_counts_of(schema.classes, classifier.model.class_count_)
+    if as_json:
+        facts = {"model": model_path, "kept": kept, "kind": classifier.name, "read": n_rows}
+        columns = output.columns_json(schema)
+        output.echo_json({**facts, "columns": columns, "skipped": output.skipped_json(skipped)})
+        return
+    failed = f", skipped {len(skipped):,}" if skipped else ""
+    output.echo_summary(
+        [
+            (f"read {sum(n_rows.values()):,} rows ({output.counts_text(n_rows)}){failed}",),
+            *((f"  {line}",) for line in output.columns_text(schema)),
+            (f"learned {schema.target} by {classifier.name}; model in {model_path}",),
+        ]
+    )
+
+
+def _show_em(
+    found: "EMReport", weight: float, model_path: str, kept: str | None, as_json: bool
+) -> None:
+    """Print how many rows were read, and each round of EM."""
+    classifier, schema = found.classifier, found.classifier.schema
+    if as_json:
+        facts = {"model": model_path, "kept": kept, "kind": classifier.name}
+        read = {"labelled": found.n_labelled, "unlabelled": found.n_unlabelled, "weight": weight}
+        output.echo_json(
+            {
+                **facts,
+                **read,
+                **rounds_json(found.fit.steps),
+                "columns": output.columns_json(schema),
+            }
+        )
+        return
+    output.echo_summary(rounds_rows(found.fit.steps))
+    output.echo_summary(
+        [
+            (f"read {found.n_labelled:,} rows with a class, {found.n_unlabelled:,} without",),
+            *((f"  {line}",) for line in output.columns_text(schema)),
+            (f"learned {schema.target} by {classifier.name} and EM; model in {model_path}",),
+        ]
+    )
+
+
+# --- learning on -----------------------------------------------------------------------------
+
+
+@click.command(
+    "update", cls=Command, group="table", first=("--model-file", "--new-class", "--json")
+)
+@inputs.rows_options
+@options.model_option
+@options.new_class_option
+@options.json_option
+def table_update_command(
+    rows: inputs.Rows, model_path: str, new_class: bool, as_json: bool
+) -> int:
+    """Learn more labelled rows.
+
+    SOURCE is a table with the columns and the class of the model.  Every row counts, also one
+    that was learned before.  If a row has a class that the model does not have, nothing is
+    learned, unless --new-class is given.
+
+    \b
+    nbspam table update -m iris.nbspam more.csv
+    """
+    model = _living_table(model_path)
+    outcome = model.learn(_records_for(model, rows), new_class)
+    return output.report_outcome(outcome, model_path, as_json)
+
+
+@click.command("unlearn", cls=Command, group="table", first=("--model-file", "--json"))
+@inputs.rows_options
+@options.model_option
+@options.json_option
+def table_unlearn_command(rows: inputs.Rows, model_path: str, as_json: bool) -> int:
+    """Take rows out of the model, as if it had never learned them.
+
+    Rows are not remembered one by one: they must be given as they were learned, with their
+    class, and all of them or none are taken out.
+
+    \b
+    nbspam table unlearn -m iris.nbspam wrong.csv
+    """
+    model = _living_table(model_path)
+    outcome = model.unlearn(_records_for(model, rows))
+    return output.report_outcome(outcome, model_path, as_json)
+
+
+def _living_table(model_path: str) -> "LivingTable":
+    from nbspam.store.tables import LivingTable, living
+
+    model = living(model_path)
+    if not isinstance(model, LivingTable):
+        inputs.check_kind(model_path, is_table=False)
+    return cast("LivingTable", model)
+
+
+def _records_for(model: "LivingTable", rows: inputs.Rows) -> "list[Record]":
+    """Return the rows that the model of a table is to learn or to un-learn."""
+    from nbspam.sources.records import read_records
+
+    return list(
+        read_records(output.or_standard_input(rows.sources), rows.reading, model.schema.names)
+    )
+
+
+@click.command("merge", cls=Command, group="table", first=("--output", "--json"))
+@click.argument("models", nargs=-1, required=True, metavar="MODEL MODEL...")
+@options.output_option("The model file to write.")
+@options.json_option
+def table_merge_command(models: tuple[str, ...], output_path: str, as_json: bool) -> None:
+    """Add models of tables that have the same columns.
+
+    Each row counts, however many models know it.
+
+    \b
+    nbspam table merge one.nbspam two.nbspam -o both.nbspam
+    """
+    from nbspam.store.merging import merge
+
+    for path in models:
+        say(f"model {path}")
+    merged = merge(models, day=0)
+    inputs.check_kind(models[0], inputs.schema_of(merged.classifier) is not None)
+    classifier = cast("TableClassifier", merged.classifier)
+    kept = output.save_model(classifier, output_path)
+    n_rows = output.class_counts_of(classifier.classes, classifier.model.class_count_)
+    if as_json:
+        output.echo_json({"model": output_path, "kept": kept, "read": n_rows})
+        return
+    read = f"{sum(n_rows.values()):,} {classifier.noun} ({output.counts_text(n_rows)})"
+    learned = f"learned {classifier.schema.target}; model in {output_path}"
+    output.echo_summary([(f"added {merged.n_added} models: {read}",), (learned,)])
+
+
+# --- clusters --------------------------------------------------------------------------------
+
+
+@click.command(
+    "cluster", cls=Command, group="table", first=("-k", "--drop", "--assignments", "--json")
+)
+@inputs.rows_options
+@cluster_options
+@click.option(
+    "--alpha",
+    type=options.PLAIN_ALPHA,
+    metavar="NUMBER",
+    default=1.0,
+    show_default=True,
+    help="Smoothing: a number added to every count.",
+)
+@training_options.cluster_columns_options
+def table_cluster_command(
+    rows: inputs.Rows, form: ClusterForm, alpha: float, columns: training_options.ClusterColumns
+) -> None:
+    """Sort rows without a class into K clusters, and print what is typical of each.
+
+    Typical are values and their probabilities, or numbers and their means and standard
+    deviations.
+
+    \b
+    nbspam table cluster iris.csv -k 3 --drop species
+    """
+    from nbspam.tables.em import cluster_rows
+
+    k, restarts, rounds, hard, seed, number, assignments, as_json = form
+    found = cluster_rows(
+        inputs.records_of(*rows), k, alpha, *columns, restarts, hard, seed, rounds
+    )
+    if assignments:
+        show_assignments(found.clusters, found.share, found.names, as_json)
+    else:
+        _show_clusters(found, number, as_json)
+
+
+def _show_clusters(found: "TableClusters", number: int, as_json: bool) -> None:
+    """Print the size of each cluster of rows and what is typical of it."""
+    size = dict(zip(found.clusters, found.share.sum(axis=0).tolist(), strict=True))
+    typical = zip(size.items(), found.features, strict=True)
+    if not as_json:
+        output.echo_rows([("cluster", "rows", "typical values")])
+        output.echo_rows(
+            (c, f"{n:.4g}", "  ".join(str(feature) for feature in features[:number]))
+            for (c, n), features in typical
+        )
+        return
+    rows = [
+        {"cluster": c, "rows": n, "values": [feature._asdict() for feature in features[:number]]}
+        for (c, n), features in typical
+    ]
+    output.echo_json({"log_likelihood": found.fit.steps[-1].log_likelihood, "clusters": rows})

@@ -1,0 +1,338 @@
+"""nbspam train, shard and lazy: from labelled mail and texts to models, and to parts of one."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from nbspam.cli import inputs, options, output, training_options
+from nbspam.cli.frame import Command
+from nbspam.errors import NotTrainedError, UsageError
+from nbspam.settings import (
+    FEATURES,
+    UNBOUNDED,
+    Bounds,
+    Settings,
+    SettingsChoices,
+    check_unbounded,
+    first_is_text,
+    settings_for,
+)
+from nbspam.sources.items import Item, SourceOptions
+
+if TYPE_CHECKING:
+    from nbspam.classifier.training import TrainingResult
+    from nbspam.counts.shards import Share
+    from nbspam.models.em import EMReport, Step
+    from nbspam.verdicts import Skipped
+    from nbspam.workers import Workers
+
+
+@click.command("train", cls=Command, first=("--spam", "--ham", "--label", "--model-file"))
+@inputs.corpus_options
+@options.model_option
+@training_options.training_options
+@training_options.unlabelled_options
+@training_options.bounds_options
+@options.workers_options
+@options.strict_option
+@options.json_option
+def train_command(
+    corpus: inputs.LabelledSources,
+    model_path: str,
+    training: SettingsChoices,
+    unlabelled: training_options.UnlabelledSources,
+    bounds: Bounds,
+    jobs: "Workers",
+    strict: bool,
+    as_json: bool,
+) -> None:
+    """Learn from labelled mail and write a new model.
+
+    SOURCE is a folder with one sub-folder for each class, a Maildir, an mbox, an MH folder,
+    a TREC index, or a table of texts in CSV, TSV or JSON lines.  Where SOURCE does not name
+    the classes, --spam, --ham and --label do.  A model that knows anything which the new one
+    does not is kept as FILE~.
+
+    \b
+    nbspam train mails/
+    nbspam train --spam ~/Maildir/.Junk --ham ~/Maildir
+    nbspam train tickets.csv --label-column queue
+    """
+    if unlabelled == training_options.UnlabelledSources():
+        learned = learn_sources(*corpus, training, jobs, strict, bounds)
+        kept = output.save_model(learned.classifier, model_path)
+        _show(learned, model_path, kept, as_json)
+        return
+    check_unbounded(bounds, "EM")
+    report = _learn_unlabelled(corpus, training, unlabelled, jobs)
+    output.report_skipped(report.skipped, strict)
+    kept = output.save_model(report.classifier, model_path)
+    _show_rounds(report, model_path, kept, as_json)
+
+
+def learn_sources(
+    sources: Iterable[str],
+    reading: SourceOptions,
+    labels: inputs.Labels,
+    training: SettingsChoices,
+    jobs: "Workers",
+    strict: bool = False,
+    bounds: Bounds = UNBOUNDED,
+) -> "TrainingResult":
+    """Return the classifier of labelled sources; report on standard error what was skipped."""
+    # Import numpy from here and not from deep inside our own imports: Python 3.11 extends its
+    # stack chunk by chunk, and at that depth a thousand calls of numpy's each allocate and free
+    # a chunk (E-015).
+    import_module("numpy")
+    from nbspam.classifier import training as library
+
+    settings, items = settings_for(
+        inputs.items_of_sources(sources, reading, labels), training, reading.listener
+    )
+    try:
+        learned = library.learn_items(items, settings, jobs, options.today(), bounds)
+    except NotTrainedError:
+        if not labels.paths:
+            inputs.check_label_column(reading)
+        raise
+    output.report_skipped(learned.skipped, strict)
+    return learned
+
+
+def _learn_unlabelled(
+    corpus: inputs.LabelledSources,
+    training: SettingsChoices,
+    unlabelled: training_options.UnlabelledSources,
+    jobs: "Workers",
+) -> "EMReport":
+    """Return the model that EM makes of labelled and unlabelled sources; raises UsageError."""
+    if not unlabelled.paths:
+        raise UsageError("--unlabelled-weight, --hard: for --unlabelled PATH; give it too")
+    from nbspam.classifier.em import train_with_unlabelled
+
+    settings, items = items_for_em(*corpus, training)
+    # The classes of the others do not matter, and so need no column.
+    reading = corpus.reading._replace(label_column=None, learned=settings.columns)
+    others = inputs.items_of_sources(unlabelled.paths, reading)
+    weight = unlabelled.weight if isinstance(unlabelled.weight, float) else None
+    return train_with_unlabelled(items, others, settings, weight, unlabelled.hard, jobs)
+
+
+def items_for_em(
+    sources: Iterable[str], reading: SourceOptions, labels: inputs.Labels, choices: SettingsChoices
+) -> tuple[Settings, Iterator[Item]]:
+    """Return the settings of a model trained by EM, and the items."""
+    from nbspam.classifier.em import em_chosen
+
+    is_text, items = first_is_text(inputs.items_of_sources(sources, reading, labels))
+    settings = em_chosen(choices, is_text)
+    return replace(settings, columns=reading.listener.columns), items
+
+
+def _show(learned: "TrainingResult", model_path: str, kept: str | None, as_json: bool) -> None:
+    """Print how many messages were read and how many tokens were learned."""
+    table = learned.classifier.table
+    n_docs = output.class_counts_of(table.classes, table.class_count)
+    if as_json:
+        facts = {"read": n_docs, "tokens": len(table.vocabulary)}
+        facts["forgotten"] = output.loss_json(table.loss)
+        facts |= inputs.columns_read_json(learned.classifier.settings.columns)
+        skipped = output.skipped_json(learned.skipped)
+        output.echo_json(
+            {
+                "model": model_path,
+                "kept": kept,
+                **facts,
+                "skipped": skipped,
+                "repeated": learned.repeated,
+            }
+        )
+        return
+    noun = learned.classifier.noun
+    again = f", {learned.repeated:,} more than once" if learned.repeated else ""
+    failed = f", skipped {len(learned.skipped):,}" if learned.skipped else ""
+    output.echo_summary(
+        [
+            (f"read {table.n_docs:,} {noun} ({output.counts_text(n_docs)}){again}{failed}",),
+            *inputs.columns_read_rows(learned.classifier.settings.columns),
+            *([(f"forgot {output.loss_text(table.loss)}",)] if table.loss else []),
+            (f"learned {len(table.vocabulary):,} tokens; model in {model_path}",),
+        ]
+    )
+
+
+def rounds_json(steps: "Iterable[Step]") -> dict[str, object]:
+    """Return the rounds of EM, for JSON."""
+    rounds = [
+        {"log_likelihood": s.log_likelihood, "gain": s.gain, "change": s.change} for s in steps
+    ]
+    return {"rounds": rounds}
+
+
+def rounds_rows(steps: "Iterable[Step]") -> list[tuple[str, ...]]:
+    """Return the rounds of EM as rows, under a row of headings."""
+    return [
+        ("round", "log-likelihood", "gain of Q", "largest change"),
+        *(
+            (str(n), f"{s.log_likelihood:.1f}", f"{s.gain:.1f}", f"{s.change:.6f}")
+            for n, s in enumerate(steps)
+        ),
+    ]
+
+
+def _show_rounds(report: "EMReport", model_path: str, kept: str | None, as_json: bool) -> None:
+    """Print the numbers of documents, how the weight was chosen, and each round of EM."""
+    n_tokens, steps = len(report.classifier.table.vocabulary), report.fit.steps
+    if as_json:
+        output.echo_json(
+            {
+                "model": model_path,
+                "kept": kept,
+                "labelled": report.n_labelled,
+                "unlabelled": report.n_unlabelled,
+                "weight": report.weight,
+                "held_out_accuracy": {f"{w:g}": a for w, a in report.accuracy.items()},
+                **rounds_json(steps),
+                "tokens": n_tokens,
+                **inputs.columns_read_json(report.classifier.settings.columns),
+                "skipped": output.skipped_json(report.skipped),
+            }
+        )
+        return
+    tried = ", ".join(f"{w:g}: {a:.1%}" for w, a in report.accuracy.items())
+    chosen = f" (held-out accuracy by weight {tried})" if tried else ""
+    output.echo_summary(rounds_rows(steps))
+    output.echo_summary(
+        [
+            (f"read {report.n_labelled:,} labelled, {report.n_unlabelled:,} unlabelled",),
+            *inputs.columns_read_rows(report.classifier.settings.columns),
+            (f"an unlabelled document counts {report.weight:g}{chosen}",),
+            (f"learned {n_tokens:,} tokens; model in {model_path}",),
+        ]
+    )
+
+
+# --- parts of a training ---------------------------------------------------------------------
+
+
+class CountedShard(NamedTuple):
+    """The counts of one shard."""
+
+    share: "Share"
+    settings: Settings
+    skipped: "tuple[Skipped, ...]"
+
+
+@click.command("shard", cls=Command, first=("--output", "--spam", "--ham", "--label"))
+@click.argument("shard", type=options.SHARD, metavar="I/N")
+@inputs.corpus_options
+@options.output_option("The file of the part to write.")
+@training_options.training_options
+@options.workers_options
+@options.strict_option
+@options.json_option
+def shard_command(
+    shard: tuple[int, int],
+    corpus: inputs.LabelledSources,
+    output_path: str,
+    training: SettingsChoices,
+    jobs: "Workers",
+    strict: bool,
+    as_json: bool,
+) -> None:
+    """Count one of N shares of labelled mail, and write a part of a model.
+
+    The I-th of N jobs counts each N-th item, beginning with the I-th.  All jobs are given the
+    same sources and options.  `nbspam merge` makes of all parts the model that `nbspam train`
+    would make of everything.
+
+    \b
+    nbspam shard 3/8 mails/ -o part.3
+    nbspam merge part.* -o model.nbspam
+    """
+    counted = _count_part(corpus, training, shard, jobs)
+    output.report_skipped(counted.skipped, strict)
+    kept = output.save_training_part(counted.share, counted.settings, output_path)
+    _show_part(counted, output_path, kept, as_json)
+
+
+def _count_part(
+    corpus: inputs.LabelledSources,
+    training: SettingsChoices,
+    shard: tuple[int, int],
+    jobs: "Workers",
+) -> CountedShard:
+    """Return the counts of one shard of labelled sources, and the settings of all shards."""
+    import_module("numpy")  # as in `learn_sources`
+    from nbspam.counts.shards import Shard, count_share
+
+    items = inputs.items_of_sources(*corpus)
+    settings, items = settings_for(items, training, corpus.reading.listener)
+    if settings.model in FEATURES:
+        raise UsageError(
+            f"shard: --model {settings.model} needs all documents at once; use: nbspam train"
+        )
+    share, skipped = count_share(items, settings, Shard(*shard), jobs)
+    return CountedShard(share, settings, skipped)
+
+
+def _show_part(counted: CountedShard, path: str, kept: str | None, as_json: bool) -> None:
+    """Print how many messages were read, and what the part is."""
+    share, settings = counted.share, counted.settings
+    table, n_items = share.table, share.census.n_items
+    n_docs = output.class_counts_of(table.classes, table.class_count)
+    if as_json:
+        facts = {"shard": list(share.shard), "items": n_items, "read": n_docs}
+        facts |= {"tokens": len(table.vocabulary), **inputs.columns_read_json(settings.columns)}
+        skipped = output.skipped_json(counted.skipped)
+        output.echo_json({"model": path, "kept": kept, **facts, "skipped": skipped})
+        return
+    failed = f", skipped {len(counted.skipped):,}" if counted.skipped else ""
+    classes = f" ({output.counts_text(n_docs)})" if n_docs else ""
+    output.echo_summary(
+        [
+            (f"read {table.n_docs:,} of {n_items:,} {settings.noun}{classes}{failed}",),
+            *inputs.columns_read_rows(settings.columns),
+            (f"counted {len(table.vocabulary):,} tokens; part {share.shard} in {path}",),
+        ]
+    )
+
+
+# --- without a model file --------------------------------------------------------------------
+
+
+@click.command("lazy", cls=Command, first=("--fp-cost", "--unsure-cost", "--model", "--json"))
+@click.argument("corpus")
+@inputs.sources_argument
+@options.decision_options
+@inputs.reading_options
+@training_options.training_options
+@options.jobs_option
+@options.json_option
+def lazy_command(
+    corpus: str,
+    sources: tuple[str, ...],
+    decision: options.Decision,
+    reading: SourceOptions,
+    training: SettingsChoices,
+    jobs: int,
+    as_json: bool,
+) -> int:
+    """Classify by a labelled CORPUS, without a model file.
+
+    This is lazy learning: every call counts the corpus again, so messages that were added or
+    removed since need no training.  The answers are, bit by bit, those of `nbspam train
+    CORPUS` and `nbspam classify`.
+
+    \b
+    nbspam lazy mails/ message.eml
+    """
+    classifier = learn_sources([corpus], reading, inputs.NO_LABELS, training, jobs).classifier
+    question = inputs.asked_of(classifier, sources, reading, decision)
+    successes = output.Successes()
+    verdicts = classifier.classify(question.inputs, jobs, question.rule)
+    output.echo_verdicts(successes.of(verdicts), as_json, question.costs)
+    return successes.status

@@ -1,0 +1,435 @@
+"""A model's memory of messages besides its counts, and changes to both.
+
+The ledger says which messages were learned, in which class and on which day, and whether a person
+has told it one message at a time or has filed many at once.  With it a model recognises a message
+that comes again, and can move or un-learn a message that it learned in the wrong class.  It stores
+the digests of messages, not their text: about 11 bytes per message.
+
+The sample holds the tokens of some messages: fitting how evidence adds up needs held-out messages,
+and leaving a message out of the counts needs the message itself.  The digest of a message decides
+whether it is kept, so the sample does not depend on the order of messages or the number of
+processes, and learning on gives the same model as learning everything at once.
+
+A change adds a message to one class, subtracts it from another, or both.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbspam.arrays import Booleans, Days, Floats, Indices, Integers, Keys, Strings, find
+from nbspam.counts.table import CountTable, add_tables, token_counts_of, without_empty
+from nbspam.settings import PRESENCE
+from nbspam.tokens.documents import (
+    Documents,
+    Vocabulary,
+    join,
+    no_documents,
+    offsets_of,
+    stacked,
+    united,
+    with_added,
+)
+
+# Blending many classes fits only a few numbers, for which 8,000 messages suffice.
+_ENOUGH = 8_000
+# With two classes every message can correct tokens, so more messages help: E-014.  Above _ENOUGH,
+# messages are kept only while their tokens take at most 40 MB of the model.
+MAX_SAMPLE, MAX_ENTRIES = 32_000, 10_000_000
+
+
+# --- the sample -----------------------------------------------------------------------------
+
+
+class Messages(NamedTuple):
+    """Messages with their tokens, classes and digests."""
+
+    labels: Strings  # (n_docs,)
+    digests: Keys  # (n_docs,)
+    documents: Documents  # over the keys of their tokens
+
+    def take(self, chosen: Booleans) -> "Messages":
+        """Return some of the messages; chosen: (n_docs,) a mask."""
+        if chosen.all():
+            return self
+        documents = self.documents.take(chosen).without_unused()
+        return Messages(self.labels[chosen], self.digests[chosen], documents)
+
+    def without_counts(self) -> "Messages":
+        """Return the same messages with only the presence of tokens."""
+        return self._replace(documents=self.documents._replace(counts=None))
+
+
+class Sample(NamedTuple):
+    """The messages that a model stores, in the order of their digests."""
+
+    bits: int  # number of zero bits at the end of each digest
+    digests: Keys  # (n_docs,) ascending
+    documents: Documents  # over all columns of the model's vocabulary
+
+
+class Sampling:
+    """Keeps the messages whose digest ends in a certain number of zero bits.
+
+    messages: the messages kept so far.  bits: the number of zero bits; it grows by one whenever
+    the sample is too large, which drops about half of the messages.
+
+    A sample is too large if it has more than `limit` messages, or if it has more than `enough`
+    messages and these have more than `max_entries` tokens together.  limit: unless given,
+    MAX_SAMPLE if the weighting is presence, else `enough`.
+    """
+
+    def __init__(
+        self,
+        weighting: str,
+        bits: int = 0,
+        *,
+        limit: int | None = None,
+        enough: int = _ENOUGH,
+        max_entries: int = MAX_ENTRIES,
+    ) -> None:
+        of_weighting = MAX_SAMPLE if weighting == PRESENCE else enough
+        self._limit = of_weighting if limit is None else limit
+        self._enough, self._max_entries = enough, max_entries
+        self._begin(bits)
+
+    def _begin(self, bits: int) -> None:
+        self.bits = bits
+        self.messages: list[Messages] = []
+        self._n_docs = self._n_entries = 0
+
+    def add(self, parts: Iterable[Messages]) -> None:
+        """Add messages, and keep the ones that belong to the sample."""
+        for part in parts:
+            self._append(part)
+            while self._is_too_large(self._n_docs, self._n_entries):
+                self._grow()
+
+    def wanted(self, digests: Keys, n_tokens: Integers) -> Booleans:
+        """Return a mask of the messages that the sample would keep, shape (n_docs,).
+
+        n_tokens: (n_docs,) the number of tokens of each message.
+        """
+        chosen = self.wants(digests)
+        while self._is_too_large(int(chosen.sum()), int(n_tokens[chosen].sum())):
+            self._grow()
+            chosen = self.wants(digests)
+        return chosen
+
+    def _grow(self) -> None:
+        before = self.messages
+        self._begin(self.bits + 1)
+        for each in before:
+            self._append(each)
+
+    def wants(self, digests: Keys) -> Booleans:
+        """Return which messages of some digests would be kept now, shape (n_docs,)."""
+        return np.asarray((digests & np.uint64((1 << self.bits) - 1)) == 0)
+
+    def _append(self, part: Messages) -> None:
+        kept = part.take(self.wants(part.digests))
+        if len(kept.labels):
+            self.messages.append(kept)
+        self._n_docs += len(kept.labels)
+        self._n_entries += len(kept.documents.columns)
+
+    def _is_too_large(self, n_docs: int, n_entries: int) -> bool:
+        # Adding messages to a sample that is too large leaves it too large.  So the final number
+        # of bits, and with it the sample, does not depend on the order of messages.
+        if n_docs <= min(self._limit, self._enough):
+            return False
+        return n_docs > self._limit or n_entries > self._max_entries
+
+
+def kept_sample(
+    parts: Sequence[Messages], bits: int, vocabulary: Vocabulary, with_counts: bool
+) -> Sample:
+    """Return the sample that a model stores of these messages; drops unknown tokens."""
+    digests = np.concatenate([np.empty(0, np.uint64), *(part.digests for part in parts)])
+    order: Integers = np.argsort(digests)
+    documents = over_columns(parts, vocabulary, with_counts)
+    return Sample(bits, digests[order], documents.take(order))
+
+
+def over_columns(
+    parts: Sequence[Messages], vocabulary: Vocabulary, with_counts: bool
+) -> Documents:
+    """Return the documents of all messages in turn, over all columns; drops unknown tokens."""
+    columns = np.arange(len(vocabulary))
+    if not parts:
+        return no_documents(columns, with_counts)
+    # One look-up for all tokens, because a look-up of many keys takes a third of the time.
+    found = vocabulary.columns(np.concatenate([part.documents.tokens for part in parts]))
+    ends = np.cumsum([len(part.documents.tokens) for part in parts]).tolist()
+    documents = [
+        part.documents.on(found[start:end]).over(columns)
+        for part, (start, end) in zip(parts, pairwise([0, *ends]), strict=True)
+    ]
+    if with_counts:
+        documents = [part._replace(counts=part.times()) for part in documents]
+    else:
+        documents = [part._replace(counts=None) for part in documents]
+    return stacked(documents)
+
+
+def messages_of_sample(sample: Sample, labels: Strings, vocabulary: Vocabulary) -> Messages:
+    """Return the messages of a sample, over the keys of its tokens; labels: (n_docs,)."""
+    return Messages(labels, sample.digests, sample.documents._replace(tokens=vocabulary.keys))
+
+
+# --- the ledger -----------------------------------------------------------------------------
+
+
+class FiledMessage(NamedTuple):
+    """Where a model has a message."""
+
+    label: str | None  # None: nowhere
+    told: bool  # whether a person has told the label
+
+
+NOT_FILED = FiledMessage(None, False)
+
+
+class Ledger(NamedTuple):
+    """The learned messages, in the order of their digests."""
+
+    digests: Keys  # (n_docs,) ascending, unique
+    labels: Indices  # (n_docs,) index into the model's classes
+    days: Days  # (n_docs,) since 1970-01-01
+    told: Booleans  # (n_docs,) whether a person has told the class: it is not doubted
+
+    def find(self, digests: Keys) -> Integers:
+        """Return the positions of digests in the ledger, -1 for unknown ones; same shape."""
+        return find(self.digests, digests)
+
+    def only(self, digests: Keys) -> "Ledger":
+        """Return the ledger of some of its messages."""
+        chosen = np.isin(self.digests, digests)
+        return Ledger(
+            self.digests[chosen], self.labels[chosen], self.days[chosen], self.told[chosen]
+        )
+
+
+def ledger_of(
+    digests: Keys, names: Strings, days: Days, classes: Sequence[str], told: Booleans | None = None
+) -> Ledger:
+    """Return the ledger of messages in any order.
+
+    names: (n_docs,) the classes.  told: (n_docs,), None if no person has told any class.
+    """
+    order = np.argsort(digests)
+    labels = np.searchsorted(np.array(classes, np.str_), names[order])
+    small = np.min_scalar_type(max(len(classes) - 1, 0))
+    told = np.zeros(len(order), np.bool_) if told is None else told[order]
+    return Ledger(digests[order], labels.astype(small), days[order], told)
+
+
+# --- the memory -----------------------------------------------------------------------------
+
+
+class Memory(NamedTuple):
+    """A model's memory besides its counts, to learn more messages later."""
+
+    ledger: Ledger
+    sample: Sample
+    last_seen: Days  # (n_features,) day each token was last learned, since 1970-01-01
+    decayed: int = 0  # the day on which counts were last faded; 0: never
+    has_ledger: bool = True  # whether the ledger has all messages, or only those of the sample
+
+    @property
+    def sample_labels(self) -> Integers:
+        """The classes of the sample's messages, shape (n_docs,), index into the classes."""
+        return self.ledger.labels[self.ledger.find(self.sample.digests)].astype(np.int64)
+
+    @property
+    def sample_told(self) -> Booleans:
+        """Whether a person has told the classes of the sample's messages, shape (n_docs,)."""
+        return self.ledger.told[self.ledger.find(self.sample.digests)]
+
+    def only(self, columns: Integers) -> "Memory":
+        """Return the memory of these columns (ascending) only."""
+        names = np.full(len(self.last_seen), -1)
+        names[columns] = np.arange(len(columns))
+        documents = self.sample.documents.on(names).over(np.arange(len(columns)))
+        sample = self.sample._replace(documents=documents)
+        return self._replace(sample=sample, last_seen=self.last_seen[columns])
+
+
+def memory_to_dict(memory: Memory) -> dict[str, Any]:
+    """Return the memory as plain values for the model file."""
+    ledger, sample = memory.ledger, memory.sample
+    counts = sample.documents.counts
+    if counts is not None:
+        counts = counts.astype(np.min_scalar_type(counts.max(initial=0)))  # most are small
+    return {
+        "ledger": memory.has_ledger,
+        "digest": ledger.digests,
+        "label": ledger.labels,
+        "day": ledger.days,
+        "told": np.flatnonzero(ledger.told).astype(np.uint32),
+        "last_seen": memory.last_seen,
+        "decayed": memory.decayed,
+        "sample_bits": sample.bits,
+        "sample_digest": sample.digests,
+        "sample_offsets": sample.documents.offsets.astype(np.uint32),
+        "sample_column": sample.documents.columns.astype(np.uint32, copy=False),
+        "sample_count": counts,
+    }
+
+
+def memory_from_dict(state: dict[str, Any], n_features: int) -> Memory:
+    """Return the memory in a model file, the inverse of `memory_to_dict`."""
+    told = np.zeros(len(state["digest"]), np.bool_)
+    told[state["told"]] = True
+    ledger = Ledger(state["digest"], state["label"], state["day"], told)
+    documents = Documents(
+        np.arange(n_features),
+        state["sample_offsets"].astype(np.int64),
+        state["sample_column"],
+        state["sample_count"],
+    )
+    sample = Sample(state["sample_bits"], state["sample_digest"], documents)
+    return Memory(ledger, sample, state["last_seen"], state["decayed"], state["ledger"])
+
+
+# --- changes --------------------------------------------------------------------------------
+
+# A table of changes can have negative numbers.  If a person confirms the class of a message, it
+# stays in its class.  A reader of a model overlays this table on the model's counts, which needs
+# no sort and keeps all columns (`overlaid`); a writer of a new file adds the two (`added`).
+
+
+class LabelChange(NamedTuple):
+    """One message that changed its class, or whose class a person has told now."""
+
+    digest: int
+    before: str | None  # its class before; None: it was not learned
+    after: str | None  # its class afterwards; None: it is un-learned
+    day: int  # since 1970-01-01
+    document: Documents  # the message, over the keys of its tokens
+    new: Vocabulary  # those of its tokens that the model file does not know, with their texts
+    told: bool = False  # whether a person has told its class afterwards
+
+
+def filed_by(change: LabelChange) -> FiledMessage:
+    """Return where a model has a message after a change."""
+    return FiledMessage(change.after, change.told)
+
+
+def respelt(
+    changes: Sequence[LabelChange], before: Vocabulary, known: Vocabulary
+) -> list[LabelChange]:
+    """Return the changes as they must be written beside another model file.
+
+    The journal holds the texts of only those tokens that its model file does not know: the field
+    `new` of each change.
+
+    before: the vocabulary of the present model file.  known: that of the other one.
+    """
+    return [change._replace(new=_spelling(change, before, known).packed()) for change in changes]
+
+
+def _spelling(change: LabelChange, before: Vocabulary, known: Vocabulary) -> Vocabulary:
+    keys = change.document.tokens
+    unknown = keys[known.columns(keys) < 0]
+    column = before.columns(unknown)
+    spelt, _ = join([before.take(column[column >= 0]), change.new])
+    return spelt.take(np.flatnonzero(np.isin(spelt.keys, unknown)))
+
+
+def signed_table(changes: Sequence[LabelChange], known: Vocabulary, weighting: str) -> CountTable:
+    """Return the sum of changes; its numbers can be negative.
+
+    known: the vocabulary of the model file.  It must have all tokens of the changes that are not
+    in their field `new`, because it gives the groups of these tokens.
+    """
+    names = {name for change in changes for name in (change.before, change.after)}
+    classes = tuple(sorted(name for name in names if name is not None))
+    documents = united([change.document for change in changes])
+    vocabulary = _vocabulary(changes, documents.tokens, known)
+    index: dict[str | None, int] = {None: -1}
+    index.update((name, k) for k, name in enumerate(classes))
+    total: list[Any] = [0.0, 0.0, 0]
+    for sign, y in (
+        (-1, np.array([index[change.before] for change in changes])),
+        (1, np.array([index[change.after] for change in changes])),
+    ):
+        part = token_counts_of(
+            documents.take(y >= 0), y[y >= 0], len(classes), vocabulary.groups, weighting
+        )
+        total = [so_far + sign * more for so_far, more in zip(total, part, strict=True)]
+    return CountTable(classes, total[0], vocabulary, total[1], total[2])
+
+
+def _vocabulary(changes: Sequence[LabelChange], keys: Keys, known: Vocabulary) -> Vocabulary:
+    """Return the vocabulary of these keys; only tokens that are new in the changes have texts."""
+    column = known.columns(keys)
+    groups = np.zeros(len(keys), np.uint8)
+    groups[column >= 0] = known.groups[column[column >= 0]]
+    new = join([change.new for change in changes])[0].packed()
+    place = np.searchsorted(keys, new.keys)
+    groups[place] = new.groups
+    length = np.zeros(len(keys), np.int64)
+    length[place] = np.diff(new.offsets)
+    return Vocabulary(keys, new.blob, offsets_of(length), groups)
+
+
+def added(table: CountTable, change: CountTable) -> CountTable:
+    """Return the sum of a table and its changes, without tokens that no message has any more."""
+    total = add_tables([table, change])
+    return without_empty(
+        total._replace(
+            class_count=_not_negative(total.class_count),
+            feature_count=_not_negative(total.feature_count),
+        )
+    )
+
+
+def overlaid(table: CountTable, change: CountTable) -> CountTable:
+    """Return the sum of a table and its changes; all columns of the table stay where they are.
+
+    The change has no class that the table does not have.  New tokens follow the others; tokens
+    that no message has any more keep their columns.
+    """
+    index = {name: k for k, name in enumerate(table.classes)}
+    class_count = np.array(table.class_count, np.float64)
+    for name, n in zip(change.classes, change.class_count.tolist(), strict=True):
+        class_count[index[name]] += n
+    column = table.vocabulary.columns(change.vocabulary.keys)
+    new = np.flatnonzero((column < 0) & (change.document_frequency > 0))
+    known = np.flatnonzero(column >= 0)
+    by_class = np.zeros((len(column), len(index)))
+    by_class[:, [index[name] for name in change.classes]] = change.feature_count
+    feature_count = _with_rows(table.feature_count, by_class, column, known, new)
+    frequency = _with_rows(table.document_frequency, change.document_frequency, column, known, new)
+    vocabulary = with_added(table.vocabulary, change.vocabulary.take(new))
+    loss = None if table.loss is None else table.loss.appended(len(new))
+    return CountTable(table.classes, class_count, vocabulary, feature_count, frequency, loss)
+
+
+def _with_rows(
+    rows: Any, change: Floats | Integers, column: Integers, known: Integers, new: Integers
+) -> Any:
+    """Return rows (n_features, ...) with changes added to known rows, and new rows appended."""
+    is_whole = rows.dtype.kind in "iu" and np.array_equal(change, np.rint(change))
+    kind = rows.dtype if is_whole else np.dtype(np.float64)
+    total = np.concatenate([rows.astype(kind, copy=False), change[new].astype(kind)])
+    at = column[known]
+    total[at] = _not_negative(rows[at].astype(np.float64) + change[known])
+    return total
+
+
+def _not_negative(counts: Floats) -> Floats:
+    """Return counts, at least 0: a pruned model has forgotten some of a token's counts."""
+    return np.maximum(counts, 0)
+
+
+def messages_of_changes(changes: Sequence[LabelChange], with_counts: bool) -> Messages:
+    """Return the messages of changes; they must be distinct, and none may be un-learned."""
+    labels = np.array([change.after for change in changes], np.str_)
+    digests = np.array([change.digest for change in changes], np.uint64)
+    if not changes:
+        return Messages(labels, digests, no_documents(np.empty(0, np.uint64), with_counts))
+    return Messages(labels, digests, united([change.document for change in changes]))

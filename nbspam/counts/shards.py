@@ -1,0 +1,224 @@
+"""Shares: what one of several processes counts of a corpus that is trained on together.
+
+Items are dealt to N shards in turn, by their positions in the order of the sources.  A
+process reads and parses the messages of its own share only, and so cannot know which of them
+come again in another.  A share therefore has everything that was read, copies included, and
+the tokens of every message, so that copies can be taken out when all shares are put together
+(`repeats`).
+"""
+
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbspam.arrays import Booleans, Indices, Integers, Keys, Strings
+from nbspam.counts.counting import LIMITS, CountingLimits, counted_chunks, total_of
+from nbspam.counts.memory import Messages, Sampling, over_columns
+from nbspam.counts.repeats import Read, Unique, repeated
+from nbspam.counts.table import CountTable, TableSum
+from nbspam.settings import PRESENCE, Settings
+from nbspam.sources.items import Item
+from nbspam.tokens.documents import Documents, united
+from nbspam.verdicts import Skipped
+from nbspam.workers import Workers
+
+_DOCS_AT_ONCE = 1 << 12
+
+
+class Shard(NamedTuple):
+    """One of the shards of a corpus."""
+
+    number: int  # from 1
+    of: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+class Census(NamedTuple):
+    """The facts about a corpus that each of its shards knows."""
+
+    n_items: int  # of all shards together
+    checksum: int  # CRC-32 of their labels in order
+
+
+class Share(NamedTuple):
+    """The counts of a shard, copies included, and its messages in the order of the corpus."""
+
+    shard: Shard
+    census: Census
+    table: CountTable
+    first: Indices  # (n_features,) the position of the message in which each token came first
+    positions: Indices  # (n_docs,) ascending
+    digests: Keys  # (n_docs,) copies of a text have the same digest
+    labels: Indices  # (n_docs,) index into the table's classes
+    told: Booleans  # (n_docs,) see Item
+    documents: Documents  # over all columns of the table
+
+
+class _ShardDeal:
+    """The items of one shard; after them, what the corpus consists of is known."""
+
+    def __init__(self, items: Iterable[Item], shard: Shard) -> None:
+        self._items, self._shard = items, shard
+        self.census = Census(0, 0)
+
+    def __iter__(self) -> Iterator[Item]:
+        number, of = self._shard
+        n, checksum = 0, 0
+        for n, item in enumerate(self._items, 1):
+            checksum = zlib.crc32(f"{item.label}\n".encode("utf-8", "replace"), checksum)
+            if (n - number) % of == 0:
+                yield item
+        self.census = Census(n, checksum)
+
+
+def count_share(
+    items: Iterable[Item],
+    settings: Settings,
+    shard: Shard,
+    jobs: Workers = 1,
+    limits: CountingLimits = LIMITS,
+) -> tuple[Share, tuple[Skipped, ...]]:
+    """Return the share of a shard, and those of its items that were skipped.
+
+    items: those of the whole corpus; the others are not read.
+    """
+    deal = _ShardDeal(items, shard)
+    read: list[Read] = []
+    skipped: list[Skipped] = []
+    places: list[Integers] = []  # of the messages, among the items of this shard
+    n_items = 0
+    counts = TableSum()
+    for part in counted_chunks(deal, settings, jobs, limits):
+        read.extend(part.messages)
+        skipped.extend(part.failures.values())
+        there = np.delete(np.arange(part.n_items), list(part.failures))
+        places.append(there + n_items)
+        n_items += part.n_items
+        if part.table is not None:
+            counts.add(part.table)
+    positions = np.concatenate([np.empty(0, np.int64), *places]) * shard.of + shard.number - 1
+    table = total_of(counts)
+    table = table._replace(vocabulary=table.vocabulary.packed())
+    messages = [part for part, _ in read]
+    documents = over_columns(messages, table.vocabulary, settings.weighting != PRESENCE)
+    labels = np.concatenate([np.empty(0, np.str_), *(part.labels for part in messages)])
+    share = Share(
+        shard,
+        deal.census,
+        table,
+        _first(documents, positions),
+        positions,
+        np.concatenate([np.empty(0, np.uint64), *(part.digests for part in messages)]),
+        np.searchsorted(np.array(table.classes, np.str_), labels),
+        np.array([told for _, many in read for told in many], np.bool_),
+        documents,
+    )
+    return share, tuple(skipped)
+
+
+def _first(documents: Documents, positions: Integers) -> Integers:
+    """Return the position of the first document with each token, shape (n_tokens,)."""
+    first = np.zeros(len(documents.tokens), np.int64)
+    for start in reversed(range(0, documents.n_docs, _DOCS_AT_ONCE)):
+        part = documents.part(start, min(start + _DOCS_AT_ONCE, documents.n_docs))
+        # Where an index comes several times, numpy keeps what is assigned last.
+        first[part.columns[::-1]] = positions[start:][part.rows()[::-1]]
+    return first
+
+
+def messages_of_share(share: Share, rows: Integers) -> Messages:
+    """Return some messages of a share, over the keys of their tokens only."""
+    documents = share.documents.take(rows)
+    used, columns = np.unique(documents.columns, return_inverse=True)
+    keys: Any = share.table.vocabulary.keys
+    documents = documents._replace(tokens=keys[used], columns=columns)
+    names = np.array(share.table.classes, np.str_)
+    return Messages(names[share.labels[rows]], share.digests[rows], documents)
+
+
+# ---- gathering the messages of all shares, as one process would have counted them ----
+#
+# Only messages that come several times need a look at one by one; all others stay where they
+# are, in arrays that may be mapped from files. The counts are added elsewhere, as they may be
+# larger than memory.
+
+_AT_ONCE = 1 << 14  # messages that come several times
+
+
+class Gathered(NamedTuple):
+    """The messages of all shares, each of them once."""
+
+    corrections: CountTable  # to be added to the sum of the shares' counts; without texts
+    messages: tuple[Messages, ...]  # the sample
+    bits: int  # number of zero bits at the end of the digests in the sample
+    digests: Keys  # (n_docs,)
+    labels: Strings  # (n_docs,)
+    told: Booleans  # (n_docs,)
+    repeated: int  # messages that came again
+
+
+def gather_shards(shares: Sequence[Share], weighting: str) -> Gathered:
+    """Return the messages of all shares of a corpus."""
+    digests = _together([share.digests for share in shares], np.uint64)
+    again = np.isin(digests, repeated(digests))
+    sampling, unique = Sampling(weighting), Unique(weighting)
+    for part in _in_order(shares, np.flatnonzero(again)):
+        sampling.add(unique.new_of([part]))
+    alone = np.flatnonzero(~again)
+    n_tokens = _together([np.diff(share.documents.offsets) for share in shares], np.int64)
+    chosen = sampling.wanted(digests[alone], n_tokens[alone])
+    for share, rows in _of_each(shares, alone[chosen]):
+        sampling.add([messages_of_share(share, rows)])
+    names = [np.array(share.table.classes, np.str_)[share.labels] for share in shares]
+    told = _together([share.told for share in shares], np.bool_)
+    return Gathered(
+        unique.corrections(sampling.messages),
+        tuple(unique.relabelled(sampling.messages)),
+        sampling.bits,
+        np.append(digests[alone], unique.digests),
+        np.append(
+            _together(names, np.str_)[alone], np.array(list(unique.label.values()), np.str_)
+        ),
+        np.append(told[alone], np.array([d in unique.told for d in unique.label], np.bool_)),
+        unique.n_repeated,
+    )
+
+
+def _together(parts: Sequence[np.ndarray], kind: type) -> np.ndarray:
+    return np.concatenate([np.empty(0, kind), *parts])
+
+
+def _of_each(shares: Sequence[Share], rows: Integers) -> Iterator[tuple[Share, Integers]]:
+    """Yield each share with those of the rows that are its own.
+
+    rows: ascending, counted through all shares.
+    """
+    start = 0
+    for share in shares:
+        end = start + len(share.digests)
+        low, high = np.searchsorted(rows, (start, end))
+        yield share, rows[low:high] - start
+        start = end
+
+
+def _in_order(shares: Sequence[Share], rows: Integers) -> Iterator[Read]:
+    """Yield messages in the order of the corpus, some at a time; rows: see `_of_each`."""
+    positions = _together([share.positions for share in shares], np.int64)[rows]
+    told = _together([share.told for share in shares], np.bool_)[rows]
+    order = np.argsort(positions)
+    for start in range(0, len(rows), _AT_ONCE):
+        some = np.sort(order[start : start + _AT_ONCE])
+        parts = [messages_of_share(share, own) for share, own in _of_each(shares, rows[some])]
+        turn = np.argsort(positions[some])
+        yield (
+            Messages(
+                np.concatenate([part.labels for part in parts])[turn],
+                np.concatenate([part.digests for part in parts])[turn],
+                united([part.documents for part in parts]).take(turn),
+            ),
+            told[some][turn].tolist(),
+        )

@@ -1,0 +1,517 @@
+"""Ways of judging: held-out answers from folds, from a stream, from halves or of one model.
+
+Each way ends in a `Trial`.  Documents are tokenised once, however many models are trained on
+them, and models are trained and give answers by the same functions as in `nbspam train` and
+`nbspam classify`.  For a learning curve, smaller models answer the same documents.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbspam.arrays import Floats, Integers, Keys
+from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.features import features_held_out
+from nbspam.classifier.sum import assumed_prior
+from nbspam.classifier.training import learn_items, train_classifier
+from nbspam.counts.corpus import Corpus, read_corpus, remembered, stratified_folds
+from nbspam.decision import default_rule
+from nbspam.errors import InputError, UsageError
+from nbspam.evaluation.evaluation import SmallerModelResult, Trial
+from nbspam.evaluation.online import progress
+from nbspam.evaluation.witness import Witness
+from nbspam.printing import tracked
+from nbspam.settings import FEATURES, Settings
+from nbspam.sources.items import Item
+from nbspam.sources.order import arranged
+from nbspam.sources.records import Record
+from nbspam.tables.schema import Schema, Table
+from nbspam.tables.training import TableSettings, rows_held_out, table_rows, train_table
+from nbspam.verdicts import AnyClassifier, HeldOut, Skipped, Weighed
+from nbspam.workers import Workers, ordered_map
+
+# Trains on the first rows and returns its answers to the second.
+Answering = Callable[[Integers, Integers], HeldOut]
+LEAVE_ONE_OUT = "loo"  # as the number of folds: one for each document
+SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)  # of the training documents, for smaller models
+N_STRETCHES = 10  # parts of a stream, which stand in for folds in comparisons
+_PARTS = 64  # that folds are given to workers in, at most
+
+
+# --- folds -------------------------------------------------------------------------------
+
+
+def judge(
+    trial: Trial,
+    held_out: Answering,
+    with_smaller: bool = False,
+    jobs: Workers = 1,
+    witness: Witness | None = None,
+) -> Trial:
+    """Return the trial with the answers to each of its folds of a model of the other folds.
+
+    with_smaller: also the answers of models of the SHARES of those folds.
+    """
+    n_learned = len(trial.y) * trial.fold.max() / (trial.fold.max() + 1)
+    joint = answers_by_fold(trial, held_out, jobs=jobs, witness=witness)
+    smaller = tuple(
+        SmallerModelResult(round(share * n_learned), answers_by_fold(trial, held_out, share, jobs))
+        for share in SHARES
+        if with_smaller
+    )
+    return replace(trial, joint=joint, n_learned=round(n_learned), smaller=smaller)
+
+
+def answers_by_fold(
+    trial: Trial,
+    held_out: Answering,
+    share: float = 1.0,
+    jobs: Workers = 1,
+    witness: Witness | None = None,
+) -> Floats:
+    """Return held-out joint log-probabilities, nats, shape (n_docs, n_classes).
+
+    share: the part of the other folds' documents that models learn.
+    """
+    joint = np.empty((len(trial.y), len(trial.classes)))
+    k = int(trial.fold.max()) + 1
+    # Some folds together, because an engine may get the documents again for each part.
+    parts = np.array_split(np.arange(k), min(k, _PARTS))
+    work = partial(_answers_to, held_out, trial.y, trial.fold, share, witness is not None)
+    found = chain.from_iterable(ordered_map(work, parts, jobs))
+    for number, (of_fold, heard) in enumerate(tracked(found, "folds", k)):
+        joint[trial.fold == number] = of_fold
+        if witness is not None and heard is not None:
+            witness.join(heard)
+    return joint
+
+
+def _answers_to(
+    held_out: Answering,
+    y: Integers,
+    fold: Integers,
+    share: float,
+    is_witnessed: bool,
+    numbers: Integers,
+) -> list[tuple[Floats, Witness | None]]:
+    """Return the answers to some folds, and the witness of each; this runs in a worker."""
+    answers = []
+    for number in numbers.tolist():
+        of, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+        answered = held_out(rest if share == 1 else some_of(rest, y, share), of)
+        heard = Witness() if is_witnessed else None
+        if heard is not None:
+            heard.hear(of, y[of], answered.joint, answered.reasons)
+            if number == fold.max():
+                heard.meet(answered.classifier)
+        answers.append((answered.joint, heard))
+    return answers
+
+
+def folds(y: Integers, k: int | str, seed: int) -> Integers:
+    """Return the fold of each document in k stratified folds, shape (n_docs,).
+
+    k: a number, or LEAVE_ONE_OUT for as many folds as there are documents, which cannot be
+    stratified.  Raises UsageError if a class has fewer than k documents, or is left out whole.
+    """
+    n_docs, smallest = len(y), int(np.bincount(y).min()) if len(y) else 0
+    if k in (LEAVE_ONE_OUT, n_docs):
+        if smallest < 2:
+            raise UsageError(
+                f"--cv {k}: a class has only {smallest} document, and without it no model knows"
+                " the class; give two or more of each"
+            )
+        return np.arange(n_docs)
+    if not isinstance(k, int) or k > n_docs:
+        raise UsageError(f"--cv {k}: there are {n_docs} documents; give up to that, or loo")
+    if not 2 <= k <= smallest:
+        raise UsageError(
+            f"--cv {k}: the smallest class has {smallest} documents; give a number of folds"
+            " from 2 to that, or loo to leave out one document at a time"
+        )
+    return stratified_folds(y, k, np.random.RandomState(seed))
+
+
+def fold_trial(
+    data: Corpus,
+    settings: Settings,
+    k: int | str,
+    seed: int,
+    with_smaller: bool = False,
+    jobs: Workers = 1,
+    witness: Witness | None = None,
+) -> Trial:
+    """Return a corpus's answers by cross-validation; raises UsageError."""
+    trial = _unanswered(data, settings, folds(data.y, k, seed))
+    held_out = features_held_out if settings.model in FEATURES else _held_out
+    return judge(trial, partial(held_out, data, settings), with_smaller, jobs, witness)
+
+
+def _unanswered(data: Corpus, settings: Settings, fold: Integers) -> Trial:
+    """Return the trial of a corpus, whose answers are still to be found."""
+    class_count = np.bincount(data.y, minlength=len(data.classes)).astype(np.float64)
+    return Trial(
+        data.classes,
+        data.y,
+        np.empty((0, 0)),
+        default_rule(data.classes, settings.is_mail_combined),
+        fold,
+        assumed_prior(class_count, settings),
+        data.names,
+        settings.noun,
+    )
+
+
+def _held_out(data: Corpus, settings: Settings, rest: Integers, of: Integers) -> HeldOut:
+    return answers_of(trained_on(data, settings, rest), data, of)
+
+
+def trained_on(
+    data: Corpus, settings: Settings, rows: Integers, told: Keys | None = None
+) -> Classifier:
+    """Return the model of some rows; told: digests of messages whose label a person has told."""
+    training = data.training(rows, settings.weighting)
+    if told is not None:
+        training = training._replace(told=np.isin(training.digests, told))
+    return train_classifier(training, settings)
+
+
+def answers_of(classifier: Classifier, data: Corpus, of: Integers) -> HeldOut:
+    """Return a model's answers to some rows, and its reasons."""
+    documents = classifier.table.known(data.over_keys(of))
+
+    def reasons(place: int, towards: int, against: int) -> Weighed:
+        return classifier.reasons(documents.one(place), towards, against)
+
+    return HeldOut(classifier, classifier.joint_of(documents), reasons)
+
+
+def table_trial(
+    table: Table,
+    settings: TableSettings,
+    k: int | str,
+    seed: int,
+    with_smaller: bool = False,
+    jobs: Workers = 1,
+    witness: Witness | None = None,
+) -> Trial:
+    """Return the answers to a table's rows by cross-validation; raises UsageError.
+
+    The intervals of numeric columns are computed for each fold without its rows.
+    """
+    classifier = train_table(table, settings)
+    trial = Trial(
+        classifier.classes,
+        table.y,
+        np.empty((0, 0)),  # `judge` finds the answers
+        classifier.rule,
+        folds(table.y, k, seed),
+        classifier.prior,
+        table.names,
+        classifier.noun,
+    )
+    held_out = partial(rows_held_out, table, settings)
+    return judge(trial, held_out, with_smaller, jobs, witness)
+
+
+def judge_folds(
+    items: Iterable[Item],
+    settings: Settings,
+    k: int | str,
+    seed: int,
+    jobs: Workers = 1,
+    with_smaller: bool = False,
+    witness: Witness | None = None,
+) -> Trial:
+    """Return the answers to each of k folds of a model that is trained on the other folds.
+
+    with_smaller: also the answers of models trained on the SHARES of those folds.
+    """
+    data, skipped = labelled_corpus(items, settings, jobs)
+    trial = fold_trial(data, settings, k, seed, with_smaller, jobs, witness)
+    return replace(trial, skipped=skipped)
+
+
+# --- a stream ----------------------------------------------------------------------------
+
+
+def online_trial(
+    data: Corpus, settings: Settings, policy: str, witness: Witness | None = None
+) -> Trial:
+    """Return the answers to a corpus's documents as a stream, in the order of its rows.
+
+    The folds of the trial are N_STRETCHES successive parts of the stream.  Raises UsageError.
+    """
+    if settings.model in FEATURES:
+        raise UsageError(f"--online: not for --model {settings.model}; judge it by --cv K")
+    stretch = np.arange(len(data.y)) * N_STRETCHES // max(len(data.y), 1)
+    joint = progress(data, settings, policy, witness).joint
+    return replace(_unanswered(data, settings, stretch), joint=joint, is_stream=True)
+
+
+def judge_online(
+    items: Iterable[Item],
+    settings: Settings,
+    policy: str,
+    order: str | None = None,
+    seed: int = 0,
+    jobs: Workers = 1,
+    witness: Witness | None = None,
+) -> Trial:
+    """Return the answers of a model that learns each message after it has answered it.
+
+    policy: which messages it learns, one of decision.POLICIES.  order: of the messages, see
+    `sources.order.arranged`.
+    """
+    stream = arranged(items, order, seed)
+    data, skipped = labelled_corpus(stream.items, settings, jobs)
+    trial = online_trial(data, settings, policy, witness)
+    return replace(trial, skipped=skipped, order=stream.order)
+
+
+def judge_several(
+    items: Iterable[Item],
+    several: Sequence[Settings],
+    k: int | str | None,
+    seed: int,
+    jobs: Workers = 1,
+) -> list[Trial]:
+    """Return the answers of models with several settings to the same documents.
+
+    k: number of folds, the same folds for all; None for a stream (see `judge_online`).  Settings
+    with the same tokens share one reading of the documents.
+    """
+    order = None
+    if k is None:
+        items, order = arranged(items, seed=seed)
+    items = list(items)
+    trials: list[Trial] = []
+    read: dict[tuple[object, ...], tuple[Corpus, tuple[Skipped, ...]]] = {}
+    for settings in several:
+        how = settings.reading, settings.strip, settings.tokens
+        if how not in read:
+            read[how] = labelled_corpus(items, settings, jobs)
+        data, skipped = read[how]
+        if k is None:
+            trial = online_trial(data, settings, "everything")
+        else:
+            trial = fold_trial(data, settings, k, seed, jobs=jobs)
+        trials.append(replace(trial, skipped=skipped, order=order))
+    return trials
+
+
+# --- smaller models ------------------------------------------------------------------------
+# Each learns a part of the whole model's documents, in a random order: every larger part begins
+# with the smaller ones.  For a model of messages, these are the messages that it remembers.
+
+
+class SmallerModel(NamedTuple):
+    """A model that has learned fewer documents than the one that is judged."""
+
+    n_learned: int
+    classifier: AnyClassifier
+
+
+def some_of(rows: Integers, y: Integers, share: float) -> Integers:
+    """Return the same share of the rows of each class; it contains every smaller share."""
+    shuffled = np.random.default_rng(0).permutation(rows)
+    of_class = [shuffled[y[shuffled] == label] for label in np.unique(y)]
+    return np.sort(np.concatenate([of[: max(1, int(share * len(of)))] for of in of_class]))
+
+
+def n_learned_by(classifier: AnyClassifier) -> int:
+    """Return how many messages a model has learned; 0 for one of which that is not known."""
+    if not isinstance(classifier, Classifier):
+        return 0
+    # The counts are smaller where old ones have faded; a ledger may have only those of a sample.
+    memory = classifier.memory
+    return max(classifier.table.n_docs, 0 if memory is None else len(memory.ledger.digests))
+
+
+def smaller_models(classifier: AnyClassifier) -> tuple[SmallerModel, ...]:
+    """Return models of parts of the messages that a model remembers.
+
+    It remembers all, or a sample of many: then the largest part is the sample.  Empty for a model
+    that remembers no message of some class.
+    """
+    if not isinstance(classifier, Classifier) or classifier.memory is None:
+        return ()
+    table, memory = classifier.table, classifier.memory
+    data = remembered(table, memory)
+    if len(table.classes) < 2 or len(np.unique(data.y)) < len(table.classes):
+        return ()
+    is_whole = not memory.sample.bits
+    told = memory.sample.digests[memory.sample_told]
+
+    shares = [share if is_whole else 2 * share for share in SHARES]
+    models = []
+    for rows in _parts(data.y, shares):
+        model = trained_on(data, classifier.settings, rows, told)
+        models.append(SmallerModel(len(rows), replace(model, shift=classifier.shift)))
+    return tuple(models)
+
+
+def smaller_of_table(table: Table, settings: TableSettings) -> tuple[SmallerModel, ...]:
+    """Return models of parts of a table's rows; raises UsageError."""
+    return tuple(
+        SmallerModel(len(rows), train_table(table_rows(table, rows), settings))
+        for rows in _parts(table.y, SHARES)
+    )
+
+
+def _parts(y: Integers, shares: Sequence[float]) -> Iterable[Integers]:
+    """Return these shares of documents, as row numbers; parts of the same size only once.
+
+    y: (n_docs,) classes.
+    """
+    parts = (some_of(np.arange(len(y)), y, share) for share in shares)
+    return {len(rows): rows for rows in parts}.values()
+
+
+# --- halves, and a single model -------------------------------------------------------------
+
+
+def judge_classifier(
+    classifier: AnyClassifier,
+    items: Iterable[Any],
+    jobs: Workers = 1,
+    remembering: AnyClassifier | None = None,
+    witness: Witness | None = None,
+) -> Trial:
+    """Return a classifier's answers to labelled inputs of its kind; raises InputError.
+
+    remembering: the same model with the messages that it remembers, so that smaller models can
+    learn parts of them (see `smaller_models`); None: the trial has no learning curve.
+    """
+    smaller = () if remembering is None else smaller_models(remembering)
+    return _judged(classifier, items, jobs, smaller, witness)
+
+
+def _judged(
+    classifier: AnyClassifier,
+    inputs: Iterable[Any],
+    jobs: Workers,
+    smaller: Sequence[SmallerModel],
+    witness: Witness | None,
+) -> Trial:
+    """Return the answers of a classifier, and of smaller ones, to inputs with a known class."""
+    number = {name: k for k, name in enumerate(classifier.classes)}
+    # Name, class, answer, and the answers of smaller models of each input.
+    found: list[tuple[str, int, Floats, Floats]] = []
+    skipped: list[Skipped] = []
+    unknown: set[str] = set()  # classes that the model does not have
+    others = [each.classifier for each in smaller]
+    for given, answer, of_others in classifier.answered(inputs, jobs, others):
+        if isinstance(answer, Skipped):
+            skipped.append(answer)
+        elif answer.truth is None:
+            skipped.append(Skipped(answer.name, "no label"))
+        elif answer.truth not in number:
+            unknown.add(answer.truth)
+            reason = f"class {answer.truth} is not one of the model's"
+            skipped.append(Skipped(answer.name, reason))
+        else:
+            if witness is not None:
+                reasons = partial(_reasons, classifier, given)
+                row, truth = np.array([len(found)]), np.array([number[answer.truth]])
+                witness.hear(row, truth, answer.joint[None], reasons)
+            found.append((answer.name, number[answer.truth], answer.joint, of_others))
+    if not found:
+        raise nothing_judged(skipped, classifier.noun, unknown, classifier.classes)
+    if witness is not None:
+        witness.meet(classifier)
+    names, y, joint, beside = zip(*found, strict=True)
+    stages = zip(smaller, np.stack(beside, axis=1), strict=True)
+    return Trial(
+        classifier.classes,
+        np.array(y),
+        np.stack(joint),
+        classifier.rule,
+        np.zeros(len(y), np.int64),
+        classifier.prior,
+        names,
+        classifier.noun,
+        n_learned=n_learned_by(classifier),
+        smaller=tuple(SmallerModelResult(model.n_learned, of) for model, of in stages),
+        skipped=tuple(skipped),
+    )
+
+
+def _reasons(classifier: AnyClassifier, given: Any, _: int, towards: int, against: int) -> Weighed:
+    return classifier.reasons_for(given, towards, against)
+
+
+def judge_split(
+    items: Iterable[Item],
+    test_items: Iterable[Item],
+    settings: Settings,
+    jobs: Workers = 1,
+    with_smaller: bool = False,
+    witness: Witness | None = None,
+) -> Trial:
+    """Return the answers to test items of a model that is trained on other items.
+
+    with_smaller: also the answers of models of parts of the items, see `smaller_models`.
+    """
+    learned = learn_items(items, settings, jobs)
+    remembering = learned.classifier if with_smaller else None
+    trial = judge_classifier(learned.classifier, test_items, jobs, remembering, witness)
+    return replace(trial, skipped=learned.skipped + trial.skipped)
+
+
+def judge_table_split(
+    table: Table,
+    settings: TableSettings,
+    test_records: Callable[[Schema], Iterable[Record]],
+    with_smaller: bool = False,
+    witness: Witness | None = None,
+) -> Trial:
+    """Return the answers to the rows of a test table of a model that is trained on another.
+
+    test_records: returns the rows of the test table for a schema, which says how to read cells.
+    """
+    classifier = train_table(table, settings)
+    smaller = smaller_of_table(table, settings) if with_smaller else ()
+    trial = _judged(classifier, test_records(classifier.schema), 1, smaller, witness)
+    return replace(trial, n_learned=len(table.y))
+
+
+# --- labels ---------------------------------------------------------------------------------
+
+
+def labelled_corpus(
+    items: Iterable[Item], settings: Settings, jobs: Workers
+) -> tuple[Corpus, tuple[Skipped, ...]]:
+    """Return labelled items as a corpus, and the skipped ones; raises InputError."""
+    data, skipped = read_corpus(items, settings, jobs)
+    if not data.names:
+        raise nothing_judged(skipped, settings.noun)
+    return data, skipped
+
+
+def nothing_judged(
+    skipped: Sequence[Skipped], noun: str, heard: Iterable[str] = (), classes: Iterable[str] = ()
+) -> InputError:
+    """Return the error for inputs of which none could be judged.
+
+    heard: classes of labelled inputs that the model does not know.  classes: of the model.
+    """
+    if heard:
+        return InputError(
+            f"labels: the classes are {', '.join(sorted(heard))}, and the model knows"
+            f" {', '.join(classes)}; give {noun} of these, or a model of those"
+        )
+    name, reason = skipped[0]
+    if reason != "no label":
+        return InputError(f"{name}: {reason.removeprefix(f'{name}: ')}; nothing can be judged")
+    how = "a table with the column that --target names"
+    if noun != "rows":
+        how = "class folders, a table with a column of classes, or --spam PATH --ham PATH"
+    return InputError(
+        f"labels: {len(skipped):,} {noun} ({name}, …), and none has a label to compare answers"
+        f" with; give {how}"
+    )

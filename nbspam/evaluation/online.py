@@ -1,0 +1,161 @@
+"""A stream of messages: each is answered first and learned afterwards.
+
+This simulates the use of a filter: it starts without knowledge and is told the truth after each
+answer.  The model is the same as after a `nbspam update` for each message, but documents are
+tokenised once, and counted in place.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from nbspam.arrays import Booleans, Floats
+from nbspam.classifier.sum import LogTables
+from nbspam.classifier.training import Learner, ModelGrowth, fitted_evidence
+from nbspam.counts.corpus import Corpus
+from nbspam.counts.memory import Messages, Sampling
+from nbspam.counts.table import CountTable, token_counts_of
+from nbspam.decision import is_worth_learning
+from nbspam.errors import UsageError
+from nbspam.evaluation.witness import Witness
+from nbspam.mail.digest import Copies
+from nbspam.printing import tracked
+from nbspam.settings import Settings
+from nbspam.verdicts import Weighed, posterior
+
+_UNHEARD = 50.0  # nats by which a class without messages is less likely than any other
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The answers to a stream of messages, and which of them were learned."""
+
+    joint: Floats  # (n_docs, n_classes) nats, before the message was learned
+    learned: Booleans  # (n_docs,)
+
+
+def progress(
+    data: Corpus, settings: Settings, policy: str = "everything", witness: Witness | None = None
+) -> Progress:
+    """Return the answers to messages in the order of their rows; raises UsageError.
+
+    policy: one of decision.POLICIES.  Until messages of two classes are learned, all classes are
+    equally likely, and every message is learned.
+    """
+    _check(data, settings)
+    n_docs = len(data.y)
+    joint, learned = np.zeros((n_docs, len(data.classes))), np.zeros(n_docs, np.bool_)
+    model = _StreamModel(data, settings)
+    copies = Copies()
+    stream = zip(data.digests.tolist(), data.y.tolist(), strict=True)
+    for row, (digest, truth) in enumerate(tracked(stream, "messages", n_docs)):
+        if model.learner is not None:
+            joint[row] = model.answer(row)
+            if witness is not None:
+                at = np.array([row])
+                witness.hear(at, data.y[at], joint[at], partial(model.reasons, row))
+            if not is_worth_learning(policy, posterior(joint[row : row + 1])[0], truth):
+                continue
+        learned[row] = True
+        model.learn(row, copies.numbered(digest), truth)
+    if witness is not None and model.learner is not None:
+        witness.meet(model.learner.classifier)
+    return Progress(joint, learned)
+
+
+def _check(data: Corpus, settings: Settings) -> None:
+    if len(data.classes) < 2:
+        raise UsageError(
+            f"--online: only one class ({data.classes[0]}); give mail of two or more classes,"
+            " for example with --spam PATH --ham PATH"
+        )
+    if not settings.combine:
+        raise UsageError("--online: only for models that combine evidence; add --preset mail")
+    if settings.min_df > 1 or settings.max_features is not None:
+        raise UsageError(
+            "--online: rare tokens are known only at the end of the stream;"
+            " leave out --min-df and --max-features"
+        )
+
+
+class _StreamModel:
+    """A model that learns a corpus message by message.
+
+    Its columns are those of the corpus, so no token needs to be looked up.
+    """
+
+    def __init__(self, data: Corpus, settings: Settings) -> None:
+        self._data, self._settings = data, settings
+        self._growth = ModelGrowth({})
+        self._row: dict[int, int] = {}  # row of the message's first copy, by digest
+        self._label: dict[int, int] = {}  # class of the message, by digest
+        self._classes: tuple[str, ...] = ()  # the classes that the learner knows
+        self.learner: Learner | None = None  # None before any fit
+
+    def answer(self, row: int) -> Floats:
+        """Return log P(class, document), nats, for all classes of the corpus, (n_classes,)."""
+        assert self.learner is not None
+        known = self.learner.answer(self._data.documents.one(row))
+        joint = np.full(len(self._data.classes), known.min() - _UNHEARD)
+        joint[self._places()] = known
+        return joint
+
+    def reasons(self, row: int, _place: int, towards: int, against: int) -> Weighed:
+        """Return the evidence for one class against another, see `HeldOut`."""
+        places = self._places()
+        if self.learner is None or not {towards, against} <= set(places):
+            return (), 0.0  # a class without messages
+        pair = places.index(towards), places.index(against)
+        return self.learner.reasons(self._data.documents.one(row), *pair)
+
+    def learn(self, row: int, digest: int, truth: int) -> None:
+        """Learn a message; one that is known in this class changes nothing."""
+        before = self._label.get(digest)
+        if before == truth:
+            return
+        row = self._row.setdefault(digest, row)
+        self._label[digest] = truth
+        names = self._data.classes
+        is_due = self._growth.note(None if before is None else names[before], names[truth])
+        if self.learner is not None and self._growth.classes == self._classes:
+            leaves = None if before is None else self._classes.index(names[before])
+            gets = self._classes.index(names[truth])
+            self.learner.learn(self._data.documents.one(row), leaves, gets)
+        if len(self._growth.classes) < 2:  # of one class nothing is known
+            self.learner, self._classes = None, ()
+        elif is_due:
+            self._fit()
+
+    def _fit(self) -> None:
+        """Fit evidence to the messages learned so far."""
+        data, settings = self._data, self._settings
+        digests = np.sort(np.fromiter(self._row, np.uint64, len(self._row)))
+        rows = np.array([self._row[digest] for digest in digests.tolist()], np.int64)
+        y = np.array([self._label[digest] for digest in digests.tolist()], np.int64)
+        place = np.full(len(data.classes), -1)
+        self._classes, old = self._growth.classes, self._classes
+        place[self._places()] = np.arange(len(self._classes))
+        documents, y = data.documents.take(rows), place[y]
+        learner = self.learner if self._classes == old else None
+        if learner is None:
+            groups = data.vocabulary.groups
+            counts = token_counts_of(documents, y, len(self._classes), groups, settings.weighting)
+            table = CountTable(self._classes, counts[0], data.vocabulary, counts[1], counts[2])
+        else:
+            table = learner.table
+        labels = np.array(self._classes, np.str_)[y]
+        sampling = Sampling(settings.weighting)
+        sampling.add([Messages(labels, digests, documents._replace(tokens=data.vocabulary.keys))])
+        (sample,) = sampling.messages
+        columns = data.vocabulary.columns(sample.documents.tokens)
+        known = np.searchsorted(np.array(self._classes, np.str_), sample.labels)
+        fit = fitted_evidence(table, sample.documents._replace(tokens=columns), known, settings)
+        assert not isinstance(fit, LogTables)  # see `_check`
+        if learner is None:
+            self.learner = Learner(table, fit, settings)
+        else:
+            learner.refit(fit)
+
+    def _places(self) -> list[int]:
+        return [self._data.classes.index(name) for name in self._classes]

@@ -1,0 +1,533 @@
+"""CSS as mail writes it: colours, lengths, and the declarations that can hide text.
+
+All text is in lower case.  A declaration that CSS calls invalid is dropped, so that it does not
+override a valid one; a property that cannot hide text is skipped.  Numbers are cut to a range in
+which all arithmetic is finite.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from colorsys import hls_to_rgb
+from functools import lru_cache
+from typing import NamedTuple
+
+_MAX_KNOWN, _MAX_BLOCKS = 4096, 8192  # values and texts of declarations that are cached
+_LARGEST = 1e6
+VIEW = 1000.0  # assumed width of the window in pixels
+MEDIUM = 16.0  # pixels of text of no stated size
+
+
+class Colour(NamedTuple):
+    """Red, green and blue from 0 to 255, and opacity from 0 to 1."""
+
+    red: float
+    green: float
+    blue: float
+    alpha: float = 1.0
+
+
+BLACK, WHITE, LINK = Colour(0, 0, 0), Colour(255, 255, 255), Colour(0, 0, 238)
+# A colour that is not known: that of an image, or written in a way that is not read.
+UNKNOWN = Colour(-1, -1, -1)
+
+# CSS Color Module Level 4, section 6.1, and the two system colours that mail programs write.
+_NAMED = dict(
+    zip(
+        *[
+            iter(
+                b"""
+aliceblue f0f8ff antiquewhite faebd7 aqua 00ffff aquamarine 7fffd4 azure f0ffff beige f5f5dc
+bisque ffe4c4 black 000000 blanchedalmond ffebcd blue 0000ff blueviolet 8a2be2 brown a52a2a
+burlywood deb887 cadetblue 5f9ea0 chartreuse 7fff00 chocolate d2691e coral ff7f50
+cornflowerblue 6495ed cornsilk fff8dc crimson dc143c cyan 00ffff darkblue 00008b
+darkcyan 008b8b darkgoldenrod b8860b darkgray a9a9a9 darkgreen 006400 darkgrey a9a9a9
+darkkhaki bdb76b darkmagenta 8b008b darkolivegreen 556b2f darkorange ff8c00 darkorchid 9932cc
+darkred 8b0000 darksalmon e9967a darkseagreen 8fbc8f darkslateblue 483d8b
+darkslategray 2f4f4f darkslategrey 2f4f4f darkturquoise 00ced1 darkviolet 9400d3
+deeppink ff1493 deepskyblue 00bfff dimgray 696969 dimgrey 696969 dodgerblue 1e90ff
+firebrick b22222 floralwhite fffaf0 forestgreen 228b22 fuchsia ff00ff gainsboro dcdcdc
+ghostwhite f8f8ff gold ffd700 goldenrod daa520 gray 808080 green 008000 greenyellow adff2f
+grey 808080 honeydew f0fff0 hotpink ff69b4 indianred cd5c5c indigo 4b0082 ivory fffff0
+khaki f0e68c lavender e6e6fa lavenderblush fff0f5 lawngreen 7cfc00 lemonchiffon fffacd
+lightblue add8e6 lightcoral f08080 lightcyan e0ffff lightgoldenrodyellow fafad2
+lightgray d3d3d3 lightgreen 90ee90 lightgrey d3d3d3 lightpink ffb6c1 lightsalmon ffa07a
+lightseagreen 20b2aa lightskyblue 87cefa lightslategray 778899 lightslategrey 778899
+lightsteelblue b0c4de lightyellow ffffe0 lime 00ff00 limegreen 32cd32 linen faf0e6
+magenta ff00ff maroon 800000 mediumaquamarine 66cdaa mediumblue 0000cd mediumorchid ba55d3
+mediumpurple 9370db mediumseagreen 3cb371 mediumslateblue 7b68ee mediumspringgreen 00fa9a
+mediumturquoise 48d1cc mediumvioletred c71585 midnightblue 191970 mintcream f5fffa
+mistyrose ffe4e1 moccasin ffe4b5 navajowhite ffdead navy 000080 oldlace fdf5e6 olive 808000
+olivedrab 6b8e23 orange ffa500 orangered ff4500 orchid da70d6 palegoldenrod eee8aa
+palegreen 98fb98 paleturquoise afeeee palevioletred db7093 papayawhip ffefd5 peachpuff ffdab9
+peru cd853f pink ffc0cb plum dda0dd powderblue b0e0e6 purple 800080 rebeccapurple 663399
+red ff0000 rosybrown bc8f8f royalblue 4169e1 saddlebrown 8b4513 salmon fa8072
+sandybrown f4a460 seagreen 2e8b57 seashell fff5ee sienna a0522d silver c0c0c0 skyblue 87ceeb
+slateblue 6a5acd slategray 708090 slategrey 708090 snow fffafa springgreen 00ff7f
+steelblue 4682b4 tan d2b48c teal 008080 thistle d8bfd8 tomato ff6347 turquoise 40e0d0
+violet ee82ee wheat f5deb3 white ffffff whitesmoke f5f5f5 yellow ffff00 yellowgreen 9acd32
+window ffffff windowtext 000000
+""".split()
+            )
+        ]
+        * 2,
+        strict=True,
+    )
+)
+_HEX = re.compile(rb"#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$")
+_FUNCTION = re.compile(rb"(rgb|hsl)a?\(([^()]{1,100})\)$")
+# Functions whose colour is not computed.
+_OTHER_FUNCTION = re.compile(rb"(?:var|hwb|lab|lch|oklab|oklch|color|color-mix|light-dark)\(")
+_NUMBER = re.compile(rb"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(%|[a-z]*)")
+_PIXELS = {
+    b"": 1.0,
+    b"px": 1.0,
+    b"pt": 4 / 3,
+    b"pc": 16.0,
+    b"in": 96.0,
+    b"cm": 37.8,
+    b"mm": 3.78,
+    b"q": 0.945,
+    b"rem": MEDIUM,
+    b"vw": VIEW / 100,
+    b"vh": 7.0,
+    b"vmin": 7.0,
+    b"vmax": 10.0,
+}
+_EMS = {b"em": 1.0, b"%": 0.01, b"ex": 0.5, b"ch": 0.5}  # parts of the size of text
+_DEGREES = {b"": 1.0, b"deg": 1.0, b"turn": 360.0, b"grad": 0.9, b"rad": 57.29578}
+# WCAG 2.2, "relative luminance".
+_LINEAR = [c / 3294.6 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in range(256)]
+# Text is hidden by its colour if its contrast with the ground is lower and no channel differs by
+# more.  Yellow on white has a contrast of 1.07, and yet it can be read.
+_MIN_CONTRAST, _MAX_DIFFERENCE = 1.4, 110.0
+
+
+@lru_cache(_MAX_KNOWN)
+def read_colour(value: bytes) -> Colour | None:
+    """Return a colour of CSS, UNKNOWN for one that cannot be computed, None for no colour."""
+    if value in _NAMED:
+        return _of_hex(_NAMED[value])
+    if match := _HEX.match(value):
+        return _of_hex(match[1])
+    if value == b"transparent":
+        return Colour(0, 0, 0, 0)
+    if match := _FUNCTION.match(value):
+        return _of_function(match[1], _NUMBER.findall(match[2]))
+    return UNKNOWN if _OTHER_FUNCTION.match(value) else None
+
+
+@lru_cache(_MAX_KNOWN)
+def read_legacy_colour(value: bytes) -> Colour | None:
+    """Return the colour of an attribute such as bgcolor.
+
+    HTML Standard, "rules for parsing a legacy color value": anything is a colour.
+    """
+    value = value.strip()
+    if not value or value == b"transparent":
+        return None
+    if value in _NAMED:
+        return _of_hex(_NAMED[value])
+    value = value[:128].removeprefix(b"#")
+    if len(value) == 3 and _HEX.match(b"#" + value):
+        return _of_hex(value)
+    digits = re.sub(rb"[^0-9a-f]", b"0", value)
+    digits += b"0" * (-len(digits) % 3 or (3 if not digits else 0))
+    size = len(digits) // 3
+    parts = [digits[i * size : (i + 1) * size][-8:] for i in range(3)]
+    while len(parts[0]) > 2 and all(part.startswith(b"0") for part in parts):
+        parts = [part[1:] for part in parts]
+    return Colour(*[int(part[:2], 16) for part in parts])
+
+
+def _of_hex(digits: bytes) -> Colour:
+    """Return the colour of 3, 4, 6 or 8 hexadecimal digits."""
+    if len(digits) < 6:
+        digits = b"".join([digits[i : i + 1] * 2 for i in range(len(digits))])
+    red, green, blue, *alpha = bytes.fromhex(digits.decode())
+    return Colour(red, green, blue, alpha[0] / 255 if alpha else 1.0)
+
+
+def _of_function(name: bytes, numbers: Sequence[tuple[bytes, bytes]]) -> Colour | None:
+    """Return the colour of rgb(), rgba(), hsl() or hsla(), given their numbers and units."""
+    if len(numbers) not in (3, 4):
+        return None
+    alpha = 1.0 if len(numbers) == 3 else _share(*numbers[3])
+    if name == b"rgb":
+        whole = [_within(float(n), 100 if u == b"%" else 255) for n, u in numbers[:3]]
+        scaled = [
+            2.55 * n if u == b"%" else n for n, (_, u) in zip(whole, numbers[:3], strict=True)
+        ]
+        return Colour(scaled[0], scaled[1], scaled[2], alpha)
+    hue = _cut(float(numbers[0][0])) * _DEGREES.get(numbers[0][1], 1.0) / 360
+    saturation, lightness = (_within(float(n), 100) / 100 for n, _ in numbers[1:3])
+    red, green, blue = hls_to_rgb(hue % 1, lightness, saturation)
+    return Colour(255 * red, 255 * green, 255 * blue, alpha)
+
+
+def _within(number: float, most: float) -> float:
+    """Return the number, not below 0 and not above `most`."""
+    return min(max(number, 0.0), most)
+
+
+def _cut(number: float) -> float:
+    """Return the number, cut to the range of all lengths."""
+    return min(max(number, -_LARGEST), _LARGEST)
+
+
+def _share(number: bytes, unit: bytes) -> float:
+    """Return a number from 0 to 1 that may be a percentage."""
+    return _within(float(number) / (100 if unit == b"%" else 1), 1)
+
+
+def read_share(value: bytes) -> float | None:
+    """Return an opacity, from 0 to 1, or None."""
+    match = _NUMBER.match(value)
+    return _share(match[1], match[2]) if match else None
+
+
+def read_length(value: bytes) -> tuple[float, bool] | None:
+    """Return a length and whether it counts sizes of text; otherwise it is in pixels."""
+    match = _NUMBER.match(value)
+    if match is None:
+        return None
+    number, unit = _cut(float(match[1])), match[2]
+    if unit in _EMS:
+        return number * _EMS[unit], True
+    return (number * _PIXELS[unit], False) if unit in _PIXELS else None
+
+
+def read_pixels(value: bytes) -> float | None:
+    """Return a length in pixels; percentages are of the width of the window."""
+    match = _NUMBER.match(value)
+    if match is None:
+        return None
+    scale = VIEW / 100 if match[2] == b"%" else _PIXELS.get(match[2], MEDIUM)
+    return _cut(float(match[1])) * scale
+
+
+def laid_over(colour: Colour, ground: Colour, share: float = 1.0) -> Colour:
+    """Return the opaque colour that is seen where a colour lies over an opaque ground.
+
+    share: further opacity of the colour, from 0 to 1.
+    """
+    if UNKNOWN in (colour, ground):
+        return UNKNOWN
+    share *= colour.alpha
+    red, green, blue = (
+        share * c + (1 - share) * g for c, g in zip(colour[:3], ground[:3], strict=True)
+    )
+    return Colour(red, green, blue)
+
+
+@lru_cache(_MAX_KNOWN)
+def is_near(colour: Colour, ground: Colour) -> bool:
+    """Return whether opaque text of a colour cannot be read on an opaque ground.
+
+    Not if either is unknown.  Contrast as in WCAG 2.2, "contrast ratio".
+    """
+    if UNKNOWN in (colour, ground):
+        return False
+    if max(abs(c - g) for c, g in zip(colour[:3], ground[:3], strict=True)) > _MAX_DIFFERENCE:
+        return False
+    dark, light = sorted((_luminance(colour), _luminance(ground)))
+    return (light + 0.05) / (dark + 0.05) < _MIN_CONTRAST
+
+
+def _luminance(colour: Colour) -> float:
+    """Return the relative luminance of a colour, from 0 to 1."""
+    red, green, blue = (_LINEAR[round(c)] for c in colour[:3])
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+# Boxes: what clips them, shrinks them to nothing or moves them out of sight.
+
+READABLE = 6.0  # pixels: lower text is not read, nor text in a lower or narrower box
+FAR, FAR_RIGHT = -500.0, 1000.0  # pixels: a box beyond them is out of sight
+_MIN_SCALE = 0.1  # of a box that can still be read
+_NUMBERS = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[a-z%]*")
+_CALL = re.compile(rb"(?<![a-z0-9])([a-z0-9]++)\(([^()]*)\)")
+
+
+def is_clipped(value: bytes) -> bool:
+    """Return whether rect(top, right, bottom, left) is too small to read in."""
+    if not value.startswith(b"rect("):
+        return False
+    edges = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(value)]
+    if len(edges) != 4:
+        return False
+    top, right, bottom, left = edges
+    return bottom - top < READABLE or right - left < READABLE
+
+
+def is_clipped_to_shape(value: bytes) -> bool:
+    """Return whether a shape leaves nothing to read."""
+    call = _CALL.match(value)
+    if call is None:
+        return False
+    numbers = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(call[2])]
+    if call[1] == b"inset" and b"%" in call[2] and 1 <= len(numbers) <= 4:
+        top, right, bottom, left = (
+            (numbers * 4)[:4] if len(numbers) < 3 else [*numbers, numbers[1]][:4]
+        )
+        return max(top + bottom, left + right) >= VIEW
+    if call[1] in (b"circle", b"ellipse"):
+        return bool(numbers) and min(numbers[: 1 + (call[1] == b"ellipse")]) < READABLE / 2
+    return call[1] == b"polygon" and bool(numbers) and max(numbers) < READABLE
+
+
+def is_transformed_away(value: bytes) -> bool:
+    """Return whether a transform shrinks text to nothing or moves it out of sight."""
+    for name, arguments in _CALL.findall(value):
+        numbers = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(arguments)]
+        if name.startswith(b"scale"):
+            sizes = numbers[: 2 if name in (b"scale", b"scale3d") else 1]
+            hides = any(abs(size) < _MIN_SCALE for size in sizes)
+        elif name == b"matrix" and len(numbers) == 6:
+            hides = abs(numbers[0] * numbers[3] - numbers[1] * numbers[2]) < _MIN_SCALE**2
+        else:
+            hides = name.startswith(b"translate") and any(n <= FAR for n in numbers)
+        if hides:
+            return True
+    return False
+
+
+def is_scaled_away(value: bytes) -> bool:
+    """Return whether a scale shrinks text to nothing."""
+    return any(abs(read_pixels(each) or 0.0) < _MIN_SCALE for each in _NUMBERS.findall(value))
+
+
+def read_margin(value: bytes) -> dict[str, float | None]:
+    """Return the margins above and to the left that the shorthand states."""
+    sides = value.split()
+    if not 1 <= len(sides) <= 4:
+        return {}
+    return {
+        "margin-top": read_pixels(sides[0]),
+        "margin-left": read_pixels(sides[-1] if len(sides) in (1, 2, 4) else sides[1]),
+    }
+
+
+# Declarations.
+
+Value = bytes | bool | float | Colour | tuple[float, bool] | None
+Declared = dict[str, Value]  # by property; None takes back what was declared before
+
+_COMMENT = re.compile(rb"/\*.*?(?:\*/|\Z)", re.DOTALL)
+_ESCAPE = re.compile(rb"\\(?:([0-9a-fA-F]{1,6})\s?|\n|(.))")
+_ITEMS = re.compile(rb"(?:[^;(\"']|\([^)]*\)?|\"[^\"]*\"?|'[^']*'?)+")
+_WORDS = re.compile(rb"(?:[^\s(]|\([^)]*\)?)+")
+_RESET = frozenset((b"inherit", b"initial", b"unset", b"revert", b"revert-layer"))
+_DISPLAYS = frozenset(
+    b"none inline block inline-block list-item table inline-table table-row table-cell flex grid"
+    b" table-row-group table-header-group table-footer-group table-column table-column-group"
+    b" table-caption inline-flex inline-grid contents flow-root run-in flow ruby".split()
+)
+_SIZES = {
+    b"xx-small": 9.0,
+    b"x-small": 10.0,
+    b"small": 13.0,
+    b"medium": MEDIUM,
+    b"large": 18.0,
+    b"x-large": 24.0,
+    b"xx-large": 32.0,
+    b"xxx-large": 48.0,
+}
+_RELATIVE_SIZES = {b"smaller": 1 / 1.2, b"larger": 1.2}
+_IMAGES = (b"url(", b"gradient(", b"image(", b"image-set(", b"var(")
+_OPACITY = re.compile(rb"opacity\s*(?:=|\()\s*([\d.]+%?)")
+
+
+def without_comments(text: bytes) -> bytes:
+    """Return CSS without comments, and with escapes resolved."""
+    if b"/*" in text:
+        text = _COMMENT.sub(b"", text)
+    return _ESCAPE.sub(_escaped, text) if b"\\" in text else text
+
+
+def _escaped(match: re.Match[bytes]) -> bytes:
+    """Return the character of an escape."""
+    if match[1]:
+        number = int(match[1], 16)
+        return chr(number).lower().encode("utf-8", "replace") if number < 0x110000 else b"?"
+    return match[2] or b""
+
+
+class Block(NamedTuple):
+    """Declarations in order of their text: those without and with !important."""
+
+    normal: Declared
+    important: Declared
+
+
+@lru_cache(_MAX_BLOCKS)
+def read_block(text: bytes) -> Block:
+    """Return the declarations of a style attribute or of a rule, in lower case."""
+    block = Block({}, {})
+    text = without_comments(text)
+    split = _ITEMS.findall(text) if b"(" in text or b"'" in text or b'"' in text else None
+    for item in text.split(b";") if split is None else split:
+        name, _, value = item.partition(b":")
+        read = _PROPERTIES.get(name.strip())
+        if read is None:
+            continue
+        value, bang, word = value.partition(b"!")
+        value = value.strip()
+        target = block.important if bang and word.strip() == b"important" else block.normal
+        for key, found in read(value).items():
+            target.pop(key, None)
+            target[key] = found
+    return block
+
+
+# Presentational attributes that are read, and the elements that have them.
+HINTS: dict[bytes, tuple[bytes, ...]] = {
+    b"font": (b"color",),
+    b"body": (b"bgcolor", b"background", b"text", b"link"),
+    **dict.fromkeys(
+        b"table thead tbody tfoot tr td th marquee".split(), (b"bgcolor", b"background")
+    ),
+}
+_COLOURED = {b"color": "color", b"text": "color", b"bgcolor": "ground", b"link": "link"}
+
+
+def read_hints(name: bytes, attributes: Mapping[bytes, bytes]) -> Declared:
+    """Return the declarations of an element's presentational attributes, by lower-case name."""
+    found: Declared = {}
+    if attributes.get(b"hidden", b"until-found") != b"until-found":
+        found["display"] = b"none"
+    for hint in HINTS.get(name, ()):
+        if hint == b"background":
+            if attributes.get(hint):
+                found["image"] = True
+        elif hint in attributes and (colour := read_legacy_colour(attributes[hint])):
+            found[_COLOURED[hint]] = colour
+    return found
+
+
+def _one(key: str, read: Callable[[bytes], Value]) -> Callable[[bytes], Declared]:
+    """Return a reader of a property with one value, which `read` turns into None if invalid."""
+
+    def declare(value: bytes) -> Declared:
+        if value in _RESET:
+            return {key: None}
+        found = read(value)
+        return {} if found is None else {key: found}
+
+    return declare
+
+
+def _display(value: bytes) -> bytes | None:
+    return value if value.split(None, 1)[:1] and value.split()[0] in _DISPLAYS else None
+
+
+def _visibility(value: bytes) -> bool | None:
+    return {b"visible": True, b"hidden": False, b"collapse": False}.get(value)
+
+
+def _size(value: bytes) -> tuple[float, bool] | None:
+    if value in _SIZES:
+        return _SIZES[value], False
+    if value in _RELATIVE_SIZES:
+        return _RELATIVE_SIZES[value], True
+    found = read_length(value)
+    return found if found and found[0] >= 0 else None
+
+
+def _font(value: bytes) -> Declared:
+    """Return the size, the first word that can be one; a weight is a number without a unit."""
+    for word in _WORDS.findall(value):
+        size, slash, _ = word.partition(b"/")
+        found = _size(size)
+        if found and (slash or size[-1:].isalpha() or size[-1:] == b"%" or found[0] == 0):
+            return {"size": found}
+    return {}
+
+
+def _background(value: bytes) -> Declared:
+    """Return colour and image; a shorthand without a colour makes the ground transparent."""
+    found: Declared = {"ground": None, "image": any(image in value for image in _IMAGES)}
+    for word in _WORDS.findall(value):
+        if colour := read_colour(word):
+            found["ground"] = colour
+    return found
+
+
+def _image(value: bytes) -> bool:
+    return any(image in value for image in _IMAGES)
+
+
+def _clips(value: bytes) -> bool:
+    return value.startswith((b"hidden", b"clip", b"auto", b"scroll"))
+
+
+def _is_all(value: bytes) -> bool:
+    return value == b"all"
+
+
+def _is_hidden(value: bytes) -> bool:
+    return value == b"hidden"
+
+
+def _word(value: bytes) -> bytes:
+    return value
+
+
+def _filter(value: bytes) -> float | None:
+    """Return the opacity of filter: opacity(0) and filter: alpha(opacity=0)."""
+    match = _OPACITY.search(value)
+    if match is None:
+        return None
+    share = read_share(match[1]) if match[1].strip(b".%") else None
+    old = b"=" in match[0] and share is not None and not match[1].endswith(b"%")
+    return read_share(match[1] + b"%") if old else share
+
+
+def _zoom(value: bytes) -> float | None:
+    share = read_length(value)
+    return share[0] if share and share[0] > 0 else None
+
+
+def _font_shorthand(value: bytes) -> Declared:
+    return {"size": None} if value in _RESET else _font(value)
+
+
+_PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
+    b"display": _one("display", _display),
+    b"visibility": _one("shown", _visibility),
+    b"content-visibility": _one("hides", _is_hidden),
+    b"mso-hide": _one("hides", _is_all),
+    b"color": _one("color", read_colour),
+    b"-webkit-text-fill-color": _one("color", read_colour),
+    b"background": _background,
+    b"background-color": _one("ground", read_colour),
+    b"background-image": _one("image", _image),
+    b"font-size": _one("size", _size),
+    b"font": _font_shorthand,
+    b"zoom": _one("zoom", _zoom),
+    b"opacity": _one("opacity", read_share),
+    b"filter": _one("filter", _filter),
+    b"-ms-filter": _one("filter", _filter),
+    b"clip": _one("clip", is_clipped),
+    b"clip-path": _one("clip-path", is_clipped_to_shape),
+    b"-webkit-clip-path": _one("clip-path", is_clipped_to_shape),
+    b"overflow": _one("overflow", _clips),
+    b"overflow-x": _one("overflow", _clips),
+    b"overflow-y": _one("overflow", _clips),
+    b"position": _one("position", _word),
+    b"float": _one("float", _word),
+    b"transform": _one("transform", is_transformed_away),
+    b"-webkit-transform": _one("transform", is_transformed_away),
+    b"scale": _one("transform", is_scaled_away),
+    b"block-size": _one("height", read_pixels),
+    b"max-block-size": _one("max-height", read_pixels),
+    b"inline-size": _one("width", read_pixels),
+    b"max-inline-size": _one("max-width", read_pixels),
+    b"margin": lambda value: {**read_margin(value)},
+    **{
+        name.encode(): _one(name, read_pixels)
+        for name in (
+            *("height", "max-height", "width", "max-width", "left", "top", "right", "bottom"),
+            *("margin-left", "margin-top", "text-indent", "letter-spacing"),
+        )
+    },
+}

@@ -1,0 +1,475 @@
+"""Finding the parts of a message: its heads, its texts, and which of them a reader is shown.
+
+A part too deep or beyond the limit of parts is read as raw text, not left out.
+"""
+
+import re
+from binascii import a2b_qp
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+from zlib import crc32
+
+from nbspam.charsets import CharsetGuess
+from nbspam.mail.headers import (
+    END,
+    HEAD,
+    HEADS,
+    NESTED_HEAD,
+    PART,
+    PART_HEAD,
+    Field,
+    ReadingLimits,
+    after_envelope,
+    content_value,
+    decode_base64,
+    decode_head,
+    decode_value,
+    delimited,
+    is_plain,
+    looks_like_header,
+    looks_like_html,
+    read_head,
+    unfold,
+)
+
+# --- how much of a long message is read ------------------------------------------------------
+
+# Most messages are read whole.  Of a longer one every part has a share: its beginning, its end and
+# many small pieces between.  The pieces are spread evenly, so no stretch of text longer than two
+# of their distances is left out, and each stands at a place that a checksum of the text decides.
+# A spammer who knows this can compute the places and put a little between them, but not the text
+# of an offer.
+
+_PIECE = 512  # bytes of a piece from the middle of a text
+_REACH = 64  # bytes in which a piece begins or ends at a blank
+_MAX_STYLE = 64 << 10  # bytes of a style sheet
+# Text that takes no room on a screen.  It is dropped before a long text is sampled, because
+# otherwise it would be sampled in place of visible text.  All patterns take linear time.
+_BLANKS = re.compile(rb"\s\s++")
+_NO_WORD = re.compile(rb"(?<![^\s<>\x80-\xff])[^\s<>\x80-\xff]{256,}+")  # encoded data, mostly
+_UNSEEN = re.compile(rb"<(?=[!sS])(?:!--|((?i:script|style))\b)")
+_UNSEEN_END = {
+    b"": re.compile(rb"--!?>"),
+    b"script": re.compile(rb"</(?i:script)"),
+    b"style": re.compile(rb"</(?i:style)"),
+}
+_BRACKET = re.compile(rb"[<>]")
+# Ends a tag that a piece of HTML leaves open, and begins none.
+_BETWEEN_HTML = b"<\n"
+
+
+def ends(data: bytes, most: int) -> bytes:
+    """Return at most `most` bytes: three quarters from the beginning, the rest from the end."""
+    head = most - most // 4
+    # From the start of a line, because the end of encoded data must begin with a line of it.
+    tail = max(data.find(b"\n", len(data) - most // 4) + 1, len(data) - most // 4)
+    return data[:head] + data[tail:]
+
+
+def spread_indices(pieces: Sequence[bytes], most: int) -> list[int]:
+    """Return the indices of at most `most` pieces: the first, the last and some of the others.
+
+    The others are those in which evenly spread places of all their bytes lie, so that a large
+    piece is chosen before small ones.
+    """
+    if len(pieces) <= most:
+        return list(range(len(pieces)))
+    last = most // 4
+    first = min(last + 1, most)
+    between = [len(piece) + 1 for piece in pieces[first : len(pieces) - last]]
+    seed = 0
+    for piece in pieces:
+        seed = crc32(piece, seed)
+    bounds = list(accumulate(between))
+    spots = _spots(bounds[-1], most - first - last, seed)
+    middle = {first + bisect_right(bounds, spot) for spot in spots}
+    return [*range(first), *sorted(middle), *range(len(pieces) - last, len(pieces))]
+
+
+def shared(texts: Sequence[bytes], are_html: Sequence[bool], budget: int) -> list[bytes]:
+    """Return texts of at most `budget` bytes in all, by shortening those that are too long."""
+    condensed = list(map(_condensed, texts, are_html))
+    shares = _shares(list(map(len, condensed)), budget)
+    return list(map(sampled, condensed, shares, are_html))
+
+
+def _shares(sizes: Sequence[int], budget: int) -> list[int]:
+    """Return the bytes granted to each text: all to small ones, equal shares to the others."""
+    granted = [0] * len(sizes)
+    by_size = sorted(range(len(sizes)), key=sizes.__getitem__)
+    for rank, i in enumerate(by_size):
+        granted[i] = min(sizes[i], budget // (len(sizes) - rank))
+        budget -= granted[i]
+    return granted
+
+
+def _condensed(text: bytes, is_html: bool) -> bytes:
+    """Return a text without what takes no room on a screen, such as long runs of blanks."""
+    if is_html:
+        text = _without_unseen(text).replace(b"&nbsp;", b" ")
+    return _BLANKS.sub(b"\n", _NO_WORD.sub(b" ", text))
+
+
+def _without_unseen(html: bytes) -> bytes:
+    """Return HTML without comments and scripts, and with style sheets of a limited size."""
+    kept = []
+    position = 0
+    while match := _UNSEEN.search(html, position):
+        kept.append(html[position : match.start()])
+        name = (match[1] or b"").lower()
+        end = _UNSEEN_END[name].search(html, match.end())
+        if name == b"style":
+            position = end.start() if end else len(html)
+            kept.append(html[match.start() : min(position, match.start() + _MAX_STYLE)])
+        else:
+            position = end.end() if end else len(html)
+            kept.append(b"<" * (name == b"script"))  # of what remains of the end tag
+    kept.append(html[position:])
+    return b"".join(kept)
+
+
+def sampled(text: bytes, most: int, is_html: bool = False) -> bytes:
+    """Return at most about `most` bytes of a text in UTF-8: see the head of the module.
+
+    A quarter is from the beginning, and a quarter from the end.
+    """
+    if len(text) <= most:
+        return text
+    count = most // 2 // _PIECE
+    end = most // 4 if count else most // 2
+    head = most - end - count * _PIECE
+    spots = _spots(len(text) - head - end - _PIECE, count, crc32(text))
+    bounds = [(0, head), *((head + spot, head + spot + _PIECE) for spot in spots)]
+    bounds.append((len(text) - end, len(text)))
+    pieces = [_piece(text, start, stop, is_html) for start, stop in bounds]
+    return (_BETWEEN_HTML if is_html else b"\n").join(pieces)
+
+
+def _spots(size: int, count: int, seed: int) -> Iterator[int]:
+    """Yield one place in each of `count` equal stretches of `size` bytes."""
+    for i in range(count):
+        start, stop = i * size // count, (i + 1) * size // count
+        yield start + crc32(i.to_bytes(4, "big"), seed) % max(stop - start, 1)
+
+
+def _piece(text: bytes, start: int, stop: int, is_html: bool) -> bytes:
+    """Return text[start : stop] without the parts of words, characters and tags at its ends."""
+    if start:
+        start = _next_start(text, start, min(start + _REACH, stop))
+        bracket = _BRACKET.search(text, start, stop) if is_html else None
+        if bracket and bracket[0] == b">":
+            start = bracket.end()
+    if stop < len(text):
+        blank = max(text.rfind(b" ", stop - _REACH, stop), text.rfind(b"\n", stop - _REACH, stop))
+        stop = blank if blank > start else _character(text, stop, start)
+    return text[start:stop]
+
+
+def _next_start(text: bytes, start: int, stop: int) -> int:
+    """Return where the next word begins, or the next character if no word does."""
+    blanks = (text.find(b" ", start, stop), text.find(b"\n", start, stop))
+    if max(blanks) >= 0:
+        return min(blank for blank in blanks if blank >= 0) + 1
+    while start < stop and text[start] & 0xC0 == 0x80:
+        start += 1
+    return start
+
+
+def _character(text: bytes, stop: int, start: int) -> int:
+    """Return the last position, at most `stop`, at which a character begins."""
+    while stop > start and text[stop] & 0xC0 == 0x80:
+        stop -= 1
+    return stop
+
+
+# --- parts -----------------------------------------------------------------------------------
+
+_MESSAGES = (b"message/rfc822", b"message/global", b"message/news")
+_HTML_TYPES = (b"text/html", b"application/xhtml+xml")
+# Files that are text if they look like it only if their names say so, too.
+_MEDIA = (b"image/", b"audio/", b"video/", b"font/", b"model/")
+_NAMED = {
+    b"txt": b"text/plain",
+    b"htm": b"text/html",
+    b"html": b"text/html",
+    b"xhtml": b"text/html",
+    b"shtml": b"text/html",
+    b"eml": b"message/rfc822",
+}
+_SNIFFED = 1024  # bytes at the beginning that tell text from binary data
+# Control characters that text does not have, and how files in letters begin that are not text:
+# PDF, PostScript, RTF, keys and signatures, BinHex.
+_BINARY = re.compile(
+    rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]|\A(?:%PDF|%!PS|\{\\rtf|-----BEGIN|\(This file)"
+)
+_MAIL = re.compile(rb"(?:From |(?i:received|return-path|delivered-to|mime-version):)")
+_SHOWN_FIRST, _SHOWN_SECOND, _NOT_SHOWN = 2, 1, 0  # ranks: HTML, plain text, anything else
+# Lines of base64 in a part that is read raw.
+_BASE64_LINES = re.compile(rb"(?:^[A-Za-z0-9+/]{24,}+={0,2}\n?){1,9999}", re.MULTILINE)
+
+
+class FoundText(NamedTuple):
+    """A text of a message, as it was found."""
+
+    data: bytes  # in its transfer encoding
+    encoding: bytes
+    charset: str
+    is_html: bool
+    field: int  # its fields stand before this one
+    rank: int  # among alternatives the text of the highest rank is shown
+    branches: tuple[tuple[int, int], ...]  # choices that it is part of, and its branch in each
+
+
+class _UnreadPart(NamedTuple):
+    """A MIME part that is not yet read."""
+
+    data: bytes
+    depth: int  # of nesting
+    default_type: bytes = b"text/plain"
+    is_nested: bool = False  # an attached message
+    is_raw: bool = False  # to be read as text, because it is beyond a limit
+    branches: tuple[tuple[int, int], ...] = ()
+
+
+class Parts:
+    """The parts of one message; reading never raises."""
+
+    def __init__(self, data: bytes, limits: ReadingLimits) -> None:
+        self.limits = limits
+        self.fields: list[Field] = []  # heads, subject and file names, as they were found
+        # Which of them have to be decoded, and the charset that a head states for its body.
+        self.encoded: list[tuple[int, str]] = []
+        self.texts: list[FoundText] = []
+        # Parts of which a reader is shown one, outer ones first: the branch that is shown, or None
+        # for the last one of the highest rank.
+        self.choices: list[int | None] = []
+        self.defects: set[str] = set()
+        self.stack: list[_UnreadPart] = []
+        self.room = limits.parts  # parts that may still be read
+        self.read(data)
+
+    def read(self, data: bytes) -> None:
+        """Read a whole message."""
+        if len(data) > self.limits.data:
+            data = ends(data, self.limits.data)
+            self.defects.add("truncated")
+        if b"\r" in data:
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        start = after_envelope(data)
+        if start < len(data) and not looks_like_header(data, start):
+            data = data[start:]
+            self.defects.add("no-headers")
+            self.add_text(data, looks_like_html(data))
+            return
+        self.read_part(_UnreadPart(data, 0), HEAD, start)
+        while self.stack:
+            part = self.stack.pop()
+            if part.is_raw:
+                # As HTML, because tags in it would hide nothing otherwise.
+                text = _BASE64_LINES.sub(_decoded_lines, part.data)
+                self.add_text(text, True, branches=part.branches)
+            else:
+                self.read_part(part, NESTED_HEAD if part.is_nested else PART_HEAD)
+
+    def read_part(self, part: _UnreadPart, kind: str, start: int = 0) -> None:
+        """Read headers and body of a message or of one of its parts."""
+        block, body, telling = self.split(part.data, start)
+        block = self.shortened(block)
+        subject = telling.pop(b"subject", None)
+        fields = [Field(kind, block)]
+        if kind == HEAD and subject is not None:
+            # Words of the subject count as words of the body, too (E-038).
+            subject = subject if is_plain(subject) else b" " + unfold(subject)
+            fields.append(Field("body", subject))
+        if not is_plain(block):
+            _, settings = content_value(telling.get(b"content-type", b""))
+            places = range(len(self.fields), len(self.fields) + len(fields))
+            self.encoded += ((place, _charset(settings)) for place in places)
+        self.fields += fields
+        self.read_body(body, telling, part)
+
+    def undeclared(self) -> Iterator[bytes]:
+        """Yield the heads and file names in raw bytes, and the texts, that have no charset."""
+        for place, charset in self.encoded:
+            field = self.fields[place]
+            if not charset and field.origin != "body":  # a subject is in its head, too
+                yield field.text
+        for text in self.texts:
+            if not text.charset:
+                yield decode_transfer(text.data, text.encoding)
+
+    def decode_fields(self, guess: CharsetGuess) -> None:
+        """Decode heads, subject and file names; guess: of the charset of the message."""
+        # The first text may declare the charset that the head of a multipart does not.
+        declared = next((text.charset for text in self.texts if text.charset), "")
+        for place, charset in self.encoded:
+            origin, text = self.fields[place]
+            decoded = decode_head if origin in HEADS else decode_value
+            self.fields[place] = Field(origin, decoded(text, charset or declared, guess))
+
+    def split(self, data: bytes, start: int) -> tuple[bytes, bytes, dict[bytes, bytes]]:
+        """Return the headers, each after a line feed, the body, and the headers that tell of it.
+
+        A part may begin with the blank line, or have none.
+        """
+        if data.startswith(b"\n", start):
+            return b"\n", data[start + 1 :], {}
+        data = b"\n" + data[start:]
+        stop, body, telling = read_head(data)
+        if body < min(stop + 2, len(data)):
+            self.defects.add("no-blank-line")
+        telling.pop(b"message-id", None)
+        return data[:stop], data[body:], telling
+
+    def shortened(self, block: bytes) -> bytes:
+        """Return a block of headers, without its middle if it is too long."""
+        if len(block) <= self.limits.headers + 1:
+            return block
+        self.defects.add("headers-truncated")
+        half = self.limits.headers // 2
+        tail = block.find(b"\n", len(block) - half)
+        return block[:half] + (block[tail:] if tail >= 0 else b"")
+
+    def read_body(self, body: bytes, content: dict[bytes, bytes], part: _UnreadPart) -> None:
+        """Read a body of any type: text, parts, a message, or something that is not read."""
+        value = content.get(b"content-type", b"").strip() or part.default_type
+        kind, settings = content_value(value)
+        encoding, _ = content_value(content.get(b"content-transfer-encoding", b""))
+        disposition, more = content_value(content.get(b"content-disposition", b""))
+        filename = more.get("filename") or settings.get("name")
+        if filename:
+            if not is_plain(filename):
+                self.encoded.append((len(self.fields), ""))
+            self.fields.append(Field("filename", filename))
+        if kind.startswith(b"multipart/"):
+            self.read_multipart(body, settings, kind, part)
+            return
+        is_text = kind.startswith((b"text/", b"message/")) or b"/" not in kind
+        if not is_text:
+            kind = _type_of_file(kind, filename or b"", body, encoding)
+        if kind in _MESSAGES:
+            nested = _UnreadPart(decode_transfer(body, encoding), part.depth + 1, is_nested=True)
+            self.push([nested._replace(branches=part.branches)])
+        elif kind:
+            is_html = kind in _HTML_TYPES or (not content and looks_like_html(body))
+            is_shown = is_text and not disposition.startswith(b"attachment")
+            rank = _NOT_SHOWN
+            if is_shown and (is_html or kind == b"text/plain"):
+                rank = _SHOWN_FIRST if is_html else _SHOWN_SECOND
+            # Mail programs show an invitation above the alternatives.
+            branches = () if kind == b"text/calendar" else part.branches
+            self.add_text(body, is_html, encoding, _charset(settings), rank, branches)
+
+    def add_text(
+        self,
+        data: bytes,
+        is_html: bool,
+        encoding: bytes = b"",
+        charset: str = "",
+        rank: int = _NOT_SHOWN,
+        branches: tuple[tuple[int, int], ...] = (),
+    ) -> None:
+        """Add a text that stands after the fields found so far."""
+        field = len(self.fields)
+        self.texts.append(FoundText(data, encoding, charset, is_html, field, rank, branches))
+
+    def read_multipart(
+        self, body: bytes, settings: Mapping[str, bytes], kind: bytes, part: _UnreadPart
+    ) -> None:
+        """Push the parts of a multipart body; without a boundary read it as text.
+
+        It gets at most half of the parts that may still be read, so that no multipart takes all;
+        those that it does not get are read together, as raw text.
+        """
+        bodies: list[bytes] = []
+        goes_on = False
+        if boundary := settings.get("boundary"):
+            bodies, goes_on = _bodies(body, boundary)
+        if goes_on:
+            self.defects.add("parts-after-end")
+        if not bodies:
+            self.defects.add("no-boundary")
+            self.add_text(body, False, branches=part.branches)
+            return
+        default = b"message/rfc822" if kind == b"multipart/digest" else b"text/plain"
+        taken = spread_indices(bodies, self.room // 2)
+        self.room -= len(taken)
+        parts = [_UnreadPart(bodies[i], part.depth + 1, default) for i in taken]
+        if len(taken) < len(bodies):
+            self.defects.add("too-many-parts")
+            rest = b"\n\n".join(map(bodies.__getitem__, sorted({*range(len(bodies))} - {*taken})))
+            parts.append(_UnreadPart(rest, part.depth + 1, is_raw=True))
+        branches = [part.branches] * len(parts)
+        if len(parts) > 1 and kind in (b"multipart/alternative", b"multipart/related"):
+            is_related = kind == b"multipart/related"
+            root = _root(parts, settings.get("start", b"")) if is_related else None
+            branches = [(*part.branches, (len(self.choices), i)) for i in range(len(parts))]
+            self.choices.append(root)
+        self.push([each._replace(branches=own) for each, own in zip(parts, branches, strict=True)])
+
+    def push(self, parts: list[_UnreadPart]) -> None:
+        """Put parts on the stack, the first part on top; those that are too deep as raw text."""
+        if parts[0].depth > self.limits.depth:
+            self.defects.add("too-deep")
+            parts = [part._replace(is_raw=True) for part in parts]
+        self.stack.extend(reversed(parts))
+
+
+def _root(parts: Sequence[_UnreadPart], start: bytes) -> int:
+    """Return the index of the part that the parameter `start` names, or of the first one."""
+    name = start.strip(b"<> ")
+    for i, part in enumerate(parts if name else ()):
+        head = part.data[: part.data.find(b"\n\n")]
+        if name in head and b"\ncontent-id:" in b"\n" + head.lower():
+            return i
+    return 0
+
+
+def _type_of_file(kind: bytes, filename: bytes, body: bytes, encoding: bytes) -> bytes:
+    """Return the type that an attachment is read as; nothing if it is not text.
+
+    kind: as declared; it is not a type of text.
+    """
+    if kind in _HTML_TYPES:
+        return kind
+    named = _NAMED.get(filename.rpartition(b".")[2].strip().lower())
+    if named is None and kind.startswith(_MEDIA):
+        return b""
+    sample = decode_transfer(body[:_SNIFFED], encoding)
+    if not sample.strip() or _BINARY.search(sample):
+        return b""
+    if named is None and _MAIL.match(sample):
+        return b"message/rfc822"
+    return named or (b"text/html" if looks_like_html(sample) else b"text/plain")
+
+
+def _decoded_lines(match: re.Match[bytes]) -> bytes:
+    """Return decoded lines of base64, or a line feed if they are not text."""
+    data = decode_base64(match[0])
+    return b"\n" if _BINARY.search(data) else data + b"\n"
+
+
+def _charset(settings: Mapping[str, bytes]) -> str:
+    """Return the charset in a content type's parameters, or an empty string."""
+    return settings.get("charset", b"").decode("latin-1")
+
+
+def _bodies(body: bytes, boundary: bytes) -> tuple[list[bytes], bool]:
+    """Return the parts between boundary lines, and if parts follow the end line.
+
+    The end line may be missing.
+    """
+    kinds, texts = delimited(body, boundary)
+    parts = [text for kind, text in zip(kinds, texts[1:], strict=True) if kind == PART]
+    return parts, END in kinds and PART in kinds[kinds.index(END) :]
+
+
+def decode_transfer(body: bytes, encoding: bytes) -> bytes:
+    """Undo a transfer encoding; data in an unknown one are returned unchanged."""
+    if encoding == b"base64":
+        return decode_base64(body)
+    if encoding == b"quoted-printable":
+        return a2b_qp(body)
+    return body

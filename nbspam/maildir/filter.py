@@ -1,0 +1,75 @@
+"""The filter: a message passes through and gets a verdict; a confident verdict is learned.
+
+Mail passes whatever fails, so the classifier is imported only when the message has been read, and
+nothing is learned before the message is through.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from nbspam.errors import NbspamError
+from nbspam.mail.head import copy_message
+
+if TYPE_CHECKING:
+    from nbspam.classifier.classifier import Classifier
+    from nbspam.decision import Rule
+
+
+class Additions(NamedTuple):
+    """Additions to a message beside the header X-Nbspam."""
+
+    bogosity: bool = False
+    spam_status: bool = False
+    subject_tag: str | None = None
+    explain: bool = False
+
+
+def filter_message(
+    source: BinaryIO,
+    sink: BinaryIO,
+    model_path: str,
+    rule_of: "Callable[[Classifier], Rule]",
+    additions: Additions,
+    sure: float | None,
+    day: int,
+) -> list[str]:
+    """Copy one message with a verdict in its head; raises NbspamError after the message.
+
+    rule_of: gives the rule for a classifier.  sure: learn the message if its class is as
+    probable as this; None learns nothing.  day: today, counted from 1970-01-01.  Returns notes
+    for the model's owner, such as why the message was not learned.
+    """
+    notes: list[str] = []
+    lesson: tuple[str, bytes] | None = None
+
+    def rewrite(data: bytes, whole: bool) -> Iterable[bytes]:
+        nonlocal lesson
+        from nbspam.classifier.classifier import mark_from_group
+        from nbspam.mail.verdict_headers import HeaderChoices, sure_label
+        from nbspam.store.open import load_tokens
+
+        classifier = load_tokens(model_path)
+        notes.extend([classifier.lack] if classifier.lack else [])
+        least = sure if whole else None
+        wanted = HeaderChoices(**additions._asdict(), sure=least)
+        verdict, pieces = mark_from_group(classifier, rule_of(classifier), wanted, data, whole)
+        if least is not None and (label := sure_label(verdict, least)):
+            lesson = label, data
+        return pieces
+
+    copy_message(source, sink, rewrite)
+    if lesson is not None and (failure := _learn(model_path, *lesson, day)):
+        notes.append(f"the message is through, and was not learned: {failure}")
+    return notes
+
+
+def _learn(model_path: str, label: str, data: bytes, day: int) -> str | None:
+    """Learn a message that is through already; return the failure, if any."""
+    from nbspam.sources.items import Item
+    from nbspam.store.model import StoredModel
+
+    try:
+        StoredModel(model_path).learn([Item("-", label, data)], day=day)
+    except (NbspamError, OSError) as error:
+        return str(error)
+    return None

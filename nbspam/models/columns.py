@@ -1,0 +1,417 @@
+"""The base of models of table columns, whose values are codes from 0 up, numbers or missing.
+
+A row is an array of floats or integers.  A column of categories holds the code of the
+value, and NaN or a number below 0 where it is missing.  A column of numbers holds the
+number, and NaN where it is missing.  Missing values are not counted, and their factors are
+left out of products: a row is classified by its known values.
+
+`ColumnModel` has the parameters of all these models, `Levels` the index that runs over the values
+of all columns, and `CategoricalNB` is the simplest of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from nbspam.models.base import DataError, Estimator, Statistics
+from nbspam.models.tokens import ComplementNB, LinearModel, MultinomialNB
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from nbspam.models.base import Array, Codes, Sums
+
+    Dirichlet = Sequence[Sequence[float] | None] | None
+
+# Estimates of probabilities from counts: maximum likelihood, MAP and posterior mean.
+#
+# Given counts n_1 ... n_v with sum n, and a Dirichlet prior with parameters alpha_1 ... alpha_v
+# (for two values, a Beta distribution), the estimates are
+#
+#     maximum likelihood   n_i / n                                        no prior
+#     MAP, the mode        (n_i + alpha_i - 1) / (n + sum of alpha - v)
+#     posterior mean       (n_i + alpha_i) / (n + sum of alpha)           Laplace's with alpha 1
+#
+# All three have the form (n_i + a_i) / (n + sum of a), with a = 0, alpha - 1 and alpha. Hence
+# the mode under alpha equals the mean under alpha - 1.
+
+ESTIMATES = ("mle", "map", "mean")
+
+
+def addend(estimate: str, alpha: float) -> float:
+    """Return the number that an estimate adds to every count; raises DataError.
+
+    estimate: one of ESTIMATES; alpha: parameter of the prior.
+
+    >>> addend("mle", 1.0), addend("map", 2.0), addend("mean", 1.0)
+    (0.0, 1.0, 1.0)
+    """
+    if estimate not in ESTIMATES:
+        raise DataError(f"estimate: {estimate!r} is unknown; choose from {', '.join(ESTIMATES)}")
+    lowest = 1.0 if estimate == "map" else 0.0
+    if isinstance(alpha, str) or not lowest <= alpha < np.inf:
+        why = "; below 1 the mode is not unique" if estimate == "map" else ""
+        raise DataError(f"alpha: {alpha!r} is not a number from {lowest:g} up{why}; give one")
+    return {"mle": 0.0, "map": alpha - 1.0, "mean": float(alpha)}[estimate]
+
+
+def log_shares(
+    count: ArrayLike,
+    total: ArrayLike,
+    values: ArrayLike,
+    added: ArrayLike,
+    added_to_all: ArrayLike,
+) -> Array:
+    """Return log((count + added) / (total + added_to_all)) in nats, broadcast.
+
+    values: the number of values that share the total; added_to_all: the sum of what is added
+    to them.  With nothing added this is the limit of adding the same little to all: 0 of n
+    gives -inf, 0 of 0 gives log(1 / values).
+    """
+    counts, totals = np.asarray(count, np.float64), np.asarray(total, np.float64)
+    everything = totals + np.asarray(added_to_all)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (counts + np.asarray(added)) / everything
+        return np.log(np.where(everything > 0, share, 1.0 / np.asarray(values)))
+
+
+def dirichlet_mean(count: ArrayLike, prior: ArrayLike) -> Array:
+    """Return the posterior mean, (n_i + b_i) / (n + sum of b); the last axis sums to 1.
+
+    prior: parameters b of a Dirichlet distribution (for two values, a Beta distribution),
+    broadcast against the counts.
+
+    >>> dirichlet_mean([3, 1], [2, 2]).tolist()
+    [0.625, 0.375]
+    """
+    parameter = np.asarray(count, np.float64) + np.asarray(prior, np.float64)
+    return np.asarray(parameter / parameter.sum(axis=-1, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """An index of the values of all columns: column after column, value after value.
+
+    n: (n_columns,) the number of values of each column, 1 or more.
+    """
+
+    n: Codes
+
+    @cached_property
+    def start(self) -> Codes:
+        """The index of each column's first value, shape (n_columns,)."""
+        return np.asarray(np.cumsum(self.n) - self.n)
+
+    @cached_property
+    def total(self) -> int:
+        """The number of values of all columns together."""
+        return int(self.n.sum())
+
+    @cached_property
+    def column(self) -> Codes:
+        """The column of each value, shape (total,)."""
+        return np.repeat(np.arange(len(self.n)), self.n)
+
+    @cached_property
+    def slices(self) -> list[slice]:
+        """The indices of each column's values."""
+        ends = (self.start + self.n).tolist()
+        return [slice(start, end) for start, end in zip(self.start.tolist(), ends, strict=True)]
+
+    @property
+    def varies(self) -> Any:
+        """Whether the column of each value has other values, too, shape (total,)."""
+        return self.n[self.column] > 1
+
+    def cells(self, X: Any, where: str) -> Codes:
+        """Return the index of each value, shape (n_docs, n_columns); raises DataError.
+
+        X: codes (n_docs, n_columns).  A missing value gets the index `total`.
+        """
+        values = X
+        if X.dtype.kind == "f":
+            values = np.where(X >= 0, X, -1.0)
+        with np.errstate(invalid="ignore"):  # a huge number is refused below
+            code = values.astype(np.intp, copy=False)
+        if values is not X and (code != values).any():
+            raise DataError(f"{where}: a category is not a whole number; give codes from 0 up")
+        beyond = np.asarray(code.max(axis=0, initial=-1) >= self.n)
+        if beyond.any():
+            column = int(beyond.argmax())
+            raise DataError(
+                f"{where}: column {column} has a code above {self.n[column] - 1};"
+                " give the number of values of each column as levels"
+            )
+        cells: Codes = code + self.start
+        if code.min(initial=0) < 0:
+            cells[code < 0] = self.total
+        return cells
+
+    def places(self, codes: Sequence[Codes]) -> Codes:
+        """Return the index of each value that has one of these codes, in order; -1 for code -1.
+
+        codes: for each column, any number of its codes.
+        """
+        places = [np.where(c >= 0, c + s, -1) for c, s in zip(codes, self.start, strict=True)]
+        return np.concatenate(places).astype(np.intp)
+
+    def sums(self, count: Array) -> Array:
+        """Return, for each value, the sum over all values of its column, along the last axis."""
+        return np.asarray(np.add.reduceat(count, self.start, axis=-1)[..., self.column])
+
+    def log_shares(self, count: Array, added: Array, left_out: int = 0) -> Array:
+        """Return the log of each value's share of its column, along the last axis, nats.
+
+        added: to the count of each value, (total,).  left_out: 1 for the share after one
+        occurrence of the value has been removed.
+        """
+        in_column = np.add.reduceat(count, self.start, axis=-1) - left_out
+        everything = np.maximum(in_column, 0.0) + np.add.reduceat(added, self.start)
+        empty = everything <= 0
+        # log a - log b, because there are fewer columns than values to take logarithms of.
+        log_total = np.log(np.where(empty, 1.0, everything))
+        left = np.maximum(count - left_out, 0.0) if left_out else count
+        with np.errstate(divide="ignore"):
+            share = np.log(left + added)
+        share -= np.repeat(log_total, self.n, axis=-1)
+        if empty.any():
+            share = np.where(
+                np.repeat(empty, self.n, axis=-1), -np.log(self.n[self.column]), share
+            )
+        return np.asarray(share)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ColumnModel(Estimator):
+    """A model of columns; the estimates are explained above.
+
+    levels: the number of values of each column.
+    estimate: "mean" (posterior mean), "map" or "mle"; alpha: parameter of the prior.
+    dirichlet: parameters that differ from value to value: a sequence for each column and,
+    last, for the classes; None stands for alpha.
+    class_prior: "smoothed" like the columns, "estimated" from the documents, "uniform", or
+    one probability per class.
+    """
+
+    _missing = True
+    _sparse = False
+    # Sums whose last axes are values, and how many axes.
+    _over_values: ClassVar[tuple[tuple[str, int], ...]] = ()
+
+    levels: ArrayLike | None = None
+    estimate: str = "mean"
+    alpha: float = 1.0
+    class_prior: str | ArrayLike = "smoothed"
+    dirichlet: Dirichlet = None
+    levels_: Codes = field(init=False)
+
+    @property
+    def added_(self) -> Array:
+        """Return the number added to the count of each value, (values of all columns,)."""
+        added = addend(self.estimate, self.alpha)
+        if self.dirichlet is None:
+            return np.full(int(self.levels_.sum()), added)
+        if len(self.dirichlet) != len(self.levels_) + 1:
+            raise DataError(
+                f"dirichlet: {len(self.dirichlet)} entries for {len(self.levels_)} columns and"
+                " the classes; give one for each, None where alpha applies"
+            )
+        columns = zip(self.dirichlet, self.levels_.tolist(), strict=False)
+        return np.concatenate([self._added(own, n, "values") for own, n in columns])
+
+    def class_added(self, n_classes: int) -> Array:
+        """Return the number added to the count of each class, shape (n_classes,)."""
+        own = None if self.dirichlet is None else self.dirichlet[-1]
+        return self._added(own, n_classes, "classes")
+
+    def _added(self, parameters: Sequence[float] | None, n: int, what: str) -> Array:
+        """Return the number added to each of n counts; raises DataError."""
+        if parameters is None:
+            return np.full(n, addend(self.estimate, self.alpha))
+        if len(parameters) != n:
+            raise DataError(
+                f"dirichlet: {len(parameters)} numbers for {n} {what}; give one for each"
+            )
+        return np.array([addend(self.estimate, alpha) for alpha in parameters])
+
+    def _begin(self, X: Any) -> None:
+        self.levels_ = self._levels_of(X)
+
+    def _levels_of(self, X: Any) -> Codes:
+        """Return the number of values of each column, from the parameter or the first rows."""
+        if self.levels is None:
+            seen = np.fmax.reduce(X, axis=0, initial=0) if X.size else np.zeros(X.shape[1])
+            with np.errstate(invalid="ignore"):  # `cells` refuses a huge number
+                return np.asarray(seen).astype(np.intp) + 1
+        levels = np.asarray(self.levels)
+        if levels.shape != (X.shape[1],) or levels.dtype.kind not in "iu" or (levels < 0).any():
+            raise DataError(
+                f"levels: {self.levels} is not a number of values for each of {X.shape[1]}"
+                " columns; give that many whole numbers"
+            )
+        return levels.astype(np.intp)
+
+    def _log_prior(self, class_count: Array) -> Array:
+        if isinstance(self.class_prior, str) and self.class_prior == "smoothed":
+            n_classes = len(class_count)
+            added = self.class_added(n_classes)
+            return log_shares(class_count, class_count.sum(), n_classes, added, added.sum())
+        return super()._log_prior(class_count)
+
+    def _become(self, learnt: Statistics, n_features: int) -> Self:
+        _ = self.added_, self.class_added(len(learnt.classes))  # raises, if the prior does not fit
+        return super()._become(learnt, n_features)
+
+    def with_levels(self, levels: Codes, codes: Sequence[Codes]) -> Self:
+        """Return the model of columns that have other numbers of values; its counts stay.
+
+        levels: (n_columns,) the new numbers of values; codes: for each column, the new code of
+        each old value, -1 for a value that no document has and that is forgotten.
+        """
+        made = type(self)(**{**self.get_params(), "levels": levels})
+        vars(made).update({k: v for k, v in vars(self).items() if k.endswith("_")})
+        made.levels_ = np.asarray(levels, np.intp)
+        sums = {**self._learnt().sums, **self._spread(made.levels_, codes)}
+        return made._become(self._statistics(self.classes_, sums), self.n_features_in_)
+
+    def _spread(self, levels: Codes, codes: Sequence[Codes]) -> Sums:
+        """Return the sums that have axes over values, over new values; see `with_levels`."""
+        new = Levels(levels)
+        place = new.places(codes)
+        kept = np.flatnonzero(place >= 0)
+        spread = {}
+        for name, n_axes in self._over_values:
+            total = getattr(self, name)
+            rows = np.arange(len(total))
+            spread[name] = np.zeros((len(total), *[new.total] * n_axes))
+            spread[name][np.ix_(rows, *[place[kept]] * n_axes)] = total[
+                np.ix_(rows, *[kept] * n_axes)
+            ]
+        return spread
+
+    def merge(self, other: Self) -> Self:
+        """Add another model of the same class and columns."""
+        mine, theirs = vars(self).get("levels_"), vars(other).get("levels_")
+        if mine is not None and theirs is not None and mine.tolist() != theirs.tolist():
+            raise DataError(
+                f"{self._at('merge')}: the columns have other numbers of values;"
+                " merge models that were trained with the same levels"
+            )
+        return super().merge(other)
+
+
+class BinaryByDefault(ColumnModel):
+    """A model whose columns are binary, X above 0 or not, unless levels are given."""
+
+    @property
+    def _missing(self) -> bool:  # type: ignore[override]
+        return self.levels is not None
+
+    def _levels_of(self, X: Any) -> Codes:
+        return np.full(X.shape[1], 2) if self.levels is None else super()._levels_of(X)
+
+
+# --- categorical naive Bayes -----------------------------------------------------------------
+
+_BLOCK = 1 << 16  # values looked up at a time, so that they stay in the processor's cache
+
+
+def count_cells(
+    cells: Codes, total: int, code: Codes, weight: Array | None, n_classes: int
+) -> Array:
+    """Return the count of each value in each class, shape (n_classes, total).
+
+    cells: (n_docs, n_columns) from `Levels.cells`; total: the number of values of all
+    columns; code: (n_docs,) the class index of each row.
+    """
+    cell = (cells + (code * (total + 1))[:, None]).ravel()
+    weights = None if weight is None else np.repeat(weight, cells.shape[1])
+    counts = np.bincount(cell, weights, n_classes * (total + 1)).reshape(n_classes, total + 1)
+    return np.asarray(counts[:, :total], dtype=np.float64)
+
+
+def sum_cells(cells: Codes, log_prob: Array) -> Array:
+    """Return the sum of log_prob over the values of each row, shape (n_docs, n_classes).
+
+    cells: (n_docs, n_columns) from `Levels.cells`; log_prob: (n_classes, total).  A missing
+    value adds nothing.
+    """
+    table = np.concatenate([log_prob, np.zeros((len(log_prob), 1))], axis=1)
+    n_docs, n_columns = cells.shape
+    joint = np.empty((n_docs, len(table)))
+    rows = max(1, _BLOCK // max(1, n_columns))
+    for start in range(0, n_docs, rows):
+        block = cells[start : start + rows]
+        for k, of_class in enumerate(table):
+            joint[start : start + rows, k] = of_class.take(block).sum(axis=1)
+    return joint
+
+
+class CategoricalNB(ColumnModel):
+    """A distribution per class and column: P(value of the column given class).
+
+    Li Hang, Statistical Learning Methods, eq. 4.8 to 4.11: (count + lambda) / (n + v lambda)
+    with v values in the column, and (n_class + lambda) / (N + K lambda) for the prior.
+    X holds codes.  levels: number of values of each column; unless given, taken from the
+    first documents.
+
+    >>> from nbspam.models import CategoricalNB
+    >>> model = CategoricalNB().fit([[0, 1], [1, 0], [1, 2]], ["no", "yes", "yes"])
+    >>> model.predict([[1, 1], [0, float("nan")]]).tolist()
+    ['yes', 'no']
+    """
+
+    _sums = ("class_count_", "level_count_")
+    _over_values = (("level_count_", 1),)
+    level_count_: Array
+
+    @property
+    def level_log_prob_(self) -> Array:
+        """Return log P(value given class) in nats, shape (n_classes, values of all columns)."""
+        self._learnt()
+        return Levels(self.levels_).log_shares(self.level_count_, self.added_)
+
+    def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
+        levels = Levels(self.levels_)
+        cells = levels.cells(X, type(self).__name__)
+        return {"level_count_": count_cells(cells, levels.total, code, weight, n_classes)}
+
+    def _derive(self) -> Array:
+        return self.level_log_prob_
+
+    def _joint_log_proba(self, X: Any) -> Array:
+        cells = Levels(self.levels_).cells(X, type(self).__name__)
+        return self.class_log_prior_ + sum_cells(cells, self.tables())
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's description of the model; only scikit-learn calls this."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        return tags
+
+
+# --- multinomial and complement naive Bayes over columns, which may lack cells ---------------
+
+
+class CountedColumns(LinearModel):
+    """A linear model whose X is an array, NaN where missing: 0, which leaves the factor out."""
+
+    _missing = True
+    _sparse = False
+
+    def _events(self, X: Any) -> Array:
+        return np.where(np.isnan(X), 0.0, X)
+
+
+class CountedMultinomialNB(CountedColumns, MultinomialNB):
+    """MultinomialNB of a table's columns."""
+
+
+class CountedComplementNB(CountedColumns, ComplementNB):
+    """ComplementNB of a table's columns."""

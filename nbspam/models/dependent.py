@@ -1,0 +1,381 @@
+"""Naive Bayes in which columns depend on one or two others: SPODE, TAN, AODE and A2DE.
+
+In SPODE all columns depend on one of them, the super-parent; in TAN each on at most one other, in
+a tree.  AODE and A2DE choose nothing: they average models with every column, or every pair of
+columns, as parents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from nbspam.models.base import DataError, logsumexp
+from nbspam.models.columns import log_shares
+from nbspam.models.network.structure import spanning_tree
+from nbspam.models.pairs import (
+    PairModel,
+    ParentScores,
+    ParentTree,
+    ValueTables,
+    given_table,
+    one_hot,
+    refuse_large,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from nbspam.models.base import Array, Codes, Sums
+    from nbspam.models.columns import Levels
+
+_IMPOSSIBLE = 1e6  # log loss of a document whose class got probability 0, nats
+_DIGITS = 9  # decimals of log-probabilities that are free of rounding errors
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SPODE(PairModel):
+    """P(class, parent) times the product of P(column given class, parent) over other columns.
+
+    Zhou Zhihua, Machine Learning, eq. 7.21 with the super-parent as pa; probabilities by
+    eq. 7.24 and 7.25.  A row whose parent is missing is classified by naive Bayes.
+    parent: index of the super-parent's column.  Unless given, the first documents choose
+    the column with the fewest errors in leave-one-out cross-validation, and among equals
+    the one with the lowest log loss; a column with a single value only if all have one.
+    parent_errors_, parent_loss_: of a chosen parent, the errors with each column as parent,
+    and the mean log loss in nats, shape (n_columns,).
+
+    >>> from nbspam.models import SPODE
+    >>> xor = SPODE(parent=0).fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0])
+    >>> xor.predict([[0, 1], [1, 1]]).tolist()
+    [1, 0]
+    """
+
+    parent: int | None = None
+    parent_: int = field(init=False)
+    parent_errors_: Array = field(init=False)
+    parent_loss_: Array = field(init=False)
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn these documents and forget all earlier ones."""
+        for name in ("parent_", "parent_errors_", "parent_loss_"):
+            vars(self).pop(name, None)
+        super().fit(X, y, sample_weight)
+        return self._choose(X, y)
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn these documents in addition to earlier ones; the parent is not chosen again."""
+        super().partial_fit(X, y, classes, sample_weight)
+        return self._choose(X, y)
+
+    def _choose(self, X: Any, y: ArrayLike) -> Self:
+        """Set the parent: the one given, or the best one on these documents."""
+        if "parent_" not in vars(self):
+            if self.parent is None:
+                X = self._matrix(X, "fit")
+                code = np.searchsorted(self.classes_, np.asarray(y))
+                self.parent_errors_, self.parent_loss_ = self._cross_validated(X, code)
+                # A column with a single value only if all have one.
+                keys = self.parent_loss_, self.parent_errors_, self.levels_ < 2
+                self.parent_ = int(np.lexsort(keys)[0])
+            else:
+                self.parent_ = self.parent
+        if not 0 <= self.parent_ < self.n_features_in_:
+            raise DataError(
+                f"parent: {self.parent} is none of the columns 0 to {self.n_features_in_ - 1};"
+                " give one of them"
+            )
+        return self
+
+    def _cross_validated(self, X: Any, code: Codes) -> tuple[Array, Array]:
+        """Return errors and mean log loss of each parent, left-one-out, (n_columns,).
+
+        code: the class indices.
+        """
+        encoding = self.encoding
+        with_all, without = (
+            [ParentScores.of(table, encoding) for table in self.value_tables(left_out)]
+            for left_out in (0, 1)
+        )
+        errors, loss = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+        width = (len(with_all) + 1) * (encoding.levels.total + 1)
+        for rows, cells, events in encoding.blocks(X, width, type(self).__name__):
+            truth = code[rows]
+            # (n_classes, n_docs, n_columns): the scores with each column as the parent.
+            joint = np.stack([scores.by_parent(events, cells) for scores in with_all])
+            for k, scores in enumerate(without):
+                own = truth == k
+                joint[k, own] = scores.by_parent(events[own], cells[own])
+            of_truth = np.take_along_axis(joint, truth[None, :, None], axis=0)[0]
+            # Rounded, so that how columns are stored (dense, sparse) does not break ties.
+            best = joint.round(_DIGITS).argmax(axis=0)
+            errors += (best != truth[:, None]).sum(axis=0)
+            flat = joint.reshape(len(joint), -1).T
+            total = logsumexp(flat).reshape(of_truth.shape)
+            surprise = total - np.where(np.isneginf(of_truth), 0.0, of_truth)
+            loss += np.where(np.isneginf(of_truth), _IMPOSSIBLE, surprise).sum(axis=0)
+        return errors, (loss / max(len(code), 1)).round(_DIGITS)
+
+    def _derive(self) -> Any:
+        tree = ParentTree(np.full(self.n_features_in_, self.parent_), self.encoding.levels)
+        return tree, [(each.parent, tree.table(each.given)) for each in self.value_tables()]
+
+    def _joint_log_proba(self, X: Any) -> Array:
+        tree, tables = self.tables()
+        joint = np.empty((X.shape[0], len(tables)))
+        for rows, cells, _ in self.encoding.blocks(X, 3 * X.shape[1], type(self).__name__):
+            places = tree.places(cells)
+            for k, (parent, given) in enumerate(tables):
+                of_parent = parent[cells[:, self.parent_]]
+                joint[rows, k] = of_parent + given.ravel().take(places).sum(axis=1)
+        return joint
+
+
+# --- TAN (tree-augmented naive Bayes) --------------------------------------------------------
+
+
+class TAN(PairModel):
+    """P(class) times P(root given class) times P(column given class, its parent in the tree).
+
+    Friedman, Geiger & Goldszmidt (1997); Zhou Zhihua, Machine Learning, eq. 7.22: the tree
+    maximises the sum, over its edges, of the mutual information of both columns given the
+    class.  The root is the column with the highest mutual information with the class.  A
+    missing value is left out; its children are treated as if they had no parent.
+
+    >>> from nbspam.models import TAN
+    >>> xor = TAN().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0])
+    >>> xor.predict([[0, 1], [1, 1]]).tolist()
+    [1, 0]
+    """
+
+    @property
+    def parents_(self) -> Codes:
+        """Return the parent of each column, -1 for the root, shape (n_columns,)."""
+        tree: ParentTree = self.tables()[0]
+        return tree.parents
+
+    def _derive(self) -> Any:
+        levels = self.encoding.levels
+        root = int(class_information(self.own_counts(), levels).argmax())
+        information = conditional_information(self.value_counts(), levels)
+        tree = ParentTree(spanning_tree(information, root), levels)
+        return tree, [(each.parent[-1], tree.table(each.given)) for each in self.value_tables()]
+
+    def _joint_log_proba(self, X: Any) -> Array:
+        tree, tables = self.tables()
+        joint = np.empty((X.shape[0], len(tables)))
+        for rows, cells, _ in self.encoding.blocks(X, 3 * X.shape[1], type(self).__name__):
+            places = tree.places(cells)
+            for k, (prior, given) in enumerate(tables):
+                joint[rows, k] = prior + given.ravel().take(places).sum(axis=1)
+        return joint
+
+
+def conditional_information(counts: Iterable[Array], levels: Levels) -> Array:
+    """Return I(column i; column j given class) in nats, (n_columns, n_columns).
+
+    The sum of P(a, b, class) log [P(a, b given class) / (P(a given class) P(b given class))],
+    Zhou Zhihua, Machine Learning, section 7.5.1, over rows in which both are known.
+    counts: (D, D) for each class, the number of rows with each pair of values.
+    """
+    total = np.zeros((len(levels.n), len(levels.n)))
+    n_pairs = np.zeros_like(total)
+    for pairs in counts:
+        in_column = levels.sums(pairs)  # (D, D): rows with a in which b's column is known
+        both = levels.sums(in_column.T).T  # rows in which both columns are known
+        expected = in_column * in_column.T
+        ratio = np.divide(pairs * both, expected, where=pairs > 0, out=np.ones_like(pairs))
+        total += _by_column(pairs * np.log(ratio), levels)
+        n_pairs += _by_column(pairs, levels)
+    return np.divide(total, n_pairs, where=n_pairs > 0, out=total)
+
+
+def class_information(own: Array, levels: Levels) -> Array:
+    """Return I(column; class) in nats, shape (n_columns,), over rows in which it is known.
+
+    own: (n_classes, D), the number of rows with each value.
+    """
+    known = levels.sums(own)
+    expected = own.sum(axis=0) * known
+    ratio = np.divide(own * known.sum(axis=0), expected, where=own > 0, out=np.ones_like(own))
+    share = np.divide(own, known.sum(axis=0), where=own > 0, out=np.zeros_like(own))
+    return np.asarray(np.add.reduceat((share * np.log(ratio)).sum(axis=0), levels.start))
+
+
+def _by_column(values: Array, levels: Levels) -> Array:
+    """Return the sums of (D, D) values over pairs of columns, (n_columns, n_columns)."""
+    rows = np.add.reduceat(values, levels.start, axis=0)
+    return np.asarray(np.add.reduceat(rows, levels.start, axis=1))
+
+
+# --- averages over all parents ---------------------------------------------------------------
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AODE(PairModel):
+    """The mean over all columns i of P(class, x_i) times P(x_j given class, x_i) for all j.
+
+    Webb, Boughton & Wang (2005); Zhou Zhihua, Machine Learning, eq. 7.23 to 7.25.  A value
+    is a parent only if at least min_support documents have it, and if its column has other
+    values: a column of numbers that is not cut takes no part.  A row without a parent is
+    classified by naive Bayes.  Nothing is chosen: only counts are learnt.
+
+    >>> from nbspam.models import AODE
+    >>> xor = AODE().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0])
+    >>> xor.predict([[0, 1], [1, 1]]).tolist()
+    [1, 0]
+    """
+
+    min_support: float = 1.0
+
+    def _become(self, learnt: Any, n_features: int) -> Any:
+        if not 0 < self.min_support < np.inf:
+            raise DataError(f"min_support: {self.min_support!r} is not a number above 0; give one")
+        return super()._become(learnt, n_features)
+
+    def _derive(self) -> Any:
+        """Return the SPODEs of each class, and (D + 1,) which values are parents."""
+        # A missing value, the last one, is no parent.
+        is_parent = np.append(self._are_parents(), False)
+        encoding = self.encoding
+        return [ParentScores.of(table, encoding) for table in self.value_tables()], is_parent
+
+    def parent_columns(self) -> list[int]:
+        """Return the columns of which some value is a parent."""
+        columns = self.encoding.levels.column[self._are_parents()]
+        return [int(column) for column in np.unique(columns)]
+
+    def _are_parents(self) -> Any:
+        """Return a mask of the values that are parents, (D,)."""
+        support = self.own_counts().sum(axis=0)
+        return (support >= self.min_support) & self.encoding.levels.varies
+
+    def _joint_log_proba(self, X: Any) -> Array:
+        tables = self.tables()
+        encoding = self.encoding
+        joint = np.empty((X.shape[0], len(tables[0])))
+        width = 2 * encoding.levels.total
+        for rows, cells, events in encoding.blocks(X, width, type(self).__name__):
+            joint[rows] = _averaged(tables, events, cells)
+        return joint
+
+
+def _averaged(tables: tuple[list[ParentScores], Array], events: Array, cells: Codes) -> Array:
+    """Return the log of the mean over each row's SPODEs in nats, (n_docs, n_classes).
+
+    tables: the scores of each class, and (D + 1,) which values are parents.
+    """
+    classes, is_parent = tables
+    chosen = is_parent[cells]
+    n_parents = chosen.sum(axis=1)
+    joint = np.empty((len(cells), len(classes)))
+    for k, of_class in enumerate(classes):
+        scores = of_class.scores(events)
+        of_parents = np.where(chosen, np.take_along_axis(scores, cells, axis=1), -np.inf)
+        mean = logsumexp(of_parents)[:, 0] - np.log(np.maximum(n_parents, 1))
+        joint[:, k] = np.where(n_parents > 0, mean, scores[:, -1])
+    return joint
+
+
+class A2DE(AODE):
+    """The mean over all pairs i, j of P(class, x_i, x_j) times P(x_k given class, x_i, x_j).
+
+    Webb, Boughton, Zheng, Ting & Salem (2012).  Given the value of one parent, it is AODE over
+    the documents with that value.  For few columns only: it counts all triples of values.  A
+    pair of values is a parent only if at least min_support documents have it, and if both
+    columns have other values; a row without such a pair is classified by AODE.
+
+    >>> from nbspam.models import A2DE
+    >>> rows = [[a, b, c] for a in (0, 1) for b in (0, 1) for c in (0, 1)]
+    >>> parity = A2DE().fit(rows, [sum(row) % 2 for row in rows])
+    >>> parity.predict([[0, 1, 1], [1, 1, 1]]).tolist()
+    [0, 1]
+    """
+
+    _sums = ("class_count_", "pair_count_", "triple_count_")
+    _over_values = (("pair_count_", 2), ("triple_count_", 3))
+    triple_count_: Array  # (n_classes, D, D, D): for each value, pairs in the documents with it
+
+    def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
+        encoding, total = self.encoding, self.encoding.levels.total
+        refuse_large(self._at("fit"), (n_classes, total, total, total), f"{total:,} values cubed")
+        triples = np.zeros((n_classes, total, total, total))
+        for rows, cells, _ in encoding.blocks(X, 2 * total, type(self).__name__):
+            hot = one_hot(cells, total)
+            times = hot if weight is None else hot * weight[rows, None]
+            for k in range(n_classes):
+                of_class = code[rows] == k
+                for value in range(total):
+                    some = of_class & (hot[:, value] > 0)
+                    triples[k, value] += times[some].T @ hot[some]
+        return {**super()._count(X, code, weight, n_classes), "triple_count_": triples}
+
+    def _derive(self) -> Any:
+        """Return the tables for one parent and for two.
+
+        They are AODE's tables, the SPODEs of each value and class, and (D, D + 1) which pairs
+        of values are parents.
+        """
+        levels = self.encoding.levels
+        scores = [
+            [ParentScores.of(table, self.encoding) for table in of_value]
+            for of_value in self.tables_of_two()
+        ]
+        # Each pair of columns counts once, and a missing value, the last one, is no parent.
+        in_all = sum(self.value_counts())
+        is_parent = (in_all >= self.min_support) & (levels.column > levels.column[:, None])
+        is_parent &= levels.varies & levels.varies[:, None]
+        return super()._derive(), scores, np.pad(is_parent, ((0, 0), (0, 1)))
+
+    def tables_of_two(self) -> Iterator[list[ValueTables]]:
+        """Yield for each value the tables of each class in which it is one of two parents."""
+        levels, counts = self.encoding.levels, np.stack(list(self.value_counts()))
+        in_all = counts.sum(axis=0)
+        both_known = levels.sums(levels.sums(in_all).T).T
+        n_values, added = levels.n[levels.column], self.added_
+        added_to_column = levels.sums(added)
+        for value in range(levels.total):
+            here = levels.column == levels.column[value]
+            of_classes = []
+            for k, triples in enumerate(self.triple_count_[:, value]):
+                given = given_table(triples, levels, added)
+                given[:, :-1][:, here] = 0.0
+                # A pair of values gets the mean of what is added to either.
+                parent = log_shares(
+                    counts[k, value],
+                    both_known[value],
+                    n_values[value] * n_values,
+                    (added[value] + added) / 2,
+                    (added_to_column[value] * n_values + added_to_column * n_values[value]) / 2,
+                )
+                of_classes.append(ValueTables(np.append(parent, 0.0), given))
+            yield of_classes
+
+    def _joint_log_proba(self, X: Any) -> Array:
+        of_one, of_two, is_parent = self.tables()
+        encoding = self.encoding
+        joint = np.empty((X.shape[0], len(of_one[0])))
+        width = 2 * encoding.levels.total
+        for rows, cells, events in encoding.blocks(X, width, type(self).__name__):
+            sums = np.full((len(cells), joint.shape[1]), -np.inf)
+            n_parents = np.zeros((len(cells), 1))
+            for value, classes in enumerate(of_two):
+                some = np.flatnonzero((cells == value).any(axis=1))
+                chosen = is_parent[value][cells[some]]
+                n_parents[some, 0] += chosen.sum(axis=1)
+                for k, of_class in enumerate(classes):
+                    pairs = of_class.by_parent(events[some], cells[some])
+                    pairs = np.where(chosen, pairs, -np.inf)
+                    sums[some, k] = np.logaddexp(sums[some, k], logsumexp(pairs)[:, 0])
+            mean = sums - np.log(np.maximum(n_parents, 1))
+            joint[rows] = np.where(n_parents > 0, mean, _averaged(of_one, events, cells))
+        return joint

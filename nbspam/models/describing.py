@@ -1,0 +1,268 @@
+"""The estimates of a model, distribution by distribution, and the dependences between columns.
+
+`nbspam info` and `nbspam export` print this, and EM compares two rounds by it.  All models are
+described alike: in probabilities, not in logarithms, with the counts behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, singledispatch
+from itertools import combinations, product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from nbspam.models.base import Estimator
+from nbspam.models.columns import (
+    CategoricalNB,
+    CountedComplementNB,
+    CountedMultinomialNB,
+    Levels,
+)
+from nbspam.models.dependent import A2DE, AODE, SPODE, TAN, conditional_information
+from nbspam.models.gaussian import GaussianNB, MixedNB
+from nbspam.models.network.estimator import BayesianNetwork
+from nbspam.models.network.structure import FamilyScores
+
+if TYPE_CHECKING:
+    from nbspam.models.base import Array
+    from nbspam.models.gaussian import Bells
+    from nbspam.models.pairs import PairModel
+
+ANY_COLUMN = -1  # a variable whose values are the columns: which one a count was made in
+
+
+class Distribution(NamedTuple):
+    """P(of | given): variables are columns by number, and the class is the number after them.
+
+    counts, probability: one axis for each variable in `given`, then in `of`.  A normal
+    distribution has no probability, but mean and variance, and no axis for its column.
+    """
+
+    of: tuple[int, ...]
+    given: tuple[int, ...]
+    counts: Array  # rows, or what was counted in them
+    probability: Any = None
+    mean: Any = None
+    variance: Any = None
+    of_others: bool = False  # given that the class is not the one named
+
+
+def distributions(model: Estimator, whole: bool = True) -> Iterator[Distribution]:
+    """Yield the distributions that a model has estimated, P(class) first.
+
+    whole: also the tables of pairs and triples of columns, of which AODE and A2DE have many.
+    """
+    if not isinstance(model, BayesianNetwork):  # in which the class may have parents
+        prior = np.exp(model.class_log_prior_)
+        yield Distribution((model.n_features_in_,), (), model.class_count_, prior)
+    yield from _of_columns(model, whole)
+
+
+@singledispatch
+def _of_columns(model: Estimator, whole: bool) -> Iterator[Distribution]:
+    """Yield the distributions beside P(class)."""
+    return iter(())
+
+
+@_of_columns.register
+def _(model: CategoricalNB, whole: bool) -> Iterator[Distribution]:
+    yield from _of_values(model.levels_, model.level_count_, model.level_log_prob_)
+
+
+@_of_columns.register
+def _(model: MixedNB, whole: bool) -> Iterator[Distribution]:
+    log_prob, bells = model.tables()
+    yield from _of_values(model.levels_, model.level_count_, log_prob)
+    yield from _of_numbers(np.flatnonzero(model.levels_ == 0).tolist(), model, bells)
+
+
+@_of_columns.register
+def _(model: GaussianNB, whole: bool) -> Iterator[Distribution]:
+    yield from _of_numbers(range(model.n_features_in_), model, model.tables())
+
+
+def _of_values(n_values: Any, count: Array, log_prob: Array) -> Iterator[Distribution]:
+    """Yield P(value given class) of each column of categories.
+
+    n_values: of each column, 0 for a column of numbers; count, log_prob: (n_classes, values).
+    """
+    columns = np.flatnonzero(n_values).tolist()
+    for column, values in zip(columns, Levels(n_values[columns]).slices, strict=True):
+        probability = np.exp(log_prob[:, values])
+        yield Distribution((column,), (len(n_values),), count[:, values], probability)
+
+
+def _of_numbers(
+    columns: Iterable[int], model: GaussianNB | MixedNB, bells: Bells
+) -> Iterator[Distribution]:
+    """Yield the normal distribution of each column of numbers."""
+    given = (model.n_features_in_,)
+    for j, column in enumerate(columns):
+        mean, variance = bells.mean[:, j], bells.variance[:, j]
+        yield Distribution((column,), given, model.value_count_[:, j], None, mean, variance)
+
+
+@_of_columns.register
+def _(model: CountedMultinomialNB, whole: bool) -> Iterator[Distribution]:
+    given, probability = (model.n_features_in_,), np.exp(model.feature_log_prob_)
+    yield Distribution((ANY_COLUMN,), given, model.feature_count_, probability)
+
+
+@_of_columns.register
+def _(model: CountedComplementNB, whole: bool) -> Iterator[Distribution]:
+    given, probability = (model.n_features_in_,), np.exp(-model.weight(model.alpha_))
+    count = model.complement_count()
+    yield Distribution((ANY_COLUMN,), given, count, probability, of_others=True)
+
+
+# --- pairs and triples of columns ------------------------------------------------------------
+
+
+class _PairDistributions:
+    """The distributions of a model that has counted pairs of values."""
+
+    def __init__(self, model: PairModel) -> None:
+        self.tables, self.counts_of_values = list(model.value_tables()), model.own_counts()
+        self.slices, self.of_class = model.encoding.levels.slices, model.n_features_in_
+        self._model = model
+
+    @cached_property
+    def counts(self) -> Array:
+        return np.stack(list(self._model.value_counts()))
+
+    def of_column(self, column: int) -> Distribution:
+        """Return P(column given class)."""
+        values = self.slices[column]
+        probability = np.exp([each.given[-1, values] for each in self.tables])
+        counts = self.counts_of_values[:, values]
+        return Distribution((column,), (self.of_class,), counts, probability)
+
+    def with_class(self, parent: int) -> Distribution:
+        """Return P(class, parent), Zhou Zhihua's eq. 7.24."""
+        values = self.slices[parent]
+        probability = np.exp([each.parent[values] for each in self.tables])
+        counts = self.counts_of_values[:, values]
+        return Distribution((self.of_class, parent), (), counts, probability)
+
+    def of_pair(self, column: int, parent: int) -> Distribution:
+        """Return P(column given class and parent), eq. 7.25."""
+        place = self.slices[parent], self.slices[column]
+        probability = np.exp([each.given[place] for each in self.tables])
+        given, counts = (self.of_class, parent), self.counts[(slice(None), *place)]
+        return Distribution((column,), given, counts, probability)
+
+
+@_of_columns.register
+def _(model: SPODE, whole: bool) -> Iterator[Distribution]:
+    pairs = _PairDistributions(model)
+    yield pairs.with_class(model.parent_)
+    for column in range(model.n_features_in_):
+        if column != model.parent_:
+            yield pairs.of_pair(column, model.parent_)
+
+
+@_of_columns.register
+def _(model: TAN, whole: bool) -> Iterator[Distribution]:
+    pairs = _PairDistributions(model)
+    for column, parent in enumerate(model.parents_.tolist()):
+        yield pairs.of_column(column) if parent < 0 else pairs.of_pair(column, parent)
+
+
+@_of_columns.register
+def _(model: AODE, whole: bool) -> Iterator[Distribution]:
+    """Yield P(class, parent), P(column given class) for rows without a parent, and pairs."""
+    pairs, parents = _PairDistributions(model), model.parent_columns()
+    yield from map(pairs.with_class, parents)
+    yield from map(pairs.of_column, range(model.n_features_in_))
+    if whole:
+        for parent, column in product(parents, range(model.n_features_in_)):
+            if column != parent:
+                yield pairs.of_pair(column, parent)
+
+
+@_of_columns.register
+def _(model: A2DE, whole: bool) -> Iterator[Distribution]:
+    """Yield AODE's distributions, P(class, two parents), and P(column given all three)."""
+    yield from _of_columns.dispatch(AODE)(model, whole)
+    if not whole:
+        return
+    slices, of_class = model.encoding.levels.slices, model.n_features_in_
+    tables, counts = list(model.tables_of_two()), np.stack(list(model.value_counts()))
+    for first, second in combinations(model.parent_columns(), 2):
+        rows, others = range(slices[first].start, slices[first].stop), slices[second]
+        joint = [[table.parent[others] for table in tables[value]] for value in rows]
+        both = counts[:, slices[first], others]
+        of = (of_class, first, second)
+        yield Distribution(of, (), both, np.exp(joint).transpose(1, 0, 2))
+        for column in set(range(of_class)) - {first, second}:
+            place = others, slices[column]
+            given = [[table.given[place] for table in tables[value]] for value in rows]
+            count = model.triple_count_[:, slices[first]][(..., *place)]
+            probability = np.exp(given).transpose(1, 0, 2, 3)
+            yield Distribution((column,), of, count, probability)
+
+
+@_of_columns.register
+def _(model: BayesianNetwork, whole: bool) -> Iterator[Distribution]:
+    """Yield P(class given its parents, if it has some), and P(column given its parents)."""
+    cardinality, tables, target = model.cardinality, model.tables(), model.n_features_in_
+    for child in (target, *range(target)):
+        parents = model.parents_[child]
+        shape = [cardinality[node] for node in (*parents, child)]
+        counts = model.family_counts(child).reshape(shape)
+        yield Distribution((child,), parents, counts, tables[child].reshape(shape))
+
+
+# --- which columns depend on which -----------------------------------------------------------
+
+
+def dependences(model: Estimator, names: Sequence[str]) -> dict[str, Any]:
+    """Return the dependences between columns and their reasons, as plain values.
+
+    Naive Bayes has none.
+
+    SPODE: the parent, and of each column how it did in cross-validation, if the parent was
+    chosen.  TAN: the root, and each edge with its information, nats; columns with a single
+    value, which take no part, are left out.  AODE, A2DE: the columns of which some value is a
+    parent.  Network: the arrows, and the graph's cost by the criterion: nats, less is better.
+    names: of the columns and the class.
+    """
+    match model:
+        case SPODE():
+            was_chosen = hasattr(model, "parent_loss_")
+            candidates = [
+                {
+                    "column": names[column],
+                    "errors": int(model.parent_errors_[column]),
+                    "log_loss": float(model.parent_loss_[column]),
+                }
+                for column in (np.flatnonzero(model.levels_ > 1).tolist() if was_chosen else ())
+            ]
+            return {"parent": names[model.parent_], "candidates": candidates}
+        case TAN():
+            parents = model.parents_.tolist()
+            information = conditional_information(model.value_counts(), model.encoding.levels)
+            edges = [
+                {
+                    "parent": names[parent],
+                    "column": names[column],
+                    "information": float(information[parent, column]),
+                }
+                for column, parent in enumerate(parents)
+                if parent >= 0 and model.levels_[column] > 1
+            ]
+            return {"root": names[parents.index(-1)], "edges": edges}
+        case AODE():
+            return {"parents": [names[column] for column in model.parent_columns()]}
+        case BayesianNetwork():
+            rows = model.rows_, model.cardinality, model.criterion, model.row_count_
+            edges = [
+                {"parent": names[parent], "column": names[child]}
+                for child, its_parents in enumerate(model.parents_)
+                for parent in its_parents
+            ]
+            cost = float(FamilyScores(*rows).total(model.parents_))
+            return {"edges": edges, "criterion": model.criterion, "score": cost}
+    return {}

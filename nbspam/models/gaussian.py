@@ -1,0 +1,275 @@
+"""Gaussian naive Bayes: a normal distribution per class and column of numbers; and mixed columns.
+
+A model learns the count, mean and sum of squared deviations of each column.  These moments
+can be added (Chan, Golub & LeVeque 1979) without losing digits as sums of squares would.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from nbspam.models.base import DataError, Estimator, Statistics
+from nbspam.models.columns import ColumnModel, Levels, count_cells, sum_cells
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from nbspam.models.base import Array, Codes, Sums
+
+_BLOCK = 1 << 15  # numbers handled at a time, so that they stay in the processor's cache
+# Numbers farther from 0 than this, and variances below its inverse, count as these limits:
+# squares and densities then stay finite, however many columns there are.
+_FARTHEST = 1e100
+
+
+class Moments(Statistics):
+    """Statistics whose value_count_, mean_ and deviation_ are added as moments."""
+
+    def plus(self, other: Statistics, sign: int = 1) -> Moments:
+        """Return the moments of the values of both, or with sign -1 of those that are left."""
+        added = super().plus(other, sign)
+        mine, theirs = self._over(added.classes), other._over(added.classes)
+        n = added.sums["value_count_"]
+        share = np.divide(sign * theirs["value_count_"], n, out=np.zeros_like(n), where=n > 0)
+        between = theirs["mean_"] - mine["mean_"]
+        deviation = added.sums["deviation_"] + between**2 * mine["value_count_"] * share
+        moments = {
+            "mean_": np.where(n > 0, mine["mean_"] + between * share, 0.0),
+            "deviation_": np.where(n > 0, np.maximum(deviation, 0.0), 0.0),
+        }
+        return Moments(added.classes, {**added.sums, **moments})
+
+    def is_negative(self) -> bool:
+        """Return whether more was subtracted than had been added."""
+        return self._counts().is_negative()
+
+    def clipped(self) -> Statistics:
+        """Return these statistics with rounding errors below zero replaced by zero."""
+        return Moments(self.classes, {**self.sums, **self._counts().clipped().sums})
+
+    def _counts(self) -> Statistics:
+        of_moments = ("mean_", "deviation_")
+        return Statistics(
+            self.classes, {k: total for k, total in self.sums.items() if k not in of_moments}
+        )
+
+
+def moments(X: Array, code: Codes, weight: Array | None, n_classes: int) -> Sums:
+    """Return the moments of the rows of each class, arrays of (n_classes, n_columns).
+
+    X: (n_docs, n_columns), NaN where missing; code: (n_docs,) the class index of each row.
+    """
+    sums = {
+        name: np.zeros((n_classes, X.shape[1])) for name in ("value_count_", "mean_", "deviation_")
+    }
+    for k in range(n_classes):
+        rows = np.clip(X[code == k].astype(np.float64, copy=False), -_FARTHEST, _FARTHEST)
+        times = None if weight is None else weight[code == k, None]
+        known = ~np.isnan(rows)
+        if not known.all():
+            times = known * (1.0 if times is None else times)
+            rows = np.where(known, rows, 0.0)
+        if times is None:
+            n = np.full(X.shape[1], float(len(rows)))
+            mean = rows.sum(axis=0) / max(1, len(rows))
+            rows -= mean
+            deviation = np.einsum("ij,ij->j", rows, rows)
+        else:
+            n = np.broadcast_to(times, rows.shape).sum(axis=0)
+            mean = (times * rows).sum(axis=0) / np.where(n > 0, n, 1.0)
+            deviation = (times * (rows - mean) ** 2).sum(axis=0)
+        sums["value_count_"][k], sums["mean_"][k], sums["deviation_"][k] = n, mean, deviation
+    return sums
+
+
+@dataclass(frozen=True, eq=False)
+class Bells:
+    """A normal distribution per class and column: mean and variance, (n_classes, n_columns)."""
+
+    mean: Array
+    variance: Array
+
+    def log_density(self, X: Array) -> Array:
+        """Return the summed log-density of each row, nats, shape (n_docs, n_classes).
+
+        Each number adds -(x - mean)^2 / (2 variance) - log(2 pi variance) / 2, a missing one 0.
+        X: (n_docs, n_columns), NaN where missing.
+        """
+        n_docs, n_columns = X.shape
+        joint = np.empty((n_docs, len(self.mean)))
+        factor, constant = -0.5 / self.variance, -0.5 * np.log(2 * np.pi * self.variance)
+        rows = max(1, _BLOCK // max(1, n_columns))
+        for start in range(0, n_docs, rows):
+            block = np.clip(X[start : start + rows], -_FARTHEST, _FARTHEST)
+            known = ~np.isnan(block)
+            all_known = bool(known.all())
+            for k, mean in enumerate(self.mean):
+                distance = block - mean
+                if not all_known:
+                    distance[~known] = 0.0
+                np.square(distance, out=distance)
+                height = constant[k].sum() if all_known else known @ constant[k]
+                joint[start : start + rows, k] = distance @ factor[k] + height
+        return joint
+
+
+def bells(sums: Sums, ddof: int, var_smoothing: float) -> Bells:
+    """Return the normal distributions with these moments.
+
+    A class with too few values of a column for a variance gets the variance of all rows;
+    with no value at all, it also gets their mean.  var_smoothing times the variance of all
+    rows is added to every variance, so that none is zero.  A column that is constant over
+    all rows gets variance 1 and the same mean in every class, and so is no evidence.
+    ddof: 1 divides by n - 1, 0 by n.
+    """
+    n, mean, deviation = (sums[name] for name in ("value_count_", "mean_", "deviation_"))
+    mean_all, variance_all = over_all_rows(n, mean, deviation)
+    enough = n > ddof
+    variance = np.where(enough, deviation / np.where(enough, n - ddof, 1.0), variance_all)
+    variance = variance + var_smoothing * variance_all
+    variance = np.where(variance > 0, np.maximum(variance, 1 / _FARTHEST), 1.0)
+    return Bells(np.where(n > 0, mean, mean_all), variance)
+
+
+def over_all_rows(n: Array, mean: Array, deviation: Array) -> tuple[Array, Array]:
+    """Return the mean and variance of each column over all classes, (n_columns,).
+
+    n, mean, deviation: (n_classes, n_columns), see `moments`.  The variance divides by n.
+    """
+    n_all = np.maximum(n.sum(axis=0), np.finfo(float).tiny)
+    mean_all = (n * mean).sum(axis=0) / n_all
+    return mean_all, (deviation + n * (mean - mean_all) ** 2).sum(axis=0) / n_all
+
+
+def divisor(ddof: int | None, estimate: str) -> int:
+    """Return the number to subtract from n in the variance: `ddof`, or by the estimate.
+
+    Maximum likelihood divides by n (Zhou Zhihua's eq. 7.13), other estimates by n - 1, as the
+    worked example of his section 7.3 does.
+    """
+    if ddof is not None:
+        return ddof
+    return 0 if estimate == "mle" else 1
+
+
+def checked_var_smoothing(var_smoothing: float) -> float:
+    """Return var_smoothing; raises DataError unless it is above zero."""
+    if not 0 < var_smoothing < np.inf:
+        raise DataError(f"var_smoothing: {var_smoothing!r} is not a number above 0; give one")
+    return var_smoothing
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class GaussianNB(Estimator):
+    """A normal distribution per class and column: density(number given class).
+
+    Zhou Zhihua, Machine Learning, eq. 7.18.  estimate: "mle" divides the squared deviations
+    by n, "mean" by n - 1, as that book's example does; ddof: subtracted from n, whatever the
+    estimate.  var_smoothing: fraction of a column's variance over all rows that is added to
+    its variance in each class.
+
+    >>> from nbspam.models import GaussianNB
+    >>> model = GaussianNB().fit([[1.0], [2.0], [7.0], [9.0]], ["low", "low", "high", "high"])
+    >>> model.predict([[0.5], [10.0]]).tolist()
+    ['low', 'high']
+    """
+
+    _sums = ("class_count_", "value_count_", "mean_", "deviation_")
+    _statistics = Moments
+    _missing = True
+    _sparse = False
+
+    estimate: str = "mean"
+    class_prior: str | ArrayLike = "estimated"
+    ddof: int | None = None
+    var_smoothing: float = 1e-9
+    value_count_: Array = field(init=False)
+    mean_: Array = field(init=False)
+    deviation_: Array = field(init=False)
+
+    @property
+    def var_(self) -> Array:
+        """Return the variance of each distribution, shape (n_classes, n_columns)."""
+        variance: Array = self.tables().variance
+        return variance
+
+    def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
+        return moments(X, code, weight, n_classes)
+
+    def _become(self, learnt: Statistics, n_features: int) -> GaussianNB:
+        checked_var_smoothing(self.var_smoothing)
+        if self.estimate not in ("mle", "mean"):
+            raise DataError(
+                f"estimate: {self.estimate!r} is none of a variance; choose from mle, mean"
+            )
+        return super()._become(learnt, n_features)
+
+    def _derive(self) -> Bells:
+        ddof = divisor(self.ddof, self.estimate)
+        return bells(self._learnt().sums, ddof, self.var_smoothing)
+
+    def _joint_log_proba(self, X: Any) -> Array:
+        density: Array = self.tables().log_density(X)
+        return self.class_log_prior_ + density
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MixedNB(ColumnModel):
+    """CategoricalNB for the columns of categories times GaussianNB for those of numbers.
+
+    Zhou Zhihua, Machine Learning, section 7.3: eq. 7.17 and 7.18 in one product.
+    levels: the number of values of each column, 0 for a column of numbers; unless given,
+    all columns hold numbers.  estimate "mle" also divides variances by n, others by n - 1,
+    unless ddof says what is subtracted from n.
+
+    >>> from nbspam.models import MixedNB
+    >>> model = MixedNB(levels=[2, 0]).fit([[0, 1.5], [1, 3.5], [1, 2.5]], ["no", "yes", "yes"])
+    >>> model.predict([[1, 2.0]]).tolist()
+    ['yes']
+    """
+
+    _sums = ("class_count_", "level_count_", "value_count_", "mean_", "deviation_")
+    _statistics = Moments
+    _over_values = (("level_count_", 1),)
+
+    ddof: int | None = None
+    var_smoothing: float = 1e-9
+    level_count_: Array = field(init=False)
+    value_count_: Array = field(init=False)
+    mean_: Array = field(init=False)
+    deviation_: Array = field(init=False)
+
+    def _levels_of(self, X: Any) -> Codes:
+        # Without levels, every column holds numbers.
+        return np.zeros(X.shape[1], np.intp) if self.levels is None else super()._levels_of(X)
+
+    def _parts(self, X: Any) -> tuple[Levels, Codes, Array]:
+        """Return the levels and cells of the columns of categories, and the numbers."""
+        is_number = self.levels_ == 0
+        levels = Levels(self.levels_[~is_number])
+        return levels, levels.cells(X[:, ~is_number], type(self).__name__), X[:, is_number]
+
+    def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
+        levels, cells, numbers = self._parts(X)
+        count = count_cells(cells, levels.total, code, weight, n_classes)
+        return {"level_count_": count, **moments(numbers, code, weight, n_classes)}
+
+    def _become(self, learnt: Statistics, n_features: int) -> Self:
+        checked_var_smoothing(self.var_smoothing)
+        return super()._become(learnt, n_features)
+
+    def _derive(self) -> tuple[Array, Bells]:
+        levels = Levels(self.levels_[self.levels_ > 0])
+        log_prob = levels.log_shares(self.level_count_, self.added_)
+        ddof = divisor(self.ddof, self.estimate)
+        return log_prob, bells(self._learnt().sums, ddof, self.var_smoothing)
+
+    def _joint_log_proba(self, X: Any) -> Array:
+        log_prob, curves = self.tables()
+        _, cells, numbers = self._parts(X)
+        return np.asarray(
+            self.class_log_prior_ + sum_cells(cells, log_prob) + curves.log_density(numbers)
+        )

@@ -1,0 +1,415 @@
+"""Linear models of token counts: log P(class, document) = intercept + X @ weight.
+
+Bernoulli naive Bayes looks at which tokens a document has, multinomial at how often it has them,
+and complement scores a class by the tokens of all other classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from nbspam.models.base import (
+    DataError,
+    Estimator,
+    Statistics,
+    checked_matrix,
+    is_sparse,
+    sums_by_class,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from nbspam.models.base import Array, Codes, Sums
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The parameters of a linear model, in nats: joint = intercept + X @ weight.
+
+    intercept: (n_classes,); weight: (n_features, n_classes); both float64.  Weights are
+    infinite only with alpha 0: -inf where no document of the class has the column, +inf
+    where every document has it.  The intercept is then the sum of its finite terms.
+    """
+
+    intercept: Array
+    weight: Array
+
+    @cached_property
+    def finite(self) -> bool:
+        """Whether every weight is finite, so that a plain matrix product is enough."""
+        return bool(np.isfinite(self.weight).all())
+
+    def joint_log_proba(self, X: Any) -> Array:
+        """Return log P(class, document) in nats, shape (n_docs, n_classes)."""
+        if self.finite:
+            return np.asarray(X @ self.weight + self.intercept)
+        # Factors of zero are counted separately, because 0 * inf and inf - inf are NaN.
+        present = X != 0
+        forbidden = np.isneginf(self.weight).astype(np.float64)
+        required = np.isposinf(self.weight).astype(np.float64)
+        zeros = present @ forbidden + (required.sum(axis=0) - present @ required)
+        likely = X @ np.where(np.isfinite(self.weight), self.weight, 0.0) + self.intercept
+        return np.asarray(np.where(zeros > 0, -np.inf, likely))
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """The evidence of each column, in nats: intercept + sum of a row of terms = its score.
+
+    terms: (n_docs, n_features), CSR if X was sparse.
+    """
+
+    intercept: float
+    terms: Any
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LinearModel(Estimator):
+    """A model of token counts whose joint log-probability is linear in them.
+
+    alpha: number added to every count (Lidstone smoothing); 0 is maximum likelihood,
+    "auto" chooses the best by leave-one-out likelihood.
+    class_prior: "estimated" from the documents, "uniform", or one probability per class.
+    """
+
+    alpha: float | str = 1.0
+    class_prior: str | ArrayLike = "estimated"
+    feature_count_: Array = field(init=False)
+
+    @classmethod
+    def from_counts(
+        cls, class_count: ArrayLike, feature_count: ArrayLike, classes: ArrayLike, **params: Any
+    ) -> Self:
+        """Return the model that has these counts; it reads the arrays and never changes them.
+
+        class_count: (n_classes,) documents; feature_count: (n_classes, n_features);
+        classes: sorted labels, (n_classes,); params: of the model.  Raises DataError.
+        """
+        classes = np.asarray(classes)
+        n_docs = np.asarray(class_count, dtype=np.float64)
+        counts = np.ascontiguousarray(feature_count, dtype=np.float64)
+        shapes = classes.shape, n_docs.shape, counts.shape[:1]
+        if counts.ndim != 2 or len(set(shapes)) > 1 or classes.size == 0:
+            raise DataError(f"{cls.__name__}.from_counts: classes and counts differ in length")
+        checked_matrix(n_docs[:, None], f"{cls.__name__}.from_counts", positive=True)
+        checked_matrix(counts, f"{cls.__name__}.from_counts", positive=True)
+        if (classes[:-1] >= classes[1:]).any():
+            raise DataError(f"{cls.__name__}.from_counts: classes are not sorted and distinct")
+        learnt = Statistics(classes, {"class_count_": n_docs, "feature_count_": counts})
+        return cls(**params)._become(learnt, counts.shape[1])
+
+    @property
+    def alpha_(self) -> float:
+        """Return the number added to every count; if alpha is "auto", chosen from the counts."""
+        self._learnt()
+        alpha = self._checked_alpha()
+        return self._best_alpha() if alpha is None else alpha
+
+    @property
+    def feature_log_prob_(self) -> Array:
+        """Return the log-probabilities of the columns, shape (n_classes, n_features)."""
+        raise NotImplementedError
+
+    def _events(self, X: Any) -> Any:
+        """Return X as the model sees it, for example presence instead of counts."""
+        return X
+
+    def _best_alpha(self) -> float:
+        raise NotImplementedError
+
+    def _derive(self) -> Tables:
+        raise NotImplementedError
+
+    def tables(self) -> Tables:
+        """Return intercept and weight, cached until a sum or a parameter changes."""
+        tables: Tables = super().tables()
+        return tables
+
+    def contributions(self, X: Any, label: Any = None) -> Contributions:
+        """Return the terms in nats that add up to the score of each document.
+
+        With a label, the score is log P(label, document).  Without one, it is the log-odds
+        of classes_[1] against classes_[0]; there must be two classes.  Terms are exact for
+        alpha above 0.  Raises DataError.
+        """
+        tables, X = self.tables(), self._events(self._checked(X, "contributions"))
+        names = self.classes_.tolist()
+        if label is None and len(names) != 2:
+            raise DataError(f"{self._at('contributions')}: of {len(names)} classes, name one")
+        if label is not None and label not in names:
+            raise DataError(f"{self._at('contributions')}: {label!r} is none of {names}")
+        sign = np.array([-1.0, 1.0] if label is None else [float(n == label) for n in names])
+        chosen = sign != 0
+        weight, intercept = tables.weight[:, chosen], tables.intercept[chosen]
+        # NaN only with alpha 0: an infinite weight minus another.
+        with np.errstate(invalid="ignore"):
+            weight = np.nan_to_num(weight @ sign[chosen], posinf=np.inf, neginf=-np.inf)
+            if is_sparse(X):
+                terms = X.astype(np.float64)
+                terms.data *= weight[terms.indices]
+            else:
+                terms = np.where(X == 0, 0.0, X * weight)
+        return Contributions(float(intercept @ sign[chosen]), terms)
+
+    def _joint_log_proba(self, X: Any) -> Array:
+        return self.tables().joint_log_proba(self._events(X))
+
+    def _count(self, X: Any, code: Codes, weight: Array | None, n_classes: int) -> Sums:
+        return {"feature_count_": sums_by_class(self._events(X), code, weight, n_classes)}
+
+    def _become(self, learnt: Statistics, n_features: int) -> Self:
+        self._checked_alpha()
+        return super()._become(learnt, n_features)
+
+    def _checked_alpha(self) -> float | None:
+        """Return alpha, or None if it is "auto"; raises DataError."""
+        if isinstance(self.alpha, str) and self.alpha == "auto":
+            return None
+        if isinstance(self.alpha, str) or not 0 <= self.alpha < np.inf:
+            raise DataError(f"alpha: {self.alpha!r} is invalid; give a number from 0 up, or auto")
+        return float(self.alpha)
+
+
+# Smoothed log-probabilities, and the choice of alpha, the number added to every count.
+#
+# Leave one event out at a time, and predict it from the counts of all others. An outcome counted
+# n times among N events, with k possible outcomes, then has probability
+#
+#     (n - 1 + alpha) / (N - 1 + k alpha),
+#
+# so the leave-one-out log-likelihood of all events follows from the counts alone:
+#
+#     sum n log(n - 1 + alpha)  -  sum N log(N - 1 + k alpha).
+#
+# The alpha that maximises it is the choice of leave-one-out cross-validation, without refitting.
+
+LOWEST, HIGHEST = 1e-4, 10.0
+NO_EVIDENCE = 1.0  # Laplace's alpha, when there are no counts to choose by
+_GRID = 24
+_STEPS = 24
+_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+
+
+def smoothed_log_prob(count: Array, total: Array, outcomes: int, alpha: float) -> Array:
+    """Return log((count + alpha) / (total + outcomes * alpha)) in nats, shape of count.
+
+    count: (n_classes, n); total: (n_classes, 1).  With alpha 0 this is the limit of alpha
+    going to 0: a count of 0 gives -inf, a total of 0 gives log(1 / outcomes).
+    """
+    total = total + outcomes * alpha
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = count + alpha
+        np.log(log, out=log)
+        log -= np.log(total)
+        log[total[:, 0] <= 0] = -np.log(outcomes)
+    return log
+
+
+def leave_one_out(counts: Array, totals: Array, outcomes: int) -> Callable[[float], float]:
+    """Return the function alpha -> log-likelihood of every event given all others, nats.
+
+    counts: of the outcomes, any shape; totals: of the distributions, any shape; outcomes:
+    how many each distribution has.  A count below 1 (of weighted documents) has less than
+    one event to leave out: the count left is then 0.
+    """
+    # A vocabulary of millions of tokens has only a few hundred distinct counts.
+    count, times = np.unique(counts, return_counts=True)
+    total, total_times = np.unique(totals, return_counts=True)
+    seen, some = count > 0, total > 0
+    weight, rest = (count * times)[seen], np.maximum(count[seen] - 1.0, 0.0)
+    total_weight, total_rest = (total * total_times)[some], np.maximum(total[some] - 1.0, 0.0)
+
+    def log_likelihood(alpha: float) -> float:
+        numerators = weight @ np.log(rest + alpha)
+        return float(numerators - total_weight @ np.log(total_rest + outcomes * alpha))
+
+    return log_likelihood
+
+
+def best_alpha(counts: Array, totals: Array, outcomes: int) -> float:
+    """Return the alpha from LOWEST to HIGHEST with the highest leave-one-out likelihood.
+
+    counts, totals, outcomes: as for `leave_one_out`.  The likelihood may have several
+    peaks: a grid finds the highest one, and a golden-section search its maximum, to a
+    relative precision of 1e-5.
+    """
+    if not (totals > 0).any():
+        return NO_EVIDENCE
+    likelihood = leave_one_out(counts, totals, outcomes)
+    grid = np.linspace(np.log(LOWEST), np.log(HIGHEST), _GRID)
+    best = int(np.argmax([likelihood(alpha) for alpha in np.exp(grid)]))
+    low, high = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
+    for _ in range(_STEPS):
+        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+        if likelihood(np.exp(left)) < likelihood(np.exp(right)):
+            low = left
+        else:
+            high = right
+    return float(np.exp((low + high) / 2.0))
+
+
+# --- the three models ------------------------------------------------------------------------
+
+
+class BernoulliNB(LinearModel):
+    """A probability per class and token: P(token in document given class).
+
+    Manning, Raghavan & Schütze (2008), fig. 13.3; McCallum & Nigam (1998), eq. 3 and 5;
+    Ng's lecture on naive Bayes (CS229), eq. 4 for maximum likelihood and eq. 7 for
+    Laplace's (count + 1) / (n + 2).  A value of X above 0 means "present".
+
+    >>> from nbspam.models import BernoulliNB
+    >>> model = BernoulliNB().fit([[1, 0], [0, 1], [1, 1]], ["spam", "ham", "ham"])
+    >>> model.predict_proba([[1, 0]]).round(3).tolist()
+    [[0.36, 0.64]]
+    """
+
+    def _events(self, X: Any) -> Any:
+        if not is_sparse(X):
+            return (X > 0).astype(np.float64)
+        present = X.astype(np.float64)
+        # A matrix may hold several entries for one cell: without this, all would count.
+        present.sum_duplicates()
+        present.data = (present.data > 0).astype(np.float64)
+        return present
+
+    @property
+    def feature_log_prob_(self) -> Array:
+        """Return log P(token present given class) in nats, shape (n_classes, n_features)."""
+        return self._log_prob(self.feature_count_, self.alpha_)
+
+    def _log_prob(self, count: Array, alpha: float) -> Array:
+        return smoothed_log_prob(count, self.class_count_[:, None], 2, alpha)
+
+    def _absent_count(self) -> Array:
+        """Return the number of documents without the token, shape (n_classes, n_features)."""
+        absent = self.class_count_[:, None] - self.feature_count_
+        if (absent < -1e-6).any():
+            raise DataError(
+                "BernoulliNB: a token is in more documents than its class has; count each "
+                "token once a document"
+            )
+        return np.maximum(absent, 0.0)
+
+    def _derive(self) -> Tables:
+        alpha = self.alpha_
+        present = self._log_prob(self.feature_count_, alpha)
+        # From counts, not as log(1 - exp(present)), which loses every digit when a token
+        # is in nearly all, or nearly no, documents of a class.
+        absent = self._log_prob(self._absent_count(), alpha)
+        # The intercept treats every token as absent; weights replace the terms of present ones.
+        constant = absent.sum(axis=1, where=np.isfinite(absent))
+        present -= absent
+        return Tables(self.class_log_prior_ + constant, np.ascontiguousarray(present.T))
+
+    def _best_alpha(self) -> float:
+        # Each class and token has a distribution over two outcomes, present and absent.
+        counts = np.concatenate([self.feature_count_, self._absent_count()])
+        totals = np.repeat(self.class_count_, self.n_features_in_)
+        return best_alpha(counts, totals, 2)
+
+
+class MultinomialNB(LinearModel):
+    """A distribution over tokens per class: P(token given class).
+
+    Manning, Raghavan & Schütze (2008), fig. 13.2 and eq. 13.7; McCallum & Nigam (1998),
+    eq. 6.  X holds counts, or any other weights from 0 up.
+
+    >>> from nbspam.models import MultinomialNB
+    >>> model = MultinomialNB().fit([[3, 0], [0, 1], [1, 1]], ["spam", "ham", "ham"])
+    >>> model.predict([[2, 0]]).tolist()
+    ['spam']
+    """
+
+    _positive = True
+
+    @property
+    def feature_log_prob_(self) -> Array:
+        """Return log P(token given class) in nats, shape (n_classes, n_features)."""
+        return self._log_prob(self.alpha_)
+
+    def _log_prob(self, alpha: float) -> Array:
+        n, d = self.feature_count_, self.n_features_in_
+        return smoothed_log_prob(n, n.sum(axis=1, keepdims=True), d, alpha)
+
+    def _derive(self) -> Tables:
+        weight = np.ascontiguousarray(self._log_prob(self.alpha_).T)
+        return Tables(self.class_log_prior_, weight)
+
+    def _best_alpha(self) -> float:
+        # Each class has one distribution over all tokens.
+        n = self.feature_count_
+        return best_alpha(n, n.sum(axis=1), self.n_features_in_)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ComplementNB(LinearModel):
+    """A distribution over tokens per class, estimated from all other classes together.
+
+    Rennie, Shih, Teevan & Karger (2003), section 3.1: predicts the class of
+    argmax log P(class) - sum of f log P(token given not class), f the token's count.
+    Even a rare class is thus scored with estimates from much data.  With two classes this
+    is the multinomial model.
+
+    norm: divide each class's weights by the sum of their absolute values (Rennie et al.,
+    section 3.2), so that no class wins only because its weights are large.
+    """
+
+    _positive = True
+
+    norm: bool = False
+
+    @property
+    def feature_log_prob_(self) -> Array:
+        """Return -log P(token given not class), shape (n_classes, n_features).
+
+        In nats; with norm, divided by the sum of the class's weights.
+        """
+        weight = self.weight(self.alpha_)
+        return weight / _size(weight) if self.norm else weight
+
+    def complement_count(self) -> Array:
+        """Return the counts of all other classes, shape (n_classes, n_features)."""
+        # Exactly 0 for a token that only one class has, even if counts are fractions:
+        # all other terms of the sum are zeros.
+        return np.asarray(self.feature_count_.sum(axis=0) - self.feature_count_)
+
+    def weight(self, alpha: float) -> Array:
+        """Return -log P(token given not class) in nats, shape (n_classes, n_features)."""
+        n, d = self.complement_count(), self.n_features_in_
+        log_prob = smoothed_log_prob(n, n.sum(axis=1, keepdims=True), d, alpha)
+        return np.negative(log_prob, out=log_prob)
+
+    def _derive(self) -> Tables:
+        weight = self.weight(self.alpha_)
+        if self.norm:
+            # One factor for all classes turns weights back into nats, the prior's unit.
+            size = _size(weight)
+            weight *= size.mean() / size
+        # Subtracting the same from all classes changes no posterior.  Less the largest
+        # weight, each weight is the log of a ratio from 0 to 1, and a joint log-probability
+        # never exceeds the prior.
+        with np.errstate(invalid="ignore"):
+            weight -= weight.max(axis=0)
+        # With alpha 0 the largest may be infinite: inf - inf, which means "the largest".
+        weight[np.isnan(weight)] = 0.0
+        return Tables(self.class_log_prior_, np.ascontiguousarray(weight.T))
+
+    def _best_alpha(self) -> float:
+        # The complement of a class is one distribution over all tokens.
+        n = self.complement_count()
+        return best_alpha(n, n.sum(axis=1), self.n_features_in_)
+
+
+def _size(weight: Array) -> Array:
+    """Return the sum of each class's weights, 1 where it is 0, shape (n_classes, 1)."""
+    size = weight.sum(axis=1, keepdims=True)
+    if not np.isfinite(size).all():
+        raise DataError("ComplementNB: norm needs finite weights; give an alpha above 0")
+    return np.where(size > 0, size, 1.0)

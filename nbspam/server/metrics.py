@@ -1,0 +1,226 @@
+"""A server's account of itself: a log line for each answer, and counts of all workers.
+
+A line on standard error, as text or as JSON, has the queue's identifier, user, verdict,
+probability and milliseconds; never words of mail.  A slow reader misses lines; mail does not wait
+for it.  Each worker counts in a row of its own in memory that all processes share, so that its
+counts outlive it; a metric is the sum over the rows.
+"""
+
+import json
+import mmap
+import os
+import select
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nbspam.errors import NbspamError
+from nbspam.printing import printable
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+
+_MAX_VALUE = 200  # characters; a line of less than 4,096 bytes is written to a pipe in one piece
+FORMATS = ("text", "json", "none")
+
+
+class Log:
+    """Writes lines to a file descriptor, if there is room for them.
+
+    on_drop: called for each line that is not written.
+    """
+
+    def __init__(
+        self, kind: str, descriptor: int = 2, on_drop: Callable[[], None] = lambda: None
+    ) -> None:
+        self._kind = kind
+        self._descriptor = descriptor
+        self._on_drop = on_drop
+
+    def answered(self, **facts: Any) -> None:
+        """Write a line about an answer."""
+        if self._kind != "none":
+            self._write(facts)
+
+    def told(self, text: str) -> None:
+        """Write a note to the server's owner, even if answers are not logged."""
+        self._write({"note": text}, f"nbspam: {_short(text)}")
+
+    def failed(self, what: str, error: BaseException) -> None:
+        """Write a failure and its reason.
+
+        An unforeseen error may quote mail, so only its kind and place are written.
+        """
+        why = str(error) if isinstance(error, NbspamError | OSError) else _kind_and_place(error)
+        self.told(f"{what}: {why}")
+
+    def listens(self, protocol: str, address: str, workers: int, model: str) -> None:
+        """Write that clients of a protocol are answered now."""
+        self._write(
+            {"listening": protocol, "address": address, "workers": workers, "model": model},
+            f"nbspam serve: {protocol} on {_short(address)}, {workers}"
+            f" worker{'s' * (workers != 1)}, model {_short(model)}",
+        )
+
+    def _write(self, facts: dict[str, Any], text: str = "") -> None:
+        shown = {name: _short(value) for name, value in facts.items() if value not in (None, "")}
+        if self._kind == "json":
+            line = json.dumps(shown, ensure_ascii=False)
+        else:
+            line = text or " ".join(f"{name}={value}" for name, value in shown.items())
+        try:
+            # A pipe with room has a free page; what several workers write at once fits into it.
+            if select.select([], [self._descriptor], [], 0)[1]:
+                os.write(self._descriptor, line.encode("utf-8", "replace") + b"\n")
+                return
+        except OSError:
+            pass  # nobody reads it any more, or the disk is full: mail goes on
+        self._on_drop()
+
+
+def _kind_and_place(error: BaseException) -> str:
+    """Return the class of an error and the lines of code that led to it, the last one first."""
+    from traceback import walk_tb
+
+    lines = [
+        f"{os.path.basename(frame.f_code.co_filename)}:{number}"
+        for frame, number in walk_tb(error.__traceback__)
+    ]
+    return " ".join([type(error).__name__, *reversed(lines)])
+
+
+def _short(value: Any) -> Any:
+    return printable(value)[:_MAX_VALUE] if isinstance(value, str) else value
+
+
+# ---- counts ----
+
+VERDICTS = ("ham", "spam", "unsure")
+LESSONS = ("learned", "moved", "confirmed", "unlearned", "known")
+_NO_VERDICT = ("busy", "late", "idle", "malformed", "failed", "gone")
+_NO_LESSON = ("forbidden", "large", "user")
+TROUBLES = (*_NO_VERDICT, *_NO_LESSON, "model")  # the last one: it could not be read again
+# Upper bounds of the classes of answering times, seconds.
+BOUNDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
+_COUNTS = ("connections", "oversized", "batches", "batched", "restarts", "personal", "unlogged")
+_GAUGES = ("open", "waiting", "held", "beat", "users", "users_bytes")
+_SLOTS = (
+    *VERDICTS,
+    *(f"lesson {name}" for name in LESSONS),
+    *(f"trouble {name}" for name in TROUBLES),
+    *_COUNTS,
+    *_GAUGES,
+    "seconds",
+    *(f"within {bound:g}" for bound in (*BOUNDS, float("inf"))),
+)
+_PLACE = {name: number for number, name in enumerate(_SLOTS)}
+
+
+class ServerTally:
+    """The counts of all workers; each adds to its own row.
+
+    n_rows: of workers, and one for the process that started them.
+    """
+
+    def __init__(self, n_rows: int) -> None:
+        memory = mmap.mmap(-1, 8 * n_rows * len(_SLOTS))  # shared by all that are forked
+        self._counts = np.frombuffer(memory, np.float64).reshape(n_rows, len(_SLOTS))
+        self._own = self._counts[0]
+
+    def take_row(self, number: int) -> None:
+        """Make a row this process's own; earlier counts in it stay."""
+        self._own = self._counts[number]
+
+    def clear(self, number: int) -> None:
+        """Forget the gauges of a process that has ended."""
+        for name in _GAUGES:
+            self._counts[number, _PLACE[name]] = 0
+
+    def add(self, name: str, amount: float = 1) -> None:
+        """Add to a count of this process."""
+        self._own[_PLACE[name]] += amount
+
+    def put(self, name: str, value: float) -> None:
+        """Set a gauge of this process."""
+        self._own[_PLACE[name]] = value
+
+    def note(self, verdict: str, seconds: float) -> None:
+        """Count a message that was answered after some seconds."""
+        self.add(verdict)
+        self.add("seconds", seconds)
+        self._own[_PLACE[f"within {BOUNDS[0]:g}"] + bisect_left(BOUNDS, seconds)] += 1
+
+    def total(self, name: str) -> float:
+        """Return the sum of a count over all processes."""
+        return float(self._counts[:, _PLACE[name]].sum())
+
+    def row(self, number: int, name: str) -> float:
+        """Return the count of one process."""
+        return float(self._counts[number, _PLACE[name]])
+
+
+def open_metrics(tally: ServerTally, facts: dict[str, float]) -> bytes:
+    """Return the totals in OpenMetrics' text format.
+
+    facts: further values, by the end of their metric's name.  Imports prometheus_client.
+    """
+    from prometheus_client.openmetrics.exposition import generate_latest
+    from prometheus_client.registry import Collector, CollectorRegistry
+
+    class Totals(Collector):
+        def collect(self) -> "Iterator[Metric]":
+            yield from _families(tally, facts)
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Totals())
+    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    return text
+
+
+def _families(tally: ServerTally, facts: dict[str, float]) -> "Iterator[Metric]":
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+    )
+
+    def counter(name: str, help_text: str, label: str, values: dict[str, str]) -> Any:
+        family = CounterMetricFamily(f"nbspam_{name}", help_text, labels=[label] if label else [])
+        for value, slot in values.items():
+            family.add_metric([value] if label else [], tally.total(slot))
+        return family
+
+    yield counter("messages", "Messages judged.", "verdict", {v: v for v in VERDICTS})
+    lessons = {name: f"lesson {name}" for name in LESSONS}
+    yield counter("lessons", "Messages that clients taught.", "outcome", lessons)
+    troubles = {name: f"trouble {name}" for name in TROUBLES}
+    yield counter("troubles", "Requests without a verdict or lesson.", "kind", troubles)
+    for name, text in (
+        ("connections", "Connections accepted."),
+        ("oversized", "Messages of which only the beginning was read."),
+        ("batches", "Batches judged."),
+        ("batched", "Messages in all batches."),
+        ("restarts", "Workers started again."),
+        ("personal", "Messages judged with lessons of their user."),
+    ):
+        yield counter(name, text, "", {"": name})
+    yield counter("log_lines_dropped", "Log lines that nobody read.", "", {"": "unlogged"})
+    gauges = {
+        "open_connections": tally.total("open"),
+        "queue": tally.total("waiting"),
+        "held_bytes": tally.total("held"),
+        "users": tally.total("users"),
+        "users_bytes": tally.total("users_bytes"),
+    }
+    for name, value in {**gauges, **facts}.items():
+        yield GaugeMetricFamily(f"nbspam_{name}", name.replace("_", " ").capitalize() + ".", value)
+    up_to = np.cumsum([tally.total(f"within {b:g}") for b in (*BOUNDS, float("inf"))])
+    names = [*map(str, BOUNDS), "+Inf"]
+    yield HistogramMetricFamily(
+        "nbspam_answer_seconds",
+        "From a whole request to its answer.",
+        buckets=list(zip(names, up_to.tolist(), strict=True)),
+        sum_value=tally.total("seconds"),
+    )

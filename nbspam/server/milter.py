@@ -1,0 +1,241 @@
+"""The milter protocol, which Postfix and Sendmail speak (version 6).
+
+A packet is its length in 4 bytes, big-endian, a command byte, and data.  A connection can carry
+several messages; the server gathers head and body of each, judges it at its end, and adds headers.
+"""
+
+import struct
+from collections.abc import Iterator
+
+from nbspam.mail.verdict_headers import HeaderChoices, headers_of
+from nbspam.server.connection import Connection
+from nbspam.server.desk import BusyError, Desk
+from nbspam.server.judge import Judgement
+from nbspam.server.users import known_as
+
+_LENGTH = struct.Struct(">I")
+_MAX_PACKET = 1 << 18  # bytes; a body comes in pieces of 65,535, a header in one packet
+_MAX_ADDRESS = 1 << 10  # bytes; users have no longer names
+_OPTIONS = struct.Struct(">III")  # version, actions, protocol
+_VERSION = 6
+_ADD_HEADERS, _CHANGE_HEADERS, _QUARANTINE = 0x01, 0x10, 0x20
+_ACTIONS = _ADD_HEADERS | _CHANGE_HEADERS | _QUARANTINE
+# Commands that the mail system need not send: HELO, unknown commands, DATA; and commands that need
+# no reply: connections, HELO, senders, recipients, headers, their end, the body.
+_NO_HELO, _NO_UNKNOWN, _NO_DATA = 0x02, 0x100, 0x200
+_NO_REPLY = 0x80 | 0x1000 | 0x4000 | 0x8000 | 0x40000 | 0x80000
+_SPACE = 0x100000  # header values come with the space before them
+_PROTOCOL = _NO_HELO | _NO_UNKNOWN | _NO_DATA | _NO_REPLY | _SPACE
+_CONNECT, _HELO, _MAIL, _RCPT, _HEADER, _END_OF_HEAD = b"C", b"H", b"M", b"R", b"L", b"N"
+_BODY, _END, _ABORT, _MACROS, _NEGOTIATE, _QUIT, _QUIT_NEW = (
+    b"B",
+    b"E",
+    b"A",
+    b"D",
+    b"O",
+    b"Q",
+    b"K",
+)
+_DATA, _UNKNOWN = b"T", b"U"
+_CONTINUE, _ACCEPT, _TEMPFAIL = b"c", b"a", b"t"
+_REPLY, _INSERT, _CHANGE, _HOLD = b"y", b"i", b"m", b"q"
+# Commands that a mail system expects an answer to, and the flag by which it agrees to none.
+_ANSWERED = {
+    _CONNECT: 0x1000,
+    _HELO: 0x2000,
+    _MAIL: 0x4000,
+    _RCPT: 0x8000,
+    _DATA: 0x10000,
+    _UNKNOWN: 0x20000,
+    _END_OF_HEAD: 0x40000,
+    _BODY: 0x80000,
+    _HEADER: 0x80,
+}
+_REJECTED = b"550 5.7.1 The message is spam\0"
+_WANTED = HeaderChoices(spam_status=True)
+
+
+def packet(command: bytes, data: bytes = b"") -> bytes:
+    """Return a packet."""
+    return _LENGTH.pack(1 + len(data)) + command + data
+
+
+class MilterConnection(Connection):
+    """A mail system that asks about one message after the other."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.buffer = bytearray()
+        self.actions = 0
+        self.unanswered = 0  # flags of commands to which no answer is expected
+        self.ours: list[str] = []  # names of headers in the message that are ours to write
+        self.queue = ""
+        self.is_refused = False  # there was no room for the message; its end is told so
+        self.recipients: set[str] = set()  # two at most
+
+    def received(self, data: bytes) -> None:
+        """Take in packets."""
+        if not self.buffer:
+            self.expect(self.desk.limits.body_seconds)
+        self.buffer += data
+        try:
+            while self.pending is None and not self.closes:
+                found = self._next()
+                if found is None:
+                    break
+                self.handle(*found)
+        except ValueError as error:
+            self.trouble("malformed", str(error))
+        if self.pending is not None:
+            # What follows a message's end waits for the verdict, and its sender, too.
+            self.transport.pause_reading()
+
+    def heard(self) -> None:
+        """Close: the mail system has gone, or will read the answer and go."""
+        if self.pending is None:
+            self.cut_short()
+
+    def _next(self) -> tuple[bytes, bytes] | None:
+        """Return the next packet's command and data, if it is whole."""
+        if len(self.buffer) < _LENGTH.size:
+            return None
+        (length,) = _LENGTH.unpack_from(self.buffer)
+        if not 0 < length <= _MAX_PACKET:
+            raise ValueError(f"a packet of {length} bytes")
+        end = _LENGTH.size + length
+        if len(self.buffer) < end:
+            return None
+        found = bytes(self.buffer[_LENGTH.size : end])
+        del self.buffer[:end]
+        # Between packets it waits for its own clients, and gives them up itself.
+        limits = self.desk.limits
+        self.expect(limits.body_seconds if self.buffer else limits.silent_seconds)
+        return found[:1], found[1:]
+
+    def handle(self, command: bytes, data: bytes) -> None:
+        """Obey a packet."""
+        if command == _NEGOTIATE:
+            self.negotiate(data)
+        elif command == _MACROS:
+            self.note_macros(data)
+        elif command in (_QUIT, _ABORT, _QUIT_NEW):
+            self.forget()
+            if command == _QUIT:
+                self.close()
+        elif command == _END:
+            self.gather(_BODY, data)
+            # The verdict on mail to several users is the site's: none of them decides for others.
+            user = min(self.recipients) if len(self.recipients) == 1 else None
+            if self.is_refused:
+                self.trouble("busy")
+            else:
+                self.ask(
+                    self.message(), False, self.answer, user, queue=self.queue, asked="milter"
+                )
+        elif command in _ANSWERED:
+            self.gather(command, data)
+            if not _ANSWERED[command] & self.unanswered:
+                self.transport.write(packet(_CONTINUE))
+        else:
+            raise ValueError(f"an unknown command {command!r}")
+
+    def negotiate(self, data: bytes) -> None:
+        """Agree on the packets that the mail system sends, and on the changes that it allows."""
+        if len(data) < _OPTIONS.size:
+            raise ValueError("too short an offer")
+        version, actions, protocol = _OPTIONS.unpack_from(data)
+        if version < 2:
+            raise ValueError(f"version {version} of the protocol")
+        self.actions, self.unanswered = actions & _ACTIONS, protocol & _PROTOCOL
+        agreed = _OPTIONS.pack(min(version, _VERSION), self.actions, self.unanswered)
+        self.transport.write(packet(_NEGOTIATE, agreed))
+
+    def note_macros(self, data: bytes) -> None:
+        """Keep the queue's identifier among the macros."""
+        names = data[1:].split(b"\0")
+        if b"i" in names[:-1:2]:
+            self.queue = names[names[::2].index(b"i") * 2 + 1].decode("latin-1")
+
+    def gather(self, command: bytes, data: bytes) -> None:
+        """Add a piece to the message."""
+        if command == _MAIL:
+            queue = self.queue  # the macros of a command come before it
+            self.forget()
+            self.rests, self.queue = False, queue
+        elif command == _RCPT:
+            if len(self.recipients) < 2:
+                address = data.partition(b"\0")[0][:_MAX_ADDRESS].decode("utf-8", "replace")
+                self.recipients.add(known_as(address))
+        elif command == _HEADER:
+            name, _, value = data.partition(b"\0")
+            value = value.removesuffix(b"\0")
+            space = b"" if self.unanswered & _SPACE else b" "
+            self.add(name + b":" + space + value + b"\n")
+            self.ours += [n for n in _WANTED.names if n.lower().encode() == name.lower()]
+        elif command == _END_OF_HEAD:
+            self.add(b"\n")
+        elif command == _BODY:
+            self.add(data)
+
+    def add(self, piece: bytes) -> None:
+        """Add bytes to the message, if there is room for it."""
+        try:
+            if not self.is_refused:
+                self.keep(piece)
+        except BusyError:
+            self.is_refused = True
+            self.let_go()
+
+    def forget(self) -> None:
+        """Forget the message: it was answered, or will not be sent to its end."""
+        self.let_go()
+        self.ours, self.queue = [], ""
+        self.recipients.clear()
+        self.rests, self.is_refused = True, False
+
+    # ---- answering ----
+
+    def answer(self, judgement: Judgement) -> None:
+        """Answer with the fate of the message, and the headers to write into it."""
+        self.finish(b"".join(self.orders(judgement)))
+
+    def orders(self, judgement: Judgement) -> Iterator[bytes]:
+        """Yield the packets that answer a message's end."""
+        choices, spam = self.desk.choices, judgement.verdict.posterior["spam"]
+        if choices.reject_above is not None and spam > choices.reject_above:
+            yield packet(_REPLY, _REJECTED)
+            return
+        if self.actions & _CHANGE_HEADERS:
+            for name in set(self.ours):
+                # From the last one on, because the numbers of those behind it change.
+                for number in range(self.ours.count(name), 0, -1):
+                    yield packet(_CHANGE, _LENGTH.pack(number) + name.encode() + b"\0\0")
+        if self.actions & _ADD_HEADERS:
+            space = b" " if self.unanswered & _SPACE else b""
+            for place, (name, value) in enumerate(
+                headers_of(judgement.verdict, judgement.rule, _WANTED)
+            ):
+                pair = name.encode() + b"\0" + space + value.encode() + b"\0"
+                yield packet(_INSERT, _LENGTH.pack(place) + pair)
+        above = choices.quarantine_above
+        if above is not None and spam > above and self.actions & _QUARANTINE:
+            yield packet(_HOLD, f"nbspam: spam, probability {spam:.4f}\0".encode())
+        yield packet(_CONTINUE)
+
+    def finish(self, answer: bytes) -> None:
+        """Answer a message's end, and go on with the next one."""
+        self.transport.write(answer)
+        self.forget()
+        if self.desk.ends or self.crowded or self.heard_all:
+            self.close()
+            return
+        self.expect(self.desk.limits.silent_seconds)
+        self.transport.resume_reading()
+        self.received(b"")
+
+    def refuse(self, kind: str, why: str) -> None:
+        """Let the message pass, or have it sent again; an error ends the connection."""
+        if kind in {"malformed", "idle"}:
+            self.close()
+        else:
+            self.finish(packet(_ACCEPT if self.desk.choices.passes else _TEMPFAIL))

@@ -1,0 +1,468 @@
+"""Mailboxes as the page shows them: whose they are, what is in them, and moves in a Maildir.
+
+Whatever `sources` reads as mail is a mailbox: a Maildir with the folders that `nbspam sort` uses,
+an mbox, MH, a folder of messages.  Nothing outside its folder is ever read: links in it count as
+nothing, even links put there between two looks.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from itertools import islice
+from typing import NamedTuple
+from urllib.parse import quote, unquote_to_bytes
+
+from nbspam.disk import Stamp, locked, stamp_of
+from nbspam.errors import EmptyError, InputError, NbspamError, UsageError
+from nbspam.mail.headers import after_envelope, decode_value, header_lines, read_head, unfold
+from nbspam.maildir.maildir import (
+    INBOX,
+    MOVING,
+    NOTE,
+    PARTS,
+    UNSURE,
+    MaildirEntry,
+    MaildirNote,
+    entry_digest,
+    maildir_entries,
+    move,
+    read_note,
+    spam_folder,
+    write_note,
+)
+from nbspam.printing import printable
+from nbspam.server.page.memory import Database
+from nbspam.server.users import model_in, user_folder_name, users_in
+from nbspam.sources.files import (
+    HEAD,
+    Blaming,
+    begins_with_from_line,
+    is_url,
+    open_file,
+    open_inside,
+    read_raw_message,
+)
+from nbspam.sources.items import Item, SourceOptions, read_items
+from nbspam.store.model import StoredModel
+
+MOST = 10_000  # messages of a mailbox that are shown
+_HEAD_BYTES = 1 << 16
+_PATIENCE = 5.0  # seconds for a `nbspam sort` that is at work
+_MAX_VALUE = 200  # characters of a sender or subject
+_SAFE = "/,=:@"  # in keys, beside letters, digits and _.-~
+_PLAIN = re.compile(f"[A-Za-z0-9_.~{_SAFE}-]*")
+
+
+class MailboxLetter(NamedTuple):
+    """A message in the mailbox."""
+
+    key: str  # the same as long as the message is there; printable ASCII
+    arrived: float  # when its file was written, seconds since 1970
+    place: int  # among those of one time, later ones are newer
+
+
+class _MailboxMessage(NamedTuple):
+    """A message that is in the mailbox now."""
+
+    key: str
+    file: str  # the path of the file that it is in
+    data: bytes | None  # None: the file has nothing else
+
+
+def key_of(name: str) -> str:
+    """Return the key of a message by the name of its file, whatever bytes that has."""
+    return name if _PLAIN.fullmatch(name) else quote(os.fsencode(name), safe=_SAFE)
+
+
+class ReviewMailbox:
+    """The messages of a mailbox, which is searched each time.
+
+    path: raises InputError if nothing is there.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._check()
+        self._below = os.path.join(path, "")  # what the paths of everything in it begin with
+        self._paths: dict[str, str] = {}  # where the newest were, by key
+        self._last: tuple[Stamp | None, int, list[MailboxLetter]] = (
+            None,
+            0,
+            [],
+        )  # of a single file
+
+    def _check(self) -> None:
+        """Raise InputError if nothing is there any more."""
+        if is_url(self.path) or not os.path.exists(self.path):
+            raise InputError(
+                f"--review {self.path}: no such mailbox; give a Maildir, mbox or folder"
+            )
+
+    @property
+    def is_maildir(self) -> bool:
+        """Whether it is a Maildir now."""
+        return all(os.path.isdir(os.path.join(self.path, part)) for part in PARTS)
+
+    def can_move(self) -> bool:
+        """Return whether messages can be moved in it."""
+        return self.is_maildir
+
+    @property
+    def folders(self) -> list[str]:
+        """The folders of a Maildir whose messages are looked at."""
+        chosen = [INBOX, spam_folder(self.path), UNSURE]
+        return [folder for folder in chosen if not self.is_linked(folder)]
+
+    def is_linked(self, folder: str) -> bool:
+        """Return whether a folder of a Maildir is elsewhere, by a link."""
+        places = [part if folder == INBOX else os.path.join(folder, part) for part in PARTS]
+        return any(os.path.islink(os.path.join(self.path, place)) for place in (folder, *places))
+
+    def newest(self, most: int = MOST) -> list[MailboxLetter]:
+        """Return the newest messages, newest first; raises InputError."""
+        stamp = stamp_of(self.path) if os.path.isfile(self.path) else None
+        if stamp is None or (stamp, most) != self._last[:2]:
+            # Before the look: messages written during it show at the next one.
+            self._last = stamp, most, self._look(most)
+        return self._last[2]
+
+    def _look(self, most: int) -> list[MailboxLetter]:
+        newest: list[tuple[float, int, str, str | None]] = []
+        dated = self._dated()
+        while some := list(islice(dated, most)):
+            newest = sorted([*newest, *some], reverse=True)[:most]
+        letters: dict[str, MailboxLetter] = {}
+        self._paths = {}
+        for arrived, place, key, path in newest:
+            if key not in letters:
+                letters[key] = MailboxLetter(key, arrived, place)
+                if path is not None:
+                    self._paths[key] = path
+        return list(letters.values())
+
+    def _dated(self) -> Iterator[tuple[float, int, str, str | None]]:
+        """Yield when each message arrived, its place, its key, and its file if alone there."""
+        # The files of a Maildir are renamed, but never written again.
+        known = {each.key: each.arrived for each in self._last[2]} if self.is_maildir else {}
+        for place, (key, file, data) in enumerate(self._found()):
+            arrived = known.get(key)
+            if arrived is None:
+                arrived = _written(file, follows=file == self.path)
+            if arrived is not None:
+                yield arrived, place, key, file if data is None else None
+
+    def read(self, keys: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the messages that are still there and can be read; raises InputError.
+
+        Messages in files of their own come in the order of the keys, messages of an mbox in its
+        order.
+        The mailbox is searched once at most, however many keys there are and however long
+        the caller takes between two messages.
+        """
+        missing = dict.fromkeys(keys)
+        for key in list(missing):
+            if key in self._paths and (data := self._contents(self._paths[key])) is not None:
+                del missing[key]
+                yield key, data
+        if missing:
+            yield from self._search(missing)
+
+    def message(self, key: str) -> bytes | None:
+        """Return a message, None if it is not there any more; raises InputError."""
+        return next((data for _, data in self.read({key})), None)
+
+    def _search(self, missing: dict[str, None]) -> Iterator[tuple[str, bytes]]:
+        """Yield messages that are not where they were at the last look."""
+        for key, file, data in self._found():
+            if key in missing:
+                data = self._contents(file) if data is None else data
+                if data is not None:
+                    del missing[key]
+                    yield key, data
+                if not missing:
+                    return
+
+    def _contents(self, file: str) -> bytes | None:
+        """Return the message that is alone in a file; None if it cannot be read any more."""
+        try:
+            with Blaming(file), open_inside(self.path, file.removeprefix(self._below)) as stream:
+                return read_raw_message(stream)
+        except InputError:
+            return None
+
+    def _found(self) -> Iterator[_MailboxMessage]:
+        """Yield all messages that are mail."""
+        self._check()
+        with Blaming(self.path):
+            if self.is_maildir:
+                for folder in self.folders:
+                    below = {part: os.path.join(self._below, folder, part, "") for part in PARTS}
+                    for entry in maildir_entries(self.path, folder):
+                        yield _MailboxMessage(
+                            key_of(entry.base), below[entry.part] + entry.file, None
+                        )
+                return
+        try:
+            for item in read_items([self.path], options=self._options()):
+                if item.is_text:
+                    raise InputError(f"--review {self.path}: texts, and no mail; give a mailbox")
+                if item.problem is None:
+                    yield self._known(item)
+        except EmptyError:
+            return  # a mailbox into which nothing has come yet
+
+    def _options(self) -> SourceOptions:
+        """Return how to read it if it is no Maildir; an mbox may have one message."""
+        if os.path.isfile(self.path):
+            with Blaming(self.path), open_file(self.path) as stream:
+                head = stream.read(HEAD)
+            if not head.strip() or begins_with_from_line(head):
+                return SourceOptions(format="mbox")
+        return SourceOptions(follows_links=False)
+
+    def _known(self, item: Item) -> _MailboxMessage:
+        """Return a message with its key.
+
+        A message in a file of its own is known by the file's name; a message among others by its
+        bytes, as its number changes when another is deleted.
+        """
+        if item.data is None and item.name != self.path:
+            return _MailboxMessage(key_of(item.name.removeprefix(self._below)), item.name, None)
+        data = item.read()
+        key = "#" + blake2b(data, digest_size=16).hexdigest()
+        return _MailboxMessage(key, item.series or self.path, data)
+
+    # ---- moving ----
+    #
+    # It is done beside `nbspam sort`, under the same lock, and the note of `sort` is kept true: it
+    # says `moving` of a message before the move, and the new place after it.  So `sort` takes
+    # neither our moves, nor one that a crash has interrupted, for a lesson of the user.
+
+    def check_movable(self) -> None:
+        """Raise UsageError if the mailbox is no Maildir."""
+        if not self.is_maildir:
+            raise UsageError(
+                f"--move: --review {self.path} is no Maildir, and only in one can messages be"
+                " moved; give a Maildir, or leave --move out"
+            )
+
+    def leaves(self, key: str, label: str) -> str | None:
+        """Return the folder from which `file` would move a message; None: it would not."""
+        with Blaming(self.path):
+            entry = self._find(key)
+        target = self._folder_of(label)
+        return None if entry is None or target in (None, entry.folder) else entry.folder
+
+    def file(self, key: str, label: str) -> str | None:
+        """Move a message to the folder of its label; return the folder where it was.
+
+        Returns None if it was not moved: it is there already, or has gone, or another file has its
+        name there.  Raises NbspamError if it cannot be moved.
+        """
+        target = self._folder_of(label)
+        return None if target is None else self._move(key, target)
+
+    def put_back(self, key: str, folder: str) -> bool:
+        """Move a message to a folder in which it was; return whether it was moved.
+
+        Raises NbspamError.
+        """
+        return folder in self._places() and self._move(key, folder) is not None
+
+    def _folder_of(self, label: str) -> str | None:
+        return {"ham": INBOX, "spam": spam_folder(self.path)}.get(label)
+
+    def _places(self) -> dict[str, str]:
+        """Return the folders, and the names of `sort` for them."""
+        return {INBOX: "ham", spam_folder(self.path): "spam", UNSURE: "unsure"}
+
+    def _move(self, key: str, folder: str) -> str | None:
+        """Move a message to a folder; return the folder where it was, None if it was not moved."""
+        if self.is_linked(folder):
+            path = os.path.join(self.path, folder)
+            raise InputError(f"{path}: not moved there, as it is elsewhere by a link; remove it")
+        try:
+            with locked(os.path.join(self.path, NOTE), like=self.path, patience=_PATIENCE):
+                entry = self._find(key)
+                return None if entry is None else self._carry(entry, folder)
+        except OSError as error:
+            raise InputError(
+                f"{error.filename or self.path}: {error.strerror or error}; nothing is lost, try"
+                " again"
+            ) from error
+
+    def _find(self, key: str) -> MaildirEntry | None:
+        """Return where a message is; None if it has gone, or if two have its name."""
+        base = os.fsdecode(unquote_to_bytes(key)) if key.isascii() else ""
+        if key_of(base) != key:
+            return None
+        folders = self.folders
+        found = [e for f in folders for e in maildir_entries(self.path, f) if e.base == base]
+        return found[0] if len(found) == 1 else None
+
+    def _carry(self, entry: MaildirEntry, folder: str) -> str | None:
+        """Move a message, and keep the note true at any moment; return where it was, if moved.
+
+        A message that is there already, and that `sort` does not know, is noted as well, so that
+        `sort` does not judge a message that a person has marked.
+        """
+        note, is_there = read_note(self.path), entry.folder == folder
+        digest = note[entry.base].digest if entry.base in note else self._digest(entry)
+        if digest is None or (is_there and entry.base in note):
+            return None
+        if not is_there:
+            write_note(self.path, {**note, entry.base: MaildirNote(MOVING, digest)})
+            if not move(self.path, entry, MaildirEntry(folder, entry.part, entry.file)):
+                write_note(self.path, note)
+                return None
+        write_note(self.path, {**note, entry.base: MaildirNote(self._places()[folder], digest)})
+        return None if is_there else entry.folder
+
+    def _digest(self, entry: MaildirEntry) -> str | None:
+        """Return the digest of a message, None if it cannot be read any more."""
+        data = self.message(key_of(entry.base))
+        return None if data is None else entry_digest(data)
+
+
+def _written(file: str, follows: bool) -> float | None:
+    """Return when a regular file was written; None if it is none, or not there any more.
+
+    follows: a link.
+    """
+    try:
+        status = os.stat(file, follow_symlinks=follows)
+    except OSError:
+        return None
+    return status.st_mtime if stat.S_ISREG(status.st_mode) else None
+
+
+class Heading(NamedTuple):
+    """Sender and subject of a message; printable, whatever strangers have written."""
+
+    sender: str
+    subject: str
+
+
+def heading(data: bytes) -> Heading:
+    """Return the sender and the subject of a message, each "" if it has none."""
+    head = data[:_HEAD_BYTES].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    head = b"\n" + head[after_envelope(head) :]
+    stop, _, _ = read_head(head)
+    found: dict[bytes, str] = {}
+    for name, value in header_lines(head[:stop]):
+        kind = name.strip().lower()
+        if kind in (b"from", b"subject") and kind not in found:
+            text = decode_value(unfold(value)).decode("utf-8", "replace")
+            found[kind] = printable(" ".join(text[: 2 * _MAX_VALUE].split()))[:_MAX_VALUE]
+    return Heading(found.get(b"from", ""), found.get(b"subject", ""))
+
+
+class RemovedError(NbspamError):
+    """A user who has neither a mailbox nor a model any more."""
+
+
+class NoMailError(NbspamError):
+    """A user who has a model, and no mailbox."""
+
+
+class Person(NamedTuple):
+    """Somebody who has a page."""
+
+    name: str
+    has_mail: bool
+    has_taught: bool
+
+
+def check_mailboxes(folder: str) -> None:
+    """Raise InputError if there is no folder of mailboxes at a path."""
+    try:
+        if stat.S_ISDIR(os.stat(folder).st_mode):
+            return
+        reason = "not a folder"
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+    raise InputError(f"--review {folder}: {reason}; with --users, give the folder of mailboxes")
+
+
+class ReviewBox(NamedTuple):
+    """A mailbox, the page's memory of it, and its user."""
+
+    mailbag: ReviewMailbox
+    database: Database
+    user: str = ""  # from `users.known_as`; "" without users
+    model: str | None = None  # the user's own; None without users
+
+    @property
+    def model_time(self) -> float:
+        """When the user's own model was written, seconds since 1970; 0 if there is none."""
+        stamp = None if self.model is None else stamp_of(self.model)
+        return 0.0 if stamp is None else stamp[3] / 1e9
+
+    def own_model(self) -> StoredModel | None:
+        """Return the user's own model; None if there is none, or it cannot be read."""
+        if self.model is None or not os.path.exists(self.model):
+            return None
+        try:
+            return StoredModel(self.model)
+        except NbspamError:  # of which the judge tells
+            return None
+
+    def written(self, now: float, site: float) -> float:
+        """Return when the models that judge its messages were written last; 0 if never.
+
+        site: time of the site's model, seconds since 1970.  A time that is not before now says
+        nothing: there is no model yet, or the clock was set back; all verdicts would be old for
+        ever.
+        """
+        return max((each for each in (site, self.model_time) if each < now), default=0.0)
+
+
+class Mailboxes:
+    """Whose mail the page shows, and who has a page; users are named as by `users.known_as`.
+
+    A user with a mailbox or a model has a page.  A user who has lost both has none, whatever their
+    token and their browser say, so all methods look at the disk.
+
+    review: the mailbox; with users, the folder of their mailboxes, each named as the folder with
+    its user's model; None: there is none.  model: the path of the model that the mailbox teaches.
+    users: the folder of users' models; None: all share the model and the mailbox.
+    """
+
+    def __init__(self, review: str | None, model: str, users: str | None = None) -> None:
+        self._review = os.devnull if review is None else review  # in which there is nothing
+        self._model = model
+        self._users = users
+
+    @property
+    def has_users(self) -> bool:
+        """Whether each user has a page of their own."""
+        return self._users is not None
+
+    def people(self) -> list[Person]:
+        """Return all users who have a page, in the order of their names."""
+        assert self._users is not None
+        names = {*users_in(self._users), *users_in(self._review)}
+        each = (Person(name, *map(os.path.exists, self._places(name))) for name in sorted(names))
+        return [person for person in each if person.has_mail or person.has_taught]
+
+    def box(self, user: str) -> ReviewBox:
+        """Return the mailbox of a user, and its notes, which lie beside the model it teaches.
+
+        Raises UserError, RemovedError, NoMailError and InputError.
+        """
+        if self._users is None:
+            return ReviewBox(ReviewMailbox(self._review), Database(self._model), user)
+        mailbox, model = self._places(user)
+        if os.path.exists(mailbox):
+            return ReviewBox(ReviewMailbox(mailbox), Database(model), user, model)
+        if os.path.exists(model):
+            raise NoMailError("no mailbox has your name")
+        raise RemovedError("nothing here has your name any more")
+
+    def _places(self, name: str) -> tuple[str, str]:
+        """Return where somebody's mailbox and model are, or would be; raises UserError."""
+        assert self._users is not None
+        folder = os.path.join(self._review, user_folder_name(name))
+        return folder, model_in(self._users, name)

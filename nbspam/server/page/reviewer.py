@@ -1,0 +1,355 @@
+"""The reviewer: a mailbox as a person sees it, and the lessons that the person gives.
+
+A thread reads and writes mailboxes and notes, so that only their visitor waits for a disk.  The
+judge judges the messages and the teacher learns them, among the messages of all clients.  A lesson
+is learned, then noted, and its message moved last; an undoing goes the other way.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from math import nan
+from time import time
+from typing import NamedTuple, TypeVar
+
+from nbspam.counts.counting import Outcome
+from nbspam.errors import NbspamError
+from nbspam.server.choices import ServerLimits
+from nbspam.server.judge import Judge, Judgement, Teacher
+from nbspam.server.metrics import Log
+from nbspam.server.page.course import Course, course
+from nbspam.server.page.doubtful import Doubting, State, settle, state
+from nbspam.server.page.mailbox import (
+    Mailboxes,
+    MailboxLetter,
+    ReviewBox,
+    ReviewMailbox,
+    heading,
+)
+from nbspam.server.page.memory import (
+    MessageFilter,
+    PersonLabel,
+    SeenMessage,
+    class_before,
+)
+from nbspam.store.model import StoredModel
+from nbspam.verdicts import Explanation
+
+UNJUDGED = "unjudged"  # in the place of the verdict of a message that could not be judged
+N_REASONS = 3
+_AT_ONCE = 100  # messages without a verdict that are judged before a list is shown
+_MAILBOXES = 16  # of which is known where their messages were
+_BATCH, _BATCH_BYTES = 16, 4 << 20  # held and noted at a time
+
+Result = TypeVar("Result")
+
+
+class Listing(NamedTuple):
+    """A page of messages."""
+
+    rows: list[SeenMessage]
+    n_found: int  # wanted messages, on all pages
+    last: PersonLabel | None  # the last label that a person gave
+    last_subject: str
+    n_here: int = 0  # messages in the mailbox
+    n_waiting: int = 0  # messages that have no verdict yet
+    lack: str | None = None  # the lessons that the model needs before it can judge
+
+
+class MessageReading(NamedTuple):
+    """One message with the reasons of its verdict; None if it cannot be judged."""
+
+    seen: SeenMessage
+    data: bytes
+    explanation: Explanation | None
+
+
+class LessonOutcome(NamedTuple):
+    """The outcome of a person's lesson."""
+
+    key: str  # of the message
+    label: str | None  # None: it was un-learned
+    outcome: Outcome
+    unmoved: str | None = None  # why it could not be moved
+
+
+class Reviewer:
+    """Reads mailboxes and keeps notes in a thread of its own; called in the event loop's thread.
+
+    moves: whether lessons move mail in Maildirs.
+    """
+
+    def __init__(
+        self,
+        mailboxes: Mailboxes,
+        judge: Judge,
+        teacher: Teacher,
+        limits: ServerLimits,
+        log: Log,
+        moves: bool = False,
+    ) -> None:
+        self.mailboxes = mailboxes
+        self._mailbags: dict[str, ReviewMailbox] = {}  # by path
+        self._judge = judge
+        self._teacher = teacher
+        self._limits = limits
+        self._log = log
+        self._moves = moves
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="reviewer")
+        self._passes: set[asyncio.Task[None]] = set()
+        self._passing: dict[str, set[str]] = {}  # by user: keys of messages that are in a pass
+        self._doubting = Doubting(log)
+        self._teaching = asyncio.Lock()  # so that one at a time waits for the turn, in the thread
+
+    async def run(self, function: Callable[..., Result], *values: object) -> Result:
+        """Return the result of a function that is called in the thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *values)
+
+    def end(self) -> None:
+        """End the thread; waiting messages get their verdicts another time."""
+        for each in self._passes:
+            each.cancel()
+        self._doubting.end()
+        self._thread.shutdown()
+
+    def _box(self, user: str) -> ReviewBox:
+        """Return a user's mailbox, with its memory of the last look; raises NbspamError."""
+        box = self.mailboxes.box(user)  # each time: it may have gone, or is no longer the user's
+        path = box.mailbag.path
+        known = self._mailbags.pop(path, box.mailbag)
+        self._mailbags[path] = known
+        if len(self._mailbags) > _MAILBOXES:
+            del self._mailbags[next(iter(self._mailbags))]
+        return box._replace(mailbag=known)
+
+    # ---- looking ----
+
+    async def listing(self, user: str, wanted: MessageFilter, start: int, number: int) -> Listing:
+        """Return the wanted messages from `start` on, at most `number`; raises NbspamError.
+
+        The newest messages without a verdict get one before that; the others in time.
+        """
+        box = await self.run(self._box, user)
+        # An empty message, so that the judge takes in what any process has taught the model.
+        now = await self._judge.judge(b"\n", user=box.user)
+        letters, stale = await self.run(self._scan, box, now.n_learned)
+        passing = self._passing.get(user, set())
+        new = [each for each in stale if each.key not in passing]
+        await self._judge_all(box, new[:_AT_ONCE], now.n_learned)
+        rest = new[_AT_ONCE:]
+        if rest and not passing:
+            self._begin_pass(box, rest, now.n_learned)
+        n_waiting = len(stale) - len(new) + len(rest)
+        found = await self.run(_listed, box, wanted, start, number)
+        return found._replace(n_here=len(letters), n_waiting=n_waiting, lack=now.lack)
+
+    async def reading(self, user: str, key: str) -> MessageReading | None:
+        """Return a message with its explanation, None if it has gone."""
+        box = await self.run(self._box, user)
+        data = await self.run(box.mailbag.message, key)
+        if data is None:
+            return None
+        seen = await self.run(box.database.find, key)
+        explanation = None
+        try:
+            judgement = await self._judge.judge(self._cut(data), True, box.user)
+            explanation = judgement.explanation
+            seen = seen or _seen(MailboxLetter(key, nan, 0), data, judgement)
+        except NbspamError:
+            seen = seen or _seen(MailboxLetter(key, nan, 0), data, None)
+        return MessageReading(seen, data, explanation)
+
+    async def course(self, user: str) -> Course:
+        """Return the model's course on a user's mail; raises NbspamError."""
+        box = await self.run(self._box, user)
+        return await self.run(course, box.database, date.today())
+
+    async def doubts(self, user: str) -> State:
+        """Return a user's doubtful messages as far as known; raises NbspamError and OSError.
+
+        If mail or lessons have come since the last search, this begins another one.
+        """
+        return await self.run(self._doubts, await self.run(self._box, user))
+
+    def _doubts(self, box: ReviewBox) -> State:
+        letters, database = box.mailbag.newest(), box.database
+        found = state(database, letters, database.model, time())
+        if found.is_due:
+            self._doubting.begin(box.mailbag.path, database)
+        return found
+
+    # ---- judging ----
+
+    def _scan(
+        self, box: ReviewBox, n_learned: float
+    ) -> tuple[list[MailboxLetter], list[MailboxLetter]]:
+        """Return all messages of a mailbox, and the ones without a verdict; the newest first."""
+        letters = box.mailbag.newest()
+        written = box.written(time(), self._judge.model_time)
+        keys = {each.key for each in letters}
+        done = box.database.judged_since(written, n_learned, keys)
+        return letters, [each for each in letters if each.key not in done]
+
+    def _begin_pass(
+        self, box: ReviewBox, letters: Sequence[MailboxLetter], n_learned: float
+    ) -> None:
+        """Begin to judge the rest; nobody waits for it, so its troubles are only logged."""
+        self._passing[box.user] = {each.key for each in letters}
+        task = asyncio.create_task(self._judge_all(box, letters, n_learned))
+        self._passes.add(task)
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._passes.discard(task)
+            del self._passing[box.user]
+            if not task.cancelled() and (error := task.exception()) is not None:
+                self._log.failed("messages of the page wait for their verdicts", error)
+
+        task.add_done_callback(ended)
+
+    async def _judge_all(
+        self, box: ReviewBox, letters: Sequence[MailboxLetter], n_learned: float
+    ) -> None:
+        """Judge messages and note their verdicts, in the given order if the mailbox can."""
+        places = {letter.key: letter for letter in letters}
+        messages = box.mailbag.read(places) if places else iter(())
+        own = await self.run(box.own_model) if places else None
+        while batch := await self.run(_some_of, messages):
+            known = await self.run(_known_to, own, batch)
+            rows = []
+            for key, data in batch:
+                row = await self._judged(box, places[key], data)
+                is_known = row.is_known or key in known
+                rows.append(row._replace(learned=n_learned, is_known=is_known))
+            await self.run(box.database.note, rows)
+
+    async def _judged(self, box: ReviewBox, letter: MailboxLetter, data: bytes) -> SeenMessage:
+        """Judge a message alone, so that incoming mail waits for no more than that."""
+        judgement = None
+        try:
+            judgement = await self._judge.judge(self._cut(data), True, box.user)
+        except Exception as error:  # one message must not keep the others from their verdicts
+            self._log.failed("a message of the page was not judged", error)
+        return _seen(letter, data, judgement)
+
+    def _cut(self, data: bytes) -> bytes:
+        """Return the part of a message that is judged, as of mail systems' messages."""
+        return data[: self._limits.message_bytes]
+
+    # ---- teaching ----
+
+    async def tell(
+        self, user: str, key: str, label: str, settles: bool = False
+    ) -> LessonOutcome | None:
+        """Learn a person's label of a message, and note it; None if the message has gone.
+
+        settles: the label was doubted, and is believed from now on.  When this returns, the lesson
+        is on disk; raises NbspamError and OSError.  The message is moved after that.
+        """
+        box = await self.run(self._box, user)
+        data = await self.run(box.mailbag.message, key)
+        if data is None:
+            return None
+        moves = self._moves and await self.run(box.mailbag.can_move)
+        async with self._turn(box):
+            outcome = await self._teacher.teach(data, label, box.user)
+            await self.run(_note_told, box, moves, key, label, outcome)
+        if settles:
+            await self.run(settle, box.database, key, label, time())
+        unmoved = None
+        if moves:
+            try:
+                await self.run(box.mailbag.file, key, label)
+            except NbspamError as error:
+                self._log.failed("a message was learned, but not moved", error)
+                unmoved = str(error)
+        return LessonOutcome(key, label, outcome, unmoved)
+
+    @contextlib.asynccontextmanager
+    async def _turn(self, box: ReviewBox) -> AsyncIterator[None]:
+        """Let no other visitor of any worker teach until the lesson is noted."""
+        async with self._teaching, contextlib.AsyncExitStack() as stack:
+            await self.run(stack.enter_context, box.database.turn())
+            yield
+
+    async def undo(self, user: str, number: int) -> LessonOutcome | None:
+        """Take a label back; None if that is done already, or the message has gone.
+
+        number: from `PersonLabel`.  A label that was taught elsewhere since then stays.
+        """
+        box = await self.run(self._box, user)
+        async with self._turn(box):
+            return await self._undo(box, number)
+
+    async def _undo(self, box: ReviewBox, number: int) -> LessonOutcome | None:
+        told = await self.run(box.database.told, number)
+        data = None if told is None else await self.run(box.mailbag.message, told.key)
+        if told is None or data is None:
+            return None
+        moves = self._moves and await self.run(box.mailbag.can_move)
+        if moves and told.folder is not None:
+            await self.run(box.mailbag.put_back, told.key, told.folder)
+        outcome = Outcome(already_known=1)
+        if told.before != told.label:
+            outcome = await self._teacher.teach(data, told.before, box.user, told.label)
+        await self.run(box.database.undo, number, time())
+        return LessonOutcome(told.key, told.before, outcome)
+
+
+def _listed(box: ReviewBox, wanted: MessageFilter, start: int, number: int) -> Listing:
+    database = box.database
+    last = database.last_told()
+    about = None if last is None else database.find(last.key)
+    return Listing(
+        database.listed(wanted, start, number),
+        database.count(wanted),
+        last,
+        "" if about is None else about.subject,
+    )
+
+
+def _known_to(own: StoredModel | None, messages: Sequence[tuple[str, bytes]]) -> set[str]:
+    """Return the keys of the messages that a user's own model has learned."""
+    if own is None:
+        return set()
+    return {key for key, data in messages if own.filed(data).label is not None}
+
+
+def _some_of(messages: Iterator[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+    """Return the next few messages, few enough to hold."""
+    found: list[tuple[str, bytes]] = []
+    size = 0
+    for each in messages:
+        found.append(each)
+        size += len(each[1])
+        if len(found) == _BATCH or size >= _BATCH_BYTES:
+            break
+    return found
+
+
+def _seen(letter: MailboxLetter, data: bytes, judgement: Judgement | None) -> SeenMessage:
+    """Return the row of a message for the page's memory."""
+    label, spam, reasons, is_known = UNJUDGED, 0.5, [], False
+    if judgement is not None:
+        label, spam = judgement.verdict.label, judgement.verdict.posterior["spam"]
+        reasons, is_known = _reasons(judgement.explanation), judgement.is_known
+    seen = SeenMessage(*letter, *heading(data), label, spam, tuple(reasons), time())
+    return seen._replace(is_known=is_known)
+
+
+def _reasons(explanation: Explanation | None) -> list[tuple[str, float]]:
+    """Return the strongest tokens; evidence of spam is positive."""
+    if explanation is None:
+        return []
+    sign = 1.0 if explanation.towards == "spam" else -1.0
+    return [(each.token, sign * each.contribution) for each in explanation.strongest(N_REASONS)]
+
+
+def _note_told(box: ReviewBox, moves: bool, key: str, label: str, outcome: Outcome) -> None:
+    """Note a label, unless it is the last one already: a form that was sent twice."""
+    seen = box.database.find(key)
+    if outcome.already_known and seen is not None and seen.told == label:
+        return
+    folder = box.mailbag.leaves(key, label) if moves else None
+    box.database.tell(key, label, class_before(label, outcome), time(), folder)

@@ -1,0 +1,363 @@
+"""The protocol of rspamd over HTTP, which rspamc, Haraka, OpenSMTPD and others speak; and ours.
+
+    POST /checkv2                  a verdict, in rspamd's words
+    POST /explain                  a verdict with its strongest tokens
+    POST /learnspam, /learnham     a lesson; /relabel (header Class: ham or spam) and /forget, too
+    GET  /ping /stat /metrics      is it there, what has it done
+
+Lessons need the password, in the header Password, and are refused if the server has none.
+`HttpConnection` reads requests of HTTP one after the other, within the bounds of every connection;
+the page is spoken over it, too.
+"""
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from hmac import compare_digest
+from http import HTTPStatus
+from time import gmtime, strftime, time
+from typing import Any
+from urllib.parse import urlsplit
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
+
+from nbspam.counts.counting import Outcome
+from nbspam.mail.headers import message_id
+from nbspam.mail.verdict_headers import REQUIRED, HeaderChoices, headers_of
+from nbspam.server.connection import (
+    REASONS,
+    STRONGEST,
+    Connection,
+    is_spam,
+    rules,
+    score,
+    what_became,
+)
+from nbspam.server.desk import BusyError, Desk
+from nbspam.server.judge import Judgement
+from nbspam.server.metrics import VERDICTS, open_metrics
+
+_STATUS = {
+    "busy": HTTPStatus.SERVICE_UNAVAILABLE,
+    "late": HTTPStatus.GATEWAY_TIMEOUT,
+    "idle": HTTPStatus.REQUEST_TIMEOUT,
+    "malformed": HTTPStatus.BAD_REQUEST,
+    "failed": HTTPStatus.INTERNAL_SERVER_ERROR,
+    "large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "user": HTTPStatus.BAD_REQUEST,
+}
+
+
+class HttpConnection(Connection):
+    """A client that speaks HTTP/1.0 or 1.1, one request after the other.
+
+    A protocol over it defines `handle` and `fail`.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.parser = HttpRequestParser(self)
+        self.url = b""
+        self.query = b""  # what follows the question mark
+        self.headers: dict[str, str] = {}
+        self.head_size = 0
+        self.aside = 0  # bytes since the last piece of a body; the parser keeps them
+        self.whole = False  # the request is whole, and not answered yet
+        self.stays = True  # the connection stays open after the answer
+        self.more: list[bytes] = []  # received while a request is answered
+
+    def received(self, data: bytes) -> None:
+        """Take in a piece of a request."""
+        if self.whole:
+            # The next request waits, and its sender, too, if it sends much ahead.
+            self.more.append(data)
+            self.transport.pause_reading()
+            return
+        self.aside += len(data)
+        try:
+            self.parser.feed_data(data)
+            if self.aside > 2 * self.desk.limits.head_bytes and not self.whole:
+                raise ValueError("what is around the body is too large")
+        except (HttpParserError, HttpParserUpgrade, ValueError) as error:
+            self.stays = False
+            if not self.whole:
+                busy = isinstance(error.__context__, BusyError)
+                self.trouble("busy") if busy else self.trouble("malformed", "not HTTP")
+        if self.whole and not self.closes:
+            self.answer()
+
+    def heard(self) -> None:
+        """Answer a whole request, and close."""
+        self.stays = False
+        if not self.whole:
+            self.cut_short()
+
+    # ---- what the parser calls ----
+
+    def on_message_begin(self) -> None:
+        """Begin a request.
+
+        A request in the same piece as the one before is not answered: the connection closes after
+        the first answer, and clients then send the others again.
+        """
+        if self.whole:
+            raise ValueError("a request before the answer to the last one")
+        self.rests = False
+        self.url, self.headers, self.head_size = b"", {}, 0
+        self.expect(self.desk.limits.head_seconds)
+
+    def on_url(self, url: bytes) -> None:
+        """Take in a piece of the URL."""
+        self.url += url
+        self._grow(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take in a header."""
+        self._grow(len(name) + len(value))
+        if len(self.headers) >= self.desk.limits.head_lines:
+            raise ValueError("too many headers")
+        known_as = name.decode("latin-1").lower()
+        if known_as == "host" and known_as in self.headers:
+            raise ValueError("two hosts")
+        self.headers[known_as] = value.decode("utf-8", "replace")
+
+    def _grow(self, size: int) -> None:
+        self.head_size += size
+        if self.head_size > self.desk.limits.head_bytes:
+            raise ValueError("the head is too large")
+
+    def on_headers_complete(self) -> None:
+        """Wait for the body."""
+        self.expect(self.desk.limits.body_seconds)
+        if self.headers.get("expect", "").lower() == "100-continue":
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    def on_body(self, body: bytes) -> None:
+        """Keep a piece of the message."""
+        self.aside = 0
+        self.keep(body)
+
+    def on_message_complete(self) -> None:
+        """Have the request answered."""
+        self.whole = True
+        self.aside = 0
+        self.stays = self.stays and self.parser.should_keep_alive() and not self.crowded
+
+    # ---- answering ----
+
+    def answer(self) -> None:
+        """Answer a whole request."""
+        path = b""
+        try:
+            url = parse_url(self.url)
+            path, self.query = url.path or b"", url.query or b""
+            if url.schema:  # RFC 9112, 3.2.2: the host in the address counts
+                self.headers["host"] = urlsplit(self.url.decode("latin-1")).netloc
+        except (HttpParserError, ValueError):
+            self.query = b""
+        self.handle(self.parser.get_method().decode(), path.decode("latin-1"))
+
+    def handle(self, method: str, path: str) -> None:
+        """Answer a whole request by its method and path."""
+        raise NotImplementedError
+
+    def fail(self, status: HTTPStatus, why: str) -> None:
+        """Answer with an error."""
+        raise NotImplementedError
+
+    def refuse(self, kind: str, why: str) -> None:
+        """Answer with a status."""
+        self.stays = self.stays and self.whole
+        self.fail(_STATUS[kind], why or REASONS[kind])
+
+    def send(self, status: HTTPStatus, body: bytes, kind: str, more: Sequence[str] = ()) -> None:
+        """Answer, and go on to the next request or close; more: further headers."""
+        stays = self.stays and not self.desk.ends
+        lines = (
+            f"HTTP/1.1 {status.value} {status.phrase}",
+            "Server: nbspam",
+            f"Date: {strftime('%a, %d %b %Y %H:%M:%S GMT', gmtime())}",
+            f"Content-Type: {kind}",
+            f"Content-Length: {len(body)}",
+            f"Connection: {'keep-alive' if stays else 'close'}",
+            *more,
+        )
+        self.transport.write("\r\n".join((*lines, "", "")).encode("latin-1") + body)
+        self.whole = False
+        if not stays:
+            self.close()
+            return
+        self.rests = True
+        self.let_go()
+        self.expect(self.desk.limits.idle_seconds)
+        if self.more:
+            waiting, self.more = b"".join(self.more), []
+            self.transport.resume_reading()
+            self.received(waiting)
+
+
+_JSON = "application/json"
+_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+_LESSONS: dict[str, str | None] = {"/learnspam": "spam", "/learnham": "ham", "/forget": None}
+_POSTED = {"/checkv2", "/symbols", "/check", "/explain", "/relabel", *_LESSONS}
+_WANTED = HeaderChoices()
+_ACTION = {"spam": "add header", "ham": "no action", "unsure": "no action"}
+
+
+class RspamdConnection(HttpConnection):
+    """A client that speaks rspamd's protocol."""
+
+    @property
+    def user(self) -> str | None:
+        """The recipient of the message; of outgoing mail, its sender."""
+        return self.headers.get("deliver-to") or self.headers.get("user")
+
+    def handle(self, method: str, path: str) -> None:
+        """Answer a whole request by its method and path."""
+        if path in _POSTED and method != "POST":
+            self.fail(HTTPStatus.METHOD_NOT_ALLOWED, f"{path}: POST the message")
+        elif path in _POSTED and "compression" in self.headers:
+            error = "Compression is not known here; send the message as it is"
+            self.fail(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, error)
+        elif path in _LESSONS or path == "/relabel":
+            self.learn(path)
+        elif path in _POSTED:
+            data, explains = self.message(), path == "/explain"
+            answer = self.explained if explains else partial(self.checked, message_id(data))
+            queue = self.headers.get("queue-id")
+            self.ask(data, explains, answer, self.user, queue=queue, asked=path)
+        elif path == "/ping":
+            self.send(HTTPStatus.OK, b"pong\r\n", "text/plain")
+        elif path == "/stat":
+            self.say(HTTPStatus.OK, self.stat())
+        elif path == "/metrics":
+            self.send(HTTPStatus.OK, open_metrics(self.desk.tally, self.facts()), _METRICS)
+        else:
+            self.fail(HTTPStatus.NOT_FOUND, f"{path[:100]}: not known here")
+
+    def checked(self, identifier: str | None, judgement: Judgement) -> None:
+        """Answer with a verdict in rspamd's words; identifier: the message's own."""
+        points = round(score(judgement), 3)
+        bayes, own = rules(judgement)
+        spam = judgement.verdict.posterior["spam"]
+        symbols = {
+            own: _symbol(own, points, "Verdict of nbspam", f"{spam:.4%}"),
+            bayes: _symbol(bayes, 0.0, "Range of the probability of spam", f"{spam:.4%}"),
+        }
+        self.say(
+            HTTPStatus.OK,
+            {
+                "is_skipped": False,
+                "score": points,
+                "required_score": REQUIRED,
+                "action": _ACTION[judgement.verdict.label],
+                "thresholds": {"add header": REQUIRED},
+                "symbols": symbols,
+                "messages": {},
+                "message-id": identifier or "undef",
+                "milter": {
+                    "add_headers": {
+                        name: {"value": value, "order": 0}
+                        for name, value in headers_of(judgement.verdict, judgement.rule, _WANTED)
+                    },
+                    "remove_headers": dict.fromkeys(_WANTED.names, 0),
+                },
+            },
+        )
+
+    def explained(self, judgement: Judgement) -> None:
+        """Answer with a verdict and its strongest tokens."""
+        verdict, explanation = judgement.verdict, judgement.explanation
+        assert explanation is not None
+        self.say(
+            HTTPStatus.OK,
+            {
+                "label": verdict.label,
+                "probability": verdict.posterior["spam"],
+                "is_spam": is_spam(judgement),
+                "score": explanation.score,
+                "constant": explanation.constant,
+                "evidence": [
+                    {"token": each.token, "contribution": each.contribution, "group": each.group}
+                    for each in explanation.strongest(STRONGEST)
+                ],
+                "lack": judgement.lack,
+            },
+        )
+
+    def learn(self, path: str) -> None:
+        """Learn the message, if the client may teach."""
+        if self.desk.choices.password is None:
+            why = "this server learns nothing; start it with --password-file"
+            self.forbid(HTTPStatus.FORBIDDEN, why)
+            return
+        given = self.headers.get("password", "").encode()
+        if not compare_digest(given, self.desk.choices.password):
+            self.forbid(HTTPStatus.UNAUTHORIZED, "the header Password is missing or wrong")
+            return
+        label = _LESSONS.get(path) if path in _LESSONS else self.headers.get("class", "").lower()
+        if label not in {"ham", "spam", None}:
+            self.fail(HTTPStatus.BAD_REQUEST, "header Class: neither ham nor spam")
+            return
+
+        def answer(outcome: Outcome) -> None:
+            self.say(HTTPStatus.OK, {"success": True, "outcome": what_became(outcome)})
+
+        self.teach(self.message(), self.is_whole, label, answer, self.user)
+
+    def forbid(self, status: HTTPStatus, why: str) -> None:
+        """Refuse a lesson of a client that may not teach."""
+        self.desk.tally.add("trouble forbidden")
+        self.say(status, {"error": why})
+
+    def facts(self) -> dict[str, float]:
+        """Return the metrics that are no counts, by name."""
+        return {"model_age_seconds": time() - self.desk.judge.model_time}
+
+    def stat(self) -> dict[str, Any]:
+        """Return the numbers that `rspamc stat` prints."""
+
+        def total(name: str) -> int:
+            return int(self.desk.tally.total(name))
+
+        actions = dict.fromkeys(_ACTION.values(), 0)
+        for label in VERDICTS:
+            actions[_ACTION[label]] += total(label)
+        learned = total("lesson learned") + total("lesson moved")
+        return {
+            "scanned": sum(map(total, VERDICTS)),
+            "learned": learned,
+            "spam_count": total("spam"),
+            "ham_count": total("ham") + total("unsure"),
+            "actions": actions,
+            "connections": total("open"),
+            "control_connections": 0,
+            "statfiles": [],
+        }
+
+    def refuse(self, kind: str, why: str) -> None:
+        """Answer with a status, or let the message pass."""
+        asks = self.url.startswith((b"/check", b"/symbols"))
+        if kind in {"busy", "late"} and self.desk.choices.passes and asks:
+            passed = {"is_skipped": True, "score": 0.0, "required_score": REQUIRED}
+            self.say(HTTPStatus.OK, {**passed, "action": "no action", "symbols": {}})
+            return
+        super().refuse(kind, why)
+
+    def fail(self, status: HTTPStatus, why: str) -> None:
+        """Answer with an error in JSON."""
+        self.say(status, {"error": why})
+
+    def say(self, status: HTTPStatus, values: dict[str, Any]) -> None:
+        """Answer with JSON."""
+        self.send(status, json.dumps(values).encode(), _JSON)
+
+
+def _symbol(name: str, points: float, description: str, option: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "score": points,
+        "metric_score": points,
+        "description": description,
+        "options": [option],
+    }

@@ -1,0 +1,363 @@
+"""The protocol of SpamAssassin's spamd, which spamc, Exim, amavis and others speak.
+
+One connection has one request: a line (`CHECK SPAMC/1.5`), headers, an empty line, a message.
+Clients of each version can read other answers; Exim's `variant=rspamd` sends CHECK RSPAMC/1.3, and
+reads an answer of its own.
+"""
+
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from nbspam.counts.counting import Outcome
+from nbspam.mail.verdict_headers import REQUIRED, HeaderChoices, with_verdict
+from nbspam.server.connection import (
+    REASONS,
+    Connection,
+    is_spam,
+    report,
+    rules,
+    score,
+    what_became,
+)
+from nbspam.server.desk import BusyError, Desk
+from nbspam.server.judge import Judgement
+
+REWRITING = {"PROCESS", "HEADERS"}
+EXPLAINED = {"REPORT", "REPORT_IFSPAM"}
+JUDGING = {"CHECK", "SYMBOLS"} | EXPLAINED  # without the message in the answer
+_COMMANDS = {"TELL", "PING", "SKIP"} | REWRITING | JUDGING
+_LINE = re.compile(rb"([A-Z_]{1,20}) (R?SPAM)C/(\d{1,2})\.(\d{1,2})\Z")
+_HEADER = re.compile(rb"([!-9;-~]{1,100})[ \t]*+:[ \t]*+([^\r\n]*?)[ \t]*+\Z")
+NO_REQUEST = "the first line is not COMMAND SPAMC/VERSION"
+
+
+class Status(IntEnum):
+    """Statuses of sysexits.h, whose names begin with EX_, and spamd's own TIMEOUT."""
+
+    DATAERR = 65
+    NOUSER = 67
+    UNAVAILABLE = 69
+    SOFTWARE = 70
+    TEMPFAIL = 75
+    PROTOCOL = 76
+    TIMEOUT = 79
+
+
+class RequestError(Exception):
+    """A request that cannot be answered: a status, and the reason."""
+
+    def __init__(self, status: Status, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class Request(NamedTuple):
+    """The head of a request."""
+
+    command: str
+    version: tuple[int, int]
+    is_rspamd: bool  # Exim's variant=rspamd
+    headers: Mapping[str, str]  # by name in lower case
+
+    @property
+    def length(self) -> int | None:
+        """The bytes of the body; None: it ends where the client stops writing."""
+        text = self.headers.get("content-length")
+        if text is None:
+            return None
+        if not (text.isascii() and text.isdigit() and len(text) < 16):
+            raise RequestError(Status.PROTOCOL, f"Content-length is not a number: {text[:20]!r}")
+        return int(text)
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the body is compressed by zlib."""
+        kind = self.headers.get("compress")
+        if kind not in (None, "zlib"):
+            raise RequestError(Status.PROTOCOL, "Compress: only zlib is known")
+        return kind is not None
+
+
+def parse_head(head: bytes) -> Request:
+    """Return the request in its head, without the empty line; raises RequestError."""
+    first, *lines = head.split(b"\n")
+    match = _LINE.match(first.rstrip(b"\r"))
+    if match is None:
+        raise RequestError(Status.PROTOCOL, NO_REQUEST)
+    command = match[1].decode()
+    if command not in _COMMANDS:
+        raise RequestError(Status.PROTOCOL, f"unknown command {command}")
+    headers: dict[str, str] = {}
+    for line in lines:
+        found = _HEADER.match(line.rstrip(b"\r"))
+        if found is None:
+            raise RequestError(Status.PROTOCOL, "a header line is not NAME: VALUE")
+        headers[found[1].decode().lower()] = found[2].decode("utf-8", "replace")
+    return Request(command, (int(match[3]), int(match[4])), match[2] == b"RSPAM", headers)
+
+
+class TellRequest(NamedTuple):
+    """The lesson that a TELL asks for."""
+
+    label: str | None  # None: un-learn
+    done: str  # the header that says that it was done
+
+
+def lesson_of(request: Request) -> TellRequest | None:
+    """Return the lesson of a TELL, None if it asks for something else; raises RequestError."""
+    targets = [
+        {part.strip().lower() for part in request.headers.get(name, "").split(",")}
+        for name in ("set", "remove")
+    ]
+    if targets[0] & targets[1] - {""}:
+        raise RequestError(Status.PROTOCOL, "Set and Remove name the same")
+    if "local" in targets[0]:
+        label = request.headers.get("message-class", "").lower()
+        if label not in {"ham", "spam"}:
+            raise RequestError(Status.PROTOCOL, "Message-class is neither ham nor spam")
+        return TellRequest(label, "DidSet: local")
+    return TellRequest(None, "DidRemove: local") if "local" in targets[1] else None
+
+
+_END_OF_HEAD = re.compile(rb"(?:\A|\n)\r?\n")
+_WANTED = HeaderChoices(spam_status=True)
+_STATUS = {
+    "busy": Status.TEMPFAIL,
+    "late": Status.TIMEOUT,
+    "idle": Status.TIMEOUT,
+    "malformed": Status.PROTOCOL,
+    "failed": Status.SOFTWARE,
+    "large": Status.DATAERR,
+    "user": Status.NOUSER,
+}
+
+
+class SpamdConnection(Connection):
+    """A client that speaks spamd's protocol."""
+
+    def __init__(self, desk: Desk) -> None:
+        super().__init__(desk)
+        self.head = bytearray()
+        self.request: Request | None = None
+
+    # ---- receiving ----
+
+    def received(self, data: bytes) -> None:
+        """Take in a piece of the request."""
+        self.rests = False
+        self._safely(self._take, data)
+
+    def _take(self, data: bytes) -> None:
+        if self.pending is not None:
+            return  # more than the request said
+        if self.request is None:
+            data = self._take_head(data)
+        if self.request is not None and not self.closes and self.pending is None:
+            self._take_body(data)
+
+    def _safely(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Do a piece of work; tell the client about a wrong request."""
+        try:
+            work(*arguments)
+        except RequestError as wrong:
+            self._refuse(wrong)
+        except BusyError:
+            self.trouble("busy")
+
+    def heard(self) -> None:
+        """Take the end of the client's writing for the end of the message."""
+        if self.rests:
+            self.close()
+        elif self.pending is None:
+            if self.request is not None and self.request.length is None:
+                self._safely(self._handle)
+            else:
+                self._refuse(RequestError(Status.PROTOCOL, "the request ends too early"))
+
+    def _take_head(self, data: bytes) -> bytes:
+        """Add to the head; return the bytes behind it."""
+        seen = max(len(self.head) - 3, 0)
+        self.head += data
+        if not self.head[:1].isupper():
+            # A client that speaks TLS, say, whose greeting has no end of a head to wait for.
+            raise RequestError(Status.PROTOCOL, NO_REQUEST)
+        if self.head.startswith((b"PING SPAMC/", b"SKIP SPAMC/")):
+            # Before version 1.5 nothing follows the line; anything that does is ignored.
+            line, newline, _ = bytes(self.head).partition(b"\n")
+            if newline:
+                self._begin(parse_head(line))
+                return b""
+        end = _END_OF_HEAD.search(self.head, seen)
+        size = end.start() if end else max(len(self.head) - 2, 0)  # of an end that is cut
+        limits = self.desk.limits
+        if size > limits.head_bytes or self.head.count(b"\n", 0, size) > limits.head_lines:
+            raise RequestError(Status.PROTOCOL, "too many header lines")
+        if end is None:
+            return b""
+        rest = bytes(self.head[end.end() :])
+        self._begin(parse_head(bytes(self.head[:size]).rstrip(b"\r")))
+        return rest
+
+    def _begin(self, request: Request) -> None:
+        self.request = request
+        self.head.clear()
+        self.expect(self.desk.limits.body_seconds)
+        if request.is_compressed and request.length is None:
+            raise RequestError(Status.PROTOCOL, "Compress needs Content-length")
+        if request.command in {"PING", "SKIP"} or request.length == 0:
+            self._handle()
+
+    def _take_body(self, data: bytes) -> None:
+        assert self.request is not None
+        length = self.request.length
+        self.keep(data if length is None else data[: max(length - self.size, 0)])
+        if length is not None and self.size >= length:
+            self._handle()
+
+    # ---- answering ----
+
+    def _handle(self) -> None:
+        """Answer a whole request by its command."""
+        assert self.request is not None
+        request = self.request
+        if request.command == "PING":
+            self._write([b"SPAMD/1.5 0 PONG\r\n"])
+        elif request.command == "SKIP":
+            self._write([])
+        elif request.command == "TELL":
+            self._tell(request)
+        else:
+            data, whole = self._data(request)
+            facts = {
+                "queue": request.headers.get("queue-id"),
+                "asked": request.command,
+            }
+
+            def answer(judgement: Judgement) -> None:
+                self._safely(lambda: self._write(reply(request, judgement, data, whole)))
+
+            user = request.headers.get("user")
+            self.ask(data, request.command in EXPLAINED, answer, user, **facts)
+
+    def _tell(self, request: Request) -> None:
+        if not self.desk.choices.allows_tell:
+            raise RequestError(
+                Status.UNAVAILABLE, "TELL is not allowed; start the server with --allow-tell"
+            )
+        lesson = lesson_of(request)
+        if lesson is None:
+            self._write([_taught(b"")])
+            return
+        done = f"{lesson.done}\r\n".encode()
+
+        def answer(outcome: Outcome) -> None:
+            self._write([_taught(done if what_became(outcome) != "known" else b"")])
+
+        data, whole = self._data(request)
+        self.teach(data, whole, lesson.label, answer, request.headers.get("user"))
+
+    def _data(self, request: Request) -> tuple[bytes, bool]:
+        """Return the message, or its beginning, and whether it is whole."""
+        data = self.message()
+        if not request.is_compressed:
+            return data, self.is_whole
+        inflating = zlib.decompressobj()
+        try:
+            data = inflating.decompress(data, self.desk.limits.message_bytes)
+        except zlib.error as error:
+            raise RequestError(
+                Status.DATAERR, f"the body is not compressed by zlib: {error}"
+            ) from error
+        whole = inflating.eof
+        if not (whole or inflating.unconsumed_tail) and self.is_whole:
+            raise RequestError(Status.DATAERR, "the body that zlib compressed ends too early")
+        if not whole and self.is_whole:
+            self.desk.tally.add("oversized")
+        self.charge(len(data))
+        return data, whole
+
+    def _write(self, pieces: list[bytes]) -> None:
+        """Answer, and close the connection."""
+        self.transport.writelines(pieces)
+        self.close()
+
+    def _refuse(self, wrong: RequestError) -> None:
+        kind = "forbidden" if wrong.status == Status.UNAVAILABLE else "malformed"
+        self.desk.tally.add(f"trouble {kind}")
+        self._fail(wrong.status, str(wrong))
+
+    def _fail(self, status: Status, why: str) -> None:
+        self._write([f"SPAMD/1.0 {status.value} EX_{status.name}: {why}\r\n".encode()])
+
+    def refuse(self, kind: str, why: str) -> None:
+        """Answer with a status of sysexits.h, or let the message pass."""
+        request = self.request
+        passes = self.desk.choices.passes and kind in {"busy", "late"}
+        if passes and request is not None and request.command in JUDGING:
+            self._write(told(request, False, 0.0, [], []))
+            return
+        self._fail(_STATUS[kind], why or REASONS[kind])
+
+
+def _taught(done: bytes) -> bytes:
+    """Return the answer to TELL; done: the header that says that it was done, or nothing.
+
+    spamd's own body is an empty line, which aiospamc does not count.
+    """
+    return b"SPAMD/1.1 0 EX_OK\r\n" + done + b"Content-length: 0\r\n\r\n"
+
+
+def reply(request: Request, judgement: Judgement, data: bytes, whole: bool) -> list[bytes]:
+    """Return the pieces of the answer to a request for a verdict.
+
+    data: the message, or its beginning if it is not whole.
+    """
+    body = _body(request, judgement, data, whole)
+    return told(request, is_spam(judgement), score(judgement), rules(judgement), body)
+
+
+def told(
+    request: Request, spam: bool, points: float, names: Sequence[str], body: list[bytes]
+) -> list[bytes]:
+    """Return the pieces of the answer that tells a score.
+
+    names: of rules.  body: the pieces behind the head.
+    """
+    if request.is_rspamd:
+        action = "add header" if spam else "no action"
+        symbols = "".join(f"Symbol: {name}({points:.2f})\r\n" for name in names[:1])
+        return [
+            f"RSPAMD/1.3 0 EX_OK\r\nMetric: default; {spam}; {points:.2f} / {REQUIRED:.2f} /"
+            f" {REQUIRED:.2f}\r\nAction: {action}\r\n{symbols}\r\n".encode()
+        ]
+    rewrites = request.command in REWRITING
+    line = f"Spam: {spam} ; {points:.1f} / {REQUIRED:.1f}\r\n"
+    # Which headers clients of each version can read: see the protocol's history.
+    has_length = request.command != "CHECK" and request.version >= ((1, 2) if rewrites else (1, 3))
+    has_spam = not rewrites or request.version >= (1, 3)
+    length = f"Content-length: {sum(map(len, body))}\r\n" if has_length else ""
+    head = f"SPAMD/1.1 0 EX_OK\r\n{length}{line if has_spam else ''}\r\n"
+    return [head.encode(), *body]
+
+
+def _body(request: Request, judgement: Judgement, data: bytes, whole: bool) -> list[bytes]:
+    if request.command == "CHECK":
+        return []
+    if request.command == "SYMBOLS":
+        end = "" if request.version >= (1, 3) else "\r\n"
+        return [(",".join(rules(judgement)) + end).encode()]
+    if request.command in REWRITING:
+        if request.command == "PROCESS" and not whole:
+            raise RequestError(Status.DATAERR, "the message is too large to be sent back")
+        pieces = with_verdict(data, judgement.verdict, judgement.rule, _WANTED, whole=whole)
+        if request.command == "PROCESS":
+            return pieces
+        text = b"".join(pieces)
+        end_of_head = re.search(rb"\n\r?\n", text)
+        return [text[: end_of_head.end()] if end_of_head else text]
+    if request.command == "REPORT_IFSPAM" and not is_spam(judgement):
+        return []
+    return [report(judgement).encode()]

@@ -1,0 +1,282 @@
+"""Messages in archives, read in the archive's order and never unpacked to disk.
+
+The rules are those of a folder that holds what the archive holds.  They need the names of all
+folders before the first message, so an archive is read twice: for its names, which also shows
+whether it is whole, and for its messages.
+"""
+
+import io
+import lzma
+import os
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, BinaryIO, NamedTuple, Self, cast
+
+from nbspam.sources.files import check_expansion, packed_kind
+from nbspam.sources.folders import (
+    HAM_AND_SPAM,
+    SEQUENCES,
+    Folder,
+    FolderTree,
+    is_hidden,
+    places,
+)
+
+_NESTED = "an archive in an archive; unpack the outer one"
+_LINK = "a link; unpack it to read what it leads to"
+_CUT_OFF = "cut off, its end is missing; copy it again from its source"
+_HOLES = "has a file with holes (sparse); unpack it"
+# Tar's headers that say more about the next member, or about all: long names, attributes.
+_EXTENSIONS = (
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.XHDTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.XGLTYPE,
+)
+_LONGEST = 1 << 15  # bytes of such a header; tarfile searches it in quadratic time
+_ENCRYPTED = 1  # flag of a member of a ZIP archive
+_FILE_TYPE, _FILE, _SYMLINK = 0o170000, 0o100000, 0o120000  # bits of a Unix file's mode
+_MOST_FOLDERS, _DEEPEST = 100_000, 100
+_NOISE = "__MACOSX"  # folder of what macOS adds to a ZIP archive
+# Whatever the two libraries raise, besides OSError, on damaged archives.
+_DAMAGES = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    RuntimeError,  # NotImplementedError and RecursionError too
+    EOFError,
+    zlib.error,
+    lzma.LZMAError,
+    OverflowError,
+    ValueError,
+    IndexError,
+)
+
+
+class Member(NamedTuple):
+    """A file or folder in an archive.  Its data can be read until the next member is asked for."""
+
+    name: str
+    is_folder: bool = False
+    problem: str | None = None  # why it cannot be read
+    open: Callable[[], BinaryIO] = io.BytesIO
+
+
+def members(stream: BinaryIO, kind: str) -> Iterator[Member]:
+    """Yield the files, folders and links of an archive; kind: tar or zip.
+
+    Raises ValueError if it is damaged or encrypted, InputError if it expands out of proportion.
+    """
+    return _tar_members(stream) if kind == "tar" else _zip_members(stream)
+
+
+class _ArchiveError(ValueError):
+    """Says in our words what is wrong with an archive."""
+
+
+@contextmanager
+def _damage_in_words() -> Iterator[None]:
+    try:
+        yield
+    except _ArchiveError:
+        raise
+    except _DAMAGES as error:
+        is_short = "unexpected end of data" in str(error)
+        reason = _CUT_OFF if is_short else f"damaged ({error}); copy it again from its source"
+        raise _ArchiveError(reason) from error
+
+
+class _TarHeader(tarfile.TarInfo):
+    """A header that is checked.
+
+    tarfile takes a damaged or missing header for the end of the archive, and reads headers of
+    any length.
+    """
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        if len(buf) < tarfile.BLOCKSIZE:
+            raise _ArchiveError(_CUT_OFF)
+        try:
+            header = super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as error:
+            if not any(buf):  # the mark at the end
+                raise
+            raise ValueError(str(error)) from error
+        if header.type in _EXTENSIONS and header.size > _LONGEST:
+            raise ValueError(f"a header of {header.size:,} bytes")
+        if header.type == tarfile.GNUTYPE_SPARSE:
+            raise _ArchiveError(_HOLES)
+        return header
+
+
+def _tar_members(stream: BinaryIO) -> Iterator[Member]:
+    with (
+        _damage_in_words(),
+        tarfile.open(fileobj=stream, mode="r|", tarinfo=_TarHeader, encoding="utf-8") as archive,
+    ):
+        while (info := archive.next()) is not None:
+            vars(archive)["members"].clear()  # tarfile would keep them all
+            if info.size < 0:
+                raise ValueError("a negative size")
+            if any(key.startswith("GNU.sparse.") for key in info.pax_headers):
+                raise _ArchiveError(_HOLES)
+            if info.islnk() or info.issym():
+                yield Member(info.name, problem=_LINK)
+            elif info.isdir():
+                yield Member(info.name, is_folder=True)
+            elif info.isreg():
+                yield Member(info.name, open=partial(_opened, archive.extractfile, info))
+
+
+def _zip_members(stream: BinaryIO) -> Iterator[Member]:
+    size = stream.seek(0, os.SEEK_END)
+    with _damage_in_words():
+        archive = zipfile.ZipFile(stream)
+    n_read = 0
+    for info in archive.infolist():
+        if info.flag_bits & _ENCRYPTED:
+            raise ValueError("encrypted; unpack it with its password")
+        name = info.filename.replace("\\", "/")
+        file_type = info.external_attr >> 16 & _FILE_TYPE
+        if name.endswith("/"):
+            yield Member(name, is_folder=True)
+        elif file_type == _SYMLINK:
+            yield Member(name, problem=_LINK)
+        elif file_type in (0, _FILE):
+            n_read += info.file_size
+            check_expansion(str(stream.name), n_read, size)
+            yield Member(name, open=partial(_opened, archive.open, info))
+
+
+@_damage_in_words()
+def _opened(open_member: Callable[[Any], Any], info: Any) -> BinaryIO:
+    return cast("BinaryIO", _MemberData(open_member(info)))
+
+
+class _MemberData(io.RawIOBase):
+    """The data of a member.  Whatever is wrong with them is a ValueError."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    @_damage_in_words()
+    def read(self, size: int = -1, /) -> bytes:
+        return self._stream.read(size)
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+
+def files_in(
+    opened: Callable[[], BinaryIO], kind: str, label: str | None
+) -> Iterator[tuple[Member, str | None, str]]:
+    """Yield each file that holds messages, its class, and "eml", "mbox" or "unsure".
+
+    opened: opens the archive's stream.  kind: tar or zip.  label: the class of all of them.
+    Raises ValueError, InputError, OSError.
+    """
+    with opened() as stream:
+        tree = _ArchiveTree(members(stream, kind))
+    where = {place.below: place for place in places(tree.top(), label, None, tree)}
+    with opened() as stream:
+        for member in members(stream, kind):
+            folder, name = _split(member.name)
+            place = where.get(tree.below(folder))
+            if member.is_folder or place is None or is_hidden(name):
+                continue
+            found = place.kind_of(name)
+            if found is None:
+                continue
+            if packed_kind(name):
+                member = member._replace(problem=_NESTED)
+            yield member._replace(name=place.below + name), place.label, found
+
+
+def _split(name: str) -> tuple[str, str]:
+    """Return the folder and the name of a member, whose path can only lead downwards."""
+    *folders, name = [part for part in name.split("/") if part not in ("", ".", "..")] or [""]
+    return "/".join(folders), name
+
+
+class _ArchiveTree(FolderTree):
+    """The folders in an archive.  It keeps as many files of each as tell the folder's kind."""
+
+    separator = "/"
+
+    def __init__(self, found: Iterable[Member]) -> None:
+        self._folders: dict[str, Folder] = {"": Folder([], [], False)}
+        for member in found:
+            folder, name = _split(member.name)
+            if member.is_folder:
+                self._add_folder(self.below(folder) + name)
+            elif self._add_folder(folder):
+                self._add_file(folder, name)
+
+    def _add_file(self, path: str, name: str) -> None:
+        folder = self._folders[path]
+        is_number = name.isascii() and name.isdigit()
+        if name == SEQUENCES:
+            self._folders[path] = folder._replace(has_sequences=True)
+        elif not is_hidden(name) and (not folder.files or (is_number and not folder.numbered())):
+            folder.files.append(name)
+
+    def _add_folder(self, path: str) -> bool:
+        """Add a folder and those that it is in; return whether it can hold messages."""
+        if path in self._folders:
+            return True
+        above, _, name = path.rpartition("/")
+        if path.count("/") > _DEEPEST:
+            raise ValueError(
+                f"folders nested more than {_DEEPEST} deep, as mail is not; unpack it"
+            )
+        if is_hidden(name) or name == _NOISE or not self._add_folder(above):
+            return False
+        if len(self._folders) >= _MOST_FOLDERS:
+            raise ValueError(f"more than {_MOST_FOLDERS:,} folders, as mail has not; unpack it")
+        self._folders[above].folders.append(name)
+        self._folders[path] = Folder([], [], False)
+        return True
+
+    def top(self) -> str:
+        """Return the folder that the archive stands for.
+
+        It is the only one at the top if it only holds folders, as tar writes a corpus; but a
+        folder that is named ham or spam states a class.
+        """
+        path = ""
+        while True:
+            folder = self._folders[path]
+            if folder.files or len(folder.folders) != 1:
+                return path
+            (name,) = folder.folders
+            below = self.below(path) + name
+            if name.lower() in HAM_AND_SPAM or self._folders[below].kind(True) != "classes":
+                return path
+            path = below
+
+    def scan(self, path: str) -> Folder:
+        """Return the folder at a path."""
+        return self._folders[path]
+
+    def identity(self, path: str) -> object:
+        """Return the path: there are no links."""
+        return path
+
+    def has_folder(self, path: str) -> bool:
+        """Return whether there is such a folder."""
+        return path in self._folders

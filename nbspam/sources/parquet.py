@@ -1,0 +1,168 @@
+"""Messages and texts in parquet files, a few rows at a time.
+
+Columns are found as those of other tables are; see `rows`.  A column of bytes holds mail, a
+column of strings holds texts.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from itertools import repeat
+from typing import Any, BinaryIO, NamedTuple
+
+from nbspam.errors import UsageError
+from nbspam.sources.files import MAX_MESSAGE, check_expansion
+from nbspam.sources.rows import (
+    Listener,
+    NamedColumns,
+    TextColumns,
+    as_cell,
+    named_places,
+    no_text_column,
+)
+
+_ROWS = 64  # that are in memory at a time
+_BUFFER = 1 << 20  # bytes read ahead of each column
+_NAME = "name"  # the column of names, if nobody names one
+
+
+class ParquetRow(NamedTuple):
+    """One message or text."""
+
+    label: str | None
+    data: bytes
+    is_text: bool
+    name: str | None
+
+
+def parquet_rows(
+    path: str, stream: BinaryIO, wanted: NamedColumns, is_mail: bool, listener: Listener
+) -> Iterator[ParquetRow]:
+    """Yield the rows of a parquet file; raises InputError, UsageError, ValueError.
+
+    path: for error messages.  is_mail: strings are mail too.
+    """
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise UsageError(
+            f"{path}: parquet needs {error.name}; install it with: pip install 'nbspam[remote]'"
+        ) from None
+    try:
+        size = stream.seek(0, os.SEEK_END)
+        file = ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
+        picked = _pick(file.schema_arrow, wanted)
+        listener.table(file.schema_arrow.names, picked.columns)
+        is_text = picked.is_text and not is_mail
+        batches = file.iter_batches(_ROWS, columns=picked.names, use_threads=False)
+        yield from _rows(path, size, batches, picked, is_text)
+    except (ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"damaged, or no parquet ({reason}); copy it again") from error
+
+
+class _Picked(NamedTuple):
+    """The columns that are read."""
+
+    columns: TextColumns
+    id: str | None
+    is_text: bool
+
+    @property
+    def names(self) -> list[str]:
+        """Every column once."""
+        others = (name for name in (self.columns.label, self.id) if name is not None)
+        return list(dict.fromkeys((*self.columns.text, *others)))
+
+
+def _pick(schema: Any, wanted: NamedColumns) -> _Picked:
+    """Return the columns of messages, classes and names; raises ValueError."""
+    from pyarrow import types
+
+    names = schema.names
+    places = named_places(names, wanted)
+    if places is None:
+        raise no_text_column(names)
+    texts = [_value_type(schema.field(at).type) for at in places.text]
+    n_mails = sum(map(_is_bytes, texts))
+    for at, kind in zip(places.text, texts, strict=True):
+        if not (_is_bytes(kind) or _is_string(kind)):
+            raise ValueError(f"column {names[at]!r} holds {kind}; give one of strings or bytes")
+    if n_mails and len(texts) > 1:
+        raise ValueError("mail in bytes cannot be joined with other columns; name one column")
+    label = None if places.label is None else names[places.label]
+    if label is not None and types.is_nested(schema.field(places.label).type):
+        raise ValueError(f"column {label!r} holds {schema.field(places.label).type}, no classes")
+    has_names = _NAME in names and _is_string(_value_type(schema.field(_NAME).type))
+    own = None if places.id is None else names[places.id]
+    columns = TextColumns(tuple(names[at] for at in places.text), label)
+    return _Picked(columns, own or (_NAME if has_names else None), not n_mails)
+
+
+def _value_type(kind: Any) -> Any:
+    from pyarrow import types
+
+    return kind.value_type if types.is_dictionary(kind) else kind
+
+
+def _is_bytes(kind: Any) -> bool:
+    from pyarrow import types
+
+    return any(
+        is_kind(kind)
+        for is_kind in (
+            types.is_binary,
+            types.is_large_binary,
+            types.is_fixed_size_binary,
+            types.is_binary_view,
+        )
+    )
+
+
+def _is_string(kind: Any) -> bool:
+    from pyarrow import types
+
+    return any(
+        is_kind(kind) for is_kind in (types.is_string, types.is_large_string, types.is_string_view)
+    )
+
+
+def _rows(
+    path: str, size: int, batches: Iterable[Any], picked: _Picked, is_text: bool
+) -> Iterator[ParquetRow]:
+    n_read = 0
+    for batch in batches:
+        n_read += batch.nbytes
+        check_expansion(path, n_read, size)
+        texts = [_values(batch.column(name)) for name in picked.columns.text]
+        labels = _words(batch, picked.columns.label)
+        names = _words(batch, picked.id)
+        # map, because rows are as many as messages
+        yield from map(ParquetRow, labels, _data(texts), repeat(is_text), names)
+
+
+def _values(column: Any) -> list[Any]:
+    from pyarrow import types
+
+    plain = column.dictionary_decode() if types.is_dictionary(column.type) else column
+    values: list[Any] = plain.to_pylist()
+    return values
+
+
+def _words(batch: Any, name: str | None) -> Iterable[str | None]:
+    """Return the classes or names in a column; None where there are none."""
+    if name is None:
+        return repeat(None, batch.num_rows)
+    return [as_cell(value).strip() or None for value in _values(batch.column(name))]
+
+
+def _data(columns: list[list[Any]]) -> list[bytes]:
+    """Return the bytes of messages, or the texts of rows, joined as those of other tables."""
+    (first, *others) = columns
+    if any(isinstance(value, bytes) for value in first):
+        return [(value or b"")[:MAX_MESSAGE] for value in first]
+    rows = zip(first, *others, strict=True)
+    joined = ("\n".join(part or "" for part in row) for row in rows)
+    return [text.encode("utf-8", "replace")[:MAX_MESSAGE] for text in joined]

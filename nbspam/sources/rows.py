@@ -1,0 +1,555 @@
+"""Tables of texts, and how CSV, TSV and JSON lines are split into cells.
+
+Rows are read lazily: a table of any length needs the memory of its longest row.  Damage is a
+ValueError with the line's number but without the file's name, which the caller adds.  Columns of
+texts, classes and names are those that the user named, else those that a model has learned from,
+else those of well-known names.
+"""
+
+import codecs
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import BinaryIO, NamedTuple
+
+from nbspam.charsets import decoded_lines
+
+# The text is in the first of these columns that a table has; case does not matter.
+TEXT_NAMES = (
+    "text", "message", "body", "content", "sms", "email", "mail", "document", "review",
+    "comment", "v2", "subject", "title",
+)  # fmt: skip
+LABEL_NAMES = ("label", "class", "category", "target", "spam", "is_spam", "type", "v1")
+_LONGEST_NAME = 40  # characters
+_LEARNED = ", which the model has learned from"
+_DELIMITERS = (",", ";", "\t", "|")
+_MAX_LINE = 64 << 20  # bytes of a line; characters of a quoted cell
+_SAMPLE_LINES, _SAMPLE_CHARS = 200, 1 << 18  # of the first lines, which are looked at
+_FASTTEXT = "__label__"
+# A class, then a tab.  A class has no colon: "Subject:<TAB>..." is a header.
+_LABELLED_LINE = r"([^\s:,;]{1,40})\t"
+
+# --- which columns ------------------------------------------------------------------------
+
+
+class TextColumns(NamedTuple):
+    """The columns in which a table has its texts and its classes, by name."""
+
+    text: tuple[str, ...] = ()  # joined in this order; empty: the table has no row of names
+    label: str | None = None
+
+
+class NamedColumns(NamedTuple):
+    """The columns that a user named, and those that a model has learned from."""
+
+    text: tuple[str, ...] = ()
+    label: str | None = None
+    id: str | None = None  # holds the names of the rows
+    learned: TextColumns = TextColumns()  # taken where a table has them and the user named none
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the user named a column, so that the table has a row of names."""
+        return bool(self.text or self.label or self.id)
+
+
+class ColumnPlaces(NamedTuple):
+    """The positions of columns in a row."""
+
+    text: tuple[int, ...]
+    label: int | None
+    id: int | None = None
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """Column numbers of texts, label and name; a missing one is beyond every row."""
+        others = (sys.maxsize if at is None else at for at in (self.label, self.id))
+        return (*self.text, *others)
+
+
+def column_places(
+    first: list[str], sample: list[list[str]], wanted: NamedColumns
+) -> ColumnPlaces | None:
+    """Return where a table's columns are; None if its first row holds no names.
+
+    sample: the first rows of the table, which show whether values recur.  Raises ValueError.
+    """
+    if wanted.is_named or _has_all(first, wanted.learned.text) or not _is_data(first, sample):
+        return named_places(first, wanted)
+    return None
+
+
+def named_places(names: list[str], wanted: NamedColumns) -> ColumnPlaces | None:
+    """Return the positions of columns in a row of names; None if it has no names.
+
+    Raises ValueError if a column that the user named, or one of several that the model
+    reads together, is not there.
+    """
+    folded = [_fold(name) for name in names]
+    learned = wanted.learned
+    text = [position(names, name) for name in wanted.text]
+    if not text and not set(map(_fold, learned.text)).isdisjoint(folded):
+        text = [position(names, name, _LEARNED) for name in learned.text]
+    label = _label_of(names, wanted)
+    if not text:
+        text = [folded.index(name) for name in TEXT_NAMES if name in folded][:1]
+    if not text and label is not None and len(names) == 2:
+        text = [1 - label]
+    if not text:
+        return None
+    row_id = None if wanted.id is None else position(names, wanted.id)
+    return ColumnPlaces(tuple(text), None if label in text else label, row_id)
+
+
+def _label_of(names: list[str], wanted: NamedColumns) -> int | None:
+    """Return the position of the column of classes, None if no column is known for it."""
+    folded = [_fold(name) for name in names]
+    if wanted.label is not None:
+        return position(names, wanted.label)
+    known = [_fold(wanted.learned.label or ""), *LABEL_NAMES]
+    return next((folded.index(name) for name in known if name and name in folded), None)
+
+
+def unnamed_places(rows: list[list[str]]) -> ColumnPlaces:
+    """Return the positions of text and label in a table of at most two columns without names.
+
+    The label is the column with fewer different values; on a tie, the one without spaces,
+    then the shorter one, then the first.  Raises ValueError.
+    """
+    width = len(rows[0])
+    if width == 1:
+        return ColumnPlaces((0,), None)
+    if width > 2:
+        raise no_text_column(rows[0])
+
+    def size(place: int) -> tuple[int, bool, int]:
+        cells = [row[place] for row in rows if len(row) == 2]
+        return len(set(cells)), any(" " in cell for cell in cells), sum(map(len, cells))
+
+    label = min((0, 1), key=size)
+    return ColumnPlaces((1 - label,), label)
+
+
+def is_header_of_texts(cells: list[str], learned: TextColumns) -> bool:
+    """Return whether cells are the names of a table of texts, as a model or anybody calls them."""
+    folded = set(map(_fold, cells))
+    if len(cells) < 2 or len(folded) < len(cells) or max(map(len, cells)) > _LONGEST_NAME:
+        return False
+    return _has_all(cells, learned.text) or bool(
+        folded.intersection(TEXT_NAMES) and folded.intersection(LABEL_NAMES)
+    )
+
+
+def position(names: Sequence[str], wanted: str, why: str = "") -> int:
+    """Return the position of a column, whatever its case; raises ValueError.
+
+    Of names that differ in case only, the one that is spelt alike is meant.  why: what an error
+    says of the column.
+    """
+    places = [at for at, name in enumerate(names) if _fold(name) == _fold(wanted)]
+    if not places:
+        raise no_column(wanted, names, why)
+    alike = [at for at in places if names[at].strip() == wanted.strip()]
+    if len(alike or places) > 1:
+        raise ValueError(f"two columns are called {wanted!r}; rename one")
+    return (alike or places)[0]
+
+
+def no_column(wanted: str, names: Sequence[str], why: str = "") -> ValueError:
+    """Return the error for a column that a table does not have."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(_fold(wanted), map(_fold, names), 1)
+    meant = f"did you mean {next(n for n in names if _fold(n) == near[0])!r}? " if near else ""
+    return ValueError(f"no column {wanted!r}{why}; {meant}there are: {listed(names)}")
+
+
+def no_text_column(names: Sequence[str]) -> ValueError:
+    """Return the error for a table of whose columns none is known to hold texts."""
+    return ValueError(f"no known text column; name one by --text-column, of: {listed(names)}")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return column names for an error message, shortened and at most 20."""
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+    return ", ".join(name[:_LONGEST_NAME] for name in names[:20]) + more
+
+
+def _has_all(names: list[str], some: tuple[str, ...]) -> bool:
+    return bool(some) and set(map(_fold, some)) <= set(map(_fold, names))
+
+
+def _is_data(first: list[str], sample: list[list[str]]) -> bool:
+    """Return whether a first row of two cells is data, though one cell is a known column name.
+
+    "spam", for example, can be the name of a column or a class.
+    """
+    known = [at for at, cell in enumerate(first) if _fold(cell) in (*TEXT_NAMES, *LABEL_NAMES)]
+    if len(first) != 2 or len(known) != 1:
+        return False
+    # A class recurs in its column; the column's name does not.
+    at = known[0]
+    recurs = any(len(row) == 2 and row[at] == first[at] for row in sample[1:])
+    return recurs or _fold(first[at]) == "spam"
+
+
+def _fold(name: str) -> str:
+    return name.strip().lower()
+
+
+# --- who is told of a table while it is read ----------------------------------------------
+
+
+class Listener:
+    """The listener of a reader of tables.  Subclasses keep the facts that they need."""
+
+    columns = TextColumns()  # of the first table
+
+    def notice(self, line: str) -> None:
+        """Hear a remark on a table that the user should see."""
+
+    def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
+        """Hear the names in a table's first row, None if it has none, and what is read of it."""
+
+    def row(self, cells: Sequence[str]) -> None:
+        """Hear the cells of a row as they are, before the row is handed out."""
+
+
+class Naming(Listener):
+    """Passes on what it hears, with the name of a table before what is said of it."""
+
+    def __init__(self, name: str, listener: Listener) -> None:
+        self._name, self._listener = name, listener
+
+    def notice(self, line: str) -> None:
+        """Pass on a line with the name."""
+        self._listener.notice(f"{self._name}: {line}")
+
+    def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
+        """Pass on the columns."""
+        self._listener.table(names, columns)
+
+    def row(self, cells: Sequence[str]) -> None:
+        """Pass on the cells."""
+        self._listener.row(cells)
+
+
+class Rememberer(Listener):
+    """Remembers the columns of the first table, for the model that learns from it."""
+
+    def __init__(self) -> None:
+        self._has_heard = False
+
+    def table(self, names: Sequence[str] | None, columns: TextColumns) -> None:
+        """Remember the columns of the first table."""
+        if not self._has_heard:
+            self.columns, self._has_heard = columns, True
+
+
+SILENT = Listener()
+NO_COLUMNS = TextColumns()
+ANY = NamedColumns()
+
+
+# --- rows of texts ------------------------------------------------------------------------
+
+
+class TextRow(NamedTuple):
+    """One text of a table."""
+
+    label: str | None
+    text: str
+    name: str | None = None  # if a column holds names
+
+
+def read_rows(
+    stream: BinaryIO,
+    kind: str,
+    wanted: NamedColumns = ANY,
+    encoding: str | None = None,
+    listener: Listener = SILENT,
+) -> Iterator[TextRow]:
+    """Yield the texts of a table; raises ValueError.
+
+    kind: csv, tsv, jsonl or fasttext.  Columns that nobody named are recognised.  encoding:
+    found by looking if it is None.
+    """
+    lines = lines_of(stream, encoding, listener)
+    if kind == "fasttext":
+        return _fasttext_rows(lines)
+    if kind == "jsonl":
+        return _json_rows(lines, wanted, listener)
+    rows, sample = split_rows(lines, kind)
+    return _pick_cells(rows, sample, wanted, listener)
+
+
+def _pick_cells(
+    rows: Iterator[list[str]], sample: list[list[str]], wanted: NamedColumns, listener: Listener
+) -> Iterator[TextRow]:
+    """Yield the text of each row; the sample's rows help to recognise the columns."""
+    first = next(rows, None)
+    if first is None:
+        return
+    places = column_places(first, sample, wanted)
+    if places is None and wanted.is_named:
+        raise no_text_column(first)
+    if places is None:
+        places = unnamed_places(sample or [first])
+        rows = chain([first], rows)
+        listener.table(None, NO_COLUMNS)
+    else:
+        listener.table(first, _named(first, places))
+    positions = places.positions
+    for row in rows:
+        listener.row(row)
+        yield _text_of(row, positions)
+
+
+def _named(names: Sequence[str], places: ColumnPlaces) -> TextColumns:
+    label = None if places.label is None else names[places.label].strip()
+    return TextColumns(tuple(names[place].strip() for place in places.text), label)
+
+
+def _text_of(row: Sequence[str], positions: Sequence[int]) -> TextRow:
+    """Return the text of a row; cells that the row lacks are empty.
+
+    positions: those of the texts, then of label and name.
+    """
+    width = len(row)
+    *texts, label, name = [row[at] if at < width else "" for at in positions]
+    return TextRow(label.strip() or None, "\n".join(texts), name.strip() or None)
+
+
+def _json_rows(
+    lines: Iterator[str], wanted: NamedColumns, listener: Listener
+) -> Iterator[TextRow]:
+    names: list[str] = []
+    places: ColumnPlaces | None = None
+    for number, values in json_objects(lines):
+        if places is None:
+            names = list(values)
+            places = named_places(names, wanted)
+            if places is None:
+                raise no_text_column(names)
+            listener.table(names, _named(names, places))
+        listener.row([as_cell(values.get(name)) for name in names])
+        positions = places.positions
+        row = [
+            json_text(values.get(name), number) if at in positions else ""
+            for at, name in enumerate(names)
+        ]
+        yield _text_of(row, positions)
+
+
+def _fasttext_rows(lines: Iterator[str]) -> Iterator[TextRow]:
+    """Yield the rows of lines `__label__class text`; the first of several labels counts."""
+    for line in lines:
+        label, text = None, line.strip()
+        while text.startswith(_FASTTEXT):
+            word, _, text = text.partition(" ")
+            label = label or word.removeprefix(_FASTTEXT) or None
+        if label or text:
+            yield TextRow(label, text)
+
+
+# --- what a stream holds ------------------------------------------------------------------
+
+
+def sniff(head: bytes) -> str | None:
+    """Return "fasttext" or "tsv" if the beginning of a file looks like it, else None.
+
+    "tsv" means at least two lines of `class<TAB>text`, with classes that recur.
+    """
+    text = _beginning(head)
+    if text.startswith(_FASTTEXT):
+        return "fasttext"
+    lines = text.split("\n")
+    if len(lines) > 2:
+        lines.pop()  # the last line may be incomplete
+    matches = [re.match(_LABELLED_LINE, line, re.ASCII) for line in lines[:_SAMPLE_LINES]]
+    labels = {match[1] for match in matches if match}
+    if len(matches) < 2 or not all(matches) or len(labels) > max(2, len(matches) // 2):
+        return None
+    return "tsv"
+
+
+def sniff_table(head: bytes, learned: TextColumns = NO_COLUMNS) -> str | None:
+    """Return the format if the beginning of a message looks like a table of texts, else None.
+
+    Besides what `sniff` finds these are lines of JSON objects, and cells below a row with a
+    known column of texts and one of classes, or with the columns that a model has learned from.
+    """
+    kind = sniff(head)
+    if kind is not None:
+        return kind
+    first, newline, rest = _beginning(head).partition("\n")
+    if not (newline and rest):
+        return None
+    if first.startswith("{"):
+        try:
+            names = list(_json_object(first, 1))
+            return "jsonl" if named_places(names, NamedColumns(learned=learned)) else None
+        except ValueError:
+            return None
+    for delimiter in _DELIMITERS:
+        cells = [cell.strip(' "\r') for cell in first.split(delimiter)]
+        if is_header_of_texts(cells, learned):
+            return "tsv" if delimiter == "\t" else "csv"
+    return None
+
+
+def _beginning(head: bytes) -> str:
+    """Return the beginning of a file as text, in which only ASCII need be right."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return head.decode("utf-16", "replace")
+    return head.removeprefix(codecs.BOM_UTF8).decode("latin-1")
+
+
+# --- lines and cells ----------------------------------------------------------------------
+
+
+def lines_of(
+    stream: BinaryIO,
+    encoding: str | None = None,
+    listener: Listener = SILENT,
+    most: int = _MAX_LINE,
+) -> Iterator[str]:
+    """Yield the decoded lines, each ending in its only newline; raises ValueError.
+
+    encoding: None: found by looking.  most: bytes of a line.
+    """
+    for line in decoded_lines(stream, encoding, listener.notice, most):
+        yield line.rstrip("\r\n").replace("\r", " ") + "\n"
+
+
+def _sample_of(lines: Iterator[str]) -> list[str]:
+    """Take and return the first lines, few enough to keep in memory."""
+    sample: list[str] = []
+    size = 0
+    for line in lines:
+        sample.append(line)
+        size += len(line)
+        if len(sample) == _SAMPLE_LINES or size > _SAMPLE_CHARS:
+            break
+    return sample
+
+
+def split_rows(
+    lines: Iterator[str], kind: str, most: int = _MAX_LINE
+) -> tuple[Iterator[list[str]], list[list[str]]]:
+    """Return all rows of a CSV or TSV table, lazily, and those of a sample of its first lines.
+
+    kind: csv or tsv.  most: characters of a quoted cell.  Reading the rows raises ValueError.
+    """
+    sample = _sample_of(lines)
+    lines = chain(sample, lines)
+    if kind == "tsv":
+        return _cut_at_tabs(lines), list(_cut_at_tabs(sample))
+    import csv
+
+    # A cell that fills the sample, and its last line, must not stop the search there.
+    csv.field_size_limit(max(csv.field_size_limit(), most + _SAMPLE_CHARS))
+    delimiter, rows = _find_delimiter(sample)
+    return _csv_rows(lines, delimiter), rows
+
+
+def _csv_rows(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
+    """Yield the rows of CSV lines, without empty ones; raises ValueError."""
+    import csv
+
+    is_ended = False
+
+    def until_the_end() -> Iterator[str]:
+        nonlocal is_ended
+        yield from lines
+        is_ended = True
+
+    reader = csv.reader(until_the_end(), delimiter=delimiter)
+    start = 1
+    try:
+        for row in reader:
+            # A whole row is returned before the reader asks for another line.
+            if is_ended:
+                raise _never_closed(start + sum(cell.count("\n") for cell in row[:-1]))
+            if row:
+                yield row
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise _never_closed(start) from error
+
+
+def _never_closed(number: int) -> ValueError:
+    return ValueError(
+        f"line {number}: not CSV, a quote that opens here is never closed; close it, or give"
+        " --format tsv if quotes are plain characters"
+    )
+
+
+def _find_delimiter(sample: list[str]) -> tuple[str, list[list[str]]]:
+    """Return the best delimiter, and the sample's rows split by it.
+
+    Best is a delimiter that splits all rows into the same number of cells, then the one
+    that splits the first row into most cells, then the first of `_DELIMITERS`.
+    """
+    import csv
+
+    def cut(delimiter: str) -> list[list[str]]:
+        rows = [row for row in csv.reader(sample, delimiter=delimiter) if row]
+        return rows[:-1] if is_cut else rows
+
+    def fitness(delimiter: str) -> tuple[bool, int]:
+        widths = [len(row) for row in cuts[delimiter]] or [0]
+        return widths[0] > 1 and len(set(widths)) == 1, widths[0]
+
+    # If the table goes on after the sample, the sample may end within a quoted cell.
+    is_cut = len(sample) == _SAMPLE_LINES or sum(map(len, sample)) > _SAMPLE_CHARS
+    cuts = {delimiter: cut(delimiter) for delimiter in _DELIMITERS}
+    best = max(_DELIMITERS, key=fitness)
+    return best, cuts[best]
+
+
+def _cut_at_tabs(lines: Iterable[str]) -> Iterator[list[str]]:
+    # Quotes are plain characters here: a message that begins with one must not swallow
+    # the lines up to the next quote.
+    return (line[:-1].split("\t") for line in lines if line != "\n")
+
+
+def json_objects(lines: Iterator[str]) -> Iterator[tuple[int, dict[str, object]]]:
+    """Yield line number and content of the lines that are not blank; raises ValueError."""
+    for number, line in enumerate(lines, 1):
+        if not line.isspace():
+            yield number, _json_object(line, number)
+
+
+def _json_object(line: str, number: int) -> dict[str, object]:
+    """Return the JSON object on a line; raises ValueError."""
+    import json
+
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"line {number}: not JSON ({error}); correct the line") from error
+    if not isinstance(row, dict):
+        raise ValueError(
+            f"line {number}: not a JSON object; write one object, such as {{...}}, on each line"
+        )
+    return row
+
+
+def json_text(value: object, number: int) -> str:
+    """Return a JSON string, number or truth value as text, null as empty; raises ValueError."""
+    if isinstance(value, list | dict):
+        raise ValueError(f"line {number}: a list or object instead of text; correct the line")
+    return as_cell(value)
+
+
+def as_cell(value: object) -> str:
+    """Return any JSON value as text, null as empty."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, bool | list | dict):
+        import json
+
+        return json.dumps(value, ensure_ascii=False)
+    return str(value)

@@ -1,5 +1,0 @@
-"""The bytes of model files and journals.
-
-Secret: both formats, and what a hostile or damaged file may contain.  The rest of the store reads
-and writes plain values.
-"""

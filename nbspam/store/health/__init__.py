@@ -1,1 +1,0 @@
-"""Looking after a model: checking its files, repairing them, and saying who can read them."""

@@ -1,0 +1,479 @@
+"""The journal of a model: the changes since the model file was written.
+
+MODEL.journal belongs to one model file.  A change is on disk before it is reported as done.  What
+is wrong with a journal is said whenever it is read; the good changes before the damage are used,
+and the next writer keeps the file as it was under another name.
+"""
+
+import contextlib
+import os
+import struct
+import warnings
+import zlib
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+
+from nbspam.counts.memory import LabelChange
+from nbspam.disk import (
+    open_own,
+    parent_folder,
+    read_own,
+    replace_file,
+    stamp_of,
+    sync_folder,
+    unwritable,
+)
+from nbspam.errors import ModelFileError, ModelWarning
+from nbspam.store.modelfile import (
+    Identity,
+    Snapshot,
+    State,
+    identity_at,
+    read_snapshot,
+    save_state,
+)
+from nbspam.tokens.definition import GROUPS
+from nbspam.tokens.documents import Documents, Vocabulary, offsets_of
+
+# The bytes: a header, a record for each change, and an end mark.  A record is a length, a body
+# and a checksum.  Every checksum begins with that of the record before it, and the first one with
+# that of the header, which names the model: so a missing, misplaced or foreign record is noticed.
+# The end mark says how many records there are: so a file that was cut short is noticed.
+
+MAGIC = b"nbspam journal\0\0"
+FORMAT = 1
+HEADER = struct.Struct("<16sIQII")  # magic, format, length and checksum of the model, CRC-32
+WORD = struct.Struct("<I")
+# _NO_LENGTH, number of records, length and checksum of the model file that took them in, CRC-32.
+_END = struct.Struct("<IIQII")
+END_SIZE = _END.size
+_NO_LENGTH = (1 << 32) - 1  # no record is as long
+# Digest, day, lengths of two class names in bytes; the number of tokens, of counts (0: all
+# counts are 1) and of new tokens; whether a person has told the class.
+_CHANGE = struct.Struct("<QHiiIIIB")
+_NO_NAME = -1  # as the length of a class name: there is no class
+_AGAIN = 3  # times to read a journal that seems damaged: a writer may have been at work
+
+NOBODY = Identity(0, 0)  # the owner of a file that is not a journal
+NO_MODEL = Identity(0, 0)  # in an end mark: no model file has taken the records in yet
+
+
+class Condition(Enum):
+    """The condition of a journal, which its bytes tell."""
+
+    WHOLE = "whole"
+    UNFINISHED = "unfinished"  # a write after the end mark was never acknowledged
+    DAMAGED = "damaged"  # or cut short
+
+
+class Journal(NamedTuple):
+    """The contents of a journal."""
+
+    changes: list[LabelChange]
+    owner: Identity | None  # the model it belongs to; None: there is no journal
+    condition: Condition = Condition.WHOLE
+    size: int = 0  # of the file in bytes
+    end: int = 0  # where the end mark begins
+    n_records: int = 0
+    crc: int = 0  # checksum of the last record, or of the header if there is none
+    lost: int = 0  # records that are known to be missing
+    successor: Identity = NO_MODEL  # the model file that took the records in
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether changes can be appended."""
+        return self.condition == Condition.WHOLE and self.owner not in {None, NOBODY}
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether something that was acknowledged may be missing."""
+        return self.condition == Condition.DAMAGED
+
+
+NO_JOURNAL = Journal([], None)
+
+
+def journal_path(path: str) -> str:
+    """Return the path of a model's journal; path: from `disk.resolved`."""
+    return f"{path}.journal"
+
+
+# ---- the bytes ----
+
+
+def header(owner: Identity) -> bytes:
+    """Return the first bytes of the journal of a model."""
+    return _sealed(HEADER.pack(MAGIC, FORMAT, *owner, 0)[: -WORD.size], 0)
+
+
+def encoded(changes: list[LabelChange], crc: int) -> bytes:
+    """Return the records of changes; crc: the checksum before them."""
+    records = []
+    for change in changes:
+        body = _encode(change)
+        record = _sealed(WORD.pack(len(body)) + body, crc)
+        (crc,) = WORD.unpack(record[-WORD.size :])
+        records.append(record)
+    return b"".join(records)
+
+
+def end_mark(owner: Identity, count: int, successor: Identity = NO_MODEL) -> bytes:
+    """Return the mark that ends a journal of `count` records."""
+    mark = _END.pack(_NO_LENGTH, count, *successor, 0)[: -WORD.size]
+    return _sealed(mark, owner.checksum)
+
+
+def _sealed(data: bytes, crc: int) -> bytes:
+    return data + WORD.pack(zlib.crc32(data, crc))
+
+
+def _encode(change: LabelChange) -> bytes:
+    """Return a change as the body of a record."""
+    before, after = (
+        b"" if name is None else name.encode("utf-8", "surrogatepass")
+        for name in (change.before, change.after)
+    )
+    keys, new = change.document.tokens, change.new.packed()
+    is_new = np.isin(keys, new.keys)
+    # Tokens that the model file does not know come last.
+    order = np.argsort(is_new, kind="stable")
+    counts = change.document.times()[order]
+    counts = counts if (counts != 1).any() else counts[:0]
+    return b"".join(
+        (
+            _CHANGE.pack(
+                change.digest,
+                change.day,
+                _NO_NAME if change.before is None else len(before),
+                _NO_NAME if change.after is None else len(after),
+                len(keys),
+                len(counts),
+                len(new),
+                change.told,
+            ),
+            before,
+            after,
+            keys[order].astype("<u8").tobytes(),
+            counts.astype("<u4").tobytes(),
+            np.diff(new.offsets).astype("<u4").tobytes(),
+            new.groups.tobytes(),
+            new.blob.tobytes(),
+        )
+    )
+
+
+def decode_record(body: bytes) -> LabelChange:
+    """Return the change in the body of a record; raises ValueError, struct.error."""
+    digest, day, *names, n_keys, n_counts, n_new, told = _CHANGE.unpack_from(body)
+    at = _CHANGE.size
+    classes: list[str | None] = []
+    for length in names:
+        classes.append(None)
+        if length != _NO_NAME:
+            classes[-1] = body[at : at + length].decode("utf-8", "surrogatepass")
+            at += length
+    arrays = []
+    for kind, n in (("<u8", n_keys), ("<u4", n_counts), ("<u4", n_new), ("u1", n_new)):
+        arrays.append(np.frombuffer(body, kind, n, at) if n else np.empty(0, kind))
+        at += arrays[-1].nbytes
+    keys, counts, lengths, groups = arrays
+    blob = np.frombuffer(body, np.uint8)[at:]
+    if n_counts not in (0, n_keys) or n_new > n_keys or int(lengths.sum()) != len(blob):
+        raise ValueError("its lengths do not agree")
+    if groups.max(initial=0) >= len(GROUPS):
+        raise ValueError("a token is of no known group")
+    new = Vocabulary(keys[n_keys - n_new :], blob, offsets_of(lengths), groups)
+    order = np.argsort(keys)
+    document = Documents(
+        keys[order],
+        np.array([0, n_keys]),
+        np.arange(n_keys),
+        counts[order] if n_counts else np.ones(n_keys, np.uint8),
+    )
+    return LabelChange(digest, classes[0], classes[1], day, document, new, bool(told))
+
+
+def parsed(data: bytes) -> Journal:
+    """Return the journal of these bytes; the owner is NOBODY if they have no good header."""
+    if len(data) >= HEADER.size:
+        *_, length, checksum, crc = HEADER.unpack_from(data)
+        owner = Identity(length, checksum)
+        if data.startswith(header(owner)):
+            return records_in(data, HEADER.size, Journal([], owner, crc=crc))
+    return Journal([], NOBODY, Condition.DAMAGED, len(data))
+
+
+def records_in(data: bytes, at: int, before: Journal) -> Journal:
+    """Return a journal with the good changes from byte `at` on, and with them only.
+
+    before: the journal up to there.
+    """
+    owner, crc = before.owner, before.crc
+    assert owner is not None
+    changes: list[LabelChange] = []
+    with contextlib.suppress(struct.error, ValueError):
+        while (length := WORD.unpack_from(data, at)[0]) != _NO_LENGTH:
+            stop = at + WORD.size + length
+            (checksum,) = WORD.unpack_from(data, stop)
+            if checksum != zlib.crc32(memoryview(data)[at:stop], crc):
+                break
+            # ValueError: its checksum is right, but we did not write it.
+            changes.append(decode_record(data[at + WORD.size : stop]))
+            at, crc = stop + WORD.size, checksum
+    n_records = before.n_records + len(changes)
+    journal = Journal(changes, owner, Condition.DAMAGED, len(data), at, n_records, crc)
+    if (mark := _end_at(data, at, owner)) and mark[0] == n_records:
+        is_last = len(data) == at + END_SIZE
+        condition = Condition.WHOLE if is_last else Condition.UNFINISHED
+        return journal._replace(condition=condition, successor=mark[1])
+    # If the end is good, it tells how many records are lost.
+    mark = _end_at(data, len(data) - END_SIZE, owner)
+    return journal._replace(lost=max(mark[0] - n_records, 0)) if mark else journal
+
+
+def _end_at(data: bytes, at: int, owner: Identity) -> tuple[int, Identity] | None:
+    """Return number of records and successor in the end mark that begins at a byte, or None."""
+    if not 0 <= at <= len(data) - END_SIZE:
+        return None
+    _, count, length, checksum, _ = _END.unpack_from(data, at)
+    successor = Identity(length, checksum)
+    is_mark = data[at : at + END_SIZE] == end_mark(owner, count, successor)
+    return (count, successor) if is_mark else None
+
+
+# ---- reading ----
+
+
+def read_journal(path: str) -> Journal:
+    """Return the journal beside a model, even if it is another model's; raises ModelFileError."""
+    before = None
+    for _ in range(_AGAIN):
+        data = _read(path)
+        if data is None:
+            return NO_JOURNAL
+        journal = parsed(data)
+        if not journal.is_damaged or data == before:
+            break
+        before = data
+    return journal
+
+
+def _read(path: str, start: int = 0) -> bytes | None:
+    """Return the bytes of a model's journal from `start` on, None if there is no journal."""
+    try:
+        with open(open_own(journal_path(path), path), "rb") as file:
+            file.seek(start)
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ModelFileError(
+            f"{journal_path(path)}: cannot read the model's journal: {error.strerror};"
+            " make it readable, or move it away to do without its changes"
+        ) from error
+
+
+def read_more(path: str, model: Identity, journal: Journal) -> Journal | None:
+    """Return a journal with only those changes that were added since it was read.
+
+    Returns None if the whole journal must be read again, since it is not what it was.
+    """
+    if not (journal.is_whole and journal.owner == model):
+        now = read_journal(path)
+        if now._replace(changes=[]) == journal._replace(changes=[]):
+            return now._replace(changes=[])
+        is_first = journal.owner is None and now.owner == model and now.is_whole
+        return now if is_first else None
+    start = journal.end - WORD.size  # where the last checksum is
+    data = _read(path, start)
+    if data is None or not data.startswith(WORD.pack(journal.crc)):
+        return None
+    more = records_in(data, WORD.size, journal)
+    if more.is_damaged:
+        return None
+    return more._replace(size=start + more.size, end=start + more.end)
+
+
+def snapshot_and_journal(path: str) -> tuple[Snapshot, Journal]:
+    """Return model and journal as they were at one moment; never waits for a writer.
+
+    If a writer replaces the model and removes its journal between the two reads, both are read
+    again.  The journal may be another model's.  Raises ModelFileError.
+    """
+    while True:
+        snapshot = read_snapshot(path)
+        journal = read_journal(path)
+        if stamp_of(path) == snapshot.stamp:
+            return snapshot, journal
+
+
+def read_model(path: str) -> tuple[Snapshot, Journal]:
+    """Return model and journal as they were at one moment; warns of what is not used.
+
+    A journal of another model is returned without its changes.  path: from `disk.resolved`.
+    Raises ModelFileError.
+    """
+    snapshot, journal = snapshot_and_journal(path)
+    if problem := problem_of(path, snapshot.identity, journal):
+        warnings.warn(f"{problem}; see: nbspam doctor", ModelWarning, stacklevel=2)
+    if journal.owner != snapshot.identity:
+        journal = journal._replace(changes=[])
+    return snapshot, journal
+
+
+def problem_of(path: str, model: Identity, journal: Journal) -> str | None:
+    """Return why changes in a journal may be missing or are not used, or None."""
+    name = journal_path(path)
+    if journal.owner is None or is_taken_in(journal, model):
+        return None
+    if journal.owner == NOBODY:
+        return f"{name}: not a journal, or damaged beyond reading; no changes are used"
+    if journal.owner != model:
+        return f"{name}: the journal of another model, or of this one at another time; not used"
+    if journal.is_damaged:
+        lost = f"{journal.lost:,}" if journal.lost else "later ones, if any,"
+        return f"{name}: damaged; {len(journal.changes):,} changes are used, {lost} are lost"
+    return None
+
+
+def is_taken_in(journal: Journal, model: Identity) -> bool:
+    """Return whether a model file includes the changes of the journal of its predecessor."""
+    return journal.owner not in {None, model} and journal.successor == model
+
+
+# ---- writing; the caller holds the model's lock ----
+
+
+def append(path: str, journal: Journal, changes: list[LabelChange]) -> Journal | None:
+    """Add changes to a whole journal and force them to disk; return the journal with only these.
+
+    Returns None if it must be written as a new file: a backup made of hard links keeps what it
+    has.  Raises OSError, and ModelFileError; then nothing was added.
+    """
+    assert journal.owner is not None
+    data, written = _written(journal, changes)
+    descriptor = open_own(journal_path(path), path, os.O_RDWR)
+    try:
+        status = os.fstat(descriptor)
+        if status.st_nlink != 1 or status.st_size != journal.size:
+            return None
+        committed = False
+        try:
+            # The old end mark holds until everything behind it is written.  Then the first bytes
+            # of the data replace it.  One synchronisation is enough: if a crash keeps only the
+            # second write, the record does not fit its checksum, and nothing was reported yet.
+            _write_at(descriptor, data[END_SIZE:], journal.end + END_SIZE)
+            committed = True
+            _write_at(descriptor, data[:END_SIZE], journal.end)
+            os.fsync(descriptor)
+        except OSError:
+            if committed:
+                _write_at(descriptor, end_mark(journal.owner, journal.n_records), journal.end)
+            os.ftruncate(descriptor, journal.size)
+            raise
+    finally:
+        os.close(descriptor)
+    return written
+
+
+def write_journal(path: str, model: Identity, changes: list[LabelChange]) -> Journal:
+    """Write a journal of these changes, replacing any other; raises OSError."""
+    first = header(model)
+    (crc,) = WORD.unpack(first[-WORD.size :])
+    data, written = _written(Journal([], model, end=len(first), crc=crc), changes)
+    replace_file(journal_path(path), lambda file: file.writelines([first, data]), like=path)
+    return written
+
+
+def _written(before: Journal, changes: list[LabelChange]) -> tuple[bytes, Journal]:
+    """Return the bytes to write where a journal ends, and the journal with only these changes."""
+    assert before.owner is not None
+    records = encoded(changes, before.crc)
+    count, end = before.n_records + len(changes), before.end + len(records)
+    data = records + end_mark(before.owner, count)
+    crc = WORD.unpack(records[-WORD.size :])[0] if records else before.crc
+    written = Journal(
+        changes, before.owner, size=end + END_SIZE, end=end, n_records=count, crc=crc
+    )
+    return data, written
+
+
+def _write_at(descriptor: int, data: bytes, at: int) -> None:
+    os.lseek(descriptor, at, os.SEEK_SET)
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def name_successor(path: str, journal: Journal, model: Identity) -> None:
+    """Note in a journal which model file is about to take its changes in.
+
+    If the process is killed before it removes the journal, the next one knows that it may.
+    """
+    if not journal.is_whole or journal.owner is None:
+        return
+    with contextlib.suppress(OSError, ModelFileError):  # then the ledger will tell
+        descriptor = open_own(journal_path(path), path, os.O_RDWR)
+        try:
+            if os.fstat(descriptor).st_nlink == 1:
+                mark = end_mark(journal.owner, journal.n_records, model)
+                _write_at(descriptor, mark, journal.end)
+        finally:
+            os.close(descriptor)
+
+
+def write_model(path: str, state: State, journal: Journal | None = None) -> None:
+    """Write a model file and remove the journal of the old one; the caller holds its lock.
+
+    journal: the old model's, if it was just read.  A journal that the new file cannot have taken
+    in, or not all of it, is kept aside.  Raises ModelFileError.
+    """
+    old = identity_at(path)
+    journal = read_journal(path) if journal is None else journal
+    try:
+        set_aside(path, journal, old)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    save_state(path, state, lambda new: name_successor(path, journal, new))
+    remove_journal(path)
+
+
+def remove_journal(path: str) -> None:
+    """Remove the journal beside a model that contains its changes, or has replaced its model."""
+    with contextlib.suppress(OSError):  # if it stays, it is ignored as another model's
+        os.unlink(journal_path(path))
+        sync_folder(parent_folder(path))
+
+
+def set_aside(path: str, journal: Journal, model: Identity | None) -> str | None:
+    """Keep a journal aside unless the model, or the next write, has all that is in it.
+
+    A journal of this model that is damaged is copied; any other is moved.  Returns the new name,
+    and warns; None if there was nothing to keep.  Raises OSError.
+    """
+    if journal.owner is None:
+        return None
+    if model is not None and is_taken_in(journal, model):
+        remove_journal(path)
+        return None
+    name = journal_path(path)
+    aside = f"{name}.{os.urandom(4).hex()}"
+    if journal.owner == model:
+        if journal.condition == Condition.UNFINISHED:
+            _warn(f"{name}: an unfinished write at its end, never acknowledged, was cut off")
+        if not journal.is_damaged:
+            return None
+        data = read_own(name, path)
+        replace_file(aside, lambda file: file.writelines([data]), like=path)
+        _warn(f"{aside}: the damaged journal, kept; its good changes are still used")
+    else:
+        os.rename(name, aside)
+        sync_folder(parent_folder(path))
+        _warn(f"{aside}: the journal of another model, moved out of the way; not learned from")
+    return aside
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, ModelWarning, stacklevel=3)

@@ -1,0 +1,480 @@
+"""Merging: models, models of tables, or all parts of one training become one model.
+
+Counts can be added, but a message that two models know must count once.  To subtract it from one
+of them its tokens are needed, and only the messages in a model's sample have them.  A part has the
+counts of everything that one process of a training read, and its messages one by one, as their
+copies may be in other parts: the merged model is that of training at once, to the byte.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nbspam import __version__
+from nbspam.arrays import Indices, Keys, find
+from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.training import check_classes, train_classifier
+from nbspam.counts.counting import Training
+from nbspam.counts.memory import Messages, Sampling
+from nbspam.counts.repeats import repeated, table_of_messages
+from nbspam.counts.shards import Census, Shard, Share, gather_shards
+from nbspam.counts.table import (
+    CountTable,
+    TableSum,
+    compact,
+    negative,
+    without_empty,
+    worth_keeping,
+)
+from nbspam.disk import locked, resolved
+from nbspam.errors import ModelFileError, UsageError
+from nbspam.models import DAMAGE
+from nbspam.printing import tracked
+from nbspam.settings import Settings, settings_from_dict
+from nbspam.store.assembly import (
+    ModelMessages,
+    StreamedModel,
+    assembled,
+    memory_of,
+    messages_of_model,
+)
+from nbspam.store.fields import check_part
+from nbspam.store.journal import write_model
+from nbspam.store.model import StoredModel
+from nbspam.store.modelfile import Identity, Snapshot, State, is_model_file, read_snapshot
+from nbspam.store.open import PART, keep_old_model
+from nbspam.store.streams import (
+    NO_TEXT,
+    SortedTokens,
+    loaded_table,
+    merged_runs,
+    run_of,
+    spooled,
+)
+from nbspam.store.tables import LivingTable, living, merge_tables
+from nbspam.tables.classifier import TableClassifier
+from nbspam.tokens.documents import Documents, Vocabulary, smallest, united
+
+
+class Merged(NamedTuple):
+    """The sum of models, or of the parts of one training."""
+
+    classifier: Classifier | TableClassifier
+    n_added: int  # models or parts
+    repeated: int = 0  # messages that several models knew, or that came again; they count once
+    disputed: int = 0  # how many of these models knew as different classes
+    is_training: bool = False  # whether parts were added
+
+
+# ---- models ----
+
+# Settings that must be equal, since counts of different tokens or weights cannot be added.
+_MUST_AGREE = ("tokens", "reading", "strip", "weighting")
+_AT_ONCE = 1 << 12  # messages that are subtracted together
+
+
+class _MergedModel(NamedTuple):
+    """A model on disk, of which little is in memory."""
+
+    path: str
+    settings: Settings
+    part: ModelMessages  # its ledger and sample, without keys
+    run: SortedTokens
+
+
+class _ModelCopy(NamedTuple):
+    """A message as one of several models knows it."""
+
+    digest: int
+    model: int
+    label: str
+    day: int
+    told: bool
+
+
+class _SharedMessages(NamedTuple):
+    """The fate of the messages that several models know."""
+
+    lost: list[list[_ModelCopy]]  # of each model, the copies that it does not keep
+    told: list[Keys]  # of each model, its messages whose class another model was told
+    repeated: int = 0
+    disputed: int = 0
+
+
+def merge_models(paths: Sequence[str]) -> Merged:
+    """Return the model of all messages that several models know; raises NbspamError.
+
+    paths: the model files.  If models know a message in different classes, the one that a person
+    has told is kept; else the one that was learned later; if both were on the same day, that of
+    the model named later.  Settings that do not affect counts are those of the first model.  Rows
+    of tables have no identity, so each of them counts.
+    """
+    models = [_opened(path, place) for place, path in enumerate(tracked(paths, "models"))]
+    _check_agreement(models)
+    shared = _shared(models)
+    settings = models[0].settings
+    runs = [model.run for model in models]
+    corrections = _corrections(models, shared.lost, settings.weighting)
+    if corrections.classes:
+        runs.append(run_of(corrections, NO_TEXT))
+    table, last_seen = loaded_table(merged_runs(runs), settings)
+    sampling = Sampling(settings.weighting, max(model.part.bits for model in models))
+    parts = []
+    for model, lost, told in zip(models, shared.lost, shared.told, strict=True):
+        part = _kept(model.part, lost, told)
+        sampling.add([part.messages])
+        parts.append(part)
+        for each in models:  # a sample that grows looks at the messages of all again
+            each.run.release()
+    classifier = assembled(table, parts, settings, StreamedModel(sampling, last_seen))
+    return Merged(classifier, len(paths), shared.repeated, shared.disputed)
+
+
+def _opened(path: str, place: int) -> _MergedModel:
+    """Return a model with its journal; place: among the models, whose first text of a token stays.
+
+    What a journal adds to a model is written to disk again, so that models do not fill the memory.
+    """
+    whole = StoredModel(path).whole()
+    run = run_of(whole.table, place, memory_of(whole).last_seen)
+    if not run.is_mapped:
+        run = spooled([run])
+    nothing = np.empty(0, np.uint64)
+    part = messages_of_model(replace(whole, table=run.table))
+    part = part._replace(keys=nothing, last_seen=nothing.astype(np.uint16))
+    run.release()
+    return _MergedModel(path, whole.settings, part, run)
+
+
+def _check_agreement(models: Sequence[_MergedModel]) -> None:
+    first = models[0]
+    ours = first.settings.to_dict()
+    for other in models[1:]:
+        theirs = other.settings.to_dict()
+        different = [name for name in _MUST_AGREE if ours[name] != theirs[name]]
+        if different:
+            raise UsageError(
+                f"{other.path}: differs from {first.path} in its settings"
+                f" ({', '.join(different)}), so their counts cannot be added; train both with the"
+                " same options"
+            )
+
+
+def _copies(models: Sequence[_MergedModel]) -> Iterator[list[_ModelCopy]]:
+    """Yield each message that several models know, as each of them knows it, in their order."""
+    several = repeated(np.concatenate([model.part.digests for model in models]))
+    copies: list[_ModelCopy] = []
+    for place, part in enumerate(model.part for model in models):
+        chosen = np.isin(part.digests, several)
+        fields = (of[chosen].tolist() for of in (part.digests, part.names, part.days, part.told))
+        copies += [
+            _ModelCopy(digest, place, name, day, told)
+            for digest, name, day, told in zip(*fields, strict=True)
+        ]
+    copies.sort()
+    for _, same in groupby(copies, lambda copy: copy.digest):
+        yield list(same)
+
+
+def _shared(models: Sequence[_MergedModel]) -> _SharedMessages:
+    """Return which model keeps each message that several of them know."""
+    lost: list[list[_ModelCopy]] = [[] for _ in models]
+    told: list[list[int]] = [[] for _ in models]
+    repeated = disputed = 0
+    for kept, *others in _copies(models):
+        for other in others:
+            repeated += 1
+            gone = other
+            if other.label == kept.label:
+                kept = kept._replace(told=kept.told or other.told)
+            else:
+                disputed += 1
+                is_later = other.day >= kept.day
+                if is_later if kept.told == other.told else other.told:
+                    gone, kept = kept, other
+            lost[gone.model].append(gone)
+        if kept.told:
+            told[kept.model].append(kept.digest)
+    return _SharedMessages(lost, [np.array(own, np.uint64) for own in told], repeated, disputed)
+
+
+def _corrections(
+    models: Sequence[_MergedModel], lost: Sequence[Sequence[_ModelCopy]], weighting: str
+) -> CountTable:
+    """Return the corrections of the sum of all models' counts; raises UsageError."""
+    total = TableSum()
+    for model, copies in zip(models, lost, strict=True):
+        others = [model, *models]
+        for start in range(0, len(copies), _AT_ONCE):
+            some = copies[start : start + _AT_ONCE]
+            part = Messages(
+                np.array([copy.label for copy in some], np.str_),
+                np.array([copy.digest for copy in some], np.uint64),
+                united([_document(copy.digest, others, models) for copy in some]),
+            )
+            total.add(negative(table_of_messages(part, weighting)))
+    return total.total()
+
+
+def _document(
+    digest: int, where: Sequence[_MergedModel], models: Sequence[_MergedModel]
+) -> Documents:
+    """Return the tokens of a message; raises UsageError if none of the models has them."""
+    for model in where:
+        sampled = model.part.messages
+        (place,) = find(sampled.digests, np.array([digest], np.uint64)).tolist()
+        if place >= 0:
+            return sampled.documents.one(place)
+    knowing = [model for model in models if np.uint64(digest) in model.part.digests]
+    known = [model.part.digests for model in models[: models.index(knowing[1])]]
+    n_shared = int(np.isin(knowing[1].part.digests, np.concatenate(known)).sum())
+    raise UsageError(
+        f"{knowing[1].path}: {n_shared:,} of its messages are in the models before it too, and"
+        " not all of them are stored in a sample; first run: nbspam unlearn"
+        f" -m {knowing[1].path} SOURCE with the mail that both have learned"
+    )
+
+
+def _kept(part: ModelMessages, lost: Sequence[_ModelCopy], told: Keys) -> ModelMessages:
+    """Return the messages that a model adds to the sum."""
+    gone = np.array([copy.digest for copy in lost], np.uint64)
+    stays = ~np.isin(part.digests, gone)
+    is_told = part.told | np.isin(part.digests, told)
+    return part._replace(
+        digests=part.digests[stays],
+        names=part.names[stays],
+        days=part.days[stays],
+        told=is_told[stays],
+        messages=part.messages.take(~np.isin(part.messages.digests, gone)),
+    )
+
+
+# ---- parts of one training ----
+
+_NAMED = 5  # missing parts that an error names
+
+
+class TrainingPart(NamedTuple):
+    """A part of a training, as it is in a file."""
+
+    path: str
+    identity: Identity
+    settings: Settings
+    share: Share
+
+
+def save_part(path: str, share: Share, settings: Settings) -> str | None:
+    """Write a part, and return where the model that it replaces is kept, if it replaces one.
+
+    Raises ModelFileError.
+    """
+    path = resolved(path)
+    with locked(path):
+        kept = keep_old_model(path) if is_model_file(path) and not _holds_part(path) else None
+        write_model(path, _state_of(share, settings))
+    return kept
+
+
+def _holds_part(path: str) -> bool:
+    try:
+        return is_part(read_snapshot(path).state)
+    except ModelFileError:
+        return False
+
+
+def is_part(state: State) -> bool:
+    """Return whether the state of a model file is a part of a training."""
+    return state.get("kind") == PART
+
+
+def _state_of(share: Share, settings: Settings) -> State:
+    table, documents = share.table, share.documents
+    words = table.vocabulary.packed()
+    times = documents.counts
+    return {
+        "program": f"nbspam {__version__}",
+        "kind": PART,
+        "settings": settings.to_dict(),
+        "number": share.shard.number,
+        "of": share.shard.of,
+        "items": share.census.n_items,
+        "checksum": share.census.checksum,
+        "classes": list(table.classes),
+        "class_count": table.class_count,
+        "keys": words.keys,
+        "text": words.blob,
+        "text_offsets": compact(words.offsets),
+        "group": words.groups,
+        "feature_count": compact(table.feature_count),
+        "document_frequency": compact(table.document_frequency),
+        "first": _small(share.first),
+        "digest": share.digests,
+        "position": _small(share.positions),
+        "label": _small(share.labels),
+        "told": share.told.astype(np.uint8),
+        "document_offsets": _small(documents.offsets),
+        "column": _small(documents.columns),
+        "times": None if times is None else _small(times),
+    }
+
+
+def _small(numbers: Indices) -> Any:
+    return smallest(numbers, int(numbers.max(initial=0)))
+
+
+def read_part(path: str, snapshot: Snapshot) -> TrainingPart:
+    """Return the part in a file; raises ModelFileError."""
+    state = snapshot.state
+    try:
+        check_part(state)
+        return TrainingPart(
+            path, snapshot.identity, settings_from_dict(state["settings"]), _share(state)
+        )
+    except DAMAGE as error:
+        raise ModelFileError(
+            f"{path}: its contents do not fit ({error}); make this part again"
+        ) from error
+
+
+def _share(state: Mapping[str, Any]) -> Share:
+    vocabulary = Vocabulary(state["keys"], state["text"], state["text_offsets"], state["group"])
+    return Share(
+        Shard(state["number"], state["of"]),
+        Census(state["items"], state["checksum"]),
+        CountTable(
+            tuple(state["classes"]),
+            state["class_count"],
+            vocabulary,
+            state["feature_count"],
+            state["document_frequency"],
+        ),
+        state["first"],
+        state["position"],
+        state["digest"],
+        state["label"],
+        state["told"].astype(np.bool_),
+        Documents(
+            np.arange(len(vocabulary)),
+            state["document_offsets"].astype(np.int64),
+            state["column"],
+            state["times"],
+        ),
+    )
+
+
+def merge_parts(parts: Sequence[TrainingPart], day: int) -> Merged:
+    """Return the model of training on all parts at once; raises UsageError, NotTrainedError.
+
+    day: on which it learns the messages, counted from 1970-01-01.
+    """
+    parts = _complete(parts)
+    settings = parts[0].settings
+    shares = [part.share for part in parts]
+    gathered = gather_shards(shares, settings.weighting)
+    runs = [
+        SortedTokens(s.table, s.first, np.broadcast_to(np.uint16(day), len(s.first)))
+        for s in shares
+    ]
+    if gathered.corrections.classes:
+        runs.append(run_of(gathered.corrections, NO_TEXT))
+    total = merged_runs(runs)
+    whole = without_empty(total.table)
+    check_classes(whole)
+    columns = worth_keeping(whole, settings.min_df, settings.max_features)
+    table, _ = loaded_table(total, settings, columns)
+    training = Training(
+        table,
+        gathered.messages,
+        gathered.bits,
+        gathered.digests,
+        gathered.labels,
+        gathered.told,
+        gathered.repeated,
+    )
+    classifier = train_classifier(training, settings, day)
+    return Merged(classifier, len(parts), gathered.repeated, is_training=True)
+
+
+def _complete(parts: Sequence[TrainingPart]) -> list[TrainingPart]:
+    """Return all parts of one training in order, each once; raises UsageError for others."""
+    first = parts[0]
+    found: dict[int, TrainingPart] = {}
+    for part in parts:
+        shard, own = part.share.shard, first.share.shard
+        if shard.of != own.of:
+            raise UsageError(
+                f"{part.path}: part {shard}, but {first.path} is part {own}; name the parts of"
+                " one training"
+            )
+        if part.share.census != first.share.census:
+            raise UsageError(
+                f"{part.path}: counted in other mail than {first.path}"
+                f" ({part.share.census.n_items:,} items, not {first.share.census.n_items:,}, or"
+                " other labels); make both parts again from the same sources"
+            )
+        if part.settings != first.settings:
+            raise UsageError(
+                f"{part.path}: made with other options than {first.path}; make one of them again"
+            )
+        same = found.setdefault(shard.number, part)
+        if same.identity != part.identity:
+            raise UsageError(
+                f"{part.path}: differs from {same.path}, and both are part {shard}; name only"
+                " the right one"
+            )
+    missing = [str(n) for n in range(1, first.share.shard.of + 1) if n not in found]
+    if missing:
+        more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
+        raise UsageError(
+            f"merge: part {', '.join(missing[:_NAMED])}{more} of {first.share.shard.of} is"
+            f" missing; make it with: nbspam shard {missing[0]}/{first.share.shard.of}, and name"
+            " it too"
+        )
+    return [found[number] for number in sorted(found)]
+
+
+# ---- all kinds of files ----
+
+# The endings of what nbspam keeps beside a model: the model that it replaced, locks, journals, and
+# what the page of `nbspam serve` keeps.
+_BESIDE = re.compile(
+    r"(?:~|\.lock|\.journal(?:\.[0-9a-f]{8})?|\.secret|\.review(?:-wal|-shm|\.damaged)?)+$"
+)
+
+
+def merge(paths: Sequence[str], day: int) -> Merged:
+    """Return the model of all messages that several models, or parts, know; raises NbspamError.
+
+    paths: the files; what nbspam keeps beside one of them is left out, so that `part.*` names
+    the parts.  The first file decides whether they are parts of one training, models of mail
+    or text, or models of tables.  day: on which parts are learned, counted from 1970-01-01;
+    models know the days of their messages.
+    """
+    paths = _without_beside(paths)
+    if is_part(read_snapshot(resolved(paths[0])).state):
+        return merge_parts([_part_at(path) for path in paths], day)
+    if len(paths) < 2:
+        raise UsageError("merge: only one model; name two or more")
+    if isinstance(living(paths[0]), LivingTable):
+        return Merged(merge_tables(paths), len(paths))
+    return merge_models(paths)
+
+
+def _without_beside(paths: Sequence[str]) -> list[str]:
+    """Return the paths without those of files that belong to others among them."""
+    named = set(paths)
+    return [path for path in paths if _BESIDE.sub("", path) not in named - {path}]
+
+
+def _part_at(path: str) -> TrainingPart:
+    snapshot = read_snapshot(resolved(path))
+    if not is_part(snapshot.state):
+        raise UsageError(
+            f"{path}: a model, named with parts of a training; merge the parts by themselves,"
+            " and their model with this one then"
+        )
+    return read_part(path, snapshot)

@@ -1,0 +1,499 @@
+"""Interchange: a model as lines of JSON, which people can read, search, edit and archive.
+
+The first line has settings and classes.  Then comes a line for each token, in the order of keys,
+and a line for each learned message.  Everything else is derived from these again, so a model that
+is dumped and loaded gives the same file, to the byte.
+
+The word list of bogofilter is read and written, too; the dumps of other filters are refused.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import date
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from nbspam.arrays import Integers, Keys
+from nbspam.charsets import to_utf8
+from nbspam.classifier.classifier import Classifier
+from nbspam.classifier.training import derive
+from nbspam.counts.memory import Ledger, Memory, Sample, ledger_of
+from nbspam.counts.table import CountTable, Loss
+from nbspam.decision import HAM_AND_SPAM
+from nbspam.errors import InputError, UsageError
+from nbspam.settings import PRESENCE, PRESETS, settings_from_dict
+from nbspam.store.fields import MAX_TOKEN, check_settings
+from nbspam.tokens.definition import (
+    BODY,
+    GROUPS,
+    PAIR,
+    Token,
+    pair_origin,
+    reference_key,
+    token_of,
+    word_table,
+)
+from nbspam.tokens.documents import Documents, Vocabulary, no_documents, offsets_of
+from nbspam.tokens.normalize import normalize, with_pairs
+from nbspam.tokens.tokenizer import groups_of
+
+# ---- dumps of other filters, which cannot become a model here ----
+
+_HASHES = "which has hashes in place of words"
+_OCCURRENCES = "which does not say in how many messages a word is"
+_OTHERS = (
+    (rb"v\t\d+\tdb_version", f"a backup of sa-learn, {_HASHES}"),
+    (rb"[\d.]+ +\d+ +\d+ +\d+  non-token data", f"a dump of sa-learn, {_HASHES}"),
+    (rb'\d+,\d+,\d+,"', f"an export of spamprobe, {_OCCURRENCES}"),
+    (rb"[\d.]+ +\d+ +\d+  0x", f"a dump of spamprobe, {_OCCURRENCES}"),
+)
+
+
+def check_ours(first: bytes, name: str) -> None:
+    """Raise InputError if a text's first line is that of another filter; name: the text."""
+    for pattern, what in _OTHERS:
+        if re.match(pattern, first):
+            raise InputError(
+                f"{name}: {what}; train from the mail: nbspam train --spam PATH --ham PATH"
+            )
+
+
+# ---- values in lines of JSON: each is checked, because people edit the lines ----
+
+_EPOCH = date(1970, 1, 1).toordinal()
+_MAX_DAY = (1 << 16) - 1
+MAX_COUNT = 2.0**53  # floats above it do not represent all whole numbers
+
+
+def shown_day(day: int) -> str:
+    """Return a day, counted from 1970-01-01, as yyyy-mm-dd."""
+    return date.fromordinal(_EPOCH + day).isoformat()
+
+
+def checked_text(value: Any) -> str:
+    """Return a text; raises TypeError for anything else."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.40} is not text")
+    return value
+
+
+def as_number(value: Any) -> float:
+    """Return a count; raises ValueError for anything else."""
+    if type(value) not in (int, float) or not 0 <= value <= MAX_COUNT:
+        raise ValueError(f"{value!r:.40} is not a number from 0 up")
+    return float(value)
+
+
+def as_whole(value: Any, most: int) -> int:
+    """Return a whole number from 0 to most; raises ValueError for anything else."""
+    if type(value) is not int or not 0 <= value <= most:
+        raise ValueError(f"{value!r:.40} is not a whole number from 0 to {most}")
+    return value
+
+
+def as_day(value: Any) -> int:
+    """Return the day, counted from 1970-01-01, of yyyy-mm-dd; raises ValueError or TypeError."""
+    return as_whole(date.fromisoformat(checked_text(value)).toordinal() - _EPOCH, _MAX_DAY)
+
+
+FORMAT = 1
+
+# The exceptions that malformed lines can cause.
+_WRONG = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+Line = dict[str, Any]
+
+
+def model_lines(classifier: Classifier) -> Iterator[bytes]:
+    """Yield the lines of a model that can learn on."""
+    memory = classifier.memory
+    assert memory is not None
+    names, table = classifier.classes, classifier.table
+    header = {
+        "nbspam": "model",
+        "format": FORMAT,
+        "settings": classifier.settings.to_dict(),
+        "classes": dict(zip(names, table.class_count.tolist(), strict=True)),
+        "sample_bits": memory.sample.bits,
+        "decayed": shown_day(memory.decayed) if memory.decayed else None,
+    }
+    if table.loss is not None:
+        header["others_had"] = table.loss.of_others
+    if not memory.has_ledger:
+        header["ledger"] = False
+    for line in chain([header], _token_lines(table, memory), _message_lines(names, memory)):
+        readable = line.get("token", "\n").isprintable()
+        yield json.dumps(line, ensure_ascii=not readable).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _token_lines(table: CountTable, memory: Memory) -> Iterator[Line]:
+    vocabulary = table.vocabulary.packed()
+    blob, offsets = vocabulary.blob.tobytes(), vocabulary.offsets.tolist()
+    lacks = None if table.loss is None else table.loss.of_each
+    for j, key in enumerate(vocabulary.keys.tolist()):
+        text = blob[offsets[j] : offsets[j + 1]]
+        line: Line = {"token": text.decode("utf-8", "surrogateescape")}
+        if reference_key(token_of(text)) != key:
+            line["key"] = f"{key:016x}"
+        if lacks is not None and lacks[j]:
+            line["lacks"] = int(lacks[j])
+        yield {
+            **line,
+            "group": GROUPS[vocabulary.groups[j]],
+            "count": {
+                name: int(n) if n == int(n) else n
+                for name, n in zip(table.classes, table.feature_count[j].tolist(), strict=True)
+                if n
+            },
+            "documents": int(table.document_frequency[j]),
+            "seen": shown_day(int(memory.last_seen[j])),
+        }
+
+
+def _message_lines(classes: tuple[str, ...], memory: Memory) -> Iterator[Line]:
+    ledger, sample = memory.ledger, memory.sample
+    place = {digest: i for i, digest in enumerate(sample.digests.tolist())}
+    for digest, label, day, told in zip(*(of.tolist() for of in ledger), strict=True):
+        line: Line = {"message": f"{digest:016x}", "class": classes[label], "day": shown_day(day)}
+        if told:
+            line["told"] = True
+        if (i := place.get(digest)) is not None:
+            document = sample.documents.one(i)
+            line["tokens"] = document.tokens.tolist()
+            if document.counts is not None:
+                line["times"] = document.counts.tolist()
+        yield line
+
+
+def model_of_lines(lines: Iterable[bytes], name: str) -> Classifier:
+    """Return the model that lines hold; raises InputError.  name: the file, for errors."""
+    loader: _Loader | None = None
+    number = 0
+    for number, line in enumerate(lines, 1):
+        try:
+            values = json.loads(line)
+            if loader is None:
+                loader = _Loader(values)
+            elif "token" in values:
+                loader.add_token(values)
+            else:
+                loader.add_message(values)
+        except (*_WRONG, UsageError) as error:
+            raise InputError(
+                f"{name}: line {number}: {_reason(error)}; give a file that nbspam export wrote"
+            ) from error
+    if loader is None:
+        raise InputError(f"{name}: empty; give a file that nbspam export wrote")
+    try:
+        return loader.classifier()
+    except (*_WRONG, UsageError) as error:
+        raise InputError(
+            f"{name}: {_reason(error)}; give a file that nbspam export wrote"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError | RecursionError):
+        return "not JSON"
+    if isinstance(error, KeyError):
+        return f"no {error}"
+    return str(error)
+
+
+class _Loader:
+    """Collects lines, and makes a model of them when all are read."""
+
+    def __init__(self, header: Line) -> None:
+        if not (isinstance(header, dict) and header.get("nbspam") == "model"):
+            raise ValueError("not the first line of a model")
+        if header["format"] != FORMAT:
+            raise ValueError(f"format {header['format']!r}, but this program reads {FORMAT}")
+        self.classes = tuple(checked_text(name) for name in header["classes"])
+        if list(self.classes) != sorted(self.classes):
+            raise ValueError("classes are not sorted")
+        check_settings(header["settings"], len(self.classes))
+        self.settings = settings_from_dict(header["settings"])
+        self.class_count = [as_number(n) for n in header["classes"].values()]
+        if not all(self.class_count) and self.classes != HAM_AND_SPAM:
+            raise ValueError("a class without messages")
+        self.decayed = 0 if header["decayed"] is None else as_day(header["decayed"])
+        self.bits = as_whole(header["sample_bits"], 63)
+        self.others_had: int | None = None
+        if "others_had" in header:
+            self.others_had = as_whole(header["others_had"], int(MAX_COUNT))
+        self.has_ledger = header.get("ledger", True)
+        if type(self.has_ledger) is not bool:
+            raise ValueError(f"ledger: {self.has_ledger!r:.40} is neither true nor false")
+        self.lacks: list[int] = []
+        self.texts: list[bytes] = []
+        self.keys: list[int] = []
+        self.counts: list[list[float]] = []
+        self.documents: list[int] = []
+        self.seen: list[int] = []
+        self.messages: list[tuple[int, str, int, bool]] = []  # digest, class, day, told
+        self.sampled: list[tuple[int, list[int], list[int]]] = []  # digest, columns, times
+
+    def add_token(self, line: Line) -> None:
+        """Add the line of a token; raises an exception of _WRONG if it is malformed."""
+        text = checked_text(line["token"]).encode("utf-8", "surrogateescape")
+        if len(text) > MAX_TOKEN:
+            raise ValueError(f"a token of more than {MAX_TOKEN:,} bytes")
+        is_spelt_out = "key" in line
+        key = int(checked_text(line["key"]), 16) if is_spelt_out else reference_key(token_of(text))
+        unknown = line["count"].keys() - set(self.classes)
+        if unknown:
+            raise ValueError(f"a count of {unknown.pop()!r}, which the first line does not have")
+        if line["group"] not in GROUPS:
+            raise ValueError(f"group: {line['group']!r:.40} is none of {', '.join(GROUPS)}")
+        self.counts.append([as_number(line["count"].get(name, 0)) for name in self.classes])
+        self.documents.append(as_whole(line["documents"], int(MAX_COUNT)))
+        self.seen.append(as_day(line["seen"]))
+        self.lacks.append(as_whole(line.get("lacks", 0), self.others_had or 0))
+        self.texts.append(text)
+        self.keys.append(as_whole(key, 2**64 - 1))
+
+    def add_message(self, line: Line) -> None:
+        """Add the line of a message; raises an exception of _WRONG if it is malformed."""
+        digest = as_whole(int(checked_text(line["message"]), 16), 2**64 - 1)
+        if line["class"] not in self.classes:
+            raise ValueError(f"a class {line['class']!r:.40} that the first line does not have")
+        told = line.get("told", False)
+        if type(told) is not bool:
+            raise ValueError(f"told: {told!r:.40} is neither true nor false")
+        self.messages.append((digest, line["class"], as_day(line["day"]), told))
+        if "tokens" in line:
+            columns = [as_whole(column, 2**32 - 1) for column in line["tokens"]]
+            times = [as_whole(n, 2**32 - 1) for n in line.get("times", ())]
+            if 0 in times:
+                raise ValueError("a token that occurs in a message 0 times")
+            self.sampled.append((digest, columns, times))
+
+    def classifier(self) -> Classifier:
+        """Return the model; raises NotTrainedError, or an exception of _WRONG."""
+        keys = np.array(self.keys, np.uint64)
+        order = np.argsort(keys, kind="stable")
+        table = CountTable(
+            self.classes,
+            np.array(self.class_count, np.float64),
+            vocabulary_of(keys[order], [self.texts[i] for i in order.tolist()]),
+            np.array(self.counts, np.float64).reshape(-1, len(self.classes))[order],
+            np.array(self.documents, np.int64)[order],
+            self._loss(order),
+        )
+        seen = np.array(self.seen, np.uint16)[order]
+        memory = Memory(self._ledger(), self._sample(order), seen, self.decayed, self.has_ledger)
+        return derive(table, memory, self.settings)
+
+    def _loss(self, order: Integers) -> Loss | None:
+        """Return the counts that are forgotten; order: (n_tokens,) argsort of the keys."""
+        if self.others_had is None:
+            return None
+        return Loss(np.array(self.lacks, np.int64)[order], self.others_had)
+
+    def _ledger(self) -> Ledger:
+        digests = np.array([digest for digest, *_ in self.messages], np.uint64)
+        _check_unique(np.sort(digests), "a message")
+        names = np.array([name for _, name, _, _ in self.messages], np.str_)
+        days = np.array([day for _, _, day, _ in self.messages], np.uint16)
+        told = np.array([told for *_, told in self.messages], np.bool_)
+        return ledger_of(digests, names, days, self.classes, told)
+
+    def _sample(self, order: Integers) -> Sample:
+        """Return the sample over the final columns; order: (n_tokens,) argsort of the keys."""
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        with_times = self.settings.weighting != PRESENCE
+        offsets, columns = [0], []
+        counts: list[Any] = []
+        self.sampled.sort()
+        for _, own, times in self.sampled:
+            if with_times and len(times) != len(own):
+                raise ValueError("a message with different numbers of times and tokens")
+            column = rank[own]
+            place = np.argsort(column)
+            _check_unique(column[place], "a token of a message")
+            columns.append(column[place])
+            counts.append(np.array(times, np.int64)[place] if with_times else [])
+            offsets.append(offsets[-1] + len(own))
+        documents = Documents(
+            np.arange(len(order)),
+            np.array(offsets),
+            _joined(columns),
+            _joined(counts) if with_times else None,
+        )
+        digests = np.array([digest for digest, _, _ in self.sampled], np.uint64)
+        return Sample(self.bits, digests, documents)
+
+
+def _joined(parts: list[Any]) -> Any:
+    return np.concatenate([np.empty(0, np.int64), *parts]).astype(np.uint32)
+
+
+def vocabulary_of(keys: Keys, texts: list[bytes]) -> Vocabulary:
+    """Return the vocabulary of tokens in the order of keys; raises ValueError if two are equal."""
+    _check_unique(keys, "a token")
+    blob = np.frombuffer(b"".join(texts), np.uint8)
+    return Vocabulary(keys, blob, offsets_of([len(text) for text in texts]), groups_of(keys))
+
+
+def _check_unique(ascending: Any, what: str) -> None:
+    if len(ascending) and not (ascending[1:] != ascending[:-1]).all():
+        raise ValueError(f"{what} is there twice")
+
+
+# ---- the text format of bogoutil ----
+#
+# A line has a token, the numbers of spam and of ham messages with it, and a day: "subj:free 10 3
+# 20261121". The line .MSG_COUNT has the numbers of messages. bogofilter also tags tokens by
+# header, but with other names, and it splits words in other places.
+
+_TOTAL = b".MSG_COUNT"
+_THEIRS = {"subject": "subj", "return-path": "rtrn", "received": "rcvd"}
+_CONTENT = (BODY, "url", "nested", "hidden", "alt", "html", "filename", "defect")
+_HEADERS = ("from", "to", "mime", "header", "mailer", "list", "date", "message-id", "reply-to")
+# bogofilter has the tag "head" for all other headers.  It becomes all of our origins that can hold
+# such words, except dates, whose numbers bogofilter does not keep: E-050.
+_HEAD = ("header", "mailer", "list", "message-id", "reply-to", "mime")
+_OURS: dict[str, tuple[str, ...]] = {
+    **{theirs: (ours,) for ours, theirs in _THEIRS.items()},
+    **{origin: (origin,) for origin in (*_CONTENT, *_HEADERS)},
+    "head": _HEAD,
+}
+_TOKENS = PRESETS["mail"].tokens
+_CUT = word_table(_TOKENS.punctuation)
+_MAX_COUNT = 1 << 32
+
+Counts = list[int]  # numbers of messages: ham, spam
+
+
+def bogofilter_lines(classifier: Classifier) -> Iterator[bytes]:
+    """Yield the lines of a model of ham and spam; raises UsageError for any other."""
+    table, memory = classifier.table, classifier.memory
+    if classifier.classes != HAM_AND_SPAM:
+        raise UsageError(
+            f"--format bogoutil: the classes are {', '.join(classifier.classes)},"
+            " not ham and spam; leave the option out"
+        )
+    whole = np.asarray(table.feature_count) == np.rint(table.feature_count)
+    if not whole.all():
+        raise UsageError(
+            "--format bogoutil: counts are weights, not numbers of messages; leave the option out"
+        )
+    assert memory is not None
+    ham, spam = table.class_count.tolist()
+    last = int(memory.last_seen.max(initial=0))
+    yield b"%s %d %d %d\n" % (_TOTAL, spam, ham, _date_number(last))
+    vocabulary = table.vocabulary.packed()
+    blob, offsets = vocabulary.blob.tobytes(), vocabulary.offsets.tolist()
+    for j, ((ham, spam), day) in enumerate(
+        zip(table.feature_count.tolist(), memory.last_seen.tolist(), strict=True)
+    ):
+        token = token_of(blob[offsets[j] : offsets[j + 1]])
+        yield b"%s %d %d %d\n" % (_spelt(token), spam, ham, _date_number(day))
+
+
+def _spelt(token: Token) -> bytes:
+    """Return a token as bogofilter spells it: with its tags, and an asterisk in pairs."""
+    origin = token.origin
+    if origin == PAIR or origin.startswith(f"{PAIR}:"):
+        origin = origin.removeprefix(PAIR).removeprefix(":") or BODY
+    tag = _THEIRS.get(origin, origin)
+    text = token.text.replace(b" ", b"*")
+    return text if origin == BODY else tag.encode() + b":" + text
+
+
+def _date_number(day: int) -> int:
+    """Return a day as a number yyyymmdd; day 0 means unknown, and gives 0."""
+    if not day:
+        return 0
+    found = date.fromordinal(_EPOCH + day)
+    return found.year * 10_000 + found.month * 100 + found.day
+
+
+def model_of_bogofilter_lines(lines: Iterable[bytes], name: str) -> Classifier:
+    """Return the model of a word list; raises InputError.  name: the file, for errors."""
+    total: Counts | None = None
+    found: dict[Token, tuple[Counts, int]] = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            text, counts, day = _parsed(line)
+        except ValueError:
+            raise InputError(
+                f"{name}: line {number}: not `token spam ham yyyymmdd`;"
+                " give a file that bogoutil -d or nbspam export wrote"
+            ) from None
+        if text == _TOTAL:
+            total = counts
+        elif not text.startswith(b"."):  # other lines with a dot hold bogofilter's own notes
+            for token in _tokens_of(text):
+                old, old_day = found.get(token, ([0, 0], 0))
+                found[token] = [old[0] + counts[0], old[1] + counts[1]], max(old_day, day)
+    if total is None or not found:
+        what = "token" if total else _TOTAL.decode()
+        raise InputError(f"{name}: no line of {what}; give the whole word list")
+    if not any(total):
+        raise InputError(f"{name}: no messages; give a word list that has learned some")
+    return _classifier(total, found)
+
+
+def _parsed(line: bytes) -> tuple[bytes, Counts, int]:
+    """Return the token, counts and day of a line; raises ValueError."""
+    text, *numbers = line.rstrip().rsplit(b" ", 3)
+    spam, ham, day = map(int, numbers)
+    if not (text and 0 <= spam <= _MAX_COUNT and 0 <= ham <= _MAX_COUNT):
+        raise ValueError
+    return text, [ham, spam], _day(day)
+
+
+def _day(number: int) -> int:
+    try:
+        found = date(number // 10_000, number // 100 % 100, number % 100)
+    except (ValueError, OverflowError):
+        return 0  # word lists need not keep days
+    return min(max(found.toordinal() - _EPOCH, 0), (1 << 16) - 1)
+
+
+def _tokens_of(spelling: bytes) -> list[Token]:
+    """Return our tokens that correspond to a token of bogofilter."""
+    tag, colon, text = spelling.partition(b":")
+    origins = _OURS.get(tag.decode("latin-1")) if colon else None
+    if origins is None:
+        origins, text = (BODY,), spelling
+    text = with_pairs(normalize(to_utf8(text, None)[0])[0])
+    parts = [part.translate(_CUT).split(b"\0") for part in text.split(b"*")]
+    words = [word for part in parts for word in part if 0 < len(word) <= _TOKENS.max_length]
+    if len(parts) == len(words) == 2:
+        return [Token(pair_origin(origin), b" ".join(words)) for origin in origins]
+    return [Token(origin, word) for origin in origins for word in dict.fromkeys(words)]
+
+
+def _classifier(total: Counts, found: dict[Token, tuple[Counts, int]]) -> Classifier:
+    """Return the model of these counts; its ledger is empty, so all messages are new to it."""
+    keys = np.array([reference_key(token) for token in found], np.uint64)
+    keys, order = np.unique(keys, return_index=True)
+    everything = list(found.items())
+    tokens, rows = zip(*(everything[i] for i in order.tolist()), strict=True)
+    # Several of bogofilter's tokens can be one of ours, and one message can have all of them.
+    count = np.minimum(np.array([n for n, _ in rows], np.float64).reshape(-1, 2), total)
+    texts = [b"" if t.origin == BODY else t.origin.encode() + b":" for t in tokens]
+    texts = [tag + token.text for tag, token in zip(texts, tokens, strict=True)]
+    vocabulary = vocabulary_of(keys, texts)
+    table = CountTable(
+        HAM_AND_SPAM,
+        np.array(total, np.float64),
+        vocabulary,
+        count,
+        count.sum(axis=1).astype(np.int64),
+    )
+    nothing = np.empty(0, np.uint64)
+    memory = Memory(
+        ledger_of(nothing, np.empty(0, np.str_), np.empty(0, np.uint16), HAM_AND_SPAM),
+        Sample(0, nothing, no_documents(np.arange(len(table.vocabulary)), with_counts=False)),
+        np.array([day for _, day in rows], np.uint16),
+    )
+    has_pairs = GROUPS.index("pairs") in vocabulary.groups
+    settings = replace(PRESETS["mail"], tokens=_TOKENS._replace(pairs=has_pairs))
+    return derive(table, memory, settings)

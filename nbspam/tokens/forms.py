@@ -1,0 +1,457 @@
+"""The normal forms of many texts at once, as arrays of code points.
+
+A table replaces characters one by one.  Words in which neighbours matter, and texts that may have
+look-alikes, are left to the functions that define the normal form.
+"""
+
+import re
+import unicodedata
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+from functools import cache
+from operator import and_
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+
+from nbspam.arrays import Booleans, Columns, Indices, Integers
+from nbspam.tokens.documents import offsets_of, places_in
+from nbspam.tokens.normalize import (
+    FULLWIDTH,
+    INVISIBLE,
+    LATIN_LETTER,
+    LATIN_MARK,
+    MAX_MARKS,
+    MAY_BE_FIRST,
+    MAY_BE_SECOND,
+    NO_SYMBOLS,
+    SEEN_AS_LATIN,
+    SPACELESS,
+    SYMBOLS,
+    bounds_of,
+    normal_form,
+    normalize,
+    without_many_marks,
+    without_symbols,
+)
+
+# --- the table of characters -----------------------------------------------------------------
+
+# A character is added when a text first has it, because all of Unicode would take seconds.  Its
+# entries come from the functions that define the normal form.
+
+# The classes that a character can have; one without any is not in the table yet.
+(
+    KNOWN,
+    DROPPED,  # it is invisible
+    OVERRIDES,  # it turns text round
+    WIDE,  # a full-width letter
+    LONG,  # its normal form is in the pool
+    WITHOUT_SPACES,  # its script is written so
+    MARK,
+    UNSTABLE,  # its form may depend on any neighbour
+    SECOND,  # it may compose with the character before it
+    FIRST,  # it may compose with the mark behind it
+    COMBINES,  # it is a mark that has its place among other marks
+    ENDS_WITH_MARK,  # its form does, and begins with something else
+    LATIN,  # it may stand in a Latin word
+    LOOKS_LATIN,
+    DIGIT,
+    MARKED,  # a Latin letter with a mark, or such a mark
+) = (1 << n for n in range(16))
+SYMBOL = 0xD800  # the form of a symbol; no text has this number, which is half of a UTF-16 pair
+_N_CODES = 0x110000
+_SIMPLE = "\u2000"  # no single character from here on is a Latin letter
+
+
+class CharacterTable:
+    """The table: arrays with an element for each code point."""
+
+    def __init__(self) -> None:
+        # The system gives memory only to those parts of the arrays that are written to.
+        self._classes = np.zeros(_N_CODES, np.uint16)
+        self.forms = np.zeros(_N_CODES, np.uint32)  # of LONG characters, the place in the pool
+        self.lengths = np.zeros(_N_CODES, np.uint8)  # of normal forms
+        self.orders = np.zeros(_N_CODES, np.uint8)  # combining classes
+        self.pool: Columns = np.zeros(0, np.uint32)
+        self._lock = Lock()
+        # Two that `_add` cannot add.
+        for code in (ord("\n"), SYMBOL):
+            self._classes[code], self.forms[code], self.lengths[code] = KNOWN, code, 1
+
+    def classes(self, codes: Columns) -> Indices:
+        """Return the classes of characters, sums of the constants above; same shape as codes."""
+        classes: Indices = self._classes.take(codes)
+        if not classes.all():
+            missing = set(codes[classes == 0].tolist())
+            with self._lock:  # else two threads might both append to the pool
+                self._add("".join(map(chr, sorted(missing))))
+            classes = self._classes.take(codes)
+        return classes
+
+    def _add(self, characters: str) -> None:
+        # Line by line, so that no character is a neighbour of another.
+        lines = "\n".join(characters)
+        halves = unicodedata.normalize("NFKC", lines).split("\n")
+        wholes = normal_form(lines).split("\n")
+        forms, lengths, pool = [], [], self.pool.tolist()
+        for whole in wholes:
+            form = list(map(_form_of, whole))
+            lengths.append(len(form))
+            forms.append(form[0] if len(form) == 1 else len(pool))
+            if len(form) > 1:
+                pool += form
+        codes = np.frombuffer(characters.encode("utf-32-le"), np.uint32)
+        self.pool = np.array(pool, np.uint32)
+        self.forms[codes], self.lengths[codes] = forms, lengths
+        self.orders[codes] = list(map(unicodedata.combining, characters))
+        # Last, because another thread takes a character that has classes for complete.
+        self._classes[codes] = list(map(_classes_of, characters, halves, wholes))
+
+
+def _form_of(character: str) -> int:
+    """Return the code of a folded character, of a space or of SYMBOL."""
+    if character.isalnum() or character.isascii():
+        return ord(character)
+    if _is_one(SYMBOLS, character):
+        return SYMBOL
+    return ord(character if unicodedata.category(character) in NO_SYMBOLS else " ")
+
+
+def _is_one(pattern: str, character: str) -> bool:
+    """Return whether a pattern of ranges has this character."""
+    return bisect(_bounds(pattern), character) % 2 == 1
+
+
+# Ranges are compared, because compiling such patterns takes longer than reading a message.
+_bounds = cache(bounds_of)
+
+
+def _classes_of(character: str, half: str, whole: str) -> int:
+    """Return the classes of a character; half: in NFKC only; whole: folded."""
+    if _is_one(INVISIBLE, character):
+        return KNOWN | DROPPED | OVERRIDES * (character == "\u202e")
+    found = KNOWN
+    if _is_one(MAY_BE_FIRST, half[-1]) or _is_one(MAY_BE_FIRST, whole[-1]):
+        found |= FIRST
+    if len(whole) > 1:
+        found |= LONG
+    elif _is_one(SPACELESS, whole) and _form_of(whole) == ord(whole):
+        found |= WITHOUT_SPACES
+        if character == whole >= _SIMPLE and character.isalpha():
+            return found  # Chinese has thousands of these
+    if _is_one(MAY_BE_SECOND, half[0]) or _is_one(MAY_BE_SECOND, whole[0]):
+        found |= SECOND
+    found |= WIDE * _is_one(FULLWIDTH, character)
+    if not (half.isalnum() and whole.isalnum()):
+        found |= _classes_by_marks(character, half, whole)
+    if whole < _SIMPLE or len(whole) > 1:
+        found |= _classes_in_words(whole)
+    return found
+
+
+def _classes_by_marks(character: str, half: str, whole: str) -> int:
+    found = MARK * (unicodedata.category(character)[0] == "M")
+    begin, end = (
+        {unicodedata.combining(text[at]) for text in (half, whole)} | {0} for at in (0, -1)
+    )
+    if begin == {0}:
+        return found | ENDS_WITH_MARK * (end != {0})
+    return found | (COMBINES if half == whole == character else UNSTABLE)
+
+
+def _classes_in_words(whole: str) -> int:
+    decomposed = unicodedata.normalize("NFD", whole)
+    letters = [_is_one(LATIN_LETTER, c) for c in decomposed]
+    marks = [_is_one(LATIN_MARK, c) for c in decomposed]
+    found = LATIN * any(letters)
+    found |= LOOKS_LATIN * (not SEEN_AS_LATIN.isdisjoint(whole))
+    found |= DIGIT * whole.isdecimal()
+    return found | MARKED * (marks[0] or any(map(and_, letters, marks[1:])))
+
+
+_GAP = 256  # bytes of ASCII lines that are skipped: all that can change in them is case
+_ODD = re.compile(rb"[\x80-\xff]")
+_LINE_FEED, _SPACE = b"\n "
+_IS_LETTER = np.array([code < 128 and chr(code).isalpha() for code in range(129)])
+
+
+class NormalForms(NamedTuple):
+    """Texts in normal form, and the oddities of those that have some, by index."""
+
+    texts: list[bytes]
+    facts: dict[int, tuple[str, ...]]
+
+
+@cache
+def _table() -> CharacterTable:
+    """Return the table that all texts share."""
+    return CharacterTable()
+
+
+def normal_forms(texts: Sequence[bytes]) -> NormalForms:
+    """Normalize each UTF-8 text, as `normalize` does; lines of ASCII may differ in case."""
+    pieces = [_odd_pieces(text) for text in texts]
+    odd = [text[start:end] for text, of in zip(texts, pieces, strict=True) for start, end in of]
+    if not odd:
+        return NormalForms(list(texts), {})
+    first = offsets_of([piece.count(b"\n") + 1 for piece in odd])
+    lines = _normal_lines(b"\n".join(odd))
+    found = iter(_cut(lines.form, first))
+    forms = [_with_pieces(text, of, found) for text, of in zip(texts, pieces, strict=True)]
+
+    def texts_at(numbers: Integers) -> set[int]:
+        """Return the texts that these lines of the pieces belong to."""
+        text = np.repeat(np.arange(len(texts)), list(map(len, pieces)))
+        return set(text.take(np.searchsorted(first, numbers, "right") - 1).tolist())
+
+    facts: dict[int, tuple[str, ...]] = {}
+    for fact, numbers in sorted(lines.facts.items()):
+        facts |= {text: (*facts.get(text, ()), fact) for text in texts_at(numbers)}
+    for number in texts_at(lines.unclear):
+        forms[number], facts[number] = normalize(texts[number])
+    return NormalForms(forms, {text: found for text, found in facts.items() if found})
+
+
+def _odd_pieces(text: bytes) -> list[tuple[int, int]]:
+    """Return starts and ends of pieces of whole lines with all bytes beyond ASCII, in order."""
+    if text.isascii():
+        return []
+    pieces: list[tuple[int, int]] = []
+    begin = 0
+    while (first := _first_odd(text, begin)) >= 0:
+        start = text.rfind(b"\n", begin, first) + 1 or begin
+        end = first
+        while not text[end : end + _GAP].isascii():
+            end = text.find(b"\n", end + _GAP)
+            end = end if end >= 0 else len(text)
+        pieces.append((start, end))
+        begin = end + 1
+    return pieces
+
+
+def _first_odd(text: bytes, begin: int) -> int:
+    """Return where the first byte beyond ASCII is from here on, -1 if there is none."""
+    for start in range(begin, len(text), _GAP):
+        if not text[start : start + _GAP].isascii():
+            return next(_ODD.finditer(text, start)).start()
+    return -1
+
+
+def _with_pieces(text: bytes, pieces: list[tuple[int, int]], forms: Iterator[bytes]) -> bytes:
+    """Return a text with its pieces replaced by the next of these forms."""
+    parts: list[bytes] = []
+    copied = 0
+    for (start, end), form in zip(pieces, forms, strict=False):
+        parts += text[copied:start], form
+        copied = end
+    return b"".join((*parts, text[copied:]))
+
+
+def _cut(text: bytes, first: Integers) -> list[bytes]:
+    """Return a text cut into pieces of lines.
+
+    first: (n_pieces + 1,) the numbers of the lines where pieces start, and the number of lines.
+    """
+    if len(first) == 2:
+        return [text]
+    feeds = np.flatnonzero(np.frombuffer(text, np.uint8) == _LINE_FEED)
+    ends = np.append(feeds, len(text)).take(first[1:] - 1).tolist()
+    starts = [0, *(end + 1 for end in ends)]
+    return [text[start:end] for start, end in zip(starts, ends, strict=False)]
+
+
+class _CharacterArray(NamedTuple):
+    """The characters of all lines."""
+
+    codes: Columns
+    classes: Indices
+
+    def any_of(self, classes: int) -> Booleans:
+        """Return which characters have one of these classes, shape (n_characters,)."""
+        found: Booleans = (self.classes & np.uint16(classes)) != 0
+        return found
+
+    def places_of(self, classes: int) -> Integers:
+        """Return the positions of characters that have one of these classes."""
+        return np.flatnonzero(self.any_of(classes))
+
+    def lines(self, places: Integers) -> Integers:
+        """Return the numbers of the lines in which these positions are."""
+        return np.searchsorted(np.flatnonzero(self.codes == _LINE_FEED), places)
+
+    def taken(self, places: Integers) -> "_CharacterArray":
+        """Return the characters at these positions."""
+        return _CharacterArray(self.codes.take(places), self.classes.take(places))
+
+
+class _NormalLines(NamedTuple):
+    """Lines in normal form, and numbers of some of them."""
+
+    form: bytes
+    facts: dict[str, Integers]  # the lines that have an oddity
+    unclear: Integers  # the lines whose texts need the definition
+
+
+def _normal_lines(lines: bytes) -> _NormalLines:
+    """Return lines in normal form."""
+    codes = np.frombuffer(lines.decode("utf-8", "replace").encode("utf-32-le"), np.uint32)
+    text = _CharacterArray(codes, _table().classes(codes))
+    met = int(np.bitwise_or.reduce(text.classes))
+    facts: dict[str, Integers] = {}
+    unclear = [np.empty(0, np.int64)]
+    if met & OVERRIDES:
+        unclear.append(text.lines(text.places_of(OVERRIDES)))
+    if met & WIDE:
+        wide = text.any_of(WIDE)
+        facts["fullwidth"] = text.lines(np.flatnonzero(wide[1:] & wide[:-1]))
+    if met & DROPPED:
+        kept = np.flatnonzero(~text.any_of(DROPPED))
+        facts["zero-width"] = text.lines(_split(codes, kept))
+        text = text.taken(kept)
+    if met & LOOKS_LATIN and met & LATIN:
+        unclear.append(text.lines(_disguised(text)))
+    return _NormalLines(_form(text, met), facts, np.concatenate(unclear))
+
+
+def _split(codes: Columns, kept: Integers) -> Integers:
+    """Return where invisible characters stand between two ASCII letters.
+
+    kept: the positions of visible characters.
+    """
+    apart = np.flatnonzero(np.diff(kept) > 1)
+    left, right = kept.take(apart), kept.take(apart + 1)
+    letters = (_IS_LETTER.take(codes.take(each), mode="clip") for each in (left, right))
+    return np.asarray(left[np.logical_and(*letters)])
+
+
+def _disguised(text: _CharacterArray) -> Integers:
+    """Return where a look-alike is next to a Latin letter; digits and marks may be between."""
+    # Marks, because they compose with letters or are dropped.
+    kept = np.flatnonzero(~text.any_of(DIGIT | MARK) | text.any_of(LOOKS_LATIN))
+    left = text.taken(kept)
+    latin, alike = left.any_of(LATIN), left.any_of(LOOKS_LATIN)
+    beside = latin[1:] & alike[:-1] | latin[:-1] & alike[1:]
+    return np.asarray(kept[1:][beside])
+
+
+def _form(text: _CharacterArray, met: int) -> bytes:
+    """Return visible text in normal form; met: all classes of its characters."""
+    table = _table()
+    form, classes = table.forms.take(text.codes), text.classes
+    places = _unclear_places(text, met)
+    if met & LONG or len(places):
+        form = _replaced(form, _replacements(text, *_words_at(text, places)))
+        classes = table.classes(form)
+    return _spaced(form, (classes & np.uint16(WITHOUT_SPACES)) != 0)
+
+
+def _unclear_places(text: _CharacterArray, met: int) -> Integers:
+    """Return places in the words that need the definition."""
+    places = [np.empty(0, np.int64)]
+    if met & (UNSTABLE | SECOND | COMBINES):
+        places.append(_unstable(text))
+    if met & MARK:
+        at = text.places_of(MARK)
+        places.append(at[MAX_MARKS:][at[MAX_MARKS:] - at[:-MAX_MARKS] == MAX_MARKS])
+    if met & MARKED:
+        # Three letters with marks in a Latin word.
+        at = text.places_of(MARKED)
+        word = np.searchsorted(np.flatnonzero(~text.any_of(LATIN | MARK)), at)
+        places.append(at[2:][word[2:] == word[:-2]])
+    return np.concatenate(places)
+
+
+def _unstable(text: _CharacterArray) -> Integers:
+    """Return where a character may compose with the one before, or marks are not in order."""
+    at = text.places_of(UNSTABLE | SECOND | COMBINES)
+    here, before = text.taken(at), text.taken(at - 1)
+    orders = _table().orders
+    found = here.any_of(UNSTABLE)
+    found |= here.any_of(SECOND) & before.any_of(FIRST | COMBINES | ENDS_WITH_MARK)
+    found |= here.any_of(COMBINES) & (
+        before.any_of(ENDS_WITH_MARK) | (orders.take(before.codes) > orders.take(here.codes))
+    )
+    return np.asarray(at[found])
+
+
+def _words_at(text: _CharacterArray, places: Integers) -> tuple[Integers, Integers]:
+    """Return the starts and ends of the words, between blanks, that have these places."""
+    blanks = np.flatnonzero(text.codes <= _SPACE)
+    bounds = np.concatenate([[-1], blanks, [len(text.codes)]])
+    word = np.unique(np.searchsorted(blanks, places))
+    return bounds.take(word) + 1, bounds.take(word + 1)
+
+
+class _Slices(NamedTuple):
+    """Slices of a text, in order, and the slices of a source that replace them."""
+
+    start: Integers
+    end: Integers
+    source: Columns
+    first: Integers
+    length: Integers
+
+
+def _replacements(text: _CharacterArray, start: Integers, end: Integers) -> _Slices:
+    """Return the forms of words, by the definition, and of all other LONG characters."""
+    table = _table()
+    source, first, length = _defined(text, start, end)
+    long = text.places_of(LONG)
+    word = np.searchsorted(start, long, "right") - 1
+    outside = long >= end.take(word) if len(end) else np.ones(len(long), bool)
+    long = long[outside | (word < 0)]
+    codes = text.codes.take(long)
+    starts = np.concatenate([start, long])
+    order = np.argsort(starts, kind="stable")
+    return _Slices(
+        starts.take(order),
+        np.concatenate([end, long + 1]).take(order),
+        np.concatenate([source, table.pool]),
+        np.concatenate([first, table.forms.take(codes) + np.int64(len(source))]).take(order),
+        np.concatenate([length, table.lengths.take(codes)]).take(order),
+    )
+
+
+def _defined(
+    text: _CharacterArray, start: Integers, end: Integers
+) -> tuple[Columns, Integers, Integers]:
+    """Return the forms of words by the definition, joined, and their starts and lengths."""
+    lengths = end - start + 1
+    words = np.append(text.codes, np.uint32(_LINE_FEED)).take(places_in(start, lengths))
+    words[np.cumsum(lengths) - 1] = _LINE_FEED
+    lines = without_many_marks(normal_form(words.tobytes().decode("utf-32-le")))
+    form = np.frombuffer(without_symbols(lines).encode("utf-32-le"), np.uint32)
+    feeds = np.flatnonzero(form == _LINE_FEED)
+    first = np.append(0, feeds + 1)[:-1]
+    return form, first, feeds - first
+
+
+def _replaced(form: Columns, new: _Slices) -> Columns:
+    """Return the forms of single characters with slices of them replaced."""
+    # In turn what stays, which is a slice of `form`, and what is new.
+    starts, lengths = np.zeros((2, len(new.start) + 1, 2), np.int64)
+    starts[1:, 0], starts[:-1, 1] = new.end, new.first + len(form)
+    lengths[:-1, 0], lengths[-1, 0] = new.start, len(form)
+    lengths[:, 0] -= starts[:, 0]
+    lengths[:-1, 1] = new.length
+    both = np.concatenate([form, new.source])
+    return np.asarray(both.take(places_in(starts.ravel(), lengths.ravel())))
+
+
+def _spaced(form: Columns, in_run: Booleans) -> bytes:
+    """Return the form with spaces for symbols, one for a row of them, and around runs.
+
+    in_run: (n_characters,) which characters belong to runs without spaces.
+    """
+    symbol = form == SYMBOL
+    form[symbol] = _SPACE
+    repeated = np.flatnonzero(symbol[1:] & symbol[:-1]) + 1
+    edges = np.flatnonzero(np.diff(in_run, prepend=False)) if in_run.any() else repeated[:0]
+    if len(edges) + len(repeated):
+        times = np.ones(len(form), np.uint8)
+        times[repeated], times[edges] = 0, 2
+        form = form.repeat(times)
+        form[edges + np.arange(len(edges)) - np.searchsorted(repeated, edges)] = _SPACE
+    return form.tobytes().decode("utf-32-le").encode() + b" " * bool(in_run[-1:].any())

@@ -1,0 +1,354 @@
+"""The normal form of text that is not plain ASCII, and the oddities found in it.
+
+Normalisation applies NFKC and case folding; drops invisible characters; turns text round that
+an override shows from right to left; replaces look-alikes from other alphabets inside Latin
+words, small capitals and letters in boxes by Latin letters; drops the marks of a Latin word if
+three letters or more have some; cuts runs of Chinese, Japanese and Thai, which have no spaces,
+into pairs of characters; and replaces every character that is not a letter, mark, digit or
+currency sign by a space.
+"""
+
+import re
+import unicodedata
+from functools import cache
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from nbspam.arrays import Booleans, Columns, Integers, positions_of
+from nbspam.tokens.documents import offsets_of
+
+# Case-folded Cyrillic and Greek letters that look like Latin ones.
+_LOOK_ALIKES = str.maketrans(
+    "авгеѕіјӏкмнорстухѡԁһԛԝьαβγεικνορτυχω",
+    "abresijlkmhopctyxwdhqwbabyeikvoptuxw",
+)
+SEEN_AS_LATIN = frozenset(map(chr, _LOOK_ALIKES))
+# Format characters and other invisible characters.
+INVISIBLE = (
+    "[\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f"
+    "\u034f\u115f\u1160\u17b4\u17b5\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+# Chinese, Japanese and Thai are written without spaces.
+SPACELESS = (
+    "[\u0e01-\u0e3a\u0e40-\u0e5b\u2e80-\u2fdf\u3005\u3007\u3021-\u3029\u3038-\u303b\u3041-\u30ff"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00016fe2\U00016fe3\U00016ff0\U00016ff1\U0001aff0-\U0001b16f"
+    "\U00020000-\U0003ffff]"
+)
+_INVISIBLE = f"{INVISIBLE}++"
+_SPLIT = f"[A-Za-z]{INVISIBLE}++[A-Za-z]"
+_SPACELESS = f"{SPACELESS}++"
+FULLWIDTH = "[\uff21-\uff3a\uff41-\uff5a]"
+# A look-alike next to a Latin letter: a quick test that decides whether to look closely.
+_DISGUISE = "[a-z\xdf-\u024f]\\d*+[{0}]|[{0}]\\d*+[a-z\xdf-\u024f]".format(
+    "".join(sorted(SEEN_AS_LATIN))
+)
+# Shorter words are not examined: two such characters are mostly text in the wrong charset.
+_MAY_BE_DISGUISED = "[0-9a-z\xdf-\u052f]{3,}+"
+# Letters in disguise that NFKC leaves alone, or puts in parentheses; small capitals are phonetic.
+_BOXED = re.compile(
+    r"(?:LATIN LETTER SMALL CAPITAL|(?:PARENTHESIZED|NEGATIVE CIRCLED|NEGATIVE SQUARED) LATIN"
+    r" (?:CAPITAL|SMALL) LETTER) ([A-Z])"
+)
+_WITH_BOXED = (
+    *((0x250, 0x2AF), (0x1D00, 0x1D22), (0x249C, 0x24B5), (0xA730, 0xA7AF)),
+    *((0x1F110, 0x1F129), (0x1F150, 0x1F189)),
+)
+_MAY_BE_BOXED = f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in _WITH_BOXED)}]"
+# Text that is shown from right to left, whatever its letters.
+_OVERRIDDEN = "\u202e([^\u202a-\u202e\u2066-\u2069\n]*+)\u202c?+"
+# Three letters with marks in a Latin word: a quick test, and the word itself when decomposed.
+_MARKED_LETTER = "[\xdf-\u024f\u0300-\u036f\u1e00-\u1eff]"
+_MAY_BE_MARKED = f"(?:{_MARKED_LETTER}[a-z]*+){{3}}"
+LATIN_LETTER, LATIN_MARK = "[a-z\xdf-\u024f]", "[\u0300-\u036f]"
+_MARKED = (
+    f"(?<![a-z\xdf-\u024f\u0300-\u036f])(?:{LATIN_LETTER}++{LATIN_MARK}++){{3,}}{LATIN_LETTER}*+"
+)
+# The commonest characters that are not letters, marks or digits; `unicodedata` is asked about
+# the others one by one.
+SYMBOLS = (
+    "[\x80-\xa1\xa6-\xa9\xab-\xb1\xb4\xb6-\xb8\xbb\xbf\xd7\xf7\u2010-\u2064\u2190-\u245f"
+    "\u2500-\u2775\u2794-\u2bff\u3000-\u3004\u3008-\u3020\ufffd]"
+)
+_SYMBOLS = f"{SYMBOLS}++"
+_NO_WORD = r"[^\w\x00-\x7f]++"  # marks and symbols
+NO_SYMBOLS = ("Mn", "Mc", "Me", "Sc")  # categories: marks, and signs of prices
+# Marks in a row.  NFKC sorts marks in quadratic time, and no script stacks as many on a letter.
+MAX_MARKS = 30
+_MANY = rf"[^\w\x00-\x7f]{{{MAX_MARKS + 1},}}+"
+# Characters that NFKC may compose with the one before, and those that may come before: more than
+# those of Unicode 17, because Unicode will add some.
+MAY_BE_SECOND = (
+    "[\u0300-\u0345\u0653-\u0655\u093c\u09be\u09d7\u0b3e\u0b56\u0b57\u0bbe\u0bd7\u0c56\u0cc2\u0cd5\u0cd6"
+    "\u0d3e\u0d57\u0dca\u0dcf\u0ddf\u102e\u1161-\u1175\u11a8-\u11c2\u1b35\u3099\u309a"
+    "\U00010a00-\U00011fff\U00016000-\U0001afff\U0001e000-\U0001efff]"
+)
+MAY_BE_FIRST = (
+    "[<->A-Za-z\xa8-\u06d5\u0928\u0930\u0933\u09c7\u0b47\u0b92\u0bc6\u0bc7\u0c46\u0cbf\u0cc6\u0cca\u0d46"
+    "\u0d47\u0dd9\u0ddc\u1025\u1b05-\u1b42\u1100-\u1112\u1e00-\u22b5\u3046-\u30fd\uac00-\ud7a3"
+    "\U00010000-\U0001ffff]"
+)
+
+
+@cache
+def _mixed() -> Any:
+    """Return the pattern of words of mixed alphabets; imports the regex module when first used."""
+    import regex
+
+    other = r"[\p{Cyrillic}\p{Greek}]"
+    letter = r"[\p{Latin}\p{Cyrillic}\p{Greek}\d]"
+    return regex.compile(
+        rf"(?<!{letter})(?=\d*+(?:\p{{Latin}}[\p{{Latin}}\d]*+{other}"
+        rf"|{other}[\p{{Cyrillic}}\p{{Greek}}\d]*+\p{{Latin}})){letter}++"
+    )
+
+
+@cache
+def _boxed() -> dict[int, str]:
+    """Return the Latin letter for each letter in disguise, see `_BOXED`."""
+    codes = [code for first, last in _WITH_BOXED for code in range(first, last + 1)]
+    found = ((code, _BOXED.fullmatch(unicodedata.name(chr(code), ""))) for code in codes)
+    return {code: match[1].lower() for code, match in found if match is not None}
+
+
+def normalize(text: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """Return UTF-8 text in normal form, and its oddities; this function defines both.
+
+    Oddities are fullwidth, homoglyph, override and zero-width.  Runs of characters without
+    spaces have a space on either side; `in_pairs` cuts them.
+    """
+    if text.isascii():
+        return text, ()
+    original = text.decode("utf-8", "replace")
+    facts = []
+    shown = re.sub(_OVERRIDDEN, lambda match: match[1][::-1], original)
+    if shown != original:
+        facts.append("override")
+    visible = re.sub(_INVISIBLE, "", shown)
+    if visible != shown and re.search(_SPLIT, shown):
+        facts.append("zero-width")
+    if re.search(f"{FULLWIDTH}{{2}}", original):
+        facts.append("fullwidth")
+    latin, is_mixed = _in_latin(without_many_marks(normal_form(visible)))
+    if is_mixed:
+        facts.append("homoglyph")
+    form = re.sub(_SPACELESS, r" \g<0> ", without_symbols(latin))
+    return form.encode(), tuple(sorted(facts))
+
+
+def normal_form(visible: str) -> str:
+    """Return text without invisible characters in one spelling: compatible, composed, lower."""
+    visible = re.sub(_MANY, _few_marks, visible)
+    if re.search(_MAY_BE_BOXED, visible):
+        visible = visible.translate(_boxed())
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold())
+
+
+def without_many_marks(text: str) -> str:
+    """Return folded text in which no Latin word has marks on three letters or more."""
+    if not re.search(_MAY_BE_MARKED, text):
+        return text
+    decomposed = re.sub(_MARKED, _without_marks, unicodedata.normalize("NFD", text))
+    return unicodedata.normalize("NFC", decomposed)
+
+
+def _in_latin(text: str) -> tuple[str, bool]:
+    """Return folded text without look-alikes in Latin words, and whether there were any."""
+    if SEEN_AS_LATIN.isdisjoint(text) or not any(
+        re.search(_DISGUISE, word) for word in re.findall(_MAY_BE_DISGUISED, text)
+    ):
+        return text, False
+    latin: str = _mixed().sub(_to_latin, text)
+    return latin, latin != text
+
+
+def without_symbols(text: str) -> str:
+    """Return folded text with spaces in the place of symbols."""
+    return re.sub(_NO_WORD, _marks_and_prices, re.sub(_SYMBOLS, " ", text))
+
+
+def bounds_of(pattern: str) -> list[str]:
+    """Return the first characters inside and outside the ranges of a pattern in turn, sorted."""
+    ranges = re.findall("(.)(?:-(.))?", pattern[1:-1])
+    return sorted(
+        chr(ord(bound) + beyond)
+        for first, last in ranges
+        for beyond, bound in enumerate((first, last or first))
+    )
+
+
+def in_pairs(word: bytes) -> list[bytes]:
+    """Return the words that a word of text in normal form is counted as.
+
+    They are overlapping pairs of characters if it is a run of a script without spaces.
+    """
+    characters = word.decode("utf-8", "replace")
+    if len(characters) < 3 or not re.match(SPACELESS, characters):
+        return [word]
+    return [pair.encode() for pair in map(add, characters, characters[1:])]
+
+
+def with_pairs(text: bytes) -> bytes:
+    """Return text in normal form with every run of a script without spaces cut into pairs."""
+    if text.isascii():
+        return text
+    return re.sub(_SPACELESS, _to_pairs, text.decode("utf-8", "ignore")).encode()
+
+
+def _few_marks(match: re.Match[str]) -> str:
+    """Return a run of marks and symbols with at most MAX_MARKS marks in a row."""
+    kept, n_marks = [], 0
+    for c in match.group():
+        n_marks = n_marks + 1 if unicodedata.category(c)[0] == "M" else 0
+        if n_marks <= MAX_MARKS:
+            kept.append(c)
+    return "".join(kept)
+
+
+def _without_marks(match: re.Match[str]) -> str:
+    """Return a decomposed word without its marks."""
+    return re.sub(LATIN_MARK, "", match.group())
+
+
+def _marks_and_prices(match: re.Match[str]) -> str:
+    """Return a run of marks and symbols with symbols replaced by spaces, except currency signs."""
+    return "".join([c if unicodedata.category(c) in NO_SYMBOLS else " " for c in match.group()])
+
+
+def _to_latin(match: Any) -> str:
+    """Return a word of mixed alphabets in Latin letters if it is mostly Latin, else unchanged."""
+    word: str = match.group()
+    latin = word.translate(_LOOK_ALIKES)
+    n_latin = sum("a" <= c <= "z" for c in word)
+    return latin if latin.isascii() or 2 * n_latin >= len(word) else word
+
+
+def _to_pairs(match: re.Match[str]) -> str:
+    """Return a run of characters as overlapping pairs, separated by spaces."""
+    run = match.group()
+    return " ".join(map(add, run, run[1:])) or run
+
+
+# --- words in disguise -----------------------------------------------------------------------
+
+# A digit between two letters stands for the letter that it looks like: v1agra.  Letters that stand
+# apart, four or more with the same sign between all of them, are one word: c-h-e-a-p.
+
+# For bytes.translate; all other bytes stay as they are.
+_LIKE_LETTERS = bytes.maketrans(b"013457", b"oieast")
+_DIGIT = re.compile(rb"(?<=[a-z])[013457](?=[a-z])")
+_APART = re.compile(rb"[a-z]([-_])[a-z](?:\1[a-z]){2,}+")
+_ZERO, _SEVEN, _A, _Z = b"07az"
+_HYPHEN, _UNDERLINE = b"-_"
+_ALIKE = np.frombuffer(_LIKE_LETTERS, np.uint8)
+
+
+def without_disguise(word: bytes) -> bytes:
+    """Return a word of text, in lower case, as it is meant; this function defines it."""
+    if _APART.fullmatch(word):
+        return word[::2]
+    return _DIGIT.sub(lambda match: match[0].translate(_LIKE_LETTERS), word)
+
+
+def remove_disguises(words: bytes, start: Integers, is_text: Booleans) -> bytes:
+    """Return a buffer of the same length whose words of text are as they are meant.
+
+    words: lower case, with zero bytes around all words.  start: (n_fields + 1,) where fields
+    start; is_text: (n_fields,) the fields that may change.
+    """
+    first = int(start[0]) - 1  # the zero byte before the first field
+    text = np.frombuffer(words, np.uint8)[first:]
+    # Whole arrays of bytes, because indices of all digits would take far longer.
+    letter = text - np.uint8(_A) <= _Z - _A
+    digit = text[1:-1] - np.uint8(_ZERO) <= _SEVEN - _ZERO
+    digit &= letter[:-2]
+    digit &= letter[2:]
+    sign = text == _HYPHEN
+    sign |= text == _UNDERLINE
+    apart = sign[:-4] & sign[2:-2]
+    apart &= letter[1:-3]
+    digits = positions_of(digit) + (first + 1)
+    signs = positions_of(apart) + first
+    digits, signs = (
+        each[is_text[start.searchsorted(each, "right") - 1]] for each in (digits, signs)
+    )
+    if not len(digits) + len(signs):
+        return words
+    changed = np.frombuffer(words, np.uint8).copy()
+    changed[digits] = _ALIKE[changed[digits]]
+    _join_letters(changed, words, signs)
+    return changed.tobytes()
+
+
+def _join_letters(changed: np.ndarray, words: bytes, signs: Integers) -> None:
+    """Write joined letters, and zeros behind them, over words that have signs at these places."""
+    end = 0
+    for place in signs.tolist():
+        if place >= end:  # in another word than the sign before
+            begin, end = words.rfind(b"\0", 0, place) + 1, words.index(b"\0", place)
+            if _APART.fullmatch(words, begin, end):
+                joined = np.frombuffer(words, np.uint8)[begin:end:2]
+                changed[begin:end] = 0
+                changed[begin : begin + len(joined)] = joined
+
+
+# --- pairs of characters, where words have no spaces -----------------------------------------
+
+_WIDTH = 4  # bytes of the longest character
+_FIRST_BYTE = 0xE0  # or more: no shorter character is of a script without spaces
+_USUAL = 3  # bytes of nearly all such characters; the others have one more
+_FOUR_BYTES = 0xF0  # the first byte of characters of four bytes, or more
+
+
+@cache
+def _bounds() -> Columns:
+    """Return where the ranges of SPACELESS begin and end, as numbers that sort as UTF-8 does."""
+    bounds = [bound.encode().ljust(_WIDTH, b"\0") for bound in bounds_of(SPACELESS)]
+    return np.frombuffer(b"".join(bounds), ">u4")
+
+
+def words_in_pairs(buffer: bytes, start: Integers, length: Integers) -> tuple[Integers, Integers]:
+    """Return the words that words are counted as (see `normalize.in_pairs`), in their order.
+
+    start, length: (n_words,).
+    """
+    text = np.frombuffer(buffer, np.uint8)
+    runs = np.flatnonzero((text.take(start) >= _FIRST_BYTE) & (length > 2 * _USUAL))
+    if not len(runs):
+        return start, length
+    windows = np.ndarray(len(buffer) - _WIDTH + 1, ">u4", buffer, 0, (1,))
+    runs = runs[np.searchsorted(_bounds(), windows[start.take(runs)], "right") % 2 == 1]
+    if not len(runs):
+        return start, length
+    begin, extent = start.take(runs), length.take(runs)
+    four = np.flatnonzero(text >= _FOUR_BYTES)
+    run = np.searchsorted(begin, four, "right") - 1
+    inside = (run >= 0) & (four < (begin + extent).take(run))
+    four, run = four[inside], run[inside]
+    n_fours = np.bincount(run, minlength=len(runs))
+    n_pairs = (extent - n_fours) // _USUAL - 1
+    times = np.ones(len(start), np.int64)
+    times[runs] = n_pairs
+    place = np.cumsum(times) - times  # of each word's first pair among all
+    # The four-byte characters: which each is in its run, and its place among all pairs.
+    character = four - begin.take(run) - (np.arange(len(four)) - offsets_of(n_fours).take(run))
+    character //= _USUAL
+    at = place.take(runs).take(run) + character
+    begins_pair, steps_over = (character < n_pairs.take(run) - n for n in (0, 1))
+    extra = np.zeros(len(start), np.int64)
+    extra[runs] = np.bincount(run[steps_over], minlength=len(runs))
+    # A cumulative sum of steps: of one character within a run, a jump where a word begins.
+    step = np.full(int(times.sum()), _USUAL)
+    last = start + _USUAL * (times - 1) + extra
+    step[place] = start - np.append(0, last[:-1])
+    step[at[steps_over] + 1] += 1
+    length = length.copy()
+    length[runs] = 2 * _USUAL
+    lengths = length.repeat(times)
+    lengths[at[begins_pair]] += 1
+    lengths[at[character > 0] - 1] += 1
+    return np.cumsum(step, out=step), lengths
