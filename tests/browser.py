@@ -15,6 +15,11 @@ from support import ROOT
 
 AXE = ROOT / "build" / "axe" / "package" / "axe.min.js"
 PHONE, SCREEN = 320, 1280  # pixels
+PATIENCE = 60  # seconds
+# Root cannot use the sandbox, containers have a small /dev/shm, and nothing needs a graphics card.
+FLAGS = [
+    "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-background-networking",
+]  # fmt: skip
 
 
 def chromium():
@@ -33,7 +38,7 @@ def launched():
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=chromium(), args=["--no-sandbox", "--disable-dev-shm-usage"]
+            executable_path=chromium(), args=FLAGS, timeout=1000 * PATIENCE
         )
         yield browser
         browser.close()

@@ -5,18 +5,20 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 from hypothesis import settings
 
 from browser import launched
-from nbspam.classifier.training import train
+from nbspam.classifier.training import train_classifier
 from nbspam.cli.main import exit_status
+from nbspam.counts.corpus import bootstrap_interval
 from nbspam.counts.counting import count_items
-from nbspam.counts.folds import bootstrap_interval
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
 from support import first_mails, write_mails
+from tier import Measurement, mark_slow
 
 # A machine that has other things to do is no failure: no law has a deadline. `make test` asks
 # for `--hypothesis-profile quick`.
@@ -24,9 +26,22 @@ settings.register_profile("nbspam", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=10)
 
 
-def pytest_configure():
+def pytest_addoption(parser):
+    parser.addoption("--rewrite-golden", action="store_true", help="rewrite golden files")
+    parser.addoption("--rewrite-tier", action="store_true", help="rewrite the list of slow tests")
+
+
+def pytest_configure(config):
     """Load the full profile; the command line's, if there is one, is loaded after it."""
     settings.load_profile("nbspam")
+    if config.getoption("--rewrite-tier"):
+        config.pluginmanager.register(Measurement())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--rewrite-tier"):
+        mark_slow(items)
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +63,12 @@ def nbspam(monkeypatch, capsys):
         return status, captured.out, captured.err
 
     return call
+
+
+@pytest.fixture
+def table(nbspam):
+    """Run a command line of `nbspam table`, as `nbspam` does."""
+    return partial(nbspam, "table")
 
 
 @pytest.fixture
@@ -75,7 +96,7 @@ def trained_once(tmp_path_factory):
 
 @pytest.fixture
 def trained(trained_once, folder, model):
-    """Where a model of the folder is: a copy, as training anew is most of a test's time."""
+    """Where a model of the folder is: a copy, as training is most of a test's time."""
     shutil.copytree(trained_once, model.parent)
     return model
 
@@ -92,10 +113,6 @@ def few_resamples(monkeypatch):
     monkeypatch.setattr(bootstrap_interval, "__defaults__", (20, 0.95))
 
 
-def pytest_addoption(parser):
-    parser.addoption("--rewrite-golden", action="store_true", help="write golden files anew")
-
-
 @pytest.fixture(scope="session")
 def mails():
     """A folder with ham/ and spam/: the first hundred embedded messages of each."""
@@ -105,7 +122,9 @@ def mails():
 @pytest.fixture(scope="session")
 def mail_classifier(mails):
     """A classifier of the preset "mail" that was trained on that folder."""
-    return train(count_items(read_items([str(mails)]), PRESETS["mail"]), PRESETS["mail"])
+    return train_classifier(
+        count_items(read_items([str(mails)]), PRESETS["mail"]), PRESETS["mail"]
+    )
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import os
 
-from nbspam.server.review.boxes import box_of
+from nbspam.server.page.mailbox import Mailboxes
 
 
 def written(number, words="lunch on friday"):
@@ -27,6 +27,6 @@ def key_of(number):
 
 
 def boxes(folder):
-    """Return the function that gives the mailbox `box` in a folder, with notes beside `m`."""
+    """Return the mailbox `box` in a folder, with notes beside `m`."""
     (folder / "m").touch()
-    return lambda user: box_of(str(folder / "box"), str(folder / "m"), user)
+    return Mailboxes(str(folder / "box"), str(folder / "m"))

@@ -1,10 +1,10 @@
 """A Maildir that tests sort, and mail of which the model of `trained` is sure."""
 
-from nbspam.mail.maildir import read_note
+from nbspam.maildir.maildir import read_note
+from nbspam.maildir.sort import SortingChoices, sort_maildir
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens
-from nbspam.store.sorting import Choices, sort_maildir
 from support import HAM, SPAM
 
 DAY = 20_000
@@ -21,7 +21,7 @@ class Maildir:
         (self.root / path).write_bytes(data)
 
     def sort(self, **choices):
-        return sort_maildir(str(self.root), str(self.model), Choices(**choices), DAY)
+        return sort_maildir(str(self.root), str(self.model), SortingChoices(**choices), DAY)
 
     def rename(self, source, target):
         (self.root / target).parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from http_requests import parsed
 from mailboxes import boxes
 from markup import Page
-from nbspam.server.protocols.web import WebConnection
+from nbspam.server.page.app import WebConnection
 from scripted import ACCESS, Client, desk
 
 OWN = ("Host: 127.0.0.1:8025", "Origin: http://127.0.0.1:8025")
@@ -27,9 +27,9 @@ def tell(**form):
     return asked("POST", "/tell", {"form": FORM, **form})
 
 
-def talk(tmp_path, *requests, **policy):
+def talk(tmp_path, *requests, **choices):
     """Return the desk, and (status, headers, text) of each answer, asked one after the other."""
-    return conversation(lambda: desk(box_of=boxes(tmp_path), **policy), requests)
+    return conversation(lambda: desk(mailboxes=boxes(tmp_path), **choices), requests)
 
 
 def conversation(make, requests):

@@ -1,12 +1,10 @@
 """Requests of users who are logged in to pages of their own, and answers, without a network."""
 
-from functools import partial
 from time import time
 from urllib.parse import urlencode
 
 from mailboxes import put, written
-from nbspam.server.review.boxes import own_box_of
-from nbspam.server.review.people import People
+from nbspam.server.page.mailbox import Mailboxes
 from page_requests import conversation
 from scripted import ACCESS, desk
 
@@ -43,7 +41,7 @@ def talk(house, *requests, review="boxes"):
     """Return the desk, and (status, headers, text) of each answer, asked one after the other."""
 
     def make():
-        people = People(str(house / "users"), review and str(house / review))
-        return desk(box_of=partial(own_box_of, people), people=people, review=review)
+        folder = review and str(house / review)
+        return desk(mailboxes=Mailboxes(folder, "", str(house / "users")))
 
     return conversation(make, requests)

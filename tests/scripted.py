@@ -2,16 +2,15 @@
 
 import asyncio
 
-from nbspam.counts.outcome import Outcome
+from nbspam.counts.counting import Outcome
 from nbspam.decision import Cutoffs
 from nbspam.errors import InputError
-from nbspam.server.desk import Desk, Policy
-from nbspam.server.limits import Limits
-from nbspam.server.logs import Log
-from nbspam.server.review.access import Access
-from nbspam.server.tally import Tally
-from nbspam.server.threads.judging import Judgement
-from nbspam.server.threads.reviewing import Reviewer
+from nbspam.server.choices import ServerChoices, ServerLimits, Service
+from nbspam.server.desk import Desk
+from nbspam.server.judge import Judgement
+from nbspam.server.metrics import Log, ServerTally
+from nbspam.server.page.access import Access
+from nbspam.server.page.reviewer import Reviewer
 from nbspam.settings import PRESETS
 from nbspam.verdicts import Evidence, Explanation, Verdict
 
@@ -136,18 +135,21 @@ class Wire(asyncio.Transport):
         self.is_paused = False
 
 
-def desk(limits=None, log="none", descriptor=2, box_of=None, **policy):
+def desk(limits=None, log="none", descriptor=2, mailboxes=None, **choices):
     """Return a desk with a judge and a teacher that are scripted; call it in a running loop.
 
-    box_of: whose mailboxes are on the page; see `Reviewer`.
+    mailboxes: those on the page, if any are.
     """
-    rights = Policy(**{"allows_tell": True, "password": PASSWORD, "access": ACCESS, **policy})
-    judge, teacher, log = ScriptedJudge(), ScriptedTeacher(), Log(log, descriptor)
-    bounds = Limits(**(limits or {}))
-    reviewer = (
-        None if box_of is None else Reviewer(box_of, judge, teacher, bounds, log, rights.moves)
+    chosen = ServerChoices(
+        **{"model_path": "", "allows_tell": True, "password": PASSWORD, **choices}
     )
-    return Desk(judge, teacher, bounds, Tally(2), log, rights, reviewer)
+    judge, teacher, log = ScriptedJudge(), ScriptedTeacher(), Log(log, descriptor)
+    bounds = ServerLimits(**(limits or {}))
+    service = Service(chosen, {}, bounds, log, ServerTally(2), ACCESS)
+    reviewer = None
+    if mailboxes is not None:
+        reviewer = Reviewer(mailboxes, judge, teacher, bounds, log, chosen.moves)
+    return Desk(service, judge, teacher, reviewer)
 
 
 class Client:
@@ -197,11 +199,31 @@ async def settled():
         await asyncio.sleep(0)
 
 
-def answer_to(kind, *pieces, ends=True, at=None, **policy):
+def talk(kind, *pieces, prepare=None, **choices):
+    """Return the client after a conversation that it does not end.
+
+    prepare: called with the desk before it.
+    """
+
+    async def converse():
+        at = desk(**choices)
+        if prepare is not None:
+            prepare(at)
+        return await Client(kind, at).send(*pieces)
+
+    return asyncio.run(converse())
+
+
+def full(at):
+    """Let as many messages and lessons wait as may."""
+    at.judge.n_waiting = at.teacher.n_waiting = at.limits.waiting
+
+
+def answer_to(kind, *pieces, ends=True, at=None, **choices):
     """Return what a connection of a kind writes when a client sends pieces, and then ends."""
 
     async def converse():
-        client = Client(kind, at or desk(**policy))
+        client = Client(kind, at or desk(**choices))
         await client.send(*pieces)
         if ends:
             await client.end()

@@ -2,13 +2,14 @@
 
 import os
 import re
+import secrets
 import signal
 import socket
 import struct
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlencode
@@ -18,7 +19,8 @@ from support import ROOT
 # Whether servers may use uvloop: they run on asyncio's own loop, too.
 WITH_UVLOOP = not os.environ.get("SERVE_WITHOUT_UVLOOP")
 # Seconds to wait for what other processes do before a test fails: a machine can be starved.
-PATIENCE = 300
+PATIENCE = 60
+was_late = []  # servers that did not start in that time
 
 
 class Served:
@@ -54,7 +56,7 @@ class Served:
 
 
 def ask(address, data, timeout=PATIENCE):
-    """Return what comes back from an address, a path or a port, until it closes."""
+    """Return the answer of an address, a path or a port, until it closes."""
     with connected(address, timeout) as client:
         client.sendall(data)
         client.shutdown(socket.SHUT_WR)
@@ -76,7 +78,7 @@ def connected(address, timeout=PATIENCE):
 
 
 def rest_of(client):
-    """Return what a socket gives until its end."""
+    """Return all bytes of a socket until its end."""
     return b"".join(iter(lambda: client.recv(1 << 16), b""))
 
 
@@ -111,8 +113,36 @@ def until(true):
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
+    """Return a port on which nobody listens, below those that the system gives to clients."""
+    while True:
+        port = 15_000 + secrets.randbelow(17_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+
+
+def has_started(process, notices):
+    """Return whether a server says that it is ready, before it ends or is too late.
+
+    Once a server was too late, the next ones get little time: hundreds of tests start one.
+    """
+    end = time.monotonic() + (5 if was_late else PATIENCE)
+    while process.poll() is None:
+        if time.monotonic() > end:
+            was_late.append(process.pid)
+            break
+        with suppress(TimeoutError):
+            return notices.recv(100) == b"READY=1"
+    return False
+
+
+def ended(process):
+    """Let a process end, if it still runs; kill it if it does not."""
+    process.terminate()
+    try:
+        process.wait(PATIENCE)
+    finally:
+        process.kill()
+        process.wait(PATIENCE)
 
 
 @contextmanager
@@ -128,7 +158,7 @@ def serving(
     spamd, http, milter = spamd or str(folder / "spamd"), free_port(), free_port()
     notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     notices.bind(str(folder / "notices"))
-    notices.settimeout(PATIENCE)
+    notices.settimeout(0.2)
     start = _START.format(limits=limits or {}, uvloop=uvloop)
     command = [sys.executable, "-c", start, "serve", "-m", model]
     command += ["--spamd", str(spamd), "--http", str(http), "--milter", str(milter)]
@@ -146,22 +176,20 @@ def serving(
             },
         )
     try:
-        assert notices.recv(100) == b"READY=1"
+        assert has_started(process, notices), path.read_text()
         yield Served(process, spamd, http, milter, path)
     finally:
         notices.close()
         (folder / "notices").unlink()
-        if process.poll() is None:
-            process.terminate()
-            process.wait(PATIENCE)
+        ended(process)
 
 
 _START = """
 import sys
 if not {uvloop}:
     sys.modules["uvloop"] = None  # as if it were not installed
-from nbspam.server import limits, service
-service.serve.__defaults__ = (limits.Limits(**{limits}),)
+from nbspam.server import choices, supervisor
+supervisor.serve.__defaults__ = (choices.ServerLimits(**{limits}),)
 from nbspam.cli.main import main
 main()
 """

@@ -1,4 +1,4 @@
-"""What several property tests draw: messages, and settings for their tokens."""
+"""Strategies of several property tests: messages, and settings for their tokens."""
 
 from hypothesis import strategies as st
 

@@ -1,4 +1,4 @@
-"""What several tests share: mail, texts, tables, trials, and what an error looks like."""
+"""Shared by several tests: mail, texts, tables, trials, and what an error looks like."""
 
 import atexit
 import json
@@ -14,24 +14,25 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from nbspam.counts.sample import Messages
+from nbspam import models
+from nbspam.counts.memory import Messages
 from nbspam.counts.table import CountTable, entry_weights
 from nbspam.decision import default_rule
 from nbspam.errors import ModelWarning
-from nbspam.evaluation.trial import Trial
+from nbspam.evaluation.evaluation import Trial
+from nbspam.mail.headers import Field
 from nbspam.mail.message import Message
-from nbspam.mail.origins import Field
-from nbspam.models import registry
-from nbspam.models.columns.pairs import PairModel
+from nbspam.models.pairs import PairModel
 from nbspam.sources.items import Item
-from nbspam.tokens.vocabulary import batch_vocabulary
+from nbspam.tokens.tokenizer import batch_vocabulary
 
 ROOT = Path(__file__).parent.parent
+MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
 HAM = b"From: ann@example.org\nSubject: lunch\n\nshall we have lunch on friday?\n"
 SPAM = b"From: x@example.com\nSubject: cheap pills\n\nbuy cheap pills now http://p.example/\n"
 TOPICS = {"sea": "ship sail harbour wave tide anchor", "sky": "cloud wing bird wind pilot star"}
-TOKEN_MODELS = [registry.estimator_class(name) for name in registry.TOKEN_MODELS]
-COLUMN_MODELS = [registry.estimator_class(name) for name in registry.COLUMN_MODELS]
+TOKEN_MODELS = [models.estimator_class(name) for name in models.TOKEN_MODELS]
+COLUMN_MODELS = [models.estimator_class(name) for name in models.COLUMN_MODELS]
 PAIR_MODELS = [Class for Class in COLUMN_MODELS if issubclass(Class, PairModel)]
 
 

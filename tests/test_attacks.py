@@ -8,7 +8,7 @@ from html import unescape
 
 import attack_forms
 import pytest
-from attack_forms import FORMS, MARKED_UP, SPELLING, UNICODE
+from attack_forms import FORMS, SPELLING
 from attack_mail import Good, read_mail
 
 HEAD = b"""From: "Offers" <a@example.org>
@@ -27,7 +27,6 @@ GOOD = Good(
     tuple(f"{a}{b}ish" for a in "bcdfghjklmnpqrstvwxz" for b in "abcdefghijklmnopqrstuvwxy"),
     ("Dear all,\n\nthe meeting is on Monday.\n" * 20, "Thank you for the patch.\n" * 30),
 )
-ALL = [(kind, name) for kind, forms in FORMS.items() for name in forms]
 MISSPELT = ("swapped letters", "doubled letters", "no vowel in the middle")
 # What the forms of spelling did to letters, undone.
 TABLES = ("_CYRILLIC", "_GREEK", "_LEET", "_SIGNS", "_ACCENTS", "_SMALL_CAPITALS", "_SANS")
@@ -58,10 +57,14 @@ def read_back(text):
     return re.sub("[^a-z]", "", plain)
 
 
+@pytest.mark.parametrize("kind", FORMS)
 @pytest.mark.parametrize("spam", [PLAIN, PAGE], ids=["plain", "html"])
-@pytest.mark.parametrize(("kind", "name"), ALL)
-def test_every_attack_is_a_mail_that_still_says_what_the_spam_said(kind, name, spam):
-    mail = read_mail(spam)
+def test_every_attack_is_a_mail_that_still_says_what_the_spam_said(kind, spam):
+    for name in FORMS[kind]:
+        says_what_the_spam_said(kind, name, read_mail(spam))
+
+
+def says_what_the_spam_said(kind, name, mail):
     made = FORMS[kind][name](mail, GOOD)
     message = message_from_bytes(made, policy=policy.compat32)
 
@@ -80,20 +83,13 @@ def test_every_attack_is_a_mail_that_still_says_what_the_spam_said(kind, name, s
         assert read_back(shown(subject)) == "greatoffersforyou"
 
 
-@pytest.mark.parametrize("name", FORMS["hidden"])
-def test_every_hidden_form_holds_the_good_words(name):
-    made = FORMS["hidden"][name](read_mail(PLAIN), GOOD)
+def test_every_hidden_form_holds_the_good_words():
+    for form in FORMS["hidden"].values():
+        made = form(read_mail(PLAIN), GOOD)
 
-    assert all(word.encode() in made for word in GOOD.words[:150])
-
-
-@pytest.mark.parametrize("name", SPELLING)
-def test_every_spelling_differs_from_the_words(name):
-    made = SPELLING[name](read_mail(PLAIN), GOOD).decode()
-
-    assert "before midnight ends" not in made
+        assert all(word.encode() in made for word in GOOD.words[:150])
 
 
-def test_each_class_has_its_forms():
-    assert set(FORMS) == {"hidden", "place", "spelling", "plain"}
-    assert not set(UNICODE) & set(MARKED_UP)
+def test_every_spelling_differs_from_the_words():
+    for form in SPELLING.values():
+        assert b"before midnight ends" not in form(read_mail(PLAIN), GOOD)

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from nbspam.disk import locked, resolved
+from nbspam.disk import locked, replace_file, resolved
 from nbspam.errors import ModelFileError
 from support import ROOT
 
@@ -21,7 +21,7 @@ def model(tmp_path):
     return path
 
 
-# Holds the lock again and again, and says if another holder is there meanwhile.
+# Holds the lock again and again, and fails if there is another holder.
 HOLDER = """
 import os, sys, time
 from nbspam.disk import locked
@@ -108,3 +108,14 @@ def test_errors_under_the_lock_stay_what_they_are(model):
 def test_a_lock_that_cannot_be_made_is_an_error_of_ours(model):
     with pytest.raises(ModelFileError, match="cannot write the model: Not a directory; "):
         locked(str(model / "m")).__enter__()
+
+
+def test_a_new_file_is_on_disk_before_it_has_its_name_and_its_folder_after(tmp_path, monkeypatch):
+    done = []
+    for name in ("fsync", "replace"):
+        work = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *a, n=name, w=work: (done.append(n), w(*a))[1])
+    replace_file(str(tmp_path / "m"), lambda file: file.write(b"new"))
+
+    assert (tmp_path / "m").read_bytes() == b"new"
+    assert done == ["fsync", "replace", "fsync"]

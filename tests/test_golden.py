@@ -1,24 +1,31 @@
 """What people see and other programs read, in files that people can read too.
 
-`make golden` writes them anew and shows what changed.
+`make golden` rewrites them and shows what changed.
 """
 
 import glob
 import json
 import re
+import zlib
 from itertools import chain
 
+import numpy as np
 import pytest
 
+from nbspam.store.library import train
+from nbspam.store.modelfile import load_state
 from support import ROOT, first_mails
 
 GOLDEN = ROOT / "tests" / "golden"
 MAILS = sorted(first_mails().glob("*/*.eml"))
+# Mails that differ in kind: plain, charsets declared and stateful, raw bytes in headers, parts and
+# attachments, a signature, a calendar, broken encodings, hidden letters, entities, related pages.
+KINDS = {"001", "013", "019", "021", "025", "037", "051", "063", "069", "087"}
 
 
 @pytest.fixture
 def golden(request):
-    """Compare text with a golden file, or write it there."""
+    """Compare text with a golden file, or rewrite that file."""
 
     def check(name, text):
         path = GOLDEN / name
@@ -30,7 +37,9 @@ def golden(request):
     return check
 
 
-@pytest.mark.parametrize("mail", MAILS[::6], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "mail", [mail for mail in MAILS[::6] if mail.stem[:3] in KINDS], ids=lambda path: path.stem
+)
 def test_tokens_of_a_message(nbspam, golden, mail):
     golden(f"tokens-{mail.stem}.txt", nbspam("tokens", mail)[1])
 
@@ -78,3 +87,21 @@ def test_json_of_one_message_has_these_keys(nbspam, mails, tmp_path, options):
     assert set(verdict) == keys
     assert (verdict["score"] is None) == bool(options)  # plain models sum the evidence
     assert sum(verdict["posterior"].values()) == pytest.approx(1)
+
+
+def described(state, prefix=""):
+    """Yield each value of a model file; arrays as type, shape and, of whole numbers, CRC-32."""
+    for name, value in state.items():
+        if isinstance(value, dict):
+            yield from described(value, f"{prefix}{name}.")
+        elif isinstance(value, np.ndarray):
+            crc = "" if value.dtype.kind == "f" else f" {zlib.crc32(value):08x}"
+            yield f"{prefix}{name}: {value.dtype.str} {value.shape}{crc}\n"
+        elif name != "program":
+            yield f"{prefix}{name}: {value!r}\n"
+
+
+def test_what_a_model_file_holds(golden, tmp_path):
+    path = str(tmp_path / "m")
+    train([("ship sail", "a"), ("wing wind", "b")], day=2, preset="text").save(path)
+    golden("model-file.txt", "".join(described(load_state(path))))

@@ -11,7 +11,7 @@ import sys
 import click
 import pytest
 
-from nbspam.cli.main import COMMANDS, cli
+from nbspam.cli.main import COMMANDS, TABLE_COMMANDS, cli
 from support import ROOT
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -40,15 +40,18 @@ def test_the_package_installs_the_files():
 # --- man pages -------------------------------------------------------------------------------
 
 
+LEAVES = dict(cli.leaves())
+
+
 def options(name):
-    for each in cli.get_command(None, name).params:
+    for each in LEAVES[name].params:
         if isinstance(each, click.Option):
             yield from (*each.opts, *each.secondary_opts)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", LEAVES)
 def test_a_man_page_has_every_option(name):
-    page = (SHARE / "man" / "man1" / f"nbspam-{name}.1").read_text("utf-8")
+    page = (SHARE / "man" / "man1" / f"nbspam-{name.replace(' ', '-')}.1").read_text("utf-8")
 
     for option in options(name):
         assert re.search(rf"(?<![\w-]){option}(?![\w-])", page.replace("\\-", "-")), option
@@ -59,8 +62,15 @@ def test_a_man_page_has_every_option(name):
 
 
 def test_the_first_man_page_has_every_command():
-    page = (SHARE / "man" / "man1" / "nbspam.1").read_text("utf-8")
-    assert re.findall(r"^\.BR nbspam\\-(\w+) \(1\)$", page, re.MULTILINE) == list(COMMANDS[:-1])
+    for page, names in (("nbspam", COMMANDS[:-1]), ("nbspam-table", TABLE_COMMANDS)):
+        text = (SHARE / "man" / "man1" / f"{page}.1").read_text("utf-8").replace("\\-", "-")
+        assert re.findall(rf"^\.BR {page}-(\w+) \(1\)$", text, re.MULTILINE) == list(names)
+
+
+def test_the_reference_has_the_help_of_every_command():
+    page = manual.reference()
+    for name in LEAVES:
+        assert f"$ nbspam help {name}\nUsage: nbspam {name} " in page
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="groff is not installed")
@@ -90,6 +100,11 @@ EXPECTED = [
     ("eval --plot mai", {"mails"}),
     ("classify mai", {"mails"}),
     ("--version sort --unsure-f", {"--unsure-folder"}),
+    ("table tr", {"train"}),
+    ("table -q classify --exit", {"--exit-code"}),
+    ("table train --targ", {"--target"}),
+    ("table train --discretise wi", {"width"}),
+    ("table classify mai", {"mails"}),
 ]
 
 
@@ -138,6 +153,8 @@ ZSH_LINES = [
     ("classify --exit", "classify --exit-code"),
     ("classify mai", "classify mails"),
     ("eval --plot mai", "eval --plot mails"),
+    ("table tra", "table train"),
+    ("table train --discretise wi", "table train --discretise width"),
 ]
 
 

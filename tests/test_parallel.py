@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nbspam.errors import InputError, NbspamError
-from nbspam.parallel import available_cores, ordered_map
+from nbspam.workers import available_cores, ordered_map
 
 
 def test_results_come_in_order_whatever_the_number_of_jobs():
@@ -122,7 +122,7 @@ def test_a_worker_without_a_parent_ends_by_itself():
 
 ORPHANS = """
 import os, time
-from nbspam.parallel import ordered_map
+from nbspam.workers import ordered_map
 results = ordered_map(lambda _: os.getpid(), range(1000), 2)
 print(next(results), flush=True)
 time.sleep(60)

@@ -1,6 +1,6 @@
 """Loops that may be watched."""
 
-from nbspam.progress import Extent, tracked, watched
+from nbspam.printing import Extent, tracked, watched
 
 
 def test_a_loop_that_nobody_watches_is_the_loop_itself():

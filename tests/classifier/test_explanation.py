@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.summing import log_tables
-from nbspam.classifier.training import count_items, train
+from nbspam.classifier.sum import log_tables
+from nbspam.classifier.training import count_items, train_classifier
 from nbspam.mail.message import parse_message
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import read_items
 from nbspam.tokens.tokenizer import tokenize
-from nbspam.verdicts import Explanation, Skipped
+from nbspam.verdicts import Explanation
 from support import SPAM, count_batch, examples, first_mails, json_lines, message
 
 MAILS = sorted(first_mails().glob("*/*.eml"))
@@ -35,7 +35,7 @@ def classifier(name):
     items = list(read_items([str(first_mails())]))
     if name == "blended":
         items = [item._replace(label=f"{item.label}{n % 2}") for n, item in enumerate(items)]
-    return train(count_items(items, how), how)
+    return train_classifier(count_items(items, how), how)
 
 
 def total(explanation: Explanation) -> float:
@@ -99,22 +99,6 @@ def test_tokens_that_are_impossible_in_every_class_say_nothing():
 
     assert explanation.score == 0
     assert all(not math.isnan(row.contribution) for row in explanation.evidence)
-
-
-def test_a_message_without_known_tokens_is_the_constant():
-    for name in SETTINGS:
-        explanation = classifier(name).explain_message(message(), "")
-        assert explanation.evidence == ()
-        assert explanation.score == pytest.approx(explanation.constant, abs=1e-12)
-
-
-def test_an_item_that_cannot_be_read_is_skipped(tmp_path):
-    (tmp_path / "a.eml.gz").write_bytes(b"not gzip")
-    (tmp_path / "b.eml").write_bytes(SPAM)
-    first, second = classifier("combined").explanations(read_items([str(tmp_path)]))
-
-    assert isinstance(first, Skipped)
-    assert isinstance(second, Explanation)
 
 
 # --- the command -------------------------------------------------------------------------

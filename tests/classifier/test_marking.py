@@ -3,10 +3,10 @@ import re
 import pytest
 
 from nbspam import __version__
-from nbspam.classifier.classifier import mark
+from nbspam.classifier.classifier import mark_from_group
 from nbspam.decision import Cutoffs
 from nbspam.errors import UsageError
-from nbspam.mail.verdict_headers import Wanted
+from nbspam.mail.verdict_headers import HeaderChoices
 from nbspam.store.open import load_tokens as load
 from support import HAM, SPAM
 
@@ -22,7 +22,7 @@ def headers(pieces):
 
 
 def test_a_message_gets_the_verdict_that_is_returned(classifier):
-    verdict, pieces = mark(classifier, classifier.rule, Wanted(), SPAM)
+    verdict, pieces = mark_from_group(classifier, classifier.rule, HeaderChoices(), SPAM)
 
     assert headers(pieces) == [
         ("X-Nbspam", f"spam, probability={verdict.probability:.6f}, version={__version__}")
@@ -31,16 +31,18 @@ def test_a_message_gets_the_verdict_that_is_returned(classifier):
 
 
 def test_a_probability_at_the_cutoff_scores_what_is_required(classifier):
-    verdict, _ = mark(classifier, classifier.rule, Wanted(), SPAM)
+    verdict, _ = mark_from_group(classifier, classifier.rule, HeaderChoices(), SPAM)
     spam = verdict.posterior["spam"]
 
-    _, pieces = mark(classifier, Cutoffs(spam, spam), Wanted(spam_status=True), SPAM)
+    _, pieces = mark_from_group(
+        classifier, Cutoffs(spam, spam), HeaderChoices(spam_status=True), SPAM
+    )
 
     assert "Yes, score=5.0 required=5.0" in dict(headers(pieces))["X-Spam-Status"]
 
 
 def test_tokens_in_an_explanation_are_ascii(classifier):
-    _, pieces = mark(classifier, classifier.rule, Wanted(explain=True), SPAM * 2)
+    _, pieces = mark_from_group(classifier, classifier.rule, HeaderChoices(explain=True), SPAM * 2)
 
     assert pieces[1].isascii()
     assert all(re.fullmatch(r"[\w-]+", name) for name, _ in headers(pieces))
@@ -51,9 +53,13 @@ def test_other_classes_than_ham_and_spam_have_our_header_alone(nbspam, tmp_path,
     nbspam("train", "-m", tmp_path / "m.nbspam", folder)
     classifier = load(str(tmp_path / "m.nbspam"))
 
-    _, pieces = mark(classifier, classifier.rule, Wanted(), HAM)
+    _, pieces = mark_from_group(classifier, classifier.rule, HeaderChoices(), HAM)
     assert dict(headers(pieces))["X-Nbspam"].startswith(r"w\xf6rk, later, probability=0.")
 
-    for wanted in (Wanted(bogosity=True), Wanted(spam_status=True), Wanted(subject_tag="x")):
+    for wanted in (
+        HeaderChoices(bogosity=True),
+        HeaderChoices(spam_status=True),
+        HeaderChoices(subject_tag="x"),
+    ):
         with pytest.raises(UsageError, match="it is for ham, spam and unsure"):
-            mark(classifier, classifier.rule, wanted, HAM)
+            mark_from_group(classifier, classifier.rule, wanted, HAM)

@@ -7,15 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nbspam.classifier import personal
 from nbspam.classifier.classifier import Classifier
-from nbspam.classifier.combining import BAND, DAMPING, STRONGEST, Combination, log_odds
-from nbspam.classifier.layer import MOST
-from nbspam.classifier.personal.answers import classify, explain, lack, rule_for
-from nbspam.classifier.personal.evidence import SHARED, Own, joint_of
-from nbspam.classifier.personal.lessons import own_of
-from nbspam.classifier.training import learn
+from nbspam.classifier.combine import BAND, DAMPING, MOST, STRONGEST, Combination
+from nbspam.classifier.personal import (
+    SHARED,
+    OwnCounts,
+    classify,
+    explain,
+    joint_of,
+    lack_of_own,
+    own_of,
+    rule_for,
+)
+from nbspam.classifier.training import learn_items
 from nbspam.decision import UNDECIDED, cutoffs
-from nbspam.settings import PRESENCE, Choices, TokenSettings, chosen
+from nbspam.settings import PRESENCE, SettingsChoices, TokenSettings, chosen_settings
 from nbspam.sources.items import Item, read_items
 from nbspam.store.assembly import begun
 from nbspam.tokens.definition import GROUPS
@@ -24,7 +31,7 @@ from support import HAM, SPAM, count_batch, examples, first_mails, message
 
 TEXT, SUBJECT, PAIRS = map(GROUPS.index, ("text", "subject", "pairs"))
 CLASSES = ("ham", "spam")
-SETTINGS = chosen(Choices(), is_text=False)
+SETTINGS = chosen_settings(SettingsChoices(), is_text=False)
 WORDS = st.lists(st.sampled_from("abcdefghij"), min_size=1, max_size=7).map(" ".join)
 LABELLED = st.lists(st.tuples(WORDS, st.sampled_from(CLASSES)), min_size=1, max_size=9)
 
@@ -64,6 +71,7 @@ def scores(site, texts, owners):
 
 
 @given(LABELLED, LABELLED, st.lists(st.tuples(WORDS, st.booleans()), min_size=1, max_size=6))
+@examples(40)
 def test_whose_mail_is_judged_beside_it_changes_no_message(everybodys, mine, asked):
     site = site_of(everybodys)
     own = taught(site, mine)
@@ -76,6 +84,7 @@ def test_whose_mail_is_judged_beside_it_changes_no_message(everybodys, mine, ask
 
 
 @given(LABELLED, st.lists(WORDS, min_size=1, max_size=6))
+@examples(40)
 def test_who_has_taught_nothing_gets_the_answer_of_the_shared_model(everybodys, texts):
     site = site_of(everybodys)
     documents = tokenized(texts).documents
@@ -84,12 +93,14 @@ def test_who_has_taught_nothing_gets_the_answer_of_the_shared_model(everybodys, 
     assert np.array_equal(joint_of(site, documents, [None] * len(texts)), plain)
 
 
-@given(LABELLED, LABELLED, WORDS)
-def test_a_score_is_a_sum_over_tokens_of_both(everybodys, mine, text):
+@given(LABELLED, LABELLED, WORDS, st.sampled_from([SHARED, 2.0]))
+@examples(60)
+def test_a_score_is_a_sum_over_tokens_of_both(everybodys, mine, text, shared):
+    """All messages of the shared model count as at most so many of the user's."""
     site, batch = site_of(everybodys), tokenized([text])
     own = taught(site, mine)
     table, fit = site.table, site.fit
-    weight = max(1.0, table.class_count.sum() / SHARED)
+    weight = max(1.0, table.class_count.sum() / shared)
     total = table.class_count + weight * own.class_count
     by_group = [[] for _ in GROUPS]
     plain, values, steps = [], [], []
@@ -123,23 +134,14 @@ def test_a_score_is_a_sum_over_tokens_of_both(everybodys, mine, text):
     more = sum(value * step for value, step in zip(values, steps, strict=True)) / length
     found += max(-MOST, min(more, MOST))
 
-    # Corrections are numbers of 32 bits.
-    assert scores(site, [text], [own])[0] == pytest.approx(found, abs=1e-5)
-
-
-def test_a_users_messages_count_by_the_size_of_the_shared_model():
-    # 200 messages count as SHARED = 100, so one of the user's counts as two of them.
-    count, total = np.array([[40.0, 0.0]]), np.array([100.0, 100.0])
-    own, messages = np.array([[0.0, 5.0]]), np.array([5.0, 5.0])
-    by_hand = log((0 + 2 * 5 + 0.03) / (100 + 2 * 5 + 0.06)) - log(40.03 / 110.06)
-    assert by_hand == pytest.approx(-1.384, abs=1e-3)
-
-    # Too weak to be evidence; the shared model alone calls the token ham, 7.2 nats strong.
-    assert log_odds(count + 2 * own, total + 2 * messages)[0] == 0
-    assert log_odds(count, total)[0] == pytest.approx(log(0.03 / 40.03))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(personal, "SHARED", shared)
+        answer = scores(site, [text], [own])[0]
+    assert answer == pytest.approx(found, abs=1e-5)  # corrections are numbers of 32 bits
 
 
 @given(LABELLED, LABELLED, WORDS)
+@examples(40)
 def test_shares_and_constant_add_up_to_the_score(everybodys, mine, text):
     site = site_of(everybodys)
     own = taught(site, mine)
@@ -158,7 +160,7 @@ def test_shares_and_constant_add_up_to_the_score(everybodys, mine, text):
 
 @pytest.fixture(scope="module")
 def site():
-    return learn(read_items([str(first_mails())]), SETTINGS).classifier
+    return learn_items(read_items([str(first_mails())]), SETTINGS).classifier
 
 
 def mails(label):
@@ -168,13 +170,11 @@ def mails(label):
 def model_of(site, pairs):
     """Return what a user has taught by messages and labels."""
     items = [Item("-", label, data) for data, label in pairs]
-    if {label for _, label in pairs} == set(CLASSES):
-        learned = learn(items, SETTINGS).classifier
-        memory, table = learned.memory, learned.table
-        documents = memory.sample.documents
-        documents = documents._replace(tokens=table.vocabulary.keys[documents.tokens])
-        return own_of(site, table, documents, memory.sample_labels)
-    raise AssertionError("teach both classes")
+    learned = learn_items(items, SETTINGS).classifier
+    memory, table = learned.memory, learned.table
+    documents = memory.sample.documents
+    documents = documents._replace(tokens=table.vocabulary.keys[documents.tokens])
+    return own_of(site, table, documents, memory.sample_labels)
 
 
 LETTER = b"From: shop%d@bulbs.example\nSubject: tulips of week %d\nList-Id: <bulbs.example>\n\n"
@@ -186,7 +186,7 @@ def test_ten_messages_overrule_the_shared_model_where_they_differ(label, other):
     letters = [LETTER % (n, n, n) for n in range(40)]
     everybodys = [*((data, other) for data in letters[:20])]
     everybodys += [(data, name) for name in CLASSES for data in mails(name)]
-    site = learn([Item("-", name, data) for data, name in everybodys], SETTINGS).classifier
+    site = learn_items([Item("-", name, data) for data, name in everybodys], SETTINGS).classifier
     mine = [*((data, label) for data in letters[20:25])]
     mine += [(data, other) for data in mails(other)[:3]] + [(d, label) for d in mails(label)[:2]]
     own = model_of(site, mine)
@@ -206,10 +206,12 @@ def test_a_shared_model_that_knows_nothing_leaves_it_to_the_user():
     items = [Item("-", name, data) for name in CLASSES for data in mails(name)[30:60]]
     rule = rule_for(nothing, own, nothing.rule)
 
-    assert lack(nothing, own) is None
+    assert lack_of_own(nothing, own) is None
     assert rule == cutoffs()
     found = [v.label for v in classify(nothing, items, [own] * 60, nothing.rule)]
-    alone = learn([Item("-", n, d) for n in CLASSES for d in mails(n)[:30]], SETTINGS).classifier
+    alone = learn_items(
+        [Item("-", n, d) for n in CLASSES for d in mails(n)[:30]], SETTINGS
+    ).classifier
     right = sum(
         v.label == item.label for v, item in zip(alone.classify(items), items, strict=True)
     )
@@ -219,9 +221,9 @@ def test_a_shared_model_that_knows_nothing_leaves_it_to_the_user():
 def test_whoever_knows_one_class_only_is_unsure():
     nothing = begun(SETTINGS)
     keys = np.array([1], np.uint64)
-    own = Own(keys, np.array([[0, 1, 0]], np.float32), np.array([0.0, 1.0]))
+    own = OwnCounts(keys, np.array([[0, 1, 0]], np.float32), np.array([0.0, 1.0]))
 
-    assert "teach it ham" in lack(nothing, own)
+    assert "teach it ham" in lack_of_own(nothing, own)
     assert rule_for(nothing, own, cutoffs()) == UNDECIDED
     mine, another = classify(nothing, [Item("-", None, SPAM)] * 2, [own, None], nothing.rule)
     assert (mine.label, another.label) == ("unsure", "unsure")

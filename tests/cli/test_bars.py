@@ -6,10 +6,11 @@ import sys
 
 import pytest
 
-from nbspam.cli.frame import bars
-from nbspam.cli.frame.bars import Watcher, extent_of, progress_text
+from nbspam.cli import bars
+from nbspam.cli.bars import Watcher, progress_text
+from nbspam.cli.inputs import _extent_of as extent_of
 from nbspam.cli.main import exit_status
-from nbspam.progress import Extent
+from nbspam.printing import Extent
 from nbspam.sources.items import read_items
 from nbspam.sources.records import read_records
 from support import SPAM
@@ -94,19 +95,16 @@ def test_results_on_the_terminal_are_progress_enough(on_terminal, trained, folde
     assert screen.text.count("\n") == 4
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
+def test_the_text_has_number_rate_and_time_left():
+    for arguments, text in [
         ((0, None, 5.0, None), "0"),
         ((0, 0.0, 5.0, 10), "0 of 10"),
         ((5, 0.5, 10.0, 10), "5 of 10, 2.0 s each, 0:10 left"),
         ((3_000, 0.25, 30.0, None), "3,000, 100/s, 1:30 left"),
         ((3_000, None, 30.0, None), "3,000, 100/s"),
         ((5, 0.5, 0.5, 10), "5 of 10, 10/s"),  # too early to say how long
-    ],
-)
-def test_the_text_has_number_rate_and_time_left(arguments, text):
-    assert progress_text(*arguments) == text
+    ]:
+        assert progress_text(*arguments) == text
 
 
 def test_of_loops_within_loops_the_outer_one_is_shown(monkeypatch):

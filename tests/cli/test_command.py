@@ -1,12 +1,14 @@
 """What all commands share: -q, -v, the model option, the environment."""
 
+import re
+import shlex
 import subprocess
 import sys
 
 import click
 import pytest
 
-from nbspam.cli.main import COMMANDS, cli
+from nbspam.cli.main import cli
 from nbspam.cli.options import default_model_path
 from support import HAM, ROOT, SPAM, complains, write_misfiled
 
@@ -32,14 +34,31 @@ RUNS = {
     "doctor": "",
     "export": "",
     "import": "TEXT",
+    "shard": "1/2 FOLDER -o OTHER",
     "merge": "MODEL MODEL -o OTHER",
     "query": "-m NETWORK",
     "lazy": "FOLDER NEW",
     "cluster": "FOLDER -k 2",
     "help": "words",
+    "table classify": "ROWS -m TABLE",
+    "table predict": "ROWS -m TABLE",
+    "table explain": "ROWS -m TABLE",
+    "table train": "LIHANG --target Y -m OTHER",
+    "table update": "LIHANG -m TABLE",
+    "table unlearn": "ROW -m TABLE",
+    "table merge": "TABLE TABLE -o OTHER",
+    "table eval": "LIHANG -m TABLE",
+    "table compare": "LIHANG --target Y --cv 2 --against '--model tan'",
+    "table info": "-m TABLE",
+    "table query": "-m NETWORK",
+    "table export": "-m TABLE",
+    "table lazy": "LIHANG ROWS --target Y",
+    "table cluster": "LIHANG -k 2",
 }
 # What they print says what they did; of the others it is what they were asked for.
-DOING = {"sort", "train", "update", "unlearn", "relabel", "prune", "import", "merge"}
+DOING = {"sort", "train", "update", "unlearn", "relabel", "prune", "import", "shard", "merge"}
+DOING |= {"table train", "table update", "table unlearn", "table merge"}
+LEAVES = dict(cli.leaves())
 
 
 @pytest.fixture
@@ -50,6 +69,10 @@ def run(nbspam, trained, folder, tmp_path):
     (tmp_path / "box" / "new" / "1").write_bytes(HAM)
     (tmp_path / "new.eml").write_bytes(SPAM + b"new\n")
     (tmp_path / "text").write_text(nbspam("export")[1])
+    (tmp_path / "rows.csv").write_text("X1,X2\n2,S\n")
+    (tmp_path / "row.csv").write_text("X1,X2,Y\n1,S,-1\n")
+    lihang = ROOT / "corpora" / "lihang-4.1.csv"
+    nbspam("table", "train", lihang, "--target", "Y", "-m", tmp_path / "table")
     places = {
         "FOLDER": folder,
         "ONE": folder / "ham" / "1.eml",
@@ -59,12 +82,16 @@ def run(nbspam, trained, folder, tmp_path):
         "NEW": tmp_path / "new.eml",
         "MISFILED": write_misfiled(tmp_path / "misfiled"),
         "TEXT": tmp_path / "text",
+        "TABLE": tmp_path / "table",
+        "ROWS": tmp_path / "rows.csv",
+        "ROW": tmp_path / "row.csv",
+        "LIHANG": lihang,
         "NETWORK": ROOT / "corpora" / "melon-network.json",
     }
 
     def call(name, *options):
-        words = [places.get(word, word) for word in RUNS[name].split()]
-        status, out, err = nbspam(name, *words, *options, stdin=SPAM)
+        words = [places.get(word, word) for word in shlex.split(RUNS[name])]
+        status, out, err = nbspam(*name.split(), *words, *options, stdin=SPAM)
         assert status == 0, err
         return out, err
 
@@ -73,36 +100,29 @@ def run(nbspam, trained, folder, tmp_path):
 
 def test_every_command_is_run_here():
     # Except the one that runs until a signal: tests/cli/test_serve.py.
-    assert sorted(RUNS) == sorted({*COMMANDS} - {"serve"})
+    assert sorted(RUNS) == sorted({*LEAVES} - {"serve"})
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_commands_say_nothing_on_standard_error_by_themselves(name, run):
+def test_standard_error_has_nothing_by_itself_and_more_with_verbose(name, run):
     assert run(name)[1] == ""
 
-
-@pytest.mark.parametrize("name", RUNS)
-def test_verbose_says_model_messages_and_time(name, run, trained, folder):
     out, err = run(name, "-v")
     lines = err.splitlines()
-    parameters = {each.name for each in cli.get_command(None, name).params}
-
+    parameters = {each.name for each in LEAVES[name].params}
     assert out
-    assert lines[-1].startswith("nbspam: took 0.")
+    assert re.fullmatch(r"nbspam: took \d+\.\d\d s", lines[-1])
     models = [line for line in lines if line.startswith("nbspam: model ")]
-    assert len(models) == (2 if name == "merge" else "model_path" in parameters)
+    assert len(models) == (2 if name.endswith("merge") else "model_path" in parameters)
     n_read = {"update": 5, "unlearn": 1, "relabel": 1, "doubts": 81}.get(name, 4)
-    assert (f"nbspam: messages read: {n_read}" in lines) == ("sources" in parameters)
+    is_read = "sources" in parameters and not name.startswith("table")
+    assert (f"nbspam: messages read: {n_read}" in lines) == is_read
 
-
-@pytest.mark.parametrize("name", RUNS)
-def test_quiet_leaves_results_and_silences_everything_else(name, run):
     out, err = run(name, "-q", "-v")
-
     assert err == ""
     if name in DOING:
         assert out == ""
-    elif name not in {"eval", "tune", "compare"}:  # which take a second
+    elif name.split()[-1] not in {"eval", "tune", "compare"}:  # which take a second
         assert out == run(name)[0] != ""
 
 
@@ -117,24 +137,23 @@ def test_quiet_silences_warnings_and_keeps_the_status(nbspam, trained, folder):
 
 def test_quiet_commands_still_print_json(run):
     for name in DOING:
-        if name != "help":
-            assert run(name, "-q", "--json")[0].startswith("{"), name
+        assert run(name, "-q", "--json")[0].startswith("{"), name
 
 
 # --- options that commands share -------------------------------------------------------------
 
 
 def options():
-    for name in COMMANDS:
-        for each in cli.get_command(None, name).params:
+    for name, command in LEAVES.items():
+        for each in command.params:
             if isinstance(each, click.Option):
                 yield name, each
 
 
 def test_one_short_letter_means_one_thing():
     meanings = {}
-    for name, each in options():
-        (long, *_) = [opt for opt in each.opts if opt.startswith("--")] or [f"-k of {name}"]
+    for _, each in options():
+        (long, *_) = [opt for opt in each.opts if opt.startswith("--")] or ["-k of cluster"]
         for letter in each.opts:
             if not letter.startswith("--"):
                 meanings.setdefault(letter, set()).add(long)
@@ -145,10 +164,10 @@ def test_one_short_letter_means_one_thing():
 
 
 def test_every_command_that_has_a_model_takes_it_the_same_way():
-    without = {"compare", "merge", "tokens", "lazy", "cluster", "help"}
-    for name in COMMANDS:
-        found = [each for each in cli.get_command(None, name).params if each.name == "model_path"]
-        assert bool(found) == (name not in without), name
+    without = {"compare", "merge", "shard", "tokens", "lazy", "cluster", "help"}
+    for name, command in LEAVES.items():
+        found = [each for each in command.params if each.name == "model_path"]
+        assert bool(found) == (name.split()[-1] not in without), name
         for each in found:
             assert each.opts == ["-m", "--model-file"]
             assert each.envvar == "NBSPAM_MODEL"
@@ -164,22 +183,24 @@ def test_every_option_has_an_environment_variable_of_its_own():
     assert len({envvar for envvar, _ in names} - {"NBSPAM_MODEL"}) == len(
         [envvar for envvar, _ in names if envvar != "NBSPAM_MODEL"]
     )
-    assert {("NBSPAM_TRAIN_MIN_DF", "train"), ("NBSPAM_EVAL_JSON", "eval")} <= set(names)
+    assert {
+        ("NBSPAM_TRAIN_MIN_DF", "train"),
+        ("NBSPAM_EVAL_JSON", "eval"),
+        ("NBSPAM_TABLE_EVAL_CV", "table eval"),
+    } <= set(names)
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "label"),
-    [
-        ("NBSPAM_CLASSIFY_FP_COST", "1e9", "ham"),
-        ("NBSPAM_CLASSIFY_FP_COST", "0.5", "spam"),
-        ("NBSPAM_CLASSIFY_PRIOR", "spam=1e-9", "ham"),
-        ("NBSPAM_CLASSIFY_JSON", "1", "{"),
-        ("NBSPAM_CLASSIFY_JSON", "0", "spam"),
-    ],
-)
-def test_the_environment_sets_options(nbspam, trained, monkeypatch, variable, value, label):
-    monkeypatch.setenv(variable, value)
-    assert nbspam("classify", stdin=SPAM)[1].startswith(label)
+def test_the_environment_sets_options(nbspam, trained, monkeypatch):
+    for variable, value, label in [
+        ("FP_COST", "1e9", "ham"),
+        ("FP_COST", "0.5", "spam"),
+        ("PRIOR", "spam=1e-9", "ham"),
+        ("JSON", "1", "{"),
+        ("JSON", "0", "spam"),
+    ]:
+        with monkeypatch.context() as patch:
+            patch.setenv(f"NBSPAM_CLASSIFY_{variable}", value)
+            assert nbspam("classify", stdin=SPAM)[1].startswith(label)
 
 
 def test_options_win_over_the_environment(nbspam, trained, monkeypatch):

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from nbspam.cli.frame.config import config_path
+from nbspam.cli.frame import config_path
 from support import SPAM, complains
 
 
@@ -17,26 +17,22 @@ def config(tmp_path, monkeypatch):
     return tmp_path / "config" / "nbspam" / "config.toml"
 
 
-@pytest.mark.parametrize(
-    ("platform", "variables", "folder"),
-    [
+def test_the_file_is_where_each_system_keeps_them(monkeypatch):
+    for platform, variables, folder in [
         ("linux", {"XDG_CONFIG_HOME": "/x"}, "/x"),
         ("linux", {"XDG_CONFIG_HOME": "", "HOME": "/home/ann"}, "/home/ann/.config"),
         ("darwin", {"HOME": "/home/ann"}, "/home/ann/Library/Application Support"),
         ("win32", {"APPDATA": "/data"}, "/data"),
-    ],
-)
-def test_the_file_is_where_each_system_keeps_them(monkeypatch, platform, variables, folder):
-    monkeypatch.setattr(sys, "platform", platform)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
+    ]:
+        monkeypatch.setattr(sys, "platform", platform)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
 
-    assert config_path() == os.path.join(folder, "nbspam", "config.toml")
+        assert config_path() == os.path.join(folder, "nbspam", "config.toml")
 
 
-@pytest.mark.parametrize(
-    ("text", "label"),
-    [
+def test_the_file_sets_options(nbspam, trained, config):
+    for text, label in [
         ("[classify]\nfp-cost = 1e9\n", "ham"),
         ("[common]\nfp-cost = 1e9\n", "ham"),
         ("[common]\nfp-cost = 1e9\n[classify]\nfp-cost = 2\n", "spam"),
@@ -46,13 +42,11 @@ def test_the_file_is_where_each_system_keeps_them(monkeypatch, platform, variabl
         ("[common]\njson = true\n", "{"),
         ("[common]\njson = false\n", "spam"),
         ("", "spam"),
-    ],
-)
-def test_the_file_sets_options(nbspam, trained, config, text, label):
-    config.write_text(text)
+    ]:
+        config.write_text(text)
 
-    assert nbspam("classify", stdin=SPAM)[1].startswith(label)
-    assert nbspam("classify", "--no-config", stdin=SPAM)[1].startswith("spam")
+        assert nbspam("classify", stdin=SPAM)[1].startswith(label)
+        assert nbspam("classify", "--no-config", stdin=SPAM)[1].startswith("spam")
 
 
 def test_the_environment_wins_over_the_file_and_options_over_both(
@@ -102,9 +96,8 @@ def test_verbose_names_the_file(nbspam, trained, config):
     assert nbspam("predict", "-q", stdin=SPAM)[2] == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_a_wrong_file_is_refused_in_one_line_that_names_it(nbspam, trained, config):
+    for text, words in [
         ("[common", "not TOML: Expected ']'"),
         ("[common]\na = '\xff'", "not TOML: "),
         ("fp-cost = 2", "fp-cost: in no table; write it under [common]"),
@@ -122,14 +115,12 @@ def test_verbose_names_the_file(nbspam, trained, config):
         ("[classify]\njobs = 0", "[classify] jobs: 0 is not in the range x>=1"),
         ("[classify]\njobs = 'x'", "[classify] jobs: 'x' is not a whole number"),
         ("[classify]\nprior = [true]", "[classify] prior: not a string or a number or a list of"),
-    ],
-)
-def test_a_wrong_file_is_refused_in_one_line_that_names_it(nbspam, trained, config, text, words):
-    config.write_bytes(text.encode("latin-1"))
+    ]:
+        config.write_bytes(text.encode("latin-1"))
 
-    assert complains(nbspam("classify", stdin=SPAM), 2, f"{config}: {words}")
-    assert nbspam("classify", "--no-config", stdin=SPAM)[0] == 0
-    assert nbspam("classify", "--help")[0] == 0
+        assert complains(nbspam("classify", stdin=SPAM), 2, f"{config}: {words}")
+        assert nbspam("classify", "--no-config", stdin=SPAM)[0] == 0
+        assert nbspam("classify", "--help")[0] == 0
 
 
 def test_a_file_that_cannot_be_read_is_refused(nbspam, trained, config):

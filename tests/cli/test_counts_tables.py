@@ -27,71 +27,71 @@ def texts(tmp_path):
     return path
 
 
-def trained(nbspam, table, *how):
-    status, out, err = nbspam("train", table, "--target", "y", "--model", *how)
+def trained(table, path, *how):
+    status, out, err = table("train", path, "--target", "y", "--model", *how)
     assert status == 0, err
     return out
 
 
-def products(nbspam, *rows):
+def products(table, *rows):
     """Return the product of all factors of each row, by class."""
     stdin = "\n".join([NAMES, *rows]).encode()
-    status, out, err = nbspam("explain", "--factors", "--json", stdin=stdin)
+    status, out, err = table("explain", "--factors", "--json", stdin=stdin)
     assert (status, err) == (0, "")
     return [json.loads(line)["factors"][-1]["product"] for line in out.splitlines()]
 
 
-def test_bernoulli_counts_rows_that_have_the_word(nbspam, model, texts):
+def test_bernoulli_counts_rows_that_have_the_word(table, model, texts):
     """Document 003, eq. 7: (n_jy + 1) / (n_y + 2), and the share of the class, by hand."""
-    assert "apple present or absent" in trained(nbspam, texts, "bernoulli")
+    assert "apple present or absent" in trained(table, texts, "bernoulli")
     # Apple is in 1 of 3 ham and 1 of 3 spam, pear in 2 and 1, plum in 2 and 0, cash in 0 and 2.
     ham = 3 / 6 * 2 / 5 * (1 - 3 / 5) * (1 - 3 / 5) * (1 - 1 / 5)
     spam = 3 / 6 * 2 / 5 * (1 - 2 / 5) * (1 - 1 / 5) * (1 - 3 / 5)
-    assert products(nbspam, "1,0,0,0") == [pytest.approx({"ham": ham, "spam": spam})]
+    assert products(table, "1,0,0,0") == [pytest.approx({"ham": ham, "spam": spam})]
     assert spam / (ham + spam) == pytest.approx(0.6)
     # How often does not matter, and a missing cell leaves its factor out.
-    assert products(nbspam, "7,0,0,0") == products(nbspam, "1,0,0,0")
-    assert products(nbspam, "1,,,") == [pytest.approx({"ham": 0.5 * 2 / 5, "spam": 0.5 * 2 / 5})]
+    assert products(table, "7,0,0,0") == products(table, "1,0,0,0")
+    assert products(table, "1,,,") == [pytest.approx({"ham": 0.5 * 2 / 5, "spam": 0.5 * 2 / 5})]
     # Beta(b0, b1) = Beta(2, 3) for every word: (n_jy + b1) / (n_y + b0 + b1).
-    trained(nbspam, texts, "bernoulli", "--dirichlet", "2,3")
-    assert products(nbspam, ",,,1") == [pytest.approx({"ham": 0.5 * 3 / 8, "spam": 0.5 * 5 / 8})]
+    trained(table, texts, "bernoulli", "--dirichlet", "2,3")
+    assert products(table, ",,,1") == [pytest.approx({"ham": 0.5 * 3 / 8, "spam": 0.5 * 5 / 8})]
 
 
-def test_multinomial_counts_words(nbspam, model, texts):
+def test_multinomial_counts_words(table, model, texts):
     """Of 6 words of ham 2 are apple, 2 pear, 2 plum; of 4 of spam 1, 1, 0 and 2 cash."""
-    assert "apple count" in trained(nbspam, texts, "multinomial")
+    assert "apple count" in trained(table, texts, "multinomial")
     ham = 3 / 6 * (3 / 10) ** 2 * (3 / 10)
     spam = 3 / 6 * (2 / 8) ** 2 * (1 / 8)
-    assert products(nbspam, "2,0,1,0") == [pytest.approx({"ham": ham, "spam": spam})]
-    assert products(nbspam, "2,,1,") == products(nbspam, "2,0,1,0")
-    trained(nbspam, texts, "multinomial", "--alpha", "0.5", "--class-prior", "0.2,0.8")
+    assert products(table, "2,0,1,0") == [pytest.approx({"ham": ham, "spam": spam})]
+    assert products(table, "2,,1,") == products(table, "2,0,1,0")
+    trained(table, texts, "multinomial", "--alpha", "0.5", "--class-prior", "0.2,0.8")
     ham, spam = 0.2 * 2.5 / 8, 0.8 * 1.5 / 6
-    assert products(nbspam, "1,0,0,0") == [pytest.approx({"ham": ham, "spam": spam})]
+    assert products(table, "1,0,0,0") == [pytest.approx({"ham": ham, "spam": spam})]
 
 
 @pytest.mark.parametrize("name", ["bernoulli", "multinomial"])
 @pytest.mark.parametrize("seed", range(3))
-def test_answers_are_those_of_scikit_learn(nbspam, model, tmp_path, name, seed):
+def test_answers_are_those_of_scikit_learn(table, model, tmp_path, name, seed):
     theirs = pytest.importorskip("sklearn.naive_bayes")
-    X, y, asked = table(tmp_path, seed)
-    trained(nbspam, tmp_path / "t.csv", name, "--alpha", "0.3")
+    X, y, asked = drawn(tmp_path, seed)
+    trained(table, tmp_path / "t.csv", name, "--alpha", "0.3")
     peer = {"bernoulli": theirs.BernoulliNB, "multinomial": theirs.MultinomialNB}[name](alpha=0.3)
-    np.testing.assert_allclose(posteriors(nbspam, asked), peer.fit(X, y).predict_proba(asked))
+    np.testing.assert_allclose(posteriors(table, asked), peer.fit(X, y).predict_proba(asked))
 
 
-def test_complement_is_the_model_of_tokens(nbspam, model, tmp_path):
-    X, y, asked = table(tmp_path, 0)
-    trained(nbspam, tmp_path / "t.csv", "complement")
+def test_complement_is_the_model_of_tokens(table, model, tmp_path):
+    X, y, asked = drawn(tmp_path, 0)
+    trained(table, tmp_path / "t.csv", "complement")
     expected = ComplementNB().fit(X, y).predict_proba(asked)
-    np.testing.assert_allclose(posteriors(nbspam, asked), expected)
-    status, out, _ = nbspam(
+    np.testing.assert_allclose(posteriors(table, asked), expected)
+    status, out, _ = table(
         "eval", tmp_path / "t.csv", "--target=y", "--model=complement", "--cv=4"
     )
     assert status == 0
     assert " of 40 right" in out
 
 
-def table(folder, seed):
+def drawn(folder, seed):
     """Write a table of counts of three classes; return its rows, its classes and more rows."""
     rng = np.random.default_rng(seed)
     y = np.arange(40) % 3
@@ -101,38 +101,38 @@ def table(folder, seed):
     return X, y, asked
 
 
-def posteriors(nbspam, asked):
+def posteriors(table, asked):
     lines = ["a,b,c,d,e", *(",".join(map(str, row)) for row in asked.tolist())]
-    out = nbspam("classify", "--json", stdin="\n".join(lines).encode())[1]
+    out = table("classify", "--json", stdin="\n".join(lines).encode())[1]
     return [list(json.loads(line)["posterior"].values()) for line in out.splitlines()]
 
 
 @pytest.mark.parametrize("name", ["bernoulli", "multinomial", "complement"])
-def test_cells_that_count_nothing_are_refused(nbspam, model, texts, tmp_path, name):
+def test_cells_that_count_nothing_are_refused(table, model, texts, tmp_path, name):
     how = ("--target", "y", "--model", name)
     for cell in ("-1", "much"):
         (tmp_path / "bad.csv").write_text(TEXTS.replace("2,1", f"{cell},1"))
-        result = nbspam("train", tmp_path / "bad.csv", *how)
+        result = table("train", tmp_path / "bad.csv", *how)
         assert complains(result, 1, f"bad.csv#1: apple is '{cell}', not a count from 0 up")
-    trained(nbspam, texts, name)
-    result = nbspam("classify", stdin=f"{NAMES}\n0,-3,0,0\n".encode())
+    trained(table, texts, name)
+    result = table("classify", stdin=f"{NAMES}\n0,-3,0,0\n".encode())
     assert complains(result, 1, "skipped -#1: pear is '-3', not a count")
     for option in ("--numeric", "--categorical"):
-        result = nbspam("train", texts, *how, option, "pear")
+        result = table("train", texts, *how, option, "pear")
         assert complains(result, 2, "all columns hold counts", "pear holds something else")
-    result = nbspam("train", texts, *how, "--discretise", "mdl")
+    result = table("train", texts, *how, "--discretise", "mdl")
     assert complains(result, 2, "--discretise", "numbers as they are")
 
 
-def test_a_row_of_thousands_of_words_is_explained(nbspam, model, tmp_path):
+def test_a_row_of_thousands_of_words_is_explained(table, model, tmp_path):
     """Step by step, but not in one matrix of all steps."""
     rng = np.random.default_rng(0)
     names = [f"w{i}" for i in range(1500)]
     rows = [",".join(map(str, [*rng.poisson(0.1, 1500).tolist(), i % 2])) for i in range(6)]
     (tmp_path / "wide.csv").write_text("\n".join([",".join([*names, "y"]), *rows]))
-    out = trained(nbspam, tmp_path / "wide.csv", "multinomial")
+    out = trained(table, tmp_path / "wide.csv", "multinomial")
     assert "  … and 1,480 more columns\nlearned y" in out
-    status, out, err = nbspam("explain", "--json", "-n", "2000", stdin=rows[0].encode())
+    status, out, err = table("explain", "--json", "-n", "2000", stdin=rows[0].encode())
     assert (status, err) == (0, "")
     values = json.loads(out)
     shares = [row["contribution"] for row in values["tokens"]]

@@ -14,9 +14,9 @@ LIHANG = ROOT / "corpora" / "lihang-4.1.csv"
 TOSSES = "toss,coin\n" + "".join(f"{side},one\n" for side in ("h", "h", "t", "h", "t"))
 
 
-def factors(nbspam, *rows):
+def factors(table, *rows):
     """Return the factors of the last row, each by class, as `explain --factors` prints them."""
-    status, out, err = nbspam("explain", "--factors", "--json", stdin="\n".join(rows).encode())
+    status, out, err = table("explain", "--factors", "--json", stdin="\n".join(rows).encode())
     assert (status, err) == (0, "")
     return [row["factor"] for row in json.loads(out.splitlines()[-1])["factors"]]
 
@@ -31,17 +31,17 @@ def tosses(tmp_path):
 # --- one class ---
 
 
-def test_five_tosses_of_one_coin_are_a_table(nbspam, model, tosses):
-    status, _, err = nbspam("train", tosses, "--target", "coin", "--estimate", "mle")
+def test_five_tosses_of_one_coin_are_a_table(table, model, tosses):
+    status, _, err = table("train", tosses, "--target", "coin", "--estimate", "mle")
     assert status == 0
     assert (
         err == "nbspam: the target 'coin' is 'one' in every row: one class, which every row"
         " will get\n"
     )
-    assert factors(nbspam, "toss", "h") == [{"one": 1.0}, {"one": pytest.approx(3 / 5)}]
-    assert nbspam("classify", stdin=b"toss\nt\n") == (0, "one\t1.000000\t-#1\n", "")
-    assert nbspam("eval", tosses)[1].startswith("5 of 5 right")
-    refused = nbspam("explain", stdin=b"toss\nt\n")
+    assert factors(table, "toss", "h") == [{"one": 1.0}, {"one": pytest.approx(3 / 5)}]
+    assert table("classify", stdin=b"toss\nt\n") == (0, "one\t1.000000\t-#1\n", "")
+    assert table("eval", tosses)[1].startswith("5 of 5 right")
+    refused = table("explain", stdin=b"toss\nt\n")
     assert complains(refused, 2, "one is the model's only class", "--factors")
 
 
@@ -49,13 +49,13 @@ def test_five_tosses_of_one_coin_are_a_table(nbspam, model, tosses):
 
 
 @pytest.mark.parametrize("estimate", ["mean", "map"])
-def test_priors_may_differ_from_value_to_value_and_class_to_class(nbspam, model, estimate):
+def test_priors_may_differ_from_value_to_value_and_class_to_class(table, model, estimate):
     """Document 004, on the table of 15 rows: (N_jc + b) / (N_c + sum of b), by hand."""
     how = ("--dirichlet", "X1=2,3,4", "--dirichlet", "Y=1,5", "--alpha", "2", "--estimate")
-    assert nbspam("train", LIHANG, "--target", "Y", *how, estimate)[0] == 0
+    assert table("train", LIHANG, "--target", "Y", *how, estimate)[0] == 0
     one = estimate == "map"  # the mode takes one less of each parameter
     # Of the 6 rows of class -1, 2 have X1=2 and 3 have X2=S; of the 9 of class 1, 3 and 1.
-    share, *rest = factors(nbspam, "2,S")
+    share, *rest = factors(table, "2,S")
     assert share == pytest.approx(
         {"-1": (6 + 1 - one) / (15 + 6 - 2 * one), "1": (9 + 5 - one) / (15 + 6 - 2 * one)}
     )
@@ -64,12 +64,12 @@ def test_priors_may_differ_from_value_to_value_and_class_to_class(nbspam, model,
     assert rest == [pytest.approx(x1), pytest.approx(x2)]
 
 
-def test_a_prior_without_a_column_is_for_all_columns_of_as_many_values(nbspam, model, tmp_path):
+def test_a_prior_without_a_column_is_for_all_columns_of_as_many_values(table, model, tmp_path):
     (tmp_path / "t.csv").write_text("a,b,c,y\n0,1,u,p\n1,1,v,p\n0,0,w,q\n")
     how = ("--target", "y", "--dirichlet", "2,5", "--dirichlet", "b=1,1")
-    assert nbspam("train", tmp_path / "t.csv", *how)[0] == 0
-    assert "prior       a 2, 5\nprior       b 1, 1\n\nP(y)" in nbspam("info")[1]
-    prior, a, b, c = factors(nbspam, "1,1,u")
+    assert table("train", tmp_path / "t.csv", *how)[0] == 0
+    assert "prior       a 2, 5\nprior       b 1, 1\n\nP(y)" in table("info")[1]
+    prior, a, b, c = factors(table, "1,1,u")
     assert prior == pytest.approx({"p": 3 / 5, "q": 2 / 5})  # the classes are no column
     assert a == pytest.approx({"p": (1 + 5) / (2 + 7), "q": (0 + 5) / (1 + 7)})
     assert b == pytest.approx({"p": (2 + 1) / (2 + 2), "q": (0 + 1) / (1 + 2)})
@@ -79,13 +79,13 @@ def test_a_prior_without_a_column_is_for_all_columns_of_as_many_values(nbspam, m
 @pytest.mark.parametrize(
     "name", ["mixed", "spode", "tan", "aode", "a2de", "network --start=naive --no-climb"]
 )
-def test_every_model_of_columns_takes_such_priors(nbspam, model, name):
+def test_every_model_of_columns_takes_such_priors(table, model, name):
     how = ("--target", "Y", "--model", *name.split(), "--dirichlet")
     posteriors = []
     for prior in ("X2=1,1,1", "X2=1,9,1"):
-        assert nbspam("train", LIHANG, *how, prior)[0] == 0
+        assert table("train", LIHANG, *how, prior)[0] == 0
         rows = [",".join(row) for row in product("123", "SML")]
-        out = nbspam("classify", "--json", stdin="\n".join(["X1,X2", *rows]).encode())[1]
+        out = table("classify", "--json", stdin="\n".join(["X1,X2", *rows]).encode())[1]
         posteriors.append([json.loads(line)["posterior"] for line in out.splitlines()])
     assert posteriors[0] != posteriors[1]
 
@@ -93,17 +93,17 @@ def test_every_model_of_columns_takes_such_priors(nbspam, model, name):
 # --- declared values ---
 
 
-def test_a_declared_value_counts_though_it_never_occurs(nbspam, model, tosses):
+def test_a_declared_value_counts_though_it_never_occurs(table, model, tosses):
     """S_j = 3 and K = 2: (3 + 1) / (5 + 3), (5 + 1) / (5 + 2); class two has only the prior."""
     how = ("--target", "coin", "--values", "toss=h,t,edge", "--values", "coin=one,two")
-    assert nbspam("train", tosses, *how)[::2] == (0, "")
-    prior, value = factors(nbspam, "toss", "h")
+    assert table("train", tosses, *how)[::2] == (0, "")
+    prior, value = factors(table, "toss", "h")
     assert prior == pytest.approx({"one": 6 / 7, "two": 1 / 7})
     assert value == pytest.approx({"one": 4 / 8, "two": 1 / 3})
     # It is no unknown value: it has a probability, and there is no warning.
-    edge = factors(nbspam, "toss", "edge")
+    edge = factors(table, "toss", "edge")
     assert edge[1] == pytest.approx({"one": 1 / 8, "two": 1 / 3})
-    status, out, err = nbspam("eval", tosses, *how, "--cv", "5", "--json")
+    status, out, err = table("eval", tosses, *how, "--cv", "5", "--json")
     assert (status, err) == (0, "")
     # Each fold leaves one toss out: -log P(one | toss), worked out by hand.
     log_loss = json.loads(out)["log_loss"]
@@ -112,9 +112,9 @@ def test_a_declared_value_counts_though_it_never_occurs(nbspam, model, tosses):
     assert log_loss == pytest.approx(-(3 * log(likely[0]) + 2 * log(likely[1])) / 5)
 
 
-def test_declared_values_keep_their_order_and_may_hold_commas(nbspam, model, tmp_path):
+def test_declared_values_keep_their_order_and_may_hold_commas(table, model, tmp_path):
     (tmp_path / "t.csv").write_text('size,y\nlarge,a\n"small, or so",b\n')
     how = ("--target", "y", "--values", 'size="small, or so",medium,large')
-    assert nbspam("train", tmp_path / "t.csv", *how, "--dirichlet", "size=1,2,4")[0] == 0
-    assert factors(nbspam, "size", "medium")[1] == pytest.approx({"a": 2 / 8, "b": 2 / 8})
-    assert factors(nbspam, "size", "large")[1] == pytest.approx({"a": 5 / 8, "b": 4 / 8})
+    assert table("train", tmp_path / "t.csv", *how, "--dirichlet", "size=1,2,4")[0] == 0
+    assert factors(table, "size", "medium")[1] == pytest.approx({"a": 2 / 8, "b": 2 / 8})
+    assert factors(table, "size", "large")[1] == pytest.approx({"a": 5 / 8, "b": 4 / 8})

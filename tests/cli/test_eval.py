@@ -107,19 +107,19 @@ MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
 
 
 @pytest.mark.parametrize(
-    "how", [["--cv", 3], ["--online"], ["--test", "some"], ["model"], ["--cv", 3, "--target"]]
+    "how", [["--cv", 3], ["--online"], ["--test", "some"], ["model"], ["table"]]
 )
 def test_errors_are_listed_in_every_way_of_judging(nbspam, some, model, tmp_path, how):
-    source, path = some, tmp_path / "wrong.tsv"
-    if "--target" in how:
-        source, how = MELONS, [*how, "好瓜"]
+    group, source, path = [], some, tmp_path / "wrong.tsv"
+    if how == ["table"]:
+        group, source, how = ["table"], MELONS, ["--target", "好瓜", "--cv", 3]
     elif how == ["model"]:
         # A model of the opposite is wrong nearly everywhere.
         assert nbspam("train", "--ham", some / "spam", "--spam", some / "ham")[0] == 0
         how = []
     how = [some if each == "some" else each for each in how]
 
-    status, report, _ = nbspam("eval", source, *how, "--errors", path)
+    status, report, _ = nbspam(*group, "eval", source, *how, "--errors", path)
 
     assert status == 0
     rows = [line.split("\t") for line in path.read_text().splitlines()]
@@ -128,7 +128,7 @@ def test_errors_are_listed_in_every_way_of_judging(nbspam, some, model, tmp_path
         assert answer != truth
         assert 0 < float(probability) <= 1
         assert "watermelon-3.0.csv#" in name if source == MELONS else f"/{truth}/" in name
-    shown = nbspam("eval", source, *how, "--errors", "-")[1]
+    shown = nbspam(*group, "eval", source, *how, "--errors", "-")[1]
     assert shown == report + path.read_text()
 
 
@@ -158,7 +158,7 @@ def test_rows_of_a_table_are_not_called_messages_nor_ham(nbspam, model, tmp_path
         ["compare", table, *target, "--cv", 3, *against],
         ["info"],
     ):
-        status, out, err = nbspam(*command)
+        status, out, err = nbspam("table", *command)
         assert (status, err) == (0, "")
         assert "rows" in out or command[0] == "eval"
         assert not {"messages", "documents,"} & set(out.replace("share of documents,", "").split())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nbspam.sources.files import names_in
+from nbspam.sources.files import file_names_in
 from support import HAM, SPAM, complains
 
 NAMES = [
@@ -87,7 +87,7 @@ def test_a_list_of_names_is_read_back(tmp_path, listed, ends):
     (tmp_path / "list").write_bytes(data)
     if b"\n" in data and b"\0" not in data:
         return  # a list whose names end in newlines, as below
-    assert [os.fsencode(name) for name in names_in(str(tmp_path / "list"))] == listed
+    assert [os.fsencode(name) for name in file_names_in(str(tmp_path / "list"))] == listed
 
 
 def test_listed_names_come_after_those_of_the_command_line(nbspam, trained, folder):
@@ -106,17 +106,14 @@ def test_an_empty_list_is_nothing_to_do(nbspam, trained):
     assert complains(nbspam("train", "--files0-from", "-"), 1, "nothing to read")
 
 
-@pytest.mark.parametrize(
-    ("listed", "words"),
-    [
+def test_wrong_lists_are_refused(nbspam, trained):
+    for listed, words in [
         (b"a.eml\nb.eml\n", "--files0-from -: no NUL in it, its names end in newlines"),
         (b"a.eml\0\0b.eml\0", "--files0-from -: name 2 is empty; leave it out"),
         (b"gone.eml\0", "gone.eml: no such file or folder"),
         (b"-\0", "./-: no such file or folder"),
-    ],
-)
-def test_wrong_lists_are_refused(nbspam, trained, listed, words):
-    assert complains(nbspam("classify", "--files0-from", "-", stdin=listed), 1, words)
+    ]:
+        assert complains(nbspam("classify", "--files0-from", "-", stdin=listed), 1, words)
 
 
 def test_a_list_that_cannot_be_read_is_refused(nbspam, trained, tmp_path, monkeypatch):
@@ -125,7 +122,7 @@ def test_a_list_that_cannot_be_read_is_refused(nbspam, trained, tmp_path, monkey
     from nbspam.errors import InputError
 
     with pytest.raises(InputError, match="--files0-from -: standard input is closed"):
-        names_in("-")
+        file_names_in("-")
 
 
 def test_two_ways_to_answer_are_refused(nbspam, trained):

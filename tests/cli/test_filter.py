@@ -35,14 +35,14 @@ def test_a_message_comes_through_with_a_verdict(trained, data):
     assert without_headers(done.stdout, ["X-Nbspam"]) == data
 
 
-@pytest.mark.parametrize(("arguments", "status"), FAILURES)
-def test_on_any_failure_the_message_passes_unchanged(nbspam, trained, arguments, status):
-    text = SPAM.decode()
+def test_on_any_failure_the_message_passes_unchanged(nbspam, trained):
+    for arguments, status in FAILURES:
+        text = SPAM.decode()
 
-    found, out, err = nbspam("filter", *arguments, stdin=SPAM)
-    assert (found, out) == (status, text)
-    assert err
-    assert nbspam("filter", *arguments, "--tempfail", stdin=SPAM)[:2] == (75, text)
+        found, out, err = nbspam("filter", *arguments, stdin=SPAM)
+        assert (found, out) == (status, text)
+        assert err
+        assert nbspam("filter", *arguments, "--tempfail", stdin=SPAM)[:2] == (75, text)
 
 
 def test_a_broken_installation_lets_mail_pass(trained):
@@ -148,17 +148,3 @@ def test_a_failure_to_learn_does_not_undo_the_delivery(nbspam, trained, monkeypa
 
     assert (status, err) == (0, "nbspam: the message is through, and was not learned: m: full\n")
     assert out.endswith(SPAM.decode())
-
-
-def test_the_filter_imports_no_more_than_a_message_needs(trained):
-    script = (
-        "import sys\nfrom nbspam.cli.main import exit_status\n"
-        "exit_status(['filter'])\n"
-        "slow = {'scipy', 'joblib', 'rich', 'regex', 'email', 'json', 'csv', 'sklearn'}\n"
-        "sys.exit(str(slow & set(sys.modules)) if slow & set(sys.modules) else 0)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], input=SPAM, capture_output=True, check=False
-    )
-
-    assert (done.returncode, done.stderr) == (0, b"")

@@ -7,10 +7,9 @@ import sys
 
 import pytest
 
-from nbspam.sources import waiting
-from nbspam.sources.items import Item
-from nbspam.sources.waiting import looked_through
-from nbspam.store import learning
+from nbspam.sources import items
+from nbspam.sources.items import Item, looked_through
+from nbspam.store import model
 from nbspam.store.open import load_tokens as load
 from support import HAM, SPAM, complains, write_mails
 
@@ -102,15 +101,6 @@ def test_info_says_what_a_model_needs(nbspam, model):
 
     assert "trained\t1 messages (0 ham, 1 spam)" in out
     assert f"decision\t{ONLY_SPAM[8:]}" in out
-
-
-def test_without_a_model_one_line_says_what_to_do(nbspam, model):
-    advice = (str(model), "no such model", "nbspam train SOURCE")
-
-    assert complains(nbspam("classify", stdin=SPAM), 1, *advice)
-    status, out, err = nbspam("filter", stdin=SPAM)
-    assert complains((status, out, err), 1, *advice)
-    assert out == SPAM.decode()
 
 
 def test_training_with_one_class_is_refused_and_names_update(nbspam, model, folder):
@@ -215,8 +205,8 @@ def test_a_misspelt_class_is_refused_before_anything_is_learned(
     nbspam, with_journal, typo, monkeypatch, command
 ):
     monkeypatch.chdir(typo)
-    monkeypatch.setattr(learning, "MAX_ENTRIES", 1)
-    monkeypatch.setattr(waiting, "_WAITING_BYTES", 1)
+    monkeypatch.setattr(model, "MAX_ENTRIES", 1)
+    monkeypatch.setattr(items, "_WAITING_BYTES", 1)
     before = on_disk(with_journal)
     stdin = (typo / "t.csv").read_bytes()
     result = nbspam(*command.split(), stdin=stdin)
@@ -250,15 +240,15 @@ def test_a_misspelt_class_makes_no_model(nbspam, model):
 
 
 def test_items_wait_on_disk_and_come_back_as_they_were(monkeypatch):
-    monkeypatch.setattr(waiting, "_WAITING_BYTES", 10)
-    items = [
+    monkeypatch.setattr(items, "_WAITING_BYTES", 10)
+    given = [
         Item("a\udcff\n", "ham", bytes(range(256))),
         Item("b", None),
         Item("c", "é", b"", True),
     ]
-    with looked_through(iter(items)) as (classes, again):
+    with looked_through(iter(given)) as (classes, again):
         assert classes == {"ham", "é"}
-        assert list(again) == items
+        assert list(again) == given
 
 
 def test_a_full_disk_for_waiting_items_is_one_line(trained, tmp_path):
@@ -266,7 +256,7 @@ def test_a_full_disk_for_waiting_items_is_one_line(trained, tmp_path):
     (tmp_path / "big.csv").write_text("label,text\n" + "ham," + "word " * 400_000 + "\n")
     script = (
         "import resource, signal, sys; from nbspam.cli.main import exit_status\n"
-        "from nbspam.sources import waiting; waiting._WAITING_BYTES = 10\n"
+        "from nbspam.sources import items; items._WAITING_BYTES = 10\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
         "sys.exit(exit_status(['update', sys.argv[1]]))\n"

@@ -6,71 +6,91 @@ from itertools import chain
 import click
 import pytest
 
-from nbspam.cli.command import COMMON, Command, summary, titled
-from nbspam.cli.main import COMMANDS, GROUPS, cli
+from nbspam.cli.frame import COMMON, FIRST, Command, summary, titled
+from nbspam.cli.main import COMMANDS, GROUPS, TABLE_COMMANDS, TABLE_GROUPS, cli
 from support import complains
 
 TITLE = re.compile(r"^(\S.*):$", re.MULTILINE)
+LEAVES = dict(cli.leaves())
+
+
+def options(command):
+    return [each for each in command.params if isinstance(each, click.Option)]
 
 
 def test_every_command_is_in_one_group():
-    assert sorted([*chain.from_iterable(GROUPS.values()), "help"]) == sorted(COMMANDS)
-    assert len(set(COMMANDS)) == len(COMMANDS)
+    assert len({*COMMANDS}) == len(COMMANDS)
+    assert len({*TABLE_COMMANDS}) == len(TABLE_COMMANDS)
+    assert set(LEAVES) == {*COMMANDS, *(f"table {name}" for name in TABLE_COMMANDS)} - {"table"}
 
 
-def test_the_list_of_commands_has_groups_and_whole_sentences(nbspam):
-    status, out, _ = nbspam("--help")
+@pytest.mark.parametrize(("words", "groups"), [((), GROUPS), (("table",), TABLE_GROUPS)])
+def test_the_list_of_commands_has_groups_and_whole_sentences(nbspam, words, groups):
+    status, out, _ = nbspam(*words, "--help")
 
     assert status == 0
-    assert TITLE.findall(out) == [*GROUPS, "Options"]
+    assert TITLE.findall(out)[: len(groups)] == [*groups]
     assert "..." not in out.split("\n", 1)[1]
     text = " ".join(out.split())
-    for name in chain.from_iterable(GROUPS.values()):
-        sentence = summary(cli.get_command(None, name))
-        assert sentence.endswith("."), name
-        assert f" {name} {sentence}" in text, name
+    for name in chain.from_iterable(groups.values()):
+        command = LEAVES.get(" ".join([*words, name])) or cli.get_command(None, name)
+        assert f" {name} {summary(command)}" in text, name
+        assert summary(command).endswith("."), name
     assert max(map(len, out.splitlines())) <= 80
 
 
 def test_without_a_command_the_commands_are_listed(nbspam):
     assert nbspam() == nbspam("--help") == nbspam("help")
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_shows_the_help_of_a_command(name, nbspam):
-    assert nbspam("help", name) == nbspam(name, "--help")
+    assert nbspam("table") == nbspam("table", "--help") == nbspam("help", "table")
 
 
 def test_help_of_an_unknown_command_names_the_most_similar_one(nbspam):
     assert complains(nbspam("help", "trian"), 2, "no command 'trian'; did you mean train?")
+    assert complains(nbspam("trian"), 2, "no command 'trian'; did you mean train?")
+    assert complains(nbspam("xyzzy"), 2, "no command 'xyzzy'; there are classify, ")
+    assert complains(nbspam("table", "trian"), 2, "no command 'trian'; did you mean train?")
+    assert complains(nbspam("help", "table", "tune"), 2, "no command 'tune'; there are classify,")
+    assert complains(nbspam("help", "train", "x"), 2, "nbspam train has no commands; leave out x")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_help_lists_every_option_once_and_common_ones_last(name, nbspam):
-    _, out, _ = nbspam(name, "--help")
-    command = cli.get_command(None, name)
+def test_the_whole_help_lists_every_option_once_and_common_ones_last(nbspam):
+    for name in LEAVES:
+        status, out, _ = nbspam("help", *name.split())
+        command = LEAVES[name]
 
-    assert TITLE.findall(out)[-1] == COMMON
-    listed = re.findall(r"^  (-[^\s,]+)", out.split(":\n", 1)[1], re.MULTILINE)
-    options = [each for each in command.params if isinstance(each, click.Option)]
-    assert sorted(listed) == sorted([*(each.opts[0] for each in options), "-h"])
-
-
-@pytest.mark.parametrize("name", ["train", "eval", "compare", "lazy"])
-def test_long_commands_have_no_long_groups(name, nbspam):
-    _, out, _ = nbspam(name, "--help")
-
-    assert "\nOptions:" not in out
-    for group in re.split(TITLE, out)[2::2]:
-        assert len(re.findall(r"^  -", group, re.MULTILINE)) <= 12
+        assert status == 0
+        assert f"nbspam {name}" in command.help  # an example
+        assert TITLE.findall(out)[-1] == COMMON
+        listed = re.findall(r"^  (-[^\s,]+)", out.split(":\n", 1)[1], re.MULTILINE)
+        assert sorted(listed) == sorted([*(each.opts[0] for each in options(command)), "-h"])
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_says_what_it_does_in_a_sentence(name):
-    for each in cli.get_command(None, name).params:
-        if isinstance(each, click.Option):
-            assert each.help[0].isupper(), each.opts
-            assert re.search(r"[.]$|[.]  \[default: .*\]$", each.help), each.opts
+def test_help_begins_with_the_options_that_users_need_most(nbspam):
+    for name in LEAVES:
+        status, out, _ = nbspam(*name.split(), "--help")
+        command = LEAVES[name]
+        names = [each for option in options(command) for each in option.opts]
+
+        assert status == 0
+        assert len(command.first) <= 4
+        assert set(command.first) <= set(names)
+        assert bool(command.first) == (FIRST in TITLE.findall(out))
+        assert max(map(len, out.splitlines())) <= 80
+        for each in options(command):
+            assert re.search(rf"(?<![\w-]){each.opts[0]}(?![\w-])", out), each.opts
+
+
+def test_help_of_training_fits_sixty_lines(nbspam):
+    for name in ["train", "shard", "table train"]:
+        assert len(nbspam(*name.split(), "--help")[1].splitlines()) <= 60
+
+
+def test_every_option_says_what_it_does_in_a_sentence():
+    for name, command in LEAVES.items():
+        for each in options(command):
+            sentence = each.help.split("  ")[0]
+            assert re.match("[A-Z]|[a-z]+, ", sentence), (name, each.opts)
+            assert sentence.endswith(".") or "  [default: " in each.help, (name, each.opts)
 
 
 def test_titles_stay_with_the_options_that_have_one():
@@ -85,7 +105,7 @@ def test_titles_stay_with_the_options_that_have_one():
         pass
 
     text = click.Context(command, info_name="x").get_help()
-    assert re.findall(r"^(\S.*):|(--\w+) [A-Z]", text, re.MULTILINE) == [
+    assert re.findall(r"^(\S.*?)(?:, .*)?:|(--\w+) [A-Z]", text, re.MULTILINE) == [
         ("Usage", ""),
         ("Inner", ""),
         ("", "--inner"),

@@ -17,7 +17,7 @@ CATEGORICAL = ["categorical", "spode", "tan", "aode", "a2de", "network --start=n
 
 
 @pytest.fixture
-def table(tmp_path):
+def drawn(tmp_path):
     """Write a table of three columns and three classes; return its rows as dictionaries."""
     rng = np.random.default_rng(3)
     rows = [
@@ -31,8 +31,8 @@ def table(tmp_path):
     return rows
 
 
-def exported(nbspam):
-    status, out, err = nbspam("export", "--format", "json")
+def exported(table):
+    status, out, err = table("export", "--format", "json")
     assert (status, err) == (0, "")
     return json.loads(out)
 
@@ -42,28 +42,28 @@ def count(rows, values):
 
 
 @pytest.mark.parametrize("name", CATEGORICAL)
-def test_every_probability_is_laplaces_share_of_the_rows(nbspam, model, tmp_path, table, name):
+def test_every_probability_is_laplaces_share_of_the_rows(table, model, tmp_path, drawn, name):
     n_values = {"a": 3, "b": 2, "c": 3, "y": 3}
-    nbspam("train", tmp_path / "t.csv", "--target", "y", "--model", *name.split())
-    estimates = exported(nbspam)["estimates"]
+    table("train", tmp_path / "t.csv", "--target", "y", "--model", *name.split())
+    estimates = exported(table)["estimates"]
     assert len({json.dumps([row["of"], row["given"]]) for row in estimates}) == len(estimates)
     for row in estimates:
         of, given = row["of"], row["given"]
-        assert row["count"] == count(table, of | given)
+        assert row["count"] == count(drawn, of | given)
         # Of a joint probability with the class only the columns' values are counted, eq. 7.24.
         smoothed = of.keys() - {"y"} or of.keys()
         outcomes = prod(n_values[each] for each in smoothed)
-        share = Fraction(row["count"] + 1, count(table, given) + outcomes)
+        share = Fraction(row["count"] + 1, count(drawn, given) + outcomes)
         assert row["probability"] == pytest.approx(float(share)), row
     largest = max(len(row["of"] | row["given"]) for row in estimates)
     assert largest == {"spode": 3, "tan": 3, "aode": 3, "a2de": 4}.get(name, 2)
 
 
 @pytest.mark.parametrize("name", CATEGORICAL)
-def test_info_has_the_same_numbers_without_those_of_pairs(nbspam, model, tmp_path, table, name):
-    nbspam("train", tmp_path / "t.csv", "--target", "y", "--model", *name.split())
-    whole = exported(nbspam)
-    info = json.loads(nbspam("info", "--json")[1])
+def test_info_has_the_same_numbers_without_those_of_pairs(table, model, tmp_path, drawn, name):
+    table("train", tmp_path / "t.csv", "--target", "y", "--model", *name.split())
+    whole = exported(table)
+    info = json.loads(table("info", "--json")[1])
     assert (info["kind"], info["target"]) == (name.split()[0], "y")
     assert info["structure"] == whole["structure"]
     if name in ("aode", "a2de"):
@@ -73,12 +73,12 @@ def test_info_has_the_same_numbers_without_those_of_pairs(nbspam, model, tmp_pat
         assert info["estimates"] == whole["estimates"]
 
 
-def test_csv_has_a_row_for_each_estimate(nbspam, model):
-    nbspam("train", MELONS, "--target", "好瓜", "--alpha", "0")
-    status, out, err = nbspam("export", "--format", "csv")
+def test_csv_has_a_row_for_each_estimate(table, model):
+    table("train", MELONS, "--target", "好瓜", "--alpha", "0")
+    status, out, err = table("export", "--format", "csv")
     assert (status, err) == (0, "")
     rows = list(csv.DictReader(io.StringIO(out)))
-    assert len(rows) == len(exported(nbspam)["estimates"]) == 2 + 2 * (5 * 3 + 2) + 2 * 2
+    assert len(rows) == len(exported(table)["estimates"]) == 2 + 2 * (5 * 3 + 2) + 2 * 2
     found = {(row["column"], row["value"], row["class"]): row for row in rows}
     assert found["脐部", "凹陷", "是"]["probability"] == "0.625"
     assert found["脐部", "凹陷", "是"]["count"] == "5"
@@ -92,8 +92,8 @@ def test_csv_has_a_row_for_each_estimate(nbspam, model):
         assert float(row["mean"]) == pytest.approx(mean)
         assert float(row["variance"]) == pytest.approx(variance)
         assert float(row["standard_deviation"]) == pytest.approx(sqrt(variance))
-    nbspam("train", MELONS, "--target", "好瓜", "--model", "a2de")
-    rows = csv.DictReader(io.StringIO(nbspam("export", "--format", "csv")[1]))
+    table("train", MELONS, "--target", "好瓜", "--model", "a2de")
+    rows = csv.DictReader(io.StringIO(table("export", "--format", "csv")[1]))
     asked = [
         row
         for row in rows
@@ -102,10 +102,10 @@ def test_csv_has_a_row_for_each_estimate(nbspam, model):
     assert asked[0]["others"] == "色泽=乌黑; 根蒂=硬挺"
 
 
-def test_info_prints_the_textbooks_means_and_deviations(nbspam, model):
+def test_info_prints_the_textbooks_means_and_deviations(table, model):
     """Section 7.3: .574 and .129, .496 and .195, .279 and .101, .154 and .108."""
-    nbspam("train", MELONS, "--target", "好瓜", "--alpha", "0")
-    out = nbspam("info")[1]
+    table("train", MELONS, "--target", "好瓜", "--alpha", "0")
+    out = table("info")[1]
     density = "mean                0.496  0.574\nstandard deviation  0.195  0.129\n"
     sugar = "mean                0.154  0.279\nstandard deviation  0.108  0.101\n"
     assert density in out
@@ -114,8 +114,8 @@ def test_info_prints_the_textbooks_means_and_deviations(nbspam, model):
     assert "青绿            0.3333 (3)  0.3750 (3)\n" in out
     assert max(map(columns, out.splitlines()[1:])) <= 80
     # Variances of maximum likelihood are divided by 8, not by 7.
-    nbspam("train", MELONS, "--target", "好瓜", "--estimate", "mle")
-    assert "standard deviation  0.184  0.121\n" in nbspam("info")[1]
+    table("train", MELONS, "--target", "好瓜", "--estimate", "mle")
+    assert "standard deviation  0.184  0.121\n" in table("info")[1]
 
 
 def information(rows, one, other, target):
@@ -130,66 +130,66 @@ def information(rows, one, other, target):
     return total
 
 
-def test_the_tree_and_its_information_are_shown(nbspam, model, tmp_path, table):
-    nbspam("train", tmp_path / "t.csv", "--target", "y", "--model", "tan")
-    structure = exported(nbspam)["structure"]
-    weights = {frozenset(p): information(table, *p, "y") for p in combinations("abc", 2)}
+def test_the_tree_and_its_information_are_shown(table, model, tmp_path, drawn):
+    table("train", tmp_path / "t.csv", "--target", "y", "--model", "tan")
+    structure = exported(table)["structure"]
+    weights = {frozenset(p): information(drawn, *p, "y") for p in combinations("abc", 2)}
     edges = {frozenset((e["parent"], e["column"])): e["information"] for e in structure["edges"]}
     assert edges == {p: pytest.approx(weights[p]) for p in edges}
     assert sum(edges.values()) == pytest.approx(sum(weights.values()) - min(weights.values()))
-    out = nbspam("info")[1]
+    out = table("info")[1]
     assert f"root        {structure['root']}\n" in out
     first = structure["edges"][0]
     assert f"{first['column']} <- {first['parent']}" in out
     assert f"{first['information']:.6f}\n" in out
 
 
-def test_the_parent_and_what_chose_it_are_shown(nbspam, model, tmp_path, table):
+def test_the_parent_and_what_chose_it_are_shown(table, model, tmp_path, drawn):
     how = ("--target", "y", "--model", "spode")
-    nbspam("train", tmp_path / "t.csv", *how)
-    structure = exported(nbspam)["structure"]
+    table("train", tmp_path / "t.csv", *how)
+    structure = exported(table)["structure"]
     assert [row["column"] for row in structure["candidates"]] == ["a", "b", "c"]
     best = min(structure["candidates"], key=lambda row: (row["errors"], row["log_loss"]))
     assert structure["parent"] == best["column"]
     # Leave-one-out by training 30 models gives the same errors and log loss.
     for row in structure["candidates"]:
-        out = nbspam(
+        out = table(
             "eval", tmp_path / "t.csv", *how, "--parent", row["column"], "--cv", "loo", "--json"
         )[1]
         assert json.loads(out)["log_loss"] == pytest.approx(row["log_loss"], abs=1e-6)
-    out = nbspam("info")[1]
+    out = table("info")[1]
     assert f"parent      {best['column']}, chosen by leave-one-out cross-validation\n" in out
     assert f"{best['errors']}    {best['log_loss']:.4f}\n" in out
-    nbspam("train", tmp_path / "t.csv", *how, "--parent", "b")
-    assert exported(nbspam)["structure"] == {"parent": "b", "candidates": []}
-    assert "parent      b\n" in nbspam("info")[1]
+    table("train", tmp_path / "t.csv", *how, "--parent", "b")
+    assert exported(table)["structure"] == {"parent": "b", "candidates": []}
+    assert "parent      b\n" in table("info")[1]
 
 
 @pytest.mark.parametrize("criterion", ["bic", "aic", "likelihood"])
-def test_the_networks_arrows_and_score_are_shown(nbspam, model, tmp_path, table, criterion):
+def test_the_networks_arrows_and_score_are_shown(table, model, tmp_path, drawn, criterion):
     how = ("--model", "network", "--start", "naive", "--no-climb", "--criterion", criterion)
-    nbspam("train", tmp_path / "t.csv", "--target", "y", *how)
+    table("train", tmp_path / "t.csv", "--target", "y", *how)
     # log P(rows) by maximum likelihood, and a penalty for 2 + 3 (2 + 1 + 2) numbers.
     fit = sum(
-        log(count(table, {"y": row["y"]}) / 30)
+        log(count(drawn, {"y": row["y"]}) / 30)
         + sum(
-            log(count(table, {n: row[n], "y": row["y"]}) / count(table, {"y": row["y"]}))
+            log(count(drawn, {n: row[n], "y": row["y"]}) / count(drawn, {"y": row["y"]}))
             for n in "abc"
         )
-        for row in table
+        for row in drawn
     )
     penalty = {"bic": log(30) / 2, "aic": 1, "likelihood": 0}[criterion]
-    structure = exported(nbspam)["structure"]
+    structure = exported(table)["structure"]
     assert structure["edges"] == [{"parent": "y", "column": name} for name in "abc"]
     assert structure["score"] == pytest.approx(17 * penalty - fit)
-    out = nbspam("info")[1]
+    out = table("info")[1]
     assert f"{criterion:<12}{structure['score']:.4f} nats (less is better)\n" in out
     assert "depends on\na <- y\n" in out
-    nbspam("train", tmp_path / "t.csv", "--target", "y", *how[:2], "--start=empty", "--no-climb")
-    assert "arrows      none\n" in nbspam("info")[1]
+    table("train", tmp_path / "t.csv", "--target", "y", *how[:2], "--start=empty", "--no-climb")
+    assert "arrows      none\n" in table("info")[1]
 
 
-def test_of_wide_tables_and_many_classes_info_shows_a_part_and_says_so(nbspam, model, tmp_path):
+def test_of_wide_tables_and_many_classes_info_shows_a_part_and_says_so(table, model, tmp_path):
     rng = np.random.default_rng(0)
     names = ",".join(f"column-{i:03}" for i in range(100))
     rows = [
@@ -198,36 +198,36 @@ def test_of_wide_tables_and_many_classes_info_shows_a_part_and_says_so(nbspam, m
     ]
     (tmp_path / "wide.csv").write_text("\n".join([f"{names},y", *rows]))
     for how in ("categorical --discretise=width --bins=30", "multinomial", "gaussian", "tan"):
-        nbspam("train", tmp_path / "wide.csv", "--target", "y", "--model", *how.split())
-        status, out, err = nbspam("info")
+        table("train", tmp_path / "wide.csv", "--target", "y", "--model", *how.split())
+        status, out, err = table("info")
         assert (status, err) == (0, "")
         lines = out.splitlines()
         assert max(map(columns, lines[1:])) <= 80  # but for the file's name
         assert len(lines) < 120
         assert "column      … and 80 more columns" in out
-    nbspam("train", tmp_path / "wide.csv", "--target", "y", "--model", "multinomial")
-    out = nbspam("info")[1]
+    table("train", tmp_path / "wide.csv", "--target", "y", "--model", "multinomial")
+    out = table("info")[1]
     assert "… 8 more rows\n" in out  # of P(y)
     assert "… 88 more rows and 16 more classes\n" in out
-    nbspam("train", tmp_path / "wide.csv", "--target", "y", "--model", "gaussian")
-    assert "more of these tables\n" in nbspam("info")[1]
+    table("train", tmp_path / "wide.csv", "--target", "y", "--model", "gaussian")
+    assert "more of these tables\n" in table("info")[1]
 
 
-def test_complement_prints_the_shares_of_the_other_classes(nbspam, model, tmp_path):
+def test_complement_prints_the_shares_of_the_other_classes(table, model, tmp_path):
     (tmp_path / "t.csv").write_text("apple,plum,y\n2,1,ham\n0,1,spam\n3,0,junk\n")
-    nbspam("train", tmp_path / "t.csv", "--target", "y", "--model", "complement")
-    row = next(r for r in exported(nbspam)["estimates"] if r["given"] == {"y": "spam"})
+    table("train", tmp_path / "t.csv", "--target", "y", "--model", "complement")
+    row = next(r for r in exported(table)["estimates"] if r["given"] == {"y": "spam"})
     # Of 6 words that are not in spam, 5 are apple.
     assert row["of"] == {"column": "apple"}
     assert row["distribution"] == "P(column | not y)"
     assert (row["count"], row["probability"]) == (5, pytest.approx((5 + 1) / (6 + 2)))
-    nbspam("train", tmp_path / "t.csv", "--target", "y", "--model", "multinomial")
-    row = next(r for r in exported(nbspam)["estimates"] if r["given"] == {"y": "ham"})
+    table("train", tmp_path / "t.csv", "--target", "y", "--model", "multinomial")
+    row = next(r for r in exported(table)["estimates"] if r["given"] == {"y": "ham"})
     assert (row["count"], row["probability"]) == (2, pytest.approx((2 + 1) / (3 + 2)))
 
 
-def test_a_format_that_is_not_for_the_kind_of_model_is_refused(nbspam, trained, tmp_path):
-    assert complains(nbspam("export", "--format", "csv"), 2, "mail or text; choose jsonl or bogo")
-    nbspam("train", MELONS, "--target", "好瓜", "-m", tmp_path / "melons")
-    result = nbspam("export", "-m", tmp_path / "melons", "--format", "jsonl")
-    assert complains(result, 2, "--format jsonl: not for a model of a table; choose json or csv")
+def test_a_format_that_is_not_for_the_kind_of_model_is_refused(nbspam, table):
+    assert complains(nbspam("export", "--format", "csv"), 2, "'csv' is not one of 'jsonl', 'bogo")
+    assert complains(
+        table("export", "--format", "jsonl"), 2, "'jsonl' is not one of 'json', 'csv'"
+    )

@@ -7,10 +7,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from nbspam.errors import NotTrainedError, UsageError
-from nbspam.models.bernoulli import BernoulliNB
-from nbspam.models.complement import ComplementNB
 from nbspam.models.lazy import Lazy
-from nbspam.models.multinomial import MultinomialNB
+from nbspam.models.tokens import BernoulliNB, ComplementNB, MultinomialNB
 from support import ROOT, examples
 
 MODELS = [BernoulliNB(alpha=0.5), MultinomialNB(), ComplementNB(), MultinomialNB(alpha="auto")]
@@ -86,6 +84,8 @@ def test_the_lazy_command_knows_models_of_dependent_tokens(nbspam, mails, model,
 
 def test_the_lazy_command_knows_tables(nbspam, model):
     melons = ROOT / "corpora" / "watermelon-3.0.csv"
-    assert nbspam("train", melons, "--target", "好瓜")[0] == 0
+    assert nbspam("table", "train", melons, "--target", "好瓜")[0] == 0
 
-    assert nbspam("lazy", melons, melons, "--target", "好瓜") == nbspam("classify", melons)
+    assert nbspam("table", "lazy", melons, melons, "--target", "好瓜") == nbspam(
+        "table", "classify", melons
+    )

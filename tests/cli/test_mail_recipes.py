@@ -202,13 +202,13 @@ def test_every_command_of_the_document_is_one():
 
 def test_header_forms_in_the_document_are_those_written(trained):
     from nbspam import __version__
-    from nbspam.classifier.classifier import mark
-    from nbspam.mail.verdict_headers import Wanted
+    from nbspam.classifier.classifier import mark_from_group
+    from nbspam.mail.verdict_headers import HeaderChoices
     from nbspam.store.open import load_tokens as load
 
     classifier = load(str(trained))
-    wanted = Wanted(bogosity=True, spam_status=True)
-    _, pieces = mark(classifier, classifier.rule, wanted, SPAM)
+    wanted = HeaderChoices(bogosity=True, spam_status=True)
+    _, pieces = mark_from_group(classifier, classifier.rule, wanted, SPAM)
     for line in pieces[1].decode().splitlines():
         shape = re.escape(re.sub(r"\d+\.\d+|BAYES_\d\d", "#", line.replace(__version__, "#")))
         numbered = DOCUMENT.replace(__version__, "#")

@@ -12,21 +12,21 @@ FIGURE = ROOT / "corpora" / "melon-network.json"
 
 
 @pytest.fixture
-def melons(nbspam, model):
-    status, out, _ = nbspam("train", MELONS, "--target", "好瓜", "--model", "network")
+def melons(table, model):
+    status, out, _ = table("train", MELONS, "--target", "好瓜", "--model", "network")
     assert status == 0
     assert "learned 好瓜 by network" in out
     return model
 
 
-def test_a_network_of_a_table_classifies_explains_and_is_evaluated(nbspam, melons):
-    out = nbspam("classify", MELONS)[1]
+def test_a_network_of_a_table_classifies_explains_and_is_evaluated(table, melons):
+    out = table("classify", MELONS)[1]
 
     assert [line.split("\t")[0] for line in out.splitlines()].count("是") > 4
-    assert nbspam("explain", MELONS)[0] == 0
-    assert nbspam("info")[0] == 0
+    assert table("explain", MELONS)[0] == 0
+    assert table("info")[0] == 0
     how = ("--model", "network", "--criterion", "aic", "--start", "naive", "--max-parents", "2")
-    status, out, _ = nbspam("eval", MELONS, "--target", "好瓜", "--cv", "4", *how)
+    status, out, _ = table("eval", MELONS, "--target", "好瓜", "--cv", "4", *how)
     assert status == 0
     assert "accuracy" in out
 
@@ -48,28 +48,28 @@ def test_a_network_of_tokens_classifies_mail(nbspam, mails, model):
     assert out.splitlines()[1].startswith("ham\t")
 
 
-def test_the_textbooks_five_independences_hold(nbspam):
+def test_the_textbooks_five_independences_hold(table):
     """Zhou, figure 7.4; x1 … x5 are good melon, sweetness, sound, colour, root."""
     x = {1: "好瓜", 2: "甜度", 3: "敲声", 4: "色泽", 5: "根蒂"}
     for a, b, c in ((3, 4, 1), (4, 5, 2), (3, 2, 1), (3, 5, 1), (3, 5, 2)):
-        result = nbspam("query", "-m", FIGURE, "--independent", x[a], x[b], "--evidence", x[c])
+        result = table("query", "-m", FIGURE, "--independent", x[a], x[b], "--evidence", x[c])
         assert result == (0, "independent\n", "")
-    assert nbspam("query", "-m", FIGURE, "--independent", x[1], x[2])[1] == "independent\n"
-    common_effect = nbspam("query", "-m", FIGURE, "--independent", x[1], x[2], x[4], "--json")[1]
+    assert table("query", "-m", FIGURE, "--independent", x[1], x[2])[1] == "independent\n"
+    common_effect = table("query", "-m", FIGURE, "--independent", x[1], x[2], x[4], "--json")[1]
     assert json_lines(common_effect) == [{"independent": False}]
 
 
-def test_a_query_of_one_parent_gives_the_textbooks_table(nbspam):
-    out = nbspam("query", "-m", FIGURE, "--evidence", "甜度=高", "--target", "根蒂")[1]
+def test_a_query_of_one_parent_gives_the_textbooks_table(table):
+    out = table("query", "-m", FIGURE, "--evidence", "甜度=高", "--target", "根蒂")[1]
 
     assert out == "根蒂\tprobability\n硬挺\t0.100000\n蜷缩\t0.900000\n"
 
 
-def test_evidence_may_follow_as_further_arguments(nbspam):
+def test_evidence_may_follow_as_further_arguments(table):
     # P(good | dull, green) by hand: sums over sweetness; the common factor 0.5 cancels.
     good = 0.25 * (0.4 * 0.5 + 0.6 * 0.4)
     bad = 0.35 * (0.4 * 0.3 + 0.6 * 0.2)
-    out = nbspam(
+    out = table(
         "query", "-m", FIGURE, "--evidence", "敲声=沉闷", "色泽=青绿", "--target", "好瓜", "--json"
     )[1]
 
@@ -82,7 +82,7 @@ def test_evidence_may_follow_as_further_arguments(nbspam):
     assert np.exp(answer["log_evidence"]) == pytest.approx((good + bad) / 2)
 
 
-def test_sampled_probabilities_are_near_the_exact_ones_and_show_their_error(nbspam):
+def test_sampled_probabilities_are_near_the_exact_ones_and_show_their_error(table):
     question = (
         "query",
         "-m",
@@ -94,43 +94,43 @@ def test_sampled_probabilities_are_near_the_exact_ones_and_show_their_error(nbsp
         "--target",
         "甜度",
     )
-    exact = json.loads(nbspam(*question, "--json")[1])
-    sampled = json.loads(nbspam(*question, "--gibbs", "20000", "--json")[1])
+    exact = json.loads(table(*question, "--json")[1])
+    sampled = json.loads(table(*question, "--gibbs", "20000", "--json")[1])
 
     for one, other in zip(exact["rows"], sampled["rows"], strict=True):
         assert abs(one["probability"] - other["probability"]) < 5 * other["standard_error"]
     assert sampled["r_hat"] < 1.1
     assert sampled["samples"] == 20_000
-    shown = nbspam(*question, "--gibbs", "20000")[1]
+    shown = table(*question, "--gibbs", "20000")[1]
     assert shown.startswith("好瓜\t甜度\tprobability\tstandard error\n")
     assert "R-hat 1.0" in shown
 
 
 def test_the_structure_is_printed_as_lines_dot_and_json_that_can_be_queried(
-    nbspam, melons, tmp_path
+    table, melons, tmp_path
 ):
-    lines = nbspam("query", "-m", FIGURE)[1].splitlines()
+    lines = table("query", "-m", FIGURE)[1].splitlines()
     assert lines[3] == "色泽\t<-\t好瓜, 甜度"
-    assert '"甜度" -> "根蒂";' in nbspam("query", "-m", FIGURE, "--dot")[1]
-    assert '"好瓜" -- "甜度";' in nbspam("query", "-m", FIGURE, "--dot", "--moral")[1]
-    assert "好瓜\t-\t甜度\n" in nbspam("query", "-m", FIGURE, "--moral")[1]
+    assert '"甜度" -> "根蒂";' in table("query", "-m", FIGURE, "--dot")[1]
+    assert '"好瓜" -- "甜度";' in table("query", "-m", FIGURE, "--dot", "--moral")[1]
+    assert "好瓜\t-\t甜度\n" in table("query", "-m", FIGURE, "--moral")[1]
 
-    (tmp_path / "again.json").write_text(nbspam("query", "-m", melons, "--json")[1])
+    (tmp_path / "again.json").write_text(table("query", "-m", melons, "--json")[1])
     question = ("--evidence", "敲声=沉闷", "--target", "好瓜")
-    again = nbspam("query", "-m", tmp_path / "again.json", *question)
-    assert again == nbspam("query", "-m", melons, *question)
+    again = table("query", "-m", tmp_path / "again.json", *question)
+    assert again == table("query", "-m", melons, *question)
 
 
-def test_a_number_as_evidence_means_its_interval(nbspam, model, tmp_path):
+def test_a_number_as_evidence_means_its_interval(table, model, tmp_path):
     rows = "\n".join(f"{x / 40},{'yes' if x > 20 else 'no'}" for x in range(40))
     (tmp_path / "t.csv").write_text(f"size,ripe\n{rows}\n")
-    assert nbspam("train", tmp_path / "t.csv", "--target", "ripe", "--model", "network")[0] == 0
-    out = nbspam("query", "-m", model, "--evidence", "size=0.9", "--target", "ripe", "--json")[1]
+    assert table("train", tmp_path / "t.csv", "--target", "ripe", "--model", "network")[0] == 0
+    out = table("query", "-m", model, "--evidence", "size=0.9", "--target", "ripe", "--json")[1]
 
     assert json.loads(out)["rows"][1]["probability"] > 0.9
 
 
-def test_the_joint_query_of_the_lecture_is_answered_exactly_and_by_sampling(nbspam):
+def test_the_joint_query_of_the_lecture_is_answered_exactly_and_by_sampling(table):
     """P(good melon, high sweetness | green, dull sound, curled root), by hand: 7/13."""
     evidence = ("--evidence", "色泽=青绿", "敲声=浊响", "根蒂=蜷缩")
     high, low = 0.4 * 0.9, 0.6 * 0.3  # P(sweetness) P(curled | sweetness)
@@ -140,11 +140,11 @@ def test_the_joint_query_of_the_lecture_is_answered_exactly_and_by_sampling(nbsp
     assert exact == pytest.approx(7 / 13)
 
     for words in (("--target", "好瓜=是", "--target", "甜度=高"), ("--target", "好瓜", "甜度")):
-        rows = json.loads(nbspam("query", "-m", FIGURE, *evidence, *words, "--json")[1])["rows"]
+        rows = json.loads(table("query", "-m", FIGURE, *evidence, *words, "--json")[1])["rows"]
         assert rows[0]["values"] == {"好瓜": "是", "甜度": "高"}
         assert rows[0]["probability"] == pytest.approx(exact)
         assert len(rows) == (1 if "=" in words[1] else 4)
-        sampled = nbspam("query", "-m", FIGURE, *evidence, *words, "--gibbs", "20000", "--json")
+        sampled = table("query", "-m", FIGURE, *evidence, *words, "--gibbs", "20000", "--json")
         row = json.loads(sampled[1])["rows"][0]
         assert abs(row["probability"] - exact) < 4 * row["standard_error"]
         assert sampled[2] == ""
@@ -161,8 +161,8 @@ def copies(tmp_path):
     return tmp_path / "copies.json"
 
 
-def test_sampling_that_cannot_reach_every_state_says_so(nbspam, copies):
-    status, _, err = nbspam("query", "-m", copies, "--target", "a", "b", "--gibbs", "1000")
+def test_sampling_that_cannot_reach_every_state_says_so(table, copies):
+    status, _, err = table("query", "-m", copies, "--target", "a", "b", "--gibbs", "1000")
 
     assert status == 0
     assert err == (
@@ -170,21 +170,20 @@ def test_sampling_that_cannot_reach_every_state_says_so(nbspam, copies):
         " state, so this estimate is worthless; ask without --gibbs\n"
     )
     # Zeros alone do no harm: from a known a, every state left is reached.
-    assert nbspam("query", "-m", copies, "--target", "b", "a=1", "--gibbs", "1000")[::2] == (0, "")
-    exact = json.loads(nbspam("query", "-m", copies, "--target", "a", "b", "--json")[1])["rows"]
+    assert table("query", "-m", copies, "--target", "b", "a=1", "--gibbs", "1000")[::2] == (0, "")
+    exact = json.loads(table("query", "-m", copies, "--target", "a", "b", "--json")[1])["rows"]
     assert [row["probability"] for row in exact] == [0.7, 0, 0, 0.3]
 
 
-def test_zeros_among_too_many_states_to_try_are_suspected(nbspam, copies, monkeypatch):
-    monkeypatch.setattr("nbspam.models.network.sampling.MAX_STATES", 3)
-    err = nbspam("query", "-m", copies, "--target", "a", "b", "--gibbs", "1000")[2]
+def test_zeros_among_too_many_states_to_try_are_suspected(table, copies, monkeypatch):
+    monkeypatch.setattr("nbspam.models.network.questions.MAX_STATES", 3)
+    err = table("query", "-m", copies, "--target", "a", "b", "--gibbs", "1000")[2]
 
     assert "some values may never be reached; ask without --gibbs" in err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "words"),
-    [
+def test_questions_without_an_answer_are_refused_in_one_line(table):
+    for arguments, status, words in [
         ([FIGURE, "--target", "好瓜=x"], 2, "target 好瓜=x: no such value; choose from: 是, 否"),
         ([FIGURE, "--evidence", "大小=1", "--target", "好瓜"], 2, "evidence '大小': no such"),
         ([FIGURE, "--evidence", "敲声=x", "--target", "好瓜"], 2, "敲声=x: no such value"),
@@ -199,50 +198,43 @@ def test_zeros_among_too_many_states_to_try_are_suspected(nbspam, copies, monkey
         ([FIGURE, "--independent", "好瓜", "好瓜"], 2, "name two"),
         (["no.json"], 1, "no.json: No such file"),
         ([MELONS], 1, "not a model"),
-    ],
-)
-def test_questions_without_an_answer_are_refused_in_one_line(nbspam, arguments, status, words):
-    code, out, err = nbspam("query", "-m", *arguments)
+    ]:
+        code, out, err = table("query", "-m", *arguments)
 
-    assert (code, out, err.count("\n")) == (status, "", 1), err
-    assert words in err
+        assert (code, out, err.count("\n")) == (status, "", 1), err
+        assert words in err
 
 
-def test_impossible_evidence_is_refused_exactly_and_when_sampled(nbspam, copies):
+def test_impossible_evidence_is_refused_exactly_and_when_sampled(table, copies):
     question = ("query", "-m", copies, "--target", "a", "--evidence", "c=1")
     for how in ((), ("--gibbs", "1000")):
-        code, out, err = nbspam(*question, *how)
+        code, out, err = table(*question, *how)
         assert (code, out, err.count("\n")) == (2, "", 1), err
     assert "kept it from any state that agrees with the evidence" in err
 
 
-def test_files_without_a_network_are_refused_in_one_line(nbspam, trained, tmp_path):
+def test_files_without_a_network_are_refused_in_one_line(table, trained, tmp_path):
     (tmp_path / "broken.json").write_text('{"variables": [')
     (tmp_path / "other.json").write_text("[1, 2]")
     for path, status, words in (
         (tmp_path / "broken.json", 1, "not JSON"),
         (tmp_path / "other.json", 2, "not a network"),
-        (trained, 2, "another kind of model"),
+        (trained, 2, "use: nbspam query"),
     ):
-        code, _, err = nbspam("query", "-m", path)
+        code, _, err = table("query", "-m", path)
         assert (code, err.count("\n")) == (status, 1), err
         assert words in err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_options_of_networks_are_refused_elsewhere_and_out_of_range(table, model):
+    for arguments, words in [
         (["--model", "tan", "--criterion", "aic"], "--criterion"),
         (["--model", "network", "--max-parents", "0"], "max-parents"),
-    ],
-)
-def test_options_of_networks_are_refused_elsewhere_and_out_of_range(
-    nbspam, model, arguments, words
-):
-    code, _, err = nbspam("train", MELONS, "--target", "好瓜", *arguments)
+    ]:
+        code, _, err = table("train", MELONS, "--target", "好瓜", *arguments)
 
-    assert code == 2
-    assert words in err
+        assert code == 2
+        assert words in err
 
 
 def test_tables_beyond_the_memory_limit_are_refused_with_their_size(nbspam, mails, model):
@@ -263,5 +255,5 @@ def test_a_token_called_class_gets_another_name_than_the_class(nbspam, model, tm
     assert sorted(names) == ["class", "class#2", "other"]
 
 
-def test_a_model_without_its_option_is_refused(nbspam):
-    assert complains(nbspam("query", FIGURE), 2, "the model by -m FILE")
+def test_a_model_without_its_option_is_refused(table):
+    assert complains(table("query", FIGURE), 2, "the model by -m FILE")

@@ -34,12 +34,12 @@ def test_eval_writes_a_page_in_every_way_of_judging(nbspam, mails, model, page, 
     assert html.count("The share of wrong answers by how many messages were learned") == 1
 
 
-def test_a_model_that_remembers_no_messages_says_how_to_get_a_learning_curve(nbspam, model, page):
-    assert nbspam("train", TABLE, "--target", "好瓜")[0] == 0
-    assert nbspam("eval", TABLE, "--report", page)[0] == 0
+def test_a_model_that_remembers_no_messages_says_how_to_get_a_learning_curve(table, model, page):
+    assert table("train", TABLE, "--target", "好瓜")[0] == 0
+    assert table("eval", TABLE, "--report", page)[0] == 0
     text = text_of(page)
     assert "the model keeps no rows that smaller models could learn from." in text
-    assert "nbspam eval SOURCE --cv 10 --report FILE.html" in text
+    assert "nbspam table eval SOURCE --cv 10 --report FILE.html" in text
 
 
 def test_a_week_is_that_of_the_user(nbspam, mails, page):
@@ -56,9 +56,12 @@ def test_stated_costs_and_shares_are_those_of_the_page(nbspam, mails, page):
 
 def test_tables_and_chosen_tokens_have_pages(nbspam, mails, page):
     options = ["--target", "好瓜", "--cv", 3, "--report", page]
-    assert nbspam("eval", TABLE, *options)[0] == 0
+    assert nbspam("table", "eval", TABLE, *options)[0] == 0
     assert "纹理=清晰" in text_of(page)
-    assert nbspam("eval", TABLE, "--target", "好瓜", "--test", TABLE, "--report", page)[0] == 0
+    assert (
+        nbspam("table", "eval", TABLE, "--target", "好瓜", "--test", TABLE, "--report", page)[0]
+        == 0
+    )
     options = ["--model", "aode", "--features", 10, "--cv", 2, "--report", page]
     assert nbspam("eval", mails, *options)[0] == 0
     assert 'aria-label="Evidence"' in page.read_text("utf-8")
@@ -86,7 +89,7 @@ def test_compare_writes_a_page(nbspam, mails, page):
     assert "of 100 messages a week: ham lost" in rows
     assert "only A right" in out
     options = ["--target", "好瓜", "--cv", 3, "--against", "--model aode", "--report", page]
-    assert nbspam("compare", TABLE, *options)[0] == 0
+    assert nbspam("table", "compare", TABLE, *options)[0] == 0
     assert "--model aode" in text_of(page)
 
 
@@ -100,22 +103,23 @@ def test_explain_writes_a_page(nbspam, trained, folder, page):
     assert status == 1
 
 
-@pytest.mark.parametrize("command", ["eval", "compare", "explain"])
-@pytest.mark.parametrize(
-    ("name", "wrong"),
-    [("-", "ends in .html"), ("page.pdf", "ends in .html"), ("no/page.html", "no folder")],
-)
-def test_wrong_names_are_refused_before_any_work(nbspam, command, name, wrong):
-    options = {"eval": ["--cv", "2"], "compare": ["--against", "--pairs"]}
-    words = [command, "gone", *options.get(command, []), "--report", name]
-    assert complains(nbspam(*words), 2, f"--report {name}", wrong)
+def test_wrong_names_are_refused_before_any_work(nbspam):
+    for command in ["eval", "compare", "explain"]:
+        for name, wrong in [
+            ("-", "ends in .html"),
+            ("page.pdf", "ends in .html"),
+            ("no/page.html", "no folder"),
+        ]:
+            options = {"eval": ["--cv", "2"], "compare": ["--against", "--pairs"]}
+            words = [command, "gone", *options.get(command, []), "--report", name]
+            assert complains(nbspam(*words), 2, f"--report {name}", wrong)
 
 
 def test_options_that_would_do_nothing_are_refused(nbspam, page):
     assert complains(
         nbspam("eval", "x", "--cv", 2, "--per-week", 9), 2, "--per-week: for the report"
     )
-    words = ["explain", "x", "--factors", "--report", page]
+    words = ["table", "explain", "x", "--factors", "--report", page]
     assert complains(nbspam(*words), 2, "--report and --factors")
 
 

@@ -38,16 +38,16 @@ def expected_costs(posterior):
 
 
 @pytest.fixture
-def loss(nbspam, model, tmp_path):
+def loss(table, model, tmp_path):
     """Train the model of the table; return the options of the costs."""
-    nbspam("train", LIHANG, "--target", "Y")
+    table("train", LIHANG, "--target", "Y")
     (tmp_path / "loss.json").write_text(json.dumps(COSTS))
     return "--loss", tmp_path / "loss.json"
 
 
-def test_every_answer_has_its_risk_and_the_label_the_least(nbspam, loss):
+def test_every_answer_has_its_risk_and_the_label_the_least(table, loss):
     stdin = "\n".join(["X1,X2", *map(",".join, QUESTIONS)]).encode()
-    verdicts = json_lines(nbspam("classify", "--json", *loss, stdin=stdin)[1])
+    verdicts = json_lines(table("classify", "--json", *loss, stdin=stdin)[1])
     labels = set()
     for verdict, posterior in zip(verdicts, posteriors().values(), strict=True):
         risk = expected_costs(posterior)
@@ -57,15 +57,15 @@ def test_every_answer_has_its_risk_and_the_label_the_least(nbspam, loss):
     assert len(labels) > 1  # the rule is no constant
 
 
-def test_the_bayes_risk_is_the_mean_of_the_least_risks(nbspam, loss):
+def test_the_bayes_risk_is_the_mean_of_the_least_risks(table, loss):
     likely = posteriors()
     rows = [tuple(line.split(",")[:2]) for line in LIHANG.read_text().split()[1:]]
     least = [min(expected_costs(likely[row]).values()) for row in rows]
-    status, out, err = nbspam("eval", LIHANG, *loss, "--json")
+    status, out, err = table("eval", LIHANG, *loss, "--json")
     assert (status, err) == (0, "")
     expected = float(sum(least) / len(least))
     assert json.loads(out)["bayes_risk"] == pytest.approx(expected)
-    assert f"Bayes risk{expected:>22.5f}\n" in nbspam("eval", LIHANG, *loss)[1]
+    assert f"Bayes risk{expected:>22.5f}\n" in table("eval", LIHANG, *loss)[1]
     # No other way to choose an action for each of the questions has a lower expected cost.
     weights = Counter(rows)
     for action in product(COSTS["actions"], repeat=2):
@@ -75,21 +75,19 @@ def test_the_bayes_risk_is_the_mean_of_the_least_risks(nbspam, loss):
         assert mixed / len(rows) >= expected - 1e-12
 
 
-def test_explain_prints_the_risks_cheapest_first(nbspam, loss):
+def test_explain_prints_the_risks_cheapest_first(table, loss):
     """The row (2, S): 28/459 against 5/153, so P(1) = 15/43 and P(-1) = 28/43."""
     for how in ((), ("--factors",)):
-        status, out, err = nbspam("explain", *how, *loss, stdin=b"2,S\n")
+        status, out, err = table("explain", *how, *loss, stdin=b"2,S\n")
         assert (status, err) == (0, "")
         assert out.splitlines()[-3:] == [
             f"{1:.6g}  expected cost of the answer ask",
             f"{4 * 15 / 43:.6g}  expected cost of the answer leave",
             f"{6 * 28 / 43:.6g}  expected cost of the answer buy",
         ]
-        risk = json.loads(nbspam("explain", *how, "--json", *loss, stdin=b"2,S\n")[1])["risk"]
+        risk = json.loads(table("explain", *how, "--json", *loss, stdin=b"2,S\n")[1])["risk"]
         assert risk == pytest.approx({"buy": 6 * 28 / 43, "leave": 60 / 43, "ask": 1})
-    answer = json.loads(
-        nbspam("lazy", LIHANG, "-", "--target=Y", "--json", *loss, stdin=b"2,S")[1]
-    )
+    answer = json.loads(table("lazy", LIHANG, "-", "--target=Y", "--json", *loss, stdin=b"2,S")[1])
     assert (answer["label"], answer["risk"]) == ("ask", pytest.approx(risk))
 
 

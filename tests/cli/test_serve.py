@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from nbspam.server import service, worker
+from nbspam.server import supervisor, worker
 from support import complains
 
 
@@ -15,13 +15,12 @@ def no_server(monkeypatch):
     def run(_):
         raise AssertionError("it serves")
 
-    monkeypatch.setattr(service.Supervisor, "run", run)
+    monkeypatch.setattr(supervisor.Supervisor, "run", run)
 
 
 @pytest.mark.usefixtures("trained")
-@pytest.mark.parametrize(
-    ("options", "status", "words"),
-    [
+def test_wrong_options_are_refused(nbspam):
+    for options, status, words in [
         ([], 2, ["no address to listen on; give --spamd ADDRESS or --http ADDRESS or --milter"]),
         (["--spamd", "here"], 2, ["--spamd here: not an address; write HOST:PORT, or a path"]),
         (["--spamd", "/nonexistent/a/b"], 1, ["--spamd /nonexistent/a/b: No such file"]),
@@ -51,10 +50,8 @@ def no_server(monkeypatch):
             ["--move: --review . is no Maildir, and only in one can messages be moved; give"],
         ),
         (["--web", "0.0.0.0:0"], 2, ["--web 0.0.0.0:", "other machines can reach it"]),
-    ],
-)
-def test_wrong_options_are_refused(nbspam, options, status, words):
-    assert complains(nbspam("serve", *options), status, *words)
+    ]:
+        assert complains(nbspam("serve", *options), status, *words)
 
 
 @pytest.mark.usefixtures("trained")
@@ -92,7 +89,7 @@ def test_a_protocol_whose_library_is_missing_says_what_to_install(nbspam, traine
 
 
 def test_who_lets_strangers_teach_is_warned(nbspam, trained, monkeypatch):
-    monkeypatch.setattr(service.Supervisor, "run", lambda _: None)
+    monkeypatch.setattr(supervisor.Supervisor, "run", lambda _: None)
     status, _, err = nbspam("serve", "-m", trained, "--spamd", "0.0.0.0:0", "--allow-tell")
 
     assert status == 0

@@ -1,4 +1,4 @@
-"""`train --shard` and `merge` of its parts: what they print, and what they refuse."""
+"""`shard` and `merge` of its parts: what they print, and what they refuse."""
 
 import json
 import os
@@ -17,13 +17,13 @@ def parts(nbspam, tmp_path):
     mails = write_mails(tmp_path / "corpus")
     paths = [tmp_path / f"part.{number}" for number in (1, 2)]
     for number, path in enumerate(paths, 1):
-        assert nbspam("train", "--shard", f"{number}/2", mails, "-m", path)[0] == 0
+        assert nbspam("shard", f"{number}/2", mails, "-o", path)[0] == 0
     return *paths, mails
 
 
 def test_parts_are_counted_and_added(nbspam, parts, tmp_path):
     first, _, mails = parts
-    status, out, err = nbspam("train", "--shard", "1/2", mails, "-m", first)
+    status, out, err = nbspam("shard", "1/2", mails, "-o", first)
     assert (status, err) == (0, "")
     assert out.startswith("read 2 of 4 messages (1 ham, 1 spam)\ncounted ")
     assert out.endswith(f" tokens; part 1/2 in {first}\n")
@@ -41,7 +41,7 @@ def test_parts_are_counted_and_added(nbspam, parts, tmp_path):
 def test_json_says_the_same(nbspam, parts, tmp_path):
     first, second, mails = parts
     (mails / "ham" / "bad.eml.gz").write_bytes(b"not gzip")
-    status, out, _ = nbspam("train", "--shard", "3/3", mails, "-m", tmp_path / "part", "--json")
+    status, out, _ = nbspam("shard", "3/3", mails, "-o", tmp_path / "part", "--json")
     told = json.loads(out)
     assert (status, told["shard"], told["items"]) == (0, [3, 3], 5)
     assert [each["name"] for each in told["skipped"]] == [str(mails / "ham" / "bad.eml.gz")]
@@ -56,7 +56,7 @@ def test_messages_that_come_again_are_counted_once_and_reported(nbspam, tmp_path
     (tmp_path / "ham.eml").write_bytes(HAM)
     sources = ("--spam", mbox, "--ham", tmp_path / "ham.eml")
     for number in "123":
-        nbspam("train", "--shard", f"{number}/3", *sources, "-m", tmp_path / f"p{number}")
+        nbspam("shard", f"{number}/3", *sources, "-o", tmp_path / f"p{number}")
     out = nbspam("merge", *(tmp_path / f"p{number}" for number in "123"), "-o", tmp_path / "m")[1]
 
     assert out.startswith("added 3 parts: 2 messages (1 ham, 1 spam), 1 more than once\n")
@@ -75,50 +75,45 @@ def test_the_day_is_that_of_the_merge_or_the_one_that_is_given(nbspam, parts, tm
         assert complains(nbspam(*twice, "--day", wrong), 2, "not a day from 1970-01-01 on")
 
 
-@pytest.mark.parametrize("shard", ["0/4", "5/4", "1", "/4", "1/0", "-1/4", "a/b", "1/4/2", "²/4"])
-def test_shards_count_from_one(nbspam, parts, tmp_path, shard):
-    result = nbspam("train", "--shard", shard, parts[2], "-m", tmp_path / "x")
+def test_shards_count_from_one(nbspam, parts, tmp_path):
+    for shard in ["0/4", "5/4", "1", "/4", "1/0", "-1/4", "a/b", "1/4/2", "²/4"]:
+        result = nbspam("shard", "-o", tmp_path / "x", "--", shard, parts[2])
 
-    assert complains(
-        result,
-        2,
-        f"{shard}: not I/N; I counts from 1 to N, while other systems count from 0: write 1/4"
-        " for their 0 of 4",
-    )
+        words = f"{shard}: not I/N; shards are numbered from 1: the first of four is 1/4"
+        assert complains(result, 2, words)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--target", "species"), "for mail and text; the columns of a table are known only"),
-        (("--unlabelled", "."), "EM needs all documents in every round"),
+def test_what_cannot_be_trained_in_parts_is_refused(nbspam, parts, model, tmp_path):
+    for options, words in [
+        (("--unlabelled", "."), "No such option '--unlabelled'"),
         (("--model", "tan"), "--model tan needs all documents at once"),
-        ((), "writes a part and no model; say where, as in -m part.1"),
-    ],
-)
-def test_what_cannot_be_trained_in_parts_is_refused(
-    nbspam, parts, model, tmp_path, options, words
-):
-    where = ("-m", tmp_path / "x") if options else ()
+        ((), "Missing option '-o' / '--output'"),
+    ]:
+        where = ("-o", tmp_path / "x") if options else ()
 
-    assert complains(nbspam("train", "--shard", "1/2", parts[2], *options, *where), 2, words)
-    assert not model.exists()
+        assert complains(nbspam("shard", "1/2", parts[2], *options, *where), 2, words)
+        assert not model.exists()
 
 
-@pytest.mark.parametrize(
-    "command", [("classify",), ("info",), ("update", "--spam"), ("export",), ("explain",)]
-)
-def test_a_part_is_not_a_model_yet(nbspam, parts, command):
-    name, *options = command
-    result = nbspam(
-        name, "-m", parts[0], *options, *([] if name in ("info", "export") else ["-"]), stdin=SPAM
-    )
+def test_a_part_is_not_a_model_yet(nbspam, parts):
+    for command in [("classify",), ("info",), ("update", "--spam"), ("export",), ("explain",)]:
+        name, *options = command
+        result = nbspam(
+            name,
+            "-m",
+            parts[0],
+            *options,
+            *([] if name in ("info", "export") else ["-"]),
+            stdin=SPAM,
+        )
 
-    assert complains(result, 1, f"{parts[0]}: a part of a training, and not a model yet; add it")
+        assert complains(
+            result, 1, f"{parts[0]}: a part of a training, and not a model yet; add it"
+        )
 
 
 def test_a_part_that_replaces_a_model_keeps_it(nbspam, parts, trained):
-    _, _, err = nbspam("train", "--shard", "1/2", parts[2], "-m", trained)
+    _, _, err = nbspam("shard", "1/2", parts[2], "-o", trained)
 
     assert err == f"nbspam: the model that was there is kept as {trained}~\n"
     assert nbspam("classify", "-m", f"{trained}~", stdin=SPAM)[0] == 0

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from nbspam.models.registry import COLUMN_MODELS
+from nbspam.models import COLUMN_MODELS
 from support import ROOT, columns, complains
 
 MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
@@ -13,141 +13,141 @@ LIHANG = ROOT / "corpora" / "lihang-4.1.csv"
 NUMBERS = "x,z,y\n" + "".join(f"{i + 0.5},{i * i / 7},{'ab'[i > 9]}\n" for i in range(20))
 
 
-def factors(nbspam, stdin):
+def factors(table, stdin):
     """Return the last product of each class that `explain --factors` prints."""
-    status, out, err = nbspam("explain", "--factors", "--json", stdin=stdin.encode())
+    status, out, err = table("explain", "--factors", "--json", stdin=stdin.encode())
     assert (status, err) == (0, "")
     return json.loads(out)["factors"]
 
 
-def test_the_table_of_statistical_learning_methods(nbspam, model):
-    assert nbspam("train", LIHANG, "--target", "Y", "--estimate", "mle")[0] == 0
-    product = factors(nbspam, "2,S\n")[-1]["product"]
+def test_the_table_of_statistical_learning_methods(table, model):
+    assert table("train", LIHANG, "--target", "Y", "--estimate", "mle")[0] == 0
+    product = factors(table, "2,S\n")[-1]["product"]
     assert product == pytest.approx({"1": 1 / 45, "-1": 1 / 15})
-    assert nbspam("predict", stdin=b"2,S\n")[1] == "-1\n"
+    assert table("predict", stdin=b"2,S\n")[1] == "-1\n"
 
-    assert nbspam("train", LIHANG, "--target", "Y")[0] == 0
-    prior, *_, last = factors(nbspam, "2,S\n")
+    assert table("train", LIHANG, "--target", "Y")[0] == 0
+    prior, *_, last = factors(table, "2,S\n")
     assert prior["factor"] == pytest.approx({"1": 10 / 17, "-1": 7 / 17})
     assert last["product"] == pytest.approx({"1": 5 / 153, "-1": 28 / 459})
 
 
-def test_the_watermelons(nbspam, model):
-    status, out, err = nbspam("train", MELONS, "--target", "好瓜", "--alpha", "0")
+def test_the_watermelons(table, model):
+    status, out, err = table("train", MELONS, "--target", "好瓜", "--alpha", "0")
     assert (status, err) == (0, "")
     assert "密度 numeric" in out
     assert "色泽 categorical, 3 values" in out
     assert "by mixed" in out
     first = MELONS.read_text("utf-8").splitlines()[1]
-    rows = factors(nbspam, first)
+    rows = factors(table, first)
     assert [row["factor"]["是"] for row in rows] == pytest.approx(
         [8 / 17, 3 / 8, 5 / 8, 6 / 8, 7 / 8, 5 / 8, 6 / 8, 1.959, 0.788], abs=5e-4
     )
     assert rows[-1]["product"] == pytest.approx({"否": 6.86e-5, "是": 0.0524}, rel=1e-3)
     # The variance of maximum likelihood is divided by 8, not by 7.
-    assert nbspam("train", MELONS, "--target", "好瓜", "--estimate", "mle")[0] == 0
-    assert factors(nbspam, first)[-2]["factor"]["是"] == pytest.approx(1.9625, abs=5e-5)
+    assert table("train", MELONS, "--target", "好瓜", "--estimate", "mle")[0] == 0
+    assert factors(table, first)[-2]["factor"]["是"] == pytest.approx(1.9625, abs=5e-5)
 
-    assert nbspam("train", MELONS, "--target", "好瓜", "--model", "aode")[0] == 0
-    rows = factors(nbspam, "敲声\n浊响\n")
+    assert table("train", MELONS, "--target", "好瓜", "--model", "aode")[0] == 0
+    rows = factors(table, "敲声\n浊响\n")
     assert rows[-1]["product"]["是"] == pytest.approx(0.35)
     # Numbers that are not cut are no parents: the figure is that of the six other columns.
-    assert nbspam("classify", stdin=first.encode())[1].startswith("是\t0.963181\t")
+    assert table("classify", stdin=first.encode())[1].startswith("是\t0.963181\t")
     how = ("--model", "spode", "--parent", "敲声")
-    assert nbspam("train", MELONS, "--target", "好瓜", *how)[0] == 0
-    rows = factors(nbspam, "敲声,脐部\n浊响,凹陷\n")
+    assert table("train", MELONS, "--target", "好瓜", *how)[0] == 0
+    rows = factors(table, "敲声,脐部\n浊响,凹陷\n")
     assert rows[-1]["factor"]["是"] == pytest.approx(4 / 9)
 
 
 @pytest.mark.parametrize("name", COLUMN_MODELS)
-def test_every_model_trains_classifies_explains_and_is_judged(nbspam, model, tmp_path, name):
-    table = tmp_path / "t.csv"
-    table.write_text(NUMBERS if name == "gaussian" else MELONS.read_text("utf-8"))
+def test_every_model_trains_classifies_explains_and_is_judged(table, model, tmp_path, name):
+    path = tmp_path / "t.csv"
+    path.write_text(NUMBERS if name == "gaussian" else MELONS.read_text("utf-8"))
     target = "y" if name == "gaussian" else "好瓜"
     how = ("--target", target, "--model", name)
-    status, out, err = nbspam("train", table, *how)
+    status, out, err = table("train", path, *how)
     assert (status, err) == (0, "")
     assert f"by {name}" in out
 
-    rows = table.read_text().splitlines()
-    status, out, err = nbspam("classify", table)
+    rows = path.read_text().splitlines()
+    status, out, err = table("classify", path)
     assert (status, err) == (0, "")
     assert len(out.splitlines()) == len(rows) - 1
-    assert out.splitlines()[0].split("\t")[2] == f"{table}#1"
+    assert out.splitlines()[0].split("\t")[2] == f"{path}#1"
     labels = [line.split("\t")[0] for line in out.splitlines()]
-    assert nbspam("predict", table)[1].splitlines() == labels
+    assert table("predict", path)[1].splitlines() == labels
     # A row alone, with and without column names, gets the same verdict as in the table.
     for stdin in (rows[0] + "\n" + rows[1], rows[1], rows[1].rpartition(",")[0]):
-        status, alone, _ = nbspam("classify", "--json", stdin=stdin.encode())
+        status, alone, _ = table("classify", "--json", stdin=stdin.encode())
         assert json.loads(alone)["label"] == labels[0]
-    status, text, _ = nbspam("eval", table)
+    status, text, _ = table("eval", path)
     assert status == 0
     assert " right (" in text
-    assert nbspam("eval", table, *how, "--cv", "3")[0] == 0
-    assert nbspam("eval", table, *how, "--test", table)[1] == text
-    status, out, err = nbspam("info")
+    assert table("eval", path, *how, "--cv", "3")[0] == 0
+    assert table("eval", path, *how, "--test", path)[1] == text
+    status, out, err = table("info")
     assert (status, err) == (0, "")
     assert name in out
-    assert json.loads(nbspam("info", "--json")[1])["kind"] == name
+    assert json.loads(table("info", "--json")[1])["kind"] == name
 
-    status, out, err = nbspam("explain", "--json", "-n", "100", table)
+    status, out, err = table("explain", "--json", "-n", "100", path)
     assert (status, err) == (0, "")
     for line, label in zip(out.splitlines(), labels, strict=True):
         values = json.loads(line)
         assert values["label"] == label
         shares = [row["contribution"] for row in values["tokens"]]
         assert values["constant"] + sum(shares) == pytest.approx(values["score"], abs=1e-9)
-    assert nbspam("explain", table)[0] == 0
-    assert nbspam("explain", "--brief", table)[0] == 0
-    assert nbspam("explain", "--factors", table)[0] == 0
+    assert table("explain", path)[0] == 0
+    assert table("explain", "--brief", path)[0] == 0
+    assert table("explain", "--factors", path)[0] == 0
 
 
-def test_all_kinds_of_tables_train_the_same(nbspam, model, tmp_path):
+def test_all_kinds_of_tables_train_the_same(table, model, tmp_path):
     rows = [line.split(",") for line in LIHANG.read_text().splitlines()]
     (tmp_path / "t.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
     objects = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(each) + "\n" for each in objects))
     trained = []
     for path in (LIHANG, tmp_path / "t.tsv", tmp_path / "t.jsonl"):
-        assert nbspam("train", path, "--target", "Y")[0] == 0
+        assert table("train", path, "--target", "Y")[0] == 0
         trained.append(model.read_bytes())
     assert trained[0] == trained[1] == trained[2]
 
 
-def test_discretisation_is_chosen_and_shown(nbspam, model, tmp_path):
+def test_discretisation_is_chosen_and_shown(table, model, tmp_path):
     (tmp_path / "t.csv").write_text(NUMBERS)
     for how, shown in (("mdl", "x numeric, cut at 10"), ("width", "x numeric, cut at 2.4, 4.3")):
-        status, out, _ = nbspam("train", tmp_path / "t.csv", "--target", "y", "--discretise", how)
+        status, out, _ = table("train", tmp_path / "t.csv", "--target", "y", "--discretise", how)
         assert status == 0
         assert shown in out
         assert "by categorical" in out
-    out = nbspam(
+    out = table(
         "train", tmp_path / "t.csv", "--target", "y", "--discretise", "frequency", "--bins", 2
     )[1]
     assert "x numeric, cut at 9.5" in out
     # Models of categories cut numbers into intervals by default.
-    out = nbspam("train", tmp_path / "t.csv", "--target", "y", "--model", "tan")[1]
+    out = table("train", tmp_path / "t.csv", "--target", "y", "--model", "tan")[1]
     assert "cut at 10" in out
 
 
-def test_stated_kinds_of_columns_are_used(nbspam, model):
-    out = nbspam("train", LIHANG, "--target", "Y", "--numeric", "X1", "--json")[1]
+def test_stated_kinds_of_columns_are_used(table, model):
+    out = table("train", LIHANG, "--target", "Y", "--numeric", "X1", "--json")[1]
     facts = json.loads(out)
     assert facts["kind"] == "mixed"
     assert [column["levels"] for column in facts["columns"]] == [None, ["L", "M", "S"]]
 
 
-def test_options_reach_the_model(nbspam, model):
-    nbspam("train", LIHANG, "--target", "Y", "--estimate", "map", "--alpha", 2)
+def test_options_reach_the_model(table, model):
+    table("train", LIHANG, "--target", "Y", "--estimate", "map", "--alpha", 2)
     smoothed = model.read_bytes()
-    mode = factors(nbspam, "2,S\n")
-    nbspam("train", LIHANG, "--target", "Y", "--alpha", 1)
+    mode = factors(table, "2,S\n")
+    table("train", LIHANG, "--target", "Y", "--alpha", 1)
     assert model.read_bytes() != smoothed
-    assert factors(nbspam, "2,S\n") == mode
-    nbspam("train", LIHANG, "--target", "Y", "--class-prior", "0.25,0.75")
-    assert factors(nbspam, "2,S\n")[0]["factor"] == pytest.approx({"-1": 0.25, "1": 0.75})
-    nbspam("train", LIHANG, "--target", "Y", "--class-prior", "estimated")
-    assert factors(nbspam, "2,S\n")[0]["factor"] == pytest.approx({"-1": 0.4, "1": 0.6})
+    assert factors(table, "2,S\n") == mode
+    table("train", LIHANG, "--target", "Y", "--class-prior", "0.25,0.75")
+    assert factors(table, "2,S\n")[0]["factor"] == pytest.approx({"-1": 0.25, "1": 0.75})
+    table("train", LIHANG, "--target", "Y", "--class-prior", "estimated")
+    assert factors(table, "2,S\n")[0]["factor"] == pytest.approx({"-1": 0.4, "1": 0.6})
 
 
 def test_text_in_tables_is_still_text(nbspam, model, tmp_path):
@@ -161,49 +161,48 @@ def test_text_in_tables_is_still_text(nbspam, model, tmp_path):
 # --- what is missing ---
 
 
-def test_missing_cells_are_left_out_of_the_product(nbspam, model):
-    nbspam("train", LIHANG, "--target", "Y")
-    rows = factors(nbspam, "X1,X2\n2,?\n")
+def test_missing_cells_are_left_out_of_the_product(table, model):
+    table("train", LIHANG, "--target", "Y")
+    rows = factors(table, "X1,X2\n2,?\n")
 
     assert [row["value"] for row in rows] == ["(Y)", "X1=2"]
 
 
-def test_an_unseen_category_counts_as_missing_with_a_warning(nbspam, model):
-    nbspam("train", LIHANG, "--target", "Y")
-    status, out, err = nbspam("classify", stdin=b"X1,X2\n2,XXL\n")
+def test_an_unseen_category_counts_as_missing_with_a_warning(table, model):
+    table("train", LIHANG, "--target", "Y")
+    status, out, err = table("classify", stdin=b"X1,X2\n2,XXL\n")
 
     assert status == 0
     assert err == ("nbspam: -#1: X2 is 'XXL', which training has not seen; taken for missing\n")
-    assert out == nbspam("classify", stdin=b"X1,X2\n2,\n")[1]
+    assert out == table("classify", stdin=b"X1,X2\n2,\n")[1]
     many = b"X1,X2\n" + b"2,XXL\n" * 9
-    assert nbspam("classify", stdin=many)[2].count("\n") == 6
+    assert table("classify", stdin=many)[2].count("\n") == 6
 
 
-def test_rows_without_a_class_are_skipped(nbspam, model, tmp_path):
+def test_rows_without_a_class_are_skipped(table, model, tmp_path):
     (tmp_path / "t.csv").write_text(LIHANG.read_text() + "1,S,\n")
-    status, out, err = nbspam("train", tmp_path / "t.csv", "--target", "Y")
+    status, out, err = table("train", tmp_path / "t.csv", "--target", "Y")
 
     assert (status, "read 15 rows (6 -1, 9 1), skipped 1" in out) == (0, True)
     assert complains((0, out, err), 0, "t.csv#16", "no label")
-    assert nbspam("train", tmp_path / "t.csv", "--target", "Y", "--strict")[0] == 1
+    assert table("train", tmp_path / "t.csv", "--target", "Y", "--strict")[0] == 1
 
 
-def test_a_cell_that_is_no_number_skips_its_row(nbspam, model, tmp_path):
+def test_a_cell_that_is_no_number_skips_its_row(table, model, tmp_path):
     (tmp_path / "t.csv").write_text(NUMBERS)
-    nbspam("train", tmp_path / "t.csv", "--target", "y")
-    status, out, err = nbspam("classify", stdin=b"x,z\n1,2\noops,2\n")
+    table("train", tmp_path / "t.csv", "--target", "y")
+    status, out, err = table("classify", stdin=b"x,z\n1,2\noops,2\n")
 
     assert complains((status, out, err), 1, "-#2", "x is 'oops', not a number")
     assert out.count("\n") == 1
-    assert complains(nbspam("explain", stdin=b"x,z\noops,2\n"), 1, "not a number")
+    assert complains(table("explain", stdin=b"x,z\noops,2\n"), 1, "not a number")
 
 
 # --- what is refused ---
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "status", "words"),
-    [
+def test_training_options_that_contradict_the_table_are_refused(table, model, tmp_path):
+    for text, options, status, words in [
         ("x,y\n1,a\n2,b\n", ["--target", "z"], 1, ["no column 'z'", "x, y"]),
         ("x,y\n1,0.5\n2,1.5\n", ["--target", "y"], 1, ["different numbers", "--categorical y"]),
         ("x,y\n1,a\n2,b\n", ["--target=y", "--values=y=a,c"], 1, ["#2: y is 'b'", "a, c"]),
@@ -221,7 +220,7 @@ def test_a_cell_that_is_no_number_skips_its_row(nbspam, model, tmp_path):
         (NUMBERS, ["--target", "y", "--numeric", "w"], 1, ["no column 'w'"]),
         (NUMBERS, ["--target", "y", "--drop", "xx"], 1, ["no column 'xx'; did you mean 'x'?"]),
         (NUMBERS, ["--target", "y", "--drop", "y"], 2, ["--drop y: another option names it"]),
-        (NUMBERS, ["--drop", "x"], 2, ["--drop: for the columns of a table"]),
+        (NUMBERS, ["--drop", "x"], 2, ["Missing option '--target'"]),
         ("x,y\nred,a\nblue,b\n", ["--target", "y", "--model", "gaussian"], 2, ["--model mixed"]),
         (NUMBERS, ["--target", "y", "--model", "gaussian", "--discretise", "mdl"], 2, ["leave"]),
         (NUMBERS, ["--target", "y", "--model", "gaussian", "--alpha", "1"], 2, ["no such"]),
@@ -230,40 +229,37 @@ def test_a_cell_that_is_no_number_skips_its_row(nbspam, model, tmp_path):
         (NUMBERS, ["--target", "y", "--alpha", "auto"], 2, ["--alpha auto"]),
         (NUMBERS, ["--target", "y", "--model", "tan", "--bins", "3"], 2, ["--bins", "mdl"]),
         ("x,y\nr,a\nb,b\n", ["--target=y", "--estimate=map", "--alpha=.5"], 2, ["mode", "alpha"]),
-        (NUMBERS, ["--target", "y", "--preset", "mail"], 2, ["--preset", "for mail and text"]),
+        (
+            NUMBERS,
+            ["--target", "y", "--preset", "mail"],
+            2,
+            ["--preset: for mail and text; use: nbspam train"],
+        ),
         (NUMBERS, ["--target", "y", "--label-column", "y"], 2, ["--label-column"]),
         (NUMBERS, ["--target", "y", "--format", "mbox"], 2, ["mbox", "csv"]),
-        (NUMBERS, ["--numeric", "x"], 2, ["--numeric", "--target"]),
-        (NUMBERS, ["--model", "mixed"], 2, ["--model mixed", "--target"]),
-        (NUMBERS, ["--parent", "x"], 2, ["--parent", "--target"]),
-        ("text,label\na b,x\nc,y\n", ["--estimate", "mle"], 2, ["--estimate", "aode"]),
-    ],
-)
-def test_training_options_that_contradict_the_table_are_refused(
-    nbspam, model, tmp_path, text, options, status, words
-):
-    (tmp_path / "t.csv").write_text(text)
+    ]:
+        (tmp_path / "t.csv").write_text(text)
 
-    assert complains(nbspam("train", tmp_path / "t.csv", *options), status, *words)
-    assert not model.exists()
+        assert complains(table("train", tmp_path / "t.csv", *options), status, *words)
+        assert not model.exists()
 
 
-def test_an_empty_column_is_left_out_with_a_warning(nbspam, model, tmp_path):
+def test_an_empty_column_is_left_out_with_a_warning(table, model, tmp_path):
     (tmp_path / "t.csv").write_text("x,e,y\n1,,a\n2,,b\n")
 
-    assert complains(nbspam("train", tmp_path / "t.csv", "--target", "y"), 0, "'e' is empty")
-    assert nbspam("classify", tmp_path / "t.csv")[0] == 0
+    assert complains(table("train", tmp_path / "t.csv", "--target", "y"), 0, "'e' is empty")
+    assert table("classify", tmp_path / "t.csv")[0] == 0
 
 
-def test_zero_variance_is_a_warning_and_gives_no_infinity(nbspam, model, tmp_path):
+def test_zero_variance_is_a_warning_and_gives_no_infinity(table, model, tmp_path):
     (tmp_path / "t.csv").write_text("x,z,y\n1.5,1.5,a\n1.5,2.5,a\n2.5,2,b\n3.5,2,b\n")
-    result = nbspam("train", tmp_path / "t.csv", "--target", "y", "--numeric", "z")
+    result = table("train", tmp_path / "t.csv", "--target", "y", "--numeric", "z")
 
     assert result[0] == 0
     assert "column 'x' is 1.5 in all rows of class 'a': variance zero" in result[2]
-    status, out, _ = nbspam("classify", "--json", stdin=b"x,z\n1.5,2\n9,9\n")
+    status, out, _ = table("classify", "--json", stdin=b"x,z\n1.5,2\n9,9\n")
     # Intervals need no variance.
-    err = nbspam("train", tmp_path / "t.csv", "--target", "y", "--model", "tan")[2]
+    err = table("train", tmp_path / "t.csv", "--target", "y", "--model", "tan")[2]
     assert "variance zero" not in err
     assert status == 0
     assert all(
@@ -272,59 +268,101 @@ def test_zero_variance_is_a_warning_and_gives_no_infinity(nbspam, model, tmp_pat
     )
 
 
-def test_a_number_far_from_all_others_is_explained_without_overflow(nbspam, model):
-    nbspam("train", MELONS, "--target", "好瓜")
+def test_a_number_far_from_all_others_is_explained_without_overflow(table, model):
+    table("train", MELONS, "--target", "好瓜")
     far = MELONS.read_text("utf-8").splitlines()[1].replace("0.697", "1e200")
-    assert nbspam("classify", stdin=far.encode()) == (0, "否\t1.000000\t-#1\n", "")
-    status, out, err = nbspam("explain", stdin=far.encode())
+    assert table("classify", stdin=far.encode()) == (0, "否\t1.000000\t-#1\n", "")
+    status, out, err = table("explain", stdin=far.encode())
     assert (status, err) == (0, "")
     assert "score +1.68e+201" in out
     assert max(map(columns, out.splitlines())) <= 80
-    *_, density, after = factors(nbspam, far)
+    *_, density, after = factors(table, far)
     assert density["factor"] == {"否": 0.0, "是": 0.0}
     assert after["factor"] == {"否": None, "是": None}
 
 
-def test_a_product_of_densities_above_all_numbers_is_null(nbspam, model, tmp_path):
+def test_a_product_of_densities_above_all_numbers_is_null(table, model, tmp_path):
     names = [f"x{i}" for i in range(8)]
     rows = [",".join(["0"] * 8), ",".join(["3e-60"] * 8), ",".join(["2e-60"] * 8)]
     lines = [",".join(names) + ",y", *(f"{row},a" for row in rows), *(f"{row},b" for row in rows)]
     (tmp_path / "t.csv").write_text("\n".join(lines))
     how = [part for name in names for part in ("--numeric", name)]
-    assert nbspam("train", tmp_path / "t.csv", "--target", "y", *how)[0] == 0
-    assert factors(nbspam, rows[0])[-1]["product"] == {"a": None, "b": None}
+    assert table("train", tmp_path / "t.csv", "--target", "y", *how)[0] == 0
+    assert factors(table, rows[0])[-1]["product"] == {"a": None, "b": None}
 
 
-def test_tables_too_large_for_memory_are_refused_with_their_size(nbspam, model, tmp_path):
+def test_tables_too_large_for_memory_are_refused_with_their_size(table, model, tmp_path):
     rows = "".join(f"a{i},b{i},{i % 2}\n" for i in range(4500))
     (tmp_path / "t.csv").write_text("v,w,y\n" + rows)
-    result = nbspam("train", tmp_path / "t.csv", "--target", "y", "--model", "aode")
+    result = table("train", tmp_path / "t.csv", "--target", "y", "--model", "aode")
 
     assert complains(result, 2, "9,000 values", "1.2 GiB", "fewer")
 
 
-def test_a_table_without_the_columns_of_the_model_is_refused(nbspam, model):
-    nbspam("train", LIHANG, "--target", "Y")
+def test_a_table_without_the_columns_of_the_model_is_refused(table, model):
+    table("train", LIHANG, "--target", "Y")
 
-    assert complains(nbspam("classify", stdin=b"a,b,c,d\n1,2,3,4\n"), 1, "4 cells", "X1, X2")
-    assert complains(nbspam("classify", ROOT / "corpora"), 1, "a folder; give a table")
-
-
-def test_factors_are_for_tables(nbspam, trained):
-    assert complains(nbspam("explain", "--factors", stdin=b"x"), 2, "--factors", "of a table")
+    assert complains(table("classify", stdin=b"a,b,c,d\n1,2,3,4\n"), 1, "4 cells", "X1, X2")
+    assert complains(table("classify", ROOT / "corpora"), 1, "a folder; give a table")
 
 
-def test_commands_for_tokens_and_mail_say_so(nbspam, model):
-    nbspam("train", LIHANG, "--target", "Y")
-    assert complains(nbspam("words"), 2, "has no tokens")
-    assert complains(nbspam("eval", LIHANG, "--target", "Y", "--online"), 2, "--online")
-    assert complains(nbspam("eval", LIHANG, "--target", "Y", "--cv", "7"), 2, "has 6 documents")
+def test_folds_need_as_many_rows_of_each_class(table):
+    assert complains(table("eval", LIHANG, "--target", "Y", "--cv", "7"), 2, "has 6 documents")
 
 
-def test_a_tables_model_that_does_not_fit_together_is_refused(nbspam, model):
-    from nbspam.store.format.modelfile import load_state, save_state
+def test_a_command_for_mail_names_the_one_for_tables(nbspam, table, model):
+    for command, right in [
+        ("classify x", "use: nbspam table classify"),
+        ("predict x", "use: nbspam table predict"),
+        ("explain x", "use: nbspam table explain"),
+        ("eval x", "use: nbspam table eval"),
+        ("info", "use: nbspam table info"),
+        ("words", "use: nbspam table info"),
+        ("export", "use: nbspam table export"),
+        ("query", "use: nbspam table query"),
+        ("update x", "use: nbspam table update"),
+        ("unlearn x", "use: nbspam table unlearn"),
+        ("relabel --to y x", "use: nbspam table unlearn"),
+        ("merge MODEL MODEL -o OUT", "use: nbspam table merge"),
+        ("tune x", "see: nbspam table"),
+        ("prune", "see: nbspam table"),
+        ("filter", "see: nbspam table"),
+    ]:
+        table("train", LIHANG, "--target", "Y")
+        before = model.read_bytes()
+        names = {"MODEL": model, "OUT": model.parent / "out"}
+        result = nbspam(*(names.get(word, word) for word in command.split()))
 
-    nbspam("train", LIHANG, "--target", "Y")
+        assert complains(result, 2, f"nbspam: {model}: the model of a table; {right}\n")
+        assert model.read_bytes() == before
+        assert not names["OUT"].exists()
+
+
+def test_a_command_for_tables_names_the_one_for_mail(table, trained):
+    for command in ["classify", "predict", "explain", "eval", "info", "export", "query", "update"]:
+        result = table(command, stdin=b"x")
+        assert complains(result, 2, f"{trained}: a model of mail or text; use: nbspam {command}\n")
+
+
+def test_an_option_of_the_other_group_names_its_command(nbspam):
+    for command, words in [
+        ("train x --target y", "--target: for tables; use: nbspam table train"),
+        ("explain --factors", "--factors: for tables; use: nbspam table explain"),
+        ("cluster x -k 2 --drop y", "--drop: for tables; use: nbspam table cluster"),
+        ("table eval x --online", "--online: for mail and text; use: nbspam eval"),
+        ("table update --spam x", "--spam: for mail and text; use: nbspam update"),
+        ("table update --policy error", "--policy: for mail and text; use: nbspam update"),
+        ("table unlearn --text-column x", "--text-column: for mail and text; use: nbspam unl"),
+        ("table cluster x -k 2 --min-df 3", "--min-df: for mail and text; use: nbspam cluster"),
+        ("train --targte y", "No such option"),
+    ]:
+        assert complains(nbspam(*command.split()), 2, words)
+
+
+def test_a_tables_model_that_does_not_fit_together_is_refused(table, model):
+    from nbspam.store.modelfile import load_state, save_state
+
+    table("train", LIHANG, "--target", "Y")
     state = load_state(str(model))
     for key, value in (
         ("classes", ["1"]),
@@ -336,6 +374,6 @@ def test_a_tables_model_that_does_not_fit_together_is_refused(nbspam, model):
         ("learnt", {**state["learnt"], "levels_": np.array([-3, 9])}),
     ):
         save_state(str(model), {**state, key: value})
-        assert complains(nbspam("classify", stdin=b"2,S\n"), 1, "its contents do not fit")
+        assert complains(table("classify", stdin=b"2,S\n"), 1, "its contents do not fit")
     save_state(str(model), {**state, "kind": "oracle"})
-    assert complains(nbspam("classify", stdin=b"2,S\n"), 1, "kind 'oracle'")
+    assert complains(table("classify", stdin=b"2,S\n"), 1, "kind 'oracle'")

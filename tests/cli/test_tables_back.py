@@ -74,11 +74,11 @@ def test_rows_of_any_width_come_back_equally_wide(nbspam, texts):
     ]
 
 
-def test_rows_that_cannot_be_read_come_back_too(nbspam, tmp_path, model):
-    table = "x,y\n" + "".join(f"{i + 0.5},{'ab'[i > 9]}\n" for i in range(20))
-    (tmp_path / "t.csv").write_text(table)
-    assert nbspam("train", tmp_path / "t.csv", "--target", "y")[0] == 0
-    status, out, err = nbspam("classify", "--csv", stdin=b"x,why\n1.5,p\nmany,q\n18,\n")
+def test_rows_that_cannot_be_read_come_back_too(table, tmp_path, model):
+    rows_of = "x,y\n" + "".join(f"{i + 0.5},{'ab'[i > 9]}\n" for i in range(20))
+    (tmp_path / "t.csv").write_text(rows_of)
+    assert table("train", tmp_path / "t.csv", "--target", "y")[0] == 0
+    status, out, err = table("classify", "--csv", stdin=b"x,why\n1.5,p\nmany,q\n18,\n")
 
     assert status == 1
     assert err.count("\n") == 1
@@ -87,7 +87,7 @@ def test_rows_that_cannot_be_read_come_back_too(nbspam, tmp_path, model):
         ["x", "why", "label"], ["1.5", "p", "a"], ["many", "q", ""], ["18", "", "b"],
     ]  # fmt: skip
     # Without names the cells stand in the order of training.
-    assert rows(nbspam("classify", "--csv", stdin=b"1.5\n")[1])[0][:2] == ["1.5", "a"]
+    assert rows(table("classify", "--csv", stdin=b"1.5\n")[1])[0][:2] == ["1.5", "a"]
 
 
 cells = st.text(st.characters(codec="utf-8", exclude_characters="\r\0"), max_size=12)

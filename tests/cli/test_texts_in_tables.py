@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from nbspam.store.open import load
+from nbspam.store.open import load_classifier
 from support import ROOT, complains
 
 REVIEWS = ROOT / "corpora" / "reviews.tsv"
@@ -50,7 +50,9 @@ def test_an_encoding_that_does_not_fit_is_an_error_with_the_line(nbspam, tmp_pat
     assert complains(answer, 1, "a.csv: line 3: not utf-8; give another --encoding")
     answer = nbspam("train", tmp_path / "a.csv", "--encoding", "utf-9")
     assert complains(answer, 2, "--encoding utf-9: unknown")
-    table = nbspam("train", tmp_path / "a.csv", "--target", "label", "--encoding", "utf-9")
+    table = nbspam(
+        "table", "train", tmp_path / "a.csv", "--target", "label", "--encoding", "utf-9"
+    )
     assert complains(table, 2, "--encoding utf-9: unknown")
 
 
@@ -76,9 +78,9 @@ def test_columns_survive_export_and_merge(nbspam, tickets, model, tmp_path):
     assert nbspam("import", "-", "-m", tmp_path / "copy", stdin=text.encode())[0] == 0
     assert (tmp_path / "copy").read_bytes() == model.read_bytes()
     assert nbspam("merge", model, tmp_path / "copy", "-o", tmp_path / "both")[0] == 0
-    assert load(str(tmp_path / "both")).settings.columns == (("title", "body"), "queue")
+    assert load_classifier(str(tmp_path / "both")).settings.columns == (("title", "body"), "queue")
     wrong = text.replace('"text": ["title", "body"]', '"text": [1]').encode()
-    assert complains(nbspam("import", "-", stdin=wrong), 1, "line 1: its columns are not names")
+    assert complains(nbspam("import", "-", stdin=wrong), 1, "line 1: settings: columns")
 
 
 def test_a_model_of_dependent_tokens_remembers_columns_too(nbspam, tickets):
@@ -89,7 +91,7 @@ def test_a_model_of_dependent_tokens_remembers_columns_too(nbspam, tickets):
 
 
 def test_every_command_remembers_the_columns(nbspam, tickets, tmp_path):
-    assert load(str(tmp_path / "data" / "m.nbspam")).settings.columns == (
+    assert load_classifier(str(tmp_path / "data" / "m.nbspam")).settings.columns == (
         ("title", "body"), "queue",
     )  # fmt: skip
     (tmp_path / "new.csv").write_text("body,title\nwhat does it cost,price\n")

@@ -1,9 +1,13 @@
-"""The types of option values: what each word means, and the one line that refuses it."""
+"""Values of options: what each word means, the line that refuses it, and values of several."""
+
+from typing import NamedTuple
 
 import click
 import pytest
+from click.testing import CliRunner
 
-from nbspam.cli.values import (
+from nbspam.cli.inputs import Labels
+from nbspam.cli.options import (
     ALPHA,
     CLASS_PRIOR,
     COST,
@@ -13,13 +17,13 @@ from nbspam.cli.values import (
     SHARE,
     SHARE_OR_ESTIMATED,
     complaint,
+    filling,
     shares,
 )
 
 
-@pytest.mark.parametrize(
-    ("kind", "word", "value"),
-    [
+def test_a_word_becomes_a_value():
+    for kind, word, value in [
         (ALPHA, "0", 0.0),
         (ALPHA, "1e-3", 0.001),
         (ALPHA, "auto", "auto"),
@@ -31,30 +35,25 @@ from nbspam.cli.values import (
         (SHARE_OR_ESTIMATED, "estimated", "estimated"),
         (LETTER, "F", "F"),
         (PARTS, "headers,quotes", ("headers", "quotes")),
-    ],
-)
-def test_a_word_becomes_a_value(kind, word, value):
-    assert kind.convert(word, None, None) == value
-    assert kind.convert(value, None, None) == value
+    ]:
+        assert kind.convert(word, None, None) == value
+        assert kind.convert(value, None, None) == value
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
+def test_a_word_that_does_not_fit_is_named_with_what_to_do():
+    for kind, words in [
         (ALPHA, ["-1", "nan", "inf", "x", ""]),
         (CLASS_PRIOR, ["0.5,0.6", "1,0", "nan", "x", "-1,2", ""]),
         (COST, ["0", "-1", "inf", "nan", "dear"]),
         (NAMED_PATH, ["work", "=path", "work="]),
         (SHARE, ["spam", "spam=x", "estimated"]),
         (LETTER, ["", "FF", "7", "ä"]),
-    ],
-)
-def test_a_word_that_does_not_fit_is_named_with_what_to_do(kind, words):
-    for word in words:
-        with pytest.raises(click.BadParameter) as refused:
-            kind.convert(word, None, None)
-        assert refused.value.message.startswith(f"{word}: not ")
-        assert ";" in refused.value.message
+    ]:
+        for word in words:
+            with pytest.raises(click.BadParameter) as refused:
+                kind.convert(word, None, None)
+            assert refused.value.message.startswith(f"{word}: not ")
+            assert ";" in refused.value.message
 
 
 def test_shares_are_one_value():
@@ -65,28 +64,65 @@ def test_shares_are_one_value():
         shares(None, None, ["estimated", ("spam", 0.8)])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
+def test_wrong_usage_is_one_line_and_status_two(nbspam):
+    for arguments, line in [
         (["--fp-cost", "x"], "--fp-cost x: not a number above 0; a miss costs 1"),
         (["--jobs", "0"], "--jobs 0 is not in the range x>=1; see `nbspam classify --help`"),
         (["--jobs", "x"], "--jobs 'x' is not a whole number; see `nbspam classify --help`"),
         (["--prior", "spam"], "--prior spam: not NAME=P; write it as --prior spam=0.8"),
-    ],
-)
-def test_wrong_usage_is_one_line_and_status_two(nbspam, arguments, line):
-    assert nbspam("classify", *arguments) == (2, "", f"nbspam: {line}\n")
+    ]:
+        assert nbspam("classify", *arguments) == (2, "", f"nbspam: {line}\n")
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--pears"], ["classify", "--pears"], ["cluster"], ["words", "x"]]
-)
-def test_whatever_click_refuses_is_one_line(nbspam, arguments):
-    status, out, err = nbspam(*arguments)
+def test_whatever_click_refuses_is_one_line(nbspam):
+    for arguments in [["--pears"], ["classify", "--pears"], ["cluster"], ["words", "x"]]:
+        status, out, err = nbspam(*arguments)
 
-    assert (status, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith("nbspam: ")
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert err.startswith("nbspam: ")
 
 
 def test_a_complaint_without_a_context_is_told_all_the_same():
     assert complaint(click.UsageError("No such thing.")) == "No such thing"
+
+
+# --- options that fill one value -------------------------------------------------------------
+
+
+class Size(NamedTuple):
+    width: int | None = None
+    height: int | None = None
+
+
+size_options = filling(
+    Size,
+    "size",
+    click.option("--width", type=int, help="The width."),
+    click.option("--height", type=int, help="The height."),
+)
+
+
+@click.command()
+@click.option("--first", is_flag=True)
+@size_options
+@click.option("--last", is_flag=True)
+def command(first, size, last):
+    click.echo(f"{size} {first} {last}")
+
+
+def test_options_fill_one_value():
+    result = CliRunner().invoke(command, ["--height", "3", "--last"])
+
+    assert result.output == "Size(width=None, height=3) False True\n"
+
+
+def test_options_stand_in_the_order_of_their_declaration():
+    names = [parameter.name for parameter in command.params]
+
+    assert names == ["first", "width", "height", "last"]
+
+
+def test_labels_come_in_a_fixed_order():
+    labels = Labels(spam=("s",), ham=("h", "i"), named=(("work", "w"),))
+
+    assert labels.paths == [("spam", "s"), ("ham", "h"), ("ham", "i"), ("work", "w")]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.training import train
+from nbspam.classifier.training import train_classifier
 from nbspam.counts.corpus import csr, read_corpus
 from nbspam.counts.counting import count_items
 from nbspam.settings import LOG_LENGTH, MANY, PRESENCE, PRESETS
@@ -56,7 +56,7 @@ def same(one, other):
 
 @pytest.mark.parametrize("kind", ["mail", "text"])
 @pytest.mark.parametrize("presets", [PRESETS, MANY])
-@examples(60)
+@examples(25)
 @given(chosen=CHOSEN, left_out=st.sets(st.integers(0, 13)))
 def test_cross_validation_trains_what_training_trains(presets, kind, chosen, left_out):
     settings = presets[kind]
@@ -71,7 +71,9 @@ def test_cross_validation_trains_what_training_trains(presets, kind, chosen, lef
     assert plain(ours.table) == plain(theirs.table)
     assert labelled(ours) == labelled(theirs)
     assert (ours.bits, ours.repeated) == (theirs.bits, theirs.repeated)
-    same(train(ours, settings).to_state(), train(theirs, settings).to_state())
+    same(
+        train_classifier(ours, settings).to_state(), train_classifier(theirs, settings).to_state()
+    )
 
 
 def labelled(training):

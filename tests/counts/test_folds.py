@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.counts.folds import bootstrap_interval, compare_folds, stratified_folds
+from nbspam.counts.corpus import bootstrap_interval, compare_folds, stratified_folds
 from nbspam.errors import UsageError
 from nbspam.evaluation.metrics import auc
 

@@ -5,16 +5,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.bounds import Bounds
 from nbspam.classifier import training as library
-from nbspam.classifier.training import learn
-from nbspam.counts.counting import Limits, count_items
-from nbspam.counts.loss import Loss, loss_of_sum, loss_without, most_frequent
-from nbspam.counts.table import CountTable, TableSum, add_tables
+from nbspam.classifier.training import learn_items
+from nbspam.counts.counting import CountingLimits, count_items
+from nbspam.counts.table import (
+    CountTable,
+    Loss,
+    TableSum,
+    add_tables,
+    loss_of_sum,
+    loss_without,
+    most_frequent,
+)
 from nbspam.errors import UsageError
-from nbspam.settings import PRESETS, Choices, settings_for
+from nbspam.settings import PRESETS, Bounds, SettingsChoices, settings_for
 from nbspam.sources.items import Item
-from nbspam.tokens.vocabulary import Vocabulary
+from nbspam.tokens.documents import Vocabulary
+from support import examples
 
 MAIL = PRESETS["mail"]
 BOTH = ("ham", "spam")
@@ -47,11 +54,14 @@ def check_bound(table, exact):
 
 
 @given(TABLES, st.integers(1, 14))
+@examples(40)
 def test_no_token_lacks_more_than_the_bound_of_a_sum(stream, limit):
     bounded, exact = TableSum(limit), TableSum()
     for counts in stream:
         bounded.add(table_of(counts))
         exact.add(table_of(counts))
+        held = [table for parts in bounded._levels for table in parts]
+        assert sum(len(table.vocabulary) for table in held) <= 2 * limit
     total = bounded.total()
 
     assert len(total.vocabulary) <= limit
@@ -59,6 +69,7 @@ def test_no_token_lacks_more_than_the_bound_of_a_sum(stream, limit):
 
 
 @given(TABLES, TABLES, st.integers(1, 14))
+@examples(40)
 def test_no_token_lacks_more_than_the_bound_of_a_merge(first, second, limit):
     parts, exact = [], TableSum()
     for stream in (first, second):
@@ -72,6 +83,7 @@ def test_no_token_lacks_more_than_the_bound_of_a_merge(first, second, limit):
 
 
 @given(TABLES)
+@examples(40)
 def test_a_limit_that_is_never_reached_changes_nothing(stream):
     bounded, exact = TableSum(100), TableSum()
     for counts in stream:
@@ -130,7 +142,7 @@ def items(n, twice=()):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_training_with_a_limit_keeps_its_bound(jobs):
-    limits = Limits(tokens=50)
+    limits = CountingLimits(tokens=50)
     exact = count_items(items(300), MAIL, jobs, limits)
     bounded = count_items(items(300, twice=range(40)), MAIL, jobs, limits, Bounds(max_tokens=60))
 
@@ -143,7 +155,9 @@ def test_training_with_a_limit_keeps_its_bound(jobs):
 def test_a_message_that_is_moved_does_not_break_the_bound():
     moved = [item._replace(label="ham") for item in items(300)[:40]]
     exact = count_items([*items(300), *moved], MAIL)
-    bounded = count_items([*items(300), *moved], MAIL, 1, Limits(tokens=50), Bounds(max_tokens=60))
+    bounded = count_items(
+        [*items(300), *moved], MAIL, 1, CountingLimits(tokens=50), Bounds(max_tokens=60)
+    )
 
     assert bounded.table.class_count.tolist() == exact.table.class_count.tolist()
     check_bound(bounded.table, exact.table)
@@ -151,7 +165,7 @@ def test_a_message_that_is_moved_does_not_break_the_bound():
 
 def test_a_model_that_drops_its_rarest_tokens_says_so(monkeypatch):
     monkeypatch.setattr(library, "MAX_BYTES", 59 * 40)
-    classifier = learn(items(300), MAIL).classifier
+    classifier = learn_items(items(300), MAIL).classifier
 
     assert len(classifier.table.vocabulary) == 40
     assert classifier.table.loss.of_others > 0
@@ -159,7 +173,7 @@ def test_a_model_that_drops_its_rarest_tokens_says_so(monkeypatch):
 
 
 def test_models_that_need_all_messages_at_once_refuse_bounds():
-    settings, given = settings_for(iter(items(10)), Choices(model="tan"))
+    settings, given = settings_for(iter(items(10)), SettingsChoices(model="tan"))
 
     with pytest.raises(UsageError, match="--model tan needs everything at once"):
-        learn(given, settings, bounds=Bounds(max_tokens=10))
+        learn_items(given, settings, bounds=Bounds(max_tokens=10))

@@ -5,13 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.counts import sample
-from nbspam.counts.sample import Sampling, keep, messages_of
+from nbspam.counts import memory
+from nbspam.counts.memory import Sampling, kept_sample, messages_of_sample
 from nbspam.mail.digest import digest_of
 from nbspam.settings import LOG_LENGTH, PRESENCE, TokenSettings
-from nbspam.tokens.tokenizer import tokenize
-from nbspam.tokens.vocabulary import batch_vocabulary
-from support import message, of_keys
+from nbspam.tokens.tokenizer import batch_vocabulary, tokenize
+from support import examples, message, of_keys
 
 
 def mail(n, n_words=1, digests=None):
@@ -36,6 +35,7 @@ def digests_of(sampling):
 
 
 @given(st.permutations(range(6)))
+@examples(30)
 def test_the_messages_that_are_kept_do_not_depend_on_the_order(order):
     parts = [mail(10 * (i + 1)) for i in range(6)]
     kept, expected = sampled((parts[i] for i in order), limit=60), sampled(parts, limit=60)
@@ -51,6 +51,7 @@ def test_the_messages_that_are_kept_do_not_depend_on_the_order(order):
     st.integers(1, 20),
     st.integers(0, 3),
 )
+@examples(30)
 def test_kept_digests_end_in_as_many_zero_bits_as_needed_and_no_more(digests, size, limit, bits):
     parts = [digests[i : i + size] for i in range(0, len(digests), size)]
     kept = sampled([mail(len(part), digests=part) for part in parts], limit=limit, bits=bits)
@@ -89,7 +90,7 @@ def test_the_limits_are_those_that_were_measured(weighting, limit):
 
     assert sampled([part.take(digests <= limit)], weighting).bits == 0
     assert sampled([part], weighting).bits == 1
-    assert sample.MAX_ENTRIES == 10_000_000
+    assert memory.MAX_ENTRIES == 10_000_000
 
 
 def test_a_thinned_sample_keeps_its_messages_words():
@@ -113,7 +114,7 @@ def test_a_model_stores_messages_in_the_order_of_their_digests(with_counts):
         of_keys(tokenize([message(body=text)], TokenSettings()), [f"c{n}"], [digest])
         for n, (text, digest) in enumerate(zip(texts, [7, 3, 9, 5], strict=True))
     ]
-    stored = keep(parts, 0, vocabulary, with_counts)
+    stored = kept_sample(parts, 0, vocabulary, with_counts)
 
     assert stored.digests.tolist() == [3, 5, 7, 9]
     assert stored.documents.tokens.tolist() == [0, 1, 2, 3]
@@ -124,7 +125,7 @@ def test_a_model_stores_messages_in_the_order_of_their_digests(with_counts):
     counts = [{"a": 1, "d": 1}, {"a": 3, "c": 1}, {"b": 2, "c": 1}, {}]
     assert once == (counts if with_counts else [dict.fromkeys(each, 1) for each in counts])
     labels = np.array(["c1", "c3", "c0", "c2"])
-    assert messages_of(stored, labels, vocabulary).documents.tokens is vocabulary.keys
+    assert messages_of_sample(stored, labels, vocabulary).documents.tokens is vocabulary.keys
 
 
 def spelt(batch):

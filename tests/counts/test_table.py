@@ -6,23 +6,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.feature_selection import mutual_info_classif
 
+from nbspam.counts.counting import CountTally
 from nbspam.counts.table import (
     GRAIN,
     TableSum,
     add_tables,
-    counts_of,
     entry_weights,
     mutual_information,
     negative,
-    prune,
+    pruned_table,
     shifted,
+    token_counts_of,
     without_empty,
 )
-from nbspam.counts.tally import Tally
 from nbspam.settings import COUNTS, LOG_LENGTH, PRESENCE, UNIT_LENGTH, WEIGHTINGS, TokenSettings
 from nbspam.tokens.documents import Documents
 from nbspam.tokens.tokenizer import tokenize
-from support import count_batch, message, plain
+from support import count_batch, examples, message, plain
 
 TEXT = st.text("abcd   ", max_size=20)
 DOCUMENTS = st.lists(st.tuples(TEXT, st.sampled_from(["ham", "spam", "work"])), max_size=12)
@@ -41,7 +41,7 @@ def summed(tables):
 
 def tallied(documents, edges, weighting):
     """Return the table of documents that are counted in batches, between these edges."""
-    tally = Tally(weighting)
+    tally = CountTally(weighting)
     for turn, (start, end) in enumerate(pairwise(edges)):
         tally.add(*batch_of(documents[start:end]), turn)
     return tally.table()
@@ -64,6 +64,7 @@ def test_log_length_worked_by_hand():
 
 
 @given(st.lists(st.tuples(st.integers(1, 99), st.integers(0, 2)), min_size=1, max_size=30))
+@examples(40)
 def test_weights_do_not_depend_on_the_order_of_a_document(entries):
     """To the bit: so what was counted in one order can be taken out in another."""
     counts, groups = np.array(entries).T
@@ -111,6 +112,7 @@ def test_unit_length_divides_by_the_euclidean_norm():
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 @given(documents=DOCUMENTS, cuts=st.lists(st.integers(0, 12), max_size=4))
+@examples(40)
 def test_parts_add_up_to_the_whole_to_the_bit(weighting, documents, cuts):
     edges = sorted({0, len(documents), *(min(cut, len(documents)) for cut in cuts)})
     parts = [table(documents[a:b], weighting) for a, b in pairwise(edges)]
@@ -131,7 +133,7 @@ def test_of_texts_with_one_key_that_of_the_first_turn_is_kept():
     batch, _ = batch_of([("free", "ham")])
     tables = []
     for turn, text in ((7, b"late"), (3, b"soon"), (5, b"next")):
-        tally = Tally(PRESENCE)
+        tally = CountTally(PRESENCE)
         tally.add(batch._replace(layout=batch.layout._replace(buffer=b"\0" + text)), ["ham"], turn)
         tables.append(tally.table())
     merged = add_tables(tables)
@@ -143,10 +145,11 @@ def test_of_texts_with_one_key_that_of_the_first_turn_is_kept():
 
 @pytest.mark.parametrize("weighting", WEIGHTINGS)
 @given(documents=DOCUMENTS, n_classes=st.integers(1, 3))
+@examples(40)
 def test_counts_are_those_of_a_loop_over_documents(weighting, documents, n_classes):
     batch, labels = batch_of(documents)
     y = np.array([["ham", "spam", "work"].index(label) % n_classes for label in labels], int)
-    counts = counts_of(batch.documents, y, n_classes, batch.groups, weighting)
+    counts = token_counts_of(batch.documents, y, n_classes, batch.groups, weighting)
 
     class_count, frequency = [0] * n_classes, [0] * len(batch.keys)
     feature_count = [[0.0] * n_classes for _ in frequency]
@@ -165,6 +168,7 @@ def test_counts_are_those_of_a_loop_over_documents(weighting, documents, n_class
 
 
 @given(DOCUMENTS, DOCUMENTS, st.sets(st.integers(0, 5)))
+@examples(40)
 def test_known_tokens_are_those_that_a_message_is_counted_for(counted, asked, forgotten):
     known = table(counted)
     known.document_frequency[[j for j in forgotten if j < len(known.vocabulary)]] = 0
@@ -192,6 +196,7 @@ def test_known_tokens_are_those_that_a_message_is_counted_for(counted, asked, fo
 
 
 @given(DOCUMENTS, DOCUMENTS)
+@examples(40)
 def test_subtracting_a_part_leaves_the_rest(documents, more):
     rest, part = table(documents), table(more)
 
@@ -202,13 +207,14 @@ def test_pruning_keeps_frequent_and_informative_tokens():
     documents = [("a b", "ham"), ("a b", "ham"), ("a c", "spam"), ("a c d", "spam")]
     counted = table(documents)
 
-    assert set(plain(prune(counted, min_df=2))[1]) == {"a", "b", "c"}
-    assert set(plain(prune(counted, max_features=2))[1]) == {"b", "c"}
-    assert prune(counted) is counted
+    assert set(plain(pruned_table(counted, min_df=2))[1]) == {"a", "b", "c"}
+    assert set(plain(pruned_table(counted, max_features=2))[1]) == {"b", "c"}
+    assert pruned_table(counted) is counted
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @given(DOCUMENTS.filter(lambda documents: len({label for _, label in documents}) > 1))
+@examples(25)
 def test_mutual_information_agrees_with_scikit_learn(documents):
     counted = table(documents)
     if not len(counted.vocabulary):

@@ -45,8 +45,10 @@ def test_texts_and_rows_are_called_so(nbspam, model, tree, way):
     assert nbspam("train", "texts.csv")[0] == 0
     assert complains(nbspam("eval", "new.csv", *way), 1, "labels: 2 texts (new.csv#1, …)")
     if not way:
-        assert nbspam("train", "rows.csv", "--target", "good", "-m", "rows.nbspam")[0] == 0
-        unlabelled = nbspam("eval", "unlabelled.csv", "-m", "rows.nbspam")
+        assert (
+            nbspam("table", "train", "rows.csv", "--target", "good", "-m", "rows.nbspam")[0] == 0
+        )
+        unlabelled = nbspam("table", "eval", "unlabelled.csv", "-m", "rows.nbspam")
         assert complains(unlabelled, 1, "labels: 2 rows (unlabelled.csv#1, …)", "--target names")
 
 

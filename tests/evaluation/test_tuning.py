@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from nbspam.decision import cutoffs
 from nbspam.errors import UsageError
-from nbspam.evaluation.tuning import find, trade_off, tune
+from nbspam.evaluation.tuning import cheapest_cutoffs, trade_off, tune
 from nbspam.store.open import load_tokens as load
-from support import examples, random_trial, trial_of
+from support import complains, examples, random_trial, trial_of
 
 SCORES = st.lists(st.tuples(st.integers(-5, 5), st.booleans()), min_size=2, max_size=12)
 COSTS = st.sampled_from([(1, None), (2, None), (10, None), (10, 0.5), (3, 0.1), (2, 0.6)])
@@ -25,7 +25,7 @@ def test_no_other_cutoffs_cost_less(messages, costs):
     score = np.array([s for s, _ in messages]) + 0.05
     y = np.array([int(is_spam) for _, is_spam in messages])
     derived = cutoffs(*costs)
-    found = find(score, y, derived)
+    found = cheapest_cutoffs(score, y, derived)
     least = trade_off(score, y, found).cost
 
     places = 1 / (1 + np.exp(-(np.arange(-6, 7) + 0.55)))
@@ -44,23 +44,20 @@ def test_a_trade_off_counts_messages():
 
 
 def test_equal_costs_leave_the_cutoff_near_the_derived_one():
-    found = find(np.array([-8.0, 8.0]), np.array([0, 1]), cutoffs(9))
+    found = cheapest_cutoffs(np.array([-8.0, 8.0]), np.array([0, 1]), cutoffs(9))
     assert found.spam == pytest.approx(0.9, abs=0.01)
 
 
 @pytest.mark.parametrize("costs", [(10, None), (10, 0.2)])
-def test_honest_probabilities_need_no_other_cutoffs(costs):
-    tuning = tune(random_trial(0, 4000), cutoffs(*costs))
-    assert tuning.found.cost <= tuning.derived.cost
-    assert tuning.held_out_cost >= tuning.found.cost
-    assert tuning.derived.cost <= 1.1 * tuning.found.cost
-
-
-@pytest.mark.parametrize("costs", [(10, None), (10, 0.2)])
-def test_biased_probabilities_get_cutoffs_that_undo_the_bias(costs):
+def test_honest_probabilities_need_no_other_cutoffs_and_biased_ones_are_undone(costs):
     honest, biased = (tune(random_trial(0, 4000, bias=b), cutoffs(*costs)) for b in (0, 3))
+    assert honest.found.cost <= honest.derived.cost
+    assert honest.held_out_cost >= honest.found.cost
+    assert honest.derived.cost <= 1.1 * honest.found.cost
     assert biased.chosen is biased.found
     assert biased.chosen.cost < biased.derived.cost
+    for row in biased.table if costs[1] else ():
+        assert row.cutoffs.ham == min(biased.chosen.cutoffs.ham, row.cutoffs.spam)
     assert biased.chosen.cost == pytest.approx(honest.found.cost, rel=0.01)
 
 
@@ -125,25 +122,14 @@ def test_kept_cutoffs_decide_unless_told_otherwise(nbspam, trained, folder):
     assert json.loads(nbspam("eval", folder, "--json")[1])["undecided"] > 0
 
 
-def test_tune_refuses_what_is_not_ham_and_spam(nbspam, tmp_path, folder, model):
+def test_tune_refuses_what_is_not_ham_and_spam_and_costs_that_make_no_sense(
+    nbspam, trained, folder
+):
+    for costs in (("--fp-cost", "0"), ("--fp-cost", "x"), ("--unsure-cost", 9)):
+        assert complains(nbspam("tune", folder, *costs), 2, costs[0])
     folder.joinpath("spam").rename(folder / "work")
     assert nbspam("train", folder)[0] == 0
-    status, _, err = nbspam("tune", folder, "--cv", 2)
-    assert status == 2
-    assert "tune: the classes are ham, work" in err
-
-
-def test_cutoffs_that_were_kept_survive_learning_on_and_pruning(nbspam, folder, trained):
-    assert nbspam("tune", folder, "--cv", "2", "--fp-cost", "5", "--save")[0] == 0
-    chosen = json.loads(nbspam("info", "--json")[1])["cutoffs"]
-    assert chosen is not None
-
-    more = folder.parent / "more.eml"
-    more.write_bytes(b"Subject: cheap watches\n\nbuy\n")
-    assert nbspam("update", "--label", f"spam={more}")[0] == 0
-    assert load(str(trained)).cutoffs is not None
-    assert nbspam("prune", "--min-df", "1")[0] == 0
-    assert json.loads(nbspam("info", "--json")[1])["cutoffs"] == chosen
+    assert complains(nbspam("tune", folder, "--cv", 2), 2, "tune: the classes are ham, work")
 
 
 def test_tune_knows_plain_models_too(nbspam, folder, model):
@@ -151,10 +137,3 @@ def test_tune_knows_plain_models_too(nbspam, folder, model):
     status, out, _ = nbspam("tune", folder, "--cv", 2)
     assert status == 0
     assert "ham called spam 2\n" in out
-
-
-@pytest.mark.parametrize("costs", [("--fp-cost", "0"), ("--fp-cost", "x"), ("--unsure-cost", 9)])
-def test_tune_refuses_prices_that_make_no_sense(nbspam, trained, folder, costs):
-    status, out, err = nbspam("tune", folder, *costs)
-    assert (status, out) == (2, "")
-    assert costs[0] in err

@@ -97,10 +97,10 @@ def test_a_file_that_is_not_a_model(nbspam, model):
 
 
 def test_a_model_with_other_contents(nbspam, trained):
-    from nbspam.store.format.modelfile import save_state
+    from nbspam.store.modelfile import save_state
 
     save_state(str(trained), {"settings": {}, "keys": np.zeros(3)})
-    assert complains(nbspam("classify", stdin=HAM), 1, "its contents do not fit", "train it anew")
+    assert complains(nbspam("classify", stdin=HAM), 1, "its contents do not fit", "train it again")
 
 
 class Bomb:

@@ -12,20 +12,24 @@ from scipy import sparse
 from nbspam.models import (
     A2DE,
     AODE,
+    COUNTED,
+    ESTIMATORS,
     SPODE,
     TAN,
     BayesianNetwork,
     CategoricalNB,
     GaussianNB,
     MixedNB,
+    column_class,
+    model_state,
+    restored,
 )
 from nbspam.models.base import logsumexp
-from nbspam.models.columns.counted import (
-    Counted,
+from nbspam.models.columns import (
+    CountedColumns,
     CountedComplementNB,
     CountedMultinomialNB,
 )
-from nbspam.models.registry import COUNTED, ESTIMATORS, column_class, model_state, restored
 from support import COLUMN_MODELS, PAIR_MODELS, examples, tables
 
 # The parameters of each model beside levels: the defaults, and others.
@@ -69,7 +73,7 @@ some = examples(5)
 def new(name, levels):
     """Return an untrained model; a mixed model takes every other column for numbers."""
     Class, more = (VARIANTS | UNSMOOTHED)[name]
-    if issubclass(Class, GaussianNB | Counted):
+    if issubclass(Class, GaussianNB | CountedColumns):
         return Class(**more)
     if Class is MixedNB:
         levels = np.where(np.arange(len(levels)) % 2, 0, levels)

@@ -1,12 +1,10 @@
-"""Writers and readers that are killed at random moments: see benchmarks/kills.py.
+"""Writers and readers that are killed at random moments; `make stress` kills more of them.
 
 A model that is replaced is killed at every moment: before each call that changes the disk.
 """
 
 import os
-import re
 import shutil
-import subprocess
 import sys
 from functools import partial
 
@@ -14,28 +12,21 @@ import pytest
 
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item
-from nbspam.store.health.check import BAD, findings
-from nbspam.store.keeping import save_keeping
+from nbspam.store.doctor import BAD, findings
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
-from support import ROOT, SPAM, write_mails
+from nbspam.store.open import save_keeping
+from stress import kills
+from support import SPAM, write_mails
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="forks")
-def test_no_kill_loses_what_was_acknowledged_or_shows_a_torn_state():
-    kills = 500
-    done = subprocess.run(
-        [sys.executable, "benchmarks/kills.py", "--kills", str(kills), "--seed", str(kills)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "PATH": "/usr/bin"},
-    )
-    (acknowledged,) = re.findall(r"([\d,]+) changes acknowledged, 0 lost", done.stdout)
+def test_no_kill_loses_what_was_acknowledged_or_shows_a_torn_state(tmp_path):
+    result = kills.run(60, 60, tmp_path)
 
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert int(acknowledged.replace(",", "")) > kills
+    assert result.lost == []
+    assert result.torn == []
+    assert result.acknowledged > 60
 
 
 def work_until(n, work):

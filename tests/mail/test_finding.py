@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from nbspam.mail.headers import LIMITS, Limits
+from nbspam.mail.headers import LIMITS, ReadingLimits
 from nbspam.mail.message import parse_message
 
 HEAD = b"Subject: x\nMIME-Version: 1.0\n"
@@ -24,7 +24,7 @@ def multipart(*parts: bytes, kind: bytes = b"mixed", boundary: bytes = b"b") -> 
     )  # fmt: skip
 
 
-def read(data: bytes, limits: Limits = LIMITS) -> dict[str, bytes]:
+def read(data: bytes, limits: ReadingLimits = LIMITS) -> dict[str, bytes]:
     """Return the text of a message by its origin, without its subject, and its defects."""
     message = parse_message(HEAD + data, limits)
     found: dict[str, bytes] = {}
@@ -35,11 +35,11 @@ def read(data: bytes, limits: Limits = LIMITS) -> dict[str, bytes]:
 
 # --- parts beyond the limits ---------------------------------------------------------------
 
-FEW = Limits(parts=40)
+FEW = ReadingLimits(parts=40)
 JUNK = [part(b"junk %d" % i) for i in range(300)]
 
 
-@pytest.mark.parametrize("place", [0, 10, 150, 298, 300])
+@pytest.mark.parametrize("place", [0, 150, 300])
 @pytest.mark.parametrize("encoding", [b"8bit", b"base64"])
 def test_a_part_among_too_many_is_read_wherever_it_stands(place, encoding):
     data = base64.encodebytes(SPAM * 3) if encoding == b"base64" else SPAM * 3
@@ -76,8 +76,9 @@ def test_pictures_beyond_a_limit_are_not_taken_for_text():
     assert b"\0" not in body
 
 
-@pytest.mark.parametrize("before", [0, 30_000, 600_000, 3_000_000])
-@pytest.mark.parametrize("after", [0, 600_000])
+@pytest.mark.parametrize(
+    ("before", "after"), [(0, 0), (30_000, 0), (0, 600_000), (600_000, 600_000), (3_000_000, 0)]
+)
 def test_a_part_beside_long_texts_is_read_whole(before, after):
     long = HAM + b"\n"
     data = multipart(
@@ -137,14 +138,12 @@ MAIL = b"Subject: y\nContent-Transfer-Encoding: base64\n\n" + base64.encodebytes
         (b"application/octet-stream", b"a", b"MIME-Version: 1.0\n" + MAIL),
     ],
 )
-@pytest.mark.parametrize("encoding", [b"8bit", b"base64"])
-def test_an_attachment_that_is_text_is_read(kind, name, data, encoding):
-    if encoding == b"base64":
-        data = base64.encodebytes(data)
-    more = NAMED % name + b"Content-Transfer-Encoding: " + encoding + b"\n"
-    found = read(multipart(part(HAM), part(data, kind, more)))
-    assert SPAM in found["body"]
-    assert b"<" not in found["body"]
+def test_an_attachment_that_is_text_is_read(kind, name, data):
+    for encoding, encode in ((b"8bit", bytes), (b"base64", base64.encodebytes)):
+        more = NAMED % name + b"Content-Transfer-Encoding: " + encoding + b"\n"
+        found = read(multipart(part(HAM), part(encode(data), kind, more)))
+        assert SPAM in found["body"]
+        assert b"<" not in found["body"]
 
 
 @pytest.mark.parametrize(

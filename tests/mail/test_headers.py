@@ -84,11 +84,11 @@ def test_values_are_decoded(value, text):
 
 
 @pytest.mark.parametrize("encoding", ["B", "Q"])
-@pytest.mark.parametrize("cut", range(1, 12))
-def test_a_character_may_be_split_between_encoded_words(encoding, cut):
+def test_a_character_may_be_split_between_encoded_words(encoding):
     data = "你好吗世".encode()
-    words = encoded("utf-8", encoding, data[:cut]) + b" " + encoded("UTF-8", encoding, data[cut:])
-    assert decode_value(words).decode() == "你好吗世"
+    for cut in range(1, len(data)):
+        words = encoded("utf-8", encoding, data[:cut]), encoded("UTF-8", encoding, data[cut:])
+        assert decode_value(b" ".join(words)).decode() == "你好吗世"
 
 
 @pytest.mark.parametrize(
@@ -202,17 +202,8 @@ def test_an_encoded_word_in_the_place_of_a_name_makes_no_subject(name):
 
 
 LINES = [
-    b"\n",
-    b"\n\n",
-    b"A: b",
-    b"Subject: c",
-    b"c",
-    b":",
-    b" ",
-    b"\t",
-    b"\xc3\xa9",
-    b"message-id:d",
-]
+    b"\n", b"\n\n", b"A: b", b"Subject: c", b"c", b":", b" ", b"\t", b"\xc3\xa9", b"message-id:d"
+]  # fmt: skip
 
 
 @examples(300)

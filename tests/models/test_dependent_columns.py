@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from nbspam.models import A2DE, AODE, SPODE, TAN, BayesianNetwork, CategoricalNB
-from nbspam.models.columns.tan import class_information, conditional_information, spanning_tree
+from nbspam.models.dependent import class_information, conditional_information
 from support import examples, tables
 
 some = examples(8)
@@ -216,31 +216,6 @@ def test_mutual_information_agrees_with_its_definition(table):
                 rest = (some & (X[:, j] == a)).mean() * (some & (y == c)).mean()
                 expected += joint / some.mean() * log(joint * some.mean() / rest)
         assert alone[j] == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_the_spanning_tree_is_the_heaviest_of_all_trees(seed):
-    rng = np.random.default_rng(seed)
-    n = 5
-    weight = rng.random((n, n))
-    weight = weight + weight.T
-    best = max(
-        sum(weight[i, j] for i, j in edges)
-        for edges in combinations(combinations(range(n), 2), n - 1)
-        if is_tree(n, edges)
-    )
-
-    parents = spanning_tree(weight, root=2)
-    assert parents[2] == -1
-    assert is_tree(n, [(i, p) for i, p in enumerate(parents.tolist()) if p >= 0])
-    assert sum(weight[i, p] for i, p in enumerate(parents) if p >= 0) == pytest.approx(best)
-
-
-def is_tree(n, edges):
-    reached = {0}
-    for _ in range(n):
-        reached |= {b for a, b in edges if a in reached} | {a for a, b in edges if b in reached}
-    return len(edges) == n - 1 and len(reached) == n
 
 
 def test_tan_finds_the_tree_of_a_hand_worked_table():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nbspam.errors import UsageError
 from nbspam.models import BernoulliNB, MultinomialNB
-from nbspam.models.em import Stopping, expectation_maximization, mixture
+from nbspam.models.em import AT_CONVERGENCE, Stopping, UnlabelledDocuments, climb, mixture
 from support import examples
 
 ONCE = Stopping(most=1)
@@ -16,6 +16,18 @@ EXACTLY = Stopping(change=0.0, gain=0.0)
 TOSSES = np.array([[3, 2], [2, 3], [1, 4], [3, 2], [2, 3]])
 # Ten tosses of coin B or C, whichever coin A chose (Li Hang, example 9.1).
 THREE_COINS = np.array([[1, 1, 0, 1, 0, 0, 1, 0, 1, 1]]).T
+
+
+def expectation_maximization(
+    start, X, known=None, weight=1.0, hard=False, stopping=AT_CONVERGENCE
+):
+    data = UnlabelledDocuments(start, start.classes_, X, known, weight, hard)
+    return climb(start, data, stopping)
+
+
+def mixture_of(like, X, k, restarts=5):
+    data = UnlabelledDocuments(like, np.arange(k), X)
+    return mixture(data, k, np.random.default_rng(0), restarts)
 
 
 def two_coins(one, two):
@@ -124,7 +136,7 @@ def test_a_mixture_finds_two_kinds_of_text():
     rate = np.repeat([[3.0, 0.2], [0.2, 3.0]], 4, axis=1)
     X = rng.poisson(rate[kind]).astype(float)
     for like in (MultinomialNB(alpha=0.1), BernoulliNB(alpha=0.1)):
-        fit = mixture(like, X, 2, np.random.default_rng(0))
+        fit = mixture_of(like, X, 2)
         found = fit.model.predict(X)
 
         assert max((found == kind).mean(), (found != kind).mean()) > 0.95
@@ -132,10 +144,7 @@ def test_a_mixture_finds_two_kinds_of_text():
 
 def test_more_restarts_are_never_less_likely():
     X, _ = documents(5)
-    reached = [
-        mixture(BernoulliNB(), X, 2, np.random.default_rng(0), n).steps[-1].log_likelihood
-        for n in (1, 4, 8)
-    ]
+    reached = [mixture_of(BernoulliNB(), X, 2, n).steps[-1].log_likelihood for n in (1, 4, 8)]
 
     assert reached == sorted(reached)
 
@@ -149,4 +158,4 @@ def test_zero_probabilities_are_refused():
 
 def test_more_components_than_documents_are_refused():
     with pytest.raises(UsageError, match="3 components of 2 documents"):
-        mixture(BernoulliNB(), np.ones((2, 2)), 3, np.random.default_rng(0))
+        mixture_of(BernoulliNB(), np.ones((2, 2)), 3)

@@ -6,20 +6,18 @@ arrays nor elimination, neither moral graphs nor caches, and follows the definit
 
 import math
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import UsageError
-from nbspam.models import TAN, BayesianNetwork
-from nbspam.models.network.graphs import separated
-from nbspam.models.network.inference import query
-from nbspam.models.network.network import Network, from_json
-from nbspam.models.network.sampling import gibbs
-from nbspam.models.network.structure import SCORES, FamilyScores
+from nbspam.models import BayesianNetwork
+from nbspam.models.network.network import Network, from_json, query
+from nbspam.models.network.questions import gibbs
+from nbspam.models.network.structure import SCORES, FamilyScores, separated
 from support import examples
 
 # --- the oracle ------------------------------------------------------------------------------
@@ -99,30 +97,6 @@ def score(rows, sizes, parents, name):
         arrows += math.log(len(sizes)) + math.log(math.comb(len(sizes) - 1, len(of)))
     cost = {"likelihood": 0, "aic": 1}.get(name, math.log(len(rows)) / 2)
     return n_parameters * cost + (arrows if name == "mdl" else 0) - likelihood
-
-
-def information(rows, i, j, label):
-    """Return I(column i; column j given class) in nats, term by term (Zhou, section 7.5.1)."""
-    n, total = len(rows), 0.0
-    for k in {row[label] for row in rows}:
-        of_class = [row for row in rows if row[label] == k]
-        for a, b in product({row[i] for row in rows}, {row[j] for row in rows}):
-            both = sum(row[i] == a and row[j] == b for row in of_class)
-            one, other = (sum(row[c] == v for row in of_class) for c, v in ((i, a), (j, b)))
-            if both:
-                total += both / n * math.log(both * len(of_class) / (one * other))
-    return total
-
-
-def spanning_trees(n):
-    """Return the edges of every tree over n nodes."""
-    edges = list(combinations(range(n), 2))
-    for chosen in combinations(edges, n - 1):
-        reached = {0}
-        for _ in chosen:
-            reached |= {x for edge in chosen if reached & set(edge) for x in edge}
-        if len(reached) == n:
-            yield chosen
 
 
 # --- what is drawn ---------------------------------------------------------------------------
@@ -268,25 +242,6 @@ def test_the_tables_and_answers_of_a_given_structure_follow_from_counts(sample, 
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
     prior = [float(marginal(probability, {label: k})) for k in range(sizes[label])]
     np.testing.assert_allclose(np.exp(model.class_log_prior_), prior, rtol=1e-9, atol=1e-15)
-
-
-@given(samples(3, 5))
-@examples(30)
-def test_the_tree_of_tan_has_the_most_conditional_information(sample):
-    rows, sizes, _ = sample
-    *columns, label = range(len(sizes))
-    X, y = np.array(rows, float)[:, columns], np.array(rows)[:, label]
-    assume(len(set(y.tolist())) > 1)
-    parents = TAN(levels=[sizes[c] for c in columns]).fit(X, y).parents_.tolist()
-
-    weight = {pair: information(rows, *pair, label) for pair in combinations(columns, 2)}
-    found = [tuple(sorted((child, p))) for child, p in enumerate(parents) if p >= 0]
-    best = max(sum(weight[e] for e in tree) for tree in spanning_trees(len(columns)))
-    assert len(found) == len(columns) - 1
-    assert sum(weight[edge] for edge in found) == pytest.approx(best, abs=1e-9)
-    # The root tells most about the class: information given nothing, so given a constant.
-    of_class = [information([(*r, 0) for r in rows], c, label, len(sizes)) for c in columns]
-    assert of_class[parents.index(-1)] == pytest.approx(max(of_class), abs=1e-9)
 
 
 @pytest.mark.parametrize(("kept", "caution"), [(0.5, ""), (1.0, "may never be reached")])

@@ -1,4 +1,4 @@
-"""The registry names every estimator once, and the package exports each lazily."""
+"""The table names every estimator once, and the package exports each lazily."""
 
 import ast
 import importlib
@@ -12,13 +12,7 @@ import pytest
 import nbspam.models
 from nbspam import settings
 from nbspam.errors import UsageError
-from nbspam.models.base import Model
-from nbspam.models.columns.categorical import CategoricalNB
-from nbspam.models.columns.counted import Counted
-from nbspam.models.columns.levels import BinaryByDefault, ColumnModel
-from nbspam.models.columns.pairs import PairModel
-from nbspam.models.linear import LinearModel
-from nbspam.models.registry import (
+from nbspam.models import (
     COLUMN_MODELS,
     COUNTED,
     EM_MODELS,
@@ -28,11 +22,15 @@ from nbspam.models.registry import (
     TOKEN_MODELS,
     column_class,
     estimator_class,
-    new_model,
+    new_column_model,
     restored,
 )
+from nbspam.models.base import Estimator
+from nbspam.models.columns import BinaryByDefault, CategoricalNB, ColumnModel, CountedColumns
+from nbspam.models.pairs import PairModel
+from nbspam.models.tokens import LinearModel
 
-ABSTRACT = {Model, Counted, LinearModel, ColumnModel, BinaryByDefault, PairModel}
+ABSTRACT = {Estimator, CountedColumns, LinearModel, ColumnModel, BinaryByDefault, PairModel}
 
 
 def estimators_found():
@@ -40,7 +38,7 @@ def estimators_found():
     found = set()
     for info in pkgutil.walk_packages(nbspam.models.__path__, "nbspam.models."):
         for value in vars(importlib.import_module(info.name)).values():
-            if isinstance(value, type) and issubclass(value, Model):
+            if isinstance(value, type) and issubclass(value, Estimator):
                 found.add(value)
     return found - ABSTRACT
 
@@ -72,7 +70,7 @@ def test_models_of_tokens_are_the_linear_ones(name):
 
 @pytest.mark.parametrize("name", FEATURES)
 def test_models_of_chosen_tokens_take_their_presence_without_levels(name):
-    model = new_model(name, {}).fit([[3, 0], [0, 1], [1, 1]], ["spam", "ham", "ham"])
+    model = new_column_model(name, {}).fit([[3, 0], [0, 1], [1, 1]], ["spam", "ham", "ham"])
 
     assert model.levels_.tolist() == [2, 2]
 
@@ -103,7 +101,7 @@ def test_type_checkers_see_the_same_names():
 def test_names_cost_no_import_of_numpy():
     code = """
 import sys
-import nbspam.models.registry
+import nbspam.models
 from nbspam import models
 assert "AODE" in dir(models)
 assert "numpy" not in sys.modules and "dataclasses" not in sys.modules
@@ -116,7 +114,7 @@ assert "nbspam.models.network.estimator" not in sys.modules
 
 def test_unknown_parameters_are_refused_by_the_name_of_their_option():
     with pytest.raises(UsageError, match="--min-support: --model tan has no such setting"):
-        new_model("tan", {"min_support": 2})
+        new_column_model("tan", {"min_support": 2})
 
 
 def test_only_models_of_columns_are_restored():

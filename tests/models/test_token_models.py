@@ -11,9 +11,9 @@ import pytest
 from scipy import sparse
 
 from nbspam.errors import NotTrainedError, UsageError
-from nbspam.models import BernoulliNB, ComplementNB, MultinomialNB, smoothing
+from nbspam.models import BernoulliNB, ComplementNB, MultinomialNB, tokens
 from nbspam.models.base import logsumexp
-from nbspam.models.linear import Tables
+from nbspam.models.tokens import Tables
 
 MODELS = [BernoulliNB, MultinomialNB, ComplementNB]
 INF = np.inf
@@ -86,15 +86,6 @@ def test_complement_joint_is_the_prior_times_ratios_to_the_best_class():
     assert np.exp(model.predict_joint_log_proba([[2, 0, 1]])[0]) == pytest.approx(expected)
 
 
-def test_normed_complement_weights_have_equal_sums_in_nats():
-    plain, normed = (ComplementNB(norm=norm).fit(THREE, [0, 1, 2]) for norm in (False, True))
-    size = plain.feature_log_prob_.sum(axis=1, keepdims=True)
-
-    assert normed.feature_log_prob_ == pytest.approx(plain.feature_log_prob_ / size)
-    nats = normed.feature_log_prob_ * size.mean()
-    assert normed.tables().weight == pytest.approx((nats - nats.max(axis=0)).T)
-
-
 # --- scikit-learn ---
 
 
@@ -116,9 +107,8 @@ def close(ours, theirs):
     np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("alpha", [1e-3, 0.5, 1, 7.5])
-@pytest.mark.parametrize("n_classes", [1, 2, 5])
-@pytest.mark.parametrize("kind", [np.array, sparse.csr_array, sparse.csr_matrix])
+@pytest.mark.parametrize(("n_classes", "alpha"), [(1, 1.0), (2, 1e-3), (5, 7.5)])
+@pytest.mark.parametrize("kind", [np.array, sparse.csr_array])
 @pytest.mark.parametrize("Model", [BernoulliNB, MultinomialNB])
 def test_all_numbers_equal_those_of_scikit_learn(Model, kind, n_classes, alpha):
     X, y, weight = corpus(n_classes)
@@ -140,21 +130,16 @@ def test_all_numbers_equal_those_of_scikit_learn(Model, kind, n_classes, alpha):
 
 @pytest.mark.parametrize("norm", [False, True])
 @pytest.mark.parametrize("n_classes", [1, 2, 5])
-def test_complement_weights_equal_those_of_scikit_learn(n_classes, norm):
+def test_complement_weights_and_posteriors_equal_those_of_scikit_learn(n_classes, norm):
     X, y, weight = corpus(n_classes)
     model = ComplementNB(alpha=0.3, norm=norm).fit(X, y, weight)
     peer = scikit(model, alpha=0.3, norm=norm).fit(X, y, weight)
 
     close(model.feature_count_, peer.feature_count_)
     close(model.feature_log_prob_, peer.feature_log_prob_)
-
-
-@pytest.mark.parametrize("n_classes", [2, 5])
-def test_complement_posterior_under_a_uniform_prior_equals_that_of_scikit_learn(n_classes):
-    X, y, _ = corpus(n_classes)
-    model = ComplementNB(class_prior="uniform").fit(X, y)
-
-    close(model.predict_proba(X), scikit(model).fit(X, y).predict_proba(X))
+    if n_classes > 1 and not norm:
+        model.set_params(class_prior="uniform")
+        close(model.predict_proba(X), peer.predict_proba(X))
 
 
 def test_unlike_scikit_learns_our_complement_uses_the_prior_and_gives_probabilities():
@@ -311,11 +296,11 @@ def test_alpha_auto_maximises_the_leave_one_out_likelihood(Model, seed):
     def brute(alpha):
         return left_out(Model, counts, totals, outcomes, alpha)
 
-    fast = smoothing.leave_one_out(counts, totals, outcomes)
+    fast = tokens.leave_one_out(counts, totals, outcomes)
     assert fast(0.37) == pytest.approx(brute(0.37), rel=1e-12)
-    assert smoothing.LOWEST * 2 < model.alpha_ < smoothing.HIGHEST / 2  # inside
+    assert tokens.LOWEST * 2 < model.alpha_ < tokens.HIGHEST / 2  # inside
     chosen = brute(model.alpha_)
-    others = np.geomspace(smoothing.LOWEST, smoothing.HIGHEST, 25)
+    others = np.geomspace(tokens.LOWEST, tokens.HIGHEST, 25)
     assert all(chosen >= brute(alpha) - 1e-6 for alpha in others)
     close(model.predict_proba(X), Model(alpha=model.alpha_).fit(X, y).predict_proba(X))
 
@@ -325,18 +310,11 @@ def test_alpha_auto_works_for_fractions_and_without_any_counts(Model):
     X, y, weight = corpus(2)
     length = np.sqrt((X**2).sum(axis=1, keepdims=True))
     model = Model(alpha="auto").fit(X / np.maximum(length, 1), y, weight)
-    assert smoothing.LOWEST <= model.alpha_ <= smoothing.HIGHEST
+    assert tokens.LOWEST <= model.alpha_ <= tokens.HIGHEST
     assert np.isfinite(model.predict_log_proba(X)).all()
 
     nothing = Model(alpha="auto").partial_fit(np.zeros((0, 3)), [], classes=["a", "b"])
-    assert nothing.alpha_ == smoothing.NO_EVIDENCE
-
-
-def test_alpha_auto_is_lower_when_tokens_repeat():
-    often = MultinomialNB.from_counts([9], [[500, 400, 0, 0]], ["a"], alpha="auto")
-    rarely = MultinomialNB.from_counts([9], [[1, 1, 1, 0]], ["a"], alpha="auto")
-
-    assert often.alpha_ < 0.1 < rarely.alpha_
+    assert nothing.alpha_ == tokens.NO_EVIDENCE
 
 
 # --- counts, tables, state ---
@@ -356,20 +334,6 @@ def test_counts_mapped_from_a_read_only_file_give_the_same_model(Model, tmp_path
 
 
 @pytest.mark.parametrize("Model", MODELS)
-def test_sums_of_looked_up_weights_are_the_joint_log_probabilities(Model):
-    X, y, _ = corpus(3)
-    X = (X > 0).astype(float)
-    model = Model(alpha=0.1).fit(X, y)
-    tables = model.tables()
-    assert (tables.intercept.shape, tables.weight.shape) == ((3,), (40, 3))
-    assert tables.weight.dtype == tables.intercept.dtype == np.float64
-    assert tables.weight.flags.c_contiguous
-
-    looked_up = [tables.intercept + tables.weight[np.flatnonzero(row)].sum(axis=0) for row in X]
-    close(looked_up, model.predict_joint_log_proba(X))
-
-
-@pytest.mark.parametrize("Model", MODELS)
 def test_tables_are_cached_until_counts_or_parameters_change(Model):
     X, y, _ = corpus(2)
     model = Model().fit(X, y)
@@ -381,19 +345,10 @@ def test_tables_are_cached_until_counts_or_parameters_change(Model):
     model.alpha = 1.0
     assert (model.tables().weight == first.weight).all()
     model.partial_fit(X[:7], y[:7])
-    assert (model.tables().weight != first.weight).any()
-
-
-@pytest.mark.parametrize("Model", MODELS)
-def test_a_pickle_holds_counts_but_no_tables(Model):
-    X, y, _ = corpus(2, n_features=500)
-    model = Model().fit(X, y)
     bare = len(pickle.dumps(model))
-    model.tables()
-
+    assert (model.tables().weight != first.weight).any()
+    # A pickle holds counts but no tables.
     assert len(pickle.dumps(model)) == bare
-    again = pickle.loads(pickle.dumps(model))
-    assert (again.predict_joint_log_proba(X) == model.predict_joint_log_proba(X)).all()
 
 
 def test_bernoulli_counts_duplicate_entries_of_a_sparse_matrix_once():
@@ -417,26 +372,10 @@ def test_unlearning_fractions_in_another_order_leaves_nothing_below_zero():
     assert model.predict_proba([[1, 0]]).tolist() == [[1]]
 
 
-def test_partial_fit_may_add_a_class():
-    model = MultinomialNB().fit([[1, 0]], ["ham"]).partial_fit([[0, 2]], ["a long name"])
-
-    assert model.classes_.tolist() == ["a long name", "ham"]
-    assert model.feature_count_.tolist() == [[0, 2], [1, 0]]
-
-
 def test_logsumexp_neither_overflows_nor_underflows():
     log = np.array([[1000.0, 1000.0], [-1000.0, -INF], [-INF, -INF]])
 
     assert logsumexp(log)[:, 0] == pytest.approx([1000 + math.log(2), -1000, -INF])
-
-
-def test_the_score_of_ten_thousand_tokens_is_finite():
-    X, y, _ = corpus(2)
-    for Model in MODELS:
-        model = Model(alpha=1e-10).fit(X, y)
-        long = np.full((1, X.shape[1]), 10_000 // X.shape[1])
-        assert np.isfinite(model.predict_joint_log_proba(long)).all()
-        assert model.predict_proba(long).sum() == pytest.approx(1, abs=1e-12)
 
 
 def test_infinite_weights_require_or_forbid_a_token():

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from nbspam.store.open import save
+from nbspam.store.open import save_classifier
 from serving import serving
 
 
@@ -12,7 +12,7 @@ from serving import serving
 def served_model(tmp_path_factory, mail_classifier):
     """Where a model of the first hundred embedded messages of each class lies."""
     path = tmp_path_factory.mktemp("served") / "m.nbspam"
-    save(str(path), mail_classifier)
+    save_classifier(str(path), mail_classifier)
     return path
 
 

@@ -12,9 +12,8 @@ from nbspam.server.addresses import Address, address_of, listen, listened, liste
 from support import ROOT
 
 
-@pytest.mark.parametrize(
-    ("text", "address", "is_local"),
-    [
+def test_an_address_is_a_port_a_host_with_one_or_a_path():
+    for text, address, is_local in (
         ("783", Address("127.0.0.1", 783), True),
         ("localhost:783", Address("localhost", 783), True),
         ("127.0.0.1:0", Address("127.0.0.1", 0), True),
@@ -25,19 +24,17 @@ from support import ROOT
         ("mail.example:783", Address("mail.example", 783), False),
         ("/run/nbspam.sock", Address(path="/run/nbspam.sock"), True),
         ("./spamd", Address(path="./spamd"), True),
-    ],
-)
-def test_an_address_is_a_port_a_host_with_one_or_a_path(text, address, is_local):
-    found = address_of("--spamd", text)
+    ):
+        found = address_of("--spamd", text)
 
-    assert found == address
-    assert found.is_local == is_local
+        assert found == address
+        assert found.is_local == is_local
 
 
-@pytest.mark.parametrize("text", ["", "spamd", "localhost:", "localhost:http", "a:70000", "a:-1"])
-def test_what_is_no_address_is_refused(text):
-    with pytest.raises(UsageError, match="not an address; write HOST:PORT, or a path with a"):
-        address_of("--spamd", text)
+def test_what_is_no_address_is_refused():
+    for text in ("", "spamd", "localhost:", "localhost:http", "a:70000", "a:-1"):
+        with pytest.raises(UsageError, match="not an address; write HOST:PORT, or a path with a"):
+            address_of("--spamd", text)
 
 
 def test_an_address_reads_as_it_is_written():

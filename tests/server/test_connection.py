@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from nbspam.server.protocols.milter import MilterConnection
-from nbspam.server.protocols.rspamd import RspamdConnection
-from nbspam.server.protocols.spamd import SpamdConnection
-from scripted import Client, Wire, desk
+from nbspam.server.milter import MilterConnection
+from nbspam.server.rspamd import RspamdConnection
+from nbspam.server.spamd import SpamdConnection
+from scripted import Client, Wire, desk, full, talk
 from serving import OFFER, check, milter_mail
 from support import HAM, SPAM
 
@@ -36,21 +36,21 @@ def late(kind, seconds, *pieces, **more):
     return asyncio.run(converse())
 
 
-@KINDS
-def test_a_client_that_asks_nothing_is_let_go_after_30_seconds(kind):
-    assert not late(kind, 29).is_over
-    client = late(kind, 31)
-    assert client.is_over
-    assert client.answer == b""
+def test_a_client_that_asks_nothing_is_let_go_after_30_seconds():
+    for kind in FIRST:
+        assert not late(kind, 29).is_over
+        client = late(kind, 31)
+        assert client.is_over
+        assert client.answer == b""
 
 
-@KINDS
-def test_a_request_that_is_never_whole_ends_after_its_time(kind):
-    pieces = FIRST[kind][0]
-    assert not late(kind, 299, pieces).is_over
-    client = late(kind, 301, pieces)
-    assert client.is_over
-    assert client.desk.tally.total("trouble idle") == 1
+def test_a_request_that_is_never_whole_ends_after_its_time():
+    for kind in FIRST:
+        pieces = FIRST[kind][0]
+        assert not late(kind, 299, pieces).is_over
+        client = late(kind, 301, pieces)
+        assert client.is_over
+        assert client.desk.tally.total("trouble idle") == 1
 
 
 def test_who_was_too_slow_is_told_so():
@@ -82,59 +82,62 @@ def test_a_milter_may_rest_as_long_as_libmilter_lets_it_but_no_packet_may():
     assert late(MilterConnection, 301, OFFER, b"\0\0\0\x09B").is_over
 
 
-@KINDS
-@pytest.mark.parametrize("passes", [False, True])
-def test_a_message_that_is_not_judged_in_time_is_answered_so(kind, passes):
-    async def converse():
-        at = desk(passes=passes)
-        at.judge.held_back = []
-        client = await Client(kind, at).send(*FIRST[kind])
-        before = client.answer
-        at.sweep(now() + 61)
-        at.judge.go_on()  # too late, and no second answer
-        for _ in range(9):
+def test_a_message_that_is_not_judged_in_time_is_answered_so():
+    for kind in FIRST:
+        for passes in (False, True):
+
+            async def converse(kind=kind, passes=passes):
+                at = desk(passes=passes)
+                at.judge.held_back = []
+                client = await Client(kind, at).send(*FIRST[kind])
+                before = client.answer
+                at.sweep(now() + 61)
+                at.judge.go_on()  # too late, and no second answer
+                for _ in range(9):
+                    await asyncio.sleep(0)
+                return client.answer[len(before) :], at.tally.total("trouble late")
+
+            answer, count = asyncio.run(converse())
+            expected = {
+                SpamdConnection: (b"SPAMD/1.0 79 EX_TIMEOUT", b"SPAMD/1.1 0 EX_OK\r\nSpam: False"),
+                RspamdConnection: (b"HTTP/1.1 504 ", b"HTTP/1.1 200 "),
+                MilterConnection: (b"\0\0\0\x01t", b"\0\0\0\x01a"),
+            }[kind][passes]
+            assert answer.startswith(expected)
+            assert answer.count(expected) == 1
+            assert count == 1
+
+
+def test_a_client_that_goes_leaves_nothing_behind():
+    for kind in FIRST:
+
+        async def converse(*pieces, kind=kind):
+            at = desk()
+            at.judge.held_back = []
+            client = await Client(kind, at).send(*pieces)
+            client.connection.connection_lost(None)
+            at.judge.go_on()
             await asyncio.sleep(0)
-        return client.answer[len(before) :], at.tally.total("trouble late")
+            return at
 
-    answer, count = asyncio.run(converse())
-    expected = {
-        SpamdConnection: (b"SPAMD/1.0 79 EX_TIMEOUT", b"SPAMD/1.1 0 EX_OK\r\nSpam: False"),
-        RspamdConnection: (b"HTTP/1.1 504 ", b"HTTP/1.1 200 "),
-        MilterConnection: (b"\0\0\0\x01t", b"\0\0\0\x01a"),
-    }[kind][passes]
-    assert answer.startswith(expected)
-    assert answer.count(expected) == 1
-    assert count == 1
+        for pieces in (FIRST[kind][:1], FIRST[kind]):
+            at = asyncio.run(converse(*pieces))
+            assert at.held == 0
+            assert at.connections == set()
 
 
-@KINDS
-def test_a_client_that_goes_leaves_nothing_behind(kind):
-    async def converse(*pieces):
-        at = desk()
-        at.judge.held_back = []
-        client = await Client(kind, at).send(*pieces)
-        client.connection.connection_lost(None)
-        at.judge.go_on()
-        await asyncio.sleep(0)
-        return at
+def test_too_many_connections_are_counted_and_end_at_twice_the_limit():
+    for kind in FIRST:
 
-    for pieces in (FIRST[kind][:1], FIRST[kind]):
-        at = asyncio.run(converse(*pieces))
-        assert at.held == 0
-        assert at.connections == set()
+        async def converse(kind=kind):
+            at = desk(limits={"connections": 2})
+            return at, [Client(kind, at) for _ in range(6)]
 
-
-@KINDS
-def test_too_many_connections_are_counted_and_end_at_twice_the_limit(kind):
-    async def converse():
-        at = desk(limits={"connections": 2})
-        return at, [Client(kind, at) for _ in range(6)]
-
-    at, clients = asyncio.run(converse())
-    assert [client.wire.is_aborted for client in clients] == [False] * 4 + [True] * 2
-    assert [client.connection.crowded for client in clients[:4]] == [False, False, True, True]
-    assert at.tally.total("trouble busy") == 2
-    assert len(at.connections) == 4
+        at, clients = asyncio.run(converse())
+        assert [client.wire.is_aborted for client in clients] == [False] * 4 + [True] * 2
+        assert [client.connection.crowded for client in clients[:4]] == [False, False, True, True]
+        assert at.tally.total("trouble busy") == 2
+        assert len(at.connections) == 4
 
 
 def test_who_still_writes_can_read_the_answer_before_the_connection_closes():
@@ -184,6 +187,15 @@ def test_who_does_not_read_its_answer_ends_after_its_time_and_its_bytes_count_un
     asyncio.run(converse())
 
 
+def test_of_a_message_in_pieces_no_more_is_kept_than_of_one_in_a_piece():
+    data = SPAM + b"x" * 500
+    for pieces in ([check(data)], [check(data)[at : at + 60] for at in range(0, 800, 60)]):
+        client = talk(SpamdConnection, *pieces, limits={"message_bytes": 100})
+
+        assert client.desk.judge.seen == [data[:100]]
+        assert client.desk.tally.total("oversized") == 1
+
+
 def test_all_messages_together_are_bounded():
     async def converse():
         at = desk(limits={"bytes_held": 2 * len(SPAM) + 5})
@@ -197,13 +209,9 @@ def test_all_messages_together_are_bounded():
 
 
 def test_lessons_that_wait_are_bounded():
-    async def converse():
-        at = desk()
-        at.teacher.n_waiting = at.limits.waiting
-        request = check(SPAM, "TELL", "1.5", "Message-class: spam", "Set: local")
-        return (await Client(SpamdConnection, at).send(request)).answer
-
-    assert asyncio.run(converse()).startswith(b"SPAMD/1.0 75 EX_TEMPFAIL")
+    request = check(SPAM, "TELL", "1.5", "Message-class: spam", "Set: local")
+    client = talk(SpamdConnection, request, prepare=full)
+    assert client.answer.startswith(b"SPAMD/1.0 75 EX_TEMPFAIL")
 
 
 def test_how_things_are_is_told_with_every_look():

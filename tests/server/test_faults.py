@@ -1,88 +1,36 @@
-"""Faults while a server runs; benchmarks/serving_faults.py and serving_crashes.py do more."""
+"""Faults while a server runs; `make stress` does more of each (tests/stress/server.py)."""
 
 import os
-import re
 import resource
 import signal
-import subprocess
-import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from serving import OFFER, WITH_UVLOOP, ask, check, connected, packet, rest_of, serving, until
-from support import HAM, ROOT, SPAM
+from serving import OFFER, ask, check, connected, packet, rest_of, serving, until
+from stress import server as stress
+from support import HAM, SPAM
 
 pytestmark = pytest.mark.slow
 
-CRASHES = {"workers", "replaced", "disk", "kills"}
 
-
-def fault(mails, model, *words):
-    """Return the line that a benchmark prints about one fault."""
-    name = "serving_crashes.py" if words[0] in CRASHES else "serving_faults.py"
-    command = [sys.executable, ROOT / "benchmarks" / name, mails, model, "--messages", "100"]
-    command += ["--asyncio"] * (not WITH_UVLOOP) + ["--only", *words]
-    done = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, check=False
-    )
-    line = done.stdout.decode()
-    assert done.returncode == 0, done.stderr.decode()
-    assert "WRONG" not in line
-    assert "HANGS" not in line
-    assert "error" not in line, line
-    return line
-
-
-def test_others_are_answered_while_a_thousand_connections_stall(mails, served_model):
-    line = fault(mails, served_model, "stalled")
-    assert re.search(r"others \{'right': \d+\}", line), line
-    assert float(re.search(r"memory \+([\d.]+) MB", line)[1]) < 60
-
-
-def test_slow_clients_get_their_answers_and_hold_up_nobody(mails, served_model):
-    line = fault(mails, served_model, "slow")
-    assert "{'answered': 100}; others {'right': " in line
-
-
-def test_fuzzed_requests_end_no_worker_and_change_no_answer(mails, served_model):
-    line = fault(mails, served_model, "fuzzed", "--fuzzed", "2000")
-    assert "afterwards {'right': " in line
-    assert "; 0 failures told" in line
-
-
-def test_clients_that_go_are_counted_and_leave_nothing_behind(mails, served_model):
-    line = fault(mails, served_model, "vanished", "--vanished", "600")
-    assert int(re.search(r"went: ([\d,]+) counted", line)[1].replace(",", "")) > 100
-    assert "others {'right': " in line
-    assert "held afterwards [0.0, 0.0]" in line
-    assert line.endswith("; 0 lines told\n")
-
-
-def test_workers_that_are_killed_give_no_wrong_verdict(mails, served_model):
-    line = fault(mails, served_model, "workers", "--workers", "10")
-    assert "10 workers killed" in line
-    assert "; 10 restarts; then {'right': " in line
-
-
-def test_each_answer_is_of_one_of_the_models(mails, served_model):
-    line = fault(mails, served_model, "replaced", "--replaced", "50")
-    assert re.search(r"differ\): \{'right': \d+\}; 0 times unreadable", line), line
-
-
-def test_a_full_disk_loses_no_acknowledged_lesson(mails, served_model):
-    line = fault(mails, served_model, "disk")
-    assert "'SPAMD/1.0 70 EX_SOFTWARE': 20" in line
-    assert "then CHECK answers 0; 0 acknowledged lessons lost" in line
-
-
-def test_kills_of_the_whole_server_lose_no_acknowledged_lesson(mails, served_model):
-    line = fault(mails, served_model, "kills", "--kills", "8")
-    lost, of = re.search(r"(\d+) of ([\d,]+) acknowledged lessons lost", line).groups()
-    assert int(lost) == 0
-    assert int(of.replace(",", "")) > 0
+@pytest.mark.parametrize(
+    ("fault", "number"),
+    [
+        (stress.stalls, 1000),
+        (stress.slow_clients, 100),
+        (stress.vanishing, 600),
+        (stress.altered_requests, 2000),
+        (stress.killed_workers, 5),
+        (stress.replaced_models, 50),
+        (stress.full_disk, 20),
+        (stress.killed_servers, 5),
+    ],
+)
+def test_faults_cost_no_right_answer_and_no_lesson(mails, served_model, fault, number):
+    fault(stress.Trial(mails, served_model), number)
 
 
 # ---- limits, at a server that runs ----

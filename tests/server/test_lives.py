@@ -8,11 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from nbspam.server import supervisor
-from nbspam.server.limits import Limits
-from nbspam.server.logs import Log
-from nbspam.server.supervisor import Supervisor, Worker
-from nbspam.server.tally import Tally
-from nbspam.server.worker import Service
+from nbspam.server.choices import ServerLimits, Service
+from nbspam.server.metrics import Log, ServerTally
+from nbspam.server.supervisor import SupervisedWorker, Supervisor
 
 
 @pytest.fixture
@@ -24,7 +22,7 @@ def lives(monkeypatch):
     monkeypatch.setattr(supervisor, "_ended", lambda: 0)
     monkeypatch.setattr(supervisor.os, "kill", lambda pid, number: sent.append((pid, number.name)))
     blank = dict.fromkeys(Service._fields)
-    limits, log, tally = Limits(), Log("none"), Tally(9)
+    limits, log, tally = ServerLimits(), Log("none"), ServerTally(9)
     service = Service(**{**blank, "sockets": {}, "limits": limits, "log": log, "tally": tally})
     found = Supervisor(service, None, 2, lambda: (service, None))
     found.start()
@@ -36,8 +34,8 @@ def test_a_worker_without_a_sign_of_life_is_ended(lives):
     found, sent = lives
     first, second = found.workers
     now = time.monotonic()
-    found.workers[first] = Worker(first, 1, now - 500)
-    found.workers[second] = Worker(second, 2, now - 500)
+    found.workers[first] = SupervisedWorker(first, 1, now - 500)
+    found.workers[second] = SupervisedWorker(second, 2, now - 500)
     found.service.tally.take_row(2)
     found.service.tally.put("beat", now - 60)
     found.tick()

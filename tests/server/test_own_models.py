@@ -1,33 +1,30 @@
 """Models of their own: what users teach counts for themselves, and nobody else notices."""
 
 import asyncio
-import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.training import learn
+from nbspam.classifier.training import learn_items
 from nbspam.errors import UsageError
-from nbspam.server.protocols.rspamd import RspamdConnection
-from nbspam.server.protocols.spamd import SpamdConnection
-from nbspam.server.tally import Tally
-from nbspam.server.threads.judging import Judge
-from nbspam.server.threads.teaching import Teacher
+from nbspam.server.judge import Judge, Teacher
+from nbspam.server.metrics import ServerTally
+from nbspam.server.rspamd import RspamdConnection
+from nbspam.server.spamd import SpamdConnection
 from nbspam.server.users import (
     Users,
     check_site,
     known_as,
 )
-from nbspam.settings import Choices, chosen
+from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items
 from nbspam.store.model import StoredModel
-from nbspam.store.open import save
+from nbspam.store.open import save_classifier
 from scripted import PASSWORD, Client, desk
-from serving import serving
 from support import HAM, SPAM, examples, first_mails
 
-SETTINGS = chosen(Choices(), is_text=False)
+SETTINGS = chosen_settings(SettingsChoices(), is_text=False)
 ROOM = 1 << 20
 NEWS = b"From: news@club.example\nSubject: zanzibar news %d\n\nmeeting of the kayak club %d\n"
 
@@ -38,7 +35,7 @@ def site(tmp_path_factory):
     path = str(tmp_path_factory.mktemp("site") / "model")
     items = [*read_items([str(first_mails())])]
     items += [Item("-", "ham", NEWS % (n, n)) for n in range(20)]
-    save(path, learn(items, SETTINGS).classifier)
+    save_classifier(path, learn_items(items, SETTINGS).classifier)
     return path
 
 
@@ -52,7 +49,7 @@ class House:
     def __init__(self, site, folder, room=ROOM):
         self.troubles = []
         self.users = Users(str(folder), room, self.troubles.append)
-        self.tally = Tally(2)
+        self.tally = ServerTally(2)
         model = StoredModel(site)
         rule = lambda classifier: classifier.rule  # noqa: E731
         self.judge = Judge(model, rule, self.troubles.append, self.tally, self.users)
@@ -248,7 +245,7 @@ def test_a_users_model_that_cannot_be_read_is_told_once_and_the_site_judges(site
 def test_a_model_of_other_classes_is_no_users_model(site, tmp_path):
     (tmp_path / "ann").mkdir()
     texts = [Item("-", name, b"Subject: %s\n\nx\n" % name.encode()) for name in ("sea", "sky")]
-    save(str(tmp_path / "ann" / "model"), learn(texts, SETTINGS).classifier)
+    save_classifier(str(tmp_path / "ann" / "model"), learn_items(texts, SETTINGS).classifier)
 
     async def work(house):
         found = await house.ask(("ann", HAM), ("bob", HAM))
@@ -259,7 +256,7 @@ def test_a_model_of_other_classes_is_no_users_model(site, tmp_path):
     assert "not a user's model" in troubles[0]
 
 
-# ---- a server of users ----
+# ---- lessons of nobody, and other models ----
 
 
 def test_a_lesson_of_nobody_is_refused(site, tmp_path):
@@ -285,27 +282,10 @@ def test_a_lesson_of_nobody_is_refused(site, tmp_path):
 
 def test_a_model_to_which_lessons_cannot_be_added_is_refused(tmp_path):
     path = str(tmp_path / "model")
-    settings = chosen(Choices(model="multinomial"), is_text=False)
-    save(path, learn([Item("-", "ham", HAM), Item("-", "spam", SPAM)], settings).classifier)
+    settings = chosen_settings(SettingsChoices(model="multinomial"), is_text=False)
+    save_classifier(
+        path, learn_items([Item("-", "ham", HAM), Item("-", "spam", SPAM)], settings).classifier
+    )
 
     with pytest.raises(UsageError, match="does not combine"):
         check_site(StoredModel(path))
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="serve forks")
-def test_a_server_of_users(site, tmp_path):
-    def request(command, user, data, *more):
-        head = "".join(f"{line}\r\n" for line in (f"User: {user}", *more))
-        return f"{command} SPAMC/1.5\r\n{head}\r\n".encode() + data
-
-    folder = tmp_path / "users"
-    asked = NEWS % (50, 50)
-    with serving(site, tmp_path, "--users", folder, "--allow-tell", "--jobs", "2") as server:
-        for n in range(30, 36):
-            lesson = request("TELL", "ann", NEWS % (n, n), "Message-class: spam", "Set: local")
-            assert b"DidSet: local" in server.ask(lesson)
-        for _ in range(4):  # whichever worker answers
-            assert b"Spam: True" in server.ask(request("CHECK", "Ann", asked))
-            assert b"Spam: False" in server.ask(request("CHECK", "bob", asked))
-        assert b"kayak" in server.ask(request("REPORT", "ann", asked))
-    assert [path.name for path in folder.iterdir()] == ["ann"]

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from nbspam.server.limits import LIMITS
-from nbspam.server.tally import LESSONS, TROUBLES, VERDICTS, Tally, open_metrics
+from nbspam.server.choices import LIMITS
+from nbspam.server.metrics import LESSONS, TROUBLES, VERDICTS, ServerTally, open_metrics
 from serving import serving
 from support import HAM, ROOT, SPAM
 from test_documents import COMMAND, fits
@@ -131,7 +131,7 @@ def test_the_table_of_limits_is_that_of_the_program():
 
 
 def test_the_table_of_metrics_is_that_of_the_program():
-    text = open_metrics(Tally(1), {"model_age_seconds": 0.0}).decode()
+    text = open_metrics(ServerTally(1), {"model_age_seconds": 0.0}).decode()
     families = {
         f"{name}_total" if kind == "counter" else name
         for name, kind in re.findall(r"^# TYPE (\w+) (\w+)$", text, re.M)

@@ -8,11 +8,11 @@ import pytest
 
 from mailboxes import key_of, put
 from markup import Page
-from nbspam.classifier.training import learn
-from nbspam.settings import Choices, chosen
+from nbspam.classifier.training import learn_items
+from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items
 from nbspam.store.model import told_at
-from nbspam.store.open import save
+from nbspam.store.open import save_classifier
 from serving import Browser, free_port, serving
 from support import first_mails
 
@@ -26,7 +26,9 @@ def site(tmp_path_factory):
     path = str(tmp_path_factory.mktemp("site") / "model")
     items = [*read_items([str(first_mails())])]
     items += [Item("-", "ham", NEWS % (n, n)) for n in range(20)]
-    save(path, learn(items, chosen(Choices(), is_text=False)).classifier)
+    save_classifier(
+        path, learn_items(items, chosen_settings(SettingsChoices(), is_text=False)).classifier
+    )
     return path
 
 

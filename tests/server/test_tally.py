@@ -5,8 +5,8 @@ import os
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from nbspam.parallel import fork
-from nbspam.server.tally import BOUNDS, LESSONS, TROUBLES, VERDICTS, Tally, open_metrics
+from nbspam.server.metrics import BOUNDS, LESSONS, TROUBLES, VERDICTS, ServerTally, open_metrics
+from nbspam.workers import fork
 
 
 def samples(tally, facts=None):
@@ -21,7 +21,7 @@ def samples(tally, facts=None):
 
 
 def test_a_total_is_the_sum_over_all_processes_and_outlives_them():
-    tally = Tally(4)
+    tally = ServerTally(4)
     tally.add("spam", 5)
     for row in (1, 2, 3):
         pid = fork()
@@ -42,7 +42,7 @@ def test_a_total_is_the_sum_over_all_processes_and_outlives_them():
 
 
 def test_metrics_tell_messages_lessons_and_troubles_by_kind():
-    tally = Tally(1)
+    tally = ServerTally(1)
     tally.note("spam", 0.0015)
     tally.note("spam", 0.003)
     tally.note("ham", 70.0)
@@ -64,7 +64,7 @@ def test_metrics_tell_messages_lessons_and_troubles_by_kind():
 
 
 def test_answering_times_are_a_histogram():
-    tally = Tally(1)
+    tally = ServerTally(1)
     for seconds in (0.0005, 0.001, 0.0015, 0.3, 70.0):
         tally.note("ham", seconds)
     found = samples(tally)
@@ -83,4 +83,4 @@ def test_answering_times_are_a_histogram():
 
 def test_a_count_that_nobody_knows_is_our_bug():
     with pytest.raises(KeyError):
-        Tally(1).add("eggs")
+        ServerTally(1).add("eggs")

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import InputError, UsageError
-from nbspam.sources.cells import read_cells
 from nbspam.sources.items import SourceOptions
-from nbspam.sources.records import Record, read_records
+from nbspam.sources.records import Record, read_cells, read_records
 
 
 def records(text, **options):

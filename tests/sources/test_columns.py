@@ -5,17 +5,16 @@ import io
 import pytest
 
 from nbspam.errors import InputError
-from nbspam.sources.columns import Columns, Rememberer, Wanted
 from nbspam.sources.items import SourceOptions, read_items
 from nbspam.sources.records import read_records
-from nbspam.sources.texts import read_rows, sniff_table
+from nbspam.sources.rows import NamedColumns, Rememberer, TextColumns, read_rows, sniff_table
 
 TABLE = "id,title,body,label\n7,Lunch?,at noon,ham\n8,Win,money now,spam\n"
-LEARNED = Columns(("title", "body"), "label")
+LEARNED = TextColumns(("title", "body"), "label")
 
 
 def rows(table, kind="csv", **wanted):
-    return list(read_rows(io.BytesIO(table.encode()), kind, Wanted(**wanted)))
+    return list(read_rows(io.BytesIO(table.encode()), kind, NamedColumns(**wanted)))
 
 
 def as_json(table):
@@ -52,7 +51,9 @@ def test_a_table_without_the_columns_of_the_model_is_read_as_if_it_had_none():
         (None, "the price", None), (None, "what time", None),
     ]  # fmt: skip
     # A name of a column that is also a class would be data, if the model did not know it.
-    assert rows("spam,note\nspam,x\n", learned=Columns(("note",), "spam")) == [("spam", "x", None)]
+    assert rows("spam,note\nspam,x\n", learned=TextColumns(("note",), "spam")) == [
+        ("spam", "x", None)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -106,21 +107,21 @@ def test_a_row_without_a_name_is_numbered():
 @pytest.mark.parametrize(
     ("head", "learned", "kind"),
     [
-        (b"id,headline,queue\n1,x,y\n", Columns(), None),
-        (b"id,headline,queue\n1,x,y\n", Columns(("headline",)), "csv"),
-        (b'"text";"label"\r\nx;ham\r\n', Columns(), "csv"),
-        (b"label\ttext\nham\tx\n", Columns(), "tsv"),
-        ("label\ttext\nham\tx\n".encode("utf-16"), Columns(), "tsv"),
-        (b"ham\tx\nspam\ty\nham\tz\n", Columns(), "tsv"),
-        (b"__label__ham x\n", Columns(), "fasttext"),
-        (b'{"text": "x"}\n{"text": "y"}\n', Columns(), "jsonl"),
+        (b"id,headline,queue\n1,x,y\n", TextColumns(), None),
+        (b"id,headline,queue\n1,x,y\n", TextColumns(("headline",)), "csv"),
+        (b'"text";"label"\r\nx;ham\r\n', TextColumns(), "csv"),
+        (b"label\ttext\nham\tx\n", TextColumns(), "tsv"),
+        ("label\ttext\nham\tx\n".encode("utf-16"), TextColumns(), "tsv"),
+        (b"ham\tx\nspam\ty\nham\tz\n", TextColumns(), "tsv"),
+        (b"__label__ham x\n", TextColumns(), "fasttext"),
+        (b'{"text": "x"}\n{"text": "y"}\n', TextColumns(), "jsonl"),
         (b'{"title": "x", "body": "y"}\n{}\n', LEARNED, "jsonl"),
-        (b'{"a": 1}\n{"a": 2}\n', Columns(), None),
-        (b"{text}\nlabel\n", Columns(), None),
-        (b"Hello Ann, how are you?\nFine, thanks.\n", Columns(), None),
-        (b"label,text\n", Columns(), None),  # a single line is a text
-        (b"Subject: text,label\n\nx\n", Columns(), None),
-        (b"text,text\nx\n", Columns(), None),
+        (b'{"a": 1}\n{"a": 2}\n', TextColumns(), None),
+        (b"{text}\nlabel\n", TextColumns(), None),
+        (b"Hello Ann, how are you?\nFine, thanks.\n", TextColumns(), None),
+        (b"label,text\n", TextColumns(), None),  # a single line is a text
+        (b"Subject: text,label\n\nx\n", TextColumns(), None),
+        (b"text,text\nx\n", TextColumns(), None),
         (b"", LEARNED, None),
     ],
 )

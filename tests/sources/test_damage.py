@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import InputError
-from nbspam.sources.cells import csv_cells, lines_of
+from nbspam.sources.folders import walk
 from nbspam.sources.items import read_items
-from nbspam.sources.places.folders import walk
-from nbspam.sources.texts import read_rows
+from nbspam.sources.rows import lines_of, read_rows, split_rows
 from support import complains
 
 MBOX = b"From a Thu Aug 22 12:36:23 2002\nSubject: x\n\none\n\n"
@@ -135,7 +134,7 @@ def test_any_open_quote_is_found_in_any_table(table, data):
     text = out.getvalue() + f'"{first}","{last}\n' + "x,y\n" * (len(table) - at)
     lines = lines_of(io.BytesIO(text.encode()))
     with pytest.raises(ValueError, match=rf"^line {line + first.count(chr(10))}: not CSV"):
-        list(csv_cells(lines)[0])
+        list(split_rows(lines, "csv")[0])
 
 
 def test_an_open_quote_in_an_endless_table_needs_no_more_memory_than_a_cell():
@@ -149,7 +148,7 @@ def test_an_open_quote_in_an_endless_table_needs_no_more_memory_than_a_cell():
 
     csv.field_size_limit(131_072)  # the default; the limit is only ever raised
     with pytest.raises(ValueError, match="line 3: not CSV, a quote that opens here"):
-        list(csv_cells(lines(), 200_000)[0])
+        list(split_rows(lines(), "csv", 200_000)[0])
     assert n_taken * 10 < 600_000
 
 

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import InputError, UsageError
-from nbspam.sources.files import read_plain
+from nbspam.sources.files import MAX_MESSAGE, read_uncompressed
 from nbspam.sources.items import FORMATS, Item, SourceOptions, chunks, read_items
-from nbspam.sources.mailboxes import MAX_MESSAGE
 
 FROM = b"From someone@example.org Thu Aug 22 12:36:23 2002\n"
 MAIL = [f"Subject: {n}\n\nmessage {n}\nFrom me\n".encode() for n in range(12)]
@@ -441,6 +440,6 @@ def test_a_file_of_unknown_size_is_read_to_its_end_or_the_limit(tmp_path, monkey
     said = list(os.stat(path))
     said[6] = 3
     monkeypatch.setattr(os, "fstat", lambda _: os.stat_result(said))
-    assert read_plain(str(path), 99) == b"a: b\n\nand more"
-    assert read_plain(str(path), 6) == b"a: b\n\n"
-    assert read_plain(str(path), 2) == b"a:"
+    assert read_uncompressed(str(path), 99) == b"a: b\n\nand more"
+    assert read_uncompressed(str(path), 6) == b"a: b\n\n"
+    assert read_uncompressed(str(path), 2) == b"a:"

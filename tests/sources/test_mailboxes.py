@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.sources.mailboxes import (
+from nbspam.sources.files import (
     begins_with_from_line,
     index_entries,
     mbox_messages,
@@ -18,7 +18,7 @@ from nbspam.sources.mailboxes import (
     read_chunks,
     unwrap,
 )
-from nbspam.sources.places.folders import walk
+from nbspam.sources.folders import walk
 
 FROM = b"From someone@example.org Thu Aug 22 12:36:23 2002\n"
 
@@ -216,7 +216,7 @@ def test_with_a_label_sub_folders_are_a_tree(tmp_path):
 
 
 def test_sub_folders_of_a_tree_are_not_classes(tmp_path):
-    fill(tmp_path, "1", "deep/work/1", "deep/spam/1", "deep/notes")
+    fill(tmp_path, "1", "deep/office/1", "deep/spam/1", "deep/notes")
 
     assert {label for _, label, _ in walked(tmp_path)} == {None}
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.sources.columns import NO_COLUMNS, Columns
-from nbspam.sources.oddities import oddity
+from nbspam.sources.items import oddity
+from nbspam.sources.rows import NO_COLUMNS, TextColumns
 from support import HAM, ROOT, SPAM
 
 
@@ -47,7 +47,7 @@ def test_a_table_is_named_with_the_format_to_give():
     assert oddity(b'{"text": "x"}\n{"text": "y"}\n', NO_COLUMNS) == said.format("jsonl")
     table = b"nr,headline\n7,x\n"
     assert oddity(table, NO_COLUMNS) is None
-    assert oddity(table, Columns(("headline",))) == said.format("csv")
+    assert oddity(table, TextColumns(("headline",))) == said.format("csv")
 
 
 @pytest.mark.parametrize("data", [HAM, SPAM, b"", b"\n", b"hello", b"MZ is a country code"])
@@ -69,4 +69,4 @@ def test_embedded_mail_is_not_odd(folder):
 
 @given(st.binary(max_size=100), st.sampled_from([b"", b"{", b"label,text\n", b"\xff\xfe"]))
 def test_any_bytes_are_looked_at(data, start):
-    assert isinstance(oddity(start + data, Columns(("a",))), str | None)
+    assert isinstance(oddity(start + data, TextColumns(("a",))), str | None)

@@ -1,7 +1,6 @@
 """The order of messages: kept, found in names, or drawn; dates of any shape."""
 
 import random
-import time
 
 import pytest
 from hypothesis import given
@@ -139,36 +138,10 @@ def test_a_date_in_the_body_does_not_count():
 
 PIECES = st.sampled_from(
     [
-        *(
-            "Thu",
-            ",",
-            "Jan",
-            "1",
-            "32",
-            "1970",
-            "99999",
-            "9" * 50,
-            ":",
-            "00:00:00",
-            "12.30.5",
-            "am",
-        ),
-        *(
-            "+0100",
-            "-9999999",
-            "+" + "9" * 100,
-            "GMT",
-            "(",
-            ")",
-            "-",
-            "\n ",
-            "\0",
-            "\xe9",
-            "٣",
-            "²",
-        ),
+        "Thu", ",", "Jan", "1", "32", "1970", "99999", "9" * 50, ":", "00:00:00", "12.30.5", "am",
+        "+0100", "-9999999", "+" + "9" * 100, "GMT", "(", ")", "-", "\n ", "\0", "\xe9", "٣", "²",
     ]
-)
+)  # fmt: skip
 
 
 @given(st.lists(st.tuples(PIECES, st.sampled_from(["", " "])), max_size=12))
@@ -182,12 +155,3 @@ def test_no_arrangement_of_the_pieces_of_dates_raises(pieces):
 def test_no_bytes_raise(junk):
     date_of(b"Date: 1 Jan " + junk)
     date_of(junk)
-
-
-@pytest.mark.parametrize(
-    "piece", [b"(", b" ", b"-", b"1", b"Date: ", b"\n ", b":", b"a,", b"\r\n"]
-)
-def test_no_long_date_takes_long(piece):
-    start = time.perf_counter()
-    date_of(b"Date: " + piece * 1_000_000)
-    assert time.perf_counter() - start < 1

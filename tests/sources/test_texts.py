@@ -11,14 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.sources.cells import csv_cells, lines_of
-from nbspam.sources.columns import Wanted
-from nbspam.sources.texts import read_rows, sniff
+from nbspam.sources.rows import NamedColumns, lines_of, read_rows, sniff, split_rows
 
 
 def rows(table: str | bytes, kind: str = "csv", **wanted: Any) -> list[tuple[str | None, str]]:
     data = table.encode() if isinstance(table, str) else table
-    return [row[:2] for row in read_rows(io.BytesIO(data), kind, Wanted(**wanted))]
+    return [row[:2] for row in read_rows(io.BytesIO(data), kind, NamedColumns(**wanted))]
 
 
 AB = [("ham", "hello, you"), ("spam", "buy; now")]
@@ -190,7 +188,7 @@ def test_an_endless_cell_is_refused(line):
     csv.field_size_limit(131_072)  # the default; the limit is only ever raised
     lines = chain(["label,text\n", 'ham,"'], repeat(line, 500_000 // len(line)))
     with pytest.raises(ValueError, match="line 2: not CSV, a quote that opens here"):
-        list(csv_cells(lines, 200_000)[0])
+        list(split_rows(lines, "csv", 200_000)[0])
 
 
 @pytest.mark.parametrize(

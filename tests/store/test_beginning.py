@@ -4,32 +4,26 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.training import train
-from nbspam.counts.counting import count_items
 from nbspam.decision import cutoffs
 from nbspam.errors import ModelFileError, NotTrainedError
 from nbspam.settings import PLAIN, PRESETS
 from nbspam.sources.items import Item
 from nbspam.store import model as store_model
-from nbspam.store.health.check import BAD, findings
-from nbspam.store.merging.merge import merge
+from nbspam.store import text
+from nbspam.store.doctor import BAD, findings
+from nbspam.store.merging import merge
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
-from nbspam.store.open import save
-from nbspam.store.prune import Rule, prune
-from nbspam.store.text import bogofilter, interchange
-from support import HAM, SPAM, examples
+from nbspam.store.open import save_classifier
+from nbspam.store.prune import PruningRule, prune_model
+from stored import DAY, few, train_on, whole_bytes
+from support import HAM, SPAM
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
-DAY = 20_000
 SETTINGS = {"mail": PRESETS["mail"], "text": PRESETS["text"], "plain": PLAIN["mail"]}
-few = hypothesis_settings(
-    examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 
 
 def item(n, label):
@@ -41,16 +35,8 @@ def new(path, kind="mail"):
     return StoredModel(str(path), new=SETTINGS[kind])
 
 
-def whole_bytes(path):
-    copy = f"{path}.copy"
-    save(copy, StoredModel(str(path)).whole())
-    with open(copy, "rb") as file:
-        return file.read()
-
-
 def trained_bytes(path, items, kind="mail"):
-    save(str(path), train(count_items(items, SETTINGS[kind]), SETTINGS[kind], DAY))
-    return path.read_bytes()
+    return train_on(items, path, SETTINGS[kind])
 
 
 @pytest.fixture
@@ -142,7 +128,7 @@ def test_a_disk_that_takes_no_first_model_is_an_error(path, monkeypatch):
         raise ModelFileError(f"{path}: cannot write the model: No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(store_model, "write", full)
+        patched.setattr(store_model, "write_model_file", full)
         with pytest.raises(ModelFileError, match="No space left"):
             new(path).learn([item(1, "spam")], day=DAY)
 
@@ -165,7 +151,7 @@ def test_models_of_one_class_each_merge_to_the_model_of_both(path, tmp_path):
     items = {label: [item(n, label) for n in range(5)] for label in ("ham", "spam")}
     for label, some in items.items():
         new(tmp_path / label).learn(some, day=DAY)
-    save(str(path), merge([str(tmp_path / label) for label in items], DAY).classifier)
+    save_classifier(str(path), merge([str(tmp_path / label) for label in items], DAY).classifier)
     both = trained_bytes(tmp_path / "at once", [*items["ham"], *items["spam"]])
 
     assert path.read_bytes() == both
@@ -174,11 +160,11 @@ def test_models_of_one_class_each_merge_to_the_model_of_both(path, tmp_path):
 def test_a_model_of_one_class_is_exported_imported_and_pruned(path):
     new(path).learn([item(n, "spam") for n in range(3)], day=DAY)
     before = path.read_bytes()
-    save(str(path), interchange.load_lines(interchange.dump_lines(load(str(path))), "-"))
+    save_classifier(str(path), text.model_of_lines(text.model_lines(load(str(path))), "-"))
 
     assert path.read_bytes() == before
-    lines = list(bogofilter.dump_lines(load(str(path))))
+    lines = list(text.bogofilter_lines(load(str(path))))
     assert lines[0].startswith(b".MSG_COUNT 3 0 ")
-    assert "only spam" in bogofilter.load_lines(lines, "-").lack
-    prune(str(path), Rule(min_df=2, half_life=1.0), DAY + 9)
+    assert "only spam" in text.model_of_bogofilter_lines(lines, "-").lack
+    prune_model(str(path), PruningRule(min_df=2, half_life=1.0), DAY + 9)
     assert np.asarray(load(str(path)).table.class_count).tolist() == [0, 1]

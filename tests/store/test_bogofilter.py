@@ -7,7 +7,7 @@ from nbspam.errors import InputError, UsageError
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.store.open import read_text_model as load_file
-from nbspam.store.text.bogofilter import dump_lines, load_lines
+from nbspam.store.text import bogofilter_lines, model_of_bogofilter_lines
 from support import HAM, SPAM
 
 LABELS = ("ham", "spam")
@@ -38,8 +38,9 @@ def model_of(path):
     return StoredModel(str(path)).whole()
 
 
-def test_tags_become_ours():
-    found = counts(load_lines(LIST.splitlines(keepends=True), "x"))
+def test_a_word_list_becomes_our_tokens_cut_and_folded_with_their_counts_and_days():
+    classifier = model_of_bogofilter_lines(LIST.splitlines(keepends=True), "x")
+    found = counts(classifier)
 
     assert found["subject:free"] == (0, 10)
     assert found["return-path:example"] == (2, 1)
@@ -47,26 +48,16 @@ def test_tags_become_ours():
     assert found["header:x-mailer"] == found["mailer:x-mailer"] == (3, 2)
     assert "date:x-mailer" not in found
     assert found["2g:buy now"] == (0, 4)
-
-
-def test_tokens_are_cut_and_folded_as_ours_are():
-    found = counts(load_lines(LIST.splitlines(keepends=True), "x"))
-
     assert found["example"] == found["org"] == (4, 1)
     assert found["http"] == found["x"] == (0, 1)
     assert found["viagra"] == (0, 10)  # 5 + 7, and there are ten messages
-
-
-def test_days_and_numbers_of_messages_come_along():
-    classifier = load_lines(LIST.splitlines(keepends=True), "x")
-
     assert classifier.table.class_count.tolist() == [20, 10]
-    days = {
-        classifier.table.vocabulary.text(j): day
-        for j, day in enumerate(classifier.memory.last_seen.tolist())
-    }
+    days = dict(zip(found, classifier.memory.last_seen.tolist(), strict=True))
     assert days["viagra"] - days["subject:free"] == 1
     assert days["received:mx"] == 0
+    assert len(classifier.memory.ledger.digests) == 0
+    (verdict,) = classifier.classify([Item("a", None, b"Subject: free\n\nviagra\n")])
+    assert verdict.label == "spam"
 
 
 @pytest.mark.parametrize("options", [(), ("--pairs",)])
@@ -76,10 +67,10 @@ def test_what_was_dumped_and_loaded_is_dumped_the_same(nbspam, model, mails, tmp
         for path in sorted((mails / label).iterdir())[::10]:
             (tmp_path / label / path.name).symlink_to(path)
     nbspam("train", "--ham", tmp_path / "ham", "--spam", tmp_path / "spam", *options)
-    lines = list(dump_lines(model_of(model)))
+    lines = list(bogofilter_lines(model_of(model)))
 
-    again = load_lines(lines, "x")
-    assert list(dump_lines(again)) == lines
+    again = model_of_bogofilter_lines(lines, "x")
+    assert list(bogofilter_lines(again)) == lines
     assert counts(again) == counts(model_of(model))
     assert again.settings == model_of(model).settings
 
@@ -121,13 +112,17 @@ def test_text_that_is_no_word_list_is_refused(tmp_path, text, complaint):
     [(b"0", 0), (b"19700102", 1), (b"18000101", 0), (b"99991231", 65_535), (b"9" * 40, 0)],
 )
 def test_days_beyond_ours_are_none_or_the_last(written, day):
-    classifier = load_lines([b".MSG_COUNT 1 1 0\n", b"a 0 0 " + written + b"\n"], "x")
+    classifier = model_of_bogofilter_lines(
+        [b".MSG_COUNT 1 1 0\n", b"a 0 0 " + written + b"\n"], "x"
+    )
 
     assert classifier.memory.last_seen.tolist() == [day]
 
 
 def test_bytes_that_are_no_text_are_no_obstacle():
-    found = counts(load_lines([b".MSG_COUNT 2 2 0\n", b"gr\xfc\xdfe 1 0 99999999\n"], "x"))
+    found = counts(
+        model_of_bogofilter_lines([b".MSG_COUNT 2 2 0\n", b"gr\xfc\xdfe 1 0 99999999\n"], "x")
+    )
 
     assert found == {"grüsse": (0, 1)} or found == {"grüße": (0, 1)}
 
@@ -140,17 +135,7 @@ def test_only_ham_and_spam_in_whole_numbers_can_be_dumped(nbspam, tmp_path, fold
     (folder / "ham").rename(folder / "work")
     nbspam("train", folder)
     with pytest.raises(UsageError, match="the classes are spam, work"):
-        list(dump_lines(model_of(model)))
-
-
-def test_every_origin_of_the_embedded_mail_comes_back(nbspam, model, mails):
-    from nbspam.store.text.bogofilter import _OURS, _THEIRS
-    from nbspam.tokens.definition import token_of
-
-    nbspam("train", mails)
-    vocabulary = model_of(model).table.vocabulary
-    origins = {token_of(vocabulary.text(j).encode()).origin for j in range(len(vocabulary))}
-    assert origins <= set(_OURS) | set(_THEIRS)
+        list(bogofilter_lines(model_of(model)))
 
 
 bogofilter = pytest.mark.skipif(
@@ -184,16 +169,8 @@ def test_a_bogofilter_moves_in(tmp_path):
 @bogofilter
 def test_bogofilter_reads_what_is_dumped(nbspam, model, mails, tmp_path):
     nbspam("train", mails)
-    lines = b"".join(dump_lines(model_of(model)))
+    lines = b"".join(bogofilter_lines(model_of(model)))
     word_list = tmp_path / "wordlist.db"
     run("bogoutil", "-l", word_list, stdin=lines)
 
     assert sorted(run("bogoutil", "-d", word_list).splitlines()) == sorted(lines.splitlines())
-
-
-def test_an_item_is_not_known_to_a_loaded_model():
-    classifier = load_lines(LIST.splitlines(keepends=True), "x")
-
-    assert len(classifier.memory.ledger.digests) == 0
-    (verdict,) = classifier.classify([Item("a", None, b"Subject: free\n\nviagra\n")])
-    assert verdict.label == "spam"

@@ -11,25 +11,23 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from nbspam.classifier.training import train
+import stored
 from nbspam.counts.corpus import read_corpus
-from nbspam.counts.counting import count_items
 from nbspam.decision import Cutoffs
 from nbspam.errors import ModelFileError
-from nbspam.evaluation.judging.online import progress
+from nbspam.evaluation.online import progress
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import Item
+from nbspam.store import journal as journal_format
 from nbspam.store import model as store_model
-from nbspam.store.format import journal as journal_format
-from nbspam.store.format.journal import journal_path, read_journal
-from nbspam.store.health.check import GOOD, findings
-from nbspam.store.learning import LivingModel
+from nbspam.store.doctor import GOOD, findings
+from nbspam.store.journal import journal_path, read_journal
 from nbspam.store.model import StoredModel, keep_cutoffs
-from nbspam.store.open import load, save
+from nbspam.store.open import load_classifier, save_classifier
+from stored import DAY
 from support import examples, write_mails
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
-DAY = 20_000
 SETTINGS = {"mail": PRESETS["mail"], "plain": PLAIN["mail"], "many": MANY["mail"]}
 NAMES = {"mail": ["ham", "spam"], "plain": ["ham", "spam"], "many": ["ham", "spam", "work"]}
 COMMON = b"the and of to in is it that on with".split()
@@ -70,8 +68,7 @@ def items_of(names, numbers):
 
 
 def train_on(items, path, kind="mail"):
-    settings = SETTINGS[kind]
-    save(str(path), train(count_items(items, settings), settings, DAY))
+    stored.train_on(items, path, SETTINGS[kind])
 
 
 @pytest.fixture(scope="module")
@@ -186,13 +183,13 @@ def test_a_reader_answers_exactly_as_the_model_in_memory(
 ):
     names, path = NAMES[kind], tmp_path / "m.nbspam"
     start_with(path, known_bytes(kind, start))
-    in_memory, held = LivingModel(load(str(path))), StoredModel(str(path))
+    in_memory, held = StoredModel.in_memory(load_classifier(str(path))), StoredModel(str(path))
     probe = items_of(names, range(40))
     for do, run in runs_of(steps, {3, 6}):
         call(in_memory, do, run, names)
         call(held, do, run, names)
         expected = joint_of(in_memory.classifier(), probe)
-        assert (joint_of(load(str(path)), probe) == expected).all()
+        assert (joint_of(load_classifier(str(path)), probe) == expected).all()
         assert (joint_of(held.classifier(), probe) == expected).all()
         assert (joint_of(StoredModel(str(path)).classifier(), probe) == expected).all()
 
@@ -202,14 +199,14 @@ def test_a_token_that_vanishes_and_comes_back_keeps_its_text(tmp_path, monkeypat
     path = tmp_path / "m.nbspam"
     first = [item(1, "ham"), *items_of(["ham", "spam"], range(100, 110))]
     train_on(first, path)
-    monkeypatch.setattr(store_model, "write", full_disk)
+    monkeypatch.setattr(store_model, "write_model_file", full_disk)
     StoredModel(str(path)).unlearn([item(1, "ham")], day=DAY)
     for n in range(150, 160):
         StoredModel(str(path)).learn([item(n, "spam")], day=DAY)
     again = item(9, "spam")  # has new1, as item 1 has
     StoredModel(str(path)).learn([again._replace(data=again.data + b" own1")], day=DAY)
 
-    vocabulary = load(str(path)).table.vocabulary
+    vocabulary = load_classifier(str(path)).table.vocabulary
     texts = [vocabulary.text(column) for column in range(len(vocabulary))]
     assert texts.count("own1") == texts.count("new1") == 1
     assert "" not in texts
@@ -228,7 +225,7 @@ def test_three_of_each_and_a_hundred_more_answer_as_all_trained_at_once(tmp_path
         held.learn([each], day=DAY, new_class=True)
     train_on([*few_of_each, *more], paths[1])
     probe = items_of(["ham", "spam"], range(2000, 2600))
-    on, once = ([v.label for v in load(str(path)).classify(probe)] for path in paths)
+    on, once = ([v.label for v in load_classifier(str(path)).classify(probe)] for path in paths)
 
     assert os.path.exists(journal_path(str(paths[0])))
     assert sum(a != b for a, b in zip(on, once, strict=True)) <= 6
@@ -307,7 +304,7 @@ def test_a_disk_that_takes_no_model_loses_nothing_and_readers_fit_where_it_was_d
     for path in paths:
         with monkeypatch.context() as patched:
             if path == paths[0]:
-                patched.setattr(store_model, "write", full_disk)
+                patched.setattr(store_model, "write_model_file", full_disk)
             for items in calls:
                 outcome = StoredModel(path).learn(items, day=DAY, new_class=True)
                 assert outcome.learned == len(items)
@@ -317,7 +314,7 @@ def test_a_disk_that_takes_no_model_loses_nothing_and_readers_fit_where_it_was_d
     assert Path(paths[0]).read_bytes() == before
     assert len(read_journal(paths[0]).changes) == 35
     probe = items_of(names, range(60))
-    full, free = (joint_of(load(path), probe) for path in paths)
+    full, free = (joint_of(load_classifier(path), probe) for path in paths)
     assert (full == free).all()
 
     for path in paths:
@@ -344,11 +341,11 @@ def test_a_kill_between_the_new_file_and_the_end_of_the_old_journal_loses_nothin
 
     assert os.path.exists(journal_path(path))
     reported = items_of(names, range(5))
-    assert load(path).table.n_docs == 180 + 9  # the fifth change of a class was due
+    assert load_classifier(path).table.n_docs == 180 + 9  # the fifth change of a class was due
     assert StoredModel(path).learn(reported, day=DAY).already_known == 5
     outcome = StoredModel(path).learn(items_of(names, range(5, 12)), day=DAY)
     assert (outcome.learned, outcome.already_known, outcome.notes) == (3, 4, ())
-    assert load(path).table.n_docs == 180 + 12
+    assert load_classifier(path).table.n_docs == 180 + 12
     assert {finding.state for finding in findings(path)} == {GOOD}
 
 
@@ -366,14 +363,14 @@ def test_keeping_cutoffs_keeps_what_was_learned_and_that_more_can_be(tmp_path):
     keep_cutoffs(str(path), CUTOFFS)
 
     assert not os.path.exists(journal_path(str(path)))
-    kept = load(str(path))
-    save(str(tmp_path / "expected"), replace(whole, cutoffs=CUTOFFS))
+    kept = load_classifier(str(path))
+    save_classifier(str(tmp_path / "expected"), replace(whole, cutoffs=CUTOFFS))
     assert path.read_bytes() == (tmp_path / "expected").read_bytes()
     assert kept.rule == CUTOFFS
     held = StoredModel(str(path))
     assert held.learn(items_of(names, range(5)), day=DAY).already_known == 5
     assert held.learn(items_of(names, range(5, 40)), day=DAY).learned == 35
-    assert load(str(path)).rule == CUTOFFS
+    assert load_classifier(str(path)).rule == CUTOFFS
 
 
 def test_tune_saves_cutoffs_into_a_model_that_has_a_journal(nbspam, tmp_path, monkeypatch):
@@ -386,9 +383,10 @@ def test_tune_saves_cutoffs_into_a_model_that_has_a_journal(nbspam, tmp_path, mo
     assert os.path.exists(journal_path(str(path)))
     assert nbspam("tune", mails, "--cv", "2", "--fp-cost", "9", "--save")[0] == 0
 
-    assert load(str(path)).rule.fp_cost == 9
-    assert load(str(path)).table.n_docs == 91
+    assert load_classifier(str(path)).rule.fp_cost == 9
+    assert load_classifier(str(path)).table.n_docs == 91
     assert StoredModel(str(path)).learn([item(1, "spam")], day=DAY).already_known == 1
     assert nbspam("unlearn", tmp_path / "one.eml")[0] == 0
-    assert load(str(path)).table.n_docs == 90
-    assert load(str(path)).rule.fp_cost == 9
+    assert load_classifier(str(path)).table.n_docs == 90
+    assert nbspam("prune", "--min-df", "1")[0] == 0
+    assert load_classifier(str(path)).rule.fp_cost == 9

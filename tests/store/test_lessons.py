@@ -2,19 +2,15 @@
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.settings import Choices, chosen
+from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from support import HAM, SPAM, examples, plain
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
-few = hypothesis_settings(
-    examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 STEPS = st.lists(
     st.tuples(st.sampled_from(["ham", "spam", None]), st.integers(0, 6)), min_size=1, max_size=12
 )
@@ -26,11 +22,11 @@ def messages(documents, y):
     )
 
 
-@few
+@examples(30)
 @given(STEPS)
 def test_lessons_are_those_of_the_model_that_a_fit_would_make(tmp_path_factory, steps):
     path = str(tmp_path_factory.mktemp("model") / "m")
-    model = StoredModel(path, new=chosen(Choices(), is_text=False))
+    model = StoredModel(path, new=chosen_settings(SettingsChoices(), is_text=False))
     model.learn([Item("-", "ham", HAM), Item("-", "spam", SPAM)], day=1)
     known = [Item("-", "ham", HAM + b"word%d\n" % n) for n in range(30)]
     model.learn(known, day=1)  # so that the journal holds some changes
@@ -53,7 +49,7 @@ def test_lessons_are_those_of_the_model_that_a_fit_would_make(tmp_path_factory, 
 
 
 def test_the_base_is_what_was_fitted_last(tmp_path):
-    model = StoredModel(str(tmp_path / "m"), new=chosen(Choices(), is_text=False))
+    model = StoredModel(str(tmp_path / "m"), new=chosen_settings(SettingsChoices(), is_text=False))
     many = [Item("-", "ham", HAM + b"%d\n" % n) for n in range(60)]
     model.learn([Item("-", "spam", SPAM), *many], day=1)
     model.learn([Item("-", "ham", HAM + b"later\n")], day=1)

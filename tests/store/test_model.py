@@ -6,36 +6,26 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from nbspam.classifier.blending import Blend
-from nbspam.classifier.training import train
-from nbspam.counts.counting import count_items
+import stored
+from nbspam.classifier.blend import Blend
+from nbspam.counts.counting import Outcome
 from nbspam.errors import NotTrainedError, UsageError
-from nbspam.settings import MANY, PLAIN, PRESETS
+from nbspam.settings import PRESETS
 from nbspam.sources.items import Item, read_items
-from nbspam.store.format.journal import journal_path
-from nbspam.store.merging.merge import merge
+from nbspam.store.journal import journal_path
+from nbspam.store.merging import merge
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
-from nbspam.store.open import save
-from nbspam.store.prune import Rule, prune
+from nbspam.store.prune import PruningRule, prune_model
 from nbspam.tokens import tokenizer
-from support import HAM, SPAM, examples
+from stored import DAY, EVERY_SETTING, few, whole_bytes
+from support import HAM, SPAM
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
-DAY = 20_000
-SETTINGS = {
-    **PRESETS,
-    "plain": PLAIN["text"],
-    "tf-idf": replace(PLAIN["text"], weighting="tf-idf"),
-    **{f"many, {name}": settings for name, settings in MANY.items()},
-}
-few = hypothesis_settings(
-    examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 
 
 def mail(n, words=b"cheap lunch"):
@@ -53,9 +43,7 @@ def item(n, label, is_text=False, words=b"cheap lunch"):
 
 
 def train_on(items, path, preset="mail"):
-    settings = SETTINGS[preset]
-    save(str(path), train(count_items(items, settings), settings, DAY))
-    return path.read_bytes()
+    return stored.train_on(items, path, EVERY_SETTING[preset])
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +51,6 @@ def start_bytes(tmp_path_factory):
     """Return the bytes of the model of a preset that many tests start from, trained once."""
     path = tmp_path_factory.mktemp("start") / "m.nbspam"
     return cache(lambda preset, more: train_on(start_of(preset, more=more), path, preset))
-
-
-def bytes_now(path):
-    """Return the bytes of the model file that would be written now."""
-    copy = path.with_name("copy.nbspam")
-    save(str(copy), StoredModel(str(path)).whole())
-    return copy.read_bytes()
 
 
 @pytest.fixture
@@ -95,7 +76,16 @@ def start_of(preset, *, more):
     return MORE if more else START
 
 
-@pytest.mark.parametrize("preset", SETTINGS)
+def expected_outcome(before, after):
+    """Return the outcome of learning a message as a class, or of un-learning it (None)."""
+    if after is None:
+        return Outcome(unknown=1) if before is None else Outcome(unlearned=1)
+    if before is None:
+        return Outcome(learned=1)
+    return Outcome(already_known=1) if before == after else Outcome(moved=1)
+
+
+@pytest.mark.parametrize("preset", EVERY_SETTING)
 @given(history=HISTORIES, with_journal=st.booleans())
 @few
 def test_whatever_its_history_a_model_is_the_one_trained_on_what_is_left(
@@ -109,14 +99,14 @@ def test_whatever_its_history_a_model_is_the_one_trained_on_what_is_left(
     labels = {}
     for batch in history:
         for n, label in batch:
+            before = labels.pop(n, None)
             if label is None:
-                StoredModel(str(path)).unlearn([item(n, None)], day=DAY)
+                outcome = StoredModel(str(path)).unlearn([item(n, None)], day=DAY)
             else:
-                StoredModel(str(path)).learn([item(n, label)], day=DAY, new_class=True)
-            labels.pop(n, None)
-            if label is not None:
+                outcome = StoredModel(str(path)).learn([item(n, label)], day=DAY, new_class=True)
                 labels[n] = label
-    changed = bytes_now(path)
+            assert replace(outcome, notes=()) == expected_outcome(before, label)
+    changed = whole_bytes(path)
 
     left = [*start, *(item(n, label) for n, label in sorted(labels.items()))]
     assert changed == train_on(left[::-1], path, preset)
@@ -137,49 +127,7 @@ def test_embedded_mail_learned_in_two_parts_is_mail_learned_at_once(
     StoredModel(str(path)).learn(items, day=DAY, jobs=jobs)
     StoredModel(str(path)).unlearn(START, day=DAY)
 
-    assert bytes_now(path) == whole
-
-
-def test_learning_twice_is_learning_once_and_says_so(path):
-    train_on(START, path)
-    first = StoredModel(str(path)).learn([item(1, "ham"), item(2, "spam")], day=DAY)
-    once = bytes_now(path)
-    again = StoredModel(str(path)).learn(
-        [item(2, "spam"), item(1, "ham"), item(1, "ham")], day=DAY
-    )
-
-    assert (first.learned, first.already_known) == (2, 0)
-    assert (again.learned, again.already_known) == (0, 3)
-    assert bytes_now(path) == once
-
-
-def test_learning_as_another_class_moves(path):
-    train_on(START, path)
-    StoredModel(str(path)).learn([item(1, "ham")], day=DAY)
-    outcome = StoredModel(str(path)).learn([item(1, "spam")], day=DAY)
-
-    assert (outcome.learned, outcome.moved) == (0, 1)
-    assert load(str(path)).table.class_count.tolist() == [4, 5]
-
-
-def test_relabelling_is_having_learned_right_at_first(path):
-    wrong = [item(n, "spam") for n in range(5)]
-    train_on([*START, *wrong[:3]], path)
-    outcome = StoredModel(str(path)).relabel(wrong, "ham", day=DAY)
-    after = bytes_now(path)
-
-    assert (outcome.moved, outcome.learned) == (3, 2)
-    right = [each._replace(label="ham", told=True) for each in wrong]
-    assert after == train_on([*START, *right], path)
-
-
-def test_what_was_never_learned_cannot_be_unlearned(path):
-    before = train_on(START, path)
-    outcome = StoredModel(str(path)).unlearn([item(1, "ham")], day=DAY)
-
-    assert (outcome.unlearned, outcome.unknown) == (0, 1)
-    assert path.read_bytes() == before
-    assert not os.path.exists(journal_path(str(path)))
+    assert whole_bytes(path) == whole
 
 
 def test_a_copy_by_another_way_takes_out_what_was_learned(path):
@@ -191,7 +139,7 @@ def test_a_copy_by_another_way_takes_out_what_was_learned(path):
     )
 
     assert outcome.unlearned == 1
-    assert bytes_now(path) == before
+    assert whole_bytes(path) == before
 
 
 def test_training_on_a_message_of_two_classes_is_learning_it_as_one_and_then_the_other(path):
@@ -199,19 +147,9 @@ def test_training_on_a_message_of_two_classes_is_learning_it_as_one_and_then_the
     other = Item("b", "spam", b"Received: by omega\n" + mail(1))
     train_on([*START, one], path)
     assert StoredModel(str(path)).learn([other], day=DAY).moved == 1
-    after = bytes_now(path)
+    after = whole_bytes(path)
 
     assert after == train_on([*START, one, other], path)
-
-
-def test_a_class_that_is_left_by_all_its_messages_is_gone(path):
-    before = train_on(START, path)
-    StoredModel(str(path)).learn([item(1, "work")], day=DAY, new_class=True)
-    assert load(str(path)).classes == ("ham", "spam", "work")
-    StoredModel(str(path)).unlearn([item(1, None)], day=DAY)
-
-    assert load(str(path)).classes == ("ham", "spam")
-    assert bytes_now(path) == before
 
 
 def test_two_classes_must_be_left_if_they_are_not_those_of_mail(path):
@@ -222,20 +160,6 @@ def test_two_classes_must_be_left_if_they_are_not_those_of_mail(path):
         StoredModel(str(path)).unlearn([i for i in start if i.label == "spam"], day=DAY)
 
     assert path.read_bytes() == before
-
-
-def test_readers_see_what_is_in_the_journal(path):
-    train_on(MORE, path)
-    rare = Item("r", "spam", b"Subject: zebra\n\nzebra crossing zebra\n")
-    size = len(load(str(path)).table.vocabulary)
-    StoredModel(str(path)).learn([rare], day=DAY)
-    classifier = load(str(path))
-
-    assert os.path.exists(journal_path(str(path)))
-    texts = [classifier.table.vocabulary.text(j) for j in range(len(classifier.table.vocabulary))]
-    assert {"zebra", "subject:zebra", "crossing"} <= set(texts[size:])
-    zebra = classifier.table.feature_count[texts.index("zebra")]
-    assert dict(zip(classifier.classes, zebra.tolist(), strict=True)) == {"ham": 0, "spam": 1}
 
 
 @pytest.mark.parametrize("preset", ["mail", "text", "plain", "many, mail"])
@@ -268,19 +192,6 @@ def test_sums_of_evidence_with_a_journal_are_those_of_the_model_it_will_become(p
         assert ours == pytest.approx(theirs, abs=1e-9)
 
 
-def test_a_blend_with_a_journal_weighs_its_new_counts_as_the_old_ones(path):
-    train_on(MORE_OF_THREE, path, "many, mail")
-    before = load(str(path))
-    StoredModel(str(path)).learn([item(n, "ham") for n in range(3)], day=DAY)
-    now, whole = load(str(path)), StoredModel(str(path)).whole().table
-    assert os.path.exists(journal_path(str(path)))
-
-    assert (now.fit.worth == before.fit.worth).all()
-    weight = before.fit.recounted(whole, before.settings).token_weights(whole)
-    column = now.table.vocabulary.columns(whole.vocabulary.keys)
-    assert (now.fit.token_weights(now.table)[column] == weight).all()
-
-
 @pytest.mark.parametrize(("preset", "start"), [("mail", MORE), ("many, mail", MORE_OF_THREE)])
 def test_a_class_is_in_the_models_file_from_its_first_message_on(path, preset, start):
     train_on(start, path, preset)
@@ -301,7 +212,7 @@ def test_many_classes_that_become_two_are_blended_still(path):
     train_on(THREE, path, "many, text")
     StoredModel(str(path)).unlearn([i for i in THREE if i.label == "work"], day=DAY)
     two = load(str(path))
-    two_bytes = bytes_now(path)
+    two_bytes = whole_bytes(path)
 
     assert isinstance(two.fit, Blend)
     assert two_bytes == train_on([i for i in THREE if i.label != "work"], path, "many, text")
@@ -319,7 +230,7 @@ def test_a_policy_learns_what_the_model_gets_wrong_and_counts_it_plainly(path):
     outcome = StoredModel(str(path)).learn([right, wrong], day=DAY, policy="error")
 
     assert (outcome.learned, outcome.passed) == (1, 1)
-    assert bytes_now(path) == train_on([*items, wrong], path)
+    assert whole_bytes(path) == train_on([*items, wrong], path)
 
 
 def test_the_policy_near_learns_near_misses_too_and_new_classes_always(path):
@@ -338,38 +249,15 @@ def test_rows_of_a_table_all_count_and_are_known_when_they_come_again(path):
     train_on(start, path, "text")
 
     assert StoredModel(str(path)).learn(rows, day=DAY).learned == 3
-    assert bytes_now(path) == whole
+    assert whole_bytes(path) == whole
     assert StoredModel(str(path)).learn(rows, day=DAY).already_known == 3
     assert StoredModel(str(path)).unlearn(rows, day=DAY).unlearned == 3
-
-
-@pytest.mark.parametrize("preset", ["mail", "many, mail"])
-@given(
-    labels=st.lists(st.sampled_from(["ham", "spam", "work"]), min_size=12, max_size=12),
-    first=st.sets(st.integers(0, 11)),
-)
-@few
-def test_merging_is_training_together(tmp_path, preset, labels, first):
-    items = [item(n, label) for n, label in enumerate(labels)]
-    paths = [tmp_path / "a.nbspam", tmp_path / "b.nbspam"]
-    train_on([*START, *(items[n] for n in first)], paths[0], preset)
-    train_on([*START[:4], *(items[n] for n in range(6, 12))], paths[1], preset)
-    merged = merge(list(map(str, paths)), DAY)
-    save(str(tmp_path / "c.nbspam"), merged.classifier)
-
-    together = {*first, *range(6, 12)}
-    assert merged.repeated == 4 + len(first & set(range(6, 12)))
-    assert merged.disputed == 0
-    assert (tmp_path / "c.nbspam").read_bytes() == train_on(
-        [*START, *(items[n] for n in together)], tmp_path / "d.nbspam", preset
-    )
 
 
 def test_models_that_strip_other_parts_are_not_merged(tmp_path):
     paths = [str(tmp_path / "a.nbspam"), str(tmp_path / "b.nbspam")]
     for path, strip in zip(paths, [(), ("quotes",)], strict=True):
-        settings = replace(PRESETS["text"], strip=strip)
-        save(path, train(count_items(START, settings), settings, DAY))
+        stored.train_on(START, path, replace(PRESETS["text"], strip=strip))
 
     with pytest.raises(UsageError, match=r"settings \(strip\)"):
         merge(paths, DAY)
@@ -379,7 +267,7 @@ def test_models_that_strip_other_parts_are_not_merged(tmp_path):
 def test_what_has_faded_weighs_less_by_the_same_factor(path, preset):
     train_on(THREE, path, preset)
     before = load(str(path)).table
-    prune(str(path), Rule(half_life=10.0), DAY + 5)
+    prune_model(str(path), PruningRule(half_life=10.0), DAY + 5)
     after = load(str(path)).table
 
     column = before.vocabulary.columns(after.vocabulary.keys)

@@ -10,33 +10,27 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from nbspam.classifier import training as classifier_training
-from nbspam.classifier.training import train
-from nbspam.counts import sample
-from nbspam.counts.counting import Limits, count_items
-from nbspam.counts.shards import gathering, shares
-from nbspam.counts.shards.shares import Shard, count_share
+from nbspam.classifier.training import train_classifier
+from nbspam.counts import memory, shards
+from nbspam.counts.counting import CountingLimits, count_items
+from nbspam.counts.shards import Shard, count_share
 from nbspam.errors import ModelFileError, NotTrainedError, UsageError
-from nbspam.settings import MANY, PLAIN, PRESETS
+from nbspam.settings import PRESETS
 from nbspam.sources.items import Item, read_items
-from nbspam.store.format.modelfile import load_state, save_state
-from nbspam.store.health.check import BAD, NOTE, findings
-from nbspam.store.keeping import save_keeping
-from nbspam.store.merging import streams
-from nbspam.store.merging.merge import merge
-from nbspam.store.merging.parts import save_part
-from nbspam.store.open import load, save
-from nbspam.store.text.interchange import dump_lines
+from nbspam.store import streams
+from nbspam.store.doctor import BAD, NOTE, findings
+from nbspam.store.merging import merge, save_part
+from nbspam.store.modelfile import load_state, save_state
+from nbspam.store.open import load_classifier, save_classifier, save_keeping
+from nbspam.store.text import model_lines
 from nbspam.tokens import tokenizer
+from stored import DAY, EVERY_SETTING, train_on
 from support import HAM, SPAM, examples
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
-DAY = 20_000
 SETTINGS = {
-    **PRESETS,
-    "plain": PLAIN["text"],
-    "tf-idf": replace(PLAIN["text"], weighting="tf-idf"),
+    **EVERY_SETTING,
     "pruned": replace(PRESETS["text"], min_df=2, max_features=15),
-    **{f"many, {name}": settings for name, settings in MANY.items()},
 }
 quick = hypothesis_settings(
     examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -84,19 +78,19 @@ def parts_of(items, settings, n, folder, jobs=1, limits=None):
     """Write all parts of a corpus, and return their paths."""
     paths = [str(folder / f"part.{number}") for number in range(1, n + 1)]
     for number, path in enumerate(paths, 1):
-        share, _ = count_share(items, settings, Shard(number, n), jobs, limits or Limits())
+        share, _ = count_share(items, settings, Shard(number, n), jobs, limits or CountingLimits())
         save_part(path, share, settings)
     return paths
 
 
 def model_at_once(items, settings, path):
     """Return the export and the file of the model that training at once makes."""
-    return written(train(count_items(items, settings), settings, DAY), path)
+    return written(train_classifier(count_items(items, settings), settings, DAY), path)
 
 
 def written(classifier, path):
-    save(str(path), classifier)
-    return b"".join(dump_lines(classifier)), path.read_bytes()
+    save_classifier(str(path), classifier)
+    return b"".join(model_lines(classifier)), path.read_bytes()
 
 
 @quick
@@ -127,9 +121,9 @@ def test_parts_make_the_model_of_training_at_once(tmp_path, corpus, place, n, na
 def test_so_they_do_when_only_a_sample_is_kept(tmp_path, corpus, n, limit, name):
     items, settings = [*corpus, *SURE], SETTINGS[name]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sample, "MAX_SAMPLE", limit)
+        patch.setattr(memory, "MAX_SAMPLE", limit)
         patch.setattr(
-            sample.Sampling.__init__,
+            memory.Sampling.__init__,
             "__kwdefaults__",
             {"limit": None, "enough": limit, "max_entries": 5 * limit},
         )
@@ -148,8 +142,8 @@ def test_so_they_do_in_small_blocks_in_a_tree_and_with_little_room(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "BLOCK", block)
         patch.setattr(streams, "AT_ONCE", at_once)
-        patch.setattr(gathering, "_AT_ONCE", block)
-        patch.setattr(shares, "_DOCS_AT_ONCE", block)
+        patch.setattr(shards, "_AT_ONCE", block)
+        patch.setattr(shards, "_DOCS_AT_ONCE", block)
         patch.setattr(classifier_training, "MAX_BYTES", room)
         merged = merge(parts_of(items, settings, n, tmp_path), DAY).classifier
         expected = model_at_once(items, settings, tmp_path / "once")
@@ -172,7 +166,7 @@ def test_of_tokens_that_share_a_key_the_first_text_of_the_corpus_stays(tmp_path,
 def test_a_part_is_the_same_whatever_the_jobs_and_the_batches(mails, tmp_path):
     items = [item for _ in range(2) for item in read_items([str(mails)])]
     settings = PRESETS["mail"]
-    small = Limits(batch_bytes=1 << 12, tokens=50)
+    small = CountingLimits(batch_bytes=1 << 12, tokens=50)
     for jobs, limits in ((1, None), (2, small)):
         folder = tmp_path / str(jobs)
         folder.mkdir()
@@ -199,7 +193,7 @@ def three(tmp_path):
     items = [
         Item("m", ("ham", "spam")[k % 2], mail(k, ["lunch", "pills"][k % 2])) for k in range(8)
     ]
-    save(str(tmp_path / "once"), train(count_items(items, PRESETS["mail"]), PRESETS["mail"], DAY))
+    train_on(items, tmp_path / "once")
     return [*parts_of(items, PRESETS["mail"], 3, tmp_path), str(tmp_path / "once")]
 
 
@@ -253,7 +247,7 @@ def test_parts_that_do_not_belong_together_are_refused(three, tmp_path, changes,
 
 
 def test_missing_parts_are_named(three, tmp_path):
-    with pytest.raises(UsageError, match="part 2 of 3 is missing; make it with --shard 2/3"):
+    with pytest.raises(UsageError, match="part 2 of 3 is missing; make it with: nbspam shard 2/3"):
         merge([three[0], three[2]], DAY)
     many = other_parts(tmp_path / "many", n=9)
     with pytest.raises(UsageError, match="part 2, 3, 4, 5, 6 and 3 more of 9 is missing"):
@@ -279,7 +273,7 @@ def test_parts_of_one_class_or_none_are_valid_but_a_model_of_one_is_not(tmp_path
 
 def test_a_part_is_no_model_and_doctor_says_what_it_is(three):
     with pytest.raises(ModelFileError, match=r"nbspam merge PART\.\.\. -o FILE"):
-        load(three[0])
+        load_classifier(three[0])
     states = {finding.what: finding for finding in findings(three[0])}
     assert states["model"].state == NOTE
     assert "part 1/3" in states["model"].text
@@ -293,7 +287,7 @@ def test_a_part_replaces_a_part_but_keeps_a_model(three, tmp_path):
     before = (tmp_path / "once").read_bytes()
     assert save_part(once, share, PRESETS["mail"]) == f"{once}~"
     assert (tmp_path / "once~").read_bytes() == before
-    classifier = train(count_items(SURE, PRESETS["mail"]), PRESETS["mail"], DAY)
+    classifier = train_classifier(count_items(SURE, PRESETS["mail"]), PRESETS["mail"], DAY)
     assert save_keeping(second, classifier) == f"{second}~"  # somebody may want to merge it
 
 

@@ -4,16 +4,14 @@ import numpy as np
 import pytest
 
 from nbspam.classifier import training
-from nbspam.classifier.training import train
-from nbspam.counts.counting import count_items
-from nbspam.counts.table import CountTable, without_empty
+from nbspam.counts.table import CountTable
 from nbspam.errors import ModelFileError, UsageError
-from nbspam.settings import LOG_LENGTH, PRESENCE, PRESETS
+from nbspam.settings import LOG_LENGTH, PRESENCE
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
-from nbspam.store.open import save
-from nbspam.store.prune import DEFAULT, Rule, faded, prune
-from nbspam.tokens.vocabulary import Vocabulary
+from nbspam.store.prune import DEFAULT, PruningRule, faded, prune_model
+from nbspam.tokens.documents import Vocabulary
+from stored import train_on
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 OLD, NEW = 1000, 1500
@@ -28,8 +26,7 @@ def aged(tmp_path):
     """Common words in all messages; old ones and new ones in one message each."""
     path = str(tmp_path / "m.nbspam")
     items = [item(n, "ham" if n % 2 else "spam", b"common old%d" % n) for n in range(6)]
-    settings = PRESETS["mail"]
-    save(path, train(count_items(items, settings), settings, OLD))
+    train_on(items, path, day=OLD)
     more = [item(n, "ham" if n % 2 else "spam", b"common new%d" % n) for n in range(6, 10)]
     StoredModel(path).learn(more, day=NEW)
     return path
@@ -42,7 +39,7 @@ def words(path):
 
 
 def test_what_is_rare_and_old_goes(aged):
-    before, after = prune(aged, DEFAULT, NEW)
+    before, after = prune_model(aged, DEFAULT, NEW)
 
     assert words(aged) == {"common", "new6", "new7", "new8", "new9"}
     assert before.tokens > after.tokens
@@ -52,38 +49,34 @@ def test_what_is_rare_and_old_goes(aged):
 @pytest.mark.parametrize(
     ("rule", "left"),
     [
-        (Rule(min_df=2), {"common"}),
-        (Rule(older_than=365), {"common", "new6", "new7", "new8", "new9"}),
-        (Rule(older_than=600), None),
-        (Rule(min_df=2, older_than=NEW - OLD), None),  # old is more than so many days
-        (Rule(min_df=2, older_than=NEW - OLD - 1), {"common", "new6", "new7", "new8", "new9"}),
-        (Rule(min_df=100), set()),
+        (PruningRule(min_df=2), {"common"}),
+        (PruningRule(older_than=365), {"common", "new6", "new7", "new8", "new9"}),
+        (PruningRule(older_than=600), None),
+        (PruningRule(min_df=2, older_than=NEW - OLD), None),  # old is more than so many days
+        (
+            PruningRule(min_df=2, older_than=NEW - OLD - 1),
+            {"common", "new6", "new7", "new8", "new9"},
+        ),
+        (PruningRule(min_df=100), set()),
     ],
 )
 def test_a_rule_says_what_goes(aged, rule, left):
     before = words(aged)
-    prune(aged, rule, NEW)
+    prune_model(aged, rule, NEW)
 
     assert words(aged) == (before if left is None else left)
     assert StoredModel(aged).whole().table.n_docs == 10
 
 
 def test_counts_fade_by_half_in_a_half_life_whenever_that_is_asked_for(aged):
-    prune(aged, Rule(half_life=500), NEW)
+    prune_model(aged, PruningRule(half_life=500), NEW)
     once = StoredModel(aged).whole().table
-    prune(aged, Rule(half_life=500), NEW)
+    prune_model(aged, PruningRule(half_life=500), NEW)
 
     assert once.class_count.tolist() == [2, 2]  # five of each, rounded to even
     assert StoredModel(aged).whole().table.class_count.tolist() == [2, 2]
-    prune(aged, Rule(half_life=500), NEW + 10_000)
+    prune_model(aged, PruningRule(half_life=500), NEW + 10_000)
     assert StoredModel(aged).whole().table.class_count.tolist() == [1, 1]
-
-
-def test_nothing_fades_in_no_time(aged):
-    table = StoredModel(aged).whole().table
-
-    assert (faded(table, 1.0, PRESENCE, NEW).feature_count == table.feature_count).all()
-    assert len(without_empty(faded(table, 0.0, PRESENCE, NEW)).vocabulary) == 0
 
 
 @pytest.mark.parametrize("weighting", [PRESENCE, LOG_LENGTH])
@@ -114,13 +107,13 @@ def test_counts_fade_as_fast_in_many_steps_as_in_one(weighting):
 
 def test_no_token_is_in_more_messages_than_there_are(aged):
     for day in range(NEW, NEW + 3000, 100):
-        prune(aged, Rule(half_life=700), day)
+        prune_model(aged, PruningRule(half_life=700), day)
         table = StoredModel(aged).whole().table
         assert (table.feature_count <= table.class_count).all()
 
 
 def test_messages_that_have_faded_can_be_unlearned_without_harm(aged):
-    prune(aged, Rule(min_df=2, half_life=500), NEW)
+    prune_model(aged, PruningRule(min_df=2, half_life=500), NEW)
     StoredModel(aged).unlearn([item(n, None, b"common old%d" % n) for n in (0, 1)], day=NEW)
     table = StoredModel(aged).whole().table
 
@@ -129,19 +122,19 @@ def test_messages_that_have_faded_can_be_unlearned_without_harm(aged):
     assert (table.document_frequency > 0).all()
     StoredModel(aged).unlearn([item(n, None, b"common old%d" % n) for n in (2, 4)], day=NEW)
     assert StoredModel(aged).classifier().lack is not None
-    prune(aged, Rule(half_life=500), NEW + 500)
+    prune_model(aged, PruningRule(half_life=500), NEW + 500)
     assert StoredModel(aged).whole().table.class_count.tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("values", [{"min_df": 0}, {"older_than": -1}, {"half_life": 0.0}])
 def test_rules_that_mean_nothing_are_refused(values):
     with pytest.raises(UsageError, match=next(iter(values))):
-        Rule(**values)
+        PruningRule(**values)
 
 
 def test_a_model_that_is_not_there_is_not_made(tmp_path):
     with pytest.raises(ModelFileError, match="no such model"):
-        prune(str(tmp_path / "new" / "m"), DEFAULT, NEW)
+        prune_model(str(tmp_path / "new" / "m"), DEFAULT, NEW)
 
     assert not (tmp_path / "new").exists()
 

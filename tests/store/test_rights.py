@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from nbspam.store.health.check import BAD, GOOD, NOTE, findings
-from nbspam.store.health.rights import EVERYONE, readers, writers
+from nbspam.store.doctor import BAD, EVERYONE, GOOD, NOTE, findings, readers, writers
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="rights of POSIX")
 

@@ -8,10 +8,10 @@ import pytest
 from maildirs import DAY, Maildir, ham, spam
 from nbspam.errors import InputError, NbspamError, UsageError
 from nbspam.mail.digest import digest_of
-from nbspam.store import sorting
+from nbspam.maildir import sort
+from nbspam.maildir.sort import SortingChoices, sort_maildir
 from nbspam.store.model import told_at
 from nbspam.store.open import load_tokens as load
-from nbspam.store.sorting import Choices, sort_maildir
 
 
 @pytest.fixture
@@ -19,10 +19,11 @@ def maildir(tmp_path, trained):
     return Maildir(tmp_path / "Maildir", trained)
 
 
-def test_spam_goes_to_its_folder_and_ham_stays(maildir):
+def test_new_spam_goes_to_its_folder_and_ham_and_mail_that_was_read_stay(maildir):
     maildir.put("new/1.h", spam(1))
     maildir.put("new/2.h", ham(2))
     maildir.put("cur/3.h,S=9:2,R", spam(3))
+    maildir.put("cur/4.h:2,S", spam(4))
 
     report = maildir.sort()
 
@@ -30,6 +31,7 @@ def test_spam_goes_to_its_folder_and_ham_stays(maildir):
         ".Spam/new/1.h": spam(1),
         "new/2.h": ham(2),
         ".Spam/cur/3.h,S=9:2,R": spam(3),
+        "cur/4.h:2,S": spam(4),
     }
     assert [(one.name, one.label) for one in report.judged] == [
         ("new/1.h", "spam"),
@@ -55,13 +57,6 @@ def test_sorting_again_changes_nothing(maildir):
     assert maildir.n_learned() == 4
 
 
-def test_mail_that_was_read_stays_where_it_is(maildir):
-    maildir.put("cur/1.h:2,S", spam(1))
-
-    assert maildir.sort().judged == []
-    assert list(maildir.files) == ["cur/1.h:2,S"]
-
-
 def test_junk_is_taken_if_it_is_there(maildir):
     (maildir.root / ".Junk" / "cur").mkdir(parents=True)
     (maildir.root / ".Junk" / "new").mkdir()
@@ -75,7 +70,9 @@ def test_unsure_mail_goes_where_it_is_looked_through(maildir):
     maildir.put("new/1.h", spam(1))
     from nbspam.decision import cutoffs
 
-    sort_maildir(str(maildir.root), str(maildir.model), Choices(), DAY, lambda c: cutoffs(2, 1e-9))
+    sort_maildir(
+        str(maildir.root), str(maildir.model), SortingChoices(), DAY, lambda c: cutoffs(2, 1e-9)
+    )
 
     assert list(maildir.files) == [".Unsure/new/1.h"]
     maildir.rename(".Unsure/new/1.h", ".Spam/cur/1.h:2,S")
@@ -86,46 +83,24 @@ def test_unsure_mail_goes_where_it_is_looked_through(maildir):
 # --- what users move ------------------------------------------------------------------
 
 
-def test_what_is_moved_out_of_spam_is_learned_as_ham(maildir):
+def test_what_is_moved_is_learned_once_as_where_it_lies_whatever_its_name(maildir):
+    def moved(here, there):
+        maildir.rename(here, there)
+        learned = [(one.name, one.label) for one in maildir.sort().learned]
+        assert list(maildir.files) == [there]
+        assert maildir.sort().learned == []
+        return learned, load(str(maildir.model)).table.class_count.tolist()
+
     maildir.put("new/1.h", spam(1))
     maildir.sort()
-    maildir.rename(".Spam/new/1.h", "cur/1.h:2,")
-
-    report = maildir.sort()
-
-    assert [(one.name, one.label) for one in report.learned] == [("cur/1.h:2,", "ham")]
-    assert load(str(maildir.model)).table.class_count.tolist() == [3, 2]
-    assert list(maildir.files) == ["cur/1.h:2,"]
-    assert maildir.sort().learned == []
-    assert maildir.n_learned() == 5
-
-
-def test_what_is_moved_into_spam_is_learned_as_spam(maildir):
-    maildir.put("new/1.h", ham(1))
+    there = "cur/99.other:2,"
+    assert moved(".Spam/new/1.h", there) == ([(there, "ham")], [3, 2])
+    back = ".Spam/cur/99.other:2,S"
+    assert moved(there, back) == ([(back, "spam")], [2, 3])
+    maildir.put("new/2.h", ham(2))
     maildir.sort()
-    maildir.rename("new/1.h", ".Spam/cur/1.h:2,S")
-
+    maildir.rename("new/2.h", ".Spam/cur/2.h:2,S")
     assert [one.label for one in maildir.sort().learned] == ["spam"]
-    assert load(str(maildir.model)).table.class_count.tolist() == [2, 3]
-
-
-def test_a_message_moved_twice_is_learned_once_as_the_last(maildir):
-    maildir.put("new/1.h", spam(1))
-    maildir.sort()
-    maildir.rename(".Spam/new/1.h", "cur/1.h:2,S")
-    maildir.sort()
-    maildir.rename("cur/1.h:2,S", ".Spam/cur/1.h:2,S")
-    maildir.sort()
-
-    assert load(str(maildir.model)).table.class_count.tolist() == [2, 3]
-
-
-def test_a_new_name_hides_nothing(maildir):
-    maildir.put("new/1.h", spam(1))
-    maildir.sort()
-    maildir.rename(".Spam/new/1.h", "cur/99.other:2,S")
-
-    assert [(o.name, o.label) for o in maildir.sort().learned] == [("cur/99.other:2,S", "ham")]
 
 
 def test_a_second_copy_of_spam_is_no_correction(maildir):
@@ -231,7 +206,7 @@ def test_a_crash_at_any_step_loses_no_mail_and_teaches_nothing_wrong(maildir, mo
 
     with monkeypatch.context() as patch:
         for name in ("move", "write_note", "load_tokens"):
-            patch.setattr(sorting, name, crashing(getattr(sorting, name)))
+            patch.setattr(sort, name, crashing(getattr(sort, name)))
         try:
             maildir.sort()
         except KeyboardInterrupt:
@@ -253,7 +228,7 @@ def test_mail_that_comes_or_goes_meanwhile_is_no_error(maildir, monkeypatch):
         return load(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(sorting, "load_tokens", load_late)
+        patch.setattr(sort, "load_tokens", load_late)
         report = maildir.sort()
 
     assert (report.skipped, [one.name for one in report.judged]) == ([], ["new/2.h"])
@@ -296,7 +271,7 @@ def test_a_disk_that_refuses_is_an_error_in_one_line(maildir, monkeypatch):
     def full(*arguments):
         raise OSError(28, "No space left on device", "x")
 
-    monkeypatch.setattr(sorting, "write_note", full)
+    monkeypatch.setattr(sort, "write_note", full)
     with pytest.raises(InputError, match="x: No space left on device; nothing is lost"):
         maildir.sort()
     assert list(maildir.files) == [".Spam/new/1.h"]
@@ -313,7 +288,7 @@ def test_a_model_of_other_classes_is_wrong_usage(maildir, nbspam, folder, traine
 
 def test_what_is_no_maildir_is_an_error(tmp_path, trained):
     with pytest.raises(InputError, match="not a Maildir"):
-        sort_maildir(str(tmp_path), str(trained), Choices(), DAY)
+        sort_maildir(str(tmp_path), str(trained), SortingChoices(), DAY)
 
 
 # --- the command ----------------------------------------------------------------------

@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.classifier import training
-from nbspam.counts.loss import Loss, most_frequent
-from nbspam.counts.table import CountTable, add_tables
+from nbspam.counts.table import CountTable, Loss, add_tables, most_frequent
 from nbspam.settings import PRESETS
-from nbspam.store.merging import streams
-from nbspam.store.merging.streams import Run, blocks, loaded, merged, spooled
+from nbspam.store import streams
+from nbspam.store.streams import SortedTokens, blocks, loaded_table, merged_runs, spooled
+from nbspam.tokens.documents import Vocabulary
 from nbspam.tokens.tokenizer import groups_of
-from nbspam.tokens.vocabulary import Vocabulary
 from support import examples
 
 # Keys, the number in each class, the rank of the text, the day.
@@ -43,7 +42,7 @@ def run(tokens, number=0, lost=None):
     )
     # No two texts of a token have the same rank.
     ranks = np.array([10 * row[2] + number for _, row in rows], np.int64)
-    return Run(table, ranks, np.array([row[3] for _, row in rows], np.uint16))
+    return SortedTokens(table, ranks, np.array([row[3] for _, row in rows], np.uint16))
 
 
 def plain(whole):
@@ -69,7 +68,7 @@ def test_a_sum_of_runs_is_that_of_dictionaries(runs, block, at_once):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "BLOCK", block)
         patch.setattr(streams, "AT_ONCE", at_once)
-        whole = merged([run(tokens, number) for number, tokens in enumerate(runs)])
+        whole = merged_runs([run(tokens, number) for number, tokens in enumerate(runs)])
 
     assert plain(whole) == expected
     keys = whole.table.vocabulary.keys
@@ -103,7 +102,7 @@ def test_what_runs_have_forgotten_adds_up_as_in_memory(runs, lost, block):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "BLOCK", block)
         patch.setattr(streams, "AT_ONCE", 3)
-        found = merged(given).table.loss
+        found = merged_runs(given).table.loss
 
     assert (found is None) == (expected is None)
     if found is not None and expected is not None:
@@ -127,11 +126,11 @@ def test_what_a_model_has_room_for_is_what_derive_keeps(tokens, room, lost, bloc
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(streams, "BLOCK", block)
         patch.setattr(training, "MAX_BYTES", room * n_bytes)
-        table, last_seen = loaded(spooled([whole]), settings, columns)
+        table, last_seen = loaded_table(spooled([whole]), settings, columns)
 
     kept = np.isin(whole.table.vocabulary.keys, expected.vocabulary.keys)
-    assert plain(Run(table, last_seen, last_seen)) == plain(
-        Run(expected, whole.ranks[kept], whole.last_seen[kept])
+    assert plain(SortedTokens(table, last_seen, last_seen)) == plain(
+        SortedTokens(expected, whole.ranks[kept], whole.last_seen[kept])
     )
     assert (table.loss is None) == (expected.loss is None)
     if table.loss is not None and expected.loss is not None:
@@ -140,7 +139,7 @@ def test_what_a_model_has_room_for_is_what_derive_keeps(tokens, room, lost, bloc
 
 
 def test_a_run_of_no_tokens_is_a_run():
-    whole = merged([run({}), run({})])
+    whole = merged_runs([run({}), run({})])
 
     assert whole.is_mapped
     assert plain(whole) == {}

@@ -5,31 +5,26 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import settings as hypothesis_settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.training import train
+from nbspam.classifier.training import train_classifier
 from nbspam.counts.counting import count_items
 from nbspam.errors import InputError
 from nbspam.settings import MANY, PRESETS
 from nbspam.sources.items import Item, read_items
-from nbspam.store.format.journal import journal_path, read_journal
-from nbspam.store.health.check import findings
-from nbspam.store.learning import LivingModel
-from nbspam.store.merging.merge import merge
+from nbspam.store.doctor import findings
+from nbspam.store.journal import journal_path, read_journal
+from nbspam.store.merging import merge
 from nbspam.store.model import StoredModel
-from nbspam.store.open import load, save
-from nbspam.store.text.interchange import dump_lines, load_lines
-from support import HAM, SPAM, examples, json_lines, write_mails
+from nbspam.store.open import load_classifier, save_classifier
+from nbspam.store.text import model_lines, model_of_lines
+from stored import DAY, few
+from support import HAM, SPAM, json_lines, write_mails
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
-DAY = 20_000
 SETTINGS = {"mail": PRESETS["mail"], "many": MANY["mail"]}
 OWN = {"ham": b"lunch friday garden", "spam": b"pills cheap casino"}
-few = hypothesis_settings(
-    examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 
 
 def item(n, label, told=False):
@@ -46,15 +41,15 @@ START = [item(n, ("ham", "spam")[n % 2]) for n in range(100, 130)]
 
 
 def trained(items, kind="mail"):
-    return train(count_items(items, SETTINGS[kind]), SETTINGS[kind], DAY)
+    return train_classifier(count_items(items, SETTINGS[kind]), SETTINGS[kind], DAY)
 
 
 def export_of(classifier):
-    return b"".join(dump_lines(classifier))
+    return b"".join(model_lines(classifier))
 
 
 def bytes_of(classifier, folder):
-    save(str(folder / "written.nbspam"), classifier)
+    save_classifier(str(folder / "written.nbspam"), classifier)
     return (folder / "written.nbspam").read_bytes()
 
 
@@ -94,8 +89,8 @@ def test_same_messages_labels_and_flags_are_the_same_model_whatever_the_way(
     tmp_path, kind, steps, compact_at
 ):
     path = tmp_path / "m.nbspam"
-    save(str(path), trained(START, kind))
-    memory = LivingModel(trained(START, kind))
+    save_classifier(str(path), trained(START, kind))
+    memory = StoredModel.in_memory(trained(START, kind))
     for number, step in enumerate(steps):
         take(StoredModel(str(path)), *step)
         take(memory, *step)
@@ -106,10 +101,11 @@ def test_same_messages_labels_and_flags_are_the_same_model_whatever_the_way(
 
     assert bytes_of(StoredModel(str(path)).whole(), tmp_path) == expected
     assert bytes_of(memory.whole(), tmp_path) == expected
-    again = load_lines(export_of(trained(left, kind)).splitlines(), "x")
+    again = model_of_lines(export_of(trained(left, kind)).splitlines(), "x")
     assert bytes_of(again, tmp_path) == expected
 
 
+@pytest.mark.parametrize("kind", SETTINGS)
 @given(
     filed=st.lists(st.tuples(LABELS, st.booleans()), min_size=12, max_size=12),
     first=st.sets(st.integers(0, 11)),
@@ -117,21 +113,23 @@ def test_same_messages_labels_and_flags_are_the_same_model_whatever_the_way(
 )
 @few
 def test_merging_is_training_together_and_what_one_was_told_both_know(
-    tmp_path, filed, first, told_there
+    tmp_path, kind, filed, first, told_there
 ):
     paths = [str(tmp_path / name) for name in ("a.nbspam", "b.nbspam")]
     here = {n: item(n, *filed[n]) for n in first}
     there = {n: item(n, filed[n][0], n in told_there) for n in range(6, 12)}
-    save(paths[0], trained([*START, *here.values()]))
-    save(paths[1], trained([*START[:4], *there.values()]))
+    save_classifier(paths[0], trained([*START, *here.values()], kind))
+    save_classifier(paths[1], trained([*START[:4], *there.values()], kind))
 
     both = {
         n: item(n, filed[n][0], any(part[n].told for part in (here, there) if n in part))
         for n in {*here, *there}
     }
-    together = export_of(trained([*START, *both.values()]))
-    assert export_of(merge(paths, DAY).classifier) == together
-    assert export_of(merge(paths[::-1], DAY).classifier) == together
+    together = bytes_of(trained([*START, *both.values()], kind), tmp_path)
+    for order in (paths, paths[::-1]):
+        merged = merge(order, DAY)
+        assert bytes_of(merged.classifier, tmp_path) == together
+        assert (merged.repeated, merged.disputed) == (4 + len(here.keys() & there.keys()), 0)
 
 
 @given(days=st.tuples(st.integers(0, 9), st.integers(0, 9)), turned=st.booleans())
@@ -139,7 +137,7 @@ def test_merging_is_training_together_and_what_one_was_told_both_know(
 def test_of_a_dispute_the_told_word_holds(tmp_path, days, turned):
     paths = [str(tmp_path / name) for name in ("a.nbspam", "b.nbspam")]
     for path, label, day in zip(paths, ("ham", "spam"), days, strict=True):
-        save(path, trained(START))
+        save_classifier(path, trained(START))
         StoredModel(path).learn([item(1, label, told=label == "spam")], day=DAY + day)
     merged = merge(paths[::-1] if turned else paths, DAY)
 
@@ -159,7 +157,7 @@ def test_of_several_copies_the_last_class_counts_and_one_told_copy_tells_it():
 def test_confirming_a_label_is_a_change_and_says_so(tmp_path):
     path = str(tmp_path / "m.nbspam")
     many = [item(n, ("ham", "spam")[n % 2]) for n in range(100, 400)]
-    save(path, trained(many))
+    save_classifier(path, trained(many))
 
     first = StoredModel(path).relabel([item(101, None)], "spam", day=DAY)
     assert (first.confirmed, first.moved, first.already_known) == (1, 0, 0)
@@ -169,7 +167,7 @@ def test_confirming_a_label_is_a_change_and_says_so(tmp_path):
     filed = StoredModel(path).learn([item(101, "spam")], day=DAY)
     assert (again.already_known, filed.already_known) == (1, 1)
     # Between two fits only counts change, and these are what they were.
-    assert load(path).table.class_count.tolist() == [150, 150]
+    assert load_classifier(path).table.class_count.tolist() == [150, 150]
     StoredModel(path).compact()
     assert not os.path.exists(journal_path(path))
     ledger = StoredModel(path).whole().memory.ledger
@@ -185,28 +183,21 @@ def n_told(path):
     return int(StoredModel(str(path)).whole().memory.ledger.told.sum())
 
 
-@pytest.mark.parametrize("words", [["--spam"], ["--label", "spam=PATH"]])
-def test_one_message_whose_class_an_option_states_is_told(nbspam, trained, tmp_path, words):
-    message = tmp_path / "one.eml"
-    message.write_bytes(SPAM + b"one\n")
-    options = words if "=" in words[-1] else [*words, "PATH"]
-    given = [word.replace("PATH", str(message)) for word in options]
-
-    assert nbspam("update", *given)[1] == "learned 1\n"
-    assert n_told(trained) == 1
-
-
-def test_a_message_that_a_mail_reader_pipes_in_is_told_with_its_from_line_too(nbspam, trained):
-    nbspam("update", "--spam", "-", stdin=b"From a@b Sat Jan  3 01:05:34 2026\n" + SPAM + b"1\n")
-    nbspam("update", "--ham", "-", stdin=HAM + b"new\n")
-
-    assert n_told(trained) == 2
-
-
-def test_the_first_message_of_a_model_can_be_told(nbspam, model):
-    assert nbspam("update", "--ham", "-", stdin=HAM)[0] == 0
-
-    assert n_told(model) == 1
+def test_single_messages_of_a_stated_class_are_told_the_first_of_a_model_too(
+    nbspam, model, tmp_path
+):
+    one = tmp_path / "one.eml"
+    one.write_bytes(SPAM + b"one\n")
+    told_so = [
+        (("--ham", "-"), HAM),
+        (("--spam", one), None),
+        (("--label", f"spam={tmp_path / 'two.eml'}"), None),
+        (("--spam", "-"), b"From a@b Sat Jan  3 01:05:34 2026\n" + SPAM + b"1\n"),
+    ]
+    (tmp_path / "two.eml").write_bytes(SPAM + b"two\n")
+    for number, (options, data) in enumerate(told_so, 1):
+        assert nbspam("update", *options, stdin=data)[0] == 0
+        assert n_told(model) == number
 
 
 def test_relabelled_mail_is_told_and_the_command_says_what_it_confirmed(nbspam, trained, folder):
@@ -235,7 +226,7 @@ def test_what_lies_in_folders_mailboxes_and_tables_is_filed(nbspam, model, tmp_p
 def test_mail_that_the_filter_teaches_itself_is_filed(nbspam, trained):
     assert nbspam("filter", "--learn", "confident", "--sure", "0.51", stdin=SPAM + b"x")[0] == 0
 
-    assert load(str(trained)).table.class_count.sum() == 5
+    assert load_classifier(str(trained)).table.class_count.sum() == 5
     assert n_told(trained) == 0
 
 
@@ -245,7 +236,7 @@ def test_an_imported_flag_is_true_or_false(value):
     lines[-1] = lines[-1].replace(b', "day"', f', "told": {value}, "day"'.encode())
 
     with pytest.raises(InputError, match=r"told: .* is neither true nor false"):
-        load_lines(lines, "x")
+        model_of_lines(lines, "x")
 
 
 # --- what it is for ------------------------------------------------------------------------
@@ -259,7 +250,7 @@ def test_corrected_messages_are_answered_as_told_more_often_than_before(mails, t
     other = {"ham": "spam", "spam": "ham"}
     filed = [each._replace(label=other[each.label]) for each in items[:n_wrong]]
     corrected = items[: n_wrong // 2]  # the rest stays wrong, and keeps the model doubting
-    save(path, trained([*filed, *items[n_wrong:]]))
+    save_classifier(path, trained([*filed, *items[n_wrong:]]))
     before = answered_right(StoredModel(path).whole(), corrected)
     for each in corrected:
         outcome = StoredModel(path).relabel([each], each.label, day=DAY)

@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nbspam.models.registry import DAMAGE
+from nbspam.models import DAMAGE
 from nbspam.sources.records import Record, read_records
-from nbspam.tables import factors
-from nbspam.tables.classifier import TableClassifier, value_counts
+from nbspam.tables.classifier import TableClassifier, factors, value_counts
 from nbspam.tables.training import TableSettings, read_table, train_table
 from nbspam.verdicts import Answer, Skipped
 from support import ROOT
@@ -50,7 +49,7 @@ def test_two_rows_of_one_name_get_their_own_verdicts_and_explanations(classifier
     verdicts = list(classifier.classify(twins()))
     assert [type(v).__name__ for v in verdicts] == ["Verdict", "Skipped", "Verdict"]
     assert [v.label for v in verdicts[::2]] == ["是", "否"]
-    for explained in (classifier.explanations(twins()), factors.factors(classifier, twins())):
+    for explained in (classifier.explanations(twins()), factors(classifier, twins())):
         first, second, third = explained
         assert [first.verdict, second, third.verdict] == verdicts
 
@@ -82,7 +81,7 @@ def test_shares_and_constant_add_up_to_the_score(classifier):
 
 def test_factors_multiply_to_the_joint_probability(classifier):
     for row in melons():
-        found = next(factors.factors(classifier, [row]))
+        found = next(factors(classifier, [row]))
         joint = next(classifier.answers([row])).joint
         np.testing.assert_allclose(found.log_prior + found.log_factors.sum(axis=0), joint)
         assert len(found.values) == len(found.log_factors)

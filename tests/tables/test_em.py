@@ -1,4 +1,4 @@
-"""EM on tables: rows without a class, and networks with missing cells."""
+"""EM on tables: rows without a class, networks with missing cells, clusters."""
 
 import json
 
@@ -7,9 +7,9 @@ import pytest
 
 from nbspam.errors import UsageError
 from nbspam.sources.records import Record
-from nbspam.store.open import load
-from nbspam.tables.em import train_by_em, without_class
-from nbspam.tables.training import TableSettings, read_table, rows_of, train_table
+from nbspam.store.open import load_classifier
+from nbspam.tables.em import cluster_rows, train_by_em, without_class
+from nbspam.tables.training import TableSettings, read_table, table_rows, train_table
 from support import ROOT, complains
 
 MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
@@ -51,7 +51,7 @@ def test_rows_without_a_class_help(model, hard):
 
     assert right(report.classifier) > max(0.85, right(plain))
     assert (report.n_labelled, report.n_unlabelled) == (2, 300)
-    reached = [step.log_likelihood for step in report.steps]
+    reached = [step.log_likelihood for step in report.fit.steps]
     assert reached == sorted(reached)
 
 
@@ -60,7 +60,7 @@ def test_a_weight_of_nothing_ignores_rows_without_a_class():
     records = rows(30, 1, 20)
     table = table_of(records, settings)
     report = train_by_em(table, settings, weight=0.0)
-    plain = train_table(rows_of(table, np.arange(20)), settings)
+    plain = train_table(table_rows(table, np.arange(20)), settings)
     found, expected = (list(c.answers(records)) for c in (report.classifier, plain))
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one.joint, other.joint)
@@ -132,49 +132,142 @@ def gaps(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["mixed", "network"])
-def test_train_with_em_shows_each_round(nbspam, gaps, model, kind):
-    status, out, err = nbspam("train", gaps, *TARGET, "--em", "--model", kind)
+def test_train_with_em_shows_each_round(nbspam, table, gaps, model, kind):
+    status, out, err = table("train", gaps, *TARGET, "--em", "--model", kind)
     assert (status, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "round\tlog-likelihood\tgain of Q\tlargest change"
     assert "read 11 rows with a class, 6 without" in lines
     assert lines[-1].startswith(f"learned 好瓜 by {kind} and EM; model in {model}")
-    status, out, _ = nbspam("train", gaps, *TARGET, "--em", "--model", kind, "--json")
+    status, out, _ = table("train", gaps, *TARGET, "--em", "--model", kind, "--json")
     facts = json.loads(out)
     reached = [step["log_likelihood"] for step in facts["rounds"]]
     assert reached == sorted(reached)
     assert (facts["labelled"], facts["unlabelled"], facts["weight"]) == (11, 6, 1)
-    assert nbspam("classify", MELONS)[0] == nbspam("info")[0] == nbspam("doctor")[0] == 0
+    assert table("classify", MELONS)[0] == table("info")[0] == nbspam("doctor")[0] == 0
 
 
-def test_unlabelled_tables_are_read_beside_labelled_ones(nbspam, gaps, model):
+def test_unlabelled_tables_are_read_beside_labelled_ones(table, gaps, model):
     how = ("--unlabelled", gaps, "--unlabelled-weight", "0.5", "--hard")
-    status, out, _ = nbspam("train", MELONS, *TARGET, *how)
+    status, out, _ = table("train", MELONS, *TARGET, *how)
     assert status == 0
     assert "read 17 rows with a class, 17 without" in out
-    shares = load(str(model)).model.class_count_
+    shares = load_classifier(str(model)).model.class_count_
     assert shares.sum() == pytest.approx(17 + 17 / 2)
-    read = json.loads(nbspam("info", "--json")[1])["read"]
+    read = json.loads(table("info", "--json")[1])["read"]
     assert list(read.values()) == np.rint(shares).tolist()
 
 
-def test_a_model_of_em_does_not_learn_on(nbspam, gaps, model, tmp_path):
-    assert nbspam("train", gaps, *TARGET, "--em")[0] == 0
+def test_a_model_of_em_does_not_learn_on(table, gaps, model, tmp_path):
+    assert table("train", gaps, *TARGET, "--em")[0] == 0
     for command in ("update", "unlearn"):
-        result = nbspam(command, MELONS)
+        result = table(command, MELONS)
         assert complains(result, 2, f"{model}: trained by EM, so that its counts depend on all")
-    assert complains(nbspam("merge", model, model, "-o", tmp_path / "o"), 2, "trained by EM")
+    assert complains(table("merge", model, model, "-o", tmp_path / "o"), 2, "trained by EM")
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ((*TARGET, "--hard"), "for rows without a class; say --em or --unlabelled PATH"),
-        ((*TARGET, "--em", "--unlabelled-weight", "auto"), "--unlabelled-weight auto: for mail"),
-        (("--em",), "--em: for a table; say --target COLUMN, or --unlabelled PATH"),
+        (
+            (*TARGET, "--em", "--unlabelled-weight", "auto"),
+            "--unlabelled-weight auto: not a number",
+        ),
         ((*TARGET, "--em", "--model", "tan"), "--model tan: not possible with EM"),
     ],
 )
-def test_what_em_cannot_do_is_refused_in_one_line(nbspam, gaps, model, options, words):
-    assert complains(nbspam("train", gaps, *options), 2, words)
+def test_what_em_cannot_do_is_refused_in_one_line(table, gaps, model, options, words):
+    assert complains(table("train", gaps, *options), 2, words)
     assert not model.exists()
+
+
+def kinds(n, seed):
+    """Return rows of two kinds, which differ in a category and in a number, and the kinds."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(2, size=n)
+    records = []
+    for i, k in enumerate(kind.tolist()):
+        colour = "red" if rng.random() < 0.1 + 0.8 * k else "blue"
+        size = f"{rng.normal(5 * k, 1):.3f}" if rng.random() > 0.1 else ""
+        records.append(Record(f"t#{i}", {"colour": colour, "size": size, "id": f"r{i}"}))
+    return records, kind
+
+
+@pytest.mark.parametrize("hard", [False, True])
+def test_clusters_find_the_two_kinds_of_rows(hard):
+    records, kind = kinds(200, 1)
+    found = cluster_rows(records, 2, drop=("id",), hard=hard)
+    cluster = found.share.argmax(axis=1)
+
+    assert max((cluster == kind).mean(), (cluster != kind).mean()) > 0.95
+    assert found.share.sum(axis=0)[0] >= found.share.sum(axis=0)[1]
+    assert found.names == tuple(f"t#{i}" for i in range(200))
+    assert (found.share.max(axis=1) == 1).all() or not hard
+    reached = [step.log_likelihood for step in found.fit.steps]
+    assert reached == sorted(reached)
+
+
+def test_what_is_typical_comes_first():
+    found = cluster_rows(kinds(200, 1)[0], 2, drop=("id",))
+    for features in found.features:
+        first, second, last = features
+        assert (first.column, second.column, last.column) == ("size", "colour", "colour")
+        typical = "red" if first.mean > 2 else "blue"
+        assert (second.value, second.probability > 0.8) == (typical, True)
+        assert abs(first.mean - 5 * (typical == "red")) < 0.3
+        assert abs(first.standard_deviation - 1) < 0.3
+        assert str(first) == f"size {first.mean:.4g} ± {first.standard_deviation:.4g}"
+        assert str(second) == f"colour={typical} {second.probability:.4g}"
+
+
+def test_alpha_is_added_to_every_count():
+    records, _ = kinds(40, 1)
+    model = cluster_rows(records, 2, alpha=3.0, drop=("id", "size")).fit.model
+    n = model.level_count_
+    shares = (n + 3) / (n.sum(axis=1, keepdims=True) + 6)
+    np.testing.assert_allclose(np.exp(model.tables()[0]), shares)
+
+
+def test_without_smoothing_what_a_cluster_lacks_comes_last():
+    cells = [("x", "u"), ("y", "v")] * 3
+    records = [Record(f"#{i}", dict(zip("ab", row, strict=True))) for i, row in enumerate(cells)]
+    for features in cluster_rows(records, 2, alpha=0.0).features:
+        assert [feature.probability for feature in features] == [1, 1, 0, 0]
+
+
+def test_the_command_prints_clusters_and_the_cluster_of_each_row(table):
+    how = ("cluster", MELONS, "-k", "2", "--drop", "好瓜")
+    status, out, err = table(*how, "-n", "3")
+    assert (status, err) == (0, "")
+    head, one, two = out.splitlines()
+    assert head == "cluster\trows\ttypical values"
+    sizes = [float(line.split("\t")[1]) for line in (one, two)]
+    assert sum(sizes) == pytest.approx(17, abs=0.01)
+    assert all(len(line.split("\t")[2].split("  ")) == 3 for line in (one, two))
+
+    facts = json.loads(table(*how, "-n", "3", "--json")[1])
+    assert [c["cluster"] for c in facts["clusters"]] == ["1", "2"]
+    assert all(len(c["values"]) == 3 for c in facts["clusters"])
+    lines = table(*how, "--assignments")[1].splitlines()
+    assert len(lines) == 17
+    assert lines[0].endswith(f"\t{MELONS}#1")
+    assert table(*how, "--rounds", "1", "--seed", "3", "--restarts", "1", "--hard")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "words"),
+    [
+        (("--drop", "x"), 1, "no column 'x'"),
+        (("--alpha", "auto"), 2, "--alpha auto: not a number from 0 up"),
+        (("-k", "18"), 2, "-k 18: not from 2 to the number of rows, 17; give"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_one_line(table, options, status, words):
+    assert complains(table("cluster", MELONS, "-k", "2", *options), status, words)
+
+
+def test_a_table_of_empty_columns_is_refused(table, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n?,\n,?\n")
+    result = table("cluster", tmp_path / "t.csv", "-k", "2")
+    assert complains(result, 1, "no column has a value; give some")

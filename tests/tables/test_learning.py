@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import InputError, NotTrainedError, UsageError
-from nbspam.models.registry import COLUMN_MODELS, COUNTED, ESTIMATORS, model_state
+from nbspam.models import COLUMN_MODELS, COUNTED, ESTIMATORS, model_state
 from nbspam.sources.records import Record
-from nbspam.tables.learning import learn_rows, merged, unlearn_rows
+from nbspam.tables.learning import learn_rows, merged_tables, unlearn_rows
 from nbspam.tables.training import TableSettings, read_table, train_table
 from support import examples
 
@@ -86,8 +86,8 @@ def test_learned_in_parts_trained_at_once_and_merged_are_one_model(model, table)
     assert learned.n_rows == len(second)
     if len({r.cells["y"] for r in second}) > 1 and not _has_empty_column(second):
         other = at_once(second, settings)
-        assert_same(merged(at_once(first, settings), other, "t"), whole)
-        assert_same(merged(other, at_once(first, settings), "t"), whole)
+        assert_same(merged_tables(at_once(first, settings), other, "t"), whole)
+        assert_same(merged_tables(other, at_once(first, settings), "t"), whole)
 
 
 def _has_empty_column(records):
@@ -115,7 +115,7 @@ def test_what_was_learned_changes_no_classifier_made_before(model, table):
     answers = [a.joint.tolist() for a in before.answers(first)]
     learned = learn_rows(before, second).classifier
     unlearn_rows(learned, second)
-    merged(before, learned, "t")
+    merged_tables(before, learned, "t")
 
     assert [a.joint.tolist() for a in before.answers(first)] == answers
 
@@ -223,7 +223,7 @@ def test_stated_values_and_classes_neither_come_nor_go(stated):
     for strange in (record("1", "7", "1", "no"), record("1", "1", "1", "never")):
         other = at_once([*ROWS, strange], KIND)
         with pytest.raises(UsageError, match="first model were stated as"):
-            merged(before, other, "two")
+            merged_tables(before, other, "two")
 
 
 @pytest.mark.parametrize(
@@ -239,4 +239,4 @@ def test_stated_values_and_classes_neither_come_nor_go(stated):
 )
 def test_models_of_other_columns_are_not_merged(other, words):
     with pytest.raises(UsageError, match=f"^two: {words}"):
-        merged(at_once(ROWS, KIND), at_once(ROWS, other), "two")
+        merged_tables(at_once(ROWS, KIND), at_once(ROWS, other), "two")

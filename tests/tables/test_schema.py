@@ -11,7 +11,7 @@ from nbspam.tables.schema import (
     Column,
     categories,
     coded,
-    cut,
+    cut_into_intervals,
     detect,
     schema_from_dict,
     schema_to_dict,
@@ -90,7 +90,7 @@ def test_categories_that_training_has_not_seen_are_missing_and_named():
 
 def test_numbers_are_cut_into_intervals_that_include_their_upper_end():
     rows = records(TEXT)
-    table = cut(coded(rows, detect(rows, "good")[0]), {3: [0.5, 2.0]})
+    table = cut_into_intervals(coded(rows, detect(rows, "good")[0]), {3: [0.5, 2.0]})
 
     np.testing.assert_array_equal(table.X[:, 3], [0, 1, np.nan, 2])
     column = table.schema.columns[3]
@@ -102,7 +102,7 @@ def test_numbers_are_cut_into_intervals_that_include_their_upper_end():
 
 def test_a_schema_survives_its_dictionary():
     rows = records(TEXT)
-    schema = cut(coded(rows, detect(rows, "good")[0]), {3: [1.0]}).schema
+    schema = cut_into_intervals(coded(rows, detect(rows, "good")[0]), {3: [1.0]}).schema
 
     assert schema_from_dict(schema_to_dict(schema)) == schema
 

@@ -12,9 +12,9 @@ from nbspam.tables.intervals import cut_points
 from nbspam.tables.training import (
     TableSettings,
     chosen_model,
-    held_out,
     read_table,
-    rows_of,
+    rows_held_out,
+    table_rows,
     train_table,
 )
 
@@ -112,21 +112,22 @@ def test_a_fold_is_answered_by_a_model_of_the_other_rows_alone():
     """Intervals too are cut on training rows: held-out rows must not move the cuts."""
     table, settings = read(NUMBERS).table, TableSettings("y", model="categorical")
     rest, of = np.flatnonzero(np.arange(20) % 4), np.flatnonzero(np.arange(20) % 4 == 0)
-    classifier = train_table(rows_of(table, rest), settings)
+    classifier = train_table(table_rows(table, rest), settings)
     column = classifier.schema.columns[0]
     assert column.cuts == cut_points("mdl", table.X[rest, 0], table.y[rest])
 
-    expected = held_out(table, settings, rest, of).joint
+    expected = rows_held_out(table, settings, rest, of).joint
     moved = replace(table, X=table.X.copy(), y=1 - table.y)
     moved.X[rest], moved.y[rest] = table.X[rest], table.y[rest]
-    assert (held_out(moved, settings, rest, of).joint == expected).all()
+    assert (rows_held_out(moved, settings, rest, of).joint == expected).all()
     moved.X[of] = 99.0
     assert (
-        held_out(moved, settings, rest, of).joint[0] == held_out(moved, settings, rest, of).joint
+        rows_held_out(moved, settings, rest, of).joint[0]
+        == rows_held_out(moved, settings, rest, of).joint
     ).all()
 
 
 def test_a_fold_without_a_class_still_answers_for_all_classes():
     table, settings = read(NUMBERS).table, TableSettings("y")
-    joint = held_out(table, settings, np.arange(9), np.arange(9, 20)).joint
+    joint = rows_held_out(table, settings, np.arange(9), np.arange(9, 20)).joint
     assert joint.shape == (11, 2)

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.tokens.characters import MAX_BYTES, MAX_RUN, folded, reference_runs
-from nbspam.tokens.spelling.normalize import normalize
+from nbspam.tokens.definition import MAX_BYTES, MAX_RUN, folded_line, reference_runs
+from nbspam.tokens.normalize import normalize
 
 
 def test_runs_of_a_word():
@@ -13,8 +13,8 @@ def test_runs_of_a_word():
 
 
 def test_text_is_folded_to_one_line_of_lower_case_of_bounded_length():
-    assert folded(b" Win\t CASH\r\n now\0!") == b"win cash now !"
-    assert len(folded(b"x" * 2 * MAX_BYTES)) == MAX_BYTES
+    assert folded_line(b" Win\t CASH\r\n now\0!") == b"win cash now !"
+    assert len(folded_line(b"x" * 2 * MAX_BYTES)) == MAX_BYTES
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_text_is_folded_to_one_line_of_lower_case_of_bounded_length():
     ],
 )
 def test_scripts_without_spaces_are_cut_as_they_are_written(written, cut):
-    assert folded(normalize(written.encode())[0]).decode("utf-8", "ignore") == cut
+    assert folded_line(normalize(written.encode())[0]).decode("utf-8", "ignore") == cut
 
 
 @given(st.text(max_size=40))

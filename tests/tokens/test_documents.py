@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from nbspam.tokens.documents import (
     Documents,
-    gather,
     no_documents,
     offsets_of,
     smallest,
     stacked,
+    take_in_slices,
     united,
 )
 
@@ -178,7 +178,7 @@ def test_what_is_gathered_in_pieces_is_what_numpy_gathers():
     values = np.random.default_rng(0).random(1000)
     places = np.random.default_rng(1).integers(0, 1000, (1 << 16) + 7).astype(np.uint16)
 
-    assert (gather(values, places) == values[places]).all()
+    assert (take_in_slices(values, places) == values[places]).all()
 
 
 @pytest.mark.parametrize(

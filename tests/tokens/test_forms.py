@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.tokens.spelling import forms as engine
-from nbspam.tokens.spelling.forms import normal_forms
-from nbspam.tokens.spelling.normalize import SEEN_AS_LATIN, normalize
+from nbspam.tokens import forms as engine
+from nbspam.tokens.forms import normal_forms
+from nbspam.tokens.normalize import SEEN_AS_LATIN, normalize
 from support import examples
 
 # Chinese characters and Korean syllables, which are alike.

@@ -1,7 +1,6 @@
 """What a key tells of its token, and what somebody who searches for collisions can do with it."""
 
 from collections import Counter
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -9,31 +8,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.training import train
+from nbspam.classifier.training import train_classifier
 from nbspam.counts.counting import count_items
+from nbspam.mail.headers import HEADS, ORIGINS
 from nbspam.mail.message import Field, Message
-from nbspam.mail.origins import HEADS, ORIGINS
 from nbspam.settings import PRESETS, TokenSettings
 from nbspam.sources.items import Item
-from nbspam.tokens import layout, tokenizer
+from nbspam.tokens import tokenizer
 from nbspam.tokens.definition import (
     CHARACTERS,
-    GROUPS,
     N_KINDS,
-    PAIR,
     Token,
     group_of,
     group_of_kind,
     kind_of,
     pair_origin,
+    reference_hash,
     reference_key,
     reference_tokens,
     salt_of,
 )
-from nbspam.tokens.hashing import reference_hash, reference_pair
-from nbspam.tokens.oldkeys import with_kinds
-from nbspam.tokens.tokenizer import tokenize
-from nbspam.tokens.vocabulary import Vocabulary, batch_vocabulary, have_kinds
+from nbspam.tokens.tokenizer import batch_vocabulary, tokenize
 from strategies import MESSAGES, TOKEN_SETTINGS
 
 # The last eight bytes of each were solved for, so that the word has the hash of another token.
@@ -70,27 +65,16 @@ def test_a_kind_has_one_group_and_tells_pairs_from_words():
         assert group_of_kind(kind) == group_of(origin)
 
 
-def old_key(token):
-    """Return the key that the formats 1 and 2 had: 44 bits, and no kind."""
-    if token.origin.startswith("2g"):
-        origin = token.origin.removeprefix("2g").removeprefix(":") or "body"
-        value = reference_pair(
-            *(reference_hash(salt_of(origin), word) for word in token.text.split(b" "))
-        )
-    else:
-        value = reference_hash(salt_of(token.origin), token.text)
-    return value >> 20 << 20
-
-
 def test_a_word_of_the_body_cannot_pose_as_evidence_of_the_route():
     word, target = Token("body", POSES_AS_LOCALHOST.encode()), Token("received", b"localhost")
-    assert old_key(word) == old_key(target)  # so that it did
+    hashes = [reference_hash(salt_of(t.origin), t.text) >> 20 for t in (word, target)]
+    assert hashes[0] == hashes[1]
     assert reference_key(word) != reference_key(target)
 
     ham = b"Received: from localhost by mx\nSubject: lunch\n\nnoon\n"
     spam = b"Received: from pool by mx\nSubject: pills\n\nbuy\n"
     items = [Item("a", "ham", ham), Item("b", "spam", spam)]
-    classifier = train(count_items(items, PRESETS["mail"]), PRESETS["mail"])
+    classifier = train_classifier(count_items(items, PRESETS["mail"]), PRESETS["mail"])
     forged = Item("c", None, b"Subject: hi\n\n" + POSES_AS_LOCALHOST.encode() + b"\n")
     found = [evidence.token for evidence in classifier.explain(forged).evidence]
     assert "received:localhost" not in found
@@ -114,7 +98,7 @@ def test_a_forged_header_name_cannot_hide_a_header_of_other_messages(
     honest = Message((Field("head", b"\n" + hidden + b": localhost"),), ())
     forged = Message((Field(head, b"\n" + name + b": x"),), ())
     for _ in range(20):
-        monkeypatch.setattr(layout, "_NAMES", type(layout._NAMES)())
+        monkeypatch.setattr(tokenizer, "_NAMES", type(tokenizer._NAMES)())
         tokenize([forged], TokenSettings())
         for _ in range(2):  # looked up, and remembered
             spelt = batch_vocabulary(tokenize([honest], TokenSettings()))
@@ -138,64 +122,3 @@ def test_documents_are_in_order_however_many_tokens_collide(messages, settings, 
         for number, message in enumerate(messages)
         for _ in reference_tokens(message, settings)
     )
-
-
-# ---- keys of older models ----
-
-WITH_COLONS = TOKEN_SETTINGS.flatmap(
-    lambda settings: st.sampled_from(["$'-", ":", ":-"]).map(
-        lambda marks: settings._replace(punctuation=marks)
-    )
-)
-
-
-def in_old_form(tokens):
-    """Return the vocabulary of tokens as the formats 1 and 2 had it, in this order."""
-    spelt = [b"" if t.origin == "body" else t.origin.encode() + b":" for t in tokens]
-    spelt = [tag + token.text for tag, token in zip(spelt, tokens, strict=True)]
-    return Vocabulary(
-        np.array([old_key(token) for token in tokens], np.uint64),
-        np.frombuffer(b"".join(spelt), np.uint8),
-        np.append(0, np.cumsum([len(text) for text in spelt])).astype(np.int64),
-        np.array([old_group(token.origin) for token in tokens], np.uint8),
-    )
-
-
-def old_group(origin):
-    """Return the group of an origin's tokens before hidden words had one."""
-    is_pair = origin.split(":")[0] == PAIR
-    return GROUPS.index("pairs" if is_pair else "web") if "hidden" in origin else group_of(origin)
-
-
-@given(MESSAGES, WITH_COLONS)
-def test_old_keys_get_the_kinds_of_their_tokens(message, settings):
-    tokens = sorted(set(reference_tokens(message, settings)))
-    old = in_old_form(tokens)
-    keys = [reference_key(token) for token in tokens]
-
-    assert with_kinds(old).tolist() == keys
-    assert with_kinds(replace(old, keys=np.array(keys, np.uint64))).tolist() == keys
-    assert have_kinds(np.array(keys, np.uint64))
-    assert not tokens or not have_kinds(old.keys)
-
-
-def test_old_keys_get_the_kinds_of_all_origins():
-    words = [Token(origin, b"subject") for origin in (*ORIGINS, CHARACTERS)]
-    pairs = [Token(pair_origin(origin), b"subject received") for origin in ORIGINS]
-
-    assert with_kinds(in_old_form(words + pairs)).tolist() == [
-        reference_key(token) for token in words + pairs
-    ]
-
-
-def test_a_text_that_is_not_its_keys_counts_as_a_word_of_the_body():
-    text = b"received:localhost"
-    vocabulary = Vocabulary(
-        np.array([0xABCDEF << 40], np.uint64),
-        np.frombuffer(text, np.uint8),
-        np.array([0, len(text)]),
-        np.array([1], np.uint8),
-    )
-    (key,) = with_kinds(vocabulary).tolist()
-
-    assert key == 0xABCDEF << 40 | kind_of("body") << 19

@@ -8,7 +8,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.tokens.spelling.normalize import (
+from nbspam.tokens.normalize import (
     INVISIBLE,
     SPACELESS,
     SYMBOLS,

@@ -5,12 +5,12 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from nbspam.mail.headers import Field
 from nbspam.mail.message import Message
-from nbspam.mail.origins import Field
 from nbspam.settings import TokenSettings
 from nbspam.tokens.definition import GROUPS, Token, reference_key, reference_tokens, token_of
-from nbspam.tokens.tokenizer import RIDER_MASK, batches, tokenize
-from nbspam.tokens.vocabulary import batch_vocabulary
+from nbspam.tokens.documents import RIDER_MASK
+from nbspam.tokens.tokenizer import batch_vocabulary, batches, tokenize
 from strategies import MESSAGES, TOKEN_SETTINGS
 
 

@@ -2,9 +2,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.tokens.definition import RIDER_BITS
-from nbspam.tokens.documents import Documents, offsets_of
-from nbspam.tokens.vocabulary import Vocabulary, empty_vocabulary, join, with_added
+from nbspam.tokens.documents import (
+    RIDER_BITS,
+    Documents,
+    Vocabulary,
+    empty_vocabulary,
+    join,
+    offsets_of,
+    with_added,
+)
 
 TOKENS = st.dictionaries(st.integers(0, 30), st.text(max_size=4), max_size=10)
 

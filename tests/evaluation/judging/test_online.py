@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.classifier.training import train
+from nbspam.classifier.training import train_classifier
 from nbspam.counts.corpus import read_corpus
 from nbspam.decision import POLICIES
 from nbspam.errors import UsageError
-from nbspam.evaluation.judging.held_out import judge_online
-from nbspam.evaluation.judging.online import progress
+from nbspam.evaluation.judging import judge_online
+from nbspam.evaluation.online import progress
 from nbspam.settings import MANY, PRESETS
 from nbspam.sources.items import Item
 from nbspam.sources.order import date_of
@@ -82,15 +82,14 @@ def test_an_answer_comes_before_its_truth(policy):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("first", ["ham", "spam"])
-def test_nothing_is_known_until_both_classes_were_learned(policy, first):
-    second = "spam" if first == "ham" else "ham"
-    others = [(["lunch", f"w{n}"], first) for n in range(3)]
-    _, learned = progress_of([*others, *[(["pills"], second)] * 2], policy)
+def test_nothing_is_known_until_both_classes_were_learned(policy):
+    for first, second in (("ham", "spam"), ("spam", "ham")):
+        others = [(["lunch", f"w{n}"], first) for n in range(3)]
+        _, learned = progress_of([*others, *[(["pills"], second)] * 2], policy)
 
-    assert learned.joint[:4].tolist() == [[0, 0]] * 4
-    assert learned.learned[:4].all()
-    assert score_of(learned)[4] != 0
+        assert learned.joint[:4].tolist() == [[0, 0]] * 4
+        assert learned.learned[:4].all()
+        assert score_of(learned)[4] != 0
 
 
 @pytest.mark.parametrize("policy", [name for name in POLICIES if name != "everything"])
@@ -112,7 +111,7 @@ def test_where_a_fit_was_just_due_the_answer_is_that_of_training_at_once():
     """A class that grows from nine to ten messages is fitted again."""
     messages = [([WORDS[n % 6], WORDS[n % 5]], ("ham", "spam")[n % 2]) for n in range(19)]
     data, learned = progress_of([*messages, (["lunch"], "spam"), (["lunch", "pills"], "ham")])
-    classifier = train(data.training(np.arange(20), MAIL.weighting), MAIL)
+    classifier = train_classifier(data.training(np.arange(20), MAIL.weighting), MAIL)
     joint = classifier.joint_of(classifier.table.known(data.over_keys(np.array([20]))))
 
     np.testing.assert_allclose(learned.joint[20:], joint, rtol=0, atol=1e-12)
@@ -131,22 +130,18 @@ def test_a_class_that_was_not_heard_of_is_the_least_likely():
     assert learned.joint[31].argmax() == zoo
 
 
-def test_policies_learn_errors_then_near_misses_then_everything():
-    data, errors = progress_of(stream(150), "error")
-    _, near = progress_of(stream(150), "near")
+def test_policies_learn_errors_then_near_misses_then_everything_and_answers_become_right():
+    data, errors = progress_of(stream(300), "error")
+    _, near = progress_of(stream(300), "near")
+    _, everything = progress_of(stream(300))
 
     known = errors.joint.any(axis=1)
-    wrong = (score_of(errors) > 0) != (data.y == 1)
-    assert (errors.learned == (wrong | ~known)).all()
-    assert errors.learned.sum() < near.learned.sum() < len(data.y)
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_the_answers_become_right(policy):
-    data, learned = progress_of(stream(300), policy)
-
-    right = (score_of(learned) > 0) == (data.y == 1)
-    assert right[200:].mean() > 0.9
+    right = (score_of(errors) > 0) == (data.y == 1)
+    assert (errors.learned == (~right | ~known)).all()
+    assert errors.learned.sum() < near.learned.sum() < everything.learned.sum() == len(data.y)
+    for learned in (errors, near, everything):
+        right = (score_of(learned) > 0) == (data.y == 1)
+        assert right[200:].mean() > 0.9
 
 
 def test_pairs_count_online_too():
@@ -156,7 +151,7 @@ def test_pairs_count_online_too():
     assert with_pairs.joint.tolist() != without.joint.tolist()
 
 
-def test_by_date_is_as_sorted_by_hand():
+def test_by_date_is_as_sorted_by_hand_and_what_cannot_be_read_is_skipped(tmp_path):
     messages = stream(40)
     items = [
         Item(item.name, item.label, b"Date: %d Mar 2020 10:00 +0000\n" % (28 - n % 28) + item.data)
@@ -167,14 +162,11 @@ def test_by_date_is_as_sorted_by_hand():
     ours = judge_online(items, MAIL, "everything", "date").joint.tolist()
     assert ours == judge_online(by_hand, MAIL, "everything", "given").joint.tolist()
     assert ours != judge_online(items, MAIL, "everything", "given").joint.tolist()
-
-
-def test_what_cannot_be_read_is_skipped_in_every_order(tmp_path):
-    items = [*items_of(BOTH * 2), Item(str(tmp_path / "none.eml"), "ham")]
+    unreadable = Item(str(tmp_path / "none.eml"), "ham")
     for order in ("given", "name", "date"):
-        trial = judge_online(items, MAIL, "everything", order)
+        trial = judge_online([*items_of(BOTH * 2), unreadable], MAIL, "everything", order)
         assert len(trial.y) == 4
-        assert [each.name for each in trial.skipped] == [items[-1].name]
+        assert [each.name for each in trial.skipped] == [unreadable.name]
 
 
 # --- refusals -----------------------------------------------------------------------------
@@ -215,21 +207,18 @@ def test_options_that_exclude_each_other_are_one_error(nbspam, folder, options, 
     assert len(err.splitlines()) == 1
 
 
-def test_eval_online_prints_the_numbers(nbspam, folder):
-    status, out, _ = nbspam("eval", folder, "--online", "--policy", "near", "--order", "name")
-
-    assert status == 0
-    assert "of 4 right" in out
-    assert "lam %" in out
-    assert "interval" not in out
-
-
-@pytest.mark.parametrize("how", [("--online",), ("--cv", "2"), ()])
-def test_intervals_are_the_seeds(nbspam, trained, folder, few_resamples, how):
-    first, again = (nbspam("eval", folder, "--intervals", "--seed", 1, *how) for _ in range(2))
-
-    assert first == again
-    assert "95 % interval" in first[1]
+def test_eval_prints_the_numbers_and_on_demand_their_intervals(
+    nbspam, trained, folder, few_resamples
+):
+    for how in (("--online", "--policy", "near", "--order", "name"), ("--cv", "2"), ()):
+        status, out, _ = nbspam("eval", folder, *how)
+        assert status == 0
+        assert "of 4 right" in out
+        assert "lam %" in out
+        assert "interval" not in out
+        first, again = (nbspam("eval", folder, "--intervals", "--seed", 1, *how) for _ in "ab")
+        assert first == again
+        assert "95 % interval" in first[1]
 
 
 @pytest.mark.slow

@@ -4,12 +4,12 @@ import pytest
 
 from markup import Page, rows_of
 from nbspam.evaluation.comparison import compare_items
+from nbspam.evaluation.evaluation import evaluation_of
 from nbspam.evaluation.metrics import hm_rate, sm_rate
-from nbspam.evaluation.pages.compared import compared_page
+from nbspam.evaluation.pages.quality import compared_page
 from nbspam.evaluation.pages.rendering import rate
 from nbspam.evaluation.report import short
-from nbspam.evaluation.trial import evaluation_of
-from nbspam.settings import Choices
+from nbspam.settings import SettingsChoices
 from nbspam.sources.items import read_items
 from support import texts
 
@@ -20,7 +20,11 @@ def own_rule(trial):
 
 @pytest.fixture(scope="module")
 def compared(mails):
-    choices = [Choices(), Choices(model="multinomial"), Choices(pairs=True)]
+    choices = [
+        SettingsChoices(),
+        SettingsChoices(model="multinomial"),
+        SettingsChoices(pairs=True),
+    ]
     return compare_items(read_items([str(mails)]), choices, 3, 0, own_rule)
 
 
@@ -72,7 +76,7 @@ def test_a_difference_is_called_real_only_if_chance_seldom_makes_it(html, compar
 
 
 def test_texts_of_other_classes_compare_too():
-    choices = [Choices(), Choices(alpha=1.0)]
+    choices = [SettingsChoices(), SettingsChoices(alpha=1.0)]
     compared = compare_items(texts(20, 0), choices, 4, 0, own_rule)
     page = Page(compared_page(compared, ["the defaults", "--alpha 1"]))
     assert "sky recognised, of 100" in page.text

@@ -1,7 +1,7 @@
 """The page of explanations shows the first messages, and counts the others."""
 
 from markup import Page
-from nbspam.evaluation.pages.explained import N_SHOWN, Explained
+from nbspam.evaluation.pages.quality import N_SHOWN, Explained
 from nbspam.sources.items import Item, read_items
 from nbspam.sources.records import read_records
 from nbspam.tables.training import TableSettings, read_table, train_table

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from nbspam.evaluation.pages.guesses import answered, guesses
-from nbspam.evaluation.pages.marks import Marked
+from nbspam.evaluation.pages.cases import Marked, answered, guesses
 from nbspam.evaluation.pages.quality import often_confused
 from nbspam.verdicts import Evidence, Explanation, Verdict
 
@@ -24,45 +23,33 @@ def found_in(*evidence, label="spam", constant=0.0, probability=0.97, **more):
 
 
 def said_of(*evidence, **more):
-    return [guess.text for guess in guesses(found_in(*evidence, **more))]
+    return guesses(found_in(*evidence, **more))
 
 
 def words(n, n_known, is_cut=False, problem=""):
     return Marked("", (), 0, is_cut, n, n_known, problem)
 
 
+NOTHING = "Nothing stands out: 100% of its evidence speaks for spam."
+
+
 @pytest.mark.parametrize(
     ("expected", "more"),
     [
-        (
-            "Filed wrongly? All the others contradict its label (91% sure).",
-            {"misfiled": 0.91},
-        ),
+        ("Filed wrongly? All the others contradict its label (91% sure).", {"misfiled": 0.91}),
         (
             "Two classes that are often confused: 7 of 90 ham were called spam.",
             {"confused": (7, 90)},
         ),
         ("Too short: it has only 2 different words.", {"text": words(2, 2)}),
-        (
-            "Words never seen before: 39 of its 40 different words.",
-            {"text": words(40, 1)},
-        ),
+        ("Words never seen before: 39 of its 40 different words.", {"text": words(40, 1)}),
         ("A close call: the answer had a probability of only 68%.", {"probability": 0.68}),
-        ("Nothing stands out: 100% of its evidence speaks for spam.", {}),
-        ("Nothing stands out: 100% of its evidence speaks for spam.", {"misfiled": 0.5}),
-        ("Nothing stands out: 100% of its evidence speaks for spam.", {"text": words(40, 20)}),
-        (
-            "Nothing stands out: 100% of its evidence speaks for spam.",
-            {"text": words(40, 1, is_cut=True)},
-        ),
-        (
-            "Nothing stands out: 100% of its evidence speaks for spam.",
-            {"text": words(0, 0, problem="gone")},
-        ),
-        (
-            "Nothing stands out: 100% of its evidence speaks for spam.",
-            {"text": words(2, 2), "is_mail": False},
-        ),
+        (NOTHING, {}),
+        (NOTHING, {"misfiled": 0.5}),
+        (NOTHING, {"text": words(40, 20)}),
+        (NOTHING, {"text": words(40, 1, is_cut=True)}),
+        (NOTHING, {"text": words(0, 0, problem="gone")}),
+        (NOTHING, {"text": words(2, 2), "is_mail": False}),
     ],
 )
 def test_a_guess_has_its_sign(expected, more):
@@ -127,9 +114,7 @@ def test_evidence_of_other_classes_says_nothing_of_an_answer():
         0.0,
         (Evidence("ray", 1.0, "text", (1.0, 1.0, 1.0)),),
     )
-    assert [guess.text for guess in guesses(answered(explanation, "sky"))] == [
-        "Nothing stands out."
-    ]
+    assert guesses(answered(explanation, "sky")) == ["Nothing stands out."]
 
 
 def test_infinite_evidence_is_no_share():

@@ -8,13 +8,11 @@ import pytest
 from browser import PHONE, SCREEN, complaints, opened, overflow
 from nbspam.decision import cutoffs
 from nbspam.evaluation.comparison import compare_items
-from nbspam.evaluation.judging.held_out import judge_folds, table_trial
+from nbspam.evaluation.judging import judge_folds, table_trial
 from nbspam.evaluation.pages import quality as quality_module
-from nbspam.evaluation.pages.compared import compared_page
-from nbspam.evaluation.pages.explained import Explained
-from nbspam.evaluation.pages.quality import quality_page
+from nbspam.evaluation.pages.quality import Explained, compared_page, quality_page
 from nbspam.evaluation.witness import Witness
-from nbspam.settings import MANY, PRESETS, Choices
+from nbspam.settings import MANY, PRESETS, SettingsChoices
 from nbspam.sources.items import Item, read_items
 from nbspam.sources.records import read_records
 from nbspam.tables.training import TableSettings, read_table
@@ -59,7 +57,7 @@ def many(folder):
 
 
 def compared(folder):
-    choices = [Choices(), Choices(alpha=1.0), Choices(pairs=True)]
+    choices = [SettingsChoices(), SettingsChoices(alpha=1.0), SettingsChoices(pairs=True)]
     rule = cutoffs()
     found = compare_items(read_items([str(folder)]), choices, 2, 0, lambda trial: rule)
     return compared_page(found, ["the defaults", "--alpha 1", "--pairs"], "mails")

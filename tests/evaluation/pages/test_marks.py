@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from nbspam.evaluation.pages.marks import N_CHARACTERS, marked
+from nbspam.evaluation.pages.cases import N_CHARACTERS, marked
 from nbspam.evaluation.witness import KEPT_BYTES
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item
@@ -52,21 +52,17 @@ def test_strong_words_have_their_number_once():
     assert [piece.nats for piece in pieces] == [1.25, None, None]
 
 
-def test_disguised_words_are_marked_whole():
-    found = marked(Item("m", None, b"\nbuy v1agra now"), MAIL, evidence(viagra=3.0))
-    assert levels(found) == [("v1agra", 3)]
-
-
-def test_pairs_mark_both_words():
-    pair = (Evidence("2g:cheap pills", 2.0, "pairs", (1.0, 1.0)),)
-    found = marked(Item("m", None, b"buy cheap pills", is_text=True), TEXT, pair)
-    assert [(text, level) for text, level in levels(found)] == [("cheap pills", 2)]
-
-
-def test_words_of_scripts_without_blanks_are_found():
-    text = "我们提供发票服务".encode()
-    found = marked(Item("m", None, text, is_text=True), TEXT, evidence(发票=2.0))
-    assert levels(found) == [("发票", 3)]
+@pytest.mark.parametrize(
+    ("data", "token", "piece"),
+    [
+        (b"buy v1agra now", "viagra", ("v1agra", 3)),  # disguised
+        (b"buy cheap pills", "2g:cheap pills", ("cheap pills", 2)),
+        ("我们提供发票服务".encode(), "发票", ("发票", 3)),  # without blanks
+    ],
+)
+def test_words_are_marked_as_they_are_written(data, token, piece):
+    said = (Evidence(token, 2.0, "pairs" if " " in token else "text", (1.0, 1.0)),)
+    assert levels(marked(Item("m", None, data, is_text=True), TEXT, said)) == [piece]
 
 
 def test_known_words_are_counted():

@@ -8,10 +8,9 @@ import pytest
 
 from markup import Page
 from nbspam.errors import InputError, UsageError
-from nbspam.evaluation.judging.held_out import judge_folds
-from nbspam.evaluation.pages.explained import Explained
-from nbspam.evaluation.pages.quality import quality_page
-from nbspam.evaluation.pages.rendering import check, cutoff, nats, shown, write
+from nbspam.evaluation.judging import judge_folds
+from nbspam.evaluation.pages.quality import Explained, quality_page
+from nbspam.evaluation.pages.rendering import check_page_path, cutoff, nats, shown, write_report
 from nbspam.evaluation.witness import Witness
 from nbspam.settings import PRESETS
 from nbspam.sources.items import Item
@@ -104,9 +103,9 @@ def test_cutoffs_near_one_keep_their_digits():
 def test_names_and_places_are_checked(tmp_path):
     for name in ("page.pdf", "-", "page"):
         with pytest.raises(UsageError, match=r"ends in \.html"):
-            check(name)
-    check("Page.HTML")
+            check_page_path(name)
+    check_page_path("Page.HTML")
     with pytest.raises(InputError, match="--report"):
-        write(str(tmp_path / "no" / "page.html"), "")
-    write(str(tmp_path / "page.html"), "lone \udcff")
+        write_report(str(tmp_path / "no" / "page.html"), "")
+    write_report(str(tmp_path / "page.html"), "lone \udcff")
     assert (tmp_path / "page.html").read_text() == "lone \\udcff"

@@ -2,11 +2,11 @@
 
 import asyncio
 import json
+from functools import partial
 
-import pytest
-
+import scripted
 from http_requests import get, parsed, post
-from nbspam.server.protocols.rspamd import RspamdConnection
+from nbspam.server.rspamd import RspamdConnection
 from scripted import Client, answer_to, desk
 from support import HAM, SPAM
 
@@ -21,13 +21,7 @@ def values(*pieces, **more):
     return status, json.loads(body)
 
 
-def talk(*pieces, **more):
-    """Return the client after a conversation that it does not end."""
-
-    async def converse():
-        return await Client(RspamdConnection, desk(**more)).send(*pieces)
-
-    return asyncio.run(converse())
+talk = partial(scripted.talk, RspamdConnection)
 
 
 # ---- requests ----
@@ -126,9 +120,8 @@ def test_expect_continue_is_answered_before_the_body():
     assert parsed(all_[len(first) :])[0][0] == 200
 
 
-@pytest.mark.parametrize(
-    ("request_bytes", "status", "error"),
-    [
+def test_a_wrong_request_is_told_what_is_wrong_with_it():
+    for request_bytes, status, error in (
         (b"HELO mail\r\n\r\n", 400, "not HTTP"),
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400, "not HTTP"),
         (get("/checkv2"), 405, "/checkv2: POST the message"),
@@ -139,13 +132,11 @@ def test_expect_continue_is_answered_before_the_body():
         (get("/ping", "A: " + "b" * 70_000), 400, "not HTTP"),
         (get("/" + "a" * 70_000), 400, "not HTTP"),
         (b"POST /check HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400, "not HTTP"),
-    ],
-)
-def test_a_wrong_request_is_told_what_is_wrong_with_it(request_bytes, status, error):
-    found = values(request_bytes)
+    ):
+        found = values(request_bytes)
 
-    assert found[0] == status
-    assert found[1]["error"].startswith(error)
+        assert found[0] == status
+        assert found[1]["error"].startswith(error)
 
 
 def test_a_head_that_does_not_end_is_refused_before_it_fills_memory():

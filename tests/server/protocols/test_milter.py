@@ -2,10 +2,10 @@
 
 import asyncio
 import struct
+from functools import partial
 
-import pytest
-
-from nbspam.server.protocols.milter import MilterConnection, packet
+import scripted
+from nbspam.server.milter import MilterConnection, packet
 from scripted import Client, answer_to, desk
 
 ALL = 0x1FF  # actions that Postfix offers
@@ -44,16 +44,7 @@ def packets(answer):
     return found
 
 
-def talk(*pieces, scripted=None, **more):
-    """Return the client after a conversation that it does not end."""
-
-    async def converse():
-        at = desk(**more)
-        if scripted is not None:
-            scripted(at)
-        return await Client(MilterConnection, at).send(*pieces)
-
-    return asyncio.run(converse())
+talk = partial(scripted.talk, MilterConnection)
 
 
 def answered(*pieces, **more):
@@ -193,22 +184,19 @@ def test_the_queue_and_verdict_are_logged_but_no_words(tmp_path):
     assert "pills" not in line
 
 
-@pytest.mark.parametrize(
-    "pieces",
-    [
+def test_what_is_no_milter_is_closed_and_counted():
+    for pieces in (
         [b"\0\0\0\0"],  # no command
         [b"\xff\xff\xff\xffO"],
         [b"GET / HTTP/1.0\r\n\r\n"],
         [packet(b"O", b"\0\0")],
         [offer(1)],
         [offer(), packet(b"?")],
-    ],
-)
-def test_what_is_no_milter_is_closed_and_counted(pieces):
-    client = talk(*pieces)
+    ):
+        client = talk(*pieces)
 
-    assert client.is_over
-    assert client.desk.tally.total("trouble malformed") == 1
+        assert client.is_over
+        assert client.desk.tally.total("trouble malformed") == 1
 
 
 def test_macros_that_are_cut_are_read_as_far_as_they_go():
@@ -219,13 +207,9 @@ def test_macros_that_are_cut_are_read_as_far_as_they_go():
 # ---- bounds ----
 
 
-def full(at):
-    at.judge.n_waiting = at.limits.waiting
-
-
 def test_when_busy_a_message_passes_or_is_to_be_sent_again():
-    assert answered(*mail(), scripted=full) == [(b"t", b"")]
-    assert answered(*mail(), scripted=full, passes=True) == [(b"a", b"")]
+    assert answered(*mail(), prepare=scripted.full) == [(b"t", b"")]
+    assert answered(*mail(), prepare=scripted.full, passes=True) == [(b"a", b"")]
 
 
 def test_a_message_for_which_there_is_no_room_is_told_so_at_its_end():

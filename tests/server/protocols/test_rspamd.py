@@ -1,13 +1,12 @@
 """rspamd's protocol over HTTP, without a network: verdicts, lessons, figures."""
 
-import asyncio
 import json
+from functools import partial
 
-import pytest
-
+import scripted
 from http_requests import get, parsed, post
-from nbspam.server.protocols.rspamd import RspamdConnection
-from scripted import PASSWORD, Client, answer_to, desk
+from nbspam.server.rspamd import RspamdConnection
+from scripted import PASSWORD, answer_to
 from support import HAM, SPAM
 
 UNSURE = b"Subject: perhaps\n\nperhaps\n"
@@ -23,33 +22,33 @@ def values(*pieces, **more):
     return status, json.loads(body)
 
 
-def talk(*pieces, **more):
-    """Return the client after a conversation that it does not end."""
-
-    async def converse():
-        return await Client(RspamdConnection, desk(**more)).send(*pieces)
-
-    return asyncio.run(converse())
+talk = partial(scripted.talk, RspamdConnection)
 
 
 # ---- verdicts ----
 
 
-@pytest.mark.parametrize("path", ["/checkv2", "/symbols", "/check", "/checkv2?all=1"])
-def test_a_verdict_in_the_words_of_rspamd(path):
-    status, found = values(post(path))
+def test_a_verdict_in_the_words_of_rspamd():
+    for path in ("/checkv2", "/symbols", "/check", "/checkv2?all=1"):
+        status, found = values(post(path))
 
-    assert status == 200
-    assert found["is_skipped"] is False
-    assert (found["score"], found["required_score"]) == (7.197, 5.0)
-    assert found["action"] == "add header"
-    assert found["thresholds"] == {"add header": 5.0}
-    assert set(found["symbols"]) == {"BAYES_80", "NBSPAM_SPAM"}
-    assert set(found["symbols"]["NBSPAM_SPAM"]) == {
-        "name", "score", "metric_score", "description", "options",
-    }  # fmt: skip
-    assert found["milter"]["add_headers"]["X-Nbspam"]["value"].startswith("spam, probability=0.9")
-    assert "X-Nbspam" in found["milter"]["remove_headers"]
+        assert status == 200
+        assert found["is_skipped"] is False
+        assert (found["score"], found["required_score"]) == (7.197, 5.0)
+        assert found["action"] == "add header"
+        assert found["thresholds"] == {"add header": 5.0}
+        assert set(found["symbols"]) == {"BAYES_80", "NBSPAM_SPAM"}
+        assert set(found["symbols"]["NBSPAM_SPAM"]) == {
+            "name", "score", "metric_score", "description", "options",
+        }  # fmt: skip
+        assert found["milter"]["add_headers"]["X-Nbspam"]["value"].startswith(
+            "spam, probability=0.9"
+        )
+        assert "X-Nbspam" in found["milter"]["remove_headers"]
+
+
+def test_the_page_is_at_no_address_of_mail_systems():
+    assert values(get(f"/?token={scripted.ACCESS.token_of('')}"))[0] == 404
 
 
 def test_ham_and_unsure_are_no_action():
@@ -57,9 +56,8 @@ def test_ham_and_unsure_are_no_action():
         assert values(post("/checkv2", data))[1]["action"] == "no action"
 
 
-@pytest.mark.parametrize(
-    ("head", "identifier"),
-    [
+def test_the_answer_names_the_message_as_it_names_itself():
+    for head, identifier in (
         (b"Message-ID: <a.b@c.example>\nSubject: x\n\n", "a.b@c.example"),
         (b"From x\r\nmessage-id:\r\n <a@b>  \r\n\r\n", "a@b"),
         (b"Subject: x\n\nMessage-ID: <of@the.body>\n", "undef"),
@@ -68,22 +66,20 @@ def test_ham_and_unsure_are_no_action():
         (b'Message-ID: <a\x1b[31m\x00\xff"\\@b>\n\n', 'a\\x1b[31m\\x00\ufffd"\\@b'),
         (b"Message-ID: <" + b"x" * 10_000 + b">\n\n", "x" * 998),
         (b"X: " + b"y" * 70_000 + b"\nMessage-ID: <a@b>\n\n", "undef"),
-    ],
-)
-def test_the_answer_names_the_message_as_it_names_itself(head, identifier):
-    assert values(post("/checkv2", head + b"perhaps"))[1]["message-id"] == identifier
+    ):
+        assert values(post("/checkv2", head + b"perhaps"))[1]["message-id"] == identifier
 
 
-@pytest.mark.parametrize("path", ["/learnspam", "/learnham", "/forget", "/relabel"])
-def test_a_message_over_the_limit_is_not_learned_by_its_beginning(path):
-    request = lesson(path, SPAM + bytes(500), "Class: ham")
-    client = talk(request, limits={"message_bytes": 100 + len(SPAM)})
+def test_a_message_over_the_limit_is_not_learned_by_its_beginning():
+    for path in ("/learnspam", "/learnham", "/forget", "/relabel"):
+        request = lesson(path, SPAM + bytes(500), "Class: ham")
+        client = talk(request, limits={"message_bytes": 100 + len(SPAM)})
 
-    [(status, _, body)] = parsed(client.answer)
-    assert status == 413
-    assert "teach it by the command line" in json.loads(body)["error"]
-    assert client.desk.teacher.users == []
-    assert client.desk.tally.total("trouble large") == 1
+        [(status, _, body)] = parsed(client.answer)
+        assert status == 413
+        assert "teach it by the command line" in json.loads(body)["error"]
+        assert client.desk.teacher.users == []
+        assert client.desk.tally.total("trouble large") == 1
 
 
 def test_a_verdict_with_its_strongest_tokens():
@@ -111,42 +107,35 @@ def lesson(path, data=SPAM, *lines, password=PASSWORD):
 
 
 def test_lessons_are_learned_moved_taken_back_and_known():
-    async def converse():
-        client = Client(RspamdConnection, desk())
-        await client.send(
-            lesson("/learnspam"),
-            lesson("/learnspam"),
-            lesson("/learnham"),
-            lesson("/relabel", SPAM, "Class: spam"),
-            lesson("/forget"),
-            lesson("/forget"),
-        )
-        return client.answer
-
-    found = [(status, json.loads(body)) for status, _, body in parsed(asyncio.run(converse()))]
+    client = talk(
+        lesson("/learnspam"),
+        lesson("/learnspam"),
+        lesson("/learnham"),
+        lesson("/relabel", SPAM, "Class: spam"),
+        lesson("/forget"),
+        lesson("/forget"),
+    )
+    found = [(status, json.loads(body)) for status, _, body in parsed(client.answer)]
     outcomes = ["learned", "known", "moved", "moved", "unlearned", "known"]
     assert found == [(200, {"success": True, "outcome": name}) for name in outcomes]
 
 
-@pytest.mark.parametrize("path", ["/learnspam", "/learnham", "/forget", "/relabel"])
-def test_who_does_not_know_the_password_teaches_nothing(path):
-    for request in (lesson(path, password=b"guess"), post(path), lesson(path, password=b"")):
-        status, found = values(request)
+def test_who_does_not_know_the_password_teaches_nothing():
+    for path in ("/learnspam", "/learnham", "/forget", "/relabel"):
+        for request in (lesson(path, password=b"guess"), post(path), lesson(path, password=b"")):
+            status, found = values(request)
 
-        assert status == 401
-        assert found == {"error": "the header Password is missing or wrong"}
-    status, found = values(lesson(path), password=None)
-    assert status == 403
-    assert found == {"error": "this server learns nothing; start it with --password-file"}
+            assert status == 401
+            assert found == {"error": "the header Password is missing or wrong"}
+        status, found = values(lesson(path), password=None)
+        assert status == 403
+        assert found == {"error": "this server learns nothing; start it with --password-file"}
 
 
 def test_lessons_of_who_may_not_teach_are_counted():
-    async def converse(**policy):
-        at = desk(**policy)
-        await Client(RspamdConnection, at).send(lesson("/learnspam", password=b"guess"))
-        return at.tally.total("trouble forbidden")
-
-    assert [asyncio.run(converse()), asyncio.run(converse(password=None))] == [1, 1]
+    for choices in ({}, {"password": None}):
+        client = talk(lesson("/learnspam", password=b"guess"), **choices)
+        assert client.desk.tally.total("trouble forbidden") == 1
 
 
 def test_a_wrong_lesson_is_refused_and_a_failed_one_is_no_success():
@@ -185,15 +174,12 @@ def test_metrics_have_the_type_of_open_metrics():
 
 
 def test_when_busy_mail_passes_or_is_to_be_sent_again():
-    async def converse(path, **policy):
-        at = desk(**policy)
-        at.judge.n_waiting = at.limits.waiting
-        client = await Client(RspamdConnection, at).send(post(path))
-        return parsed(client.answer)[0]
+    def busy(path, **choices):
+        return parsed(talk(post(path), prepare=scripted.full, **choices).answer)[0]
 
-    status, _, body = asyncio.run(converse("/checkv2"))
+    status, _, body = busy("/checkv2")
     assert (status, json.loads(body)) == (503, {"error": "too many messages; try again"})
-    status, _, body = asyncio.run(converse("/checkv2", passes=True))
+    status, _, body = busy("/checkv2", passes=True)
     assert (status, json.loads(body)["action"]) == (200, "no action")
     assert json.loads(body)["is_skipped"] is True
-    assert asyncio.run(converse("/explain", passes=True))[0] == 503
+    assert busy("/explain", passes=True)[0] == 503

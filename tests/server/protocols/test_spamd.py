@@ -3,10 +3,8 @@
 import asyncio
 import zlib
 
-import pytest
-
-from nbspam.server.protocols.spamd import SpamdConnection
-from scripted import Client, answer_to, desk
+from nbspam.server.spamd import SpamdConnection
+from scripted import Client, answer_to, desk, full, talk
 from serving import check
 from support import HAM, SPAM
 
@@ -21,9 +19,8 @@ def answer(*pieces, **more):
 SPAM_LINE = b"Spam: True ; 7.2 / 5.0\r\n"  # log(.9 / .1) = 2.2 above the cutoff
 
 
-@pytest.mark.parametrize(
-    ("command", "version", "has_length", "has_spam"),
-    [
+def test_each_version_gets_the_headers_that_it_can_read():
+    for command, version, has_length, has_spam in (
         ("CHECK", "1.2", False, True),
         ("CHECK", "1.3", False, True),
         ("CHECK", "1.5", False, True),
@@ -40,21 +37,19 @@ SPAM_LINE = b"Spam: True ; 7.2 / 5.0\r\n"  # log(.9 / .1) = 2.2 above the cutoff
         ("PROCESS", "1.5", True, True),
         ("HEADERS", "1.2", True, False),
         ("HEADERS", "1.3", True, True),
-    ],
-)
-def test_each_version_gets_the_headers_that_it_can_read(command, version, has_length, has_spam):
-    head, _, body = answer(check(SPAM, command, version)).partition(b"\r\n\r\n")
-    status, *lines = head.split(b"\r\n")
+    ):
+        head, _, body = answer(check(SPAM, command, version)).partition(b"\r\n\r\n")
+        status, *lines = head.split(b"\r\n")
 
-    assert status == b"SPAMD/1.1 0 EX_OK"
-    assert [line.split(b":")[0] for line in lines] == (
-        [b"Content-length"] * has_length + [b"Spam"] * has_spam
-    )
-    if has_spam:
-        assert lines[-1] + b"\r\n" == SPAM_LINE
-    if has_length:
-        assert lines[0] == b"Content-length: %d" % len(body)
-    assert (body == b"") == (command == "CHECK")
+        assert status == b"SPAMD/1.1 0 EX_OK"
+        assert [line.split(b":")[0] for line in lines] == (
+            [b"Content-length"] * has_length + [b"Spam"] * has_spam
+        )
+        if has_spam:
+            assert lines[-1] + b"\r\n" == SPAM_LINE
+        if has_length:
+            assert lines[0] == b"Content-length: %d" % len(body)
+        assert (body == b"") == (command == "CHECK")
 
 
 def test_spam_is_true_in_all_commands_and_unsure_is_false():
@@ -105,17 +100,12 @@ def test_exim_with_rspamd_gets_its_own_answer():
     head = b"CHECK RSPAMC/1.3\r\nContent-length: %d\r\nQueue-Id: 1abc-2\r\n" % len(SPAM)
     head += b"From: <a@b.example>\r\nRecipient-Number: 1\r\nRcpt: <c@d.example>\r\n\r\n"
 
-    async def converse():
-        client = await Client(SpamdConnection, desk()).send(head + SPAM)  # and no end
-        return client.answer, client.is_over
-
-    found, is_over = asyncio.run(converse())
-
-    assert found == (
+    client = talk(SpamdConnection, head + SPAM)  # and no end
+    assert client.answer == (
         b"RSPAMD/1.3 0 EX_OK\r\nMetric: default; True; 7.20 / 5.00 / 5.00\r\n"
         b"Action: add header\r\nSymbol: BAYES_80(7.20)\r\n\r\n"
     )
-    assert is_over
+    assert client.is_over
 
 
 def test_ham_is_no_action_for_exim_with_rspamd():
@@ -125,12 +115,13 @@ def test_ham_is_no_action_for_exim_with_rspamd():
     assert b"\r\nAction: no action\r\n" in answer(head + HAM)
 
 
-@pytest.mark.parametrize(
-    "request_bytes",
-    [b"PING SPAMC/1.2\r\n", b"PING SPAMC/1.5\r\n\r\n", b"PING SPAMC/1.5\nUser: a\n\n"],
-)
-def test_ping_is_answered_with_or_without_an_empty_line(request_bytes):
-    assert answer(request_bytes) == b"SPAMD/1.5 0 PONG\r\n"
+def test_ping_is_answered_with_or_without_an_empty_line():
+    for request_bytes in (
+        b"PING SPAMC/1.2\r\n",
+        b"PING SPAMC/1.5\r\n\r\n",
+        b"PING SPAMC/1.5\nUser: a\n\n",
+    ):
+        assert answer(request_bytes) == b"SPAMD/1.5 0 PONG\r\n"
 
 
 def test_skip_closes_without_a_word():
@@ -143,20 +134,13 @@ def test_a_body_without_length_ends_where_the_client_stops_writing():
 
 
 def test_what_follows_the_length_is_no_part_of_the_message():
-    at = []
+    client = talk(SpamdConnection, check(HAM) + b"pills", b"pills")
 
-    async def converse():
-        at.append(desk())
-        await Client(SpamdConnection, at[0]).send(check(HAM) + b"pills", b"pills")
-
-    asyncio.run(converse())
-
-    assert at[0].judge.seen == [HAM]
+    assert client.desk.judge.seen == [HAM]
 
 
-@pytest.mark.parametrize(
-    ("request_bytes", "line"),
-    [
+def test_a_wrong_request_is_told_what_is_wrong_with_it():
+    for request_bytes, line in (
         (b"GET / HTTP/1.1\r\n\r\n", b"76 EX_PROTOCOL: the first line is not COMMAND"),
         (b"CHECK SPAMC/1.5\r\nContent-length: -1\r\n\r\n", b"76 EX_PROTOCOL: Content-length"),
         (b"CHECK SPAMC/1.5\r\nContent-length: 99\r\n\r\nabc", b"76 EX_PROTOCOL: the request ends"),
@@ -166,10 +150,8 @@ def test_what_follows_the_length_is_no_part_of_the_message():
         (check(HAM, "CHECK", "1.5", "Compress: zlib"), b"65 EX_DATAERR: the body is not comp"),
         (b"A" * 70_000, b"76 EX_PROTOCOL: too many header lines"),
         (b"CHECK SPAMC/1.5\r\n" + b"A: b\r\n" * 257, b"76 EX_PROTOCOL: too many header lines"),
-    ],
-)
-def test_a_wrong_request_is_told_what_is_wrong_with_it(request_bytes, line):
-    assert answer(request_bytes).startswith(b"SPAMD/1.0 " + line)
+    ):
+        assert answer(request_bytes).startswith(b"SPAMD/1.0 " + line)
 
 
 def test_256_header_lines_are_read():
@@ -200,64 +182,50 @@ def test_a_compressed_message_that_ends_too_early_is_no_message():
 def test_what_a_compressed_message_expands_to_is_bounded_and_counted():
     packed = zlib.compress(SPAM + bytes(1 << 22))
 
-    async def converse(**limits):
-        at = desk(limits={"message_bytes": 1 << 20, **limits})
-        client = Client(SpamdConnection, at)
-        await client.send(check(packed, "CHECK", "1.5", "Compress: zlib"))
-        return at, client.answer
+    request = check(packed, "CHECK", "1.5", "Compress: zlib")
+    client = talk(SpamdConnection, request, limits={"message_bytes": 1 << 20})
+    assert b"Spam: True" in client.answer
+    assert len(client.desk.judge.seen[0]) == 1 << 20
+    assert client.desk.tally.total("oversized") == 1
+    assert client.desk.held >= 1 << 20
 
-    at, found = asyncio.run(converse())
-    assert b"Spam: True" in found
-    assert len(at.judge.seen[0]) == 1 << 20
-    assert at.tally.total("oversized") == 1
-    assert at.held >= 1 << 20
-
-    at, found = asyncio.run(converse(bytes_held=1 << 20))
-    assert found.startswith(b"SPAMD/1.0 75 EX_TEMPFAIL: too many messages; try again")
-    assert at.judge.seen == []
+    limits = {"message_bytes": 1 << 20, "bytes_held": 1 << 20}
+    client = talk(SpamdConnection, request, limits=limits)
+    assert client.answer.startswith(b"SPAMD/1.0 75 EX_TEMPFAIL: too many messages; try again")
+    assert client.desk.judge.seen == []
 
 
 # ---- sizes ----
 
 
-@pytest.mark.parametrize("order", ["Set: local", "Remove: local"])
-@pytest.mark.parametrize("compress", [True, False])
-def test_a_message_over_the_limit_is_not_learned_by_its_beginning(order, compress):
-    data = SPAM + bytes(1 << 21)
-    lines = ["Message-class: spam", order]
-    if compress:
-        data = zlib.compress(data)
-        lines.append("Compress: zlib")
-
-    async def converse():
-        at = desk(limits={"message_bytes": 1 << 20})
-        return at, (
-            await Client(SpamdConnection, at).send(check(data, "TELL", "1.5", *lines))
-        ).answer
-
-    at, found = asyncio.run(converse())
-    assert found.startswith(b"SPAMD/1.0 65 EX_DATAERR: the message is too large to be learned")
-    assert b"teach it by the command line" in found
-    assert at.teacher.users == []
-    assert at.tally.total("trouble large") == 1
+def test_a_message_over_the_limit_is_not_learned_by_its_beginning():
+    for order in ("Set: local", "Remove: local"):
+        for compress in (True, False):
+            data = SPAM + bytes(1 << 21)
+            lines = ["Message-class: spam", order, *["Compress: zlib"] * compress]
+            request = check(zlib.compress(data) if compress else data, "TELL", "1.5", *lines)
+            client = talk(SpamdConnection, request, limits={"message_bytes": 1 << 20})
+            why = b"65 EX_DATAERR: the message is too large to be learned"
+            assert client.answer.startswith(b"SPAMD/1.0 " + why)
+            assert b"teach it by the command line" in client.answer
+            assert client.desk.teacher.users == []
+            assert client.desk.tally.total("trouble large") == 1
 
 
 def test_a_message_over_the_limit_is_judged_by_its_beginning_and_counted():
-    async def converse(command):
-        at = desk(limits={"message_bytes": 1000})
-        client = await Client(SpamdConnection, at).send(check(SPAM + b"x" * 2000, command))
-        return at, client.answer
+    def asked(command):
+        request = check(SPAM + b"x" * 2000, command)
+        return talk(SpamdConnection, request, limits={"message_bytes": 1000})
 
-    at, found = asyncio.run(converse("CHECK"))
-    assert b"Spam: True" in found
-    assert at.judge.seen == [(SPAM + b"x" * 2000)[:1000]]
-    assert at.tally.total("oversized") == 1
+    client = asked("CHECK")
+    assert b"Spam: True" in client.answer
+    assert client.desk.judge.seen == [(SPAM + b"x" * 2000)[:1000]]
+    assert client.desk.tally.total("oversized") == 1
     # Its end is not there, so it cannot be sent back: a permanent error, upon which spamc
     # lets the message pass as it is.
-    _, found = asyncio.run(converse("PROCESS"))
-    assert found.startswith(b"SPAMD/1.0 65 EX_DATAERR: the message is too large to be sent back")
-    _, found = asyncio.run(converse("HEADERS"))
-    assert b"\r\n\r\nX-Nbspam: spam" in found
+    why = b"65 EX_DATAERR: the message is too large to be sent back"
+    assert asked("PROCESS").answer.startswith(b"SPAMD/1.0 " + why)
+    assert b"\r\n\r\nX-Nbspam: spam" in asked("HEADERS").answer
 
 
 # ---- lessons ----
@@ -297,27 +265,20 @@ def test_a_lesson_is_told_once_and_taken_back():
     assert [tally.total(f"lesson {kind}") for kind in kinds] == [1, 2, 1, 1]
 
 
-@pytest.mark.parametrize(
-    ("request_bytes", "line"),
-    [
+def test_a_wrong_lesson_is_refused():
+    for request_bytes, line in (
         (tell("spam", SPAM, "Set: local", "Remove: local"), b"76 EX_PROTOCOL: Set and Remove"),
         (tell("eggs", SPAM, "Set: local"), b"76 EX_PROTOCOL: Message-class is neither"),
         (tell("spam", b"failure", "Set: local"), b"70 EX_SOFTWARE: [Errno 28] No space left"),
-    ],
-)
-def test_a_wrong_lesson_is_refused(request_bytes, line):
-    assert answer(request_bytes).startswith(b"SPAMD/1.0 " + line)
+    ):
+        assert answer(request_bytes).startswith(b"SPAMD/1.0 " + line)
 
 
 def test_lessons_are_refused_and_counted_unless_they_are_allowed():
-    async def converse():
-        at = desk(allows_tell=False)
-        client = await Client(SpamdConnection, at).send(tell("spam", SPAM, "Set: local"))
-        return client.answer, at.tally.total("trouble forbidden")
-
-    found, count = asyncio.run(converse())
-    assert found.startswith(b"SPAMD/1.0 69 EX_UNAVAILABLE: TELL is not allowed; start the server")
-    assert count == 1
+    client = talk(SpamdConnection, tell("spam", SPAM, "Set: local"), allows_tell=False)
+    why = b"69 EX_UNAVAILABLE: TELL is not allowed; start the server"
+    assert client.answer.startswith(b"SPAMD/1.0 " + why)
+    assert client.desk.tally.total("trouble forbidden") == 1
 
 
 # ---- trouble ----
@@ -336,42 +297,26 @@ def test_a_message_that_cannot_be_judged_says_why_but_not_its_words(tmp_path):
     assert bug == f"{what}ZeroDivisionError"
 
 
-@pytest.mark.parametrize("command", ["CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM"])
-def test_when_busy_mail_passes_as_no_spam_if_that_is_wanted(command):
-    async def converse(**policy):
-        at = desk(**policy)
-        at.judge.n_waiting = at.limits.waiting
-        client = await Client(SpamdConnection, at).send(check(SPAM, command))
-        return client.answer, at.tally.total("trouble busy")
-
-    assert asyncio.run(converse()) == (
-        b"SPAMD/1.0 75 EX_TEMPFAIL: too many messages; try again\r\n",
-        1,
-    )
-    found, count = asyncio.run(converse(passes=True))
-    assert found.startswith(b"SPAMD/1.1 0 EX_OK\r\n")
-    assert b"Spam: False ; 0.0 / 5.0\r\n" in found
-    assert count == 1
+def busy(request, **choices):
+    """Return the answer to a request when as many messages wait as may."""
+    client = talk(SpamdConnection, request, prepare=full, **choices)
+    assert client.desk.tally.total("trouble busy") == 1
+    return client.answer
 
 
-@pytest.mark.parametrize("command", ["PROCESS", "HEADERS"])
-def test_when_busy_spamc_itself_passes_a_message_that_it_wants_back(command):
-    async def converse():
-        at = desk(passes=True)
-        at.judge.n_waiting = at.limits.waiting
-        return (await Client(SpamdConnection, at).send(check(SPAM, command))).answer
-
-    assert asyncio.run(converse()).startswith(b"SPAMD/1.0 75 EX_TEMPFAIL")
+def test_when_busy_mail_passes_as_no_spam_if_that_is_wanted():
+    later = b"SPAMD/1.0 75 EX_TEMPFAIL: too many messages; try again\r\n"
+    for command in ("CHECK", "SYMBOLS", "REPORT", "REPORT_IFSPAM"):
+        assert busy(check(SPAM, command)) == later
+        found = busy(check(SPAM, command), passes=True)
+        assert found.startswith(b"SPAMD/1.1 0 EX_OK\r\n")
+        assert b"Spam: False ; 0.0 / 5.0\r\n" in found
+    for command in ("PROCESS", "HEADERS"):  # spamc itself passes a message that it wants back
+        assert busy(check(SPAM, command), passes=True) == later
 
 
 def test_when_busy_exim_with_rspamd_passes_too():
-    async def converse():
-        at = desk(passes=True)
-        at.judge.n_waiting = at.limits.waiting
-        head = b"CHECK RSPAMC/1.3\r\nContent-length: 0\r\n\r\n"
-        return (await Client(SpamdConnection, at).send(head)).answer
-
-    assert asyncio.run(converse()) == (
+    assert busy(b"CHECK RSPAMC/1.3\r\nContent-length: 0\r\n\r\n", passes=True) == (
         b"RSPAMD/1.3 0 EX_OK\r\nMetric: default; False; 0.00 / 5.00 / 5.00\r\n"
         b"Action: no action\r\n\r\n"
     )

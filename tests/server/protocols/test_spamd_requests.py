@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from nbspam.server.protocols.spamd_requests import RequestError, lesson_of, parse_head
+from nbspam.server.spamd import RequestError, lesson_of, parse_head
 
 
 def test_a_request_is_a_line_and_headers():
@@ -17,9 +17,8 @@ def test_a_request_is_a_line_and_headers():
     assert not found.is_rspamd
 
 
-@pytest.mark.parametrize(
-    ("head", "reason"),
-    [
+def test_a_head_that_is_none_is_refused_with_the_reason():
+    for head, reason in (
         (b"", "the first line is not COMMAND SPAMC/VERSION"),
         (b"CHECK SPAMC", "the first line is not COMMAND SPAMC/VERSION"),
         (b"check SPAMC/1.5", "the first line is not COMMAND SPAMC/VERSION"),
@@ -28,13 +27,11 @@ def test_a_request_is_a_line_and_headers():
         (b"EXPLODE SPAMC/1.5", "unknown command EXPLODE"),
         (b"CHECK SPAMC/1.5\r\nno colon", "a header line is not NAME: VALUE"),
         (b"CHECK SPAMC/1.5\r\nUser: a\rb", "a header line is not NAME: VALUE"),
-    ],
-)
-def test_a_head_that_is_none_is_refused_with_the_reason(head, reason):
-    with pytest.raises(RequestError, match=re.escape(reason)) as found:
-        parse_head(head)
+    ):
+        with pytest.raises(RequestError, match=re.escape(reason)) as found:
+            parse_head(head)
 
-    assert found.value.status == 76
+        assert found.value.status == 76
 
 
 def test_set_and_remove_may_name_different_targets():

@@ -4,12 +4,10 @@ import asyncio
 import re
 from time import time
 
-import pytest
-
 from http_requests import parsed
 from markup import Page
-from nbspam.server.protocols.web import WebConnection
-from nbspam.server.review.access import SESSION_SECONDS, Access
+from nbspam.server.page.access import SESSION_SECONDS, Access
+from nbspam.server.page.app import WebConnection
 from scripted import ACCESS, Client, desk
 
 TOKEN, OTHER = ACCESS.token_of(""), Access(b"2" * 32)
@@ -52,23 +50,19 @@ def form_of(cookie):
 # ---- logging in and out ----
 
 
-@pytest.mark.parametrize(
-    "request_bytes",
-    [
+def test_the_token_logs_in_and_the_session_shows_the_page():
+    for request_bytes in (
         asked("GET", f"/?token={TOKEN}", own=OWN[:1]),
         asked("POST", "/login", form=f"token=+{TOKEN}%0A".encode()),
-    ],
-    ids=["address", "form"],
-)
-def test_the_token_logs_in_and_the_session_shows_the_page(request_bytes):
-    status, headers, body = answer(request_bytes)
-    cookie, *rights = parsed_cookie(request_bytes)
+    ):
+        status, headers, body = answer(request_bytes)
+        cookie, *rights = parsed_cookie(request_bytes)
 
-    assert (status, headers["location"], body) == (303, "/", "")
-    assert rights == ["Path=/", "HttpOnly", "SameSite=Strict", f"Max-Age={SESSION_SECONDS}"]
-    assert TOKEN not in cookie
-    status, _, text = answer(asked("GET", "/", f"Cookie: {cookie}", own=OWN[:1]))
-    assert (status, Page(text).within("h1")) == (200, ["What the server has done"])
+        assert (status, headers["location"], body) == (303, "/", "")
+        assert rights == ["Path=/", "HttpOnly", "SameSite=Strict", f"Max-Age={SESSION_SECONDS}"]
+        assert TOKEN not in cookie
+        status, _, text = answer(asked("GET", "/", f"Cookie: {cookie}", own=OWN[:1]))
+        assert (status, Page(text).within("h1")) == (200, ["What the server has done"])
 
 
 def parsed_cookie(request_bytes):
@@ -77,20 +71,19 @@ def parsed_cookie(request_bytes):
     return line.decode().split("; ")
 
 
-@pytest.mark.parametrize("path", ["/", "/?", "/?tokens=x", "/anything", "/logout"])
-def test_without_a_session_every_page_asks_for_the_token(path):
-    status, _, text = answer(asked("GET", path))
+def test_without_a_session_every_page_asks_for_the_token():
+    for path in ("/", "/?", "/?tokens=x", "/anything", "/logout"):
+        status, _, text = answer(asked("GET", path))
 
-    assert status == 403
-    page = Page(text)
-    assert page.within("label") == ["Token"]
-    assert ("form", {"method": "post", "action": "/login"}) in page.attributes
-    assert "alert" not in text
+        assert status == 403
+        page = Page(text)
+        assert page.within("label") == ["Token"]
+        assert ("form", {"method": "post", "action": "/login"}) in page.attributes
+        assert "alert" not in text
 
 
-@pytest.mark.parametrize(
-    "request_bytes",
-    [
+def test_a_wrong_token_is_told_and_counted_and_never_shown():
+    for request_bytes in (
         asked("GET", "/?token="),
         asked("GET", f"/?token={OTHER.token_of('')}"),
         asked("GET", "/?token=%ff%00%3Cscript%3E"),
@@ -99,17 +92,14 @@ def test_without_a_session_every_page_asks_for_the_token(path):
         asked("POST", "/login", form=b"token=guess&token=" + b"x" * 999),
         asked("POST", "/login"),
         asked("POST", "/login", form=b"&".join([b"a=b"] * 100)),
-    ],
-    ids=["empty", "other", "bytes", "long", "form", "twice", "nothing", "fields"],
-)
-def test_a_wrong_token_is_told_and_counted_and_never_shown(request_bytes):
-    client = talk(request_bytes)
-    [(status, headers, body)] = parsed(client.answer)
+    ):
+        client = talk(request_bytes)
+        [(status, headers, body)] = parsed(client.answer)
 
-    assert (status, "set-cookie" in headers) == (403, False)
-    assert "not the token" in Page(body.decode()).text
-    assert b"script" not in re.sub(rb"<style>.*?</style>", b"", body, flags=re.DOTALL)
-    assert client.desk.tally.total("trouble forbidden") == 1
+        assert (status, "set-cookie" in headers) == (403, False)
+        assert "not the token" in Page(body.decode()).text
+        assert b"script" not in re.sub(rb"<style>.*?</style>", b"", body, flags=re.DOTALL)
+        assert client.desk.tally.total("trouble forbidden") == 1
 
 
 def test_who_logs_out_has_no_cookie_any_more():
@@ -126,36 +116,32 @@ def test_who_logs_out_has_no_cookie_any_more():
 # ---- attacks ----
 
 
-@pytest.mark.parametrize(
-    "cookie",
-    [
+def test_a_session_that_ended_or_is_not_ours_sees_and_does_nothing():
+    for cookie in (
         session_at(time() - SESSION_SECONDS - 1),
         f"Cookie: nbspam-8026={ACCESS.new_session(time(), '')}",  # of another server's page
         f"Cookie: nbspam-8025={OTHER.new_session(time(), '')}",
         f"Cookie: nbspam-8025={TOKEN}",
         "Cookie: nbspam-8025",
         "Cookie: nbspam-8025=..; \xff",
-    ],
-    ids=["ended", "port", "secret", "token", "no value", "malformed"],
-)
-def test_a_session_that_ended_or_is_not_ours_sees_and_does_nothing(cookie):
-    assert answer(asked("GET", "/", cookie))[0] == 403
-    status, _, body = answer(asked("POST", "/logout", cookie, form=b"form=x"))
-    assert (status, body) == (403, "not logged in, or no longer; open / and log in\n")
-
-
-@pytest.mark.parametrize("own", ["Host: evil.example:8025", "Host: 127.0.0.1:1", "X: y"])
-def test_dns_rebinding_is_refused_even_with_token_and_session(own):
-    origin = own.replace("Host: ", "Origin: http://")
-    for request in (
-        asked("GET", "/", session_at(time()), own=(own,)),
-        asked("GET", f"/?token={TOKEN}", own=(own,)),
-        asked("POST", "/login", form=f"token={TOKEN}".encode(), own=(own, origin)),
     ):
-        status, headers, body = answer(request)
+        assert answer(asked("GET", "/", cookie))[0] == 403
+        status, _, body = answer(asked("POST", "/logout", cookie, form=b"form=x"))
+        assert (status, body) == (403, "not logged in, or no longer; open / and log in\n")
 
-        assert (status, "set-cookie" in headers) == (403, False)
-        assert body == "Host is not 127.0.0.1:8025: a name of another site leads here\n"
+
+def test_dns_rebinding_is_refused_even_with_token_and_session():
+    for own in ("Host: evil.example:8025", "Host: 127.0.0.1:1", "X: y"):
+        origin = own.replace("Host: ", "Origin: http://")
+        for request in (
+            asked("GET", "/", session_at(time()), own=(own,)),
+            asked("GET", f"/?token={TOKEN}", own=(own,)),
+            asked("POST", "/login", form=f"token={TOKEN}".encode(), own=(own, origin)),
+        ):
+            status, headers, body = answer(request)
+
+            assert (status, "set-cookie" in headers) == (403, False)
+            assert body == "Host is not 127.0.0.1:8025: a name of another site leads here\n"
 
 
 def test_a_form_of_another_site_is_refused_even_with_our_session():
@@ -188,9 +174,8 @@ def test_pages_of_other_sites_may_not_embed_the_page_or_its_parts():
     assert answer(asked("GET", "/", session_at(time()), *fetched, own=OWN[:1]))[0] == 403
 
 
-@pytest.mark.parametrize(
-    ("request_bytes", "status"),
-    [
+def test_every_answer_forbids_the_browser_all_but_the_page():
+    for request_bytes, status in (
         (asked("GET", "/", session_at(time())), 200),
         (asked("GET", "/"), 403),
         (asked("GET", f"/?token={TOKEN}"), 303),
@@ -199,23 +184,20 @@ def test_pages_of_other_sites_may_not_embed_the_page_or_its_parts():
         (asked("PUT", "/", session_at(time())), 405),
         (asked("POST", "/login", form=b"a" * 20_000), 413),
         (b"\x16\x03\x01\x02\x00\r\n\r\n", 400),
-    ],
-    ids=["page", "login", "token", "path", "form", "method", "large", "TLS"],
-)
-def test_every_answer_forbids_the_browser_all_but_the_page(request_bytes, status):
-    found, headers, body = answer(request_bytes)
+    ):
+        found, headers, body = answer(request_bytes)
 
-    assert found == status
-    policy = headers["content-security-policy"].split("; ")
-    assert policy[0] == "default-src 'none'"
-    assert re.fullmatch("style-src 'sha256-[^']+'", policy[1])
-    assert re.fullmatch("script-src 'sha256-[^']+'", policy[2])
-    assert policy[3:] == ["form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"]
-    assert headers["x-content-type-options"] == "nosniff"
-    assert headers["cache-control"] == "no-store"
-    assert headers["referrer-policy"] == "same-origin"
-    kind = "text/html" if body.startswith("<!DOCTYPE") or not body else "text/plain"
-    assert headers["content-type"] == f"{kind}; charset=utf-8"
+        assert found == status
+        policy = headers["content-security-policy"].split("; ")
+        assert policy[0] == "default-src 'none'"
+        assert re.fullmatch("style-src 'sha256-[^']+'", policy[1])
+        assert re.fullmatch("script-src 'sha256-[^']+'", policy[2])
+        assert policy[3:] == ["form-action 'self'", "frame-ancestors 'none'", "base-uri 'none'"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cache-control"] == "no-store"
+        assert headers["referrer-policy"] == "same-origin"
+        kind = "text/html" if body.startswith("<!DOCTYPE") or not body else "text/plain"
+        assert headers["content-type"] == f"{kind}; charset=utf-8"
 
 
 def test_head_is_refused_and_the_connection_ends():
@@ -251,7 +233,7 @@ def test_the_page_shows_what_the_server_has_done():
     text = Page(asyncio.run(converse())).text
     for words in (
         "spam 1,500 ", "ham 0 ", "moved to the other class 7 ", "too many at the same time 3 ",
-        "it takes 250.0 ms on average", "The model was written 2 hours ago.",
+        "An answer takes 250.0 ms on average", "The model was written 2 hours ago.",
     ):  # fmt: skip
         assert words in text
     assert "forbidden" not in text  # what has not happened needs no line
@@ -260,4 +242,4 @@ def test_the_page_shows_what_the_server_has_done():
 def test_a_server_that_has_done_nothing_says_so():
     text = Page(answer(asked("GET", "/", session_at(time())))[2]).text
 
-    assert "Every request has got its answer." in text
+    assert "Every request got an answer." in text

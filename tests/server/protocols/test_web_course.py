@@ -7,10 +7,10 @@ import pytest
 
 from mailboxes import key_of, put, written
 from markup import Page, rows_of
-from nbspam.server.review import doubtful
-from nbspam.server.review.database import Database, Seen
-from nbspam.server.review.doubtful import Doubtful, Found
-from nbspam.server.review.pages import PAGE_SIZE
+from nbspam.server.page import doubtful
+from nbspam.server.page.doubtful import Doubtful, DoubtfulMessages
+from nbspam.server.page.memory import Database, SeenMessage
+from nbspam.server.page.pages import PAGE_SIZE
 from page_requests import asked, items, shown, talk, tell
 
 DAY = 86_400
@@ -25,7 +25,7 @@ def database(tmp_path):
 def note(database, key, days_ago, label="spam", probability=0.95, told=None):
     """Note a verdict, and what a person said of it."""
     arrived = time.time() - days_ago * DAY
-    database.note([Seen(key, arrived, 0, "", "", label, probability, (), arrived)])
+    database.note([SeenMessage(key, arrived, 0, "", "", label, probability, (), arrived)])
     if told is not None:
         database.tell(key, told, None, time.time())
 
@@ -38,7 +38,7 @@ def test_before_there_is_mail_the_page_says_what_to_do(tmp_path):
     page = shown(tmp_path, "/course")
 
     assert page.within("h1") == ["How the model is doing"]
-    assert "There is nothing to tell yet" in page.text
+    assert "There is nothing to show yet" in page.text
     assert "svg" not in page.tags
 
 
@@ -53,7 +53,7 @@ def test_ten_seconds_tell_how_many_how_wrong_and_whether_it_gets_better(tmp_path
     assert "201 on mail of 30 days 200 spam, 1 unsure, 0 ham" in text
     assert "21 of 200, 10.5 %" in text
     assert "Better 1 of 100 were wrong in the last 7 days (1 %), 20 of 100 in the 23" in text
-    assert "more than chance would do" in text
+    assert "The difference is more than chance" in text
     assert (
         "Of 100 messages to which it gave 90 to 99 % for spam, 89.5 were spam; by its"
         " probabilities it should have been 95. These were 200 messages." in text
@@ -69,7 +69,7 @@ def test_every_picture_has_its_words_and_its_numbers(tmp_path, database):
 
     assert labels == [
         "Verdicts a day: ham, unsure and spam",
-        "What you said a day: confirmed, decided and corrected",
+        "Messages you marked a day: confirmed, decided and corrected",
         "Probability of spam, predicted and observed",
     ]
     days = rows_of(html, "Numbers of each day")
@@ -79,7 +79,7 @@ def test_every_picture_has_its_words_and_its_numbers(tmp_path, database):
         ["0 to 1 %", "1", "0.2", "0 (0 to 79.3)", "right, as far as one can tell"],
         ["90 to 99 %", "1", "95", "0 (0 to 79.3)", "too sure of spam"],
     ]
-    assert len(rows_of(html, "Messages of which you have said something")) == 2
+    assert len(rows_of(html, "Messages that you marked")) == 2
 
 
 def test_who_has_said_nothing_is_not_told_that_all_is_right(tmp_path, database):
@@ -87,19 +87,16 @@ def test_who_has_said_nothing_is_not_told_that_all_is_right(tmp_path, database):
     note(database, "a", 1)
     page = shown(tmp_path, "/course")
 
-    assert "You have not said yet whether any verdict is right." in page.text
+    assert "You have not checked any verdict yet." in page.text
     assert "Too early to say" in page.text
-    assert "You have not said anything of a message in these days." in page.text
+    assert "You have marked no message in these days." in page.text
 
 
 def test_verdicts_that_are_all_unsure_tell_nothing_of_probabilities(tmp_path, database):
     put(tmp_path / "box", 1)
     note(database, "a", 1, "unsure", 0.5)
 
-    assert (
-        "no verdicts of ham or spam in these days that could tell"
-        in shown(tmp_path, "/course").text
-    )
+    assert "no verdicts of ham or spam in these days to compare" in shown(tmp_path, "/course").text
 
 
 def test_the_list_judges_and_the_course_counts(tmp_path):
@@ -118,7 +115,7 @@ def test_messages_that_the_model_had_learned_before_are_counted_apart(tmp_path):
     text = Page(answers[2][2]).text
     assert "1 on mail of 30 days 1 spam" in text
     assert "Verdicts on messages that the model had learned before: 1." in text
-    assert "no verdicts of ham or spam in these days that could tell" in text
+    assert "no verdicts of ham or spam in these days to compare" in text
     assert "of 1, " not in text
 
 
@@ -130,11 +127,11 @@ def found(tmp_path, database, monkeypatch):
     """Return the function that notes that messages were found; nobody looks for others."""
     begun = []
     monkeypatch.setattr(
-        "nbspam.server.threads.doubting.Doubting.begin", lambda *some: begun.append(some)
+        "nbspam.server.page.doubtful.Doubting.begin", lambda *some: begun.append(some)
     )
 
     def keep(*rows, n_ham=7, n_spam=5):
-        text = json.dumps(Found(12, n_ham, n_spam, rows))
+        text = json.dumps(DoubtfulMessages(12, n_ham, n_spam, rows))
         now = time.time()
         of = doubtful._fingerprint([], "")
         database.run(
@@ -154,7 +151,7 @@ def row(number, filed="spam", label="ham", **more):
 def test_the_first_visit_begins_to_look_and_says_so(tmp_path, found, database):
     put(tmp_path / "box", 1)
     text = shown(tmp_path, "/doubtful").text
-    assert "Your mail is being looked through; that takes" in text
+    assert "Your mail is being searched; this takes" in text
 
     begun = found()
     assert len(begun) == 1
@@ -185,7 +182,7 @@ def test_of_very_many_messages_the_surest_are_shown(tmp_path, found):
     _, [(_, _, html)] = talk(tmp_path, asked("GET", "/doubtful"))
 
     assert len(items(html)) == PAGE_SIZE
-    assert "These are the 1,000 surest of 1,001." in Page(html).text
+    assert "These are the 1,000 most doubtful of 1,001." in Page(html).text
 
 
 @pytest.mark.parametrize(("label", "taught"), [("ham", "ham"), ("spam", "spam")])
@@ -223,8 +220,8 @@ def test_a_message_that_has_gone_is_neither_taught_nor_settled(tmp_path, found, 
 @pytest.mark.parametrize(
     ("numbers", "words"),
     [
-        ({"n_ham": 7, "n_spam": 5}, "No message looks as if it was filed wrongly."),
-        ({"n_ham": 1, "n_spam": 5}, "That is too few: only from 2 messages of ham and 2 of"),
+        ({"n_ham": 7, "n_spam": 5}, "No message seems filed wrongly."),
+        ({"n_ham": 1, "n_spam": 5}, "only from 2 of ham and 2 of spam on"),
     ],
 )
 def test_nothing_doubtful_is_no_empty_page(tmp_path, found, numbers, words):
@@ -239,7 +236,9 @@ def test_what_kept_the_mailbox_from_being_looked_through_is_shown(tmp_path, foun
     found()
     database.run("UPDATE doubts SET problem = ?", "m: not a model <b>")
 
-    assert "could not be looked through: m: not a model <b>" in shown(tmp_path, "/doubtful").text
+    assert (
+        "Your mail could not be searched: m: not a model <b>" in shown(tmp_path, "/doubtful").text
+    )
 
 
 def test_hostile_words_are_text(tmp_path, found):

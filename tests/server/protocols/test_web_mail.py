@@ -8,7 +8,7 @@ import pytest
 from http_requests import parsed
 from mailboxes import boxes, key_of, put, written
 from markup import Page
-from nbspam.server.protocols.web import WebConnection
+from nbspam.server.page.app import WebConnection
 from page_requests import FORM, asked, items, shown, talk, tell
 from scripted import Client, desk
 
@@ -30,9 +30,8 @@ def test_the_list_shows_the_newest_first_with_verdict_reasons_and_buttons(tmp_pa
     assert "3 of 3 messages." in Page(text).text
 
 
-@pytest.mark.parametrize(
-    ("query", "subjects"),
-    [
+def test_the_list_is_searched_and_ordered(tmp_path):
+    for query, subjects in (
         ("order=unsure", ["number 3", "number 1", "number 2"]),
         ("verdict=spam", ["number 2"]),
         ("words=NUMBER+2", ["number 2"]),
@@ -40,17 +39,15 @@ def test_the_list_shows_the_newest_first_with_verdict_reasons_and_buttons(tmp_pa
         ("verdict=ham&words=2", []),
         ("start=2", ["number 1"]),
         ("start=x&order=%00&verdict=%3Cb%3E", ["number 3", "number 2", "number 1"]),
-    ],
-)
-def test_the_list_is_searched_and_ordered(tmp_path, query, subjects):
-    put(tmp_path / "box", 1)
-    put(tmp_path / "box", 2, written(2, "pills"))
-    put(tmp_path / "box", 3, written(3, "perhaps"))
-    page = shown(tmp_path, f"/?{query}")
+    ):
+        put(tmp_path / "box", 1)
+        put(tmp_path / "box", 2, written(2, "pills"))
+        put(tmp_path / "box", 3, written(3, "perhaps"))
+        page = shown(tmp_path, f"/?{query}")
 
-    links = [text for text in page.within("a") if text.startswith("number")]
-    assert links == subjects
-    assert subjects or "No message is like that." in page.text
+        links = [text for text in page.within("a") if text.startswith("number")]
+        assert links == subjects
+        assert subjects or "No message matches." in page.text
 
 
 def test_a_mailbox_without_mail_says_so(tmp_path):
@@ -64,7 +61,7 @@ def test_a_mailbox_without_mail_says_so(tmp_path):
     [(1, "One message has no verdict yet; it is judged"), (2, "2 messages have no verdict yet;")],
 )
 def test_the_list_says_how_many_messages_wait_for_a_verdict(tmp_path, monkeypatch, n_new, words):
-    monkeypatch.setattr("nbspam.server.threads.reviewing._AT_ONCE", 3)
+    monkeypatch.setattr("nbspam.server.page.reviewer._AT_ONCE", 3)
     for number in range(3 + n_new):
         put(tmp_path / "box", number)
     assert words in shown(tmp_path, "/").text
@@ -74,11 +71,11 @@ def test_the_servers_page_says_which_verdicts_it_counts(tmp_path):
     put(tmp_path / "box", 1)
     text = shown(tmp_path, "/server").text
     assert "Messages judged for mail programs" in text
-    assert "What was judged for the page alone is not counted here, but under Over time" in text
+    assert "Messages judged for the page alone are counted under Over time, not here." in text
 
 
 def test_long_lists_have_pages(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbspam.server.protocols.web.PAGE_SIZE", 2)
+    monkeypatch.setattr("nbspam.server.page.app.PAGE_SIZE", 2)
     for number in range(5):
         put(tmp_path / "box", number)
     _, [(_, _, first), (_, _, middle), (_, _, last)] = talk(
@@ -103,12 +100,12 @@ def test_one_message_is_shown_with_its_evidence_and_as_text_only(tmp_path):
     assert "\u202e" not in text
 
 
-@pytest.mark.parametrize("key", ["", "gone", "../m", "%2e%2e%2fm", "%ff%00", "#x", "a" * 5000])
-def test_a_message_that_is_not_there_is_not_found(tmp_path, key):
-    put(tmp_path / "box", 1)
-    _, [(status, _, text)] = talk(tmp_path, asked("GET", f"/message?key={key}"))
+def test_a_message_that_is_not_there_is_not_found(tmp_path):
+    for key in ("", "gone", "../m", "%2e%2e%2fm", "%ff%00", "#x", "a" * 5000):
+        put(tmp_path / "box", 1)
+        _, [(status, _, text)] = talk(tmp_path, asked("GET", f"/message?key={key}"))
 
-    assert (status, text) == (404, "not there any more; go back, and open the list again\n")
+        assert (status, text) == (404, "not there any more; go back, and open the list again\n")
 
 
 def test_hostile_heads_are_text(tmp_path):
@@ -152,9 +149,8 @@ def test_a_click_teaches_and_undo_takes_it_back(tmp_path):
     assert at.tally.total("lesson unlearned") == 1
 
 
-@pytest.mark.parametrize(
-    ("form", "leads"),
-    [
+def test_a_lesson_leads_to_a_page_of_ours_and_nowhere_else(tmp_path):
+    for form, leads in (
         ({"back": "order=unsure&words=a+b"}, "/?words=a+b&order=unsure#"),
         ({"back": "x=\r\nSet-Cookie: a=b"}, "/#"),
         ({"back": "words=%0d%0aSet-Cookie:+a"}, "/?words=Set-Cookie%3A+a#"),
@@ -163,21 +159,17 @@ def test_a_click_teaches_and_undo_takes_it_back(tmp_path):
         ({"next": "//evil.example"}, "/#"),
         ({"page": "1.M1.host"}, "/message?key=1.M1.host"),
         ({"page": "\r\n//evil.example"}, "/message?key=%0D%0A%2F%2Fevil.example"),
-    ],
-    ids=["view", "header", "words", "next", "next header", "next site", "message", "key"],
-)
-def test_a_lesson_leads_to_a_page_of_ours_and_nowhere_else(tmp_path, form, leads):
-    put(tmp_path / "box", 1)
-    _, [(status, headers, _)] = talk(tmp_path, tell(ham=key_of(1), **form))
+    ):
+        put(tmp_path / "box", 1)
+        _, [(status, headers, _)] = talk(tmp_path, tell(ham=key_of(1), **form))
 
-    assert status == 303
-    assert headers["location"].startswith(leads.lower())
-    assert "set-cookie" not in headers
+        assert status == 303
+        assert headers["location"].startswith(leads.lower())
+        assert "set-cookie" not in headers
 
 
-@pytest.mark.parametrize(
-    ("form", "status"),
-    [
+def test_forms_that_we_did_not_make_teach_nothing(tmp_path):
+    for form, status in (
         ({"spam": "gone"}, 404),
         ({"ham": "../m"}, 404),
         ({"undo": "7"}, 404),
@@ -186,34 +178,28 @@ def test_a_lesson_leads_to_a_page_of_ours_and_nowhere_else(tmp_path, form, leads
         ({"undo": "\N{SUPERSCRIPT TWO}"}, 400),
         ({}, 400),
         ({"unsure": "1.M1.host"}, 400),
-    ],
-)
-def test_forms_that_we_did_not_make_teach_nothing(tmp_path, form, status):
-    put(tmp_path / "box", 1)
-    at, [(found, _, text)] = talk(tmp_path, tell(**form))
+    ):
+        put(tmp_path / "box", 1)
+        at, [(found, _, text)] = talk(tmp_path, tell(**form))
 
-    assert found == status
-    assert text.count("\n") == 1
-    assert at.teacher.known == {}
+        assert found == status
+        assert text.count("\n") == 1
+        assert at.teacher.known == {}
 
 
-@pytest.mark.parametrize(
-    ("form", "lines"),
-    [
+def test_nobody_else_can_teach_with_our_session(tmp_path):
+    for form, lines in (
         ({"form": "x", "spam": "1.M1.host"}, ()),
         ({"spam": "1.M1.host"}, ()),
         ({"form": FORM, "spam": "1.M1.host"}, ("Origin: http://evil.example",)),
         ({"form": FORM, "spam": "1.M1.host"}, ("Sec-Fetch-Site: cross-site",)),
-    ],
-    ids=["token", "no token", "origin", "site"],
-)
-def test_nobody_else_can_teach_with_our_session(tmp_path, form, lines):
-    put(tmp_path / "box", 1)
-    at, [(status, _, _)] = talk(tmp_path, asked("POST", "/tell", form, *lines))
+    ):
+        put(tmp_path / "box", 1)
+        at, [(status, _, _)] = talk(tmp_path, asked("POST", "/tell", form, *lines))
 
-    assert status == 403
-    assert at.teacher.known == {}
-    assert at.tally.total("trouble forbidden") == 1
+        assert status == 403
+        assert at.teacher.known == {}
+        assert at.tally.total("trouble forbidden") == 1
 
 
 def test_a_lesson_that_cannot_be_learned_is_told(tmp_path):
@@ -228,11 +214,11 @@ def test_a_lesson_whose_browser_has_gone_is_learned_and_noted(tmp_path):
     put(tmp_path / "box", 1)
 
     async def converse():
-        at = desk(box_of=boxes(tmp_path))
+        at = desk(mailboxes=boxes(tmp_path))
         client = await Client(WebConnection, at).send(tell(spam=key_of(1)))
         client.connection.connection_lost(None)
         async with asyncio.timeout(60):
-            while (await at.reviewer.run(boxes(tmp_path)("").database.last_told)) is None:
+            while (await at.reviewer.run(boxes(tmp_path).box("").database.last_told)) is None:
                 await asyncio.sleep(0.005)
         at.reviewer.end()
         return at.teacher.known, client.answer

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from nbspam.errors import ModelFileError
-from nbspam.server.review.database import Database, Seen, Wanted
+from nbspam.server.page.memory import Database, MessageFilter, SeenMessage
 from support import ROOT
 
 
@@ -20,12 +20,12 @@ def database(tmp_path):
 
 def seen(key, arrived=0.0, label="ham", **more):
     spam = {"ham": 0.1, "unsure": 0.5, "spam": 0.9}[label]
-    row = Seen(key, arrived, 0, f"{key}@a.example", f"about {key}", label, spam, (), 100.0)
+    row = SeenMessage(key, arrived, 0, f"{key}@a.example", f"about {key}", label, spam, (), 100.0)
     return row._replace(**more)
 
 
 def keys(database, start=0, number=99, **wanted):
-    return [row.key for row in database.listed(Wanted(**wanted), start, number)]
+    return [row.key for row in database.listed(MessageFilter(**wanted), start, number)]
 
 
 # ---- messages ----
@@ -36,15 +36,17 @@ def test_what_is_noted_is_listed_as_it_was(database):
     row = row._replace(learned=12.0, is_known=True)
     database.note([row])
 
-    assert database.listed(Wanted(), 0, 9) == [row]
+    assert database.listed(MessageFilter(), 0, 9) == [row]
 
 
 def test_a_newer_verdict_replaces_the_old_one(database):
     database.note([seen("a", label="ham"), seen("b")])
     database.note([seen("a", label="spam")])
 
-    assert [row.label for row in database.listed(Wanted(), 0, 9) if row.key == "a"] == ["spam"]
-    assert database.count(Wanted()) == 2
+    assert [row.label for row in database.listed(MessageFilter(), 0, 9) if row.key == "a"] == [
+        "spam"
+    ]
+    assert database.count(MessageFilter()) == 2
 
 
 def test_the_newest_come_first_or_the_most_unsure(database):
@@ -76,7 +78,7 @@ def test_a_search_is_for_all_words_in_any_case_and_for_a_verdict(database):
     assert keys(database, words="%") == ["a"]
     assert keys(database, label="ham") == ["b"]
     assert keys(database, words="  ") == ["a", "b"]
-    assert database.count(Wanted("ann")) == 1
+    assert database.count(MessageFilter("ann")) == 1
 
 
 def test_the_verdict_before_a_person_spoke_stays_until_that_is_undone(database):
@@ -121,7 +123,7 @@ def test_what_was_said_last_counts_and_undo_goes_back_step_by_step(database):
     assert database.told(99) is None
     steps = []
     while told := database.last_told():
-        shown = {row.key: row.told for row in database.listed(Wanted(), 0, 9)}
+        shown = {row.key: row.told for row in database.listed(MessageFilter(), 0, 9)}
         steps.append((told.key, told.label, told.before, shown["a"], shown["b"]))
         assert database.told(told.number) == told
         assert database.undo(told.number, 4.0)
@@ -132,7 +134,7 @@ def test_what_was_said_last_counts_and_undo_goes_back_step_by_step(database):
         ("b", "ham", None, "spam", "ham"),
         ("a", "spam", None, "spam", None),
     ]
-    assert {row[-2:] for row in database.listed(Wanted(), 0, 9)} == {(None, None)}
+    assert {row[-2:] for row in database.listed(MessageFilter(), 0, 9)} == {(None, None)}
     assert database.told(first) is None
 
 
@@ -158,13 +160,13 @@ def test_several_threads_and_databases_write_at_the_same_time(tmp_path):
         numbers = list(pool.map(write, range(16)))
 
     assert sorted(numbers) == list(range(1, 17))
-    assert Database(str(tmp_path / "m")).count(Wanted()) == 320
+    assert Database(str(tmp_path / "m")).count(MessageFilter()) == 320
 
 
 def test_what_was_told_is_there_after_a_crash(tmp_path):
     program = (
         "import os, sys\n"
-        "from nbspam.server.review.database import Database\n"
+        "from nbspam.server.page.memory import Database\n"
         "Database(sys.argv[1]).tell('a', 'spam', None, 1.0)\n"
         "os.kill(os.getpid(), 9)\n"
     )
@@ -211,7 +213,7 @@ def test_a_link_or_folder_in_its_place_is_refused(tmp_path, database):
 
 
 def test_a_file_that_another_program_holds_is_told_and_kept(tmp_path, database, monkeypatch):
-    monkeypatch.setattr("nbspam.server.review.database._WAIT", 0.1)
+    monkeypatch.setattr("nbspam.server.page.memory._WAIT", 0.1)
     database.note([seen("a")])
     holder = sqlite3.connect(tmp_path / "m.review", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 from nbspam.errors import InputError
-from nbspam.server.review import doubtful
-from nbspam.server.review.database import Database
-from nbspam.server.review.mailbag import Mailbag
-from nbspam.settings import Choices, chosen
+from nbspam.server.page import doubtful
+from nbspam.server.page.mailbox import ReviewMailbox
+from nbspam.server.page.memory import Database
+from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from support import write_mails
@@ -38,7 +38,7 @@ def learned(tmp_path_factory):
                 Item(str(copy), other if is_wrong else label, copy.read_bytes(), told=True)
             )
     path = str(folder / "m.nbspam")
-    StoredModel(path, new=chosen(Choices(), is_text=False)).learn(
+    StoredModel(path, new=chosen_settings(SettingsChoices(), is_text=False)).learn(
         items, day=1, classes=["ham", "spam"]
     )
     return folder / "box", path, wrong
@@ -56,7 +56,7 @@ def own(learned, tmp_path):
 
 
 def found_in(box, path, settled=None):
-    return doubtful.find(Mailbag(str(box)), StoredModel(path), settled or {})
+    return doubtful.doubtful_messages(ReviewMailbox(str(box)), StoredModel(path), settled or {})
 
 
 def rounded(found):
@@ -72,7 +72,7 @@ def rounded(found):
 
 
 def letters(box):
-    return Mailbag(str(box)).newest()
+    return ReviewMailbox(str(box)).newest()
 
 
 def looked(box, path, now=NOW):
@@ -135,15 +135,15 @@ def test_a_lesson_in_the_journal_counts(own):
 def test_of_too_few_messages_nothing_is_doubtful(tmp_path, n):
     path = str(tmp_path / "m.nbspam")
     (tmp_path / "box").mkdir()
-    model = StoredModel(path, new=chosen(Choices(), is_text=False))
+    model = StoredModel(path, new=chosen_settings(SettingsChoices(), is_text=False))
     for k in range(n):
         data = b"From: a@b.example\nSubject: %d\n\nlunch\n" % k
         (tmp_path / "box" / f"{k}.eml").write_bytes(data)
         model.learn([Item("-", "ham", data)], day=1, classes=["ham"])
-    doubtful.look(str(tmp_path / "box"), path, clock(NOW, NOW + 1))
+    doubtful.look_for_doubtful(str(tmp_path / "box"), path, clock(NOW, NOW + 1))
 
     found = looked(tmp_path / "box", path).found
-    assert found == doubtful.Found(n, n, 0, ())
+    assert found == doubtful.DoubtfulMessages(n, n, 0, ())
     assert not found.is_enough
 
 
@@ -153,7 +153,7 @@ def test_of_too_few_messages_nothing_is_doubtful(tmp_path, n):
 def test_what_was_found_is_kept_as_it_was(own):
     box, path, _ = own
     before = looked(box, path)
-    doubtful.look(str(box), path, clock(NOW, NOW + 1))
+    doubtful.look_for_doubtful(str(box), path, clock(NOW, NOW + 1))
     after = looked(box, path, NOW + 1e6)
 
     assert (before.found, before.is_due) == (None, True)
@@ -164,12 +164,12 @@ def test_what_was_found_is_kept_as_it_was(own):
 
 def test_it_is_looked_again_when_mail_or_lessons_have_come_and_it_has_rested(own):
     box, path, _ = own
-    doubtful.look(str(box), path, clock(NOW, NOW + 2))
+    doubtful.look_for_doubtful(str(box), path, clock(NOW, NOW + 2))
     (box / "new.eml").write_bytes(b"From: a@b.example\nSubject: new\n\nnew\n")
     assert not looked(box, path, NOW + 2 + 19).is_due
     assert looked(box, path, NOW + 2 + 21).is_due
 
-    doubtful.look(str(box), path, clock(NOW, NOW + 2))
+    doubtful.look_for_doubtful(str(box), path, clock(NOW, NOW + 2))
     assert not looked(box, path, NOW + 100).is_due
     data = (box / "new.eml").read_bytes()
     StoredModel(path).learn([Item("-", "ham", data)], day=1, classes=["ham"])
@@ -178,7 +178,7 @@ def test_it_is_looked_again_when_mail_or_lessons_have_come_and_it_has_rested(own
 
 def test_messages_of_which_a_person_has_spoken_since_or_that_are_gone_are_not_shown(own):
     box, path, _ = own
-    doubtful.look(str(box), path, clock(NOW, NOW + 1))
+    doubtful.look_for_doubtful(str(box), path, clock(NOW, NOW + 1))
     database = Database(path)
     told, settled, gone, left, *rest = [row.key for row in looked(box, path).found.rows]
     database.tell(left, "ham", "spam", NOW - 1)
@@ -204,7 +204,7 @@ def test_one_looks_at_a_time_and_who_died_is_not_waited_for_for_ever(tmp_path):
 
 def test_a_clock_that_was_set_back_keeps_nobody_from_looking(own):
     box, path, _ = own
-    doubtful.look(str(box), path, clock(NOW, NOW + 2))
+    doubtful.look_for_doubtful(str(box), path, clock(NOW, NOW + 2))
     (box / "new.eml").write_bytes(b"From: a@b.example\nSubject: new\n\nnew\n")
     database = Database(path)
     assert doubtful.claim(database, NOW)  # by one that died
@@ -249,4 +249,4 @@ def test_an_error_that_nobody_foresaw_quotes_no_mail(own, monkeypatch, capsys):
 
 def test_a_mailbox_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(InputError, match="no such mailbox"):
-        doubtful.look(str(tmp_path / "none"), str(tmp_path / "m"), clock(NOW, NOW))
+        doubtful.look_for_doubtful(str(tmp_path / "none"), str(tmp_path / "m"), clock(NOW, NOW))

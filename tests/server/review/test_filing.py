@@ -9,10 +9,9 @@ import pytest
 
 from maildirs import Maildir, ham, spam
 from nbspam.errors import InputError, ModelFileError, UsageError
-from nbspam.mail.maildir import INBOX
-from nbspam.server.review import filing as module
-from nbspam.server.review.filing import Filing
-from nbspam.server.review.mailbag import Mailbag
+from nbspam.maildir.maildir import INBOX
+from nbspam.server.page import mailbox as module
+from nbspam.server.page.mailbox import ReviewMailbox
 from support import ROOT
 
 
@@ -22,7 +21,7 @@ def maildir(tmp_path, trained):
 
 
 def filing_of(maildir):
-    return Filing(Mailbag(str(maildir.root)))
+    return ReviewMailbox(str(maildir.root))
 
 
 # ---- where mail goes ----
@@ -114,10 +113,10 @@ def test_what_is_where_it_belongs_is_left_there_by_sort(maildir):
 def test_any_name_can_be_moved(maildir):
     name = os.fsdecode(b"1.caf\xe9 %41,S=9")
     maildir.put(f"new/{name}", ham(1))
-    mailbag = Mailbag(str(maildir.root))
+    mailbag = ReviewMailbox(str(maildir.root))
     (letter,) = mailbag.newest()
 
-    assert Filing(mailbag).file(letter.key, "spam") == INBOX
+    assert mailbag.file(letter.key, "spam") == INBOX
     assert maildir.files == {f".Spam/new/{name}": ham(1)}
     assert maildir.sort().learned == []
     assert dict(mailbag.read([letter.key])) == {letter.key: ham(1)}
@@ -126,14 +125,14 @@ def test_any_name_can_be_moved(maildir):
 def test_what_vanishes_just_before_it_is_moved_is_left_alone(maildir, monkeypatch):
     maildir.put("new/1.h", ham(1))
     maildir.sort()
-    found = module.entries
+    found = module.maildir_entries
 
     def late(root, folder):
         yield from found(root, folder)
         if folder == ".Unsure":
             maildir.rename("new/1.h", "cur/1.h:2,S")
 
-    monkeypatch.setattr(module, "entries", late)
+    monkeypatch.setattr(module, "maildir_entries", late)
     before = maildir.noted()
     assert filing_of(maildir).file("1.h", "spam") is None
     assert list(maildir.files) == ["cur/1.h:2,S"]
@@ -194,4 +193,4 @@ def test_only_a_maildir_can_be_moved_in(tmp_path):
     with pytest.raises(
         UsageError, match=r"no Maildir, and only in one can messages be moved; give"
     ):
-        Filing(Mailbag(str(tmp_path)))
+        ReviewMailbox(str(tmp_path)).check_movable()

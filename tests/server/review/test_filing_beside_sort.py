@@ -1,6 +1,7 @@
 """Moves by the page beside `nbspam sort`: what it makes of them, and crashes at any step."""
 
 import os
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -8,10 +9,9 @@ from functools import partial
 import pytest
 
 from maildirs import Maildir, ham, spam
-from nbspam.mail.maildir import INBOX, Left, read_note
-from nbspam.server.review import filing as module
-from nbspam.server.review.filing import Filing
-from nbspam.server.review.mailbag import Mailbag
+from nbspam.maildir.maildir import INBOX, MaildirNote, read_note
+from nbspam.server.page import mailbox as module
+from nbspam.server.page.mailbox import ReviewMailbox
 from support import ROOT
 
 
@@ -21,14 +21,12 @@ def maildir(tmp_path, trained):
 
 
 def filing_of(maildir):
-    return Filing(Mailbag(str(maildir.root)))
+    return ReviewMailbox(str(maildir.root))
 
 
 # ---- what sort makes of it ----
 
 
-@pytest.mark.parametrize("sorted_before", [True, False], ids=["sorted", "unknown"])
-@pytest.mark.parametrize("sorted_between", [True, False], ids=["between", "after"])
 @pytest.mark.parametrize(
     ("path", "data", "label", "moved"),
     [
@@ -40,9 +38,16 @@ def filing_of(maildir):
     ids=["to spam", "to ham", "read ham", "from unsure"],
 )
 def test_sort_takes_neither_a_move_nor_its_undoing_for_the_users_own(
-    maildir, sorted_before, sorted_between, path, data, label, moved
+    maildir, path, data, label, moved
 ):
     maildir.put(path, data)
+    for sorted_before in (False, True):
+        for sorted_between in (False, True):
+            move_and_undo(maildir, sorted_before, sorted_between, path, data, label, moved)
+            (maildir.root / "nbspam-sorted").unlink()
+
+
+def move_and_undo(maildir, sorted_before, sorted_between, path, data, label, moved):
     if sorted_before:
         maildir.sort()
         assert set(maildir.files) == {path}
@@ -95,13 +100,8 @@ def test_what_sort_knows_of_other_messages_stays(maildir):
 # ---- crashes ----
 
 
-@pytest.mark.parametrize("sorted_before", [True, False], ids=["sorted", "unknown"])
-@pytest.mark.parametrize("undone", [False, True], ids=["tell", "undo"])
-@pytest.mark.parametrize("path", ["new/1.h", ".Spam/new/1.h", ".Unsure/new/1.h"])
-@pytest.mark.parametrize("step", range(6))
-def test_a_crash_at_any_step_loses_no_mail_and_no_lesson(
-    maildir, monkeypatch, sorted_before, undone, path, step
-):
+def crash(maildir, monkeypatch, step, path, sorted_before, undone):
+    """Let a lesson's move, or its undoing, be killed at a step, and assert that all ends well."""
     data, label = (spam(1), "ham") if "Spam" in path else (ham(1), "spam")
     maildir.put(path, data)
     if sorted_before:
@@ -145,6 +145,19 @@ def test_a_crash_at_any_step_loses_no_mail_and_no_lesson(
     assert maildir.sort().learned == []
 
 
+@pytest.mark.parametrize("undone", [False, True], ids=["tell", "undo"])
+@pytest.mark.parametrize("path", ["new/1.h", ".Spam/new/1.h", ".Unsure/new/1.h"])
+def test_a_crash_at_any_step_loses_no_mail_and_no_lesson(
+    trained_once, tmp_path, monkeypatch, undone, path
+):
+    for step in range(6):
+        for sorted_before in (True, False):
+            place = tmp_path / f"{step} {sorted_before}"
+            shutil.copytree(trained_once, place)
+            maildir = Maildir(place / "Maildir", place / "m.nbspam")
+            crash(maildir, monkeypatch, step, path, sorted_before, undone)
+
+
 def test_a_move_that_was_broken_off_is_taken_as_it_is(maildir):
     for place in ("new/1.h", ".Spam/new/2.h"):
         maildir.put(place, ham(1) if "1" in place else spam(2))
@@ -156,8 +169,8 @@ def test_a_move_that_was_broken_off_is_taken_as_it_is(maildir):
     assert (report.learned, report.judged) == ([], [])
     digest = "0123456789abcdef"
     assert read_note(str(maildir.root)) == {
-        "1.h": Left("ham", digest),
-        "2.h": Left("spam", digest),
+        "1.h": MaildirNote("ham", digest),
+        "2.h": MaildirNote("spam", digest),
     }
 
 

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlencode
 import pytest
 
 from nbspam.errors import InputError
-from nbspam.server.review.mailbag import Mailbag, heading
+from nbspam.server.page.mailbox import ReviewMailbox, heading
 
 
 def message(number):
@@ -50,7 +50,7 @@ def subjects(bag, letters):
 
 @KINDS
 def test_the_newest_comes_first_and_what_is_too_old_is_left_out(make, tmp_path):
-    bag = Mailbag(str(make(tmp_path / "box", [3, 1, 2] if make is not mbox else [1, 2, 3])))
+    bag = ReviewMailbox(str(make(tmp_path / "box", [3, 1, 2] if make is not mbox else [1, 2, 3])))
 
     assert subjects(bag, bag.newest()) == [3, 2, 1]
     assert subjects(bag, bag.newest(2)) == [3, 2]
@@ -58,14 +58,14 @@ def test_the_newest_comes_first_and_what_is_too_old_is_left_out(make, tmp_path):
 
 @KINDS
 def test_what_is_read_is_the_message_and_what_is_not_there_is_left_out(make, tmp_path):
-    bag = Mailbag(str(make(tmp_path / "box", [1, 2])))
+    bag = ReviewMailbox(str(make(tmp_path / "box", [1, 2])))
     key = bag.newest()[0].key
 
     assert dict(bag.read({key, "gone", "#00"})) == {key: message(2)}
 
 
 def test_a_message_that_was_read_in_a_mail_reader_is_the_same(tmp_path):
-    bag = Mailbag(str(maildir(tmp_path / "box", [1])))
+    bag = ReviewMailbox(str(maildir(tmp_path / "box", [1])))
     before = bag.newest()
     name = "170000001.M1.host"
     os.rename(tmp_path / "box/new" / name, tmp_path / "box/cur" / f"{name}:2,S")
@@ -75,7 +75,7 @@ def test_a_message_that_was_read_in_a_mail_reader_is_the_same(tmp_path):
 
 
 def test_a_message_is_the_same_when_others_of_its_mbox_are_deleted(tmp_path):
-    bag = Mailbag(str(mbox(tmp_path / "box", [1, 2, 3])))
+    bag = ReviewMailbox(str(mbox(tmp_path / "box", [1, 2, 3])))
     before = bag.newest()[0].key
     mbox(tmp_path / "box", [2, 3, 4])
 
@@ -88,7 +88,7 @@ def test_the_folders_of_sort_belong_to_the_mailbox(tmp_path):
     maildir(root / ".Junk", [3], "cur")
     maildir(root / ".Unsure", [2])
     maildir(root / ".Sent", [5])
-    bag = Mailbag(str(root))
+    bag = ReviewMailbox(str(root))
 
     assert subjects(bag, bag.newest()) == [4, 3, 2, 1]
     maildir(root / ".Spam", [6])  # from now on sort uses this one
@@ -97,7 +97,7 @@ def test_the_folders_of_sort_belong_to_the_mailbox(tmp_path):
 
 @KINDS
 def test_a_whole_pass_looks_through_the_mailbox_once_at_most(make, tmp_path, monkeypatch):
-    bag = Mailbag(str(make(tmp_path / "box", [1, 2, 3])))
+    bag = ReviewMailbox(str(make(tmp_path / "box", [1, 2, 3])))
     keys = [letter.key for letter in bag.newest()]
     looks = counted(monkeypatch, bag)
 
@@ -120,7 +120,7 @@ def counted(monkeypatch, bag):
 
 
 def test_an_mbox_is_looked_through_again_when_it_has_changed(tmp_path, monkeypatch):
-    bag = Mailbag(str(mbox(tmp_path / "box", [1, 2])))
+    bag = ReviewMailbox(str(mbox(tmp_path / "box", [1, 2])))
     looks = counted(monkeypatch, bag)
 
     assert bag.newest() == bag.newest()
@@ -132,7 +132,7 @@ def test_an_mbox_is_looked_through_again_when_it_has_changed(tmp_path, monkeypat
 
 def test_a_message_that_is_moved_between_look_and_reading_is_found(tmp_path):
     root = maildir(tmp_path / "box", [1, 2])
-    bag = Mailbag(str(root))
+    bag = ReviewMailbox(str(root))
     keys = [letter.key for letter in bag.newest()]
     maildir(root / ".Spam", [])
     os.rename(root / "new/170000001.M1.host", root / ".Spam/cur/170000001.M1.host:2,S")
@@ -142,7 +142,7 @@ def test_a_message_that_is_moved_between_look_and_reading_is_found(tmp_path):
 
 @pytest.mark.parametrize("make", [maildir, folder])
 def test_a_file_that_vanishes_while_it_is_looked_at_is_left_out(make, tmp_path, monkeypatch):
-    bag = Mailbag(str(make(tmp_path / "box", [1, 2])))
+    bag = ReviewMailbox(str(make(tmp_path / "box", [1, 2])))
     found = bag._found
 
     def vanishing():
@@ -158,7 +158,7 @@ def test_a_file_that_vanishes_while_it_is_looked_at_is_left_out(make, tmp_path, 
 
 
 def test_an_empty_mailbox_is_one_into_which_mail_can_come(tmp_path):
-    bag = Mailbag(str(maildir(tmp_path / "box", [])))
+    bag = ReviewMailbox(str(maildir(tmp_path / "box", [])))
     assert bag.newest() == []
 
     maildir(tmp_path / "box", [1])
@@ -168,16 +168,16 @@ def test_an_empty_mailbox_is_one_into_which_mail_can_come(tmp_path):
 def test_what_is_no_mailbox_is_refused(tmp_path):
     for path in (str(tmp_path / "none"), "http://a.example/box"):
         with pytest.raises(InputError, match=r"no such mailbox; give a Maildir, mbox or folder"):
-            Mailbag(path)
+            ReviewMailbox(path)
     (tmp_path / "t.tsv").write_text("ham\tlunch\nspam\tpills\n")
     with pytest.raises(InputError, match=r"t.tsv: texts, and no mail; give a mailbox"):
-        Mailbag(str(tmp_path / "t.tsv")).newest()
+        ReviewMailbox(str(tmp_path / "t.tsv")).newest()
 
 
 def test_an_mbox_is_one_while_it_has_no_message_or_one(tmp_path):
     path = tmp_path / "box"
     path.write_bytes(b"")
-    bag = Mailbag(str(path))
+    bag = ReviewMailbox(str(path))
     assert bag.newest() == []
 
     mbox(path, [1])
@@ -189,7 +189,7 @@ def test_an_mbox_is_one_while_it_has_no_message_or_one(tmp_path):
 
 def test_a_single_message_is_a_mailbox(tmp_path):
     (tmp_path / "1.eml").write_bytes(message(1))
-    bag = Mailbag(str(tmp_path / "1.eml"))
+    bag = ReviewMailbox(str(tmp_path / "1.eml"))
 
     assert subjects(bag, bag.newest()) == [1]
 
@@ -206,25 +206,25 @@ def test_any_name_goes_through_a_form_and_comes_back(make, name, tmp_path):
     path = os.path.join(os.fsencode(root / "new" if make is maildir else root), name)
     with open(path, "wb") as file:
         file.write(message(1))
-    bag = Mailbag(str(root))
+    bag = ReviewMailbox(str(root))
 
     (letter,) = bag.newest()
     assert letter.key.isascii()
     assert letter.key.isprintable()
     (back,) = parse_qs(urlencode({"key": letter.key}))["key"]
-    for each in (bag, Mailbag(str(root))):
+    for each in (bag, ReviewMailbox(str(root))):
         assert dict(each.read([back])) == {letter.key: message(1)}
 
 
 def test_a_newline_in_a_name_harms_nothing(tmp_path):
     root = folder(tmp_path / "box", [1])
     (root / "2.a\nb.eml").write_bytes(message(2))
-    bag = Mailbag(str(root))
+    bag = ReviewMailbox(str(root))
     assert sorted(subjects(bag, bag.newest())) == [1, 2]
 
     root = maildir(tmp_path / "maildir", [1])
     (root / "new/2.a\nb").write_bytes(message(2))
-    bag = Mailbag(str(root))
+    bag = ReviewMailbox(str(root))
     assert subjects(bag, bag.newest()) == [1]  # as for `nbspam sort`, whose note has lines
 
 
@@ -232,7 +232,7 @@ def test_a_newline_in_a_name_harms_nothing(tmp_path):
 def test_a_key_leads_nowhere_else(make, tmp_path):
     secret = tmp_path / "secret"
     secret.write_bytes(message(9))
-    bag = Mailbag(str(make(tmp_path / "box", [1])))
+    bag = ReviewMailbox(str(make(tmp_path / "box", [1])))
     bag.newest()
 
     for key in (
@@ -265,7 +265,7 @@ def test_what_is_no_file_of_the_mailbox_is_left_out(make, tmp_path):
     os.mkfifo(place / "8.fifo")
     (root / ".Spam").symlink_to(secret)
     (root / ".Unsure").write_bytes(b"a file")
-    bag = Mailbag(str(root))
+    bag = ReviewMailbox(str(root))
 
     letters = bag.newest()
     assert subjects(bag, letters) == [1]
@@ -280,7 +280,7 @@ def test_what_is_put_in_the_place_of_a_message_after_the_look_is_not_read(make, 
     root.mkdir()
     place = root / "inner"
     os.rename(tmp_path / "real", place)
-    bag = Mailbag(str(place if make is maildir else root))
+    bag = ReviewMailbox(str(place if make is maildir else root))
     keys = [letter.key for letter in bag.newest()]
     files = sorted((place / "new" if make is maildir else place).iterdir())
     (tmp_path / "secret").write_bytes(message(9))
@@ -297,14 +297,14 @@ def test_what_is_put_in_the_place_of_a_message_after_the_look_is_not_read(make, 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
 def test_a_message_that_may_not_be_read_is_left_out(tmp_path):
-    bag = Mailbag(str(maildir(tmp_path / "box", [1, 2])))
+    bag = ReviewMailbox(str(maildir(tmp_path / "box", [1, 2])))
     (tmp_path / "box/new/170000001.M1.host").chmod(0)
 
     assert [data for _, data in bag.read([letter.key for letter in bag.newest()])] == [message(2)]
 
 
 def test_a_folder_that_cannot_be_read_is_an_error_in_one_line(tmp_path, monkeypatch):
-    bag = Mailbag(str(maildir(tmp_path / "box", [1])))
+    bag = ReviewMailbox(str(maildir(tmp_path / "box", [1])))
 
     def barred(path):
         raise PermissionError(13, "Permission denied", path)
@@ -319,9 +319,8 @@ def test_a_folder_that_cannot_be_read_is_an_error_in_one_line(tmp_path, monkeypa
 # ---- what messages say of themselves ----
 
 
-@pytest.mark.parametrize(
-    ("data", "sender", "subject"),
-    [
+def test_a_heading_is_decoded_short_and_printable():
+    for data, sender, subject in (
         (message(7), "7@a.example", "number 7"),
         (b"", "", ""),
         (b"no head at all\n\nFrom: x\n", "", ""),
@@ -331,7 +330,5 @@ def test_a_folder_that_cannot_be_read_is_an_error_in_one_line(tmp_path, monkeypa
         ("From: \u202etxt.exe <a@b>\n\n".encode(), "\\u202etxt.exe <a@b>", ""),
         (b"Subject: =?utf-8?q?a=00=1B[31m?=\n\n", "", "a\\x00\\x1b[31m"),
         (b"Subject: " + b"x" * 100_000 + b"\n\n", "", "x" * 200),
-    ],
-)
-def test_a_heading_is_decoded_short_and_printable(data, sender, subject):
-    assert heading(data) == (sender, subject)
+    ):
+        assert heading(data) == (sender, subject)

@@ -3,9 +3,9 @@
 import pytest
 
 from nbspam.errors import InputError
-from nbspam.server.review.people import (
+from nbspam.server.page.mailbox import (
+    Mailboxes,
     NoMailError,
-    People,
     Person,
     RemovedError,
     check_mailboxes,
@@ -27,11 +27,11 @@ def folders(tmp_path):
 
 
 def people(folders):
-    return People(str(folders / "users"), str(folders / "boxes"))
+    return Mailboxes(str(folders / "boxes"), "", str(folders / "users"))
 
 
 def test_who_has_a_mailbox_or_a_model_has_a_page(folders):
-    assert people(folders).all() == [
+    assert people(folders).people() == [
         Person("ann", has_mail=False, has_taught=True),
         Person("bob", has_mail=True, has_taught=False),
         Person(SPANISH, has_mail=True, has_taught=False),
@@ -41,15 +41,15 @@ def test_who_has_a_mailbox_or_a_model_has_a_page(folders):
 def test_mail_and_model_of_everyone_are_in_places_of_their_own(folders):
     found = people(folders)
 
-    assert found.mailbox(SPANISH) == str(folders / "boxes" / "jos%C3%A9")
-    assert found.model(SPANISH) == str(folders / "users" / "jos%C3%A9" / "model")
+    box = found.box(SPANISH)
+    assert box.mailbag.path == str(folders / "boxes" / "jos%C3%A9")
+    assert box.model == box.database.model == str(folders / "users" / "jos%C3%A9" / "model")
     with pytest.raises(NoMailError, match="no mailbox has your name"):
-        found.mailbox("ann")
+        found.box("ann")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
+def test_who_is_not_there_has_no_mail(folders):
+    for name in (
         "eve",
         "zoe",
         "kim",
@@ -62,34 +62,32 @@ def test_mail_and_model_of_everyone_are_in_places_of_their_own(folders):
         "ann/../bob",
         "a\0",
         "../users/ann",
-    ],
-)
-def test_who_is_not_there_has_no_mail(folders, name):
-    with pytest.raises(RemovedError, match="nothing here has your name any more"):
-        people(folders).mailbox(name)
-    with pytest.raises(UserError, match="no user is named"):
-        people(folders).mailbox("")
+    ):
+        with pytest.raises(RemovedError, match="nothing here has your name any more"):
+            people(folders).box(name)
+        with pytest.raises(UserError, match="no user is named"):
+            people(folders).box("")
 
 
 def test_who_is_removed_is_there_no_more(folders):
     found = people(folders)
-    assert found.mailbox("bob") == str(folders / "boxes" / "bob")
+    assert found.box("bob").mailbag.path == str(folders / "boxes" / "bob")
     (folders / "boxes" / "bob" / "cur").rmdir()
     (folders / "boxes" / "bob").rmdir()
 
-    assert [each.name for each in found.all()] == ["ann", SPANISH]
+    assert [each.name for each in found.people()] == ["ann", SPANISH]
     with pytest.raises(RemovedError):
-        found.mailbox("bob")
+        found.box("bob")
 
 
 def test_without_mailboxes_there_are_models_only(folders):
-    found = People(str(folders / "users"), None)
+    found = Mailboxes(None, "", str(folders / "users"))
 
-    assert [each.name for each in found.all()] == ["ann"]
+    assert [each.name for each in found.people()] == ["ann"]
     for name, error in (("ann", NoMailError), ("bob", RemovedError)):
         with pytest.raises(error):
-            found.mailbox(name)
-    assert People(str(folders / "none"), None).all() == []
+            found.box(name)
+    assert Mailboxes(None, "", str(folders / "none")).people() == []
 
 
 def test_a_mailbox_in_the_place_of_their_folder_is_refused(folders):

@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from nbspam.server.logs import Log
-from nbspam.server.review import doubtful
-from nbspam.server.review.database import Database
-from nbspam.server.review.mailbag import Mailbag
-from nbspam.server.threads.doubting import Doubting
-from nbspam.settings import Choices, chosen
+from nbspam.server.metrics import Log
+from nbspam.server.page import doubtful
+from nbspam.server.page.doubtful import Doubting
+from nbspam.server.page.mailbox import ReviewMailbox
+from nbspam.server.page.memory import Database
+from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import read_items
 from nbspam.store.model import StoredModel
 from serving import PATIENCE
@@ -28,13 +28,13 @@ def doubting():
 def box(tmp_path):
     """A mailbox with a message that the model was taught in the wrong class."""
     folder = write_misfiled(tmp_path / "box")
-    model = StoredModel(str(tmp_path / "m"), new=chosen(Choices(), is_text=False))
+    model = StoredModel(str(tmp_path / "m"), new=chosen_settings(SettingsChoices(), is_text=False))
     model.learn(read_items([str(folder)]), day=1, classes=["ham", "spam"])
     return str(folder)
 
 
 def state(box, database):
-    return doubtful.state(database, Mailbag(box).newest(), database.model, time.time())
+    return doubtful.state(database, ReviewMailbox(box).newest(), database.model, time.time())
 
 
 def at_rest(box, database):

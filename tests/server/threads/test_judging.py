@@ -7,11 +7,11 @@ from threading import Event
 
 import pytest
 
-from nbspam.counts.ledger import NOT_FILED
+from nbspam.counts.memory import NOT_FILED
 from nbspam.errors import ModelFileError, NbspamError
-from nbspam.server.tally import Tally
-from nbspam.server.threads.judging import BATCH, Judge
-from nbspam.settings import Choices, chosen
+from nbspam.server.judge import BATCH, Judge
+from nbspam.server.metrics import ServerTally
+from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item
 from nbspam.store.model import StoredModel
 from nbspam.verdicts import Skipped
@@ -72,7 +72,7 @@ def judged(mail_classifier):
         async def main():
             model = Model(classifier)
             told = []
-            tally = Tally(1)
+            tally = ServerTally(1)
             judge = Judge(model, lambda _: RULE, told.append, tally)
             try:
                 return await work(judge, model, told), tally
@@ -197,11 +197,11 @@ def test_without_a_model_file_the_model_is_as_old_as_now(judged):
 
 
 def test_an_explanation_says_whether_the_model_had_learned_the_message(tmp_path):
-    model = StoredModel(str(tmp_path / "m"), new=chosen(Choices(), is_text=False))
+    model = StoredModel(str(tmp_path / "m"), new=chosen_settings(SettingsChoices(), is_text=False))
     model.learn([Item("-", "spam", SPAM), Item("-", "ham", HAM)], day=1, classes=["ham", "spam"])
 
     async def main():
-        judge = Judge(model, lambda _: RULE, print, Tally(1))
+        judge = Judge(model, lambda _: RULE, print, ServerTally(1))
         try:
             asked = [(SPAM, True), (SPAM + b"more", True), (HAM, False)]
             return await asyncio.gather(*(judge.judge(*each) for each in asked))

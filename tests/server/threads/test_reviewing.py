@@ -8,9 +8,9 @@ import pytest
 
 from mailboxes import boxes, key_of, put, written
 from nbspam.errors import InputError
-from nbspam.server.review.boxes import box_of
-from nbspam.server.review.database import Database, Wanted
-from nbspam.server.threads import reviewing
+from nbspam.server.page import reviewer
+from nbspam.server.page.mailbox import ReviewBox, ReviewMailbox
+from nbspam.server.page.memory import Database, MessageFilter
 from scripted import desk
 
 
@@ -18,7 +18,7 @@ def reviewed(tmp_path, conversation):
     """Return what a conversation with a desk whose reviewer has the mailbox returns."""
 
     async def converse():
-        at = desk(box_of=boxes(tmp_path))
+        at = desk(mailboxes=boxes(tmp_path))
         try:
             return await conversation(at.reviewer, at)
         finally:
@@ -28,7 +28,7 @@ def reviewed(tmp_path, conversation):
 
 
 async def rows(reviewer, **wanted):
-    listing = await reviewer.listing("", Wanted(**wanted), 0, 100)
+    listing = await reviewer.listing("", MessageFilter(**wanted), 0, 100)
     return listing.rows
 
 
@@ -61,15 +61,15 @@ def test_messages_are_listed_with_verdict_and_reasons(tmp_path):
 
 
 def test_the_newest_are_judged_before_the_list_and_the_others_after_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(reviewing, "_AT_ONCE", 3)
-    monkeypatch.setattr(reviewing, "_BATCH", 2)
+    monkeypatch.setattr(reviewer, "_AT_ONCE", 3)
+    monkeypatch.setattr(reviewer, "_BATCH", 2)
     for number in range(10):
         put(tmp_path / "box", number)
 
     async def converse(reviewer, at):
-        first = await reviewer.listing("", Wanted(), 0, 100)
+        first = await reviewer.listing("", MessageFilter(), 0, 100)
         await passed(reviewer)
-        second = await reviewer.listing("", Wanted(), 0, 100)
+        second = await reviewer.listing("", MessageFilter(), 0, 100)
         return first, second, len(judged_by(at))
 
     first, second, judged = reviewed(tmp_path, converse)
@@ -79,12 +79,12 @@ def test_the_newest_are_judged_before_the_list_and_the_others_after_it(tmp_path,
 
 
 def test_what_is_in_a_pass_is_judged_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(reviewing, "_AT_ONCE", 1)
+    monkeypatch.setattr(reviewer, "_AT_ONCE", 1)
     for number in range(20):
         put(tmp_path / "box", number)
 
     async def converse(reviewer, at):
-        looks = [await reviewer.listing("", Wanted(), 0, 100) for _ in range(3)]
+        looks = [await reviewer.listing("", MessageFilter(), 0, 100) for _ in range(3)]
         await passed(reviewer)
         return looks, len(judged_by(at))
 
@@ -119,8 +119,8 @@ def test_a_model_of_tomorrow_or_none_does_not_judge_again_for_ever(tmp_path):
         return judged_by(at)
 
     assert reviewed(tmp_path, converse) == [written(1)]
-    assert boxes(tmp_path)("").written(1e9, 1e9) == 0.0  # as the judge says if there is none
-    assert boxes(tmp_path)("").written(1e9, 9e8) == 9e8
+    assert boxes(tmp_path).box("").written(1e9, 1e9) == 0.0  # as the judge says if there is none
+    assert boxes(tmp_path).box("").written(1e9, 9e8) == 9e8
 
 
 def test_a_message_that_cannot_be_judged_is_listed_and_not_tried_again(tmp_path, capfd):
@@ -155,7 +155,7 @@ def test_only_the_beginning_of_a_large_message_is_judged(tmp_path):
 
 
 def test_trouble_in_a_pass_is_told_and_the_next_look_tries_again(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(reviewing, "_AT_ONCE", 1)
+    monkeypatch.setattr(reviewer, "_AT_ONCE", 1)
     put(tmp_path / "box", 1)
     put(tmp_path / "box", 2)
 
@@ -181,7 +181,7 @@ def test_trouble_in_a_pass_is_told_and_the_next_look_tries_again(tmp_path, monke
 
 
 def test_messages_that_wait_are_judged_newest_first(tmp_path, monkeypatch):
-    monkeypatch.setattr(reviewing, "_AT_ONCE", 1)
+    monkeypatch.setattr(reviewer, "_AT_ONCE", 1)
     for number in range(9):
         put(tmp_path / "box", number)
 
@@ -204,11 +204,11 @@ def test_a_lesson_is_learned_noted_and_undone(tmp_path):
         steps = []
         for label in ("spam", "spam", "ham"):
             lesson = await reviewer.tell("", key_of(1), label)
-            listing = await reviewer.listing("", Wanted(), 0, 1)
+            listing = await reviewer.listing("", MessageFilter(), 0, 1)
             steps.append((lesson.outcome.learned, lesson.outcome.moved, listing.rows[0].told))
         while listing.last is not None:
             lesson = await reviewer.undo("", listing.last.number)
-            listing = await reviewer.listing("", Wanted(), 0, 1)
+            listing = await reviewer.listing("", MessageFilter(), 0, 1)
             steps.append((lesson.label, listing.rows[0].told, dict(at.teacher.known)))
         return steps
 
@@ -227,7 +227,7 @@ def test_undoing_goes_back_to_what_training_had_taught(tmp_path):
     async def converse(reviewer, at):
         at.teacher.known[written(1)] = "ham"  # by another way than the page
         await reviewer.tell("", key_of(1), "spam")
-        last = (await reviewer.listing("", Wanted(), 0, 1)).last
+        last = (await reviewer.listing("", MessageFilter(), 0, 1)).last
         await reviewer.undo("", last.number)
         return at.teacher.known
 
@@ -240,7 +240,7 @@ def test_undoing_what_changed_nothing_teaches_nothing(tmp_path):
     async def converse(reviewer, at):
         at.teacher.known[written(1)] = "spam"
         await reviewer.tell("", key_of(1), "spam")
-        last = (await reviewer.listing("", Wanted(), 0, 1)).last
+        last = (await reviewer.listing("", MessageFilter(), 0, 1)).last
         taught = len(at.teacher.users)
         await reviewer.undo("", last.number)
         return at.teacher.known, len(at.teacher.users) - taught
@@ -254,7 +254,7 @@ def test_a_lesson_that_could_not_be_learned_is_not_noted(tmp_path):
     async def converse(reviewer, at):
         with pytest.raises(OSError, match="No space left"):
             await reviewer.tell("", key_of(1), "spam")
-        return (await reviewer.listing("", Wanted(), 0, 1)).last
+        return (await reviewer.listing("", MessageFilter(), 0, 1)).last
 
     assert reviewed(tmp_path, converse) is None
 
@@ -264,7 +264,7 @@ def test_what_has_gone_teaches_nothing(tmp_path):
 
     async def converse(reviewer, at):
         await reviewer.tell("", key_of(1), "spam")
-        number = (await reviewer.listing("", Wanted(), 0, 1)).last.number
+        number = (await reviewer.listing("", MessageFilter(), 0, 1)).last.number
         assert await reviewer.undo("", number + 1) is None
         os.unlink(path)
         found = [
@@ -279,15 +279,20 @@ def test_what_has_gone_teaches_nothing(tmp_path):
 
 
 def test_only_so_many_mailboxes_are_held(tmp_path, monkeypatch):
-    monkeypatch.setattr(reviewing, "_MAILBOXES", 2)
+    monkeypatch.setattr(reviewer, "_MAILBOXES", 2)
     for name in "abc":
         put(tmp_path / name, 1)
 
+    class OneForEach:
+        def box(self, user):
+            mailbag, notes = ReviewMailbox(str(tmp_path / user)), Database(str(tmp_path / "m"))
+            return ReviewBox(mailbag, notes, user)
+
     async def converse(reviewer, at):
-        reviewer._box_of = lambda user: box_of(str(tmp_path / user), str(tmp_path / "m"), user)
+        monkeypatch.setattr(reviewer, "mailboxes", OneForEach())
         held = []
         for user in "abacba":
-            await reviewer.listing(user, Wanted(), 0, 1)
+            await reviewer.listing(user, MessageFilter(), 0, 1)
             held.append("".join(sorted(path[-1] for path in reviewer._mailbags)))
         return held
 
@@ -297,6 +302,6 @@ def test_only_so_many_mailboxes_are_held(tmp_path, monkeypatch):
 def test_a_mailbox_that_is_not_there_any_more_is_an_error(tmp_path):
     async def converse(reviewer, at):
         with pytest.raises(InputError, match=r"box: no such mailbox"):
-            await reviewer.listing("", Wanted(), 0, 1)
+            await reviewer.listing("", MessageFilter(), 0, 1)
 
     reviewed(tmp_path, converse)

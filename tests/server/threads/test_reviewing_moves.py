@@ -7,8 +7,8 @@ import pytest
 
 from mailboxes import boxes, key_of, put, written
 from nbspam.errors import InputError
-from nbspam.server.review.database import Wanted
-from nbspam.server.review.filing import Filing
+from nbspam.server.page.mailbox import ReviewMailbox
+from nbspam.server.page.memory import MessageFilter
 from scripted import desk
 
 
@@ -16,7 +16,7 @@ def reviewed(tmp_path, conversation, moves=True):
     """Return what a conversation with a desk whose reviewer has the mailbox returns."""
 
     async def converse():
-        at = desk(box_of=boxes(tmp_path), moves=moves)
+        at = desk(mailboxes=boxes(tmp_path), moves=moves)
         try:
             return await conversation(at.reviewer, at)
         finally:
@@ -26,7 +26,7 @@ def reviewed(tmp_path, conversation, moves=True):
 
 
 async def rows(reviewer):
-    listing = await reviewer.listing("", Wanted(), 0, 100)
+    listing = await reviewer.listing("", MessageFilter(), 0, 100)
     return listing.rows
 
 
@@ -40,14 +40,14 @@ def test_what_is_told_moves_after_it_is_learned_and_noted(tmp_path, monkeypatch)
     put(tmp_path / "box", 1)
     steps = []
     for name in ("file", "put_back"):
-        found = getattr(Filing, name)
+        found = getattr(ReviewMailbox, name)
 
         def moving(self, key, where, found=found):
             steps.append((dict(at[0].teacher.known), database[0].last_told()))
             return found(self, key, where)
 
-        monkeypatch.setattr(Filing, name, moving)
-    at, database = [], [boxes(tmp_path)("").database]
+        monkeypatch.setattr(ReviewMailbox, name, moving)
+    at, database = [], [boxes(tmp_path).box("").database]
 
     async def converse(reviewer, desk):
         at.append(desk)
@@ -56,7 +56,7 @@ def test_what_is_told_moves_after_it_is_learned_and_noted(tmp_path, monkeypatch)
         for label in ("spam", "spam", "ham"):
             await reviewer.tell("", key_of(1), label)
             seen.append(places(tmp_path))
-        while (last := (await reviewer.listing("", Wanted(), 0, 1)).last) is not None:
+        while (last := (await reviewer.listing("", MessageFilter(), 0, 1)).last) is not None:
             await reviewer.undo("", last.number)
             seen.append(places(tmp_path))
         return seen
@@ -80,7 +80,7 @@ def test_what_is_told_moves_after_it_is_learned_and_noted(tmp_path, monkeypatch)
 def test_nothing_moves_if_it_is_not_wanted_or_the_mailbox_is_no_maildir(tmp_path):
     async def converse(reviewer, at):
         await reviewer.tell("", next(iter(await rows(reviewer))).key, "spam")
-        return (await reviewer.listing("", Wanted(), 0, 1)).last.folder
+        return (await reviewer.listing("", MessageFilter(), 0, 1)).last.folder
 
     put(tmp_path / "box", 1)
     assert reviewed(tmp_path, converse, moves=False) is None
@@ -102,11 +102,11 @@ def test_a_lesson_counts_if_its_message_cannot_be_moved_and_a_second_click_moves
     async def converse(reviewer, at):
         await rows(reviewer)
         with monkeypatch.context() as patch:
-            patch.setattr("nbspam.server.review.filing.write_note", refused)
+            patch.setattr("nbspam.server.page.mailbox.write_note", refused)
             lesson = await reviewer.tell("", key_of(1), "spam")
         between = (dict(at.teacher.known), places(tmp_path))
         again = await reviewer.tell("", key_of(1), "spam")
-        number = (await reviewer.listing("", Wanted(), 0, 1)).last.number
+        number = (await reviewer.listing("", MessageFilter(), 0, 1)).last.number
         moved = places(tmp_path)
         await reviewer.undo("", number)
         return lesson.unmoved, between, again.unmoved, moved, places(tmp_path), at.teacher.known
@@ -126,10 +126,12 @@ def test_an_undoing_that_cannot_move_the_message_takes_nothing_back(tmp_path, mo
 
     async def converse(reviewer, at):
         await reviewer.tell("", key_of(1), "spam")
-        number = (await reviewer.listing("", Wanted(), 0, 1)).last.number
-        monkeypatch.setattr("nbspam.server.review.filing.write_note", refused)
+        number = (await reviewer.listing("", MessageFilter(), 0, 1)).last.number
+        monkeypatch.setattr("nbspam.server.page.mailbox.write_note", refused)
         with pytest.raises(InputError, match="nothing is lost"):
             await reviewer.undo("", number)
-        return (await reviewer.listing("", Wanted(), 0, 1)).last.number == number, at.teacher.known
+        return (
+            await reviewer.listing("", MessageFilter(), 0, 1)
+        ).last.number == number, at.teacher.known
 
     assert reviewed(tmp_path, converse) == (True, {written(1): "spam"})

@@ -4,8 +4,8 @@ import asyncio
 import time
 
 from mailboxes import boxes, key_of, put, written
-from nbspam.server.review.database import Database, Wanted
-from nbspam.server.threads.reviewing import Reviewer
+from nbspam.server.page.memory import Database, MessageFilter
+from nbspam.server.page.reviewer import Reviewer
 from scripted import desk
 from serving import PATIENCE
 
@@ -18,7 +18,7 @@ def reviewed(tmp_path, conversation):
 
     async def converse():
         put(tmp_path / "box", 1)
-        at = desk(box_of=boxes(tmp_path))
+        at = desk(mailboxes=boxes(tmp_path))
         other = Reviewer(boxes(tmp_path), at.judge, at.teacher, at.limits, at.log, False)
         try:
             return await conversation(at.reviewer, other, at.teacher), at.teacher.known
@@ -31,7 +31,7 @@ def reviewed(tmp_path, conversation):
 
 def said(tmp_path):
     """Return what is noted of the message, the first first: label, and what was before."""
-    database = boxes(tmp_path)("").database
+    database = boxes(tmp_path).box("").database
     return database.run("SELECT label, before FROM told WHERE undone IS NULL ORDER BY id")
 
 
@@ -66,7 +66,7 @@ def test_the_same_said_in_two_workers_at_once_is_noted_once_and_undone_by_one_cl
     tmp_path, monkeypatch
 ):
     async def converse(one, other, teacher):
-        await one.listing("", Wanted(), 0, 1)
+        await one.listing("", MessageFilter(), 0, 1)
         task = await met(one, teacher, "spam", monkeypatch)
         await other.tell("", key_of(1), "spam")
         await task

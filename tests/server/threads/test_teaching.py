@@ -8,9 +8,9 @@ import pytest
 
 import nbspam
 from nbspam.errors import UsageError
-from nbspam.server.limits import LIMITS
-from nbspam.server.service import opened
-from nbspam.server.threads.teaching import Teacher
+from nbspam.server.choices import LIMITS
+from nbspam.server.judge import Teacher
+from nbspam.server.worker import open_served
 from nbspam.sources.items import Item, read_items
 from nbspam.store.model import StoredModel
 from serving import PATIENCE
@@ -21,7 +21,7 @@ def lessons(path, *told):
     """Return the outcome of each lesson (message, label, user), taught at once by one teacher."""
 
     async def main():
-        teacher = Teacher(lambda: opened(str(path)))
+        teacher = Teacher(lambda: open_served(str(path)))
         try:
             waiting = [teacher.teach(*lesson) for lesson in told]
             assert teacher.n_waiting == len(told)
@@ -89,7 +89,7 @@ def test_who_has_gone_is_not_learned_and_leaves_no_message_behind(tmp_path):
 
     def held_up():
         assert gate.wait(PATIENCE)
-        return opened(str(tmp_path / "m.nbspam"))
+        return open_served(str(tmp_path / "m.nbspam"))
 
     async def main():
         teacher = Teacher(held_up)
@@ -118,7 +118,7 @@ def test_a_message_that_another_process_has_moved_stays_where_it_is(tmp_path):
     lessons(path, (SPAM, "spam"), (HAM, "ham"))
 
     async def main():
-        teacher = Teacher(lambda: opened(str(path)))
+        teacher = Teacher(lambda: open_served(str(path)))
         try:
             await teacher.teach(HAM, "ham")
             other = StoredModel(str(path))

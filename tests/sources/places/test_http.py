@@ -10,8 +10,8 @@ from http import HTTPStatus
 
 import pytest
 
+from nbspam.sources import remote
 from nbspam.sources.items import read_items
-from nbspam.sources.places import urls
 from support import HAM, SPAM, complains
 
 pytest.importorskip("aiohttp")
@@ -102,7 +102,7 @@ def serving(folder, handler):
 
 @pytest.fixture(params=[Server, Parts], ids=["whole files", "parts of files"])
 def site(request, folder, monkeypatch):
-    monkeypatch.setattr(urls, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(remote, "PAUSES", (0.0, 0.0))
     (folder / "box.mbox").write_bytes(FROM + HAM + b"\n" + FROM + SPAM + b"\n")
     (folder / "texts.csv").write_bytes(b"label,text\nham,hello\nspam,buy\n")
     (folder / "lines").write_bytes(b"ham\thello\nspam\tbuy\nham\tx\n")
@@ -162,7 +162,7 @@ def test_a_file_of_unknown_length_is_read_if_its_reader_begins_at_the_beginning(
 def test_a_whole_file_that_comes_again_goes_on_where_it_was(folder):
     data = os.urandom(300_000)
     (folder / "data").write_bytes(data)
-    with serving(folder, Server) as base, urls.open_url(f"{base}data") as stream:
+    with serving(folder, Server) as base, remote.open_url(f"{base}data") as stream:
         head = stream.read(1000)
         stream.raw.disconnect()
         assert head + stream.read() == data

@@ -13,9 +13,9 @@ import pytest
 
 import nbspam as library
 from nbspam.errors import InputError, LostError
+from nbspam.sources import folders, remote
 from nbspam.sources.items import SourceOptions, read_items
-from nbspam.sources.places import listings, urls
-from nbspam.sources.places.urls import open_url
+from nbspam.sources.remote import open_url
 from support import HAM, SPAM, complains
 
 fsspec = pytest.importorskip("fsspec")
@@ -72,7 +72,7 @@ class Broken:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(urls, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(remote, "PAUSES", (0.0, 0.0))
     fsspec.register_implementation("flaky", Flaky, clobber=True)
     Flaky.errors, Flaky.n_opened = [], 0
     yield
@@ -87,7 +87,7 @@ def put(url, data):
     return url
 
 
-def remote(tree, base="memory://"):
+def uploaded(tree, base="memory://"):
     for name, data in tree.items():
         put(f"{base}/{name}" if base == "memory:/" else base + name, data)
     return base
@@ -124,12 +124,12 @@ def test_a_url_is_read_as_the_same_path_of_this_machine(tree, path, tmp_path):
     here = found(local(tree, tmp_path), path)
 
     assert here
-    assert found(remote(tree), path) == here
+    assert found(uploaded(tree), path) == here
 
 
 def test_an_index_leads_from_its_own_place(tmp_path):
     tree = {"full/index": b"spam ../data/1\nham ../data/2\n", "data/1": SPAM, "data/2": HAM}
-    there = found(remote(tree), "full/index", format="trec")
+    there = found(uploaded(tree), "full/index", format="trec")
 
     assert there == [("data/1", "spam", SPAM), ("data/2", "ham", HAM)]
 
@@ -178,13 +178,13 @@ def test_a_url_begins_with_its_scheme(tmp_path):
 
 
 def urls_kind(path):
-    from nbspam.sources.mailboxes import kind_by_name
+    from nbspam.sources.files import kind_by_name
 
     return kind_by_name(path)
 
 
 def test_commands_take_urls_wherever_they_take_paths(nbspam, model, tmp_path):
-    base = remote(TREE)
+    base = uploaded(TREE)
     assert nbspam("train", f"{base}mails")[0] == 0
     assert "read 5 messages (2 ham, 3 spam)" in nbspam("train", f"{base}mails")[1]
     status, output, _ = nbspam("classify", f"{base}mails/spam")
@@ -209,12 +209,12 @@ def test_a_table_of_columns_may_be_at_a_url(nbspam, model):
     rows = b"colour,shape,good\n" + b"red,round,yes\ngreen,flat,no\n" * 5
     url = put("memory://t/fruit.csv", rows)
 
-    assert nbspam("train", "--target", "good", url)[0] == 0
-    assert nbspam("classify", url)[1].count("\n") == 10
+    assert nbspam("table", "train", "--target", "good", url)[0] == 0
+    assert nbspam("table", "classify", url)[1].count("\n") == 10
 
 
 def test_the_library_takes_urls_as_paths(tmp_path):
-    base = remote(TREE)
+    base = uploaded(TREE)
     model = library.train(Path(f"{base}mails"))
 
     name = "memory://mails/ham/1.eml"
@@ -226,8 +226,8 @@ def test_the_library_takes_urls_as_paths(tmp_path):
 
 
 def test_many_small_files_bring_advice_once(monkeypatch, nbspam, trained):
-    monkeypatch.setattr(listings, "MANY", 3)
-    remote({f"many/{part}/{n}.eml": HAM for part in "ab" for n in range(4)})
+    monkeypatch.setattr(folders, "MANY", 3)
+    uploaded({f"many/{part}/{n}.eml": HAM for part in "ab" for n in range(4)})
 
     _, output, errors = nbspam("classify", "memory://many")
     assert output.count("\n") == 8
@@ -236,8 +236,8 @@ def test_many_small_files_bring_advice_once(monkeypatch, nbspam, trained):
 
 
 def test_few_files_and_mailboxes_bring_none(monkeypatch, nbspam, trained):
-    monkeypatch.setattr(listings, "MANY", 3)
-    remote({f"few/{n}.mbox": FROM + HAM for n in range(9)})
+    monkeypatch.setattr(folders, "MANY", 3)
+    uploaded({f"few/{n}.mbox": FROM + HAM for n in range(9)})
 
     assert nbspam("classify", "memory://few")[2] == ""
 
@@ -247,7 +247,7 @@ def test_few_files_and_mailboxes_bring_none(monkeypatch, nbspam, trained):
 
 @pytest.mark.parametrize("path", ["none", "mails/none.eml", "mails/none/"])
 def test_what_is_not_there_is_named(path, nbspam, trained):
-    url = remote(TREE) + path
+    url = uploaded(TREE) + path
     said = f"{url}: no such file or folder; check the URL"
     assert complains(nbspam("classify", url), 1, said)
 
@@ -319,7 +319,7 @@ def test_a_connection_that_does_not_come_back_ends_the_reading(error):
 
 @pytest.mark.parametrize("source", ["mails", "mails/spam/old.mbox"])
 def test_of_mail_behind_a_lost_connection_nothing_is_learned(source, nbspam, trained):
-    remote(TREE, "flaky://")
+    uploaded(TREE, "flaky://")
     before = trained.read_bytes()
     for command in (["train"], ["update"], ["update", "--spam"]):
         Flaky.errors = [None] * 2 + [ConnectionResetError(104, "Connection reset")] * 3
@@ -330,7 +330,7 @@ def test_of_mail_behind_a_lost_connection_nothing_is_learned(source, nbspam, tra
 
 
 def test_a_worker_that_loses_the_connection_ends_the_command(nbspam, trained):
-    remote({f"many/ham/{n}.eml": HAM for n in range(600)}, "flaky://")
+    uploaded({f"many/ham/{n}.eml": HAM for n in range(600)}, "flaky://")
     Flaky.errors = [ConnectionResetError(104, "Connection reset")] * 3
     found = nbspam("classify", "flaky://many", "-j", "2")
 
@@ -360,7 +360,7 @@ def test_nothing_of_fsspec_is_imported_for_paths_of_this_machine(folder, tmp_pat
         "import sys; from nbspam.cli.main import exit_status;"
         f"exit_status(['train', {str(folder)!r}, '-m', {str(tmp_path / 'm')!r}]);"
         "print([n for n in ('fsspec', 'pyarrow', 'tarfile', 'zipfile',"
-        " 'nbspam.sources.places.urls', 'nbspam.sources.places.archives') if n in sys.modules])"
+        " 'nbspam.sources.remote', 'nbspam.sources.archives') if n in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.errors import InputError
-from nbspam.sources.places.zips import zip_members
+from nbspam.sources.archives import members as members_of
 from support import examples
 
 
@@ -27,7 +27,8 @@ def members(data):
     stream = io.BytesIO(data)
     stream.name = "mail.zip"
     return [
-        (member.name, member.is_folder, member.open().read()) for member in zip_members(stream)
+        (member.name, member.is_folder, member.open().read())
+        for member in members_of(stream, "zip")
     ]
 
 

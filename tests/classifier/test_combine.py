@@ -1,0 +1,383 @@
+"""Combining against numbers worked by hand, loops over tokens and models trained anew."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from nbspam.classifier.combine import (
+    ALPHA,
+    BAND,
+    DAMPING,
+    MOST,
+    MOST_OF_ONE,
+    NEAR,
+    PRIOR_WORTH,
+    RATE,
+    RIDGE,
+    STRONGEST,
+    Combination,
+    correction_step,
+    fit_combination,
+    fit_worth,
+    group_means,
+    ham_step,
+    limits_of,
+    log_odds,
+    means_left_out,
+    probability,
+    trust,
+)
+from nbspam.counts.table import CountTable
+from nbspam.settings import PRESENCE, TokenSettings
+from nbspam.tokens.definition import GROUPS
+from nbspam.tokens.documents import Documents, Vocabulary
+from nbspam.tokens.tokenizer import tokenize
+from support import count_batch, examples, message
+
+TEXT, SUBJECT, PAIRS, HIDDEN = map(GROUPS.index, ("text", "subject", "pairs", "hidden"))
+HAM_OR_SPAM = ("ham", "spam")
+WORDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6).map(" ".join)
+DOCUMENTS = st.lists(
+    st.tuples(WORDS, WORDS, st.sampled_from(HAM_OR_SPAM)), min_size=2, max_size=25
+)
+
+
+def counted(documents):
+    """Return table, documents and y of (subject, sender, label) triples.
+
+    An empty message of each class is added, behind the others.
+    """
+    messages = [
+        message(**{"subject": subject, "from": sender}) for subject, sender, _ in documents
+    ]
+    labels = [label for *_, label in documents] + list(HAM_OR_SPAM)
+    batch = tokenize([*messages, message(), message()], TokenSettings(pairs=True))
+    table = count_batch(batch, labels, PRESENCE)
+    return table, table.known(batch.documents), np.searchsorted(table.classes, labels)
+
+
+def log_odds_of(combination, table, documents):
+    """Return the log-odds of spam that a combination answers with."""
+    joint = combination.joint(table, documents, PRESENCE)
+    return joint[:, 1] - joint[:, 0]
+
+
+# --- scores ------------------------------------------------------------------------------
+
+
+@given(DOCUMENTS)
+@examples(40)
+def test_a_score_is_a_sum_over_tokens(documents):
+    table, documents, _ = counted(documents)
+    rng = np.random.default_rng(documents.n_docs)
+    correction = rng.normal(size=len(table.vocabulary)).astype(np.float32)
+    combination = Combination(rng.normal(size=len(GROUPS) + 1), correction)
+    odds = log_odds(table.feature_count, table.class_count)
+    groups = np.where(table.vocabulary.groups == SUBJECT, TEXT, table.vocabulary.groups)
+
+    found = log_odds_of(combination, table, documents)
+    for row in range(documents.n_docs):
+        own = documents.one(row).tokens
+        in_layer = own[table.vocabulary.groups[own] != PAIRS]
+        total = combination.worth[-1]
+        for group in range(len(GROUPS)):
+            of_group = sorted(x for x in odds[own[groups[own] == group]].tolist() if x)
+            ham = [x for x in of_group if x < 0][: STRONGEST[0]]
+            counts = ham + [x for x in of_group if x > 0][-STRONGEST[1] :]
+            total += combination.worth[group] * sum(counts) / (len(counts) + DAMPING)
+        corrected = sum(correction[in_layer].tolist()) / np.sqrt(max(len(in_layer), 1))
+        total += max(-MOST, min(corrected, MOST))
+        assert found[row] == pytest.approx(total, abs=1e-6)
+
+
+ODDS = st.lists(st.floats(-9, 9), max_size=40)
+BOUNDED = limits_of(CountTable(HAM_OR_SPAM, *[None] * 4))
+
+
+def one_document(n):
+    """Return a document of n tokens."""
+    return Documents(np.arange(n), np.array([0, n]), np.arange(n), None)
+
+
+def counts_like(odds, groups):
+    """Return a table of tokens with about these log-odds."""
+    n = len(odds)
+    vocabulary = Vocabulary(np.arange(n), np.zeros(0, np.uint8), np.zeros(n + 1, int), groups)
+    count = np.rint(100 * np.exp(np.outer(odds, [-0.5, 0.5]))).clip(0, 1000)
+    return CountTable(HAM_OR_SPAM, np.full(2, 1000.0), vocabulary, count, np.ones(n, int))
+
+
+@given(ODDS, ODDS, st.integers(0, 99))
+def test_hidden_words_never_lower_the_score(seen, hidden, seed):
+    rng = np.random.default_rng(seed)
+    n, n_seen = len(seen) + len(hidden), len(seen)
+    table = counts_like([*seen, *hidden], np.repeat([TEXT, HIDDEN], [n_seen, len(hidden)]))
+    worth = fit_worth(rng.normal(size=(50, len(GROUPS))), rng.integers(0, 2, 50), BOUNDED)
+    combination = Combination(worth, rng.normal(size=n).astype(np.float32))
+
+    scores = [log_odds_of(combination, table, one_document(m))[0] for m in range(n_seen, n + 1)]
+    assert (np.diff(scores) >= -1e-12).all()
+
+
+@given(ODDS, st.lists(st.sampled_from(range(len(GROUPS))), min_size=1), st.integers(0, 99))
+def test_shares_and_constant_add_up_to_the_score(odds, groups, seed):
+    rng = np.random.default_rng(seed)
+    table = counts_like(odds, np.resize(groups, len(odds)))
+    correction = (5 * rng.normal(size=len(odds))).astype(np.float32)
+    combination = Combination(rng.normal(size=len(GROUPS) + 1), correction)
+
+    document = one_document(len(odds))
+    for towards in (0, 1):
+        shares, constant = combination.shares(table, document, PRESENCE, towards, 1 - towards)
+        score = log_odds_of(combination, table, document)[0] * (1 if towards else -1)
+        assert shares.sum() + constant == pytest.approx(score, rel=1e-9, abs=1e-9)
+
+
+def test_the_share_of_corrections_is_bounded_too():
+    table = counts_like([0.0] * 4, np.full(4, TEXT))
+    combination = Combination(np.zeros(len(GROUPS) + 1), np.float32([-30, -20, 4, 6]))
+
+    shares, _ = combination.shares(table, one_document(4), PRESENCE, 1, 0)
+    assert shares == pytest.approx(np.array([-30, -20, 4, 6]) * MOST / 40)
+
+
+def test_of_equally_strong_tokens_the_first_count():
+    n = 3 * STRONGEST[1]
+    table = counts_like([5.0] * n, np.full(n, TEXT))
+    combination = Combination(np.ones(len(GROUPS) + 1), np.zeros(n, np.float32))
+
+    shares, _ = combination.shares(table, one_document(n), PRESENCE, 1, 0)
+    assert np.flatnonzero(shares).tolist() == list(range(STRONGEST[1]))
+
+
+# --- left out -----------------------------------------------------------------------------
+
+
+def means_of_others(documents, row):
+    """Return a message's means by a table that was counted without it."""
+    rest, own = documents[:row] + documents[row + 1 :], documents[row]
+    table, *_ = counted(rest)
+    batch = tokenize([message(**{"subject": own[0], "from": own[1]})], TokenSettings(pairs=True))
+    known = table.known(batch.documents)
+    odds = log_odds(table.feature_count[known.tokens], table.class_count)
+    groups = table.vocabulary.groups[known.tokens]
+    return group_means(known, groups, odds.take(known.columns), limits_of(table))[0]
+
+
+def test_long_messages_left_out_are_bounded_alike():
+    words = [f"{a}{b}" for a in "abcdefgh" for b in "abcdefgh"]
+    documents = [
+        (" ".join(words[i : i + 20]), "x", "ham" if i < 20 else "spam")
+        for i in [*range(3), *range(30, 33)]
+        for _ in range(9)
+    ]
+    table, known, y = counted(documents)
+    means = means_left_out(table, known, y)
+
+    for row in range(0, len(documents), 9):
+        assert means[row] == pytest.approx(means_of_others(documents, row), abs=1e-6)
+    unbounded = means_left_out(table._replace(classes=("a", "b")), known, y)
+    assert (np.abs(means[:27, TEXT] - unbounded[:27, TEXT]) > 0.1).all()
+
+
+@examples(30)
+@given(DOCUMENTS)
+def test_any_message_left_out_is_judged_by_the_others(documents):
+    table, known, y = counted(documents)
+    means = means_left_out(table, known, y)
+
+    for row in range(len(documents)):
+        assert means[row] == pytest.approx(means_of_others(documents, row), abs=1e-6)
+
+
+# --- what groups are worth ----------------------------------------------------------------
+
+
+@given(DOCUMENTS)
+@examples(40)
+def test_the_worth_of_groups_hardly_depends_on_the_order_of_documents(documents):
+    (table, known, y), (other, others, z) = counted(documents), counted(documents[::-1])
+
+    ours, theirs = (
+        fit_combination(table, known, y).worth[:-1],
+        fit_combination(other, others, z).worth[:-1],
+    )
+    assert ours == pytest.approx(theirs, abs=1e-6)
+
+
+# --- corrections --------------------------------------------------------------------------
+
+
+@examples(25)
+@given(DOCUMENTS)
+def test_corrections_are_those_of_the_plain_loop(documents):
+    """Passes go to and fro; the result is the mean of where the last two end."""
+    table, known, y = counted(documents)
+    found = fit_combination(table, known, y)
+
+    means = means_left_out(table, known, y)
+    worth = fit_worth(means, y, None)
+    correction, ends = np.zeros(len(table.vocabulary)), []
+    trusted = trust(means @ worth[:-1] + worth[-1], y)
+    of = [known.one(row).tokens for row in range(known.n_docs)]
+    layer = [own[table.vocabulary.groups[own] != PAIRS] for own in of]
+    near, moved = range(known.n_docs), np.zeros(known.n_docs)
+    for number in range(5):
+        if number in (0, 2):
+            near = [
+                row
+                for row in range(known.n_docs)
+                if trusted[row]
+                and abs(y[row] - probability(score_of(means[row], worth, correction, layer[row])))
+                > NEAR
+            ]
+        for row in near if number % 2 == 0 else near[::-1]:
+            z = score_of(means[row], worth, correction, layer[row])
+            step = trusted[row] * correction_step(
+                float(z), int(y[row]), ham_step(table.classes, len(y))
+            )
+            step = np.clip(moved[row] + step, -MOST_OF_ONE, MOST_OF_ONE) - moved[row]
+            moved[row] += step
+            correction[layer[row]] += RATE * step / np.sqrt(max(len(layer[row]), 1))
+            worth[-1] += 0.2 * step
+        ends.append((worth.copy(), correction.copy()))
+    worth, correction = (sum(two) / 2 for two in zip(*ends[-2:], strict=True))
+    assert found.worth == pytest.approx(worth, abs=1e-3)
+    assert found.correction == pytest.approx(correction, abs=1e-3)
+
+
+def score_of(means, worth, correction, own):
+    total = correction[own].sum() / np.sqrt(max(len(own), 1))
+    return means @ worth[:-1] + worth[-1] + max(-MOST, min(total, MOST))
+
+
+# --- tokens and groups --------------------------------------------------------------------
+
+
+def test_log_odds_worked_by_hand():
+    # 10 ham and 20 spam; one token in 0 ham and 4 spam, one in 5 and 10, one in none.
+    odds = log_odds(np.array([[0, 4], [5, 10], [0, 0]]), np.array([10, 20]))
+
+    strong = np.log((4 + ALPHA) / (20 + 2 * ALPHA) / (ALPHA / (10 + 2 * ALPHA)))
+    assert strong > BAND
+    assert odds == pytest.approx([strong, 0, 0])
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_leaving_a_document_out_is_counting_without_it(label):
+    # Tokens of either class alone, of mostly one, and of that document alone.
+    count, n = np.array([[1, 19], [9, 1], [1, 1]]), np.array([10, 20])
+    own = np.eye(2, dtype=int)[label]
+    without = log_odds(count - own, n - own)
+
+    assert (np.abs(without[:2]) > BAND).all()
+    assert (log_odds(count, n, left_out=label) == without).all()
+    assert (without != log_odds(count, n)).all()
+    assert count.tolist() == [[1, 19], [9, 1], [1, 1]]
+
+
+# --- the strongest of each side -----------------------------------------------------------
+
+
+ODDS_AND_ZEROS = st.lists(
+    st.one_of(st.just(0.0), st.floats(2, 12), st.floats(-12, -2), st.integers(-5, 5)), max_size=60
+)
+IN_GROUPS = st.lists(st.integers(0, len(GROUPS) - 1), min_size=60, max_size=60)
+
+
+def bounded_means(odds, groups):
+    """Return a document's means by sorted lists."""
+    means = []
+    for group in range(len(GROUPS)):
+        with_group = [TEXT if g == SUBJECT else g for g in groups]
+        own = [x for x, g in zip(odds, with_group, strict=False) if g == group]
+        ham = [x for x in sorted(own) if x < 0][: STRONGEST[0]]
+        spam = sorted((x for x in own if x > 0), reverse=True)[: STRONGEST[1]]
+        if group == HIDDEN:
+            means.append(sum(spam) / (STRONGEST[1] + DAMPING))
+        else:
+            means.append(sum(ham + spam) / (len(ham + spam) + DAMPING))
+    return means
+
+
+@given(st.lists(st.tuples(ODDS_AND_ZEROS, IN_GROUPS), min_size=1, max_size=4))
+@examples(40)
+def test_means_are_those_of_sorted_lists(messages):
+    lengths = [len(odds) for odds, _ in messages]
+    documents = Documents(
+        np.arange(sum(lengths)), np.cumsum([0, *lengths]), np.arange(sum(lengths)), None
+    )
+    odds = np.array([x for own, _ in messages for x in own], float)
+    groups = np.array([g for own, kinds in messages for g in kinds[: len(own)]], np.uint8)
+
+    found = group_means(documents, groups, odds, BOUNDED)
+    assert found == pytest.approx(np.array([bounded_means(*each) for each in messages]))
+
+
+@given(ODDS_AND_ZEROS, IN_GROUPS, st.integers(0, 59), st.floats(0, 5))
+def test_stronger_evidence_for_spam_never_lowers_a_mean(odds, groups, which, more):
+    """And weaker evidence for ham, which stays evidence for ham."""
+    before = np.array(odds, float)
+    after = before.copy()
+    if which < len(after) and after[which]:
+        after[which] += more if after[which] > 0 else min(more, -after[which] / 2)
+    groups, document = np.array(groups, np.uint8)[: len(after)], one_document(len(after))
+
+    first, second = (group_means(document, groups, x, BOUNDED) for x in (before, after))
+    assert (second >= first - 1e-12).all()
+
+
+def test_neither_of_two_classes_that_are_not_ham_and_spam_is_bounded():
+    odds = np.array([-3.0] * 50 + [4.0] * 50)
+    table = CountTable(("a", "b"), *[None] * 4)
+    means = group_means(one_document(100), np.zeros(100, np.uint8), odds, limits_of(table))
+
+    assert means[0, TEXT] == pytest.approx(50 / (100 + DAMPING))
+
+
+def evidence(seed, n=300):
+    """Return means of groups and classes that agree with them, mostly."""
+    rng = np.random.default_rng(seed)
+    means = rng.normal(size=(n, len(GROUPS))) * rng.uniform(0.2, 3, len(GROUPS))
+    worth = rng.normal(0.5, 0.5, len(GROUPS))
+    return means, (rng.random(n) < probability(means @ worth - 1.0)).astype(np.int64)
+
+
+def penalised_loss(worth, means, y):
+    """Return the log loss of a logistic regression, added up one by one, and its penalty."""
+    total = 0.0
+    for row, truth in zip(means, y, strict=True):
+        z = float(row @ worth[:-1] + worth[-1])
+        total += np.logaddexp(0.0, -z if truth else z)
+    for each in worth[:-1]:
+        total += RIDGE / 2 * (each - PRIOR_WORTH) ** 2
+    return total + RIDGE / 2 * worth[-1] ** 2
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_worth_is_that_of_an_independent_logistic_regression(seed):
+    means, y = evidence(seed)
+    theirs = minimize(penalised_loss, np.zeros(len(GROUPS) + 1), (means, y), "BFGS")
+
+    assert fit_worth(means, y, None) == pytest.approx(theirs.x, abs=1e-4)
+
+
+def test_without_messages_groups_are_worth_what_is_assumed():
+    worth = fit_worth(np.zeros((0, len(GROUPS))), np.zeros(0, np.int64), None)
+
+    assert worth.tolist() == [0.5] * len(GROUPS) + [0.0]
+
+
+def test_hidden_words_that_point_to_ham_are_worth_nothing():
+    means, y = evidence(0)
+    means[:, HIDDEN] = np.where(y == 0, 5.0, 0.0)
+    without = means.copy()
+    without[:, HIDDEN] = 0.0
+
+    assert fit_worth(means, y, None)[HIDDEN] < 0
+    bounded = fit_worth(means, y, BOUNDED)
+    assert bounded[HIDDEN] == 0
+    others = np.arange(len(bounded)) != HIDDEN
+    assert bounded[others] == pytest.approx(fit_worth(without, y, None)[others])

@@ -1,0 +1,131 @@
+"""The default pipeline as a scikit-learn estimator."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+from nbspam import TextClassifier
+from nbspam.models.base import DataError, UnfittedError
+from nbspam.settings import SettingsChoices
+from nbspam.sources.items import Item, read_items
+from nbspam.store.library import train
+from nbspam.verdicts import posterior
+
+pytest.importorskip("sklearn", reason="scikit-learn is an optional judge")
+
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import check_estimator
+
+WORDS = {"garden": "rose soil tulip water", "space": "orbit moon rocket fuel", "sea": "sail tide"}
+
+
+def texts(n, labels=("garden", "space"), seed=0):
+    rng = np.random.default_rng(seed)
+    y = [labels[k % len(labels)] for k in range(n)]
+    common = ["the", "of", "and", "very", "new"]
+    X = [" ".join([*rng.choice(WORDS[label].split(), 2), *rng.choice(common, 3)]) for label in y]
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return TextClassifier().fit(*texts(40))
+
+
+@pytest.mark.parametrize("labels", [("garden", "space"), ("garden", "space", "sea")])
+def test_texts_get_their_labels(labels):
+    classifier = TextClassifier().fit(*texts(60, labels))
+    X, y = texts(30, labels, seed=1)
+
+    assert classifier.classes_.tolist() == sorted(labels)
+    assert classifier.score(X, y) > 0.9
+    assert classifier.predict_proba(X).shape == (30, len(labels))
+    assert classifier.predict_proba(X).sum(axis=1) == pytest.approx(1)
+    assert np.exp(classifier.predict_log_proba(X)) == pytest.approx(classifier.predict_proba(X))
+
+
+def test_labels_may_be_numbers_and_keep_their_order():
+    X, y = texts(40)
+    numbers = np.where(np.array(y) == "space", 10, 9)
+    classifier = TextClassifier().fit(X, numbers)
+
+    assert classifier.classes_.tolist() == [9, 10]
+    assert classifier.predict(["orbit moon rocket", "rose soil"]).tolist() == [10, 9]
+
+
+def test_it_is_the_model_that_the_library_trains():
+    X, y = texts(40)
+    ours = TextClassifier().fit(X, y).predict_proba(X)
+    model = train(list(zip(X, y, strict=True)))
+    joint = [
+        a.joint for a in model.classifier.answers([Item("", None, x.encode(), True) for x in X])
+    ]
+
+    assert ours.tolist() == posterior(np.stack(joint)).tolist()
+
+
+def test_bytes_are_mail(mails):
+    items = list(read_items([str(mails)]))[::4]
+    X, y = [item.read() for item in items], [item.label for item in items]
+    classifier = TextClassifier().fit(X, y)
+
+    assert classifier.classifier_.settings.reading == "mail"
+    assert classifier.score(X, y) > 0.9
+
+
+def test_choices_reach_the_settings():
+    X, y = texts(20)
+    classifier = TextClassifier(model="multinomial", alpha=0.5, pairs=False).fit(X, y)
+
+    settings = classifier.classifier_.settings
+    assert (settings.model, settings.alpha, settings.tokens.pairs) == ("multinomial", 0.5, False)
+    assert set(TextClassifier().get_params()) <= set(SettingsChoices._fields)
+
+
+def test_no_texts_have_no_labels(fitted):
+    assert fitted.predict([]).tolist() == []
+    assert fitted.predict_proba([]).shape == (0, 2)
+
+
+def test_before_fitting_it_says_so():
+    with pytest.raises(UnfittedError, match="call fit first"):
+        TextClassifier().predict(["rose"])
+
+
+@pytest.mark.parametrize("X", ["one text", b"one mail", [["a", "list"]], [1, 2]])
+def test_what_is_no_collection_of_texts_is_refused(fitted, X):
+    with pytest.raises(DataError, match="give"):
+        fitted.predict(X)
+
+
+def test_a_clone_has_the_parameters_and_a_pickle_the_answers(fitted):
+    X, _ = texts(10, seed=2)
+    copy = clone(TextClassifier(alpha=0.3, model="complement"))
+
+    assert (copy.alpha, copy.model) == (0.3, "complement")
+    assert is_classifier(fitted)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert again.predict_proba(X).tolist() == fitted.predict_proba(X).tolist()
+
+
+def test_works_in_pipelines_searches_and_cross_validation():
+    X, y = texts(48)
+    pipeline = make_pipeline(FunctionTransformer(), TextClassifier())
+    assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.9
+
+    search = GridSearchCV(TextClassifier(model="multinomial"), {"alpha": [0.1, 1.0]}, cv=2)
+    assert search.fit(X, y).best_estimator_.predict(X[:2]).tolist() == y[:2]
+
+
+def test_scikit_learn_finds_nothing_wrong():
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        results = check_estimator(TextClassifier(), on_fail="raise")
+    # Its checks make matrices of numbers; of an estimator of texts it checks the rest.
+    assert all(each["status"] != "failed" for each in results)
+    assert not [w for w in said if "failed" in str(w.message)]

@@ -1,0 +1,161 @@
+"""Plain models of documents: Bernoulli counts documents, as textbooks and scikit-learn do."""
+
+import string
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.naive_bayes import BernoulliNB
+
+import nbspam
+from nbspam.classifier.estimator import TextClassifier
+from nbspam.evaluation.judging import judge_folds
+from nbspam.settings import SettingsChoices, chosen_settings
+from nbspam.sources.items import Item
+from support import complains, examples
+
+# Six texts; the query `apple`.  Documents of a class that hold a token, of 3 each:
+#         apple  pear  plum  cash
+#   ham     1     2     2     0
+#   spam    1     1     0     2
+# By Ng's eq. 4 and 7, phi = (n + 1) / (3 + 2); absent tokens count 1 - phi, priors are equal.
+SIX = [
+    *(("ham", text) for text in ("apple apple pear", "plum", "plum pear")),
+    *(("spam", text) for text in ("cash apple", "cash", "pear")),
+]
+_HAM = Fraction(2, 5) * (1 - Fraction(3, 5)) * (1 - Fraction(3, 5)) * (1 - Fraction(1, 5))
+_SPAM = Fraction(2, 5) * (1 - Fraction(2, 5)) * (1 - Fraction(1, 5)) * (1 - Fraction(3, 5))
+APPLE = _SPAM / (_HAM + _SPAM)
+BERNOULLI = ["--model", "bernoulli"]
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """Give the six texts in the ways in which users keep them."""
+    table = tmp_path / "six.tsv"
+    table.write_text("label\ttext\n" + "".join(f"{c}\t{t}\n" for c, t in SIX))
+    halves = [tmp_path / f"half{n}.tsv" for n in (0, 1)]
+    for n, half in enumerate(halves):
+        half.write_text("label\ttext\n" + "".join(f"{c}\t{t}\n" for c, t in SIX[n::2]))
+    for n, (label, text) in enumerate(SIX):
+        (tmp_path / "mails" / label).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "mails" / label / f"{n}.txt").write_text(text)
+    (tmp_path / "apple.txt").write_text("apple")
+    return tmp_path
+
+
+def test_the_number_that_the_six_texts_must_give():
+    assert Fraction(3, 5) == APPLE
+
+
+@pytest.mark.parametrize(
+    "source",
+    [["six.tsv"], ["mails"], ["six.tsv", "--preset", "tutorial"], ["mails", "--preset", "text"]],
+    ids=" ".join,
+)
+def test_bernoulli_counts_documents_whatever_the_source(nbspam, model, sources, source):
+    assert nbspam("train", sources / source[0], *source[1:], *BERNOULLI)[0] == 0
+
+    assert nbspam("classify", sources / "apple.txt")[1].startswith("spam\t0.600000\t")
+
+
+def test_bernoulli_is_the_same_model_by_every_way_of_learning(nbspam, model, sources):
+    first, second = sources / "half0.tsv", sources / "half1.tsv"
+    other, merged, loaded = (sources / f"{name}.nbspam" for name in ("other", "merged", "loaded"))
+    assert nbspam("train", first, *BERNOULLI)[0] == 0
+    assert nbspam("train", second, *BERNOULLI, "-m", other)[0] == 0
+    assert nbspam("merge", model, other, "-o", merged)[0] == 0
+    assert nbspam("update", second)[0] == 0
+    (sources / "dump.jsonl").write_text(nbspam("export")[1])
+    assert nbspam("import", sources / "dump.jsonl", "-m", loaded)[0] == 0
+
+    for path in (model, merged, loaded):
+        said = nbspam("classify", "-m", path, sources / "apple.txt")[1]
+        assert said.startswith("spam\t0.600000\t")
+
+
+def test_bernoulli_refuses_to_weigh_tokens(nbspam, model, sources):
+    for command in (
+        ("train", *BERNOULLI, "--weighting", "counts"),
+        ("eval", "--cv", "2", *BERNOULLI, "--weighting", "unit-length"),
+        ("compare", "--cv", "2", "--against", "--model bernoulli --weighting log-length"),
+        ("train", "--model", "aode", "--weighting", "counts"),
+    ):
+        result = nbspam(*command, sources / "six.tsv")
+        assert complains(result, 2, "sees only whether a token is in a document")
+    assert not model.exists()
+
+
+# --- against scikit-learn --------------------------------------------------------------------
+
+
+def _oracle(train, y, asked, alpha):
+    """Return scikit-learn's P(class given text), shape (n_texts, n_classes)."""
+    words = CountVectorizer(token_pattern=r"\S+")
+    return (
+        BernoulliNB(alpha=alpha)
+        .fit(words.fit_transform(train), y)
+        .predict_proba(words.transform(asked))
+    )
+
+
+@st.composite
+def corpora(draw):
+    """Return texts in which words repeat, their classes, and a smoothing."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_classes = int(rng.integers(2, 5))
+    n_docs = int(rng.integers(2 * n_classes, 40))
+    letters = list(string.ascii_lowercase)
+    found = [" ".join(rng.choice(letters, rng.integers(1, 15))) for _ in range(n_docs)]
+    y = np.concatenate([np.tile(np.arange(n_classes), 2), rng.integers(0, n_classes, n_docs)])
+    return found, y[:n_docs], float(rng.choice([0.01, 0.5, 1.0, 3.0]))
+
+
+@given(corpora())
+@examples(60)
+def test_bernoulli_gives_scikit_learns_probabilities(corpus):
+    found, y, alpha = corpus
+    asked = [*found, "a b b c unheard", "z z z"]
+
+    ours = TextClassifier(model="bernoulli", alpha=alpha).fit(found, y).predict_proba(asked)
+
+    np.testing.assert_allclose(ours, _oracle(found, y, asked, alpha), rtol=1e-9, atol=1e-12)
+
+
+@given(corpora())
+@examples(30)
+def test_bernoulli_learns_on_to_scikit_learns_probabilities(corpus):
+    found, y, alpha = corpus
+    found = [f"{text} number{n}" for n, text in enumerate(found)]  # a known text is not learned
+    names = [f"class{k}" for k in y]
+    half = max(len(found) // 2, len(set(names)))
+    pairs = list(zip(found, names, strict=True))
+    asked = [*found, "a b b c unheard"]
+
+    model = nbspam.train(pairs[:half], model="bernoulli", alpha=alpha)
+    model.update(pairs[half:])
+    ours = [list(model.classify(text).posterior.values()) for text in asked]
+
+    np.testing.assert_allclose(ours, _oracle(found, y, asked, alpha), rtol=1e-9, atol=1e-12)
+
+
+@given(corpora())
+@examples(30)
+def test_bernoulli_is_cross_validated_as_scikit_learn_would(corpus):
+    found, y, alpha = corpus
+    settings = chosen_settings(SettingsChoices(model="bernoulli", alpha=alpha), is_text=True)
+    items = [
+        Item(str(n), f"class{k}", text.encode(), is_text=True)
+        for n, (text, k) in enumerate(zip(found, y, strict=True))
+    ]
+
+    trial = judge_folds(items, settings, 2, seed=0)
+
+    for fold in (0, 1):
+        rest, of = np.flatnonzero(trial.fold != fold), np.flatnonzero(trial.fold == fold)
+        train, asked = ([found[n] for n in rows] for rows in (rest, of))
+        oracle = _oracle(train, y[rest], asked, alpha)
+        np.testing.assert_allclose(trial.probability[of], oracle, rtol=1e-9, atol=1e-12)

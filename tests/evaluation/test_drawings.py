@@ -1,0 +1,338 @@
+"""Pictures show the numbers of their curves, in few elements: in a page, as SVG and as PNG."""
+
+import re
+import struct
+import sys
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from nbspam.decision import default_rule
+from nbspam.errors import InputError
+from nbspam.evaluation import drawings
+from nbspam.evaluation.drawings import draw, families_for, sheet
+from nbspam.evaluation.evaluation import evaluation_of
+from nbspam.evaluation.figures import Learning, views_of
+from support import random_trial, trial_of
+
+
+@pytest.fixture(scope="module")
+def views():
+    return views_of(random_trial(0, n_docs=2000))
+
+
+def numbers(path):
+    return [float(each) for each in re.findall(r"-?\d+(?:\.\d+)?", path)]
+
+
+def elements(picture, tag, kind):
+    root = ElementTree.fromstring(str(picture))
+    return [e for e in root.iter(tag) if kind in e.get("class", "").split()]
+
+
+def test_dots_of_calibration_stand_at_both_frequencies(views):
+    picture = drawings.calibration_figure(views)
+    dots = elements(picture, "circle", "dot")
+    (ideal,) = elements(picture, "path", "ideal")
+    left, low, right, high = numbers(ideal.get("d"))
+    assert len(dots) == len(views.calibration.n_docs)
+    for dot, x, y in zip(dots, *views.calibration[1:], strict=True):
+        assert (float(dot.get("cx")) - left) / (right - left) == pytest.approx(x, abs=0.01)
+        assert (float(dot.get("cy")) - low) / (high - low) == pytest.approx(y, abs=0.01)
+
+
+def test_bars_are_as_many_as_bins_with_documents(views):
+    picture = drawings.histogram_figure(views.histogram)
+    for kind, row in zip(("first", "second"), views.histogram.counts, strict=True):
+        (path,) = elements(picture, "path", kind)
+        assert path.get("d").count("M") == np.count_nonzero(row)
+
+
+def test_the_curve_of_errors_passes_the_rule(views):
+    picture = drawings.tradeoff_figure([views.tradeoff], views)
+    (here,) = elements(picture, "circle", "here")
+    (path,) = elements(picture, "path", "run0")
+    x, y = float(here.get("cx")), float(here.get("cy"))
+    at, lines = numbers(path.get("d").split("H")[0]), path.get("d").split("H")[1:]
+    points = [tuple(at), *(tuple(numbers(line)) for line in lines)]
+    assert min(abs(a - x) + abs(b - y) for a, b in points) < 1.5
+    assert [a for a, _ in points] == sorted(a for a, _ in points)
+
+    worse = views_of(random_trial(0, n_docs=2000, bias=2.0))
+    several = drawings.tradeoff_figure([views.tradeoff, worse.tradeoff], views)
+    assert len(elements(several, "circle", "here")) == 2
+    assert elements(several, "path", "run0")[0].get("d") == path.get("d")  # on the same axes
+    assert elements(several, "path", "run1")
+
+
+def test_a_learning_curve_has_a_dot_for_each_point():
+    n = np.array([10, 20, 40, 80])
+    wrong = np.array([0.4, 0.2, 0.1, 0.05])
+    picture = drawings.learning_figure(Learning(n, wrong, wrong / 2, wrong * 2), "messages")
+    dots = elements(picture, "circle", "dot")
+    heights = [float(dot.get("cy")) for dot in dots]
+    assert len(dots) == 4
+    assert heights == sorted(heights)
+    assert "80" in picture
+    single = Learning(*(np.array([value]) for value in (1, 0.0, 0.0, 0.0)))
+    assert len(elements(drawings.learning_figure(single, "texts"), "circle", "dot")) == 1
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "columns"), [(12, 100, 20), (0, 99, 20), (999, 1000, 50)]
+)
+def test_squares_are_as_many_as_they_stand_for(part, whole, columns):
+    picture = drawings.of_many(part, whole, columns)
+    side = 300 // columns
+    for kind, n in (("good", whole - part), ("bad", part)):
+        found = elements(picture, "path", kind)
+        lengths = [float(x) for e in found for x in re.findall(r"h([\d.]+)", e.get("d"))]
+        assert sum(round((length + 0.2 * side) / side) for length in lengths) == n
+
+
+def test_names_of_classes_are_escaped_and_a_single_score_is_drawn():
+    hostile = replace(random_trial(0), classes=("<a&", '"b>\u202e'))
+    views = views_of(hostile)
+    for picture in (
+        drawings.tradeoff_figure([views.tradeoff], views),
+        drawings.calibration_figure(views),
+        drawings.histogram_figure(views.histogram),
+    ):
+        assert ElementTree.fromstring(str(picture)) is not None
+        assert "\u202e" not in picture
+    single = views_of(trial_of([0, 1], [0.0, 0.0]))  # one score
+    assert elements(drawings.histogram_figure(single.histogram), "path", "first")
+    assert elements(drawings.tradeoff_figure([single.tradeoff], single), "circle", "here")
+
+
+def test_a_bar_has_a_piece_for_each_kind_of_its_day():
+    counts = np.array([[0, 0], [3, 1], [2, 0]])
+    picture = drawings.days_figure(["1", "2", "3"], counts, ["first", "second"], "Two kinds")
+    (low,) = elements(picture, "path", "first")
+    (high,) = elements(picture, "path", "second")
+    corners = re.findall(r"M([\d.]+) ([\d.]+)V([\d.]+)", low.get("d"))
+    ((x, bottom, top), (_, _, lower)) = [[float(each) for each in bar] for bar in corners]
+    (above,) = re.findall(r"M([\d.]+) ([\d.]+)V([\d.]+)", high.get("d"))
+    unit = (bottom - top) / 3
+    assert bottom - lower == pytest.approx(2 * unit, abs=0.2)
+    assert [float(each) for each in above] == [x, top, pytest.approx(top - unit, abs=0.2)]
+
+
+@pytest.mark.parametrize("n_days", [1, 7, 30, 365])
+def test_days_have_room_for_their_names_and_the_last_is_named_near_its_bar(n_days):
+    names = [f"day {n}" for n in range(n_days)]
+    picture = drawings.days_figure(names, np.ones((n_days, 1), int), ["first"], "One kind")
+    assert 1 <= len(re.findall(">day [0-9]+<", str(picture))) <= 7
+    assert elements(picture, "path", "first")
+    nothing = drawings.days_figure(names, np.zeros((n_days, 1), int), ["first"], "One kind")
+    assert elements(nothing, "path", "first") == []
+
+
+# --- in a file ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def many():
+    """Views of four classes whose names are of every kind, with a learning curve."""
+    rng = np.random.default_rng(0)
+    joint = np.log(rng.dirichlet([1, 1, 1, 1], 300))
+    classes = ("a", "<b&", "\x1b[31m好瓜" + "x" * 40, "d")
+    trial = trial_of(rng.integers(0, 2, 300), np.zeros(300))
+    y = np.where(rng.random(300) < 0.8, joint.argmax(axis=1), rng.integers(0, 4, 300))
+    rule = default_rule(classes, calibrated=False)
+    return replace(trial, classes=classes, y=y, joint=joint, rule=rule, prior=np.full(4, 0.25))
+
+
+SHADES = ["#dbe9f7", "#a9cdf0", "#5f9fd8", "#0b5cad"]  # of up to a quarter, a half, ...
+
+
+def texts_of(root):
+    return [str(element.text) for element in root.iter("text")]
+
+
+def test_a_file_says_what_it_shows_and_has_the_matrix_of_many_classes(many):
+    views = views_of(many)
+    root = sheet(views, "mails " + "x" * 100)
+
+    texts = texts_of(root)
+    n_right = int(np.trace(views.confusion))
+    assert f"{n_right:,} of 300 messages right ({n_right / 300:.2%})" in texts
+    assert "mails " + "x" * 73 + "…" in texts
+    assert "a 1" in texts
+    assert "<b& 2" in texts
+    assert [t for t in texts if t.startswith("\\x1b[31m好瓜xxxx") and t.endswith(".. 3")]
+    assert not any(ord(c) == 0x202E or ord(c) < 32 for text in texts for c in text)
+    confusion = evaluation_of(many).confusion
+    numbers = {f"{n:,}" for n in confusion.ravel().tolist() if n}
+    assert numbers <= {e.text for e in root.findall("text")}
+    cells = {}  # their middles, by the shade of the cell
+    for path in root.findall("path"):
+        for x, y, width, height in re.findall(
+            r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)h", path.get("d")
+        ):
+            cells[float(x) + float(width) / 2, float(y) + float(height) / 2] = path.get("fill")
+    assert len(cells) == np.count_nonzero(confusion)
+    columns, rows = (sorted({round(place[k]) for place in cells}) for k in (0, 1))
+    for (x, y), shade in cells.items():
+        row = confusion[rows.index(round(y))]
+        n = row[columns.index(round(x))]
+        assert SHADES.index(shade) == np.ceil(4 * n / row.sum()) - 1
+        (number,) = [
+            each
+            for each in root.findall("text")
+            if abs(float(each.get("x")) - x) < 2 and abs(float(each.get("y")) - 4 - y) < 2
+        ]
+        assert number.text == f"{n:,}"
+        assert number.get("fill") == ("#fff" if shade == SHADES[3] else "#1c2126")
+
+
+def test_a_file_shows_all_pictures_without_a_style(views):
+    """Programs that draw SVG do not all know style sheets."""
+    points = np.array([10, 20]), *np.array([[0.4, 0.2], [0.3, 0.1], [0.5, 0.3]])
+    root = sheet(replace(views, learning=Learning(*points)), "mails")
+
+    assert len(root.findall("svg")) == 4
+    assert not list(root.iter("style"))
+    assert not [element for element in root.iter() if "class" in element.attrib]
+    assert all(e.get("fill") for e in root.iter("text"))
+    assert all(
+        e.get("fill") or e.get("stroke") for e in [*root.iter("path"), *root.iter("circle")]
+    )
+    assert {e.get("stroke") for e in root.iter("path")} > {"#0b5cad", "#d3d9df"}
+
+
+def test_a_matrix_of_a_thousand_classes_has_an_end():
+    n = 1000
+    names = tuple(f"class {k}" for k in range(n))
+    rule = default_rule(names, calibrated=False)
+    y = np.arange(n)
+    joint = np.where(np.eye(n) > 0, 0.0, -9.0)
+    trial = replace(
+        trial_of([0, 1], [0.0, 0.0]), classes=names, y=y, joint=joint, rule=rule, fold=y % 2
+    )
+    root = sheet(views_of(replace(trial, prior=np.full(n, 1 / n))), "x")
+
+    assert float(root.get("height")) < 3000
+    assert len(list(root.iter("text"))) < 300
+    assert len(ElementTree.tostring(root)) < 100_000
+
+
+def test_a_png_has_the_form_of_its_svg_and_is_the_same_every_time(views, many, tmp_path):
+    pytest.importorskip("matplotlib")
+    for each in (views, views_of(many)):
+        root = sheet(each, "mails")
+        data = []
+        for path in (tmp_path / "one.png", tmp_path / "two.png"):
+            draw(each, str(path), "mails")
+            data.append(path.read_bytes())
+        assert data[0] == data[1]
+        assert data[0].startswith(b"\x89PNG")
+        width, height = struct.unpack(">II", data[0][16:24])
+        assert width == 1200
+        assert height == pytest.approx(1200 * float(root.get("height")) / 740, abs=1)
+
+
+def test_dots_and_bars_of_a_png_stand_where_its_svg_has_them(views, tmp_path):
+    pytest.importorskip("matplotlib")
+    from matplotlib.image import imread
+
+    draw(views, str(tmp_path / "a.png"), "mails")
+    pixels = imread(tmp_path / "a.png")[..., :3]
+
+    def is_painted(picture, x, y, fill):
+        at = (float(picture.get("y")) + y, float(picture.get("x")) + x)
+        row, column = (int(each * 1200 / 740) for each in at)
+        colour = [int(fill[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+        return pixels[row, column] == pytest.approx(colour, abs=0.02)
+
+    n_bars = 0
+    for picture in sheet(views, "mails").findall("svg"):
+        for dot in picture.findall("circle"):
+            assert is_painted(picture, float(dot.get("cx")), float(dot.get("cy")), dot.get("fill"))
+        for path in picture.findall("path"):
+            bars = re.findall(r"M([\d.]+) ([\d.]+)V([\d.]+)h([\d.]+)V[\d.]+z", path.get("d"))
+            for x, low, high, width in [[*map(float, bar)] for bar in bars]:
+                middle = x + width / 2, (low + high) / 2
+                assert is_painted(picture, *middle, path.get("fill"))
+                n_bars += 1
+    assert n_bars > 20
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_a_picture_that_cannot_be_written_is_an_error(views, tmp_path, ending):
+    if ending == "png":
+        pytest.importorskip("matplotlib")
+    with pytest.raises(InputError, match=rf"none/a\.{ending}: No such file.*; give another name"):
+        draw(views, str(tmp_path / "none" / f"a.{ending}"), "mails")
+
+
+def test_a_font_is_found_that_has_what_matplotlibs_own_lacks():
+    pytest.importorskip("matplotlib")
+    from matplotlib.font_manager import findfont
+    from matplotlib.ft2font import FT2Font
+
+    own, other = (
+        set(FT2Font(findfont(name)).get_charmap()) for name in ("DejaVu Sans", "STIXGeneral")
+    )
+    both = "".join(map(chr, sorted(other - own)))
+    assert both
+
+    families, lacking = families_for("ham" + both)
+    assert families[0] == "DejaVu Sans"
+    assert len(families) == 2
+    assert lacking == ""
+    assert families_for("ham, spam") == (["DejaVu Sans"], "")
+
+
+def test_where_no_font_has_a_letter_a_note_says_so(nbspam, tmp_path, monkeypatch):
+    font_manager = pytest.importorskip("matplotlib.font_manager")
+    own = [font for font in font_manager.fontManager.ttflist if font.name == "DejaVu Sans"]
+    monkeypatch.setattr(font_manager.fontManager, "ttflist", own)
+    table = tmp_path / "t.csv"
+    table.write_text("label,text\n" + "好,lunch on friday\n差,cheap pills\n" * 4)
+
+    picture = tmp_path / "a.png"
+    status, _, err = nbspam("eval", table, "--cv", 2, "--plot", picture)
+
+    assert status == 0
+    said = "no font on this machine has 好差; install one, such as Noto Sans CJK for Chinese,"
+    assert err == f"nbspam: --plot {picture}: {said} Japanese and Korean\n"
+    assert picture.stat().st_size > 10_000
+
+
+def test_eval_draws_and_sketches_in_every_way_of_judging(
+    nbspam, trained, folder, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for how in ((), ("--cv", "2"), ("--online",), ("--test", "mails")):
+        assert "Calibration" in nbspam("eval", folder, "--plot", "-", *how)[1]
+        assert nbspam("eval", folder, "--plot", "a.SVG", *how)[0] == 0
+        assert len(ElementTree.parse(tmp_path / "a.SVG").getroot()) > 5
+        (tmp_path / "a.SVG").unlink()
+
+
+@pytest.mark.parametrize("name", ["a.pdf", "a", "png"])
+def test_another_kind_of_picture_is_refused_before_any_work(nbspam, name):
+    status, out, err = nbspam("eval", "no-such-folder", "--cv", 2, "--plot", name)
+
+    assert (status, out) == (2, "")
+    assert err == f"nbspam: --plot {name}: neither .png nor .svg; give such a name, or -\n"
+
+
+def test_without_matplotlib_png_is_refused_and_svg_is_not(
+    nbspam, trained, folder, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    status, out, err = nbspam("eval", folder, "--plot", "a.png")
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    said = "matplotlib is not installed; install nbspam[plot], or give a name in .svg, or -"
+    assert said in err
+    assert nbspam("eval", folder, "--plot", "-")[0] == 0
+    assert nbspam("eval", folder, "--plot", "a.svg") == (0, nbspam("eval", folder)[1], "")
+    root = ElementTree.parse("a.svg").getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"

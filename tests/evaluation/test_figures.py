@@ -1,0 +1,153 @@
+"""The numbers behind the pictures, and the pictures in a terminal."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nbspam.decision import default_rule
+from nbspam.evaluation.evaluation import evaluation_of, trial_under_prior
+from nbspam.evaluation.figures import sketch, views_of, wilson_interval
+from nbspam.evaluation.judging import SHARES, judge_folds, judge_online
+from nbspam.evaluation.metrics import hm_rate, sm_rate
+from nbspam.settings import PRESETS
+from nbspam.sources.items import read_items
+from support import columns, random_trial, trial_of
+
+WIDE = "\x1b[31m好瓜" + "x" * 40
+
+
+@pytest.fixture(scope="module")
+def learned(mails):
+    """A cross-validation of the embedded mail, with smaller models."""
+    return judge_folds(read_items([str(mails)]), PRESETS["mail"], 4, 0, with_smaller=True)
+
+
+@pytest.fixture(scope="module")
+def many(learned):
+    """The same as if it were of three classes."""
+    third = np.arange(len(learned.y)) % 3 == 0
+    joint = np.column_stack([learned.joint, learned.joint[:, 0] + third - 0.5])
+    return _replaced(learned, ("a", "b", WIDE), np.where(third, 2, learned.y), joint)
+
+
+@pytest.fixture(scope="module")
+def wide(learned):
+    """The same with classes whose names are wide."""
+    return _replaced(learned, ("垃圾邮件" * 9, WIDE), learned.y, learned.joint)
+
+
+def _replaced(trial, classes, y, joint):
+    rule = default_rule(classes, calibrated=False)
+    prior = np.full(len(classes), 1 / len(classes))
+    return replace(trial, classes=classes, y=y, joint=joint, rule=rule, prior=prior, smaller=())
+
+
+def test_the_tradeoff_goes_through_the_decision():
+    trial = random_trial(0)
+    tradeoff, confusion = views_of(trial).tradeoff, evaluation_of(trial).confusion
+    assert tradeoff.here == (hm_rate(confusion), sm_rate(confusion))
+    assert tradeoff.here in set(
+        zip(tradeoff.hm_rate.tolist(), tradeoff.sm_rate.tolist(), strict=True)
+    )
+    assert (np.diff(tradeoff.hm_rate) >= 0).all()
+    assert (np.diff(tradeoff.sm_rate) <= 0).all()
+
+
+def test_the_histogram_counts_every_document_once():
+    trial = random_trial(1)
+    histogram = views_of(trial).histogram
+    assert histogram.counts.sum(axis=1).tolist() == np.bincount(trial.y).tolist()
+    middle = (histogram.edges[:-1] + histogram.edges[1:]) / 2
+    ham, spam = (np.average(middle, weights=row) for row in histogram.counts)
+    assert ham < spam
+
+
+def test_many_classes_show_right_and_wrong_by_probability(many):
+    views = views_of(many)
+    right = int((many.probability.argmax(axis=1) == many.y).sum())
+    assert views.histogram.counts.sum(axis=1).tolist() == [right, len(many.y) - right]
+    assert views.tradeoff is None
+    assert views.calibration.n_docs.sum() == len(many.y)
+
+
+def test_the_learning_curve_of_folds_ends_at_the_trial_itself(learned):
+    learning = views_of(learned).learning
+    assert learning.n_learned.tolist() == [round(147 * share) for share in SHARES] + [147]
+    evaluation = evaluation_of(learned)
+    assert learning.wrong[-1] == evaluation.errors / evaluation.n_docs
+    assert learning.wrong[0] > learning.wrong[-1]
+
+
+def test_the_learning_curve_follows_the_decision(learned):
+    sceptical = views_of(trial_under_prior(learned, np.array([0.999, 0.001]))).learning
+    assert (sceptical.wrong != views_of(learned).learning.wrong).any()
+
+
+def test_the_learning_curve_of_a_stream_has_every_message_once(mails):
+    trial = judge_online([*read_items([str(mails)])][::3], PRESETS["mail"], "everything")
+    learning = views_of(trial).learning
+    assert learning.n_learned[-1] == len(trial.y)
+    pieces = np.diff(learning.n_learned, prepend=0)
+    assert learning.wrong @ pieces == pytest.approx(evaluation_of(trial).errors)
+
+
+def test_a_trial_without_smaller_models_has_no_learning_curve():
+    assert views_of(random_trial(0)).learning is None
+
+
+def test_wilson_intervals_equal_scipy():
+    stats = pytest.importorskip("scipy.stats")
+    part, whole = np.array([0, 1, 7, 50]), np.array([9, 10, 70, 50])
+    low, high = wilson_interval(part, whole)
+    for k, n, a, b in zip(part.tolist(), whole.tolist(), low, high, strict=True):
+        expected = stats.binomtest(k, n).proportion_ci(method="wilson")
+        assert (a, b) == pytest.approx((expected.low, expected.high), abs=1e-4)
+
+
+# --- in a terminal ------------------------------------------------------------------------
+
+
+def test_a_sketch_fits_eighty_columns_and_is_safe(learned, many, wide):
+    for trial in (learned, many, wide, trial_of([0, 1], [-1, 1]), trial_of([0, 0], [1, 1])):
+        lines = sketch(views_of(trial)).splitlines()
+        assert max(map(columns, lines)) <= 80
+        assert "\x1b" not in "".join(lines)
+        assert not any(line.endswith(" ") for line in lines)
+
+
+def test_a_histogram_keeps_its_middle_whatever_the_names(learned, wide):
+    for trial in (learned, wide):
+        block = sketch(views_of(trial)).split("\n\n")[2].splitlines()
+        middle = {columns(line[: line.index(" | ")]) for line in block[1:]}
+        assert len(middle) == 1
+
+
+def test_a_sketch_shows_what_there_is(learned, many):
+    text = sketch(views_of(learned))
+    heads = (
+        "Errors at every cutoff",
+        "Calibration: share of spam",
+        "Scores: log-odds",
+        "Learning",
+    )
+    assert all(head in text for head in heads)
+    assert text.count("O") > 5
+    text = sketch(views_of(many))
+    assert "Errors" not in text
+    assert "Learning" not in text
+    assert "Calibration: share of right answers" in text
+
+
+def test_a_sketch_of_perfect_calibration_has_bars_that_end_at_the_mark():
+    trial = trial_of([0, 0, 0, 1, 0, 1, 1, 1], np.log([1 / 3] * 4 + [3.0] * 4))
+    lines = sketch(views_of(trial)).splitlines()
+    at = lines.index("predicted observed   documents")
+    assert lines[at + 1] == "    0.250    0.250           4  ##########|"
+    assert lines[at + 2] == "    0.750    0.750           4  ##############################|"
+
+
+def test_a_sketch_and_json_do_not_mix(nbspam, trained, folder):
+    status, out, err = nbspam("eval", folder, "--plot", "-", "--json")
+    assert (status, out) == (2, "")
+    assert err == "nbspam: --plot -: not beside --json; give a file's name\n"

@@ -1,0 +1,293 @@
+"""Visibility: which words of a document a mail program shows, and which it hides.
+
+"no" stands where a reader sees nothing, "yes" or a single letter where there is something to see.
+"""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nbspam.mail.html import read_html
+from support import examples
+
+
+def shown_and_hidden(html: str) -> tuple[str, str]:
+    found = read_html([html.encode()])[0]
+    return " ".join(found.visible.decode().split()), " ".join(found.hidden.decode().split())
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        # Taken away.
+        'STYLE="color:red; DISPLAY : None ;"',
+        "style=display:none!important",
+        r"style='d\69splay:none'",
+        "style='dis/* */play:none'",
+        "style='dis&#112;lay:none'",
+        "class=x style='display:block;display:none;display:nonsense'",
+        "style='visibility:collapse'",
+        "style='mso-hide:all'",
+        "hidden",
+        # Small.
+        "style='font-size:5.9px'",
+        "style='font-size:5%'",
+        "style='font:italic bold 0/0 a'",
+        # Like the ground.
+        "style='color:#FEFEFE'",
+        "style='color:rgb(98% 98% 98%)'",
+        "style='color:rgba(0,0,0,.05)'",
+        "style='background-color:#123;color:#112233'",
+        "style='opacity:.05'",
+        "style='filter:alpha(opacity=0)'",
+        # Clipped, or out of sight.
+        "style='max-height:1px;overflow-y:hidden'",
+        "style='position:absolute;clip:rect(1px 1px 1px 1px)'",
+        "style='clip-path:inset(50%)'",
+        "style='transform:rotate(3deg) scaleY(.01)'",
+        "style='position:absolute;left:-9999px'",
+        "style='margin-left:-9999px'",
+        "style='text-indent:-999em'",
+        "style='letter-spacing:-1em'",
+    ],
+)
+def test_a_block_can_be_hidden(attributes):
+    assert shown_and_hidden(f"a <div {attributes}>no</div> b") == ("a b", "no")
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "style='display:none;display:block'",
+        "style='display:inline!important;display:none'",
+        "style='font-size:6pt'",
+        "style='font-size:1e999px'",
+        "style='color:yellow'",  # of little contrast, but of another colour
+        "style='color:#fff;background:#000'",
+        "style='color:white;background:url(sky.jpg)'",
+        "style='color:#nonsense'",
+        "style='opacity:.6'",
+        "style='height:0'",
+        "style='clip:rect(0,0,0,0)'",  # of a box that is not taken out of its place
+        "style='left:-9999px'",
+        "style='margin:-10px'",
+        "title='style=display:none'",
+        "color=white",  # an attribute of <font> only
+    ],
+)
+def test_a_block_is_shown(attributes):
+    assert shown_and_hidden(f"a <div {attributes}>yes</div> b") == ("a yes b", "")
+
+
+@pytest.mark.parametrize(
+    ("html", "shown", "hidden"),
+    [
+        # Attributes.
+        ("a <font\ncolor = FFFFFE>no</font> b", "a b", "no"),
+        ("a <font size=-7>yes</font> b", "a yes b", ""),
+        ("<body bgcolor=black text=white>yes <font color=#010101>no</font>", "yes", "no"),
+        ("<body background=sky.gif><font color=white>yes</font>", "yes", ""),
+        ("<table bgcolor=navy><tr><td><font color=white>yes</table>", "yes", ""),
+        ("<body link=white><a href=x>no</a> yes", "yes", "no"),
+        # Words that are split.
+        ("vi<div style=display:none>no</div>agra", "viagra", "no"),
+        ("one<div style=font-size:0>no</div>two", "one two", "no"),
+        # Inheritance.
+        ("<div style=display:none>no<div style=display:block>no</div></div>b", "b", "no no"),
+        ("<div style=visibility:hidden>no <b style=visibility:visible>b</b></div>", "b", "no"),
+        ("<div style=color:white>no <b style=background:red>b</b></div>", "b", "no"),
+        ("<div style=font-size:0>no <b style=font-size:2em>no</b></div>", "", "no no"),
+        ("<small><small><small><small><small><small>no", "", "no"),
+        ("<div style=opacity:.2><b style=opacity:.2>no", "", "no"),
+        # Inline text has no box.
+        ("<span style='height:0;overflow:hidden'>a</span>", "a", ""),
+        ("<span style='display:block;height:0;overflow:hidden'>no</span>", "", "no"),
+        # Elements that are not shown.
+        ("<template>no</template>a", "a", "no"),
+        ("<noframes>no</noframes><iframe src=x>no</iframe>a", "a", "no no"),
+        ("<datalist>no<option>no</datalist>a", "a", "no no"),
+        ("<dialog>no</dialog><dialog open>a</dialog>", "a", "no"),
+        ("<noscript>a</noscript><object>b</object>", "ab", ""),
+        ("display:none is what I write", "display:none is what I write", ""),
+    ],
+)
+def test_what_is_shown_and_what_is_hidden(html, shown, hidden):
+    assert shown_and_hidden(html) == (shown, hidden)
+
+
+@pytest.mark.parametrize(
+    ("html", "shown", "hidden"),
+    [
+        ("<div style=display:none>a<DIV>b</DIV>c</DIV>d", "d", "a b c"),
+        ("<div style=display:none>a", "", "a"),
+        ("<img style=display:none>a", "a", ""),
+        ("</div style=display:none>a", "a", ""),
+        # What is not closed ends with the element around it.
+        ("<div><span style=display:none>no</div>a", "a", "no"),
+        ("<p style=display:none>no<div>a</div>", "a", "no"),
+        ("<ul><li style=display:none>no<li>a</ul>", "a", "no"),
+        ("<table><tr style=display:none><td>no<tr><td>a</table>", "a", "no"),
+        ("<table><td><table style=display:none><td>no</table>a</table>", "a", "no"),
+        # Formatting goes on in the next blocks, other inline elements do not.
+        ("<p><font color=white>no<p>no</font>a", "a", "no no"),
+        ("<div><span style=color:white>no</div>a", "a", "no"),
+        # An end tag without a start closes nothing.
+        ("<div style=display:none>no</span></p></td>no</div>a", "a", "no no"),
+        ("<div style=display:none><table><td>no</div>no</table>no</div>a", "a", "nono no"),
+    ],
+)
+def test_elements_end_where_a_mail_program_ends_them(html, shown, hidden):
+    assert shown_and_hidden(html) == (shown, hidden)
+
+
+# --- style sheets --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sheet", "html", "shown", "hidden"),
+    [
+        # Which elements a rule selects.
+        ("P {display:none}", "<p>no</p>a", "a", "no"),
+        ("p.x.y, i#z {display:none}", "<p class='y x'>no</p><p class=y>a<i id=z>no", "a", "no no"),
+        (".x p {display:none}", "<b class=x><i><p>no</p></i></b><p>a", "a", "no"),
+        (".x > p {display:none}", "<b class=x><p>no</p><i><p>a</p></i></b>", "a", "no"),
+        (".x + p {display:none}", "<b class=x></b><p>no</p><p>a", "a", "no"),
+        (".x ~ p {display:none}", "<p>a<b class=x></b><p>b<hr class=x><p>no<p>no", "a b", "no no"),
+        ("p:nth-child(2n) {display:none}", "<p>a<p>no<p>b<p>no", "a b", "no no"),
+        (
+            "p[title^=x i], p:not(.y) {display:none}",
+            "<p class=y>a<p class=y title=Xz>no",
+            "a",
+            "no",
+        ),
+        (".x p:first-child {display:none}", "<b class=x><p>no<p>a</b>", "a", "no"),
+        ("p:nth-child(2) {display:none}", "<i nbspam-mark=':0'>a</i><p>no", "a", "no"),
+        (r"/* i */ .\78 {display:none}", "<p class=x>no</p>a", "a", "no"),
+        ("p:hover, p::first-line {display:none}", "<p>a", "a", ""),
+        # Media are those of a wide screen.
+        ("@media screen{p{display:none}} i{}", "<p>no</p>a", "a", "no"),
+        ("@media print{p{display:none}}", "<p>a", "a", ""),
+        ("@media only screen and (max-width:480px) {p{display:none}}", "<p>a", "a", ""),
+        ("@media (min-width:1px) and (max-width:9999px) {p{display:none}}", "<p>no", "", "no"),
+        # Which declaration wins.
+        ("p {display:none} p {display:block}", "<p>a", "a", ""),
+        ("p {display:block !important} p {display:none}", "<p>a", "a", ""),
+        ("p.x {display:block} .x {display:none}", "<p class=x>a", "a", ""),
+        ("p {display:none}", "<p style=display:block>a", "a", ""),
+        ("p {display:none !important}", "<p style=display:block>no", "", "no"),
+        ("font {color:black}", "<font color=white>a", "a", ""),
+        (".x {color:#fff} .y {background:#fff}", "<p class=y>a<b class=x>no</b>", "a", "no"),
+        # Several sheets are one.
+        ("p {color:white}", "<p>no</p><style>p {color:red}</style><p>a", "no a", ""),
+        ("", "<style media=print>p {display:none}</style><p>a", "a", ""),
+    ],
+)
+def test_sheets_hide_what_they_select(sheet, html, shown, hidden):
+    assert shown_and_hidden(f"<style>{sheet}</style>{html}") == (shown, hidden)
+
+
+# --- bounds --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("padding", ["<br>", "<p title='<b>'>", "<!--<b><b>-->", "<b></b>"])
+def test_a_long_document_is_followed_across_its_cuts(padding):
+    hidden = f"<div style=display:none><table><tr><td>{padding * 9000}no</table>no</div>"
+    assert shown_and_hidden(f"{hidden}{padding * 5000}a") == ("a", "no no")
+
+
+def test_a_cut_in_a_script_or_a_quoted_value_is_put_off():
+    script = "<script>" + "<b>" * 5000 + "</script>"
+    value = f"<p title='{'<b>' * 5000}'>"
+    assert shown_and_hidden(f"a{script}b{value}c") == ("ab c", "")
+
+
+def test_text_behind_more_tags_than_mail_has_counts_as_hidden():
+    assert shown_and_hidden(f"a{'<b>' * 200_001}no") == ("a", "no")
+    found = read_html([b"a" + b"<b>" * 200_001, b"no<i>no"])
+    assert (found[1].visible, found[1].hidden.split()) == (b"no", [b"no"])
+
+
+def test_a_tag_of_more_attributes_than_mail_has_is_no_tag():
+    attributes = " ".join(f"a{i}" for i in range(1001))
+    assert shown_and_hidden(f"a<p {attributes} style=display:none>b<i>c") == ("abc", "")
+    quoted = " ".join(f"a{i}='>'" for i in range(1001))
+    assert shown_and_hidden(f"<p {quoted} style=display:none>b")[0].endswith("b")
+
+
+def test_formatting_left_open_is_not_repeated_in_every_paragraph():
+    formatting = "".join(f"<font a{i}>" for i in range(1000))
+    assert shown_and_hidden(f"{formatting}{'<p>a' * 1000}")[0].split() == ["a"] * 1000
+
+
+# --- laws ----------------------------------------------------------------------------------
+
+CSS = st.sampled_from(
+    [
+        "p", ".x", "#y", "*", " ", ",", "{", "}", ";", ":", "(", ")", "'", '"', "/*", "*/",
+        "\\", "@media ", "print", "and", "(min-width:", "color", "#fff", "display", "none",
+        "!important", "font-size", "1e999", "-1e-999", "px", "%", "rgb(", "hsl(", "1,",
+        "opacity", "clip", "rect(", "transform", "scale(", "matrix(", "left", "position",
+        "absolute", "font", "/", "background", "\\110000", "\\64 ", "é", "nan", "inf", "+", "-",
+        ".", "9" * 400, "margin", "zoom",
+    ]
+)  # fmt: skip
+PARTS = st.sampled_from(
+    [
+        "<div style=display:none>", "<font color=white>", "<p>", "</p>", "<table>", "<td>",
+        "</td>", "</table>", "<li>", "</li>", "</font>", "</div>", "<span style='color:#fff'>",
+        "</span>", "<a href=x>", "</a>", "<tr bgcolor=black>", "<b>", "</b>",
+        "<body text=white>", "</body>", "<td style='font-size:0", "'>",
+        "<style>p {color: white}</style>", "<td bgcolor=black>", "<font color=black>", "<a>",
+        "<span style='background:#000'>", "<i style='color:red'>", "<body bgcolor=blue>",
+        "word ", "<option>",
+    ]
+)  # fmt: skip
+
+
+@examples(500)
+@given(st.lists(CSS, max_size=25).map("".join), st.lists(CSS, max_size=12).map("".join))
+def test_any_css_is_read(sheet, style):
+    html = f'<style>{sheet}</style><p class=x id=y style="{style}">word</p>'
+    found = read_html([html.encode()])[0]
+    assert (found.visible + found.hidden).count(b"word") <= 1
+
+
+@examples(300)
+@given(st.binary(max_size=60), st.binary(max_size=60), st.binary(max_size=30))
+def test_any_bytes_are_read(sheet, style, attribute):
+    html = b"<style>%b</style><p style='%b' class='%b'><font color='%b'>a"
+    read_html([html % (sheet, style, attribute, attribute)])
+
+
+@examples(300)
+@given(st.lists(PARTS, max_size=40).map("".join))
+def test_every_word_is_either_shown_or_hidden(html):
+    found = read_html([html.encode()])[0]
+    words = html.count("word ")
+    assert found.visible.count(b"word") + found.hidden.count(b"word") <= words
+    if "'" not in html:
+        assert found.visible.count(b"word") + found.hidden.count(b"word") == words
+
+
+@examples(300)
+@given(st.lists(PARTS, max_size=40).map("".join))
+def test_without_styles_nothing_is_hidden(html):
+    for styling in ("style", "color", "text", "option"):
+        html = html.replace(styling, "x")
+    assert shown_and_hidden(html)[1] == ""
+
+
+@examples(500)
+@given(st.lists(PARTS, max_size=30).map("".join))
+def test_following_only_what_could_hide_changes_nothing(html):
+    html = html.replace("<option>", "")  # ends with the next tag unless elements are followed
+    quick = shown_and_hidden(html)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nbspam.mail.html.can_hide", lambda *_: True)
+        assert shown_and_hidden(html) == quick
+
+
+def test_many_different_values_hide_text_like_few():
+    html = "".join(f"<b style='opacity:0;x:{i}'>no</b> " for i in range(100))
+    html += "".join(f"<b style='color:#fff;x:{i}'>no</b> " for i in range(100))
+    assert shown_and_hidden(html + "a") == ("a", " ".join(200 * ["no"]))

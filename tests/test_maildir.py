@@ -1,0 +1,149 @@
+import os
+
+import pytest
+
+from nbspam.errors import InputError, UsageError
+from nbspam.maildir.maildir import (
+    MaildirEntry,
+    MaildirNote,
+    check_maildir,
+    maildir_entries,
+    maildir_folder_name,
+    move,
+    read_note,
+    spam_folder,
+    write_note,
+)
+
+
+@pytest.fixture
+def root(tmp_path):
+    for part in ("cur", "new", "tmp"):
+        (tmp_path / part).mkdir()
+    return tmp_path
+
+
+def put(root, path, data=b"x"):
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_bytes(data)
+
+
+def test_a_name_splits_into_base_and_flags():
+    entry = MaildirEntry("", "cur", "1700.M1P2.host,S=3:2,RS")
+
+    assert (entry.base, entry.flags) == ("1700.M1P2.host,S=3", "RS")
+    assert (MaildirEntry("", "new", "17.h").base, MaildirEntry("", "new", "17.h").flags) == (
+        "17.h",
+        "",
+    )
+
+
+def test_a_flag_is_added_in_order_and_moves_the_message_to_cur():
+    assert MaildirEntry("", "new", "1.h").flagged("F") == MaildirEntry("", "cur", "1.h:2,F")
+    assert MaildirEntry("", "cur", "1.h:2,RS").flagged("S") == MaildirEntry("", "cur", "1.h:2,RS")
+    assert MaildirEntry(".A", "cur", "1.h:2,RS").flagged("F") == MaildirEntry(
+        ".A", "cur", "1.h:2,FRS"
+    )
+
+
+def test_every_message_is_one_entry(root):
+    for path in (
+        "new/2.h",
+        "cur/1.h:2,S",
+        "cur/2.h:2,",
+        "cur/.hidden",
+        "tmp/3.h",
+        ".Spam/cur/4.h",
+    ):
+        put(root, path)
+    (root / "cur" / "folder").mkdir()
+    (root / "cur" / "link").symlink_to("1.h:2,S")
+
+    assert [e.path for e in maildir_entries(str(root), "")] == ["new/2.h", "cur/1.h:2,S"]
+    assert [e.path for e in maildir_entries(str(root), ".Spam")] == [".Spam/cur/4.h"]
+    assert list(maildir_entries(str(root), ".None")) == []
+
+
+def test_a_new_folder_is_a_maildir_plus_plus_folder(root):
+    put(root, "new/1.h")
+
+    assert move(str(root), MaildirEntry("", "new", "1.h"), MaildirEntry(".Spam", "new", "1.h"))
+
+    folder = root / ".Spam"
+    assert sorted(p.name for p in folder.iterdir()) == ["cur", "maildirfolder", "new", "tmp"]
+    assert (folder / "maildirfolder").read_bytes() == b""
+    assert {p.stat().st_mode & 0o777 for p in (folder, folder / "cur")} == {0o700}
+    assert (folder / "new" / "1.h").read_bytes() == b"x"
+
+
+def test_what_a_folder_lacks_is_made(root):
+    put(root, "new/1.h")
+    put(root, ".Spam/cur/2.h")
+
+    assert move(str(root), MaildirEntry("", "new", "1.h"), MaildirEntry(".Spam", "new", "1.h"))
+    assert sorted(p.name for p in (root / ".Spam").iterdir()) == [
+        "cur",
+        "maildirfolder",
+        "new",
+        "tmp",
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_what_root_makes_belongs_to_the_owner_of_the_maildir(root):
+    put(root, "new/1.h")
+    os.chown(root, 1234, 1235)
+
+    assert move(str(root), MaildirEntry("", "new", "1.h"), MaildirEntry(".Spam", "new", "1.h"))
+    made = [root / ".Spam", *(p for p in (root / ".Spam").iterdir())]
+    assert len(made) == 5
+    assert {(p.stat().st_uid, p.stat().st_gid) for p in made} == {(1234, 1235)}
+
+
+def test_a_file_in_the_place_of_a_folder_is_none(root):
+    (root / ".Spam").write_bytes(b"")
+
+    assert list(maildir_entries(str(root), ".Spam")) == []
+    assert spam_folder(str(root)) == ".Spam"
+
+
+def test_moving_overwrites_nothing_and_ignores_missing_messages(root):
+    put(root, "new/1.h", b"one")
+    put(root, ".Spam/new/1.h", b"other")
+    here, there = MaildirEntry("", "new", "1.h"), MaildirEntry(".Spam", "new", "1.h")
+
+    assert not move(str(root), here, there)
+    assert (root / here.path).read_bytes() == b"one"
+    assert (root / there.path).read_bytes() == b"other"
+    assert not move(str(root), MaildirEntry("", "new", "2.h"), MaildirEntry(".Spam", "new", "2.h"))
+
+
+def test_a_note_is_read_as_it_was_written(root):
+    left = {"1.h": MaildirNote("spam", "0f"), os.fsdecode(b"a b\xff"): MaildirNote("unsure", "10")}
+
+    assert read_note(str(root)) == {}
+    write_note(str(root), left)
+    assert read_note(str(root)) == left
+    assert (root / "nbspam-sorted").stat().st_mode & 0o777 == 0o600
+
+
+def test_damaged_lines_of_a_note_are_skipped(root):
+    (root / "nbspam-sorted").write_bytes(b"spam 0f 1.h\nspam\n\xff\xff 1 2\n\nham 1")
+
+    assert read_note(str(root)) == {"1.h": MaildirNote("spam", "0f")}
+
+
+def test_other_folders_are_not_maildirs(tmp_path):
+    with pytest.raises(InputError, match=r"not a Maildir \(no cur/ and new/\)"):
+        check_maildir(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["Junk", ".Junk"])
+def test_folders_may_be_named_with_or_without_their_dot(name):
+    assert maildir_folder_name(name) == ".Junk"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "...", "a/b", "../x", "a\nb"])
+def test_other_names_are_usage_errors(name):
+    with pytest.raises(UsageError, match="not the name of a Maildir folder"):
+        maildir_folder_name(name)
