@@ -1,11 +1,14 @@
 """Shared by several tests: mail, texts, tables, trials, and what an error looks like."""
 
 import atexit
+import io
 import json
 import shutil
+import tarfile
 import tempfile
 import unicodedata
 import warnings
+import zipfile
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -28,6 +31,7 @@ from nbspam.tokens.tokenizer import batch_vocabulary
 
 ROOT = Path(__file__).parent.parent
 MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
+FROM = b"From someone@example.org Thu Aug 22 12:36:23 2002\n"  # before a message of an mbox
 HAM = b"From: ann@example.org\nSubject: lunch\n\nshall we have lunch on friday?\n"
 SPAM = b"From: x@example.com\nSubject: cheap pills\n\nbuy cheap pills now http://p.example/\n"
 TOPICS = {"sea": "ship sail harbour wave tide anchor", "sky": "cloud wing bird wind pilot star"}
@@ -98,6 +102,32 @@ def write_mails(folder, n_docs=2):
         for n in range(1, n_docs + 1):
             (folder / name / f"{n}.eml").write_bytes(data + b"%d\n" % n)
     return folder
+
+
+def write_files(folder, files):
+    """Write files, whose contents are given by their paths, into a folder."""
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return folder
+
+
+def packed(members, kind="tar"):
+    """Return an archive of names and their contents, written by Python's own writers."""
+    file = io.BytesIO()
+    if kind == "zip":
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in members.items():
+                archive.writestr(name, data)
+        return file.getvalue()
+    with tarfile.open(
+        fileobj=file, mode=f"w:{kind.removeprefix('tar').removeprefix('.')}"
+    ) as archive:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return file.getvalue()
 
 
 def write_misfiled(folder):

@@ -17,16 +17,14 @@ def rows(table, kind="csv", **wanted):
     return list(read_rows(io.BytesIO(table.encode()), kind, NamedColumns(**wanted)))
 
 
-def as_json(table):
-    names, *lines = (line.split(",") for line in table.splitlines())
-    cells = ("{" + ", ".join(f'"{n}": "{c}"' for n, c in zip(names, line, strict=True)) + "}"
-             for line in lines)  # fmt: skip
-    return "\n".join(cells)
+JSON = """{"id": "7", "title": "Lunch?", "body": "at noon", "label": "ham"}
+{"id": "8", "title": "Win", "body": "money now", "label": "spam"}"""
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl"])
-def test_several_columns_are_one_text_in_the_order_given(kind):
-    table = {"csv": TABLE, "tsv": TABLE.replace(",", "\t"), "jsonl": as_json(TABLE)}[kind]
+@pytest.mark.parametrize(
+    ("kind", "table"), [("csv", TABLE), ("tsv", TABLE.replace(",", "\t")), ("jsonl", JSON)]
+)
+def test_several_columns_are_one_text_in_the_order_given(kind, table):
     found = rows(table, kind, text=("body", "Title"), id="ID")
 
     assert found == [("ham", "at noon\nLunch?", "7"), ("spam", "money now\nWin", "8")]
@@ -56,14 +54,13 @@ def test_a_table_without_the_columns_of_the_model_is_read_as_if_it_had_none():
     ]
 
 
+LEARNT = "no column 'body', which the model has learned from; there are: title, text"
+
+
 @pytest.mark.parametrize(
     ("table", "wanted", "message"),
     [
-        (
-            "title,text\na,b\n",
-            {"learned": LEARNED},
-            "no column 'body', which the model has learned from; there are: title, text",
-        ),
+        ("title,text\na,b\n", {"learned": LEARNED}, LEARNT),
         (TABLE, {"text": ("titel",)}, "no column 'titel'; did you mean 'title'? there are: id,"),
         (TABLE, {"label": "Lable"}, "no column 'Lable'; did you mean 'label'?"),
         ("a,a,A,b\n", {"text": ("a",)}, "two columns are called 'a'; rename one"),
@@ -89,39 +86,39 @@ def test_the_columns_of_the_first_table_are_remembered(tmp_path):
 
 
 def test_rows_of_columns_can_be_named_by_a_column():
-    stream = io.BytesIO(TABLE.encode())
-    records = list(read_records(["-"], SourceOptions(id_column="id"), stdin=stream))
+    def records(column):
+        stream = io.BytesIO(TABLE.encode())
+        return list(read_records(["-"], SourceOptions(id_column=column), stdin=stream))
 
-    assert [record.name for record in records] == ["7", "8"]
-    assert "id" not in records[0].cells
+    assert [record.name for record in records("id")] == ["7", "8"]
+    assert "id" not in records("id")[0].cells
     with pytest.raises(InputError, match="-: no column 'nr'; there are: id, title"):
-        list(read_records(["-"], SourceOptions(id_column="nr"), stdin=io.BytesIO(TABLE.encode())))
-
-
-def test_a_row_without_a_name_is_numbered():
-    table = io.BytesIO(b"id,text\n,x\nB,y\n")
-    options = SourceOptions("csv", id_column="id")
+        records("nr")
+    # A row without a name is numbered.
+    table, options = io.BytesIO(b"id,text\n,x\nB,y\n"), SourceOptions("csv", id_column="id")
     assert [item.name for item in read_items(["-"], options=options, stdin=table)] == ["-#1", "B"]
+
+
+NONE = TextColumns()
 
 
 @pytest.mark.parametrize(
     ("head", "learned", "kind"),
     [
-        (b"id,headline,queue\n1,x,y\n", TextColumns(), None),
+        (b"id,headline,queue\n1,x,y\n", NONE, None),
         (b"id,headline,queue\n1,x,y\n", TextColumns(("headline",)), "csv"),
-        (b'"text";"label"\r\nx;ham\r\n', TextColumns(), "csv"),
-        (b"label\ttext\nham\tx\n", TextColumns(), "tsv"),
-        ("label\ttext\nham\tx\n".encode("utf-16"), TextColumns(), "tsv"),
-        (b"ham\tx\nspam\ty\nham\tz\n", TextColumns(), "tsv"),
-        (b"__label__ham x\n", TextColumns(), "fasttext"),
-        (b'{"text": "x"}\n{"text": "y"}\n', TextColumns(), "jsonl"),
+        (b'"text";"label"\r\nx;ham\r\n', NONE, "csv"),
+        ("label\ttext\nham\tx\n".encode("utf-16"), NONE, "tsv"),
+        (b"ham\tx\nspam\ty\nham\tz\n", NONE, "tsv"),
+        (b"__label__ham x\n", NONE, "fasttext"),
+        (b'{"text": "x"}\n{"text": "y"}\n', NONE, "jsonl"),
         (b'{"title": "x", "body": "y"}\n{}\n', LEARNED, "jsonl"),
-        (b'{"a": 1}\n{"a": 2}\n', TextColumns(), None),
-        (b"{text}\nlabel\n", TextColumns(), None),
-        (b"Hello Ann, how are you?\nFine, thanks.\n", TextColumns(), None),
-        (b"label,text\n", TextColumns(), None),  # a single line is a text
-        (b"Subject: text,label\n\nx\n", TextColumns(), None),
-        (b"text,text\nx\n", TextColumns(), None),
+        (b'{"a": 1}\n{"a": 2}\n', NONE, None),
+        (b"{text}\nlabel\n", NONE, None),
+        (b"Hello Ann, how are you?\nFine, thanks.\n", NONE, None),
+        (b"label,text\n", NONE, None),  # a single line is a text
+        (b"Subject: text,label\n\nx\n", NONE, None),
+        (b"text,text\nx\n", NONE, None),
         (b"", LEARNED, None),
     ],
 )

@@ -15,49 +15,40 @@ from nbspam.errors import InputError
 from nbspam.sources.folders import walk
 from nbspam.sources.items import read_items
 from nbspam.sources.rows import lines_of, read_rows, split_rows
-from support import complains
-
-MBOX = b"From a Thu Aug 22 12:36:23 2002\nSubject: x\n\none\n\n"
+from support import FROM, complains, write_files
 
 
-def data_of(folder):
-    """Return the data of the items in a folder, and the errors of those that have none."""
-    found = []
-    for item in read_items([str(folder)]):
-        try:
-            found.append(item.read())
-        except InputError as error:
-            found.append(str(error))
-    return found
+def read_or_error(item):
+    try:
+        return item.read()
+    except InputError as error:
+        return str(error).encode()
 
 
 @pytest.fixture
 def box(tmp_path):
-    """A folder with a message, and a mailbox without an ending between others."""
-    (tmp_path / "box").mkdir()
-    (tmp_path / "box" / "1.eml").write_bytes(b"Subject: x\n\none\n")
-    (tmp_path / "box" / "Inbox").symlink_to("/proc/self/mem")  # reading it is an error
-    (tmp_path / "box" / "Other").write_bytes(MBOX * 2)
-    return tmp_path / "box"
+    """A folder with a message and two in a mailbox."""
+    message = b"Subject: x\n\none\n"
+    mailbox = (FROM + message + b"\n") * 2
+    return write_files(tmp_path / "box", {"1.eml": message, "Other": mailbox})
 
 
-def test_an_unreadable_mailbox_does_not_stop_its_folder(box):
-    first, second, *others = data_of(box)
-    assert (first, len(others)) == (b"Subject: x\n\none\n", 2)
-    assert second.startswith(f"{box / 'Inbox'}: cannot be read")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("Inbox", "cannot be read"), ("Inbox.mbox.gz", "damaged (Compressed file ended")],
+)
+def test_an_unreadable_or_damaged_mailbox_does_not_stop_its_folder(box, name, said):
+    if name == "Inbox":
+        (box / name).symlink_to("/proc/self/mem")  # reading it is an error
+    else:
+        (box / name).write_bytes(gzip.compress((box / "Other").read_bytes())[:-9])
+    found = [read_or_error(item) for item in read_items([str(box)])]
 
-
-def test_a_damaged_mailbox_does_not_stop_its_folder(box):
-    (box / "Inbox").unlink()
-    (box / "Inbox.mbox.gz").write_bytes(gzip.compress(MBOX)[:-9])
-    found = data_of(box)
-
-    assert len(found) == 4
-    assert found[1].startswith(f"{box / 'Inbox.mbox.gz'}: damaged (Compressed file ended")
+    assert found.count(b"Subject: x\n\none\n") == len(found) - 1 >= 3
+    assert any(data.startswith(f"{box / name}: {said}".encode()) for data in found)
 
 
 def test_a_folder_that_cannot_be_read_does_not_stop_the_others(box, monkeypatch):
-    (box / "Inbox").unlink()
     (box / "barred").mkdir()
     scan = os.scandir
 
@@ -76,7 +67,6 @@ def test_a_folder_that_cannot_be_read_does_not_stop_the_others(box, monkeypatch)
 
 @pytest.mark.parametrize("ending", ["", ".eml"])
 def test_a_link_that_leads_nowhere_is_skipped_and_counted(box, ending, nbspam):
-    (box / "Inbox").unlink()
     (box / f"dead{ending}").symlink_to("nowhere")
     (box / f"loop{ending}").symlink_to(f"loop{ending}")
     spam, model = box.parent / "spam.eml", box.parent / "model"
@@ -89,9 +79,6 @@ def test_a_link_that_leads_nowhere_is_skipped_and_counted(box, ending, nbspam):
 
 
 def test_a_link_that_there_are_no_rights_to_follow_is_an_unreadable_message(box, monkeypatch):
-    (box / "Inbox").unlink()
-    (box / "barred.eml").symlink_to("1.eml")
-
     class Barred:
         name = "barred.eml"
 
@@ -137,28 +124,26 @@ def test_any_open_quote_is_found_in_any_table(table, data):
         list(split_rows(lines, "csv")[0])
 
 
-def test_an_open_quote_in_an_endless_table_needs_no_more_memory_than_a_cell():
+@pytest.mark.parametrize("line", ["xxxxxxxxx\n", "x" * 9999 + "\n"])
+def test_an_open_quote_in_an_endless_table_needs_no_more_memory_than_a_cell(line):
     n_taken = 0
 
     def lines():
         nonlocal n_taken
-        for line in chain(["label,text\n", "ham,x\n", 'ham,"'], repeat("xxxxxxxxx\n")):
+        for each in chain(["label,text\n", "ham,x\n", 'ham,"'], repeat(line)):
             n_taken += 1
-            yield line
+            yield each
 
     csv.field_size_limit(131_072)  # the default; the limit is only ever raised
     with pytest.raises(ValueError, match="line 3: not CSV, a quote that opens here"):
         list(split_rows(lines(), "csv", 200_000)[0])
-    assert n_taken * 10 < 600_000
+    assert n_taken * len(line) < 600_000
 
 
 def test_a_mailbox_that_breaks_off_in_the_middle_ends_the_reading(nbspam, trained, tmp_path):
-    (tmp_path / "box" / "spam").mkdir(parents=True)
-    head = b"From a Thu Aug 22 12:36:23 2002\nSubject: x\n\n"
-    data = gzip.compress(
-        b"".join(head + os.urandom(99_000).hex().encode() + b"\n\n" for _ in range(9))
-    )
-    (tmp_path / "box" / "spam" / "1.mbox.gz").write_bytes(data[: len(data) // 2])
+    messages = (FROM + os.urandom(99_000).hex().encode() + b"\n\n" for _ in range(9))
+    data = gzip.compress(b"".join(messages))
+    write_files(tmp_path / "box" / "spam", {"1.mbox.gz": data[: len(data) // 2]})
     before = trained.read_bytes()
 
     assert complains(nbspam("update", tmp_path / "box"), 1, "1.mbox.gz: damaged (")

@@ -4,7 +4,6 @@ import bz2
 import gzip
 import io
 import lzma
-import mailbox
 import os
 import pickle
 import shutil
@@ -16,15 +15,16 @@ from hypothesis import strategies as st
 from nbspam.errors import InputError, UsageError
 from nbspam.sources.files import MAX_MESSAGE, read_uncompressed
 from nbspam.sources.items import FORMATS, Item, SourceOptions, chunks, read_items
+from support import FROM, write_files
 
-FROM = b"From someone@example.org Thu Aug 22 12:36:23 2002\n"
 MAIL = [f"Subject: {n}\n\nmessage {n}\nFrom me\n".encode() for n in range(12)]
 MBOX = b"".join(FROM + mail.replace(b"\nFrom", b"\n>From") + b"\n" for mail in MAIL)
 
 
 def read(*paths, label=None, stdin=None, **options):
+    stream = None if stdin is None else io.BytesIO(stdin)
     names = [str(path) for path in paths]
-    return list(read_items(names, label=label, options=SourceOptions(**options), stdin=stdin))
+    return list(read_items(names, label=label, options=SourceOptions(**options), stdin=stream))
 
 
 def data(*paths, **options):
@@ -37,61 +37,30 @@ def write(path, content=b"Subject: x\n\ny\n"):
     return path
 
 
-def as_tree(path):
-    for number, mail in enumerate(MAIL):
-        write(path / f"{number}.eml", mail)
+def each(name, packed=bytes):
+    """Return a file a message, whose names are numbered from one."""
+    return {name.format(n): packed(mail) for n, mail in enumerate(MAIL, 1)}
 
 
-def as_compressed_tree(path):
-    for number, mail in enumerate(MAIL):
-        write(path / f"{number}.eml.gz", gzip.compress(mail))
-
-
-def as_classless_sub_folders(path):
-    for number, mail in enumerate(MAIL):
-        write(path / f"part{number // 5}" / str(number), mail)
-    write(path / ".ignored")
-
-
-def as_mh(path):
-    box = mailbox.MH(path)
-    for mail in MAIL:
-        box.add(mail)
-
-
-def as_maildir(path):
-    for folder in ("cur", "new", "tmp"):
-        (path / folder).mkdir(parents=True)
-    for number, mail in enumerate(MAIL):
-        write(path / ("cur" if number < 7 else "new") / f"{number}.host:2,S", mail)
-
-
-def as_index(path):
-    for number, mail in enumerate(MAIL):
-        write(path.parent / "data" / f"inmail.{number}", mail)
-    lines = "".join(f"spam ../data/inmail.{n}\n" for n in range(12))
-    write(path.parent / "full" / "index", lines.encode())
-    path.symlink_to(path.parent / "full")
-
-
+MAILDIR = {f"box/{'cur' if n < 7 else 'new'}/{n}.h:2,S": mail for n, mail in enumerate(MAIL)}
 STORES = {
-    "tree": as_tree,
-    "compressed tree": as_compressed_tree,
-    "sub-folders": as_classless_sub_folders,
-    "MH": as_mh,
-    "Maildir": as_maildir,
-    "mbox": lambda path: write(path, MBOX),
-    "mbox.gz": lambda path: write(path.with_name("box.gz"), gzip.compress(MBOX)),
-    "mbox.bz2": lambda path: write(path.with_name("box.mbox.bz2"), bz2.compress(MBOX)),
-    "mbox.xz": lambda path: write(path.with_name("box.mbx.xz"), lzma.compress(MBOX)),
-    "mbox in a folder": lambda path: write(path / "Inbox", MBOX),
-    "named mbox in a folder": lambda path: write(path / "2002-08.mbox.gz", gzip.compress(MBOX)),
+    "tree": each("box/{}.eml"),
+    "compressed tree": each("box/{}.eml.gz", gzip.compress),
+    "sub-folders": {f"box/part{n // 5}/{n}": m for n, m in enumerate(MAIL)} | {"box/.x": b"x"},
+    "MH": {"box/.mh_sequences": b"", **each("box/{}")},
+    "Maildir": {"box/tmp/x": b"x", **MAILDIR},
+    "mbox": {"box": MBOX},
+    "mbox.gz": {"box.gz": gzip.compress(MBOX)},
+    "mbox.bz2": {"box.mbox.bz2": bz2.compress(MBOX)},
+    "mbox.xz": {"box.mbx.xz": lzma.compress(MBOX)},
+    "mbox in a folder": {"box/Inbox": MBOX},
+    "named mbox in a folder": {"box/2002-08.mbox.gz": gzip.compress(MBOX)},
 }
 
 
-@pytest.mark.parametrize("store", STORES.values(), ids=STORES)
-def test_the_same_mail_gives_the_same_items_in_every_store(store, tmp_path):
-    path = store(tmp_path / "box") or tmp_path / "box"
+@pytest.mark.parametrize("files", STORES.values(), ids=STORES)
+def test_the_same_mail_gives_the_same_items_in_every_store(files, tmp_path):
+    (path,) = write_files(tmp_path, files).iterdir()
 
     items = read(path, label="spam")
     assert [item.read() for item in items] == MAIL
@@ -101,8 +70,9 @@ def test_the_same_mail_gives_the_same_items_in_every_store(store, tmp_path):
 
 
 def test_a_trec_index_gives_classes_and_paths_beside_it(tmp_path):
-    as_index(tmp_path / "box")
-    index = tmp_path / "full" / "index"
+    write_files(tmp_path, each("data/inmail.{}"))
+    lines = "".join(f"spam ../data/inmail.{n}\n" for n in range(1, 13))
+    index = write(tmp_path / "full" / "index", lines.encode())
 
     assert data(index) == data(index, format="trec") == MAIL
     assert {item.label for item in read(index)} == {"spam"}
@@ -119,9 +89,8 @@ def test_a_message_is_not_taken_for_an_index(head, tmp_path):
 
 
 def test_class_folders_hold_any_store(tmp_path):
-    as_maildir(tmp_path / "ham")
-    as_mh(tmp_path / "junk")
-    write(tmp_path / "spam" / "old.mbox", MBOX)
+    for label, store in (("ham", "Maildir"), ("junk", "MH"), ("spam", "mbox in a folder")):
+        write_files(tmp_path, {f"{label}{name[3:]}": m for name, m in STORES[store].items()})
 
     items = read(tmp_path)
     assert [item.label for item in items] == ["ham"] * 12 + ["junk"] * 12 + ["spam"] * 12
@@ -129,27 +98,26 @@ def test_class_folders_hold_any_store(tmp_path):
     assert items == read(tmp_path, format="classes")
 
 
-def test_messages_in_files_are_read_lazily(tmp_path):
-    as_tree(tmp_path / "box")
-    items = read(tmp_path / "box")
+def test_messages_in_files_and_sources_are_read_lazily(tmp_path):
+    items = read(write_files(tmp_path / "box", each("{}.eml")))
     shutil.rmtree(tmp_path / "box")
-
     assert {item.data for item in items} == {None}
-    with pytest.raises(InputError, match=r"0\.eml: no such file or folder"):
+    with pytest.raises(InputError, match=r"1\.eml: no such file or folder"):
         items[0].read()
 
-
-def test_items_can_be_pickled(tmp_path):
-    item = Item("a#1", "ham", b"x", is_text=True)
-
-    assert pickle.loads(pickle.dumps(item)) == item
-
-
-def test_names_number_messages_from_one(tmp_path):
     path = write(tmp_path / "m.mbox", MBOX)
-    names = [item.name for item in read(path)]
-    assert names[:2] == [f"{path}#1", f"{path}#2"]
-    assert [item.name for item in read("-", stdin=io.BytesIO(MBOX))][:2] == ["-#1", "-#2"]
+    unread = read_items([str(path)])
+    path.write_bytes(MBOX + MBOX)
+    assert len(list(unread)) == 24
+
+
+def test_names_number_messages_of_a_mailbox_from_one(tmp_path):
+    path = write(tmp_path / "m.mbox", MBOX)
+    alone = write(tmp_path / "alone.mbox", FROM + b"A: 1\n\nx\n\n")
+
+    assert [item.name for item in read(path)][:2] == [f"{path}#1", f"{path}#2"]
+    assert [item.name for item in read("-", stdin=MBOX)][:2] == ["-#1", "-#2"]
+    assert read(alone) == [Item(f"{alone}#1", None, b"A: 1\n\nx\n", series=str(alone))]
 
 
 def test_a_single_message_keeps_its_from_line(tmp_path):
@@ -158,24 +126,19 @@ def test_a_single_message_keeps_its_from_line(tmp_path):
 
     assert read(path) == read(tmp_path) == [Item(str(path), None)]
     assert data(path) == [message]
-    assert read("-", stdin=io.BytesIO(message)) == [Item("-", None, message)]
-
-
-def test_a_single_message_in_a_file_named_mbox_has_number_one(tmp_path):
-    path = write(tmp_path / "m.mbox", FROM + b"A: 1\n\nx\n\n")
-
-    assert read(path) == [Item(f"{path}#1", None, b"A: 1\n\nx\n", series=str(path))]
+    assert read("-", stdin=message) == [Item("-", None, message)]
 
 
 @pytest.mark.parametrize(
     "message", [b"", b"\0\xff", b"a \0", b"no header", b"From x", b"A: 1\n" * 50_000]
 )
-def test_any_bytes_are_one_message(message, tmp_path):
+def test_any_bytes_are_one_message(message, tmp_path, monkeypatch):
     path = write(tmp_path / "m", message)
 
-    assert data(path) == data("-", stdin=io.BytesIO(message)) == [message]
-    assert data(path, format="eml") == [message]
-    assert data("-", stdin=io.BytesIO(message), format="eml") == [message]
+    assert data(path) == data(path, format="eml") == [message]
+    assert data("-", stdin=message) == data("-", stdin=message, format="eml") == [message]
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(message)))
+    assert data("-") == [message]
 
 
 @pytest.mark.parametrize("message", [b"", b"\n", b"A: 1\n\nx\n\n" + MBOX])
@@ -185,18 +148,14 @@ def test_a_file_named_mbox_may_hold_one_message_without_from_line(message, tmp_p
     assert read(tmp_path) == read(path) == [Item(str(path), None)]
 
 
-def test_format_eml_reads_an_mbox_as_one_message(tmp_path):
-    path = write(tmp_path / "m.mbox", MBOX)
-
-    assert data(path, format="eml") == data(tmp_path, format="eml") == [MBOX]
-
-
-def test_format_mbox_reads_every_file_as_an_mbox(tmp_path):
-    write(tmp_path / "2001.txt", MBOX)
+def test_formats_eml_and_mbox_hold_for_every_file(tmp_path):
+    path = write(tmp_path / "2001.mbox", MBOX)
     write(tmp_path / "2002.txt", MBOX)
 
+    assert data(path, format="eml") == [MBOX]
+    assert data(tmp_path, format="eml") == [MBOX] * 2
     assert data(tmp_path, format="mbox") == MAIL * 2
-    assert data("-", stdin=io.BytesIO(MBOX), format="mbox") == MAIL
+    assert data("-", stdin=MBOX, format="mbox") == MAIL
 
 
 def test_a_longer_message_is_truncated(tmp_path):
@@ -205,7 +164,8 @@ def test_a_longer_message_is_truncated(tmp_path):
 
     assert [len(message) for message in data(path)] == [MAX_MESSAGE]
     with path.open("rb") as stream:
-        assert [len(message) for message in data("-", stdin=stream)] == [MAX_MESSAGE]
+        (item,) = read_items(["-"], stdin=stream)
+    assert len(item.read()) == MAX_MESSAGE
 
 
 TABLES = {
@@ -229,52 +189,32 @@ def test_tables_give_texts_with_classes(name, tmp_path):
     assert {item.label for item in read(path, label="x")} == {"x"}
 
 
-def test_lines_of_class_and_text_are_a_table_whatever_the_name(tmp_path):
+def test_tables_are_known_by_their_content_or_by_what_is_stated(tmp_path):
     path = write(tmp_path / "SMSSpamCollection", b"ham\tGo until\nspam\tFree\nham\tOk\n")
+    found = [(item.label, item.data) for item in read(path)]
+    assert found == [("ham", b"Go until"), ("spam", b"Free"), ("ham", b"Ok")]
 
-    assert [(item.label, item.data) for item in read(path)] == [
-        ("ham", b"Go until"), ("spam", b"Free"), ("ham", b"Ok"),
-    ]  # fmt: skip
-
-
-def test_a_table_comes_from_standard_input_with_its_format():
-    table = io.BytesIO(b"a,b,c\n1,x,ham\n")
-
-    items = read("-", stdin=table, format="csv", text_columns=("b",), label_column="c")
-    assert items == [Item("-#1", "ham", b"x", is_text=True, series="-")]
+    stated = {"format": "csv", "text_columns": ("b",), "label_column": "c"}
+    (item,) = read("-", stdin=b"a,b,c\n1,x,ham\n", **stated)
+    assert item == Item("-#1", "ham", b"x", is_text=True, series="-")
+    # A lone surrogate becomes a question mark.
+    assert data("-", stdin=b'{"text": "a\\ud800b"}\n', format="jsonl") == [b"a?b"]
 
 
-def test_a_lone_surrogate_in_json_becomes_a_question_mark(tmp_path):
-    path = write(tmp_path / "t.jsonl", b'{"text": "a\\ud800b"}\n')
-
-    assert data(path) == [b"a?b"]
-
-
-def test_standard_input_defaults_to_that_of_the_process(monkeypatch):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(MAIL[0])))
-
-    assert data("-") == [MAIL[0]]
-
-
-def test_nothing_is_opened_before_the_first_item(tmp_path):
-    path = write(tmp_path / "m.mbox", MBOX)
-    items = read_items([str(path)])
-    path.write_bytes(MBOX + MBOX)
-
-    assert len(list(items)) == 24
+RANDOM = os.urandom(5000)
 
 
 @pytest.mark.parametrize(
     ("name", "content"),
     [
         ("m.eml.gz", b"not compressed"),
-        ("m.eml.gz", gzip.compress(os.urandom(5000))[:3000]),
-        ("m.eml.gz", gzip.compress(os.urandom(5000))[:20] + b"x" * 5000),
+        ("m.eml.gz", gzip.compress(RANDOM)[:3000]),
+        ("m.eml.gz", gzip.compress(RANDOM)[:20] + b"x" * 5000),
         ("m.eml.bz2", b"not compressed"),
-        ("m.eml.bz2", bz2.compress(os.urandom(5000))[:3000]),
+        ("m.eml.bz2", bz2.compress(RANDOM)[:3000]),
         ("m.eml.xz", b"not compressed"),
-        ("m.eml.xz", lzma.compress(os.urandom(5000))[:3000]),
-        ("m.eml.xz", lzma.compress(os.urandom(5000))[:100] + b"x" * 5000),
+        ("m.eml.xz", lzma.compress(RANDOM)[:3000]),
+        ("m.eml.xz", lzma.compress(RANDOM)[:100] + b"x" * 5000),
     ],
 )
 def test_damaged_compressed_files_are_an_input_error(name, content, tmp_path):
@@ -289,45 +229,34 @@ def test_errors_in_tables_name_the_file(tmp_path):
     with pytest.raises(InputError, match=r"t\.jsonl: line 2: not JSON"):
         read(path)
     with pytest.raises(InputError, match="-: line 1: not JSON"):
-        read("-", stdin=io.BytesIO(b"{"), format="jsonl")
+        read("-", stdin=b"{", format="jsonl")
 
 
-def test_a_missing_path_is_reported_before_anything_is_read(tmp_path):
-    with pytest.raises(InputError, match="no such file"):
-        read_items([str(tmp_path), str(tmp_path / "nowhere")])
+def test_a_missing_path_is_reported_before_reading_with_a_similar_one(tmp_path):
+    near = write(tmp_path / "mails" / "inbox.mbox").parent
+    for path, words in (
+        (tmp_path / "mials" / "inbox.mbox", f"did you mean {near}\\?"),
+        (near / "inbox.mbx", f"did you mean {near / 'inbox.mbox'}\\?"),
+        (tmp_path / "entirely-else", "no such file or folder; check the spelling"),
+    ):
+        with pytest.raises(InputError, match=words):
+            read_items([str(tmp_path), str(path)])
 
 
-def test_the_error_for_a_missing_path_suggests_a_similar_one(tmp_path):
-    write(tmp_path / "mails" / "inbox.mbox")
-    near = tmp_path / "mails"
-    with pytest.raises(InputError, match=f"did you mean {near}\\?"):
-        read(tmp_path / "mials" / "inbox.mbox")
-    with pytest.raises(InputError, match=f"did you mean {near / 'inbox.mbox'}\\?"):
-        read(near / "inbox.mbx")
-    with pytest.raises(InputError, match="check the spelling"):
-        read(tmp_path / "entirely-else")
-
-
-def test_a_missing_path_in_a_folder_that_cannot_be_listed_is_reported(tmp_path, monkeypatch):
-    def refuse(path):
+def test_files_and_folders_without_rights_are_reported(tmp_path, monkeypatch):
+    def refuse(path, mode=None):
         raise PermissionError(13, "Permission denied", path)
 
+    (item,) = read(write(tmp_path / "m.eml"))
+    with monkeypatch.context() as patch:  # undone before pytest removes the folder
+        patch.setattr("os.open", refuse)
+        with pytest.raises(InputError, match=r"m\.eml: cannot be read \(Permission denied\)"):
+            item.read()
     monkeypatch.setattr("os.scandir", refuse)
     with pytest.raises(InputError, match="no such file or folder; check the spelling"):
         read(tmp_path / "x")
     with pytest.raises(InputError, match=r"cannot be read \(Permission denied\)"):
         read(tmp_path)
-
-
-def test_a_file_that_may_not_be_read_is_an_input_error(tmp_path, monkeypatch):
-    def refuse(path, mode):
-        raise PermissionError(13, "Permission denied", path)
-
-    path = write(tmp_path / "m.eml")
-    with monkeypatch.context() as patch:  # undone before pytest removes the folder
-        patch.setattr("os.open", refuse)
-        with pytest.raises(InputError, match=r"m\.eml: cannot be read \(Permission denied\)"):
-            read(path)[0].read()
 
 
 @pytest.mark.parametrize("path", ["", "a\0b", "x" * 5000, "/dev/null/x"])
@@ -339,28 +268,26 @@ def test_impossible_paths_are_input_errors(path):
 
 
 def test_a_fifo_is_never_opened(tmp_path):
-    os.mkfifo(tmp_path / "fifo")
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
     with pytest.raises(InputError, match="fifo: not a file; give a file, or pipe it in"):
-        read(tmp_path / "fifo")
-    with pytest.raises(InputError, match="not a file"):
-        Item(str(tmp_path / "fifo"), None).read()
-    with pytest.raises(InputError, match="not a file"):
-        Item(str(tmp_path), None).read()
+        read(fifo)
+    for path in (fifo, tmp_path):
+        with pytest.raises(InputError, match="not a file"):
+            Item(str(path), None).read()
     with pytest.raises(InputError, match="no messages found"):
         read(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["empty.mbox", "empty.csv", "header.csv"])
-def test_a_source_without_messages_is_an_input_error(name, tmp_path):
-    path = write(tmp_path / name, b"label,text\n" if name == "header.csv" else b"")
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("e.mbox", b""), ("e.csv", b""), ("h.csv", b"label,text\n"), ("cur", None)],
+)
+def test_a_source_without_messages_is_an_input_error(name, content, tmp_path):
+    path = tmp_path / name
+    path.mkdir() if content is None else write(path, content)
     with pytest.raises(InputError, match=f"{name}: no messages found; give mail"):
         read(path)
-
-
-def test_a_folder_without_messages_is_an_input_error(tmp_path):
-    (tmp_path / "cur").mkdir()
-    with pytest.raises(InputError, match="no messages found"):
-        read(tmp_path)
 
 
 REFUSALS = {  # the error of each format for a folder and for a file; None: it is read
@@ -396,15 +323,12 @@ def test_each_format_works_or_names_the_mistake(name, format, tmp_path):
 @pytest.mark.parametrize("format", ["maildir", "mh", "classes"])
 def test_standard_input_is_not_a_folder(format):
     with pytest.raises(InputError, match=f"-: a file, but --format {format} is a folder"):
-        read("-", stdin=io.BytesIO(b""), format=format)
+        read("-", stdin=b"", format=format)
 
 
-def test_an_unknown_format_is_a_usage_error():
+def test_unknown_formats_and_closed_standard_input_are_refused(monkeypatch):
     with pytest.raises(UsageError, match="--format rar: unknown; choose from eml, mbox"):
         read("x", format="rar")
-
-
-def test_closed_standard_input_is_an_input_error(monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
     with pytest.raises(InputError, match="-: standard input is closed"):
         read("-")
@@ -435,8 +359,7 @@ def test_chunks_are_as_large_as_the_limits_allow():
 
 
 def test_a_file_of_unknown_size_is_read_to_its_end_or_the_limit(tmp_path, monkeypatch):
-    path = tmp_path / "grows"
-    path.write_bytes(b"a: b\n\nand more")
+    path = write(tmp_path / "grows", b"a: b\n\nand more")
     said = list(os.stat(path))
     said[6] = 3
     monkeypatch.setattr(os, "fstat", lambda _: os.stat_result(said))

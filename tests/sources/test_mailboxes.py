@@ -15,12 +15,10 @@ from nbspam.sources.files import (
     index_entries,
     mbox_messages,
     parse_index_line,
-    read_chunks,
     unwrap,
 )
 from nbspam.sources.folders import walk
-
-FROM = b"From someone@example.org Thu Aug 22 12:36:23 2002\n"
+from support import FROM
 
 
 def quoted(message: bytes) -> bytes:
@@ -76,8 +74,10 @@ def test_mbox_agrees_with_the_standard_library(tmp_path):
 
 def test_prose_that_begins_with_from_is_not_a_separator():
     body = b"Subject: x\n\nHi\n\nFrom here on it is prose.\n\nFrom 9:30 to 10:30 we meet\nBye\n"
+    no_blank_line = b"A: 1\n\nquoting:\n" + FROM + b"B: 2\n\ny\n"
 
     assert split(FROM + body) == [body]
+    assert len(split(FROM + no_blank_line)) == 1
 
 
 @pytest.mark.parametrize(
@@ -94,10 +94,6 @@ def test_prose_that_begins_with_from_is_not_a_separator():
 def test_separators_of_many_programs_are_recognised(line):
     assert begins_with_from_line(line)
     assert len(split(FROM + b"A: 1\n\nx\n\n" + line + b"\nB: 2\n\ny\n")) == 2
-
-
-def test_a_separator_without_a_blank_line_before_it_is_text():
-    assert len(split(FROM + b"A: 1\n\nquoting:\n" + FROM + b"B: 2\n\ny\n")) == 1
 
 
 def test_an_mbox_with_crlf_holds_the_same_messages():
@@ -120,20 +116,9 @@ def test_too_long_a_message_is_truncated_and_the_next_is_found(size):
     long, *rest = split(data, size, limit=1000)
     assert long == (b"A: 1\n" + b"x" * 20_000)[: 1000 - len(FROM)]
     assert rest == [b"B: 2\n", b"C: 3\n"]
-
-
-def test_truncating_a_message_creates_no_separator():
     # The part that is kept ends in a blank line; "From " comes long after it.
     head = FROM + b"A: 1\n\n"
-    data = head + b"x" * 5000 + b"\n" + FROM + b"B: 2\n\nend\n"
-
-    assert len(split(data, 512, limit=len(head))) == 1
-
-
-def test_chunks_add_up_to_the_stream():
-    data = bytes(range(256)) * 4000
-
-    assert b"".join(read_chunks(io.BytesIO(data))) == data
+    assert len(split(head + b"x" * 5000 + b"\n" + quoted(b"B: 2\n"), size, limit=len(head))) == 1
 
 
 @pytest.mark.parametrize(
@@ -162,123 +147,62 @@ def walked(folder, label=None, kind=None):
     return [(os.path.relpath(p, folder), lab, k) for p, lab, k in walk(str(folder), label, kind)]
 
 
-def test_a_tree_is_walked_in_natural_order_files_before_folders(tmp_path):
-    fill(tmp_path, "m10", "m2", "m2.10", "m2.9", "b/1", "a10/1", "a9/1", "M.MBOX.GZ", "Inbox")
-
-    assert walked(tmp_path) == [
-        ("Inbox", None, "unsure"),
-        ("M.MBOX.GZ", None, "mbox"),
-        ("m2", None, "eml"),
-        ("m2.9", None, "eml"),
-        ("m2.10", None, "eml"),
-        ("m10", None, "eml"),
-        ("a9/1", None, "eml"),
-        ("a10/1", None, "eml"),
-        ("b/1", None, "eml"),
-    ]
-
-
-def test_equal_numbers_written_differently_have_one_order(tmp_path):
-    fill(tmp_path, "1.eml", "01.eml", "001.eml")
-
-    assert [name for name, *_ in walked(tmp_path)] == ["001.eml", "01.eml", "1.eml"]
-
-
-def test_hidden_files_and_backups_are_skipped(tmp_path):
-    fill(tmp_path, "1.eml", ".hidden", ".git/1", "1.eml~", "#1.eml#")
-
-    assert walked(tmp_path) == [("1.eml", None, "eml")]
-
-
-def test_sub_folders_alone_are_classes(tmp_path):
-    fill(tmp_path, "Ham/Set1/1", "Ham/Set2/1", "Spam/Set1/1")
-
-    assert walked(tmp_path) == [
-        ("Ham/Set1/1", "Ham", "eml"),
-        ("Ham/Set2/1", "Ham", "eml"),
-        ("Spam/Set1/1", "Spam", "eml"),
-    ]
-
-
-def test_ham_and_spam_are_classes_beside_other_files(tmp_path):
-    fill(tmp_path, "Summary.txt", "ham/1", "spam/1")
-
-    assert walked(tmp_path) == [("ham/1", "ham", "eml"), ("spam/1", "spam", "eml")]
+WALKS = {  # the names of files, what is found of them: path=label, and what is asked for
+    "natural order, files before folders": (
+        "m10 m2 m2.10 m2.9 b/1 a10/1 a9/1",
+        "m2 m2.9 m2.10 m10 a9/1 a10/1 b/1",
+    ),
+    "equal numbers written differently": ("1.a 01.a 001.a", "001.a 01.a 1.a"),
+    "no hidden files and backups": ("1.eml .hidden .git/1 1.eml~ #1.eml#", "1.eml"),
+    "sub-folders alone are classes": ("Ham/a/1 Ham/b/1 X/1", "Ham/a/1=Ham Ham/b/1=Ham X/1=X"),
+    "ham and spam beside files": ("Sum.txt ham/1 spam/1", "ham/1=ham spam/1=spam"),
+    "a label": ("2001/1 2002/a/1", "2001/1=spam 2002/a/1=spam", {"label": "spam"}),
+    "no classes in a tree": ("1 deep/office/1 deep/spam/1", "1 deep/office/1 deep/spam/1"),
+    "parts of a corpus, as of Enron": (
+        "e1/ham/1 e1/spam/2 e1/Summary.txt e2/Ham/x/3 e2/SPAM/4",
+        "e1/ham/1=ham e1/spam/2=spam e2/Ham/x/3=Ham e2/SPAM/4=SPAM",
+    ),
+    "a file beside parts": ("e1/ham/1 e1/spam/2 z", "z e1/ham/1=ham e1/spam/2=spam"),
+    "a folder beside parts": ("e1/ham/1 e1/spam/2 x/1", "e1/ham/1=ham e1/spam/2=spam x/1"),
+    "halves with the same folders": (
+        "20n-train/sea/1 20n-train/sky/2 20n-test/sea/3 20n-test/sky/4",
+        "20n-test/sea/3=sea 20n-test/sky/4=sky 20n-train/sea/1=sea 20n-train/sky/2=sky",
+    ),
+    "halves with other folders": ("train/sea/1 test/sky/3", "test/sky/3=test train/sea/1=train"),
+    "halves without folders": ("train/1 test/3", "test/3=test train/1=train"),
+    "a class that holds ham and spam": (
+        "ours/ham/1 ours/spam/2 spam/3",
+        "ours/ham/1=ours ours/spam/2=ours spam/3=spam",
+    ),
+    "parts that are called classes": (
+        "a/ham/1 a/spam/2 b/ham/3 b/spam/4",
+        "a/ham/1=a a/spam/2=a b/ham/3=b b/spam/4=b",
+        {"kind": "classes"},
+    ),
+    "classes beside files": (
+        "1 a/1 b/cur/x b/new/y",
+        "a/1=a b/cur/x=b b/new/y=b",
+        {"kind": "classes"},
+    ),
+    "MH without sequences": ("10 9 x", "9 10", {"kind": "mh"}),
+}
 
 
-def test_with_a_label_sub_folders_are_a_tree(tmp_path):
-    fill(tmp_path, "2001/1", "2002/a/1")
+@pytest.mark.parametrize("walk", WALKS.values(), ids=WALKS)
+def test_a_folder_is_walked_in_order_with_its_classes(tmp_path, walk):
+    names, expected, *asked = walk
+    fill(tmp_path, *names.split())
 
-    assert walked(tmp_path, label="spam") == [
-        ("2001/1", "spam", "eml"),
-        ("2002/a/1", "spam", "eml"),
-    ]
-
-
-def test_sub_folders_of_a_tree_are_not_classes(tmp_path):
-    fill(tmp_path, "1", "deep/office/1", "deep/spam/1", "deep/notes")
-
-    assert {label for _, label, _ in walked(tmp_path)} == {None}
+    found = walked(tmp_path, **dict(*asked))
+    assert [f"{n}={label}" if label else n for n, label, _ in found] == expected.split()
 
 
-def test_folders_with_ham_and_spam_are_parts_of_one_corpus(tmp_path):
-    """As Enron-Spam is unpacked."""
-    fill(tmp_path, "enron1/ham/1", "enron1/spam/2", "enron1/Summary.txt", "enron2/Ham/x/3")
-    fill(tmp_path, "enron2/SPAM/4")
+def test_kinds_of_files_are_found_by_name_or_given_for_the_whole_tree(tmp_path):
+    fill(tmp_path, "Inbox", "M.MBOX.GZ", "m2", "a/cur/1")
 
-    assert walked(tmp_path) == [
-        ("enron1/ham/1", "ham", "eml"),
-        ("enron1/spam/2", "spam", "eml"),
-        ("enron2/Ham/x/3", "Ham", "eml"),
-        ("enron2/SPAM/4", "SPAM", "eml"),
-    ]
-
-
-@pytest.mark.parametrize("other", ["README.txt", "extras/1"])
-def test_what_lies_beside_the_parts_has_no_class(tmp_path, other):
-    fill(tmp_path, "enron1/ham/1", "enron1/spam/2", other)
-
-    labels = {name: label for name, label, _ in walked(tmp_path)}
-    assert labels == {"enron1/ham/1": "ham", "enron1/spam/2": "spam", other: None}
-
-
-def test_train_and_test_are_parts_if_they_hold_the_same_folders(tmp_path):
-    fill(tmp_path / "a", "20news-train/sea/1", "20news-train/sky/2", "20news-test/sea/3")
-    fill(tmp_path / "b", "train/sea/1", "test/sky/3")
-    fill(tmp_path / "c", "train/1", "test/3")
-
-    assert {label for _, label, _ in walked(tmp_path / "b")} == {"train", "test"}
-    assert {label for _, label, _ in walked(tmp_path / "c")} == {"train", "test"}
-    assert {label for _, label, _ in walked(tmp_path / "a")} == {"20news-train", "20news-test"}
-    fill(tmp_path / "a", "20news-test/sky/4")
-    assert {label for _, label, _ in walked(tmp_path / "a")} == {"sea", "sky"}
-
-
-def test_a_class_may_hold_ham_and_spam(tmp_path):
-    """The user said so, by --format classes, or by other classes called ham or spam."""
-    fill(tmp_path, "ours/ham/1", "ours/spam/2", "spam/3")
-
-    assert {label for _, label, _ in walked(tmp_path)} == {"ours", "spam"}
-    assert {label for _, label, _ in walked(tmp_path / "ours")} == {"ham", "spam"}
-    assert {label for _, label, _ in walked(tmp_path, kind="classes")} == {"ours", "spam"}
-
-
-def test_format_classes_skips_files_beside_the_folders(tmp_path):
-    fill(tmp_path, "1", "a/1", "b/cur/x", "b/new/y")
-
-    assert walked(tmp_path, kind="classes") == [
-        ("a/1", "a", "eml"),
-        ("b/cur/x", "b", "eml"),
-        ("b/new/y", "b", "eml"),
-    ]
-
-
-@pytest.mark.parametrize("kind", ["eml", "mbox"])
-def test_an_explicit_kind_of_file_holds_for_the_whole_tree(tmp_path, kind):
-    fill(tmp_path, "Inbox", "a/x.mbox", "a/cur/1", "a/new/1")
-
-    assert {k for *_, k in walked(tmp_path, kind=kind)} == {kind}
-    assert len(walked(tmp_path, kind=kind)) == 4
+    assert [k for *_, k in walked(tmp_path)] == ["unsure", "mbox", "eml", "eml"]
+    for kind in ("eml", "mbox"):
+        assert [k for *_, k in walked(tmp_path, kind=kind)] == [kind] * 4
 
 
 def test_maildir_agrees_with_the_standard_library(tmp_path):
@@ -305,12 +229,6 @@ def test_mh_agrees_with_the_standard_library(tmp_path):
 
     found = [name for name, *_ in walked(tmp_path / "box")]
     assert found == [str(key) for key in box.iterkeys()]
-
-
-def test_format_mh_reads_numbered_files_without_sequences(tmp_path):
-    fill(tmp_path, "10", "9", "x")
-
-    assert [name for name, *_ in walked(tmp_path, kind="mh")] == ["9", "10"]
 
 
 def test_a_folder_without_cur_and_new_is_not_a_maildir(tmp_path):
@@ -356,23 +274,11 @@ def test_a_tree_deeper_than_the_recursion_limit_is_walked(tmp_path):
     assert found == [(message, "ham", "eml")]
 
 
-def test_devices_sockets_and_fifos_are_skipped(tmp_path):
-    fill(tmp_path, "1")
-    os.mkfifo(tmp_path / "2")
-
-    assert walked(tmp_path) == [("1", None, "eml")]
-
-
 def test_index_lines_name_a_class_and_a_path():
     index = b"spam ../data/inmail.1\n\nham\t../data/a b\r\n"
 
-    assert list(index_entries(io.BytesIO(index))) == [
-        ("spam", "../data/inmail.1"),
-        ("ham", "../data/a b"),
-    ]
+    found = [("spam", "../data/inmail.1"), ("ham", "../data/a b")]
+    assert list(index_entries(io.BytesIO(index))) == found
     assert parse_index_line(b"alone") is None
-
-
-def test_a_broken_index_names_its_line():
     with pytest.raises(ValueError, match="line 2: not `class path`"):
         list(index_entries(io.BytesIO(b"spam x\nspam\n")))
