@@ -64,9 +64,6 @@ def log_odds_of(combination, table, documents):
     return joint[:, 1] - joint[:, 0]
 
 
-# --- scores ------------------------------------------------------------------------------
-
-
 @given(DOCUMENTS)
 @examples(40)
 def test_a_score_is_a_sum_over_tokens(documents):
@@ -75,21 +72,14 @@ def test_a_score_is_a_sum_over_tokens(documents):
     correction = rng.normal(size=len(table.vocabulary)).astype(np.float32)
     combination = Combination(rng.normal(size=len(GROUPS) + 1), correction)
     odds = log_odds(table.feature_count, table.class_count)
-    groups = np.where(table.vocabulary.groups == SUBJECT, TEXT, table.vocabulary.groups)
 
     found = log_odds_of(combination, table, documents)
     for row in range(documents.n_docs):
         own = documents.one(row).tokens
-        in_layer = own[table.vocabulary.groups[own] != PAIRS]
-        total = combination.worth[-1]
-        for group in range(len(GROUPS)):
-            of_group = sorted(x for x in odds[own[groups[own] == group]].tolist() if x)
-            ham = [x for x in of_group if x < 0][: STRONGEST[0]]
-            counts = ham + [x for x in of_group if x > 0][-STRONGEST[1] :]
-            total += combination.worth[group] * sum(counts) / (len(counts) + DAMPING)
-        corrected = sum(correction[in_layer].tolist()) / np.sqrt(max(len(in_layer), 1))
-        total += max(-MOST, min(corrected, MOST))
-        assert found[row] == pytest.approx(total, abs=1e-6)
+        groups = table.vocabulary.groups[own]
+        means = bounded_means(odds[own].tolist(), groups.tolist())
+        expected = score_of(means, combination.worth, correction, own[groups != PAIRS])
+        assert found[row] == pytest.approx(expected, abs=1e-6)
 
 
 ODDS = st.lists(st.floats(-9, 9), max_size=40)
@@ -152,14 +142,11 @@ def test_of_equally_strong_tokens_the_first_count():
     assert np.flatnonzero(shares).tolist() == list(range(STRONGEST[1]))
 
 
-# --- left out -----------------------------------------------------------------------------
-
-
 def means_of_others(documents, row):
     """Return a message's means by a table that was counted without it."""
-    rest, own = documents[:row] + documents[row + 1 :], documents[row]
+    (subject, sender, _), rest = documents[row], documents[:row] + documents[row + 1 :]
     table, *_ = counted(rest)
-    batch = tokenize([message(**{"subject": own[0], "from": own[1]})], TokenSettings(pairs=True))
+    batch = tokenize([message(**{"subject": subject, "from": sender})], TokenSettings(pairs=True))
     known = table.known(batch.documents)
     odds = log_odds(table.feature_count[known.tokens], table.class_count)
     groups = table.vocabulary.groups[known.tokens]
@@ -192,28 +179,19 @@ def test_any_message_left_out_is_judged_by_the_others(documents):
         assert means[row] == pytest.approx(means_of_others(documents, row), abs=1e-6)
 
 
-# --- what groups are worth ----------------------------------------------------------------
-
-
 @given(DOCUMENTS)
 @examples(40)
 def test_the_worth_of_groups_hardly_depends_on_the_order_of_documents(documents):
-    (table, known, y), (other, others, z) = counted(documents), counted(documents[::-1])
-
     ours, theirs = (
-        fit_combination(table, known, y).worth[:-1],
-        fit_combination(other, others, z).worth[:-1],
+        fit_combination(*counted(each)).worth[:-1] for each in (documents, documents[::-1])
     )
     assert ours == pytest.approx(theirs, abs=1e-6)
-
-
-# --- corrections --------------------------------------------------------------------------
 
 
 @examples(25)
 @given(DOCUMENTS)
 def test_corrections_are_those_of_the_plain_loop(documents):
-    """Passes go to and fro; the result is the mean of where the last two end."""
+    """Passes alternate in direction; the result is the mean of where the last two end."""
     table, known, y = counted(documents)
     found = fit_combination(table, known, y)
 
@@ -221,23 +199,20 @@ def test_corrections_are_those_of_the_plain_loop(documents):
     worth = fit_worth(means, y, None)
     correction, ends = np.zeros(len(table.vocabulary)), []
     trusted = trust(means @ worth[:-1] + worth[-1], y)
-    of = [known.one(row).tokens for row in range(known.n_docs)]
+    rows, moved = range(known.n_docs), np.zeros(known.n_docs)
+    of = [known.one(row).tokens for row in rows]
     layer = [own[table.vocabulary.groups[own] != PAIRS] for own in of]
-    near, moved = range(known.n_docs), np.zeros(known.n_docs)
+
+    def score(row):
+        return float(score_of(means[row], worth, correction, layer[row]))
+
     for number in range(5):
         if number in (0, 2):
-            near = [
-                row
-                for row in range(known.n_docs)
-                if trusted[row]
-                and abs(y[row] - probability(score_of(means[row], worth, correction, layer[row])))
-                > NEAR
-            ]
+            errors = [abs(y[row] - probability(score(row))) for row in rows]
+            near = [row for row in rows if trusted[row] and errors[row] > NEAR]
         for row in near if number % 2 == 0 else near[::-1]:
-            z = score_of(means[row], worth, correction, layer[row])
-            step = trusted[row] * correction_step(
-                float(z), int(y[row]), ham_step(table.classes, len(y))
-            )
+            step = correction_step(score(row), int(y[row]), ham_step(table.classes, len(y)))
+            step *= trusted[row]
             step = np.clip(moved[row] + step, -MOST_OF_ONE, MOST_OF_ONE) - moved[row]
             moved[row] += step
             correction[layer[row]] += RATE * step / np.sqrt(max(len(layer[row]), 1))
@@ -251,9 +226,6 @@ def test_corrections_are_those_of_the_plain_loop(documents):
 def score_of(means, worth, correction, own):
     total = correction[own].sum() / np.sqrt(max(len(own), 1))
     return means @ worth[:-1] + worth[-1] + max(-MOST, min(total, MOST))
-
-
-# --- tokens and groups --------------------------------------------------------------------
 
 
 def test_log_odds_worked_by_hand():
@@ -278,9 +250,6 @@ def test_leaving_a_document_out_is_counting_without_it(label):
     assert count.tolist() == [[1, 19], [9, 1], [1, 1]]
 
 
-# --- the strongest of each side -----------------------------------------------------------
-
-
 ODDS_AND_ZEROS = st.lists(
     st.one_of(st.just(0.0), st.floats(2, 12), st.floats(-12, -2), st.integers(-5, 5)), max_size=60
 )
@@ -289,26 +258,23 @@ IN_GROUPS = st.lists(st.integers(0, len(GROUPS) - 1), min_size=60, max_size=60)
 
 def bounded_means(odds, groups):
     """Return a document's means by sorted lists."""
-    means = []
+    means, of = [], [TEXT if group == SUBJECT else group for group in groups]
     for group in range(len(GROUPS)):
-        with_group = [TEXT if g == SUBJECT else g for g in groups]
-        own = [x for x, g in zip(odds, with_group, strict=False) if g == group]
-        ham = [x for x in sorted(own) if x < 0][: STRONGEST[0]]
-        spam = sorted((x for x in own if x > 0), reverse=True)[: STRONGEST[1]]
+        own = sorted(x for x, g in zip(odds, of, strict=False) if g == group and x)
+        ham = [x for x in own if x < 0][: STRONGEST[0]]
+        spam = [x for x in own if x > 0][-STRONGEST[1] :]
         if group == HIDDEN:
             means.append(sum(spam) / (STRONGEST[1] + DAMPING))
         else:
             means.append(sum(ham + spam) / (len(ham + spam) + DAMPING))
-    return means
+    return np.array(means)
 
 
 @given(st.lists(st.tuples(ODDS_AND_ZEROS, IN_GROUPS), min_size=1, max_size=4))
 @examples(40)
 def test_means_are_those_of_sorted_lists(messages):
-    lengths = [len(odds) for odds, _ in messages]
-    documents = Documents(
-        np.arange(sum(lengths)), np.cumsum([0, *lengths]), np.arange(sum(lengths)), None
-    )
+    offsets = np.cumsum([0, *(len(odds) for odds, _ in messages)])
+    documents = Documents(np.arange(offsets[-1]), offsets, np.arange(offsets[-1]), None)
     odds = np.array([x for own, _ in messages for x in own], float)
     groups = np.array([g for own, kinds in messages for g in kinds[: len(own)]], np.uint8)
 
@@ -346,14 +312,10 @@ def evidence(seed, n=300):
 
 
 def penalised_loss(worth, means, y):
-    """Return the log loss of a logistic regression, added up one by one, and its penalty."""
-    total = 0.0
-    for row, truth in zip(means, y, strict=True):
-        z = float(row @ worth[:-1] + worth[-1])
-        total += np.logaddexp(0.0, -z if truth else z)
-    for each in worth[:-1]:
-        total += RIDGE / 2 * (each - PRIOR_WORTH) ** 2
-    return total + RIDGE / 2 * worth[-1] ** 2
+    """Return the log loss of a logistic regression and its penalty."""
+    z = np.where(y == 1, -1, 1) * (means @ worth[:-1] + worth[-1])
+    penalty = ((worth[:-1] - PRIOR_WORTH) ** 2).sum() + worth[-1] ** 2
+    return np.logaddexp(0.0, z).sum() + RIDGE / 2 * penalty
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -45,12 +45,7 @@ def test_the_step_of_ham_grows_with_the_number_of_messages_to_one_and_a_half():
 def test_only_a_message_that_is_not_certain_and_right_makes_a_step(score, truth):
     error = abs(truth - float(probability(score)))
     assume(abs(error - NEAR) > 1e-12)
-
     assert (correction_step(score, truth, 1.5) != 0) == (error > NEAR)
-
-
-def test_all_corrections_together_move_a_score_by_a_bounded_amount():
-    assert bounded(np.array([-MOST - 1, -3.0, 0.0, MOST + 1])).tolist() == [-MOST, -3, 0, MOST]
 
 
 def test_what_exceeds_the_bound_does_not_help_while_corrections_are_learned():
@@ -74,9 +69,6 @@ def test_all_steps_of_one_message_together_are_at_most_one(truth, sign):
     found, constant, _ = corrections(layer, np.full(3, truth), score, HAM_OR_SPAM)
     assert found.tolist() == pytest.approx([sign * RATE * MOST_OF_ONE, 0, 0])
     assert constant == pytest.approx(sign * BIAS_RATE * MOST_OF_ONE)
-
-
-# --- doubt -------------------------------------------------------------------------------
 
 
 def test_labels_that_no_decided_score_contradicts_are_all_believed():
@@ -123,22 +115,16 @@ def test_the_likelier_a_label_the_more_it_is_believed(messages):
     assert trust(-score, 1 - y) == pytest.approx(trust(score, y))
 
 
-def one_token_each(n):
-    return Documents(np.arange(n), np.arange(n + 1), np.arange(n), None)
-
-
 def test_a_message_that_is_not_believed_leaves_no_trace():
-    y = np.array([0, 1] * 20)
-    score = np.where(y == 1, 4.0, -4.0)
-    wrong = np.append(score, 4.0), np.append(y, 0)  # the others take it for class 1
+    y = np.array([*[0, 1] * 20, 0])
+    score = np.array([*[-4.0, 4.0] * 20, 4.0])  # the others take the last one for class 1
 
-    found = corrections(one_token_each(41), wrong[1], wrong[0], A_OR_B)
-    others = corrections(one_token_each(40), y, score, A_OR_B)
+    found, others = (
+        corrections(Documents(np.arange(n), np.arange(n + 1), np.arange(n), None), *each)
+        for n, each in ((41, (y, score, A_OR_B)), (40, (y[:40], score[:40], A_OR_B)))
+    )
     assert found.correction.tolist() == [*others.correction.tolist(), 0.0]
     assert found.constant == others.constant
-
-
-# --- certainty ---------------------------------------------------------------------------
 
 
 def texts(n, share, seed):
@@ -157,23 +143,16 @@ def log_loss(layer, y, learned):
 
 
 def test_texts_whose_classes_overlap_are_judged_less_certainly_and_that_is_right():
-    learned = corrections(*texts(600, 0.7, 0), np.zeros(600), A_OR_B)
-
-    assert 0 < learned.certainty < 0.5
+    learned, clear, mail = (
+        corrections(*texts(600, share, 0), np.zeros(600), classes)
+        for share, classes in ((0.7, A_OR_B), (1.0, A_OR_B), (0.7, HAM_OR_SPAM))
+    )
+    assert 0 < 2 * learned.certainty < min(1, clear.certainty)
     others = texts(2000, 0.7, 1)
     assert log_loss(*others, learned) < 0.6 * log_loss(*others, learned._replace(certainty=1.0))
+    assert clear.certainty <= mail.certainty == 1  # mail is as certain as it looks
 
 
-def test_the_certainty_of_texts_whose_classes_differ_hardly_changes():
-    clear = corrections(*texts(600, 1.0, 0), np.zeros(600), A_OR_B)
-    overlap = corrections(*texts(600, 0.7, 0), np.zeros(600), A_OR_B)
-
-    assert 2 * overlap.certainty < clear.certainty <= 1
-
-
-def test_mail_is_as_certain_as_it_looks():
-    assert corrections(*texts(600, 0.7, 0), np.zeros(600), HAM_OR_SPAM).certainty == 1
-
-
-def test_probability_never_overflows():
+def test_nothing_overflows_and_corrections_move_a_score_by_a_bounded_amount():
     assert probability(np.array([-1e9, 0, 1e9])) == pytest.approx([0, 0.5, 1])
+    assert bounded(np.array([-MOST - 1, -3.0, 0.0, MOST + 1])).tolist() == [-MOST, -3, 0, MOST]

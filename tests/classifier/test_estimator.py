@@ -41,32 +41,29 @@ def fitted():
 def test_texts_get_their_labels(labels):
     classifier = TextClassifier().fit(*texts(60, labels))
     X, y = texts(30, labels, seed=1)
+    probability = classifier.predict_proba(X)
 
     assert classifier.classes_.tolist() == sorted(labels)
     assert classifier.score(X, y) > 0.9
-    assert classifier.predict_proba(X).shape == (30, len(labels))
-    assert classifier.predict_proba(X).sum(axis=1) == pytest.approx(1)
-    assert np.exp(classifier.predict_log_proba(X)) == pytest.approx(classifier.predict_proba(X))
+    assert probability.shape == (30, len(labels))
+    assert probability.sum(axis=1) == pytest.approx(1)
+    assert np.exp(classifier.predict_log_proba(X)) == pytest.approx(probability)
 
 
 def test_labels_may_be_numbers_and_keep_their_order():
     X, y = texts(40)
-    numbers = np.where(np.array(y) == "space", 10, 9)
-    classifier = TextClassifier().fit(X, numbers)
-
+    classifier = TextClassifier().fit(X, np.where(np.array(y) == "space", 10, 9))
     assert classifier.classes_.tolist() == [9, 10]
     assert classifier.predict(["orbit moon rocket", "rose soil"]).tolist() == [10, 9]
 
 
 def test_it_is_the_model_that_the_library_trains():
     X, y = texts(40)
-    ours = TextClassifier().fit(X, y).predict_proba(X)
     model = train(list(zip(X, y, strict=True)))
-    joint = [
-        a.joint for a in model.classifier.answers([Item("", None, x.encode(), True) for x in X])
-    ]
-
-    assert ours.tolist() == posterior(np.stack(joint)).tolist()
+    items = [Item("", None, x.encode(), True) for x in X]
+    joint = np.stack([answer.joint for answer in model.classifier.answers(items)])
+    ours = TextClassifier().fit(X, y).predict_proba(X)
+    assert ours.tolist() == posterior(joint).tolist()
 
 
 def test_bytes_are_mail(mails):
@@ -87,14 +84,11 @@ def test_choices_reach_the_settings():
     assert set(TextClassifier().get_params()) <= set(SettingsChoices._fields)
 
 
-def test_no_texts_have_no_labels(fitted):
-    assert fitted.predict([]).tolist() == []
-    assert fitted.predict_proba([]).shape == (0, 2)
-
-
-def test_before_fitting_it_says_so():
+def test_before_fitting_it_says_so_and_no_texts_have_no_labels(fitted):
     with pytest.raises(UnfittedError, match="call fit first"):
         TextClassifier().predict(["rose"])
+    assert fitted.predict([]).tolist() == []
+    assert fitted.predict_proba([]).shape == (0, 2)
 
 
 @pytest.mark.parametrize("X", ["one text", b"one mail", [["a", "list"]], [1, 2]])

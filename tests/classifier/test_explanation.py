@@ -14,7 +14,6 @@ from nbspam.mail.message import parse_message
 from nbspam.settings import MANY, PLAIN, PRESETS
 from nbspam.sources.items import read_items
 from nbspam.tokens.tokenizer import tokenize
-from nbspam.verdicts import Explanation
 from support import SPAM, count_batch, examples, first_mails, json_lines, message
 
 MAILS = sorted(first_mails().glob("*/*.eml"))
@@ -31,21 +30,22 @@ SETTINGS = {
 
 @cache
 def classifier(name):
-    how = SETTINGS[name]
     items = list(read_items([str(first_mails())]))
     if name == "blended":
         items = [item._replace(label=f"{item.label}{n % 2}") for n, item in enumerate(items)]
-    return train_classifier(count_items(items, how), how)
+    return train_classifier(count_items(items, SETTINGS[name]), SETTINGS[name])
 
 
-def total(explanation: Explanation) -> float:
-    return explanation.constant + math.fsum(row.contribution for row in explanation.evidence)
+@cache
+def columns_of(name):
+    vocabulary = classifier(name).table.vocabulary
+    return {vocabulary.text(j): j for j in range(len(vocabulary))}
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 @examples(50)
 @given(st.sampled_from(MAILS), st.integers(0, 4000))
-def test_contributions_and_the_constant_are_the_score(name, path, size):
+def test_contributions_and_the_constant_are_the_score_strongest_first(name, path, size):
     model = classifier(name)
     given = parse_message(path.read_bytes()[:size])
     explanation = model.explain_message(given, path.name)
@@ -54,19 +54,14 @@ def test_contributions_and_the_constant_are_the_score(name, path, size):
     joint = model.joint_of(document)[0]
     towards, against = (model.classes.index(c) for c in (explanation.towards, explanation.against))
     assert explanation.score == pytest.approx(joint[towards] - joint[against], abs=1e-9)
-    assert total(explanation) == pytest.approx(explanation.score, abs=1e-9)
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_evidence_comes_strongest_first_with_its_counts(name):
-    model = classifier(name)
-    evidence = model.explain_message(parse_message(MAILS[-1].read_bytes()), "").evidence
-
-    strength = [abs(row.contribution) for row in evidence]
-    assert strength == sorted(strength, reverse=True)
-    column = {model.table.vocabulary.text(j): j for j in range(len(model.table.vocabulary))}
-    for row in evidence:
-        assert row.counts == tuple(model.table.feature_count[column[row.token]])
+    shares = [row.contribution for row in explanation.evidence]
+    total = explanation.constant + math.fsum(shares)
+    assert total == pytest.approx(explanation.score, abs=1e-9)
+    assert [*map(abs, shares)] == sorted(map(abs, shares), reverse=True)
+    counts, columns = model.table.feature_count, columns_of(name)
+    assert [row.counts for row in explanation.evidence] == [
+        tuple(counts[columns[row.token]]) for row in explanation.evidence
+    ]
 
 
 def test_a_score_of_combined_evidence_is_that_of_the_last_class():
@@ -77,34 +72,21 @@ def test_a_score_of_combined_evidence_is_that_of_the_last_class():
         assert explanation.verdict.score == explanation.score
 
 
-def three_classes():
-    """Return a model without smoothing: a token that a class never had is impossible there."""
+@pytest.mark.parametrize(("text", "score"), [("x y", math.inf), ("x y z w", 0)])
+def test_the_two_most_probable_classes_are_compared_though_tokens_are_impossible(text, score):
+    """Without smoothing a token that a class never had is impossible there: b and c have no y."""
     unsmoothed = replace(PLAIN["text"], alpha=0.0)
     messages = [message(body=text) for text in ("x y", "x z", "w")]
     table = count_batch(tokenize(messages, unsmoothed.tokens), ["a", "b", "c"], "counts")
-    return Classifier(unsmoothed, table, log_tables(table, unsmoothed))
+    model = Classifier(unsmoothed, table, log_tables(table, unsmoothed))
+    explanation = model.explain_message(message(body=text), "")
 
-
-def test_of_many_classes_the_two_most_probable_are_compared():
-    explanation = three_classes().explain_message(message(body="x y"), "")
-
+    assert explanation.score == score
     assert explanation.verdict.label == explanation.towards == "a"
-    assert explanation.score == math.inf  # b has no y, and c neither
-    assert all(not math.isnan(row.contribution) for row in explanation.evidence)
+    assert not any(math.isnan(row.contribution) for row in explanation.evidence)
 
 
-def test_tokens_that_are_impossible_in_every_class_say_nothing():
-    model = three_classes()
-    explanation = model.explain_message(message(body="x y z w"), "")
-
-    assert explanation.score == 0
-    assert all(not math.isnan(row.contribution) for row in explanation.evidence)
-
-
-# --- the command -------------------------------------------------------------------------
-
-
-def test_the_rows_add_up_to_the_score(nbspam, trained):
+def test_the_rows_and_the_numbers_of_json_add_up_to_the_score(nbspam, trained):
     status, out, _ = nbspam("explain", "-n", "3", stdin=SPAM)
 
     header, columns, *rows = out.splitlines()
@@ -116,6 +98,15 @@ def test_the_rows_add_up_to_the_score(nbspam, trained):
     assert len(rows) == 5  # three tokens, the rest, the constant
     assert max(map(len, out.splitlines()[1:])) <= 80
 
+    (values,) = json_lines(nbspam("explain", "--json", "-n", "1000", stdin=SPAM)[1])
+    assert set(values) == {
+        *("name", "label", "posterior", "probability", "score", "towards", "against"),
+        *("constant", "tokens", "risk"),
+    }
+    added = math.fsum(token["contribution"] for token in values["tokens"])
+    assert values["constant"] + added == pytest.approx(values["score"], abs=1e-9)
+    assert set(values["tokens"][0]) == {"token", "contribution", "group", "counts"}
+
 
 def test_long_tokens_are_cut_at_eighty_columns(nbspam, model, folder):
     long = b"Subject: " + b"v" * 40 + b" " + b"w" * 40 + b"\n\nhi\n"
@@ -125,19 +116,6 @@ def test_long_tokens_are_cut_at_eighty_columns(nbspam, model, folder):
 
     assert max(map(len, out.splitlines())) == 80
     assert "…" in out
-
-
-def test_json_has_every_number_of_the_explanation(nbspam, trained):
-    _, out, _ = nbspam("explain", "--json", "-n", "1000", stdin=SPAM)
-
-    (values,) = json_lines(out)
-    assert set(values) == {
-        *("name", "label", "posterior", "probability", "score", "towards", "against"),
-        *("constant", "tokens", "risk"),
-    }
-    added = math.fsum(token["contribution"] for token in values["tokens"])
-    assert values["constant"] + added == pytest.approx(values["score"], abs=1e-9)
-    assert set(values["tokens"][0]) == {"token", "contribution", "group", "counts"}
 
 
 def test_json_has_no_infinities(nbspam, tmp_path):
@@ -171,8 +149,9 @@ def test_tokens_of_strangers_never_reach_the_terminal(nbspam, model, folder):
 
 
 def test_explain_follows_the_costs(nbspam, trained):
-    assert nbspam("explain", "--brief", "--fp-cost", "1e9", stdin=SPAM)[1].startswith("ham 0.")
-    out = nbspam("explain", "--brief", "--fp-cost", "1e9", "--unsure-cost", "1e-6", stdin=SPAM)[1]
+    costs = ("--fp-cost", "1e9")
+    assert nbspam("explain", "--brief", *costs, stdin=SPAM)[1].startswith("ham 0.")
+    out = nbspam("explain", "--brief", *costs, "--unsure-cost", "1e-6", stdin=SPAM)[1]
     assert out.startswith("unsure 0.")
 
 

@@ -74,35 +74,25 @@ def test_every_model_goes_the_whole_way(nbspam, model, corpus, name):
     assert f"model\t{name}\n" in nbspam("info")[1]
 
 
-def test_a_model_of_dependent_tokens_is_evaluated(nbspam, model):
-    flags = ("--model", "tan", "--features", 30)
+def test_a_model_of_dependent_tokens_is_evaluated_with_its_parameters(nbspam, model):
+    flags = ("--model", "aode", "--features", 20, "--min-support", "30", "--estimate", "mle")
     assert nbspam("train", MAILS, *flags)[0] == 0
+    assert "min_support\t30.0" in nbspam("info")[1]
+    learnt = load_classifier(str(model)).model
+    assert (learnt.min_support, learnt.estimate) == (30.0, "mle")
+
     text = nbspam("eval", MAILS)[1]
     assert nbspam("eval", MAILS, "--test", MAILS, *flags)[1] == text
     assert nbspam("eval", MAILS, "--cv", "3", *flags)[0] == 0
 
 
 @pytest.mark.parametrize("name", FEATURES)
-def test_shares_of_tokens_add_up_to_the_score(nbspam, model, name):
-    nbspam("train", MAILS, "--model", name, "--features", "12")
-    messages = sorted((MAILS / "spam").iterdir())[:12]
-    status, out, _ = nbspam("explain", "--json", "-n", "100", *messages)
-
-    assert status == 0
-    for line in out.splitlines():
-        values = json.loads(line)
-        shares = [row["contribution"] for row in values["tokens"]]
-        assert values["constant"] + sum(shares) == pytest.approx(values["score"], abs=1e-9)
-
-
-def test_parameters_reach_the_model(nbspam, model):
-    flags = ("--model", "aode", "--features", "20", "--min-support", "30", "--estimate", "mle")
-    assert nbspam("train", MAILS, *flags)[0] == 0
-
-    assert "min_support\t30.0" in nbspam("info")[1]
-    learnt = load_classifier(str(model)).model
-    assert (learnt.min_support, learnt.estimate) == (30.0, "mle")
-    assert nbspam("classify", MAILS)[0] == 0
+def test_shares_of_tokens_add_up_to_the_score(corpus, name):
+    classifier = train_features(corpus, how(name, 12))
+    for item in list(read_items([str(MAILS / "spam")]))[:12]:
+        explained = classifier.explain(item)
+        shares = [each.contribution for each in explained.evidence]
+        assert explained.constant + sum(shares) == pytest.approx(explained.score, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -140,9 +130,6 @@ def test_three_classes_are_told_apart_by_every_model(nbspam, model, tmp_path):
         assert [json.loads(line)["label"] for line in out.splitlines()] == ["plum"] * 4
 
 
-# --- what classifiers share ---
-
-
 @pytest.fixture(scope="module")
 def classifier(corpus):
     return train_features(corpus, how("tan", 30))
@@ -164,9 +151,6 @@ def test_two_messages_of_one_name_get_their_own_answers(classifier, jobs, tmp_pa
     assert (first.truth, third.truth) == ("ham", "spam")
     assert isinstance(second, Skipped)
 
-
-def test_two_messages_of_one_name_get_their_own_verdicts(classifier, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
     verdicts = list(classifier.classify(twins()))
     assert [verdict.label for verdict in verdicts[::2]] == ["ham", "spam"]
     first, second, third = classifier.explanations(twins())

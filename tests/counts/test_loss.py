@@ -53,45 +53,25 @@ def check_bound(table, exact):
     assert max(had.values(), default=0) <= (0 if table.loss is None else table.loss.of_others)
 
 
-@given(TABLES, st.integers(1, 14))
-@examples(40)
-def test_no_token_lacks_more_than_the_bound_of_a_sum(stream, limit):
-    bounded, exact = TableSum(limit), TableSum()
-    for counts in stream:
-        bounded.add(table_of(counts))
-        exact.add(table_of(counts))
-        held = [table for parts in bounded._levels for table in parts]
-        assert sum(len(table.vocabulary) for table in held) <= 2 * limit
-    total = bounded.total()
-
-    assert len(total.vocabulary) <= limit
-    check_bound(total, exact.total())
-
-
 @given(TABLES, TABLES, st.integers(1, 14))
-@examples(40)
-def test_no_token_lacks_more_than_the_bound_of_a_merge(first, second, limit):
+@examples(60)
+def test_no_token_lacks_more_than_the_bound_of_a_sum_or_a_merge(first, second, limit):
     parts, exact = [], TableSum()
     for stream in (first, second):
-        bounded = TableSum(limit)
-        for counts in stream:
-            bounded.add(table_of(counts))
-            exact.add(table_of(counts))
+        bounded, whole, alone = TableSum(limit), TableSum(100), TableSum()
+        for table in map(table_of, stream):
+            for each in (bounded, whole, alone, exact):
+                each.add(table)
+            held = [table for parts in bounded._levels for table in parts]
+            assert sum(len(table.vocabulary) for table in held) <= 2 * limit
         parts.append(bounded.total())
+        assert len(parts[-1].vocabulary) <= limit
+        check_bound(parts[-1], alone.total())
+        # A limit that is never reached changes nothing.
+        assert whole.total().loss is None
+        assert str(whole.total()) == str(alone.total())
 
     check_bound(add_tables(parts), exact.total())
-
-
-@given(TABLES)
-@examples(40)
-def test_a_limit_that_is_never_reached_changes_nothing(stream):
-    bounded, exact = TableSum(100), TableSum()
-    for counts in stream:
-        bounded.add(table_of(counts))
-        exact.add(table_of(counts))
-
-    assert bounded.total().loss is None
-    assert str(bounded.total()) == str(exact.total())
 
 
 def test_a_token_that_comes_again_lacks_what_was_forgotten():
@@ -108,17 +88,14 @@ def test_a_token_that_comes_again_lacks_what_was_forgotten():
 def test_losses_add_up_where_two_tables_have_forgotten():
     one, two = Loss(np.array([0, 2]), 3), Loss(np.array([1]), 4)
     total = loss_of_sum([(2, one), (1, two), (1, None)], np.array([0, 1, 1, 2]), 3)
-
     # Token 0 was only in the first table, 1 in both, and 2 only in the one that is exact.
     assert total.of_each.tolist() == [0 + 4, 2 + 1, 3 + 4]
     assert total.of_others == 7
 
-
-def test_a_forgotten_token_may_have_had_what_it_lacked_too():
-    loss = Loss(np.array([0, 3, 1]), 3)
-
-    assert loss_without(loss, np.array([9, 2, 9]), np.array([0, 2])).of_others == 5
-    assert loss_without(None, np.array([9, 0, 9]), np.array([0, 2])) is None
+    # A forgotten token may have had what it lacked, too.
+    loss, frequency, left = Loss(np.array([0, 3, 1]), 3), np.array([9, 2, 9]), np.array([0, 2])
+    assert loss_without(loss, frequency, left).of_others == 5
+    assert loss_without(None, np.array([9, 0, 9]), left) is None
 
 
 def test_the_most_frequent_stay_then_the_newest_then_the_largest_keys():
@@ -142,23 +119,17 @@ def items(n, twice=()):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_training_with_a_limit_keeps_its_bound(jobs):
-    limits = CountingLimits(tokens=50)
+    limits, few = CountingLimits(tokens=50), Bounds(max_tokens=60)
     exact = count_items(items(300), MAIL, jobs, limits)
-    bounded = count_items(items(300, twice=range(40)), MAIL, jobs, limits, Bounds(max_tokens=60))
-
+    bounded = count_items(items(300, twice=range(40)), MAIL, jobs, limits, few)
     assert len(exact.table.vocabulary) > 100
     assert len(bounded.table.vocabulary) <= 60
     assert bounded.table.loss.of_others > 0
     check_bound(bounded.table, exact.table)
 
-
-def test_a_message_that_is_moved_does_not_break_the_bound():
-    moved = [item._replace(label="ham") for item in items(300)[:40]]
-    exact = count_items([*items(300), *moved], MAIL)
-    bounded = count_items(
-        [*items(300), *moved], MAIL, 1, CountingLimits(tokens=50), Bounds(max_tokens=60)
-    )
-
+    # A message that is moved to another class does not break it.
+    moved = [*items(300), *(item._replace(label="ham") for item in items(300)[:40])]
+    exact, bounded = count_items(moved, MAIL), count_items(moved, MAIL, jobs, limits, few)
     assert bounded.table.class_count.tolist() == exact.table.class_count.tolist()
     check_bound(bounded.table, exact.table)
 

@@ -9,6 +9,7 @@ from nbspam.counts import memory
 from nbspam.counts.memory import Sampling, kept_sample, messages_of_sample
 from nbspam.mail.digest import digest_of
 from nbspam.settings import LOG_LENGTH, PRESENCE, TokenSettings
+from nbspam.tokens.documents import join
 from nbspam.tokens.tokenizer import batch_vocabulary, tokenize
 from support import examples, message, of_keys
 
@@ -64,29 +65,26 @@ def test_kept_digests_end_in_as_many_zero_bits_as_needed_and_no_more(digests, si
     assert kept.bits == bits or len(ending(kept.bits - 1)) > limit
 
 
-def test_of_long_messages_fewer_are_kept():
-    limits = {"limit": 1000, "enough": 10}
-    short, long = (mail(100, n_words) for n_words in (1, 9))
+def test_of_long_messages_and_where_more_than_presence_counts_fewer_are_kept():
+    def n_kept(n, n_words, weighting=PRESENCE, **limits):
+        return len(digests_of(sampled([mail(n, n_words)], weighting, enough=10, **limits)))
 
-    assert len(digests_of(sampled([short], max_entries=400, **limits))) == 100
-    assert 10 < len(digests_of(sampled([long], max_entries=400, **limits))) <= 400 // 9
+    assert n_kept(100, 1, limit=1000, max_entries=400) == 100
+    assert 10 < n_kept(100, 9, limit=1000, max_entries=400) <= 400 // 9
     # No message is too long for the number that is enough.
-    assert 0 < len(digests_of(sampled([long], max_entries=0, **limits))) <= 10
-
-
-def test_where_more_than_presence_counts_no_more_messages_are_kept_than_are_enough():
-    assert 0 < len(digests_of(sampled([mail(50)], LOG_LENGTH, enough=10))) <= 10
-    assert len(digests_of(sampled([mail(50)], PRESENCE, enough=10))) == 50
+    assert 0 < n_kept(100, 9, limit=1000, max_entries=0) <= 10
+    assert 0 < n_kept(50, 1, LOG_LENGTH) <= 10
+    assert n_kept(50, 1) == 50
 
 
 @pytest.mark.parametrize(("weighting", "limit"), [(PRESENCE, 32_000), (LOG_LENGTH, 8_000)])
 def test_the_limits_are_those_that_were_measured(weighting, limit):
-    digests = np.arange(1, limit + 2)
-    part = mail(1)._replace(labels=np.full(limit + 1, "c0"), digests=digests.astype(np.uint64))
-    empty = part.documents._replace(
-        offsets=np.zeros(limit + 2, np.int64), columns=np.empty(0, int)
+    one, n = mail(1), limit + 1
+    nothing = one.documents._replace(
+        offsets=np.zeros(n + 1, np.int64), columns=np.empty(0, int), counts=None
     )
-    part = part._replace(documents=empty._replace(counts=None))
+    digests = np.arange(1, n + 1).astype(np.uint64)
+    part = one._replace(labels=np.full(n, "c0"), digests=digests, documents=nothing)
 
     assert sampled([part.take(digests <= limit)], weighting).bits == 0
     assert sampled([part], weighting).bits == 1
@@ -108,26 +106,19 @@ def test_a_thinned_sample_keeps_its_messages_words():
 @pytest.mark.parametrize("with_counts", [True, False])
 def test_a_model_stores_messages_in_the_order_of_their_digests(with_counts):
     texts = ["b b c", "a d", "e", "a a a c"]
-    batch = tokenize([message(body=text) for text in texts], TokenSettings())
-    vocabulary = batch_vocabulary(batch, np.array([t != "e" for t in spelt(batch)]))
-    parts = [
-        of_keys(tokenize([message(body=text)], TokenSettings()), [f"c{n}"], [digest])
-        for n, (text, digest) in enumerate(zip(texts, [7, 3, 9, 5], strict=True))
-    ]
+    batches = [tokenize([message(body=text)], TokenSettings()) for text in texts]
+    vocabulary, _ = join([batch_vocabulary(batches[n]) for n in (0, 1, 3)])  # without e
+    given = zip(batches, ["c0", "c1", "c2", "c3"], [7, 3, 9, 5], strict=True)
+    parts = [of_keys(batch, [label], [digest]) for batch, label, digest in given]
     stored = kept_sample(parts, 0, vocabulary, with_counts)
 
     assert stored.digests.tolist() == [3, 5, 7, 9]
     assert stored.documents.tokens.tolist() == [0, 1, 2, 3]
-    once = [
+    found = [
         {vocabulary.text(int(j)): int(n) for j, n in zip(one.tokens, one.times(), strict=True)}
         for one in map(stored.documents.one, range(4))
     ]
     counts = [{"a": 1, "d": 1}, {"a": 3, "c": 1}, {"b": 2, "c": 1}, {}]
-    assert once == (counts if with_counts else [dict.fromkeys(each, 1) for each in counts])
+    assert found == (counts if with_counts else [dict.fromkeys(each, 1) for each in counts])
     labels = np.array(["c1", "c3", "c0", "c2"])
     assert messages_of_sample(stored, labels, vocabulary).documents.tokens is vocabulary.keys
-
-
-def spelt(batch):
-    words = batch_vocabulary(batch)
-    return [words.text(j) for j in range(len(words))]

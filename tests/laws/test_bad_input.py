@@ -13,6 +13,7 @@ import joblib
 import numpy as np
 import pytest
 
+from nbspam.store.modelfile import save_state
 from support import HAM, SPAM, complains
 
 
@@ -52,20 +53,21 @@ def test_a_message_of_fifty_megabytes(nbspam, trained):
     assert nbspam("classify", stdin=message)[:2] == (0, nbspam("classify", stdin=SPAM)[1])
 
 
-def test_ten_thousand_nested_parts(nbspam, trained):
-    part = b'Content-Type: multipart/mixed; boundary="b%d"\n\n--b%d\n'
-    message = b"Subject: cheap\n" + b"".join(part % (i, i) for i in range(10_000)) + b"\npills\n"
-    status, _, err = nbspam("classify", stdin=message)
+MULTIPART = b'Content-Type: multipart/mixed; boundary="b%d"\n\n--b%d\n'
 
+
+@pytest.mark.parametrize(
+    ("message", "defect"),
+    [
+        (b"".join(MULTIPART % (i, i) for i in range(10_000)), "too-deep"),
+        (MULTIPART % (0, 0) + b"\npills\n--b0\n" * 10_000, "too-many-parts"),
+    ],
+    ids=["nested", "side by side"],
+)
+def test_ten_thousand_parts(nbspam, trained, message, defect):
+    status, _, err = nbspam("classify", stdin=message + b"\npills\n")
     assert (status, err) == (0, "")
-    assert "defect:too-deep" in nbspam("tokens", stdin=message)[1]
-
-
-def test_ten_thousand_parts_side_by_side(nbspam, trained):
-    message = b'Content-Type: multipart/mixed; boundary="b"\n\n' + b"--b\n\npills\n" * 10_000
-
-    assert nbspam("classify", stdin=message)[0] == 0
-    assert "defect:too-many-parts" in nbspam("tokens", stdin=message)[1]
+    assert f"defect:{defect}" in nbspam("tokens", stdin=message)[1]
 
 
 def test_a_table_without_the_column(nbspam, tmp_path):
@@ -75,30 +77,20 @@ def test_a_table_without_the_column(nbspam, tmp_path):
     assert complains(result, 1, "t.csv", "class", "a, b")
 
 
-def test_a_truncated_model(nbspam, trained):
-    trained.write_bytes(trained.read_bytes()[:-100])
-
-    assert complains(nbspam("classify", stdin=HAM), 1, str(trained), "truncated")
-
-
-def test_a_damaged_model(nbspam, trained):
-    data = bytearray(trained.read_bytes())
-    data[len(data) // 2] ^= 1
-    trained.write_bytes(data)
-
-    assert complains(nbspam("classify", stdin=HAM), 1, "damaged")
-
-
-def test_a_file_that_is_not_a_model(nbspam, model):
-    model.parent.mkdir()
-    model.write_bytes(HAM)
-
-    assert complains(nbspam("classify", stdin=HAM), 1, "not a model")
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda data: data[:-100], "truncated"),
+        (lambda data: data[:900] + bytes([data[900] ^ 1]) + data[901:], "damaged"),
+        (lambda data: HAM, "not a model"),
+    ],
+)
+def test_a_truncated_or_damaged_model_or_another_file_is_refused(nbspam, trained, damage, words):
+    trained.write_bytes(damage(trained.read_bytes()))
+    assert complains(nbspam("classify", stdin=HAM), 1, str(trained), words)
 
 
 def test_a_model_with_other_contents(nbspam, trained):
-    from nbspam.store.modelfile import save_state
-
     save_state(str(trained), {"settings": {}, "keys": np.zeros(3)})
     assert complains(nbspam("classify", stdin=HAM), 1, "its contents do not fit", "train it again")
 

@@ -19,9 +19,6 @@ def checker():
 
 def test_hundreds_of_hostile_inputs_raise_nothing_and_break_no_law(checker):
     assert fuzz.failures(checker, range(200)) == []
-
-
-def test_a_single_input_goes_through_every_law(checker):
     assert fuzz.failures(checker, range(99, 100)) == []
 
 

@@ -1,6 +1,7 @@
 """Which parts of a message are read, wherever they stand, and which a reader is shown."""
 
 import base64
+from collections import defaultdict
 
 import pytest
 
@@ -17,32 +18,30 @@ def part(data: bytes, kind: bytes = b"text/plain", more: bytes = b"") -> bytes:
 
 
 def multipart(*parts: bytes, kind: bytes = b"mixed", boundary: bytes = b"b") -> bytes:
-    body = b"".join(b"--" + boundary + b"\n" + each for each in parts)
+    head = b"Content-Type: multipart/%b; boundary=%b\n\n" % (kind, boundary)
     return (
-        b"Content-Type: multipart/" + kind + b"; boundary=" + boundary + b"\n\n"
-        + body + b"--" + boundary + b"--\n"
-    )  # fmt: skip
+        head + b"".join(b"--%b\n%b" % (boundary, each) for each in parts) + b"--%b--\n" % boundary
+    )
 
 
 def read(data: bytes, limits: ReadingLimits = LIMITS) -> dict[str, bytes]:
     """Return the text of a message by its origin, without its subject, and its defects."""
-    message = parse_message(HEAD + data, limits)
-    found: dict[str, bytes] = {}
-    for origin, text in message.fields:
-        found[origin] = found.get(origin, b"") + b" " + text
+    found: dict[str, bytes] = defaultdict(bytes)
+    for origin, text in parse_message(HEAD + data, limits).fields:
+        found[origin] += b" " + text
     return found
 
-
-# --- parts beyond the limits ---------------------------------------------------------------
 
 FEW = ReadingLimits(parts=40)
 JUNK = [part(b"junk %d" % i) for i in range(300)]
 
 
+PLAIN, BASE64 = (SPAM * 3, b"8bit"), (base64.encodebytes(SPAM * 3), b"base64")
+
+
 @pytest.mark.parametrize("place", [0, 150, 300])
-@pytest.mark.parametrize("encoding", [b"8bit", b"base64"])
-def test_a_part_among_too_many_is_read_wherever_it_stands(place, encoding):
-    data = base64.encodebytes(SPAM * 3) if encoding == b"base64" else SPAM * 3
+@pytest.mark.parametrize(("data", "encoding"), [PLAIN, BASE64])
+def test_a_part_among_too_many_is_read_wherever_it_stands(place, data, encoding):
     spam = part(data, more=b"Content-Transfer-Encoding: " + encoding + b"\n")
     found = read(multipart(*JUNK[:place], spam, *JUNK[place:]), FEW)
     assert SPAM in found["body"]
@@ -57,9 +56,8 @@ def test_one_multipart_does_not_take_the_parts_of_another():
     assert b"<p>" not in body
 
 
-@pytest.mark.parametrize("encoding", [b"8bit", b"base64"])
-def test_what_is_nested_too_deep_is_read_as_text(encoding):
-    data = base64.encodebytes(SPAM * 3) if encoding == b"base64" else SPAM * 3
+@pytest.mark.parametrize(("data", "encoding"), [PLAIN, BASE64])
+def test_what_is_nested_too_deep_is_read_as_text(data, encoding):
     inner = part(data, more=b"Content-Transfer-Encoding: " + encoding + b"\n")
     for i in range(40):
         inner = multipart(part(b"junk"), inner, boundary=b"b%d-" % i)
@@ -108,8 +106,6 @@ def test_content_is_decoded_though_its_headers_stand_behind_many_others():
     assert b"List-Id: last" in found["head"]
     assert len(found["head"]) < 70_000
 
-
-# --- attachments ---------------------------------------------------------------------------
 
 NAMED = b'Content-Disposition: attachment; filename="%b"\n'
 PAGE = b"<html><p>" + SPAM
@@ -164,8 +160,6 @@ def test_an_attachment_that_is_not_text_is_not_read(kind, name, data):
     assert SPAM not in read(multipart(part(HAM), part(encoded, kind, more)))["body"]
 
 
-# --- alternatives --------------------------------------------------------------------------
-
 HTML = part(b"<p>" + SPAM, b"text/html")
 
 
@@ -173,29 +167,33 @@ def alternatives(*parts: bytes) -> dict[str, bytes]:
     return read(multipart(*parts, kind=b"alternative"))
 
 
+LINKED = part(HAM + b" http://ham.example/")  # a link that is not shown does not count
+OTHER = part(HAM, b"text/html")
+
+
 @pytest.mark.parametrize(
-    "message",
+    ("parts", "kind"),
     [
-        multipart(part(HAM), HTML, kind=b"alternative"),
-        multipart(HTML, part(HAM), kind=b"alternative"),
-        multipart(part(HAM, b"text/enriched"), HTML, kind=b"alternative"),
-        multipart(part(b"<p>" + HAM, b"text/html"), HTML, kind=b"alternative"),
-        multipart(HTML, part(HAM, b"text/html", NAMED % b"a"), kind=b"alternative"),
-        multipart(part(HAM), multipart(HTML, kind=b"related", boundary=b"c"), kind=b"alternative"),
-        multipart(HTML, part(HAM, b"text/html"), kind=b"related"),
-        multipart(
-            part(HAM, b"text/html"),
-            part(b"<p>" + SPAM, b"text/html", b"Content-ID: <root>\n"),
-            kind=b'related; start="<root>"',
+        ((LINKED, HTML), b"alternative"),
+        ((HTML, LINKED), b"alternative"),
+        ((part(HAM, b"text/enriched"), HTML), b"alternative"),
+        ((part(b"<p>" + HAM, b"text/html"), HTML), b"alternative"),
+        ((HTML, part(HAM, b"text/html", NAMED % b"a")), b"alternative"),
+        ((part(HAM), multipart(HTML, kind=b"related", boundary=b"c")), b"alternative"),
+        ((HTML, OTHER), b"related"),
+        (
+            (OTHER, part(b"<p>" + SPAM, b"text/html", b"Content-ID: <root>\n")),
+            b'related; start="<root>"',
         ),
     ],
 )
-def test_a_part_that_is_not_shown_and_says_something_else_is_hidden(message):
-    found = read(message)
+def test_a_part_that_is_not_shown_and_says_something_else_is_hidden(parts, kind):
+    found = read(multipart(*parts, kind=kind))
     assert SPAM in found["body"]
     assert HAM not in found["body"]
     assert HAM in found["hidden"]
     assert b"alternatives-differ" in found["defect"]
+    assert "url" not in found
 
 
 def test_alternatives_that_say_the_same_are_both_read():
@@ -227,16 +225,25 @@ def test_other_chinese_text_differs():
     assert texts[0].encode() in found["hidden"]
 
 
-def test_a_note_for_programs_without_html_harms_nothing():
-    found = alternatives(part(b"Your mail reader cannot show HTML. Please see our site."), HTML)
-    assert b"Your mail reader" in found["body"]
-    assert "defect" not in found
+NOTE = b"Your mail reader cannot show HTML. Please see our site."
 
 
-def test_an_invitation_is_shown_beside_its_alternatives():
-    found = alternatives(part(SPAM), HTML, part(HAM, b"text/calendar"))
-    assert HAM in found["body"]
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        (multipart(part(NOTE), HTML, kind=b"alternative"), NOTE),
+        # An invitation stands beside its alternatives.
+        (multipart(part(SPAM), HTML, part(HAM, b"text/calendar"), kind=b"alternative"), HAM),
+        (multipart(part(HAM), HTML, kind=b"related"), HAM),
+        (multipart(part(HAM), HTML), HAM),
+    ],
+)
+def test_parts_that_are_no_alternatives_are_shown(message, shown):
+    found = read(message)
+    assert SPAM in found["body"]
+    assert shown in found["body"]
     assert "hidden" not in found
+    assert "defect" not in found
 
 
 def test_many_alternatives_that_differ_a_little_are_hidden_together():
@@ -248,22 +255,3 @@ def test_many_alternatives_that_differ_a_little_are_hidden_together():
     found = read(multipart(*pairs))
     assert b"agenda" not in found["body"]
     assert words[0] in found["hidden"]
-
-
-def test_what_is_related_to_plain_text_is_shown():
-    found = read(multipart(part(HAM), HTML, kind=b"related"))
-    assert SPAM in found["body"]
-    assert HAM in found["body"]
-    assert "hidden" not in found
-
-
-def test_links_that_are_not_shown_do_not_count():
-    found = alternatives(part(HAM + b" http://ham.example/"), HTML)
-    assert "url" not in found
-
-
-def test_all_parts_of_a_mixed_message_are_shown():
-    found = read(multipart(part(HAM), HTML))
-    assert HAM in found["body"]
-    assert SPAM in found["body"]
-    assert "hidden" not in found

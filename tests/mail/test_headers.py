@@ -136,10 +136,6 @@ def test_parameters_are_found_and_decoded(value, name, text):
     assert parameters(value)[name].decode() == text
 
 
-def test_a_value_without_parameters_has_none():
-    assert parameters(b"text/plain") == {}
-
-
 @examples(200)
 @given(values)
 def test_any_value_is_decoded_to_utf8(value):
@@ -148,13 +144,9 @@ def test_any_value_is_decoded_to_utf8(value):
     parameters(value)
 
 
-@given(st.binary(max_size=100))
-def test_base64_is_decoded(data):
-    assert decode_base64(b64encode(data)) == data
-
-
 @given(st.binary(max_size=40), st.binary(max_size=40))
 def test_base64_is_decoded_after_padding_too(first, second):
+    assert decode_base64(b64encode(first)) == first
     assert decode_base64(b64encode(first) + b"\n" + b64encode(second)) == first + second
 
 
@@ -165,32 +157,27 @@ def test_broken_base64_is_decoded_as_far_as_possible(text):
     assert decode_base64(text).startswith(b"hello")
 
 
-# ---- heads, as digests read them ----
-
-
-def test_a_head_ends_at_a_blank_line_or_at_any_other_line_that_is_no_header():
+@pytest.mark.parametrize(
+    ("more", "body"),
+    [
+        (b"", 0),
+        (b"\n\nSubject: body", 2),
+        *((b"\n" + line, 1) for line in (b"buy now\n: pills\nTo: a", b": pills", b"a b: c\n d")),
+    ],
+)
+def test_a_head_ends_at_a_blank_line_or_at_any_other_line_that_is_no_header(more, body):
     head = b"\nSubject: hi\n  there\nX : y"
-    assert read_head(head) == (len(head), len(head), {b"subject": b" hi\n  there"})
-    assert read_head(head + b"\n\nSubject: body")[:2] == (len(head), len(head) + 2)
-    assert read_head(head + b"\nbuy now\nTo: a")[:2] == (len(head), len(head) + 1)
-    assert read_head(b"\nbuy now")[:2] == (0, 1)
-
-
-@pytest.mark.parametrize("junk", [b"buy now\n: pills\nTo: a", b": pills", b"a b: c\n d"])
-def test_a_line_without_a_name_and_a_colon_is_no_header(junk):
-    assert read_head(b"\nSubject: hi\n" + junk)[:2] == (12, 13)
+    found = read_head(head + more)
+    assert found == (len(head), len(head) + body, {b"subject": b" hi\n  there"})
+    found[2].clear()  # what is done to these headers does not change those of its copy
+    assert read_head(head + more)[2] == {b"subject": b" hi\n  there"}
 
 
 def test_of_telling_headers_of_one_name_the_first_counts():
     block = b"\nmessage-id : a\nMESSAGE-ID: b\nX-Subject: c\nSubject: d\nContent-Type: e"
     found = {b"message-id": b" a", b"subject": b" d", b"content-type": b" e"}
     assert read_head(block)[2] == found
-
-
-def test_what_is_done_to_the_headers_of_a_head_does_not_change_those_of_its_copy():
-    first = read_head(b"\nSubject: hi\n\nyou")
-    first[2].clear()
-    assert read_head(b"\nSubject: hi\n\nyou") == (12, 14, {b"subject": b" hi"})
+    assert read_head(b"\nbuy now")[:2] == (0, 1)
 
 
 @pytest.mark.parametrize("name", [b"=?utf-8?q?Subject?=", b"=?utf-8?q?S?=ubject"])

@@ -30,23 +30,18 @@ from nbspam.mail.css import (
         ("rgb(300,-5,0)", (255, 0, 0, 1)),
         ("hsl(.5turn 100% 50%)", (0, 255, 255, 1)),
         ("hsla(240deg,100%,50%,.5)", (0, 0, 255, 0.5)),
+        *((value, None) for value in ("", "nonsense", "#fffff", "rgb(1,2)", "rgb(", "12px")),
     ],
 )
 def test_colours_are_read(value, colour):
-    assert read_colour(value.encode()) == pytest.approx(colour)
+    assert read_colour(value.encode()) == (colour and pytest.approx(colour))
 
 
-@pytest.mark.parametrize("value", ["", "nonsense", "#fffff", "rgb(1,2)", "rgb(", "12px"])
-def test_what_is_no_colour_is_none(value):
-    assert read_colour(value.encode()) is None
-
-
-# Some examples of the HTML Standard's rules, and the most famous one.
 @pytest.mark.parametrize(
     ("value", "colour"),
     [
         ("ff0000", (255, 0, 0)),
-        ("chucknorris", (0xC0, 0, 0)),
+        ("chucknorris", (192, 0, 0)),
         (" red ", (255, 0, 0)),
         ("x", (0, 0, 0)),
     ],
@@ -64,15 +59,11 @@ def test_any_attribute_is_a_colour(value, colour):
         ("80%", (0.8, True)),
         ("2rem", (32, False)),
         ("-1e999em", (-1e6, True)),
+        *((value, None) for value in ("", "px", "12furlongs", "auto", "nan", "inf")),
     ],
 )
 def test_lengths_are_read(value, length):
-    assert read_length(value.encode()) == pytest.approx(length)
-
-
-@pytest.mark.parametrize("value", ["", "px", "12furlongs", "auto", "nan", "inf"])
-def test_what_is_no_length_is_none(value):
-    assert read_length(value.encode()) is None
+    assert read_length(value.encode()) == (length and pytest.approx(length))
 
 
 @pytest.mark.parametrize(
@@ -97,19 +88,15 @@ def test_colours_near_the_ground_hide_text(colour, ground, is_hidden):
 COLOURS = st.tuples(*[st.integers(0, 255)] * 3).map(lambda c: Colour(*c))
 
 
-def contrast(a: Colour, b: Colour) -> Fraction:
+def contrast(*colours: Colour) -> Fraction:
     """WCAG 2.2, written independently: linear channels, luminance, and ratio."""
-
-    def luminance(colour: Colour) -> Fraction:
-        linear = []
-        for channel in colour[:3]:
-            c = channel / 255
-            linear.append(Fraction(c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4))
-        weights = Fraction(2126, 10_000), Fraction(7152, 10_000), Fraction(722, 10_000)
-        return sum((w * part for w, part in zip(weights, linear, strict=True)), Fraction(0))
-
-    first, second = luminance(a), luminance(b)
-    return (max(first, second) + Fraction(1, 20)) / (min(first, second) + Fraction(1, 20))
+    luminance = []
+    for colour in colours:
+        shares = [channel / 255 for channel in colour[:3]]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in shares]
+        weighted = zip((2126, 7152, 722), map(Fraction, linear), strict=True)
+        luminance.append(sum(weight * part for weight, part in weighted) / 10_000)
+    return (max(luminance) + Fraction(1, 20)) / (min(luminance) + Fraction(1, 20))
 
 
 @given(COLOURS, COLOURS)
@@ -126,8 +113,5 @@ def test_a_colour_laid_over_a_ground_lies_between_them(colour, ground, share):
     seen = laid_over(colour, ground, share)
     for s, c, g in zip(seen[:3], colour[:3], ground[:3], strict=True):
         assert min(c, g) - 1e-6 <= s <= max(c, g) + 1e-6
-
-
-def test_nothing_is_near_what_is_not_known():
     assert not is_near(WHITE, UNKNOWN)
     assert laid_over(BLACK, UNKNOWN) == UNKNOWN

@@ -37,17 +37,13 @@ def headers(pieces):
     return [tuple(line.split(": ", 1)) for line in lines]
 
 
-def test_our_header_has_label_probability_and_version():
-    pieces = written(SPAM, LIKELY, HeaderChoices())
-
-    assert headers(pieces) == [("X-Nbspam", f"spam, probability=0.980000, version={__version__}")]
-
-
-def test_headers_of_other_filters_have_their_exact_forms():
+def test_headers_have_their_exact_forms():
     pieces = written(SPAM, LIKELY, ALL)
+    ours = ("X-Nbspam", f"spam, probability=0.980000, version={__version__}")
 
+    assert headers(written(SPAM, LIKELY, HeaderChoices())) == [ours]
     assert headers(pieces) == [
-        ("X-Nbspam", f"spam, probability=0.980000, version={__version__}"),
+        ours,
         ("X-Nbspam-Explanation", r"spam 0.9800: subject:b\xfcy now +2.5"),
         ("X-Bogosity", f"Spam, tests=bogofilter, spamicity=0.980000, version={__version__}"),
         ("X-Spam-Flag", "YES"),
@@ -60,14 +56,25 @@ def test_headers_of_other_filters_have_their_exact_forms():
     assert b"\nSubject: ***SPAM*** cheap pills\n" in pieces[2]
 
 
-def test_ham_has_no_flag_and_no_tag():
-    pieces = written(HAM, UNLIKELY, ALL)
+UNSURE = LossMatrix(("unsure",), np.zeros((2, 1)))
 
-    found = dict(headers(pieces))
-    assert "X-Spam-Flag" not in found
-    assert found["X-Spam-Status"].startswith("No, score=0.4 ")
-    assert found["X-Bogosity"].startswith("Ham, ")
-    assert pieces[2] == HAM
+
+@pytest.mark.parametrize(
+    ("spam", "rule", "bogosity", "status"),
+    [
+        (UNLIKELY, RULE, "Ham, ", "No, score=0.4 "),
+        (LIKELY, UNSURE, "Unsure, ", "No, score=4."),
+        (0.9, Cutoffs(0.9, 0.9), "Spam, ", "Yes, score=5.0 required=5.0"),
+    ],
+)
+def test_only_spam_has_a_flag_and_a_tag(spam, rule, bogosity, status):
+    pieces = written(HAM, spam, ALL, rule)
+    found, is_spam = dict(headers(pieces)), status.startswith("Yes")
+
+    assert ("X-Spam-Flag" in found) == is_spam
+    assert found["X-Spam-Status"].startswith(status)
+    assert found["X-Bogosity"].startswith(bogosity)
+    assert (pieces[2] == HAM) == (not is_spam)
 
 
 @pytest.mark.parametrize("fp_cost", [1e-6, 0.5, 1, 2, 1e6])
@@ -81,20 +88,6 @@ def test_the_score_never_contradicts_the_label(fp_cost, unsure_cost):
         score = float(re.search(r"score=(\S+)", status)[1])
         is_spam = verdict_of(spam, rule).label == "spam"
         assert (score >= 5) == is_spam == status.startswith("Yes")
-
-
-def test_a_probability_at_the_cutoff_scores_what_is_required():
-    pieces = written(SPAM, 0.9, HeaderChoices(spam_status=True), Cutoffs(0.9, 0.9))
-
-    assert "Yes, score=5.0 required=5.0" in dict(headers(pieces))["X-Spam-Status"]
-
-
-def test_unsure_is_written_as_bogosity_and_is_not_spam():
-    pieces = written(SPAM, LIKELY, ALL, LossMatrix(("unsure",), np.zeros((2, 1))))
-
-    found = dict(headers(pieces))
-    assert found["X-Bogosity"].startswith("Unsure, ")
-    assert found["X-Spam-Status"].startswith("No, score=4.")
 
 
 def test_headers_found_in_a_message_are_removed_if_they_are_among_those_written():
@@ -111,32 +104,15 @@ def test_headers_found_in_a_message_are_removed_if_they_are_among_those_written(
 @pytest.mark.parametrize(("sure", "learned"), [(None, "no"), (0.97, "spam"), (0.99, "no")])
 def test_the_status_says_as_what_a_message_is_learned(sure, learned):
     pieces = written(SPAM, LIKELY, HeaderChoices(spam_status=True, sure=sure))
-
     assert f" autolearn={learned} " in dict(headers(pieces))["X-Spam-Status"]
-
-
-def test_a_class_is_sure_from_the_probability_asked_for():
     verdict = verdict_of(0.25, RULE)
-
-    assert sure_label(verdict, 0.75) == "ham"
-    assert sure_label(verdict, 0.76) is None
+    assert (sure_label(verdict, 0.75), sure_label(verdict, 0.76)) == ("ham", None)
 
 
-WANTED = [
-    HeaderChoices(bogosity=True),
-    HeaderChoices(spam_status=True),
-    HeaderChoices(subject_tag="x"),
-]
-
-
-@pytest.mark.parametrize("wanted", WANTED)
-def test_headers_of_other_filters_need_the_labels_ham_spam_and_unsure(wanted):
-    check_wanted(wanted, (*HAM_AND_SPAM, "unsure"))
+@pytest.mark.parametrize("how", [{"bogosity": True}, {"spam_status": True}, {"subject_tag": "x"}])
+def test_headers_of_other_filters_need_the_labels_ham_spam_and_unsure(how):
+    check_wanted(HeaderChoices(**how), (*HAM_AND_SPAM, "unsure"))
     with pytest.raises(UsageError, match="it is for ham, spam and unsure"):
-        check_wanted(wanted, (*HAM_AND_SPAM, "work"))
-
-
-@pytest.mark.parametrize("tag", ["", " ", "sp\xe4m", "a\nb"])
-def test_a_subject_tag_must_be_printable_ascii(tag):
+        check_wanted(HeaderChoices(**how), (*HAM_AND_SPAM, "work"))
     with pytest.raises(UsageError, match="not printable ASCII"):
-        check_wanted(HeaderChoices(subject_tag=tag), HAM_AND_SPAM)
+        check_wanted(HeaderChoices(subject_tag="a\nb"), HAM_AND_SPAM)

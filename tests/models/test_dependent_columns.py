@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 from itertools import combinations, product
-from math import log
+from math import log, prod
 
 import numpy as np
 import pytest
@@ -15,22 +15,12 @@ from support import examples, tables
 some = examples(8)
 
 
-def count(X, y, label, fixed):
-    """Return the number of rows of a class (None: all) with these values {column: value}."""
-    return sum(
-        (label is None or c == label) and all(row[j] == v for j, v in fixed.items())
-        for row, c in zip(X, y, strict=True)
-    )
-
-
-def known(X, y, label, columns, fixed=()):
-    """Return the number of rows as `count` does, of those in which columns are known."""
-    return sum(
-        (label is None or c == label)
-        and not any(np.isnan(row[j]) for j in columns)
-        and all(row[j] == v for j, v in dict(fixed).items())
-        for row, c in zip(X, y, strict=True)
-    )
+def count(X, y, label, fixed, known=()):
+    """Return the number of rows of a class (None: all) with values {column: value} and others."""
+    chosen = np.full(len(y), True) if label is None else y == label
+    for column, value in fixed.items():
+        chosen &= X[:, column] == value
+    return int((chosen & ~np.isnan(X[:, [*known]]).any(axis=1)).sum())
 
 
 def given_by(X, y, prior, label, column, value, fixed):
@@ -38,21 +28,24 @@ def given_by(X, y, prior, label, column, value, fixed):
 
     prior: the numbers a that are added, for each column, and for the classes last.
     """
-    n = known(X, y, label, [column], fixed)
+    n = count(X, y, label, fixed, [column])
     added = prior[column][int(value)]
     return Fraction(count(X, y, label, {**fixed, column: value}) + added, n + sum(prior[column]))
+
+
+def others(X, y, prior, row, label, fixed):
+    """Return the product of P(value given class and fixed values) of all other columns."""
+    left = [j for j, value in enumerate(row) if j not in fixed and not np.isnan(value)]
+    return prod((given_by(X, y, prior, label, j, row[j], fixed) for j in left), start=Fraction(1))
 
 
 def spode(X, y, prior, row, label, parent):
     """Return P(class, parent) times P(others given class, parent) of a row."""
     fixed = {parent: row[parent]}
-    n = known(X, y, None, [parent])
     added = prior[parent][int(row[parent])]
-    share = Fraction(count(X, y, label, fixed) + added, n + sum(prior[parent]))
-    for j, value in enumerate(row):
-        if j != parent and not np.isnan(value):
-            share *= given_by(X, y, prior, label, j, value, fixed)
-    return share
+    n = count(X, y, None, {}, [parent]) + sum(prior[parent])
+    share = Fraction(count(X, y, label, fixed) + added, n)
+    return share * others(X, y, prior, row, label, fixed)
 
 
 def class_share(y, prior, label):
@@ -60,11 +53,7 @@ def class_share(y, prior, label):
 
 
 def naive(X, y, prior, row, label):
-    share = class_share(y, prior, label)
-    for j, value in enumerate(row):
-        if not np.isnan(value):
-            share *= given_by(X, y, prior, label, j, value, {})
-    return share
+    return class_share(y, prior, label) * others(X, y, prior, row, label, {})
 
 
 def aode(X, y, prior, row, label):
@@ -75,21 +64,17 @@ def aode(X, y, prior, row, label):
 
 
 def a2de(X, y, prior, row, label):
-    total, n_parents = Fraction(0), 0
+    found = []
     for i, j in combinations(range(len(row)), 2):
         fixed = {i: row[i], j: row[j]}
-        if 1 in (len(prior[i]), len(prior[j])) or not count(X, y, None, fixed):
-            continue
-        n = known(X, y, None, [i, j])
-        # What is added to a pair is the mean of what is added to its values.
-        added = [Fraction(a + b, 2) for a in prior[i] for b in prior[j]]
-        own = added[int(row[i]) * len(prior[j]) + int(row[j])]
-        share = (count(X, y, label, fixed) + own) / (n + sum(added))
-        for k, value in enumerate(row):
-            if k not in (i, j) and not np.isnan(value):
-                share *= given_by(X, y, prior, label, k, value, fixed)
-        total, n_parents = total + share, n_parents + 1
-    return total / n_parents if n_parents else aode(X, y, prior, row, label)
+        if 1 not in (len(prior[i]), len(prior[j])) and count(X, y, None, fixed):
+            # What is added to a pair is the mean of what is added to its values.
+            added = [Fraction(a + b, 2) for a in prior[i] for b in prior[j]]
+            own = added[int(row[i]) * len(prior[j]) + int(row[j])]
+            n = count(X, y, None, {}, [i, j]) + sum(added)
+            share = (count(X, y, label, fixed) + own) / n
+            found.append(share * others(X, y, prior, row, label, fixed))
+    return sum(found) / len(found) if found else aode(X, y, prior, row, label)
 
 
 def tan(X, y, prior, row, label, parents):
@@ -156,23 +141,20 @@ def test_the_parent_has_the_fewest_errors_in_leave_one_out_cross_validation(seed
     X = rng.integers(0, 3, (25, 4)).astype(float)
     y = ((X[:, 1] + X[:, 2] + rng.integers(0, 2, 25)) % 3).astype(int)
     X[rng.random(X.shape) < 0.1] = np.nan
-    figures = []
-    for parent in range(4):
-        errors, loss = 0, 0.0
-        for i in range(25):
-            rest = np.arange(25) != i
-            model = SPODE(levels=[3] * 4, parent=parent)
-            model.partial_fit(X[rest], y[rest], classes=[0, 1, 2])
-            # Rounded, because of classes that are equally probable the first is the answer.
-            posterior = model.predict_proba(X[i : i + 1])[0].round(9)
-            errors += posterior.argmax() != y[i]
-            loss -= log(posterior[y[i]])
-        figures.append((errors, loss))
+    errors, loss = np.zeros(4, int), np.zeros(4)
+    for parent, i in product(range(4), range(25)):
+        rest = np.arange(25) != i
+        model = SPODE(levels=[3] * 4, parent=parent)
+        model.partial_fit(X[rest], y[rest], classes=[0, 1, 2])
+        # Rounded, because of classes that are equally probable the first is the answer.
+        posterior = model.predict_proba(X[i : i + 1])[0].round(9)
+        errors[parent] += posterior.argmax() != y[i]
+        loss[parent] -= log(posterior[y[i]])
 
     chosen = SPODE(levels=[3] * 4).fit(X, y)
-    assert chosen.parent_ == figures.index(min(figures))
-    assert chosen.parent_errors_.tolist() == [errors for errors, _ in figures]
-    np.testing.assert_allclose(chosen.parent_loss_, [loss / 25 for _, loss in figures], atol=1e-9)
+    assert chosen.parent_ == np.lexsort([loss, errors])[0]
+    assert chosen.parent_errors_.tolist() == errors.tolist()
+    np.testing.assert_allclose(chosen.parent_loss_, loss / 25, atol=1e-9)
     assert SPODE().fit(X > 0, y).parent_ in range(4)
 
 
@@ -188,34 +170,33 @@ def test_partial_fit_keeps_the_parent_and_fit_chooses_anew():
     assert model.fit(X, y).parent_ == SPODE(alpha=0.1).fit(X, y).parent_
 
 
+def information(a, b):
+    """Return the mutual information of two columns of codes in nats."""
+    found = 0.0
+    for u, v in product(set(a), set(b)):
+        if joint := ((a == u) & (b == v)).mean():
+            found += joint * log(joint / ((a == u).mean() * (b == v).mean()))
+    return found
+
+
 @given(table=tables())
 @some
 def test_mutual_information_agrees_with_its_definition(table):
     X, y, levels = table
     model = AODE(levels=levels).partial_fit(X, y, classes=[0, 1, 2])
-    counts = list(model.value_counts())
-    found = conditional_information(counts, model.encoding.levels)
+    found = conditional_information(list(model.value_counts()), model.encoding.levels)
     for i, j in combinations(range(len(levels)), 2):
-        both = ~np.isnan(X[:, i]) & ~np.isnan(X[:, j])
-        expected, n = 0.0, both.sum()
-        for a, b, c in product(range(levels[i]), range(levels[j]), range(3)):
-            of_class = both & (y == c)
-            joint = (of_class & (X[:, i] == a) & (X[:, j] == b)).sum()
-            if joint:
-                alone = (of_class & (X[:, i] == a)).sum() * (of_class & (X[:, j] == b)).sum()
-                expected += joint / n * log(joint * of_class.sum() / alone)
+        both = ~np.isnan(X[:, [i, j]]).any(axis=1)
+        expected = 0.0
+        for c in set(y[both]):
+            own = both & (y == c)
+            expected += own.sum() / both.sum() * information(X[own, i], X[own, j])
         assert found[[i, j], [j, i]] == pytest.approx(expected, abs=1e-12)
 
     alone = class_information(model.own_counts(), model.encoding.levels)
     for j in range(len(levels)):
-        some = ~np.isnan(X[:, j])
-        expected = 0.0
-        for a, c in product(range(levels[j]), range(3)):
-            joint = (some & (X[:, j] == a) & (y == c)).mean()
-            if joint:
-                rest = (some & (X[:, j] == a)).mean() * (some & (y == c)).mean()
-                expected += joint / some.mean() * log(joint * some.mean() / rest)
-        assert alone[j] == pytest.approx(expected, abs=1e-12)
+        own = ~np.isnan(X[:, j])
+        assert alone[j] == pytest.approx(information(X[own, j], y[own]), abs=1e-12)
 
 
 def test_tan_finds_the_tree_of_a_hand_worked_table():

@@ -130,18 +130,6 @@ def test_a_small_change_or_a_small_gain_stops():
     assert by_gain.steps[-1].gain <= 0.01 * 5 < by_gain.steps[-2].gain
 
 
-def test_a_mixture_finds_two_kinds_of_text():
-    rng = np.random.default_rng(1)
-    kind = rng.integers(2, size=80)
-    rate = np.repeat([[3.0, 0.2], [0.2, 3.0]], 4, axis=1)
-    X = rng.poisson(rate[kind]).astype(float)
-    for like in (MultinomialNB(alpha=0.1), BernoulliNB(alpha=0.1)):
-        fit = mixture_of(like, X, 2)
-        found = fit.model.predict(X)
-
-        assert max((found == kind).mean(), (found != kind).mean()) > 0.95
-
-
 def test_more_restarts_are_never_less_likely():
     X, _ = documents(5)
     reached = [mixture_of(BernoulliNB(), X, 2, n).steps[-1].log_likelihood for n in (1, 4, 8)]

@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from nbspam.errors import UsageError
 from nbspam.models import BayesianNetwork, CategoricalNB, GaussianNB, MixedNB
-from nbspam.models.em import Stopping, climb, completions, mixture
+from nbspam.models.em import Stopping, climb, completions
 from nbspam.models.network.network import log_marginals
 from support import examples
 
-ONCE = Stopping(most=1)
 EXACTLY = Stopping(change=0.0, gain=0.0, most=60)
 LONG = Stopping(change=1e-12, gain=0.0, most=2000)
 LEVELS = np.array([2, 3, 2])
@@ -62,11 +61,6 @@ def data_of(like, table, hard=False):
 
 def complete(first, data, *stopping):
     return climb(data.maximise(data.expect(first).share), data, *stopping)
-
-
-def mixture_of_rows(like, X):
-    data = completions(like, X, np.full(len(X), -1), np.arange(2), np.ones(len(X)))
-    return mixture(data, 2, np.random.default_rng(0))
 
 
 def start_of(like, table):
@@ -142,8 +136,6 @@ def test_nothing_missing_is_plain_training_in_one_round(table):
         np.testing.assert_allclose(fit.model.predict_proba(X), plain.predict_proba(X), rtol=1e-9)
 
 
-# --- the textbooks' coins --------------------------------------------------------------------
-
 # Ten tosses of coin B or C, whichever coin A chose (Li Hang, example 9.1): a column of 0 and 1.
 TOSSES = np.array([[1, 1, 0, 1, 0, 0, 1, 0, 1, 1]], float).T
 
@@ -182,36 +174,18 @@ def test_missing_cells_are_completed_as_an_oracle_completes_them():
                 counts[way] += p[way] / sum(p[w] for w in ways)
         p = {way: n / len(rows) for way, n in counts.items()}
 
-    X = np.array([[np.nan if v is None else v for v in row] for row in rows], float)
-    y, how = np.zeros(len(rows), int), {"levels": [2, 2], "structure": [[], [0], []]}
-    data = completions(
-        BayesianNetwork(estimate="mle", **how), X, y, np.arange(1), np.ones(24), np.array([2, 2])
-    )
+    X, y = np.array(rows, float), np.zeros(len(rows), int)
+    how = {"levels": [2, 2], "structure": [[], [0], []]}
+    like = BayesianNetwork(estimate="mle", **how)
+    data = completions(like, X, y, np.arange(1), np.ones(24), np.array([2, 2]))
     fit = complete(BayesianNetwork(**how).fit(X, y), data, LONG)
     found = np.exp(fit.model.predict_joint_log_proba(np.array(list(p), float))[:, 0])
     np.testing.assert_allclose(found, list(p.values()), atol=1e-5)
 
 
-# --- mixtures --------------------------------------------------------------------------------
-
-
-def test_a_mixture_finds_two_kinds_of_rows():
-    rng = np.random.default_rng(1)
-    kind = rng.integers(2, size=120)
-    X = np.column_stack([rng.random(120) < 0.1 + 0.8 * kind, rng.normal(4 * kind, 1.0)])
-    X[rng.random(X.shape) < 0.05] = np.nan
-    like = MixedNB(levels=np.array([2, 0]), ddof=0)
-    fit = mixture_of_rows(like, X.astype(float))
-
-    found = fit.responsibility.argmax(axis=1)
-    assert max((found == kind).mean(), (found != kind).mean()) > 0.95
-    np.testing.assert_allclose(fit.responsibility.sum(axis=1), 1)
-
-
 def test_a_component_cannot_shrink_to_a_point():
     X = np.array([[0.0], [0.0], [1.0], [2.0], [3.0], [4.0]])
-    nowhere, classes = np.full(6, -1), np.arange(2)
-    data = completions(GaussianNB(ddof=0), X, nowhere, classes, np.ones(6))
+    data = completions(GaussianNB(ddof=0), X, np.full(6, -1), np.arange(2), np.ones(6))
     model = data.maximise(np.eye(2)[[0, 0, 1, 1, 1, 1]])
     assert model.var_[0] == pytest.approx(1e-3 * X.var(), rel=1e-5)
 

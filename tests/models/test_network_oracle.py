@@ -5,6 +5,7 @@ arrays nor elimination, neither moral graphs nor caches, and follows the definit
 """
 
 import math
+from collections import Counter, defaultdict
 from fractions import Fraction
 from itertools import product
 
@@ -78,11 +79,9 @@ def is_open(parents, path, given):
 
 def counted(rows, child, parents):
     """Return how often a child has each value with each values of its parents."""
-    counts = {}
+    counts = defaultdict(Counter)
     for row in rows:
-        key = tuple(row[p] for p in parents)
-        counts.setdefault(key, {}).setdefault(row[child], 0)
-        counts[key][row[child]] += 1
+        counts[tuple(row[p] for p in parents)][row[child]] += 1
     return counts
 
 
@@ -91,15 +90,11 @@ def score(rows, sizes, parents, name):
     likelihood = n_parameters = arrows = 0
     for child, of in enumerate(parents):
         for values in counted(rows, child, of).values():
-            n = sum(values.values())
-            likelihood += sum(c * math.log(c / n) for c in values.values())
+            likelihood += sum(c * math.log(c / values.total()) for c in values.values())
         n_parameters += (sizes[child] - 1) * math.prod(sizes[p] for p in of)
         arrows += math.log(len(sizes)) + math.log(math.comb(len(sizes) - 1, len(of)))
     cost = {"likelihood": 0, "aic": 1}.get(name, math.log(len(rows)) / 2)
     return n_parameters * cost + (arrows if name == "mdl" else 0) - likelihood
-
-
-# --- what is drawn ---------------------------------------------------------------------------
 
 
 @st.composite
@@ -149,9 +144,6 @@ def with_floats(network):
     return from_json({"variables": rows})
 
 
-# --- inference -------------------------------------------------------------------------------
-
-
 @given(networks(), st.data())
 @examples(60)
 def test_answers_are_sums_over_all_joint_values(network, data):
@@ -186,9 +178,6 @@ def test_nodes_are_separated_if_every_trail_between_them_is_blocked(parents, dat
     assert separated(parents, [a], [b], given) == blocked
 
 
-# --- learning --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", SCORES)
 @given(samples())
 @examples(20)
@@ -204,44 +193,33 @@ def test_the_tables_and_answers_of_a_given_structure_follow_from_counts(sample, 
     """The class is any of the variables: it may have parents, children, both or neither."""
     rows, sizes, parents = sample
     *columns, label = range(len(sizes))
-    variables = []
+    exact = []
     for child, of in enumerate(parents):
         counts, table = counted(rows, child, of), []
         for key in product(*(range(sizes[p]) for p in of)):
-            n = [counts.get(key, {}).get(value, 0) for value in range(sizes[child])]
-            total = sum(n) + alpha * len(n)
-            table.append(
-                [Fraction(c + alpha) / total if total else Fraction(1, len(n)) for c in n]
-            )
-        variables.append(
-            {
-                "name": f"x{child}",
-                "values": list(range(sizes[child])),
-                "parents": [f"x{p}" for p in of],
-                "table": table,
-            }
-        )
-    exact = {"variables": variables}
+            n = [counts[key][value] + alpha for value in range(sizes[child])]
+            table.append([Fraction(c) / sum(n) if sum(n) else Fraction(1, len(n)) for c in n])
+        names = [f"x{p}" for p in of]
+        values = list(range(sizes[child]))
+        exact.append({"name": f"x{child}", "values": values, "parents": names, "table": table})
     X, y = np.array(rows, float)[:, columns], np.array(rows)[:, label]
-    model = BayesianNetwork(
-        levels=[sizes[c] for c in columns], alpha=float(alpha), structure=list(map(list, parents))
-    ).partial_fit(X, y, classes=range(sizes[label]))
+    how = {"alpha": float(alpha), "structure": list(map(list, parents))}
+    model = BayesianNetwork(levels=[sizes[c] for c in columns], **how)
+    model.partial_fit(X, y, classes=range(sizes[label]))
 
     learned = model.network()
     assert learned.parents == parents
-    for table, variable in zip(learned.tables, variables, strict=True):
+    for table, variable in zip(learned.tables, exact, strict=True):
         np.testing.assert_allclose(table, np.array(variable["table"], float), rtol=1e-12)
 
-    probability = joint(exact)
-    asked = {
-        c: data.draw(st.integers(0, sizes[c] - 1)) for c in columns if data.draw(st.booleans())
-    }
+    probability = joint({"variables": exact})
+    known = data.draw(st.sets(st.sampled_from(columns)))
+    asked = {c: data.draw(st.integers(0, sizes[c] - 1)) for c in known}
     row = np.array([[asked.get(c, np.nan) for c in columns]])
-    found = np.exp(model.predict_joint_log_proba(row)[0])
-    expected = [float(marginal(probability, asked | {label: k})) for k in range(sizes[label])]
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
-    prior = [float(marginal(probability, {label: k})) for k in range(sizes[label])]
-    np.testing.assert_allclose(np.exp(model.class_log_prior_), prior, rtol=1e-9, atol=1e-15)
+    for evidence, found in ((asked, model.predict_joint_log_proba(row)[0]),
+                            ({}, model.class_log_prior_)):  # fmt: skip
+        of = [float(marginal(probability, evidence | {label: k})) for k in range(sizes[label])]
+        np.testing.assert_allclose(np.exp(found), of, rtol=1e-9, atol=1e-15)
 
 
 @pytest.mark.parametrize(("kept", "caution"), [(0.5, ""), (1.0, "may never be reached")])

@@ -15,14 +15,13 @@ X = np.array([0.0, 1, 2, 3, 4, 5, 6, 7, 8, 100])
 Y = np.array([0] * 5 + [1] * 5)
 
 
-def test_equal_width_by_hand():
+def test_equal_width_and_frequency_by_hand():
     assert cut_points("width", X, Y, 4) == (25, 50, 75)
-
-
-def test_equal_frequency_by_hand():
     assert cut_points("frequency", X, Y, 5) == (1, 3, 5, 7)
     # A value that most rows have is one interval.
     assert cut_points("frequency", np.array([0.0] * 8 + [1, 2]), Y, 5) == (0,)
+    with pytest.raises(UsageError, match="width, frequency, mdl"):
+        cut_points("depth", X, Y)
 
 
 def entropy(labels):
@@ -89,8 +88,3 @@ def test_huge_numbers_are_cut_like_others():
     assert cut_points("width", X, y, 2) == (0,)
     assert cut_points("frequency", X, y, 3) == (-1.5e308, 1e308)
     assert mdl_cuts(np.repeat([1e308, 1.5e308], 9), np.repeat([0, 1], 9)) == [1.25e308]
-
-
-def test_other_ways_are_refused():
-    with pytest.raises(UsageError, match="width, frequency, mdl"):
-        cut_points("depth", X, Y)

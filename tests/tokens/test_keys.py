@@ -40,21 +40,18 @@ ALL_ORIGINS = (*ORIGINS, CHARACTERS, *map(pair_origin, ORIGINS))
 
 def test_a_kind_is_in_one_part_of_the_buffer():
     # Heads, other fields and runs are apart, and within each of them documents are in order.
-    heads = {
-        origin
-        for table in HEADS.values()
-        for name in (*table._values, b"x-mine")
-        for origin in table[name]
-        if origin is not None
-    }
+    names = [(table, name) for table in HEADS.values() for name in (*table._values, b"x-mine")]
+    heads = {origin for table, name in names for origin in table[name] if origin is not None}
     others = set(ORIGINS) - heads
-    parts = [{kind_of(o) for o in part} for part in (heads, others, {CHARACTERS})]
-    parts[0] |= {kind_of(pair_origin(origin)) for origin in heads}
-    parts[1] |= {kind_of(pair_origin(origin)) for origin in others}
+    parts = [
+        {kind_of(each) for origin in part for each in (origin, pair_origin(origin))}
+        for part in (heads, others)
+    ]
 
     assert heads > {"received", "subject", "nested", "header"}
     assert others == {"body", "hidden", "alt", "url", "html", "filename", "defect"}
-    assert len(parts[0] | parts[1] | parts[2]) == sum(map(len, parts))
+    assert not parts[0] & parts[1]
+    assert kind_of(CHARACTERS) not in parts[0] | parts[1]
 
 
 def test_a_kind_has_one_group_and_tells_pairs_from_words():
@@ -71,11 +68,11 @@ def test_a_word_of_the_body_cannot_pose_as_evidence_of_the_route():
     assert hashes[0] == hashes[1]
     assert reference_key(word) != reference_key(target)
 
-    ham = b"Received: from localhost by mx\nSubject: lunch\n\nnoon\n"
-    spam = b"Received: from pool by mx\nSubject: pills\n\nbuy\n"
-    items = [Item("a", "ham", ham), Item("b", "spam", spam)]
-    classifier = train_classifier(count_items(items, PRESETS["mail"]), PRESETS["mail"])
-    forged = Item("c", None, b"Subject: hi\n\n" + POSES_AS_LOCALHOST.encode() + b"\n")
+    how = PRESETS["mail"]
+    ham = Item("a", "ham", b"Received: from localhost by mx\nSubject: lunch\n\nnoon\n")
+    spam = Item("b", "spam", b"Received: from pool by mx\nSubject: pills\n\nbuy\n")
+    classifier = train_classifier(count_items([ham, spam], how), how)
+    forged = Item("c", None, b"Subject: hi\n\n" + word.text + b"\n")
     found = [evidence.token for evidence in classifier.explain(forged).evidence]
     assert "received:localhost" not in found
 

@@ -8,14 +8,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.tokens.normalize import (
-    INVISIBLE,
-    SPACELESS,
-    SYMBOLS,
-    in_pairs,
-    normalize,
-    with_pairs,
-)
+from nbspam.tokens.normalize import INVISIBLE, SPACELESS, SYMBOLS, in_pairs, normalize, with_pairs
 from support import examples
 
 
@@ -42,7 +35,7 @@ def test_ascii_comes_back_as_it_is(text):
     [
         ("ＦＲＥＥ ｍｏｎｅｙ", "free money"),
         ("ﬁne", "fine"),
-        ("x² ½", "x2 1⁄2".replace("⁄", " ")),
+        ("x² ½", "x2 1 2"),
         ("STRASSE Straße", "strasse strasse"),
         ("ПРИВЕТ", "привет"),
         ("cafe\u0301", "café"),
@@ -57,7 +50,12 @@ def test_ascii_comes_back_as_it_is(text):
         ("c\u0323h\u0323e\u0323ap w̶i̶n̶s̶", "cheap wins"),
         ("příští naïveté", "pristi naïveté"),
         ("\u202epaehc\u202c now", "cheap now"),
+        ("\u202eeerf\nmoney €", "free money €"),  # an override ends with its line
         ("5 € – “now”… £9", "5 € now ... £9"),
+        ("tо xу", "tо xу"),  # two characters are a disguise only beside longer ones
+        ("viаgra tо", "viagra to"),
+        ("हिन्दी مُحَمَّد", "हिन्दी مُحَمَّد"),
+        ("déjà naïveté été người أَهْلًا", "déjà naïveté été người أَهْلًا"),
     ],
 )
 def test_spellings_of_the_same_word_are_one(text, expected):
@@ -72,10 +70,11 @@ def test_spellings_of_the_same_word_are_one(text, expected):
         ("ΡayPal", "paypal"),  # Greek Ρ
         ("сіalis", "cialis"),
         ("vіаgrа50", "viagra50"),
+        *((word, None) for word in ("vі5agra", "5іv", "ѕ3x", "γ9z", "z9γ")),  # across digits
     ],
 )
 def test_look_alikes_in_latin_words_are_latin(text, expected):
-    assert form(text) == expected
+    assert form(text) == expected or expected is None
     assert facts(text) == ("homoglyph",)
 
 
@@ -86,11 +85,6 @@ def test_look_alikes_in_latin_words_are_latin(text, expected):
 def test_words_of_one_alphabet_are_left_alone(text):
     assert "homoglyph" not in facts(text)
     assert form(text) == unicodedata.normalize("NFKC", text).casefold()
-
-
-def test_two_characters_are_a_disguise_only_beside_longer_ones():
-    assert words("tо xу") == ["tо", "xу"]
-    assert words("viаgra tо") == ["viagra", "to"]
 
 
 @pytest.mark.parametrize(
@@ -114,53 +108,23 @@ def test_honest_text_has_no_facts(text):
 @pytest.mark.parametrize(
     ("text", "pairs"),
     [
-        ("免费发票", ["免费", "费发", "发票"]),
-        ("好", ["好"]),
-        ("我，你", ["我", ",", "你"]),
-        ("买iPhone手机", ["买", "iphone", "手机"]),
-        ("こんにちは", ["こん", "んに", "にち", "ちは"]),
-        ("ｶﾀｶﾅ", ["カタ", "タカ", "カナ"]),
-        ("𠀀𠀁𠀂", ["𠀀𠀁", "𠀁𠀂"]),
+        ("免费发票", "免费 费发 发票"),
+        ("好", "好"),
+        ("我，你", "我 , 你"),
+        ("买iPhone手机壳", "买 iphone 手机 机壳"),
+        ("こんにちは", "こん んに にち ちは"),
+        ("ｶﾀｶﾅ", "カタ タカ カナ"),
+        ("𠀀𠀁𠀂", "𠀀𠀁 𠀁𠀂"),
     ],
 )
 def test_scripts_without_spaces_are_cut_into_pairs(text, pairs):
-    assert words(text) == pairs
-
-
-def test_text_with_pairs_has_each_pair_as_a_word():
-    text, _ = normalize("买iPhone手机壳".encode())
-    assert with_pairs(text).decode() == " 买 iphone 手机 机壳 "
+    assert words(text) == pairs.split()
+    assert with_pairs(normalize(text.encode())[0]).decode().split() == pairs.split()
 
 
 def test_thai_is_cut_with_its_marks():
     assert "".join(word[0] for word in words("สวัสดี")) in "สวัสดี"
     assert len(words("สวัสดี")) > 1
-
-
-def test_combining_marks_are_kept():
-    assert words("हिन्दी مُحَمَّد") == ["हिन्दी", "مُحَمَّد"]
-
-
-@pytest.mark.parametrize("word", ["déjà", "naïveté", "été", "người", "أَهْلًا"])
-def test_a_word_keeps_two_marks_and_those_of_other_alphabets(word):
-    assert form(word) == word
-
-
-def test_words_of_many_letters_are_read_in_linear_time():
-    text = "a" * 200_000 + "é" + "b" * 200_000 + "é"
-
-    assert form(text) == text
-
-
-def test_an_override_ends_with_its_line():
-    text, _ = normalize("\u202eeerf\nmoney €".encode())
-
-    assert text.decode().split() == ["free", "money", "€"]
-
-
-def test_no_more_than_thirty_marks_are_stacked_on_a_letter():
-    text, _ = normalize(("a" + "\u0301\u0316" * 5000).encode())
-    assert len(text.decode()) <= 31
 
 
 @examples(150)
@@ -181,9 +145,6 @@ def test_any_bytes_have_a_normal_form_of_as_many_lines(text):
     found, _ = normalize(text)
     found.decode()  # does not raise
     assert found.count(b"\n") == text.count(b"\n")
-
-
-# --- the characters that patterns name, against Unicode's own tables -----------------------
 
 
 def assigned(categories="LMNPSZC"):
@@ -212,10 +173,8 @@ def test_no_letter_mark_or_digit_is_a_symbol():
     assert not [c for c in assigned("LMN") if symbols.match(c)]
 
 
-@pytest.mark.parametrize("word", ["vі5agra", "5іv", "ѕ3x", "γ9z", "z9γ"])
-def test_mixed_alphabets_are_seen_across_digits(word):
-    assert "homoglyph" in facts(word)
-
-
 def test_marks_beyond_thirty_on_a_letter_are_dropped_and_symbols_between_them_too():
     assert form("a" + "\u0316" * 100 + "💰b") == "a" + "\u0316" * 30 + " b"
+    assert len(form("a" + "\u0301\u0316" * 5000)) <= 31
+    long = "a" * 200_000 + "é" + "b" * 200_000 + "é"  # in linear time
+    assert form(long) == long

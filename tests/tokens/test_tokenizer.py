@@ -2,6 +2,7 @@ from collections import Counter
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -16,16 +17,12 @@ from strategies import MESSAGES, TOKEN_SETTINGS
 
 def spelt(batch):
     """Return the batch as {(document, key, text): count}."""
-    blob, offsets = batch.texts()
-    documents, keys = batch.documents, batch.keys.tolist()
+    (blob, offsets), documents = batch.texts(), batch.documents
+    texts = [bytes(blob[a:b]) for a, b in pairwise(offsets)]
     found = Counter()
-    for document, j, n in zip(
-        documents.rows().tolist(),
-        documents.columns.tolist(),
-        documents.times().tolist(),
-        strict=True,
-    ):
-        found[document, keys[j], bytes(blob[offsets[j] : offsets[j + 1]])] += n
+    entries = documents.rows(), documents.columns, documents.times()
+    for document, j, n in zip(*(each.tolist() for each in entries), strict=True):
+        found[document, int(batch.keys[j]), texts[j]] += n
     return found
 
 
@@ -73,21 +70,28 @@ def test_keys_ascend_and_columns_ascend_within_a_document(messages, settings):
         assert (np.diff(documents.columns[start:end].astype(int)) > 0).all()
 
 
-def body(text, **settings):
+@pytest.mark.parametrize(
+    ("text", "tokens", "settings"),
+    [
+        ("FREE $99 Don't e-mail; now!", "free $99 don't e-mail now!", {}),
+        ("ä ab 中国", "ab 中国", {"min_length": 2}),
+        ("免费发票", "免费 费发 发票", {}),
+    ],
+)
+def test_case_is_folded_punctuation_inside_words_kept_and_chinese_cut(text, tokens, settings):
     message = Message((Field("body", text.encode()),), ())
-    return [str(token) for token in reference_tokens(message, TokenSettings(**settings))]
-
-
-def test_case_is_folded_and_punctuation_inside_words_kept():
-    assert body("FREE $99 Don't e-mail; now!") == ["free", "$99", "don't", "e-mail", "now!"]
+    found = reference_tokens(message, TokenSettings(**settings))
+    assert [str(token) for token in found] == tokens.split()
 
 
 def test_tokens_are_tagged_by_where_they_stand():
     fields = (Field("subject", b"Free"), Field("body", b"Free"))
-    tokens = list(reference_tokens(Message(fields, ()), TokenSettings()))
+    tagged, plain = reference_tokens(Message(fields, ()), TokenSettings())
 
-    assert [str(token) for token in tokens] == ["subject:free", "free"]
-    assert reference_key(tokens[0]) != reference_key(tokens[1])
+    assert (str(tagged), str(plain)) == ("subject:free", "free")
+    assert reference_key(tagged) != reference_key(plain)
+    runs = Token("char", b"a: b:")  # read as it is spelt, though it has colons
+    assert token_of(str(runs).encode()) == runs
 
 
 def test_pairs_do_not_cross_fields_and_skip_words_that_are_too_long():
@@ -108,28 +112,18 @@ def test_hidden_words_and_their_pairs_have_a_group_of_their_own():
     assert groups == {**hidden, "good": "text", "day": "text", "2g:good day": "pairs"}
 
 
-def test_length_is_counted_in_characters():
-    assert body("ä ab 中国", min_length=2) == ["ab", "中国"]
-
-
-def test_chinese_is_cut_into_pairs_of_characters():
-    assert body("免费发票") == ["免费", "费发", "发票"]
-
-
-def test_keys_are_the_same_in_every_release():
+@pytest.mark.parametrize(
+    ("origin", "text", "key"),
+    [
+        ("body", b"viagra", 0xB448C2B327080000),
+        ("subject", b"viagra", 0x7A4884A8B4A80000),
+        ("2g", b"free money", 0x636B5C6D85000000),
+        ("char", b"e m", 0x8D5DC78B5EE80000),
+    ],
+)
+def test_keys_are_the_same_in_every_release(origin, text, key):
     # Models hold keys: these numbers may never change.
-    assert reference_key(Token("body", b"viagra")) == KEYS["viagra"]
-    assert reference_key(Token("subject", b"viagra")) == KEYS["subject:viagra"]
-    assert reference_key(Token("2g", b"free money")) == KEYS["2g:free money"]
-    assert reference_key(Token("char", b"e m")) == KEYS["char:e m"]
-
-
-KEYS = {
-    "viagra": 0xB448C2B327080000,
-    "subject:viagra": 0x7A4884A8B4A80000,
-    "2g:free money": 0x636B5C6D85000000,
-    "char:e m": 0x8D5DC78B5EE80000,
-}
+    assert reference_key(Token(origin, text)) == key
 
 
 def test_runs_of_characters_are_taken_from_written_text_alone():
@@ -140,26 +134,11 @@ def test_runs_of_characters_are_taken_from_written_text_alone():
     assert runs == [b"a", b" ", b"b", b"a ", b" b", b"a b"]
 
 
-def test_runs_with_colons_are_read_as_they_are_spelt():
-    token = Token("char", b"a: b:")
-
-    assert token_of(str(token).encode()) == token
-
-
 def test_zero_bytes_end_a_run_and_are_no_part_of_it():
     messages = [Message((Field("body", b"s\0s"),), ()) for _ in range(3)]
     batch = tokenize(messages, TokenSettings(characters=True))
 
     assert (np.bincount(batch.documents.columns) == 3).all()
-
-
-def test_batches_are_smaller_where_runs_of_characters_are_taken():
-    messages = [Message((Field("body", b"x" * 99),), ())] * 12
-
-    few = list(batches(messages, TokenSettings(), 600))
-    many = list(batches(messages, TokenSettings(characters=True), 600))
-    assert len(few) == 2
-    assert len(many) == 12
 
 
 def test_words_beyond_those_that_a_batch_can_number_are_dropped():
@@ -169,10 +148,18 @@ def test_words_beyond_those_that_a_batch_can_number_are_dropped():
     assert sorted(batch.documents.times().tolist()) == [(1 << 19) - 1, 1 << 19]
 
 
-def test_batches_hold_whole_messages_up_to_a_size():
-    messages = [Message((Field("body", b"x" * n),), ()) for n in (10, 10, 50, 10)]
-
-    assert [len(group) for group in batches(messages, TokenSettings(), 25)] == [2, 1, 1]
+@pytest.mark.parametrize(
+    ("sizes", "most", "with_runs", "batched"),
+    [
+        ((10, 10, 50, 10), 25, False, [2, 1, 1]),
+        ((99,) * 12, 600, False, [6, 6]),
+        ((99,) * 12, 600, True, [1] * 12),
+    ],
+)
+def test_batches_hold_whole_messages_up_to_a_size(sizes, most, with_runs, batched):
+    messages = [Message((Field("body", b"x" * n),), ()) for n in sizes]
+    found = batches(messages, TokenSettings(characters=with_runs), most)
+    assert [len(group) for group in found] == batched
 
 
 def test_no_messages_and_empty_messages_make_an_empty_batch():
