@@ -10,6 +10,7 @@ import unicodedata
 import warnings
 import zipfile
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -212,6 +213,13 @@ def trial_of(y, score, fold=None, rule=None, **options):
         np.zeros(len(score), np.int64) if fold is None else np.asarray(fold),
         **options,
     )
+
+
+def trial_of_classes(classes, y, joint):
+    """Return a trial of any classes, whose answers are the most probable ones."""
+    trial = trial_of(y, np.zeros(len(y)), prior=np.full(len(classes), 1 / len(classes)))
+    rule = default_rule(classes, calibrated=False)
+    return replace(trial, classes=tuple(classes), joint=joint, rule=rule)
 
 
 def random_trial(seed, n_docs=400, n_folds=4, bias=0.0):

@@ -35,21 +35,17 @@ TWO_CLASS = ["hm_rate", "sm_rate", "lam", "auc", "sm_at_hm"]
 OPTIONAL = ["calibration_error", "log_loss", "brier", "cost"]
 
 
-def probabilities(seed):
-    """Return (y_true, probability) of two classes, with some rows certain."""
-    rng = np.random.default_rng(seed)
-    p = rng.dirichlet([0.4, 0.4], 80)
-    p[:6] = np.eye(2)[rng.integers(0, 2, 6)]
-    return np.append([0, 1], rng.integers(0, 2, 78)), p
-
-
 def run(rng=None, **options):
-    y, p = probabilities(1)
+    """Return (y_true, probability) of two classes, some rows certain, and their evaluation."""
+    draws = np.random.default_rng(1)
+    p = draws.dirichlet([0.4, 0.4], 80)
+    p[:6] = np.eye(2)[draws.integers(0, 2, 6)]
+    y = np.append([0, 1], draws.integers(0, 2, 78))
     return y, p, evaluate(y, p.argmax(axis=1), ["ham", "spam"], probability=p, rng=rng, **options)
 
 
 def test_evaluation_gathers_what_the_functions_say():
-    truth, p = probabilities(1)
+    truth, p, _ = run()
     y, p, evaluation = run(cost=np.array([[0, 10], [1, 0]])[truth, p.argmax(axis=1)])
     confusion = confusion_matrix(y, p.argmax(axis=1), 2)
     assert evaluation.confusion.tolist() == confusion.tolist()
@@ -66,11 +62,14 @@ def test_evaluation_gathers_what_the_functions_say():
     assert evaluation.calibration_error == expected_calibration_error(y, p)
     assert evaluation.cost == (10 * confusion[0, 1] + confusion[1, 0]) / 80
     assert evaluation.intervals == {}
-
-
-def test_evaluation_ranks_by_the_score_when_there_is_one():
-    y, _, evaluation = run(score=np.arange(80))
-    assert evaluation.auc == auc(y, np.arange(80))
+    # Where there is a score, documents are ranked by it; inputs stay as they are.
+    score = np.arange(80)
+    y, p, evaluation = run(score=score)
+    assert evaluation.auc == auc(y, score)
+    assert (y.tolist(), p.tolist(), score.tolist()) == (
+        *(a.tolist() for a in run()[:2]),
+        [*range(80)],
+    )
 
 
 def test_numbers_that_do_not_apply_are_none(few_resamples):
@@ -106,21 +105,15 @@ def test_the_interval_of_a_calibration_error_reaches_below_it(few_resamples):
 
 
 def test_an_answer_that_is_no_class_is_neither_right_nor_an_error():
-    evaluation = evaluate(
-        [0, 0, 1, 1, 1], [0, 2, 1, 2, 0], ["ham", "spam"], other_answers=["unsure"]
-    )
+    y, answers = [0, 0, 1, 1, 1], [0, 2, 1, 2, 0]
+    evaluation = evaluate(y, answers, ["ham", "spam"], other_answers=["unsure"])
     assert evaluation.confusion.tolist() == [[1, 0, 1], [1, 1, 1]]
     assert evaluation.answers == ("ham", "spam", "unsure")
     assert (evaluation.n_docs, evaluation.errors, evaluation.undecided) == (5, 1, 2)
     assert evaluation.accuracy == 2 / 5
     assert evaluation.sm_rate == 1 / 3
     assert evaluation.scores.rows[1][:2] == (1, 1 / 3)
-
-
-def test_an_answer_that_is_no_class_counts_in_mcc_as_one_that_is_never_true():
-    metrics = pytest.importorskip("sklearn.metrics")
-    y, answers = [0, 0, 1, 1, 1, 0], [0, 2, 1, 2, 0, 0]
-    evaluation = evaluate(y, answers, ["ham", "spam"], other_answers=["unsure"])
+    metrics = pytest.importorskip("sklearn.metrics")  # where it is a class that is never true
     assert evaluation.mcc == pytest.approx(metrics.matthews_corrcoef(y, answers))
 
 
@@ -144,24 +137,13 @@ def test_the_interval_of_auc_is_that_of_the_function_on_sorted_scores(few_resamp
         ("ab", {"probability": [[0.5, 0.4]] * 3}, "probabilities not 0 to 1"),
         ("ab", {"cost": [0, 1]}, r"costs \(2,\)"),
         ("ab", {"cost": [0, np.inf, 1]}, "costs"),
+        ("ab", None, "no documents"),
     ],
 )
 def test_evaluate_refuses_what_does_not_fit(classes, options, wrong):
+    y = [] if options is None else [0, 1, 1]
     with pytest.raises(UsageError, match=f"^evaluation: {wrong}.*; "):
-        evaluate([0, 1, 1], [0, 1, 0], list(classes), **options)
-
-
-def test_evaluate_refuses_no_documents():
-    with pytest.raises(UsageError, match="no documents; give some"):
-        evaluate([], [], ["ham", "spam"])
-
-
-def test_evaluate_does_not_modify_its_inputs():
-    y, p = probabilities(2)
-    before = y.copy(), p.copy()
-    evaluate(y, p.argmax(axis=1), ["ham", "spam"], probability=p, score=p[:, 1])
-    assert (y == before[0]).all()
-    assert (p == before[1]).all()
+        evaluate(y, y, list(classes), **(options or {}))
 
 
 # --- a trial ---------------------------------------------------------------------------
@@ -181,8 +163,6 @@ def test_answers_are_numbered_like_the_classes_followed_by_other_actions():
     turned = LossMatrix(("unsure", "spam", "ham"), np.array([[0.5, 2, 0], [0.5, 0, 1.0]]))
     assert trial_of(Y, SCORE, rule=turned).answers()[0].tolist() == [0, 2, 1, 1]
 
-
-def test_with_actions_that_are_no_classes_the_answer_is_the_most_probable_class():
     trial = trial_of(Y, SCORE, rule=HOUSE)
     assert trial.answers()[0].tolist() == [0, 0, 1, 1]
     # -4: .018 in the inbox; 0 and 4: asking is cheaper than .018 * 20.

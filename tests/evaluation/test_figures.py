@@ -1,18 +1,15 @@
 """The numbers behind the pictures, and the pictures in a terminal."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from nbspam.decision import default_rule
 from nbspam.evaluation.evaluation import evaluation_of, trial_under_prior
 from nbspam.evaluation.figures import sketch, views_of, wilson_interval
 from nbspam.evaluation.judging import SHARES, judge_folds, judge_online
 from nbspam.evaluation.metrics import hm_rate, sm_rate
 from nbspam.settings import PRESETS
 from nbspam.sources.items import read_items
-from support import columns, random_trial, trial_of
+from support import columns, complains, random_trial, trial_of, trial_of_classes
 
 WIDE = "\x1b[31m好瓜" + "x" * 40
 
@@ -28,19 +25,13 @@ def many(learned):
     """The same as if it were of three classes."""
     third = np.arange(len(learned.y)) % 3 == 0
     joint = np.column_stack([learned.joint, learned.joint[:, 0] + third - 0.5])
-    return _replaced(learned, ("a", "b", WIDE), np.where(third, 2, learned.y), joint)
+    return trial_of_classes(("a", "b", WIDE), np.where(third, 2, learned.y), joint)
 
 
 @pytest.fixture(scope="module")
 def wide(learned):
     """The same with classes whose names are wide."""
-    return _replaced(learned, ("垃圾邮件" * 9, WIDE), learned.y, learned.joint)
-
-
-def _replaced(trial, classes, y, joint):
-    rule = default_rule(classes, calibrated=False)
-    prior = np.full(len(classes), 1 / len(classes))
-    return replace(trial, classes=classes, y=y, joint=joint, rule=rule, prior=prior, smaller=())
+    return trial_of_classes(("垃圾邮件" * 9, WIDE), learned.y, learned.joint)
 
 
 def test_the_tradeoff_goes_through_the_decision():
@@ -54,7 +45,7 @@ def test_the_tradeoff_goes_through_the_decision():
     assert (np.diff(tradeoff.sm_rate) <= 0).all()
 
 
-def test_the_histogram_counts_every_document_once():
+def test_the_histogram_counts_every_document_once(many):
     trial = random_trial(1)
     histogram = views_of(trial).histogram
     assert histogram.counts.sum(axis=1).tolist() == np.bincount(trial.y).tolist()
@@ -62,8 +53,6 @@ def test_the_histogram_counts_every_document_once():
     ham, spam = (np.average(middle, weights=row) for row in histogram.counts)
     assert ham < spam
 
-
-def test_many_classes_show_right_and_wrong_by_probability(many):
     views = views_of(many)
     right = int((many.probability.argmax(axis=1) == many.y).sum())
     assert views.histogram.counts.sum(axis=1).tolist() == [right, len(many.y) - right]
@@ -71,17 +60,15 @@ def test_many_classes_show_right_and_wrong_by_probability(many):
     assert views.calibration.n_docs.sum() == len(many.y)
 
 
-def test_the_learning_curve_of_folds_ends_at_the_trial_itself(learned):
+def test_the_learning_curve_of_folds_follows_the_decision_and_ends_at_the_trial_itself(learned):
     learning = views_of(learned).learning
     assert learning.n_learned.tolist() == [round(147 * share) for share in SHARES] + [147]
     evaluation = evaluation_of(learned)
     assert learning.wrong[-1] == evaluation.errors / evaluation.n_docs
     assert learning.wrong[0] > learning.wrong[-1]
-
-
-def test_the_learning_curve_follows_the_decision(learned):
     sceptical = views_of(trial_under_prior(learned, np.array([0.999, 0.001]))).learning
     assert (sceptical.wrong != views_of(learned).learning.wrong).any()
+    assert views_of(random_trial(0)).learning is None
 
 
 def test_the_learning_curve_of_a_stream_has_every_message_once(mails):
@@ -90,10 +77,6 @@ def test_the_learning_curve_of_a_stream_has_every_message_once(mails):
     assert learning.n_learned[-1] == len(trial.y)
     pieces = np.diff(learning.n_learned, prepend=0)
     assert learning.wrong @ pieces == pytest.approx(evaluation_of(trial).errors)
-
-
-def test_a_trial_without_smaller_models_has_no_learning_curve():
-    assert views_of(random_trial(0)).learning is None
 
 
 def test_wilson_intervals_equal_scipy():
@@ -114,24 +97,20 @@ def test_a_sketch_fits_eighty_columns_and_is_safe(learned, many, wide):
         assert max(map(columns, lines)) <= 80
         assert "\x1b" not in "".join(lines)
         assert not any(line.endswith(" ") for line in lines)
-
-
-def test_a_histogram_keeps_its_middle_whatever_the_names(learned, wide):
-    for trial in (learned, wide):
+    for trial in (learned, wide):  # a histogram keeps its middle whatever the names
         block = sketch(views_of(trial)).split("\n\n")[2].splitlines()
-        middle = {columns(line[: line.index(" | ")]) for line in block[1:]}
-        assert len(middle) == 1
+        assert len({columns(line[: line.index(" | ")]) for line in block[1:]}) == 1
 
 
 def test_a_sketch_shows_what_there_is(learned, many):
     text = sketch(views_of(learned))
-    heads = (
+    for head in (
         "Errors at every cutoff",
         "Calibration: share of spam",
         "Scores: log-odds",
         "Learning",
-    )
-    assert all(head in text for head in heads)
+    ):
+        assert head in text
     assert text.count("O") > 5
     text = sketch(views_of(many))
     assert "Errors" not in text
@@ -148,6 +127,5 @@ def test_a_sketch_of_perfect_calibration_has_bars_that_end_at_the_mark():
 
 
 def test_a_sketch_and_json_do_not_mix(nbspam, trained, folder):
-    status, out, err = nbspam("eval", folder, "--plot", "-", "--json")
-    assert (status, out) == (2, "")
-    assert err == "nbspam: --plot -: not beside --json; give a file's name\n"
+    said = "--plot -: not beside --json; give a file's name"
+    assert complains(nbspam("eval", folder, "--plot", "-", "--json"), 2, said)

@@ -111,24 +111,19 @@ def test_rates_are_shares_of_their_own_class_and_lam_their_mean_in_odds():
     # Odds 1/99 and 4/16; the mean of logits is the geometric mean of odds.
     odds = (1 / 99 * 4 / 16) ** 0.5
     assert lam(CONFUSION) == pytest.approx(odds / (1 + odds), **EXACT)
-
-
-def test_lam_of_a_perfect_or_hopeless_rate_moves_it_by_half_a_message():
-    # 0 of 10 becomes 1/20, odds 1/19; 4 of 4 becomes 7/8, odds 7.
+    # Moved by half a message 0 of 10 becomes 1/20, odds 1/19; 4 of 4 becomes 7/8, odds 7.
     odds = (1 / 19 * 7) ** 0.5
     assert lam(np.array([[10, 0], [4, 0]])) == pytest.approx(odds / (1 + odds), **EXACT)
+    # Rates of a class that is absent are unknown.
+    no_ham = np.array([[0, 0], [1, 2]])
+    assert np.isnan([hm_rate(no_ham), lam(no_ham)]).all()
+    assert sm_rate(no_ham) == 1 / 3
 
 
 @given(st.lists(st.integers(0, 50), min_size=4, max_size=4))
 def test_lam_treats_both_errors_alike(cells):
     confusion = np.array(cells).reshape(2, 2)
     np.testing.assert_allclose(lam(confusion), lam(confusion[::-1, ::-1]), rtol=1e-12)
-
-
-def test_rates_of_a_class_that_is_absent_are_unknown():
-    no_ham = np.array([[0, 0], [1, 2]])
-    assert np.isnan([hm_rate(no_ham), lam(no_ham)]).all()
-    assert sm_rate(no_ham) == 1 / 3
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -144,9 +139,13 @@ def test_roc_curve_and_auc_equal_scikit_learns_and_the_mann_whitney_statistic(se
     assert auc(y, score) == pytest.approx(stats.mannwhitneyu(spam, ham).statistic / pairs, **EXACT)
 
 
-def test_auc_counts_a_tie_as_half_a_win_and_takes_infinite_scores():
+def test_auc_counts_a_tie_as_half_a_win_and_one_class_has_no_rate_for_the_other():
     assert auc(Y, SCORE) == 11 / 15
     assert auc([0, 0, 1, 1], [-np.inf, np.inf, np.inf, np.inf]) == 0.75
+
+    hm, caught, _ = roc_curve([1, 1], [0.3, 0.2])
+    assert np.isnan(hm).all()
+    assert caught.tolist() == [0, 0.5, 1]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(-4, 4)), min_size=2), st.randoms())
@@ -162,12 +161,6 @@ def test_auc_ignores_order_scale_and_turns_with_the_sign(documents, random):
     assert auc(y, -score) == pytest.approx(1 - area, abs=1e-15)
 
 
-def test_roc_curve_of_one_class_has_no_rate_for_the_other():
-    hm, caught, _ = roc_curve([1, 1], [0.3, 0.2])
-    assert np.isnan(hm).all()
-    assert caught.tolist() == [0, 0.5, 1]
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_sm_at_hm_is_the_best_cutoff_found_by_trying_all(seed):
     y, score = scored(seed)
@@ -178,9 +171,6 @@ def test_sm_at_hm_is_the_best_cutoff_found_by_trying_all(seed):
             if np.mean(score[y == 0] >= cutoff) <= hm
         ]
         assert sm_at_hm(y, score, hm) == pytest.approx(min(missed), **EXACT)
-
-
-def test_sm_at_hm_allows_a_rate_that_is_met_exactly():
     # Losing 1 ham of 5 (the one at 3) allows every cutoff above 0: spam at 0 is missed.
     assert sm_at_hm(Y, SCORE, hm=0.2) == pytest.approx(1 / 3)
     assert sm_at_hm(Y, SCORE) == 1
@@ -199,18 +189,16 @@ def test_log_loss_and_brier_equal_scikit_learn(seed):
         assert brier(y, p) == pytest.approx(metrics.brier_score_loss(y, one), **EXACT)
 
 
-def test_one_column_means_class_one_of_two():
+def test_certainty_keeps_losses_finite_and_one_column_means_class_one_of_two():
+    assert log_loss([1], [0.0]) == pytest.approx(-np.log(2.0**-52))
+    assert brier([0], [1e-9]) == pytest.approx(1e-18, rel=1e-6)
+
     y, p = probabilities(0, 2)
     for score in (log_loss, brier, expected_calibration_error):
         assert score(y, p[:, 1]) == pytest.approx(score(y, p), **EXACT)
 
 
-def test_certainty_makes_a_log_loss_large_but_finite_and_keeps_the_digits_of_brier():
-    assert log_loss([1], [0.0]) == pytest.approx(-np.log(2.0**-52))
-    assert brier([0], [1e-9]) == pytest.approx(1e-18, rel=1e-6)
-
-
-def test_reliability_bins_of_two_classes_follow_class_one():
+def test_reliability_bins_follow_class_one_of_two_and_the_top_class_of_more():
     # Fifteen bins: 0.61 and 0.65 share (9/15, 10/15], 1/15 is the edge of the lowest.
     bins = reliability_bins([1, 0, 0], [0.61, 0.65, 1 / 15])
     assert bins.n_docs.tolist() == [1, 2]
@@ -220,8 +208,6 @@ def test_reliability_bins_of_two_classes_follow_class_one():
         (1 * 1 / 15 + 2 * 0.13) / 3
     )
 
-
-def test_reliability_bins_of_more_classes_follow_the_top_class():
     p = [[0.7, 0.2, 0.1], [0.7, 0.2, 0.1], [0.1, 0.0, 0.9]]
     bins = reliability_bins([0, 2, 2], p, n_bins=10)
     assert bins.n_docs.tolist() == [2, 1]

@@ -1,7 +1,6 @@
 """Tuned cutoffs: against an exhaustive search, and on simulated answers."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.decision import cutoffs
-from nbspam.errors import UsageError
 from nbspam.evaluation.tuning import cheapest_cutoffs, trade_off, tune
 from nbspam.store.open import load_tokens as load
 from support import complains, examples, random_trial, trial_of
@@ -37,13 +35,10 @@ def test_no_other_cutoffs_cost_less(messages, costs):
     assert (found.fp_cost, found.unsure_cost) == costs
 
 
-def test_a_trade_off_counts_messages():
+def test_a_trade_off_counts_messages_and_equal_costs_leave_the_cutoff_near_the_derived_one():
     y, score = np.array([0, 0, 0, 1, 1, 1]), np.array([-9, 0, 9, -9, 0, 9])
     row = trade_off(score, y, cutoffs(10, 0.1))
     assert row[1:] == (1, 1, 2, 10 + 1 + 2 * 0.1)
-
-
-def test_equal_costs_leave_the_cutoff_near_the_derived_one():
     found = cheapest_cutoffs(np.array([-8.0, 8.0]), np.array([0, 1]), cutoffs(9))
     assert found.spam == pytest.approx(0.9, abs=0.01)
 
@@ -78,12 +73,6 @@ def test_the_table_holds_both_cutoffs_and_moves_one_way():
     assert {tuning.derived.cutoffs.spam, tuning.found.cutoffs.spam} <= set(shown)
     positives = [row.false_positives for row in tuning.table]
     assert positives == sorted(positives, reverse=True)
-
-
-def test_other_classes_are_refused():
-    trial = replace(trial_of([0, 1], [0, 1]), classes=("no", "yes"))
-    with pytest.raises(UsageError, match=r"^tune: the classes are no, yes; cutoffs are for ham"):
-        tune(trial, cutoffs(2))
 
 
 # --- the command --------------------------------------------------------------------------
@@ -122,18 +111,14 @@ def test_kept_cutoffs_decide_unless_told_otherwise(nbspam, trained, folder):
     assert json.loads(nbspam("eval", folder, "--json")[1])["undecided"] > 0
 
 
-def test_tune_refuses_what_is_not_ham_and_spam_and_costs_that_make_no_sense(
-    nbspam, trained, folder
-):
-    for costs in (("--fp-cost", "0"), ("--fp-cost", "x"), ("--unsure-cost", 9)):
-        assert complains(nbspam("tune", folder, *costs), 2, costs[0])
-    folder.joinpath("spam").rename(folder / "work")
-    assert nbspam("train", folder)[0] == 0
-    assert complains(nbspam("tune", folder, "--cv", 2), 2, "tune: the classes are ham, work")
-
-
-def test_tune_knows_plain_models_too(nbspam, folder, model):
+def test_tune_knows_plain_models_and_refuses_what_makes_no_sense(nbspam, model, folder):
     assert nbspam("train", folder, "--model", "multinomial")[0] == 0
     status, out, _ = nbspam("tune", folder, "--cv", 2)
     assert status == 0
     assert "ham called spam 2\n" in out
+    for costs in (("--fp-cost", "0"), ("--fp-cost", "x"), ("--unsure-cost", 9)):
+        assert complains(nbspam("tune", folder, *costs), 2, costs[0])
+    folder.joinpath("spam").rename(folder / "work")
+    assert nbspam("train", folder)[0] == 0
+    said = "tune: the classes are ham, work; cutoffs are for ham"
+    assert complains(nbspam("tune", folder, "--cv", 2), 2, said)

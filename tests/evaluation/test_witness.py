@@ -66,7 +66,7 @@ def test_folds_in_other_processes_are_heard_alike_and_answer_as_if_nobody_heard(
     assert found[0][3] == fold_trial(data, PRESETS["mail"], 3, 0).joint.tolist()
 
 
-def test_of_many_classes_the_answer_is_explained_against_the_truth_and_of_one_nothing():
+def test_single_answers_and_messages_that_are_gone_have_no_reasons():
     witness = Witness()
     joint = np.log([[0.2, 0.7, 0.1], [0.6, 0.1, 0.3]])
     witness.hear(np.array([4, 7]), np.array([0, 0]), joint, said(1.0))
@@ -74,6 +74,15 @@ def test_of_many_classes_the_answer_is_explained_against_the_truth_and_of_one_no
     single = Witness()
     single.hear(np.array([0]), np.array([0]), np.zeros((1, 1)), said(1.0))
     assert single.reasons == {}
+
+    def reasons(place, towards, against):
+        if place == 0:
+            raise InputError("gone")
+        return said(1.0)(place, towards, against)
+
+    witness = Witness()
+    witness.hear(np.arange(4), np.zeros(4, np.int64), joint_of(np.zeros(4)), reasons)
+    assert witness.reasons.keys() == {1, 2, 3}
 
 
 def adds_up(witness, trial):
@@ -127,17 +136,13 @@ def test_another_prior_moves_the_constant_only():
     assert after.score != before.score
 
 
-def test_dependent_tokens_are_explained(few):
+def test_dependent_tokens_are_explained_and_words_are_no_runs_of_characters(few):
     witness = Witness()
     settings = chosen_settings(SettingsChoices(model="aode", max_features=10), False, False)
-    trial = judge_folds(witness.watched(few), settings, 3, 0, witness=witness)
-    assert adds_up(witness, trial)
+    assert adds_up(witness, judge_folds(witness.watched(few), settings, 3, 0, witness=witness))
 
-
-def test_words_are_no_runs_of_characters():
     witness = Witness()
-    settings = PRESETS["text"]
-    judge_folds(witness.watched(texts(20, 0)), settings, 3, 0, witness=witness)
+    judge_folds(witness.watched(texts(20, 0)), PRESETS["text"], 3, 0, witness=witness)
     words = [each.token for tokens in witness.words.values() for each in tokens]
     assert words
     assert not [word for word in words if word.startswith("char:")]
@@ -173,14 +178,3 @@ def test_of_equally_bad_answers_the_first_are_kept():
     for rows in np.array_split(np.random.default_rng(0).permutation(60), 7):
         witness.hear(rows, np.zeros(len(rows), np.int64), joint_of(np.ones(len(rows))), said(1.0))
     assert witness.reasons.keys() == {*range(N_KEPT)}
-
-
-def test_a_message_that_is_gone_when_it_is_explained_has_no_reasons():
-    def reasons(place, towards, against):
-        if place == 0:
-            raise InputError("gone")
-        return said(1.0)(place, towards, against)
-
-    witness = Witness()
-    witness.hear(np.arange(4), np.zeros(4, np.int64), joint_of(np.zeros(4)), reasons)
-    assert witness.reasons.keys() == {1, 2, 3}

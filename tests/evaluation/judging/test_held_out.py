@@ -34,7 +34,7 @@ def test_the_seed_reaches_the_folds_of_tables_and_mail(table, mails):
         assert (first.fold != other.fold).any()
 
 
-def test_leaving_one_out_holds_every_document_out_once(table):
+def test_leaving_one_out_holds_every_document_out_once(table, mails):
     settings = TableSettings("好瓜")
     by_name, by_number = (table_trial(table, settings, k, 0) for k in ("loo", 17))
     assert by_name.fold.tolist() == list(range(17))
@@ -47,8 +47,6 @@ def test_leaving_one_out_holds_every_document_out_once(table):
         )
         assert by_name.joint[row].tolist() == answer.tolist()
 
-
-def test_leaving_one_out_works_for_mail_too(mails):
     items = list(read_items([str(mails)]))[::8]
     trial = judge_folds(items, PRESETS["tutorial"], "loo", 0)
     assert trial.fold.tolist() == list(range(len(items)))

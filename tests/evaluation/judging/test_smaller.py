@@ -39,11 +39,6 @@ def joint_of(classifier, items):
     return np.stack([answer.joint for answer in classifier.answers(items)])
 
 
-def named_anew(items):
-    """Return the items in three classes."""
-    return [item._replace(label=f"{n % 3}") for n, item in enumerate(items)]
-
-
 def test_a_share_has_the_mixture_of_all_and_contains_every_smaller_one():
     rows, y = np.arange(100, 400), np.arange(400) % 3 // 2
     before = set()
@@ -60,7 +55,7 @@ def test_a_share_has_the_mixture_of_all_and_contains_every_smaller_one():
 def test_a_smaller_model_is_that_of_its_messages_alone(halves, settings):
     items, others = halves
     if settings == MANY["mail"]:
-        items = named_anew(items)
+        items = [item._replace(label=f"{n % 3}") for n, item in enumerate(items)]
     items = [item._replace(told=n % 2 == 0) for n, item in enumerate(items)]
     whole = learn_items(items, settings).classifier
     models = smaller_models(whole)

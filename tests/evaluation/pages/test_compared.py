@@ -20,11 +20,7 @@ def own_rule(trial):
 
 @pytest.fixture(scope="module")
 def compared(mails):
-    choices = [
-        SettingsChoices(),
-        SettingsChoices(model="multinomial"),
-        SettingsChoices(pairs=True),
-    ]
+    choices = SettingsChoices(), SettingsChoices(model="multinomial"), SettingsChoices(pairs=True)
     return compare_items(read_items([str(mails)]), choices, 3, 0, own_rule)
 
 

@@ -34,9 +34,6 @@ def test_a_page_has_so_many_and_counts_the_rest(mail_classifier):
     assert len(found) == N_SHOWN + 5
     assert html.count("<details") == N_SHOWN
     assert "and 5 more" in Page(html).text
-
-
-def test_nothing_that_can_be_read_is_a_page_too(mail_classifier):
     assert "could be read" in Page(explained(mail_classifier, [])[0]).text
 
 

@@ -31,16 +31,16 @@ def words(n, n_known, is_cut=False, problem=""):
 
 
 NOTHING = "Nothing stands out: 100% of its evidence speaks for spam."
+CONFUSED = "Two classes that are often confused: 7 of 90 ham were called spam."
+CUTOFF = "The cutoff decided: spam was likelier than ham, but not by as much as the costs demand."
 
 
 @pytest.mark.parametrize(
     ("expected", "more"),
     [
         ("Filed wrongly? All the others contradict its label (91% sure).", {"misfiled": 0.91}),
-        (
-            "Two classes that are often confused: 7 of 90 ham were called spam.",
-            {"confused": (7, 90)},
-        ),
+        (CONFUSED, {"confused": (7, 90)}),
+        (CUTOFF, {"label": "ham", "probability": 0.4}),
         ("Too short: it has only 2 different words.", {"text": words(2, 2)}),
         ("Words never seen before: 39 of its 40 different words.", {"text": words(40, 1)}),
         ("A close call: the answer had a probability of only 68%.", {"probability": 0.68}),
@@ -72,13 +72,6 @@ def test_the_head_and_hidden_words_are_named_if_they_decided(label):
         assert said_of(*plain, *parts, label=label)[0].startswith("Nothing stands out")
 
 
-def test_a_cutoff_decides_where_the_other_class_was_likelier():
-    said = said_of(*MANY, label="ham", probability=0.4)
-    assert said == [
-        "The cutoff decided: spam was likelier than ham, but not by as much as the costs demand."
-    ]
-
-
 def test_evidence_for_both_classes_is_mixed():
     against = tuple((f"other{n}", -0.1, "text") for n in range(30))
     assert said_of(*MANY, *against) == ["Mixed evidence: 4.0 nats for spam, 3.0 for ham."]
@@ -89,11 +82,7 @@ def test_evidence_for_both_classes_is_mixed():
 
 @pytest.mark.parametrize(
     ("strong", "named"),
-    [
-        ([3.0], "win"),
-        ([1.5, 1.4], "win and pills"),
-        ([1.0, 1.0, 1.0], "win, pills and now"),
-    ],
+    [([3.0], "win"), ([1.5, 1.4], "win and pills"), ([1.0, 1.0, 1.0], "win, pills and now")],
 )
 def test_what_decided_is_named_if_it_is_little(strong, named):
     parts = list(zip(["win", "pills", "now"], strong, ["text"] * 3, strict=False))
@@ -105,19 +94,11 @@ def test_what_decided_is_named_if_it_is_little(strong, named):
     assert said_of(*more, *parts)[0].startswith("Nothing stands out")
 
 
-def test_evidence_of_other_classes_says_nothing_of_an_answer():
-    explanation = Explanation(
-        Verdict("m", "sea", {"sea": 0.95, "sky": 0.03, "sun": 0.02}),
-        "sun",
-        "sky",
-        1.0,
-        0.0,
-        (Evidence("ray", 1.0, "text", (1.0, 1.0, 1.0)),),
-    )
+def test_evidence_of_other_classes_or_without_end_says_nothing_of_an_answer():
+    verdict = Verdict("m", "sea", {"sea": 0.95, "sky": 0.03, "sun": 0.02})
+    rows = (Evidence("ray", 1.0, "text", (1.0, 1.0, 1.0)),)
+    explanation = Explanation(verdict, "sun", "sky", 1.0, 0.0, rows)
     assert guesses(answered(explanation, "sky")) == ["Nothing stands out."]
-
-
-def test_infinite_evidence_is_no_share():
     assert said_of(*MANY, ("t", float("inf"), "text"), constant=float("inf"))[-1].endswith(".")
     assert said_of(*MANY, ("t", float("nan"), "text")) == ["Nothing stands out."]
 

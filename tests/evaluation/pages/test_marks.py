@@ -37,13 +37,18 @@ def test_words_are_marked_by_what_they_say():
     assert found.subject == "hello"
 
 
-def test_the_subject_is_another_place_than_the_text():
+def test_the_subject_is_another_place_than_the_text_and_known_words_are_counted():
     mail = Item("m", None, b"Subject: cheap lunch\n\nis cheap\n")
     of_subject = Evidence("subject:cheap", -1.0, "subject", (1.0, 1.0))
     found = marked(mail, MAIL, (of_subject, *evidence(lunch=0.9)))
     assert levels(found, "Subject") == [("cheap", -3), ("lunch", 3)]
     assert levels(found) == []
     assert whole(found) == "is cheap"
+
+    mail = Item("m", None, b"Subject: one two\n\nthree four three\n")
+    found = marked(mail, MAIL, evidence(three=0.0, four=1.0))
+    # Those of the subject count twice, as words of the subject and of the text.
+    assert (found.n_tokens, found.n_known) == (6, 2)
 
 
 def test_strong_words_have_their_number_once():
@@ -65,13 +70,6 @@ def test_words_are_marked_as_they_are_written(data, token, piece):
     assert levels(marked(Item("m", None, data, is_text=True), TEXT, said)) == [piece]
 
 
-def test_known_words_are_counted():
-    mail = Item("m", None, b"Subject: one two\n\nthree four three\n")
-    found = marked(mail, MAIL, evidence(three=0.0, four=1.0))
-    # Those of the subject count twice, as words of the subject and of the text.
-    assert (found.n_tokens, found.n_known) == (6, 2)
-
-
 def test_what_readers_do_not_see_is_named_so():
     html = b"Content-Type: text/html\n\n<p>seen</p><p style='display:none'>unseen words</p>"
     found = marked(Item("m", None, html), MAIL, evidence(seen=1.0))
@@ -90,9 +88,11 @@ def test_long_mail_is_cut_with_a_note(size):
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\xff\xfe" * 100, b"Subject:\n\n\n", b"\n" * 10**5])
-def test_odd_mail_is_shown_as_it_is(data):
+def test_odd_mail_is_shown_as_it_is_and_empty_lines_are_no_room_for_hiding(data):
     found = marked(Item("m", None, data), MAIL, ())
     assert all(passage.pieces for passage in found.passages)
+    found = marked(Item("m", None, b"\nfirst\n \n\t\n\r\n\n\nlast"), MAIL, ())
+    assert re.fullmatch(r"first\n\nlast", whole(found))
 
 
 def test_a_file_that_is_gone_is_named(tmp_path):
@@ -100,8 +100,3 @@ def test_a_file_that_is_gone_is_named(tmp_path):
     assert "gone.eml" not in found.problem
     assert found.problem
     assert found.passages == ()
-
-
-def test_empty_lines_are_no_room_for_hiding():
-    found = marked(Item("m", None, b"\nfirst\n \n\t\n\r\n\n\nlast"), MAIL, ())
-    assert re.fullmatch(r"first\n\nlast", whole(found))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from markup import Page, rows_of
-from nbspam.decision import LossMatrix, cutoffs, default_rule
+from nbspam.decision import LossMatrix, cutoffs
 from nbspam.evaluation.evaluation import evaluation_of
 from nbspam.evaluation.figures import wilson_interval
 from nbspam.evaluation.judging import judge_folds, judge_online, table_trial
@@ -20,7 +20,7 @@ from nbspam.settings import PRESETS
 from nbspam.sources.items import Item, read_items
 from nbspam.sources.records import read_records
 from nbspam.tables.training import TableSettings, read_table
-from support import ROOT, random_trial, texts, trial_of
+from support import MELONS, random_trial, texts, trial_of, trial_of_classes
 
 SECTIONS = [
     "In a week",
@@ -59,9 +59,11 @@ def bare(trial, **options):
     return html, Page(html)
 
 
-def test_it_tells_the_plainest_first(judged):
+def test_it_tells_the_plainest_first_and_all_measures_of_the_text_report(judged):
     assert headings(judged[2]) == SECTIONS
     assert Page(judged[2]).text.index("spams are caught") < judged[2].index("In a week")
+    trial, _, html = judged
+    assert "".join(Page(html).within("pre")) == trial_text(trial).rstrip("\n") + "\n"
 
 
 def test_the_first_numbers_are_those_of_the_confusion_matrix(judged):
@@ -79,14 +81,12 @@ def test_the_first_numbers_are_those_of_the_confusion_matrix(judged):
         assert between in text
 
 
-def test_a_week_has_the_mixture_of_what_was_judged():
+def test_a_week_has_the_mixture_of_what_was_judged_and_a_rare_loss_is_told_in_weeks():
     # 300 of 200 ham and 100 spam; 2 hams lost of 200 are 2 of 300, 10 spams missed of 100 are 10.
     week = week_of(np.array([[198, 2], [10, 90]]), 300)
     assert week == (300, 200.0, 100.0, 2.0, 10.0, 0.0, 12.0)
     assert week_of(np.array([[198, 2, 0], [10, 80, 10]]), 30).unsure == pytest.approx(1.0)
 
-
-def test_a_rare_loss_is_told_in_weeks():
     y = np.repeat([0, 1], [1000, 500])
     score = np.where(y == 1, 5.0, -5.0)
     score[0] = 5
@@ -110,11 +110,6 @@ def test_each_cutoff_costs_what_its_errors_cost(judged):
     assert [row[0] for row in rows] == sorted((row[0] for row in rows), key=float)
     (now,) = re.findall(r'<tr class="now"><th class="n">(.*?)</th>', html)
     assert now == "0.667"
-
-
-def test_all_measures_are_those_of_the_text_report(judged):
-    trial, _, html = judged
-    assert "".join(Page(html).within("pre")) == trial_text(trial).rstrip("\n") + "\n"
 
 
 def test_mistakes_are_the_most_surely_wrong_first(judged):
@@ -143,21 +138,24 @@ def test_the_numbers_of_each_mistake_add_up_to_the_score_of_the_trial(judged):
     assert set(rows.tolist()) <= witness.reasons.keys()
 
 
-def test_no_errors_and_a_single_message_make_a_page():
-    _, page = bare(trial_of([0, 1] * 50, [-3.0, 3.0] * 50))
-    assert "Nothing: no answer was wrong." in page.text
-    assert "100 of 100 spams are caught" in page.text
-    assert "0 of 1,000 hams are lost" in page.text
-    for score in (-2.0, 2.0):
-        assert "1 message, each answered" in bare(trial_of([1], [score]))[1].text
-
-
 @pytest.mark.parametrize(("y", "named", "missing"), [(0, "hams", "spam"), (1, "spams", "ham")])
 def test_where_a_class_is_missing_nothing_is_said_of_it(y, named, missing):
     _, page = bare(trial_of([y] * 30, [-1.0, 1.0] * 15))
     assert f"There was no {missing} among these messages" in page.text
     assert f"{named} are" in page.text
     assert "Both errors at every cutoff" not in page.text
+
+
+def test_pages_of_no_errors_of_a_single_message_and_of_ten_thousand():
+    _, page = bare(trial_of([0, 1] * 50, [-3.0, 3.0] * 50))
+    assert "Nothing: no answer was wrong." in page.text
+    assert "100 of 100 spams are caught" in page.text
+    assert "0 of 1,000 hams are lost" in page.text
+    for score in (-2.0, 2.0):
+        assert "1 message, each answered" in bare(trial_of([1], [score]))[1].text
+    long = tuple(f"{'folder/' * 20}{n}.eml" for n in range(10_000))
+    trial = replace(random_trial(2, n_docs=10_000), names=long)
+    assert len(quality_page(trial, Witness(), per_week=1).encode()) < 1_000_000
 
 
 def test_unsure_answers_are_counted_apart_and_other_rules_have_no_cutoffs():
@@ -190,14 +188,7 @@ def test_many_classes_have_a_matrix_and_a_line_each():
     y = rng.integers(0, 5, 300)
     joint = rng.normal(0, 1, (300, 5))
     joint[np.arange(300), y] += 1.5
-    trial = replace(
-        trial_of([0], [0.0]),
-        classes=classes,
-        y=y,
-        joint=joint,
-        rule=default_rule(classes, calibrated=False),
-        prior=np.full(5, 0.2),
-    )
+    trial = trial_of_classes(classes, y, joint)
     html, page = bare(trial)
     confusion = evaluation_of(named(trial)).confusion
 
@@ -232,19 +223,10 @@ def test_texts_and_rows_have_pages():
     assert "sea called sky" in page.text or "sky called sea" in page.text
     assert re.search(r"Text: ship\S* sail\S* harbour", page.text)
 
-    table = read_table(
-        read_records([str(ROOT / "corpora" / "watermelon-3.0.csv")]), TableSettings("好瓜")
-    ).table
-    witness = Witness()
-    trial = table_trial(table, TableSettings("好瓜"), 4, 0, witness=witness)
+    settings, witness = TableSettings("好瓜"), Witness()
+    table = read_table(read_records([str(MELONS)]), settings).table
+    trial = table_trial(table, settings, 4, 0, witness=witness)
     html = quality_page(trial, witness)
     assert "The strongest values of each class" in headings(html)
     assert "纹理=清晰" in Page(html).text
     assert html.count('aria-label="Evidence"') == len(trial.wrong_rows())
-
-
-def test_ten_thousand_messages_fit_into_a_megabyte():
-    trial = random_trial(2, n_docs=10_000)
-    long = tuple(f"{'folder/' * 20}{n}.eml" for n in range(10_000))
-    html = quality_page(replace(trial, names=long), Witness(), per_week=1)
-    assert len(html.encode()) < 1_000_000

@@ -37,7 +37,7 @@ def hostile():
     return quality_page(trial, witness, f"folder {EVIL}{OVERRIDE}")
 
 
-def test_markup_of_strangers_stays_text(hostile):
+def test_markup_of_strangers_and_overrides_of_direction_stay_text(hostile, mail_classifier):
     page = Page(hostile)
     assert not {"script", "img", "iframe", "link", "form", "a"} & set(page.tags)
     assert page.tags.count("style") == page.tags.count("title") == 1
@@ -45,11 +45,15 @@ def test_markup_of_strangers_stays_text(hostile):
     assert "{{ 7*7 }}" in page.text
     attributes = [name for _, values in page.attributes for name in values]
     assert not [name for name in attributes if name.startswith("on") or name == "style"]
-
-
-def test_overrides_of_direction_are_shown_and_do_nothing(hostile):
     assert not re.search("[\u202a-\u202e\u2066-\u2069\0-\x08\x0b-\x1f]", hostile)
     assert "\\u202egnp.exe\\u2066" in Page(hostile).text
+
+    page = Explained(mail_classifier)
+    items = page.watched([Item(f"a{EVIL}", None, HOSTILE)])
+    assert len([*page.passing(mail_classifier.explanations(items))]) == 1
+    parsed = Page(page.page())
+    assert not {"script", "img"} & set(parsed.tags)
+    assert "<script>" in parsed.text
 
 
 def test_the_policy_allows_one_style_and_nothing_else(hostile):
@@ -69,35 +73,12 @@ def test_the_policy_allows_one_style_and_nothing_else(hostile):
     assert not [values for _, values in Page(hostile).attributes if loading & values.keys()]
 
 
-def test_explanations_escape_too(mail_classifier):
-    page = Explained(mail_classifier)
-    items = page.watched([Item(f"a{EVIL}", None, HOSTILE)])
-    assert len([*page.passing(mail_classifier.explanations(items))]) == 1
-    parsed = Page(page.page())
-    assert not {"script", "img"} & set(parsed.tags)
-    assert "<script>" in parsed.text
-
-
-def test_only_unprintable_characters_are_escaped():
-    assert shown("Grüße\tan 发票\n\x1b[31m\u202e") == "Grüße    an 发票\n\\x1b[31m\\u202e"
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (1.234, "+1.23"),
-        (-0.5, "−0.50"),
-        (float("inf"), "+∞"),
-        (float("nan"), "?"),
-        (1e12, "+1.00e+12"),
-    ],
-)
-def test_numbers_of_evidence_have_signs(value, text):
-    assert nats(value) == text
-
-
-def test_cutoffs_near_one_keep_their_digits():
+def test_numbers_and_texts_are_shown():
+    found = [nats(value) for value in (1.234, -0.5, float("inf"), float("nan"), 1e12)]
+    assert found == ["+1.23", "−0.50", "+∞", "?", "+1.00e+12"]
     assert [cutoff(p) for p in (0.5, 2 / 3, 0.995, 0.9999)] == ["0.5", "0.667", "0.995", "0.9999"]
+    # Only unprintable characters are escaped.
+    assert shown("Grüße\tan 发票\n\x1b[31m\u202e") == "Grüße    an 发票\n\\x1b[31m\\u202e"
 
 
 def test_names_and_places_are_checked(tmp_path):
