@@ -124,22 +124,14 @@ def test_the_bound_holds_after_merging_and_pruning(forgetful, tmp_path):
 
     prune_model(merged, PruningRule(min_df=4), 9)
     check_bound(whole(merged), truth)
+    before = whole(merged).table.loss
+    prune_model(merged, PruningRule(half_life=10), 19)
+    assert whole(merged).table.loss.of_others == -(-before.of_others // 2)
 
-
-def test_pruning_notes_what_the_dropped_tokens_had(tmp_path):
-    exact = write(tmp_path / "exact", items(range(100)), Bounds())
-    prune_model(exact, PruningRule(min_df=4), 9)
-    loss = whole(exact).table.loss
-
-    assert loss.of_others == 3
-    assert not loss.of_each.any()
-
-
-def test_what_was_forgotten_fades_with_the_counts(forgetful):
-    before = whole(forgetful).table.loss
-    prune_model(forgetful, PruningRule(half_life=10), 19)
-
-    assert whole(forgetful).table.loss.of_others == -(-before.of_others // 2)
+    pruned = write(tmp_path / "pruned", exact, Bounds())
+    prune_model(pruned, PruningRule(min_df=4), 9)
+    assert whole(pruned).table.loss.of_others == 3
+    assert not whole(pruned).table.loss.of_each.any()
 
 
 def test_train_merge_and_info_say_what_was_forgotten(nbspam, tmp_path, mails):
@@ -177,12 +169,17 @@ def test_what_needs_everything_at_once_refuses_bounds(nbspam, tmp_path, options)
 # ---- models without a ledger ----
 
 
-def test_without_a_ledger_every_copy_counts(tmp_path):
-    given = [*items(range(100)), *items(range(30))]
-    model = whole(write(tmp_path / "m", given, NO_LEDGER))
+def test_without_a_ledger_every_copy_counts(nbspam, tmp_path, monkeypatch):
+    path = write(tmp_path / "m", [*items(range(100)), *items(range(30))], NO_LEDGER)
 
-    assert model.table.class_count.sum() == 130
-    assert len(model.memory.sample.digests) == 100  # no message is in the sample twice
+    assert whole(path).table.class_count.sum() == 130
+    assert len(whole(path).memory.sample.digests) == 100  # no message is in the sample twice
+    assert "note\tledger\tnone, by --no-ledger" in nbspam("doctor", "-m", path)[1]
+    assert nbspam("update", "--spam", "-", "-m", path, stdin=SPAM)[0] == 0
+    assert whole(path).table.class_count.sum() == 131
+    monkeypatch.setattr(memory, "MAX_SAMPLE", 50)  # which copies do not crowd
+    given = [*items(range(40)), *items(range(40)) * 5]
+    assert len(whole(write(tmp_path / "n", given, NO_LEDGER)).memory.sample.digests) == 40
 
 
 def test_without_copies_only_the_ledger_differs(unledgered, tmp_path):
@@ -197,28 +194,15 @@ def test_without_copies_only_the_ledger_differs(unledgered, tmp_path):
 def test_a_ledger_of_the_sample_is_all_that_is_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(memory, "MAX_SAMPLE", 20)
     path = write(tmp_path / "m", items(range(100)), NO_LEDGER)
+    known = len(whole(path).memory.sample.digests)
+    # Of messages that come again only those in the sample are known.
+    assert StoredModel(path).learn(items(range(100)), day=9).learned == 100 - known
     StoredModel(path).learn(items(range(100, 200)), day=9)
     kept = whole(path).memory
 
-    assert whole(path).table.class_count.sum() == 200
+    assert whole(path).table.class_count.sum() == 300 - known
     assert len(kept.ledger.digests) <= 20
     assert np.array_equal(kept.ledger.digests, kept.sample.digests)
-
-
-def test_copies_do_not_crowd_the_sample(monkeypatch, tmp_path):
-    monkeypatch.setattr(memory, "MAX_SAMPLE", 50)
-    given = [*items(range(40)), *items(range(40)) * 5]
-
-    assert len(whole(write(tmp_path / "m", given, NO_LEDGER)).memory.sample.digests) == 40
-
-
-def test_a_message_learned_again_counts_again(monkeypatch, tmp_path):
-    monkeypatch.setattr(memory, "MAX_SAMPLE", 20)
-    path = write(tmp_path / "m", items(range(100)), NO_LEDGER)
-    known = set(whole(path).memory.sample.digests.tolist())
-    outcome = StoredModel(path).learn(items(range(100)), day=9)
-
-    assert outcome.learned == 100 - len(known)
 
 
 @pytest.mark.parametrize("command", [["unlearn"], ["relabel", "--to", "ham"]])
@@ -246,12 +230,3 @@ def test_a_merge_with_such_a_model_has_no_ledger_and_says_so(nbspam, unledgered,
     assert status == 0
     assert "without a ledger" in err
     assert not whole(str(tmp_path / "both")).memory.has_ledger
-
-
-def test_doctor_says_that_there_is_no_ledger(nbspam, unledgered):
-    assert "note\tledger\tnone, by --no-ledger" in nbspam("doctor", "-m", unledgered)[1]
-
-
-def test_such_a_model_learns_spam(nbspam, unledgered):
-    assert nbspam("update", "--spam", "-", "-m", unledgered, stdin=SPAM)[0] == 0
-    assert whole(unledgered).table.class_count.sum() == 101

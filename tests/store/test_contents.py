@@ -6,29 +6,16 @@ from functools import cache
 import numpy as np
 import pytest
 
+from nbspam.counts.table import compact
 from nbspam.errors import ModelFileError
 from nbspam.settings import Settings, TokenSettings
+from nbspam.store import fields as checked
 from nbspam.store.doctor import BAD, findings
-from nbspam.store.fields import (
-    BLENDED,
-    COLUMN,
-    COMBINED,
-    CUTOFFS,
-    FORGOTTEN,
-    MEMORY,
-    PARAMETERS,
-    PART,
-    SETTINGS,
-    SUMMED,
-    TABLE,
-    TOKENIZER,
-    TOKENS,
-    check_state,
-)
 from nbspam.store.library import train
 from nbspam.store.model import StoredModel
 from nbspam.store.modelfile import load_state, save_state
 from nbspam.store.open import load_classifier
+from nbspam.store.text import model_lines, model_of_lines
 from stress import damage
 from support import COLUMN_MODELS, HAM, MELONS, ROOT, complains
 
@@ -50,13 +37,6 @@ TRAININGS = {
 }
 
 
-def first_mails(n):
-    """Return some messages of each class."""
-    for label in ("ham", "spam"):
-        for path in sorted((ROOT / "corpora" / "mail" / label).iterdir())[:n]:
-            yield path.read_bytes(), label
-
-
 @cache
 def state_of(name):
     """Return the state of a small model of one kind."""
@@ -66,7 +46,11 @@ def state_of(name):
     elif "preset" in chosen:
         given = [(text, f"class{n // 2}") for n, text in enumerate(TEXTS)]
     else:
-        given = list(first_mails(12))
+        given = [
+            (path.read_bytes(), label)
+            for label in ("ham", "spam")
+            for path in sorted((ROOT / "corpora" / "mail" / label).iterdir())[:12]
+        ]
     return train(given, day=20_000, **chosen).classifier.to_state()
 
 
@@ -187,7 +171,7 @@ CASES = [
 def test_what_we_do_not_write_is_refused_in_one_line(tmp_path, name, way, value, what):
     path = str(tmp_path / "m")
     save_state(path, state_of(name))
-    check_state(load_state(path))
+    checked.check_state(load_state(path))
     save_state(path, changed(state_of(name), way, value))
     with pytest.raises(ModelFileError) as caught:
         load_classifier(path)
@@ -222,10 +206,10 @@ def test_what_only_learning_reads_is_checked_there_and_by_doctor(nbspam, tmp_pat
 
 
 def test_every_setting_and_parameter_has_its_check():
-    assert set(SETTINGS) == {field.name for field in fields(Settings)}
-    assert set(TOKENIZER) == set(TokenSettings._fields)
+    assert set(checked.SETTINGS) == {field.name for field in fields(Settings)}
+    assert set(checked.TOKENIZER) == set(TokenSettings._fields)
     parameters = {name for Class in COLUMN_MODELS for name in Class().get_params()}
-    assert parameters <= set(PARAMETERS)
+    assert parameters <= set(checked.PARAMETERS)
 
 
 @pytest.mark.parametrize(
@@ -237,12 +221,7 @@ def test_no_damage_is_silent_and_no_mutation_ends_in_a_traceback(
     assert made(times, 7, tmp_path) == []
 
 
-# ---- what mutations have found, E-101 ----
-
-
-def test_a_class_whose_name_is_not_utf_8_is_exported_and_comes_back(nbspam, tmp_path):
-    from nbspam.store.text import model_lines, model_of_lines
-
+def test_a_class_whose_name_is_not_utf_8_is_exported_and_comes_back(tmp_path):
     path = str(tmp_path / "m")
     save_state(path, {**state_of("mail"), "classes": ["ham", "\udcff"]})
     lines = list(model_lines(StoredModel(path).whole()))
@@ -260,8 +239,6 @@ def test_words_of_a_model_without_smoothing(nbspam, tmp_path):
 
 
 def test_counts_beyond_32_bits_are_stored_as_they_are():
-    from nbspam.counts.table import compact
-
     assert compact(np.array([2.0**32])).tolist() == [2.0**32]
 
 
@@ -270,6 +247,7 @@ def test_counts_beyond_32_bits_are_stored_as_they_are():
 
 def test_the_reference_page_names_every_field():
     page = (ROOT / "docs" / "reference" / "model-file.md").read_text(encoding="utf-8")
-    tables = TOKENS, FORGOTTEN, COMBINED, BLENDED, SUMMED, MEMORY, PART, TABLE, COLUMN, CUTOFFS
+    own = (checked.TOKENS, checked.FORGOTTEN, checked.COMBINED, checked.BLENDED, checked.SUMMED)
+    tables = (*own, checked.MEMORY, checked.PART, checked.TABLE, checked.COLUMN, checked.CUTOFFS)
     for name in {name for table in tables for name in table}:
         assert f"`{name}`" in page, name

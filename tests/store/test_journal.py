@@ -34,7 +34,7 @@ from nbspam.store.prune import PruningRule, prune_model
 from nbspam.tokens.documents import Documents, Vocabulary
 from stored import half_spam, train_on
 from stored import numbered as item
-from support import ROOT, examples, told
+from support import ROOT, examples
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 OWNER = Identity(1234, 5678)
@@ -75,12 +75,8 @@ def plain(change):
     return [*change[:4], *(array.tolist() for array in arrays)]
 
 
-def learn(path, items, **options):
-    return StoredModel(path).learn(items, **options)
-
-
-def unlearn(path, items, **options):
-    return StoredModel(path).unlearn(items, **options)
+def learn(path, *numbers):
+    return StoredModel(path).learn([item(n) for n in numbers], day=1)
 
 
 @pytest.fixture(scope="module")
@@ -115,23 +111,9 @@ def test_appended_changes_are_read(tmp_path_factory, written):
     assert os.stat(journal_path(path)).st_mode & 0o777 == 0o600
 
 
-def test_a_crash_before_the_old_journal_is_removed_counts_nothing_twice(model, monkeypatch):
-    learn(model, [item(1), item(2)], day=1)
-    old = Path(journal_path(model)).read_bytes()
-    save_classifier(model, StoredModel(model).whole())
-    Path(journal_path(model)).write_bytes(old)  # as if the process had died before this
-
-    with told() as texts:
-        assert load(model).table.n_docs == N_DOCS + 2
-        outcome = learn(model, [item(3), item(1)], day=1)
-    assert (outcome.learned, outcome.already_known, outcome.notes) == (1, 1, ())
-    assert not any("moved" in text for text in texts)
-    assert load(model).table.n_docs == N_DOCS + 3
-
-
 def test_a_reader_reads_again_if_a_writer_overtakes_it(model, monkeypatch):
     """The model is replaced and its journal removed between the two reads of a reader."""
-    learn(model, [item(1)], day=1)
+    learn(model, 1)
     looks = []
 
     def overtaken(path, read=journal.read_journal):
@@ -147,10 +129,10 @@ def test_a_reader_reads_again_if_a_writer_overtakes_it(model, monkeypatch):
 
 def test_an_open_model_follows_what_others_learn_and_write(model):
     held = StoredModel(model)
-    learn(model, [item(1)], day=1)
+    learn(model, 1)
     assert held.classifier().table.n_docs == N_DOCS + 1
     save_classifier(model, StoredModel(model).whole())
-    learn(model, [item(2)], day=1)
+    learn(model, 2)
     assert held.classifier().table.n_docs == N_DOCS + 2
     assert held.learn([item(1), item(2), item(3)], day=1).learned == 1
     os.unlink(journal_path(model))  # someone deleted it: its changes are lost
@@ -160,12 +142,12 @@ def test_an_open_model_follows_what_others_learn_and_write(model):
 
 def test_changes_that_a_writer_takes_back_disappear(model):
     """A record can be read before its writer learns that writing it failed."""
-    learn(model, [item(1)], day=1)
+    learn(model, 1)
     before = Path(journal_path(model)).read_bytes()
-    learn(model, [item(2)], day=1)
+    learn(model, 2)
     held = StoredModel(model)
     Path(journal_path(model)).write_bytes(before)
-    learn(model, [item(n) for n in range(3, 9)], day=1)  # more bytes than before
+    learn(model, *range(3, 9))  # more bytes than before
 
     assert held.classifier().table.n_docs == N_DOCS + 7
     assert held.learn([item(2)], day=1).learned == 1
@@ -173,11 +155,11 @@ def test_changes_that_a_writer_takes_back_disappear(model):
 
 
 def test_an_empty_journal_belongs_to_its_model(model, tmp_path):
-    learn(model, [item(1)], day=1)
+    learn(model, 1)
     save_classifier(str(tmp_path / "new"), StoredModel(model).whole())
     write_journal(str(tmp_path / "new"), StoredModel(str(tmp_path / "new"))._identity, [])
 
-    assert learn(str(tmp_path / "new"), [item(2)], day=1).notes == ()
+    assert learn(str(tmp_path / "new"), 2).notes == ()
     assert len(read_journal(str(tmp_path / "new")).changes) == 1
 
 
@@ -198,7 +180,7 @@ def test_messages_read_for_another_model_are_not_learned(model):
 def test_a_journal_is_merged_when_a_class_has_grown(model):
     has_journal = []
     for n in range(21):
-        learn(model, [item(n)], day=1)
+        learn(model, n)
         has_journal.append(os.path.exists(journal_path(model)))
 
     # A twentieth of two hundred is ten, and of 210 it is eleven.
@@ -209,16 +191,14 @@ def test_a_journal_is_merged_when_a_class_has_grown(model):
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
 @pytest.mark.parametrize("call", ["open", "write", "fsync"])
 def test_a_failing_disk_is_an_error_and_changes_nothing(model, monkeypatch, code, call):
-    learn(model, [item(1)], day=1)
+    learn(model, 1)
     before = Path(journal_path(model)).read_bytes()
     held = StoredModel(model)
     real = getattr(os, call)
 
     def refuse(what, *arguments):
-        reads = call == "open" and not (
-            str(what).endswith(".journal") and arguments[0] & os.O_RDWR
-        )
-        if reads:
+        writes = str(what).endswith(".journal") and arguments[0] & os.O_RDWR
+        if call == "open" and not writes:
             return real(what, *arguments)
         if call == "write":
             real(what, bytes(arguments[0])[:10])
@@ -249,9 +229,8 @@ def test_a_full_disk_leaves_a_model_that_loads(model):
         "except ModelFileError as error:\n"
         "    print(n, error)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, model], capture_output=True, cwd=ROOT, check=True, text=True
-    )
+    command = [sys.executable, "-c", script, model]
+    done = subprocess.run(command, capture_output=True, cwd=ROOT, check=True, text=True)
     n, _, text = done.stdout.partition(" ")
 
     assert int(n) > 0
@@ -278,13 +257,12 @@ def test_pruning_and_learning_at_once_loses_nothing(model):
         except Exception as error:
             failures.append(error)
 
-    threads = [
-        threading.Thread(target=work, args=(lambda n: learn(model, [item(n)], day=1),)),
-        threading.Thread(target=work, args=(lambda n: learn(model, [item(n + 50)], day=1),)),
-        threading.Thread(
-            target=work, args=(lambda n: prune_model(model, PruningRule(min_df=2), 2),)
-        ),
-    ]
+    tasks = (
+        lambda n: learn(model, n),
+        lambda n: learn(model, n + 50),
+        lambda n: prune_model(model, PruningRule(min_df=2), 2),
+    )
+    threads = [threading.Thread(target=work, args=(task,)) for task in tasks]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -298,7 +276,7 @@ def test_pruning_and_learning_at_once_loses_nothing(model):
 def test_a_model_that_knows_no_messages_cannot_be_updated(model):
     save_classifier(model, replace(load(model), memory=None))
     with pytest.raises(ModelFileError, match="comes from --unlabelled; train it again"):
-        unlearn(model, [item(1)], day=1)
+        StoredModel(model).unlearn([item(1)], day=1)
 
 
 def test_the_bytes_of_a_journal_are_those_of_the_reference_page(tmp_path):

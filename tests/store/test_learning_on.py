@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-import stored
 from nbspam.counts.corpus import read_corpus
 from nbspam.decision import Cutoffs
 from nbspam.errors import ModelFileError
@@ -24,8 +23,8 @@ from nbspam.store.doctor import GOOD, findings
 from nbspam.store.journal import journal_path, read_journal
 from nbspam.store.model import StoredModel, keep_cutoffs
 from nbspam.store.open import load_classifier, save_classifier
-from stored import DAY
-from support import examples, write_mails
+from stored import DAY, train_on
+from support import examples
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 SETTINGS = {"mail": PRESETS["mail"], "plain": PLAIN["mail"], "many": MANY["mail"]}
@@ -67,10 +66,6 @@ def items_of(names, numbers):
     return [item(n, names[n % len(names)]) for n in numbers]
 
 
-def train_on(items, path, kind="mail"):
-    stored.train_on(items, path, SETTINGS[kind])
-
-
 @pytest.fixture(scope="module")
 def known_bytes(tmp_path_factory):
     """Return the bytes of a model of every third of the messages 0 to 30 and of others.
@@ -78,22 +73,21 @@ def known_bytes(tmp_path_factory):
     It is trained once.  kind: of SETTINGS; n: the number of other messages.
     """
     path = tmp_path_factory.mktemp("known") / "m.nbspam"
+    numbers = cache(lambda n: [*range(0, 30, 3), *range(100, 100 + n)])
+    return cache(lambda kind, n: train_on(items_of(NAMES[kind], numbers(n)), path, SETTINGS[kind]))
 
-    @cache
-    def call(kind, n):
-        names = NAMES[kind]
-        train_on(
-            [*items_of(names, range(0, 30, 3)), *items_of(names, range(100, 100 + n))], path, kind
-        )
-        return path.read_bytes()
+
+@pytest.fixture
+def started(tmp_path, known_bytes):
+    """Write such a model without a journal: (kind, n, name) -> path."""
+
+    def call(kind, n, name="m.nbspam"):
+        path = tmp_path / name
+        Path(journal_path(str(path))).unlink(missing_ok=True)  # of the example before
+        path.write_bytes(known_bytes(kind, n))
+        return str(path)
 
     return call
-
-
-def start_with(path, data):
-    """Write a model's file, and remove the journal of another."""
-    Path(journal_path(str(path))).unlink(missing_ok=True)
-    path.write_bytes(data)
 
 
 def joint_of(classifier, items):
@@ -137,17 +131,17 @@ def call(model, do, run, names, jobs=1):
 @given(steps=STEPS, cuts=st.sets(st.integers(1, 12)), start=st.sampled_from([12, 120]))
 @few
 def test_however_changes_are_cut_into_calls_the_disk_holds_the_same(
-    tmp_path, known_bytes, kind, steps, cuts, start
+    started, kind, steps, cuts, start
 ):
     """Messages 0 to 30 are changed, of which the model knows every third before."""
-    names = NAMES[kind]
-    paths = [tmp_path / name for name in ("all", "cut", "single")]
-    for path, where in zip(paths, (set(), cuts, set(range(99))), strict=True):
-        start_with(path, known_bytes(kind, start))
+    found = []
+    for where in (set(), cuts, set(range(99))):
+        path = started(kind, start)
         for do, run in runs_of(steps, where):
-            call(StoredModel(str(path)), do, run, names)
+            call(StoredModel(path), do, run, NAMES[kind])
+        found.append(on_disk(path))
 
-    assert on_disk(paths[0]) == on_disk(paths[1]) == on_disk(paths[2])
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.slow
@@ -156,19 +150,16 @@ def test_a_hundred_messages_in_one_call_are_a_hundred_calls(tmp_path, kind):
     """Fits are due among them, and what is learned behind the last one stands in the journal."""
     names = NAMES[kind]
     items = [item(n, names[n % len(names)], astray=0.3) for n in range(101)]
-    paths = [tmp_path / name for name in ("all", "parallel", "tens", "single")]
+    paths = [str(tmp_path / name) for name in ("all", "parallel", "single")]
     for path in paths:
-        train_on(items_of(names, range(200, 300)), path, kind)
-    StoredModel(str(paths[0])).learn(items, day=DAY)
-    StoredModel(str(paths[1])).learn(iter(items), day=DAY, jobs=2)
-    for start in range(0, 101, 10):
-        StoredModel(str(paths[2])).learn(items[start : start + 10], day=DAY)
-    held = StoredModel(str(paths[3]))
+        train_on(items_of(names, range(200, 300)), path, SETTINGS[kind])
+    StoredModel(paths[0]).learn(items, day=DAY)
+    StoredModel(paths[1]).learn(iter(items), day=DAY, jobs=2)
+    held = StoredModel(paths[2])
     for each in items:
         held.learn([each], day=DAY, new_class=True)
 
-    changes = read_journal(str(paths[0])).changes
-    assert changes
+    assert read_journal(paths[0]).changes
     assert len({on_disk(path) for path in paths}) == 1
 
 
@@ -178,20 +169,16 @@ def test_a_hundred_messages_in_one_call_are_a_hundred_calls(tmp_path, kind):
 @pytest.mark.parametrize("kind", SETTINGS)
 @given(steps=STEPS, start=st.sampled_from([12, 120, 240]))
 @few
-def test_a_reader_answers_exactly_as_the_model_in_memory(
-    tmp_path, known_bytes, kind, steps, start
-):
-    names, path = NAMES[kind], tmp_path / "m.nbspam"
-    start_with(path, known_bytes(kind, start))
-    in_memory, held = StoredModel.in_memory(load_classifier(str(path))), StoredModel(str(path))
+def test_a_reader_answers_exactly_as_the_model_in_memory(started, kind, steps, start):
+    names, path = NAMES[kind], started(kind, start)
+    in_memory, held = StoredModel.in_memory(load_classifier(path)), StoredModel(path)
     probe = items_of(names, range(40))
     for do, run in runs_of(steps, {3, 6}):
         call(in_memory, do, run, names)
         call(held, do, run, names)
         expected = joint_of(in_memory.classifier(), probe)
-        assert (joint_of(load_classifier(str(path)), probe) == expected).all()
-        assert (joint_of(held.classifier(), probe) == expected).all()
-        assert (joint_of(StoredModel(str(path)).classifier(), probe) == expected).all()
+        for each in (load_classifier(path), held.classifier(), StoredModel(path).classifier()):
+            assert (joint_of(each, probe) == expected).all()
 
 
 def test_a_token_that_vanishes_and_comes_back_keeps_its_text(tmp_path, monkeypatch):
@@ -258,7 +245,7 @@ def test_online_evaluation_answers_as_a_stored_model_does(tmp_path, kind, seed):
     judged = progress(data, SETTINGS[kind])
     n_first = next(n for n, each in enumerate(items, 1) if each.label != items[0].label)
     assert (judged.joint[:n_first] == 0).all()
-    train_on(items[:n_first], path, kind)
+    train_on(items[:n_first], path, SETTINGS[kind])
     held, had_journal = StoredModel(str(path)), []
     for number, each in enumerate(items[n_first:], n_first):
         had_journal.append(os.path.exists(journal_path(str(path))))
@@ -297,7 +284,7 @@ def test_a_disk_that_takes_no_model_loses_nothing_and_readers_fit_where_it_was_d
     names = [*NAMES[kind], "zoo"] if new_class else NAMES[kind]
     paths = [str(tmp_path / "full"), str(tmp_path / "free")]
     for path in paths:
-        train_on(items_of(NAMES[kind], range(100, 190)), path, kind)
+        train_on(items_of(NAMES[kind], range(100, 190)), path, SETTINGS[kind])
     before = Path(paths[0]).read_bytes()
     calls = [items_of(names, some) for some in (range(5), range(5, 33), range(33, 35))]
     notes = []
@@ -322,14 +309,21 @@ def test_a_disk_that_takes_no_model_loses_nothing_and_readers_fit_where_it_was_d
     assert on_disk(paths[0]) == on_disk(paths[1])
 
 
+@pytest.fixture
+def with_journal(tmp_path):
+    """The path of a model of 180 messages, and of five more in its journal."""
+    path = str(tmp_path / "m.nbspam")
+    train_on(items_of(["ham", "spam"], range(100, 280)), path)
+    StoredModel(path).learn(items_of(["ham", "spam"], range(5)), day=DAY)
+    assert os.path.exists(journal_path(path))
+    return path
+
+
 def test_a_kill_between_the_new_file_and_the_end_of_the_old_journal_loses_nothing(
-    tmp_path, monkeypatch
+    with_journal, monkeypatch
 ):
     """Nor does it before the rest of that call stands in the new journal."""
-    path, names = str(tmp_path / "m.nbspam"), ["ham", "spam"]
-    train_on(items_of(names, range(100, 280)), path)
-    StoredModel(path).learn(items_of(names, range(5)), day=DAY)
-    assert os.path.exists(journal_path(path))
+    path, names = with_journal, ["ham", "spam"]
 
     def die(path):
         raise KeyboardInterrupt
@@ -349,44 +343,15 @@ def test_a_kill_between_the_new_file_and_the_end_of_the_old_journal_loses_nothin
     assert {finding.state for finding in findings(path)} == {GOOD}
 
 
-# ---- cutoffs ----
+def test_keeping_cutoffs_keeps_what_was_learned_and_that_more_can_be(tmp_path, with_journal):
+    path, names, chosen = with_journal, ["ham", "spam"], Cutoffs(0.9, 0.1, 9.0, 0.2)
+    whole = StoredModel(path).whole()
+    keep_cutoffs(path, chosen)
 
-CUTOFFS = Cutoffs(0.9, 0.1, 9.0, 0.2)
-
-
-def test_keeping_cutoffs_keeps_what_was_learned_and_that_more_can_be(tmp_path):
-    path, names = tmp_path / "m.nbspam", ["ham", "spam"]
-    train_on(items_of(names, range(100, 280)), path)
-    StoredModel(str(path)).learn(items_of(names, range(5)), day=DAY)
-    assert os.path.exists(journal_path(str(path)))
-    whole = StoredModel(str(path)).whole()
-    keep_cutoffs(str(path), CUTOFFS)
-
-    assert not os.path.exists(journal_path(str(path)))
-    kept = load_classifier(str(path))
-    save_classifier(str(tmp_path / "expected"), replace(whole, cutoffs=CUTOFFS))
-    assert path.read_bytes() == (tmp_path / "expected").read_bytes()
-    assert kept.rule == CUTOFFS
-    held = StoredModel(str(path))
+    assert not os.path.exists(journal_path(path))
+    save_classifier(str(tmp_path / "expected"), replace(whole, cutoffs=chosen))
+    assert on_disk(path)[0] == (tmp_path / "expected").read_bytes()
+    held = StoredModel(path)
     assert held.learn(items_of(names, range(5)), day=DAY).already_known == 5
     assert held.learn(items_of(names, range(5, 40)), day=DAY).learned == 35
-    assert load_classifier(str(path)).rule == CUTOFFS
-
-
-def test_tune_saves_cutoffs_into_a_model_that_has_a_journal(nbspam, tmp_path, monkeypatch):
-    path, names = tmp_path / "m.nbspam", ["ham", "spam"]
-    monkeypatch.setenv("NBSPAM_MODEL", str(path))
-    train_on(items_of(names, range(100, 190)), path)
-    mails = write_mails(tmp_path / "mails")
-    (tmp_path / "one.eml").write_bytes(item(1, "spam").data)
-    assert nbspam("update", "--spam", tmp_path / "one.eml")[0] == 0
-    assert os.path.exists(journal_path(str(path)))
-    assert nbspam("tune", mails, "--cv", "2", "--fp-cost", "9", "--save")[0] == 0
-
-    assert load_classifier(str(path)).rule.fp_cost == 9
-    assert load_classifier(str(path)).table.n_docs == 91
-    assert StoredModel(str(path)).learn([item(1, "spam")], day=DAY).already_known == 1
-    assert nbspam("unlearn", tmp_path / "one.eml")[0] == 0
-    assert load_classifier(str(path)).table.n_docs == 90
-    assert nbspam("prune", "--min-df", "1")[0] == 0
-    assert load_classifier(str(path)).rule.fp_cost == 9
+    assert load_classifier(path).rule == chosen

@@ -2,14 +2,12 @@
 
 import io
 import mmap
-import pickle
 import struct
 import tracemalloc
 
 import numpy as np
 import pytest
 
-from nbspam.store import modelfile
 from nbspam.store.modelfile import RefusedError, read_plain_dict, write_plain
 
 START = 40  # bytes before the stream, as in a model file
@@ -95,6 +93,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_streams_are_refused_in_little_memory(body):
+    assert read_plain_dict(stream(GOOD), START) == {"a": np.array([5])}
     assert body != GOOD
     tracemalloc.start()
     try:
@@ -102,10 +101,6 @@ def test_hostile_streams_are_refused_in_little_memory(body):
         assert tracemalloc.get_traced_memory()[1] < 200 * len(body) + 1_000_000
     finally:
         tracemalloc.stop()
-
-
-def test_the_stream_that_hostile_ones_vary_is_a_model():
-    assert read_plain_dict(stream(GOOD), START) == {"a": np.array([5])}
 
 
 @pytest.mark.parametrize("flood", [b"](", b"N", b"](e", b"}(u"])
@@ -117,12 +112,3 @@ def test_memory_for_a_flood_of_values_is_bounded(flood):
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
-
-
-def test_every_type_of_array_has_codes_of_its_own():
-    assert {np.dtype(dtype.str) for dtype in modelfile.DTYPES} == set(modelfile.DTYPES)
-    for dtype in modelfile.DTYPES:
-        array = np.ones((2, 3), dtype)
-        body = written({"a": array})
-        assert read_plain_dict(stream(body), START)["a"].dtype == dtype
-        assert pickle.PROTO + b"\4" not in body
