@@ -21,7 +21,7 @@ from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
 from nbspam.store.prune import PruningRule, prune_model
 from stored import DAY, EVERY_SETTING, few, whole_bytes
-from support import HAM, SPAM
+from support import HAM, ROOT, SPAM, examples, plain
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
@@ -244,3 +244,69 @@ def test_of_a_dispute_the_later_word_holds(tmp_path):
     assert merged.disputed == turned.disputed == 1
     for classifier in (merged.classifier, turned.classifier):
         assert classifier.table.class_count.tolist() == [5, 4]
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["ham", "spam", None]), st.integers(0, 6)), min_size=1, max_size=12
+)
+
+
+def messages(documents, y):
+    rows = range(documents.n_docs)
+    return sorted((int(y[row]), documents.one(row).tokens.tolist()) for row in rows)
+
+
+@examples(30)
+@given(STEPS)
+def test_lessons_are_those_of_the_model_that_a_fit_would_make(tmp_path_factory, steps):
+    path = str(tmp_path_factory.mktemp("model") / "m")
+    stored.train_on([Item("-", "ham", HAM), Item("-", "spam", SPAM)], path)
+    model = StoredModel(path)
+    model.learn([Item("-", "ham", HAM + b"word%d\n" % n) for n in range(30)], day=1)
+    for label, n in steps:
+        each = Item("-", label, SPAM + b"other%d\n" % n)
+        if label is None:
+            model.unlearn([each], day=2)
+        else:
+            model.learn([each], day=2, classes=[label])
+
+    table, documents, y = StoredModel(path).lessons()
+    whole = StoredModel(path).whole()
+    met = np.flatnonzero(table.document_frequency)
+    assert table.class_count.tolist() == whole.table.class_count.tolist()
+    assert plain(table.take(met)) == plain(whole.table)
+    keys = whole.table.vocabulary.keys
+    sample = whole.memory.sample.documents
+    over_keys = sample._replace(tokens=keys[sample.tokens])
+    assert messages(documents, y) == messages(over_keys, whole.memory.sample_labels)
+
+
+def test_the_base_is_what_was_fitted_last(path):
+    model = StoredModel(str(path), new=PRESETS["mail"])
+    many = [Item("-", "ham", HAM + b"%d\n" % n) for n in range(60)]
+    model.learn([Item("-", "spam", SPAM), *many], day=1)
+    model.learn([Item("-", "ham", HAM + b"later\n")], day=1)
+
+    # A fit is due when a class has grown by a twentieth: at 59 messages, and then at 62.
+    assert model.base.table.class_count.tolist() == [59, 1]
+    assert model.classifier().table.class_count.tolist() == [61, 1]
+
+
+def test_a_copy_on_another_way_is_known_and_another_reading_of_the_same_bytes_is_not(
+    nbspam, trained
+):
+    mail = (ROOT / "corpora/mail/ham/038-wrong-charset-label-menu.eml").read_bytes()
+    copies = (
+        b"Received: from a by b\n\twith c\nReturn-Path: <x@example.org>\n" + mail,
+        mail.replace(b"Subject:", b"X-Spam-Status: Yes, score=9\nSubject: [SPAM]"),
+        mail.replace(b"\n", b"\r\n"),
+        b"From MAILER-DAEMON Mon Jan  5 10:00:00 2026\n" + mail + b"\n\n",
+    )
+    assert nbspam("update", "--ham", "-", stdin=mail)[1] == "learned 1\n"
+    for copy in copies:
+        assert copy != mail
+        assert nbspam("update", "--ham", "-", stdin=copy)[1] == "already known 1\n"
+
+    other = mail.replace(b"text/plain", b"text/html", 1)
+    assert nbspam("update", "--spam", "-", stdin=other)[1] == "learned 1\n"
+    assert nbspam("update", "--ham", "-", stdin=mail)[1] == "already known 1\n"
