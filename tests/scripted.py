@@ -135,15 +135,16 @@ class Wire(asyncio.Transport):
         self.is_paused = False
 
 
-def desk(limits=None, log="none", descriptor=2, mailboxes=None, **choices):
+def desk(limits=None, log="none", descriptor=2, mailboxes=None, waits=False, **choices):
     """Return a desk with a judge and a teacher that are scripted; call it in a running loop.
 
-    mailboxes: those on the page, if any are.
+    mailboxes: those on the page, if any are.  waits: whether the judge waits until `go_on`.
     """
     chosen = ServerChoices(
         **{"model_path": "", "allows_tell": True, "password": PASSWORD, **choices}
     )
     judge, teacher, log = ScriptedJudge(), ScriptedTeacher(), Log(log, descriptor)
+    judge.held_back = [] if waits else None
     bounds = ServerLimits(**(limits or {}))
     service = Service(chosen, {}, bounds, log, ServerTally(2), ACCESS)
     reviewer = None
@@ -191,6 +192,13 @@ class Client:
     def is_over(self):
         """Whether the server has said all."""
         return self.wire.is_ended or self.wire.is_closed
+
+
+async def go_on(at):
+    """Let the judge of a desk judge what waits, and its clients be answered."""
+    at.judge.go_on()
+    await settled()
+    await settled()
 
 
 async def settled():

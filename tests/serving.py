@@ -77,6 +77,15 @@ def connected(address, timeout=PATIENCE):
     return client
 
 
+def is_refused(address):
+    """Return whether nobody listens at an address."""
+    try:
+        connected(address).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
 def rest_of(client):
     """Return all bytes of a socket until its end."""
     return b"".join(iter(lambda: client.recv(1 << 16), b""))
@@ -193,6 +202,15 @@ supervisor.serve.__defaults__ = (choices.ServerLimits(**{limits}),)
 from nbspam.cli.main import main
 main()
 """
+
+
+def swaks(folder, data, *to):
+    """Send a message by swaks, which finds it in a folder; return what it printed."""
+    (folder / "message").write_bytes(data)
+    command = ["swaks", *to, "--to", "ann@example.org", "--from", "x@example.com"]
+    command += ["--data", f"@{folder / 'message'}"]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE)
+    return done.stdout.decode()
 
 
 # ---- requests ----

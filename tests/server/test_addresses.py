@@ -29,17 +29,15 @@ def test_an_address_is_a_port_a_host_with_one_or_a_path():
 
         assert found == address
         assert found.is_local == is_local
+        assert address_of("--spamd", str(found)) == found
 
 
 def test_what_is_no_address_is_refused():
     for text in ("", "spamd", "localhost:", "localhost:http", "a:70000", "a:-1"):
         with pytest.raises(UsageError, match="not an address; write HOST:PORT, or a path with a"):
             address_of("--spamd", text)
-
-
-def test_an_address_reads_as_it_is_written():
-    for text in ("127.0.0.1:783", "[::1]:783", "/run/x"):
-        assert str(address_of("--spamd", text)) == text
+    with pytest.raises(UsageError, match="no address to listen on; give --spamd ADDRESS or --h"):
+        listen({"spamd": None, "http": None})
 
 
 def test_an_address_that_cannot_be_had_is_told(tmp_path):
@@ -71,20 +69,11 @@ def test_a_socket_that_nobody_listens_on_any_more_is_replaced(tmp_path):
     assert os.stat(path).st_mode & 0o777 == 0o666  # all users of the machine, as with a port
     with again, pytest.raises(InputError, match="Address already in use"):
         listening("--spamd", Address(path=path))
-
-
-def test_a_file_that_is_no_socket_is_left_alone(tmp_path):
-    path = tmp_path / "spamd"
-    path.write_text("a diary")
-
+    diary = tmp_path / "diary"
+    diary.write_text("of mine")
     with pytest.raises(InputError, match="Address already in use"):
-        listening("--spamd", Address(path=str(path)))
-    assert path.read_text() == "a diary"
-
-
-def test_without_an_address_there_is_nothing_to_serve():
-    with pytest.raises(UsageError, match="no address to listen on; give --spamd ADDRESS or --h"):
-        listen({"spamd": None, "http": None})
+        listening("--spamd", Address(path=str(diary)))
+    assert diary.read_text() == "of mine"
 
 
 def test_addresses_that_others_reach_are_known():
@@ -125,25 +114,15 @@ def handed(name, number="1"):
 
 def test_a_socket_of_systemd_has_the_protocol_of_its_name():
     found, address = handed("spamd")
-
     assert found == str({"spamd": address})
-
-
-def test_a_socket_of_systemd_that_no_protocol_is_named_after_is_refused():
-    found, _ = handed("nbspam.socket")
-
-    assert found == (
-        "systemd hands over a socket named nbspam.socket; FileDescriptorName= says its protocol:"
-        " spamd, http"
-    )
+    what = "systemd hands over a socket named nbspam.socket; FileDescriptorName= says its protocol"
+    assert handed("nbspam.socket")[0] == f"{what}: spamd, http"
 
 
 def test_a_socket_says_where_it_listens(tmp_path):
     path = str(tmp_path / "socket")
     for text in ("127.0.0.1:0", "0", path):
         with listening("--spamd", address_of("--spamd", text)) as found:
-            shown = str(listened(found))
-            if text == path:
-                assert shown == path
-            else:
-                assert shown == f"127.0.0.1:{found.getsockname()[1]}"
+            name = found.getsockname()
+            shown = path if text == path else f"127.0.0.1:{name[1]}"
+            assert str(listened(found)) == shown

@@ -80,26 +80,22 @@ def test_no_bytes_raise_and_any_cuts_give_the_same_answer(kind, data):
     ]
     with asyncio.Runner() as runner:
         cut = runner.run(converse(kind, pieces, ends))
+        at_once = runner.run(converse(kind, [stream] * bool(stream), ends))
         if not issubclass(kind, HttpConnection):
-            assert cut == runner.run(converse(kind, [stream] * bool(stream), ends))
+            assert cut == at_once
         else:
             # Requests that come in one piece are answered up to the first, as HTTP allows.
-            at_once = runner.run(converse(kind, [stream] * bool(stream), ends))
             assert cut[1][: len(at_once[1])] == at_once[1]
 
 
 def test_a_byte_at_a_time_gives_the_same_answer():
-    for kind in KINDS[:3]:
-        post = (
-            b"POST /checkv2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\npills\r\n0\r\n\r\n"
-        )
-        stream = {
-            SpamdConnection: check(SPAM, "PROCESS"),
-            RspamdConnection: post,
-            MilterConnection: OFFER + milter_mail(SPAM) + milter_mail(HAM) + packet(b"Q"),
-        }[kind]
+    post = b"POST /checkv2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\npills\r\n0\r\n\r\n"
+    for kind, stream, n_judged in (
+        (SpamdConnection, check(SPAM, "PROCESS"), 1),
+        (RspamdConnection, post, 1),
+        (MilterConnection, OFFER + milter_mail(SPAM) + milter_mail(HAM) + packet(b"Q"), 2),
+    ):
         singly = [stream[i : i + 1] for i in range(len(stream))]
-
         answer, seen = asyncio.run(converse(kind, singly, True))
         assert (answer, seen) == asyncio.run(converse(kind, [stream], True))
-        assert len(seen) == 2 if kind is MilterConnection else 1
+        assert len(seen) == n_judged

@@ -7,7 +7,7 @@ import pytest
 from nbspam.server.milter import MilterConnection
 from nbspam.server.rspamd import RspamdConnection
 from nbspam.server.spamd import SpamdConnection
-from scripted import Client, Wire, desk, full, talk
+from scripted import Client, desk, full, go_on, talk
 from serving import OFFER, check, milter_mail
 from support import HAM, SPAM
 
@@ -36,42 +36,32 @@ def late(kind, seconds, *pieces, **more):
     return asyncio.run(converse())
 
 
-def test_a_client_that_asks_nothing_is_let_go_after_30_seconds():
+def test_a_client_that_is_silent_or_too_slow_is_let_go_and_told_so():
+    told = {SpamdConnection: b"SPAMD/1.0 79 EX_TIME", RspamdConnection: b"HTTP/1.1 408 "}
     for kind in FIRST:
         assert not late(kind, 29).is_over
         client = late(kind, 31)
         assert client.is_over
         assert client.answer == b""
-
-
-def test_a_request_that_is_never_whole_ends_after_its_time():
-    for kind in FIRST:
-        pieces = FIRST[kind][0]
-        assert not late(kind, 299, pieces).is_over
-        client = late(kind, 301, pieces)
+        begun = FIRST[kind][0]
+        assert not late(kind, 299, begun).is_over
+        client = late(kind, 301, begun)
         assert client.is_over
         assert client.desk.tally.total("trouble idle") == 1
-
-
-def test_who_was_too_slow_is_told_so():
-    assert late(SpamdConnection, 301, check(SPAM)[:-5]).answer.startswith(b"SPAMD/1.0 79 EX_TIME")
-    assert late(RspamdConnection, 301, POST[:-5]).answer.startswith(b"HTTP/1.1 408 ")
+        assert client.answer.startswith(told.get(kind, b""))
 
 
 def test_bytes_that_come_slowly_do_not_give_more_time():
     async def converse():
-        at = desk()
-        client = Client(SpamdConnection, at)
-        await client.send(b"CHECK SPAMC/1.5\r\nContent-length: 999\r\n\r\n")
-        due = client.connection.due
-        for _ in range(50):
-            await client.send(b"x")
-        assert client.connection.due == due
-        client = Client(SpamdConnection, at)
-        due = client.connection.due
-        for _ in range(50):
-            await client.send(b"C")
-        assert client.connection.due == due
+        for first, later in (
+            (b"CHECK SPAMC/1.5\r\nContent-length: 999\r\n\r\n", b"x"),
+            (b"", b"C"),
+        ):
+            client = await Client(SpamdConnection, desk()).send(first)
+            due = client.connection.due
+            for _ in range(50):
+                await client.send(later)
+            assert client.connection.due == due
 
     asyncio.run(converse())
 
@@ -83,61 +73,51 @@ def test_a_milter_may_rest_as_long_as_libmilter_lets_it_but_no_packet_may():
 
 
 def test_a_message_that_is_not_judged_in_time_is_answered_so():
-    for kind in FIRST:
-        for passes in (False, True):
+    async def converse(kind, passes, expected):
+        at = desk(waits=True, passes=passes)
+        client = await Client(kind, at).send(*FIRST[kind])
+        before = client.answer
+        at.sweep(now() + 61)
+        await go_on(at)  # too late, and no second answer
+        answer = client.answer[len(before) :]
+        assert answer.startswith(expected)
+        assert answer.count(expected) == 1
+        assert at.tally.total("trouble late") == 1
 
-            async def converse(kind=kind, passes=passes):
-                at = desk(passes=passes)
-                at.judge.held_back = []
-                client = await Client(kind, at).send(*FIRST[kind])
-                before = client.answer
-                at.sweep(now() + 61)
-                at.judge.go_on()  # too late, and no second answer
-                for _ in range(9):
-                    await asyncio.sleep(0)
-                return client.answer[len(before) :], at.tally.total("trouble late")
-
-            answer, count = asyncio.run(converse())
-            expected = {
-                SpamdConnection: (b"SPAMD/1.0 79 EX_TIMEOUT", b"SPAMD/1.1 0 EX_OK\r\nSpam: False"),
-                RspamdConnection: (b"HTTP/1.1 504 ", b"HTTP/1.1 200 "),
-                MilterConnection: (b"\0\0\0\x01t", b"\0\0\0\x01a"),
-            }[kind][passes]
-            assert answer.startswith(expected)
-            assert answer.count(expected) == 1
-            assert count == 1
+    for kind, refusal, passed in (
+        (SpamdConnection, b"SPAMD/1.0 79 EX_TIMEOUT", b"SPAMD/1.1 0 EX_OK\r\nSpam: False"),
+        (RspamdConnection, b"HTTP/1.1 504 ", b"HTTP/1.1 200 "),
+        (MilterConnection, b"\0\0\0\x01t", b"\0\0\0\x01a"),
+    ):
+        asyncio.run(converse(kind, False, refusal))
+        asyncio.run(converse(kind, True, passed))
 
 
-def test_a_client_that_goes_leaves_nothing_behind():
-    for kind in FIRST:
+@KINDS
+def test_a_client_that_goes_leaves_nothing_behind(kind):
+    async def converse(*pieces):
+        at = desk(waits=True)
+        client = await Client(kind, at).send(*pieces)
+        client.connection.connection_lost(None)
+        await go_on(at)
+        assert at.held == 0
+        assert at.connections == set()
 
-        async def converse(*pieces, kind=kind):
-            at = desk()
-            at.judge.held_back = []
-            client = await Client(kind, at).send(*pieces)
-            client.connection.connection_lost(None)
-            at.judge.go_on()
-            await asyncio.sleep(0)
-            return at
-
-        for pieces in (FIRST[kind][:1], FIRST[kind]):
-            at = asyncio.run(converse(*pieces))
-            assert at.held == 0
-            assert at.connections == set()
+    asyncio.run(converse(FIRST[kind][0]))
+    asyncio.run(converse(*FIRST[kind]))
 
 
-def test_too_many_connections_are_counted_and_end_at_twice_the_limit():
-    for kind in FIRST:
+@KINDS
+def test_too_many_connections_are_counted_and_end_at_twice_the_limit(kind):
+    async def converse():
+        at = desk(limits={"connections": 2})
+        return at, [Client(kind, at) for _ in range(6)]
 
-        async def converse(kind=kind):
-            at = desk(limits={"connections": 2})
-            return at, [Client(kind, at) for _ in range(6)]
-
-        at, clients = asyncio.run(converse())
-        assert [client.wire.is_aborted for client in clients] == [False] * 4 + [True] * 2
-        assert [client.connection.crowded for client in clients[:4]] == [False, False, True, True]
-        assert at.tally.total("trouble busy") == 2
-        assert len(at.connections) == 4
+    at, clients = asyncio.run(converse())
+    assert [client.wire.is_aborted for client in clients] == [False] * 4 + [True] * 2
+    assert [client.connection.crowded for client in clients[:4]] == [False, False, True, True]
+    assert at.tally.total("trouble busy") == 2
+    assert len(at.connections) == 4
 
 
 def test_who_still_writes_can_read_the_answer_before_the_connection_closes():
@@ -149,26 +129,22 @@ def test_who_still_writes_can_read_the_answer_before_the_connection_closes():
         assert client.wire.is_ended
         assert not client.wire.is_closed
         await client.end()
-        return client.wire
+        assert client.wire.is_closed
 
-    assert asyncio.run(converse()).is_closed
+        client = Client(SpamdConnection, desk())
+        client.wire.can_write_eof = lambda: False  # a transport that cannot close one side
+        await client.send(b"NONSENSE\r\n\r\n")
+        assert client.wire.is_closed
 
-
-def test_who_has_said_all_is_closed_at_once():
-    async def converse():
-        at = desk()
-        at.judge.held_back = []
+        at = desk(waits=True)
         client = await Client(SpamdConnection, at).send(check(SPAM))
-        await client.end()
+        await client.end()  # who has said all is closed at once
         assert not client.is_over
-        at.judge.go_on()
-        for _ in range(9):
-            await asyncio.sleep(0)
-        return client.wire
+        await go_on(at)
+        assert client.wire.is_closed
+        assert not client.wire.is_ended
 
-    wire = asyncio.run(converse())
-    assert wire.is_closed
-    assert not wire.is_ended
+    asyncio.run(converse())
 
 
 def test_who_does_not_read_its_answer_ends_after_its_time_and_its_bytes_count_until_then():
@@ -198,14 +174,16 @@ def test_of_a_message_in_pieces_no_more_is_kept_than_of_one_in_a_piece():
 
 def test_all_messages_together_are_bounded():
     async def converse():
-        at = desk(limits={"bytes_held": 2 * len(SPAM) + 5})
-        at.judge.held_back = []
+        at = desk(waits=True, limits={"bytes_held": 2 * len(SPAM) + 5})
+        at.judge.n_waiting = 7
         clients = [await Client(SpamdConnection, at).send(check(SPAM)) for _ in range(3)]
         assert [client.answer[:12] for client in clients] == [b"", b"", b"SPAMD/1.0 75"]
         assert at.held <= at.limits.bytes_held
-        return at.tally.total("trouble busy")
+        at.sweep(now())  # which tells how things are
+        names = ("trouble busy", "open", "waiting", "held")
+        assert [at.tally.total(name) for name in names] == [1, 3, 7, 2 * len(SPAM)]
 
-    assert asyncio.run(converse()) == 1
+    asyncio.run(converse())
 
 
 def test_lessons_that_wait_are_bounded():
@@ -214,22 +192,9 @@ def test_lessons_that_wait_are_bounded():
     assert client.answer.startswith(b"SPAMD/1.0 75 EX_TEMPFAIL")
 
 
-def test_how_things_are_is_told_with_every_look():
-    async def converse():
-        at = desk()
-        at.judge.held_back = []
-        at.judge.n_waiting = 7
-        await Client(SpamdConnection, at).send(check(SPAM))
-        at.sweep(now())
-        return [at.tally.total(name) for name in ("open", "waiting", "held")]
-
-    assert asyncio.run(converse()) == [1, 7, len(SPAM)]
-
-
 def test_at_the_end_those_who_rest_are_closed_and_others_are_answered():
     async def converse():
-        at = desk()
-        at.judge.held_back = []
+        at = desk(waits=True)
         rests = Client(RspamdConnection, at)
         asks = await Client(RspamdConnection, at).send(POST)
         slow = await Client(SpamdConnection, at).send(check(HAM)[:-3])
@@ -237,10 +202,8 @@ def test_at_the_end_those_who_rest_are_closed_and_others_are_answered():
         assert rests.is_over
         assert not asks.is_over
         assert not slow.is_over
-        at.judge.go_on()
+        await go_on(at)
         await slow.send(check(HAM)[-3:])
-        for _ in range(9):
-            await asyncio.sleep(0)
         return asks, slow
 
     asks, slow = asyncio.run(converse())
@@ -260,15 +223,3 @@ def test_at_the_end_who_does_not_close_gets_two_seconds():
         return client.wire.is_aborted
 
     assert asyncio.run(converse())
-
-
-def test_a_transport_that_cannot_close_one_side_is_closed():
-    async def converse():
-        client = Client(SpamdConnection, desk())
-        client.wire.can_write_eof = lambda: False
-        await client.send(b"NONSENSE\r\n\r\n")
-        return client.wire
-
-    wire = asyncio.run(converse())
-    assert isinstance(wire, Wire)
-    assert wire.is_closed

@@ -3,6 +3,7 @@
 It runs without rights, with all of its parts as one user, on loopback.
 """
 
+import grp
 import imaplib
 import os
 import pwd
@@ -88,11 +89,11 @@ class Dovecot:
     """A private Dovecot; root runs it as nobody."""
 
     def __init__(self, place, spamd):
-        owner = pwd.getpwnam("nobody") if os.getuid() == 0 else pwd.getpwuid(os.getuid())
+        is_root = os.getuid() == 0
+        owner = pwd.getpwnam("nobody") if is_root else pwd.getpwuid(os.getuid())
         self.place, self.port = place, free_port()
-        self.rights = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
-        if os.getuid() != 0:
-            self.rights = {}
+        rights = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
+        self.rights = rights if is_root else {}
         for name in ("run", "box", "sieve/bin"):
             (place / name).mkdir(parents=True)
         (place / "sieve" / "bin" / "spamc").symlink_to(shutil.which("spamc"))
@@ -100,23 +101,20 @@ class Dovecot:
             place=place,
             port=self.port,
             user=owner.pw_name,
-            group=subprocess.run(
-                ["id", "-gn", owner.pw_name], capture_output=True, text=True, check=True
-            ).stdout.strip(),
+            group=grp.getgrgid(owner.pw_gid).gr_name,
             uid=owner.pw_uid,
             gid=owner.pw_gid,
         )
         paths = {"/etc/dovecot/sieve": str(place / "sieve"), "/run/nbspam/spamd": spamd}
         (text,) = blocks("dovecot")
         self.write("dovecot.conf", config + text, paths)
-        for name, script in zip(
-            ("judge", "learn-spam", "learn-ham"), blocks("sieve"), strict=True
-        ):
-            self.write(f"sieve/{name}.sieve", script, paths)
+        scripts = [f"sieve/{name}.sieve" for name in ("judge", "learn-spam", "learn-ham")]
+        for name, script in zip(scripts, blocks("sieve"), strict=True):
+            self.write(name, script, paths)
         for path in (place, *place.rglob("*")):
             os.chown(path, owner.pw_uid, owner.pw_gid, follow_symlinks=False)
-        for name in ("judge", "learn-spam", "learn-ham"):
-            self.run("sievec", "-c", place / "dovecot.conf", place / "sieve" / f"{name}.sieve")
+        for name in scripts:
+            self.run("sievec", "-c", place / "dovecot.conf", place / name)
         command = ["dovecot", "-F", "-c", place / "dovecot.conf"]
         self.process = subprocess.Popen(command, **self.rights)
         until(lambda: "starting up" in self.log())

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from serving import serving
+from serving import serving, swaks
 from support import HAM, SPAM
 
 EXIM = os.environ.get("EXIM") or shutil.which("exim4")
@@ -62,20 +62,13 @@ pytestmark = [
 def test_exim_rejects_spam_and_notes_the_score_of_ham(own_model, tmp_path, variant, header):
     (tmp_path / "exim").mkdir()
     config = tmp_path / "exim.conf"
-
-    def send(data):
-        (tmp_path / "message").write_bytes(data)
-        pipe = shlex.join([EXIM, "-C", str(config), "-odq", "-bs"])
-        command = ["swaks", "--pipe", pipe, "--to", "ann@example.org", "--from", "x@example.com"]
-        command += ["--data", f"@{tmp_path / 'message'}"]
-        return subprocess.run(command, capture_output=True, check=False).stdout.decode()
-
+    to = ("--pipe", shlex.join([EXIM, "-C", str(config), "-odq", "-bs"]))
     with serving(own_model, tmp_path) as served:
         names = {"place": tmp_path / "exim", "spamd": served.spamd, "variant": variant}
         config.write_text(CONFIG.format(**names))
-        said = send(SPAM)
+        said = swaks(tmp_path, SPAM, *to)
         assert "550 This message is spam (" in said, (said, served.errors.read_text())
-        assert "250 OK id=" in send(HAM)
+        assert "250 OK id=" in swaks(tmp_path, HAM, *to)
         [head] = (tmp_path / "exim" / "input").glob("*-H")  # of the message in the queue
         text = head.read_bytes()
     assert header in text

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from serving import PATIENCE, connected, free_port, serving, until
+from serving import PATIENCE, free_port, is_refused, serving, swaks, until
 from support import HAM, SPAM
 
 PROGRAM = Path(os.environ.get("HARAKA", "/nowhere")) / "node_modules" / ".bin" / "haraka"
@@ -44,36 +44,18 @@ def haraka(own_model, tmp_path):
         with open(tmp_path / "log", "wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
         try:
-            until(lambda: is_answered(port))
+            until(lambda: not is_refused(port))
             yield port, served
         finally:
             process.terminate()
             process.wait(PATIENCE)
 
 
-def is_answered(port):
-    """Return whether somebody listens at a port."""
-    try:
-        connected(port).close()
-    except ConnectionRefusedError:
-        return False
-    return True
-
-
-def send(port, data, folder):
-    """Send a message; return what swaks printed."""
-    (folder / "message").write_bytes(data)
-    command = ["swaks", "--server", f"127.0.0.1:{port}", "--to", "ann@example.org"]
-    command += ["--from", "x@example.com", "--data", f"@{folder / 'message'}"]
-    return subprocess.run(
-        command, capture_output=True, check=False, timeout=PATIENCE
-    ).stdout.decode()
-
-
 def test_haraka_rejects_spam_and_marks_ham(haraka, tmp_path):
     port, served = haraka
-    assert "550 spam score exceeded threshold" in send(port, SPAM, tmp_path)
-    assert "250 Message Queued" in send(port, HAM, tmp_path)
+    to = ("--server", f"127.0.0.1:{port}")
+    assert "550 spam score exceeded threshold" in swaks(tmp_path, SPAM, *to)
+    assert "250 Message Queued" in swaks(tmp_path, HAM, *to)
     [message] = tmp_path.glob("mail_*.eml")
     assert b"X-Spam-Status: No, score=" in message.read_bytes()
     log = served.errors.read_text()

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nbspam.classifier.training import learn_items
@@ -12,11 +12,7 @@ from nbspam.server.judge import Judge, Teacher
 from nbspam.server.metrics import ServerTally
 from nbspam.server.rspamd import RspamdConnection
 from nbspam.server.spamd import SpamdConnection
-from nbspam.server.users import (
-    Users,
-    check_site,
-    known_as,
-)
+from nbspam.server.users import Users, check_site, known_as
 from nbspam.settings import SettingsChoices, chosen_settings
 from nbspam.sources.items import Item, read_items
 from nbspam.store.model import StoredModel
@@ -67,20 +63,24 @@ class House:
         self.teacher.end()
 
 
-def living(site, folder, work, **more):
+@pytest.fixture
+def living(site, tmp_path):
     """Run a piece of work in a house, and return what it returns."""
 
-    async def run():
-        house = House(site, folder, **more)
-        try:
-            return await work(house)
-        finally:
-            house.end()
+    def call(work, folder=tmp_path, **more):
+        async def run():
+            house = House(site, folder, **more)
+            try:
+                return await work(house)
+            finally:
+                house.end()
 
-    return asyncio.run(run())
+        return asyncio.run(run())
+
+    return call
 
 
-def test_a_users_lessons_overrule_the_site_for_that_user_only(site, tmp_path):
+def test_a_users_lessons_overrule_the_site_for_that_user_only(living):
     async def work(house):
         for n in range(30, 36):
             await house.teach("ann", "spam", NEWS % (n, n))
@@ -88,21 +88,20 @@ def test_a_users_lessons_overrule_the_site_for_that_user_only(site, tmp_path):
         asked = NEWS % (50, 50)
         return await house.ask(("ann", asked), ("bob", asked), ("", asked), ("ann", HAM))
 
-    ann, bob, nobody, other = living(site, tmp_path, work)
+    ann, bob, nobody, other = living(work)
     assert [each.verdict.label for each in (ann, bob, nobody)] == ["spam", "ham", "ham"]
     assert verdict_of(bob) == verdict_of(nobody)
     assert other.verdict.label == "ham"
 
 
-@examples(20)
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(["ann", "bob", "eve"]), st.sampled_from(["ham", "spam", None]),
-                  st.integers(0, 5)),
-        max_size=8,
-    )
-)  # fmt: skip
-def test_the_lessons_of_others_change_no_verdict(site, tmp_path_factory, lessons):
+USERS = st.sampled_from(["ann", "bob", "eve"])
+LESSONS = st.tuples(USERS, st.sampled_from(["ham", "spam", None]), st.integers(0, 5))
+few = settings(examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@few
+@given(st.lists(LESSONS, max_size=8))
+def test_the_lessons_of_others_change_no_verdict(living, tmp_path_factory, lessons):
     asked = [(user, NEWS % (n, n)) for user in ("ann", "bob", "new") for n in (1, 99)]
 
     async def taught(house, only=None):
@@ -111,27 +110,26 @@ def test_the_lessons_of_others_change_no_verdict(site, tmp_path_factory, lessons
                 await house.teach(user, label, NEWS % (n, n))
         return dict(zip(asked, await house.ask(*asked), strict=True))
 
-    together = living(site, tmp_path_factory.mktemp("all"), taught)
+    together = living(taught, tmp_path_factory.mktemp("all"))
     for user in ("ann", "bob", "new"):
         work = lambda house, only=user: taught(house, only)  # noqa: E731
-        alone = living(site, tmp_path_factory.mktemp("one"), work)
+        alone = living(work, tmp_path_factory.mktemp("one"))
         for pair in asked:
             if pair[0] == user:
                 # The last bits depend on how many messages are in a batch.
                 assert verdict_of(together[pair]) == pytest.approx(verdict_of(alone[pair]), 1e-9)
 
 
-def test_words_of_one_user_are_in_no_explanation_of_another(site, tmp_path):
+def test_words_of_one_user_are_in_no_explanation_of_another(living):
     secret = b"From: doctor@clinic.example\nSubject: xylographer\n\nyour quixotic diagnosis\n"
 
     async def work(house):
         await house.teach("ann", "spam", secret)
         await house.teach("ann", "ham", HAM)
-        return await house.ask(
-            ("ann", secret), ("bob", secret), ("bob", NEWS % (1, 1)), explain=True
-        )
+        asked = (("ann", secret), ("bob", secret), ("bob", NEWS % (1, 1)))
+        return await house.ask(*asked, explain=True)
 
-    ann, bob, other = living(site, tmp_path, work)
+    ann, bob, other = living(work)
     told = [{each.token for each in asked.explanation.evidence} for asked in (ann, bob, other)]
     assert {"subject:xylographer", "quixotic"} <= told[0]
     for words in told[1:]:
@@ -140,41 +138,39 @@ def test_words_of_one_user_are_in_no_explanation_of_another(site, tmp_path):
     assert total + ann.explanation.constant == pytest.approx(ann.explanation.score)
 
 
-def test_a_users_model_moves_unlearns_and_knows_lessons_that_come_again(site, tmp_path):
+def test_a_users_model_moves_unlearns_and_knows_lessons_that_come_again(living):
     async def work(house):
         data = NEWS % (1, 1)
-        before = await house.ask(("ann", data))
+        (before,) = await house.ask(("ann", data))
         outcomes = [
             *await house.teach("ann", "spam", data, data),
             *await house.teach("ann", "ham", data),
             *await house.teach("ann", None, data, data),
         ]
-        return before, outcomes, await house.ask(("ann", data))
+        (after,) = await house.ask(("ann", data))
+        assert verdict_of(after) == verdict_of(before)
+        return outcomes
 
-    before, outcomes, after = living(site, tmp_path, work)
-    assert [
-        (each.learned, each.already_known, each.moved, each.unlearned, each.unknown)
-        for each in outcomes
-    ] == [(1, 0, 0, 0, 0), (0, 1, 0, 0, 0), (0, 0, 1, 0, 0), (0, 0, 0, 1, 0), (0, 0, 0, 0, 1)]
-    assert verdict_of(after[0]) == verdict_of(before[0])
+    kinds = ("learned", "already_known", "moved", "unlearned", "unknown")
+    for outcome, happened in zip(living(work), kinds, strict=True):
+        assert [kind for kind in kinds if getattr(outcome, kind)] == [happened]
 
 
-def test_whoever_has_taught_nothing_has_no_files(site, tmp_path):
-    async def work(house):
+def test_whoever_has_taught_nothing_has_no_files_and_others_write_in_their_folders(
+    living, tmp_path
+):
+    async def ask(house):
         await house.ask(("ann", SPAM), ("../bob", SPAM), ("a" * 999, SPAM))
         return await house.teach("ann", None, SPAM)
 
-    (outcome,) = living(site, tmp_path / "users", work)
-    assert outcome.unknown == 1
-    assert not (tmp_path / "users").exists()
-
-
-def test_hostile_users_write_in_their_own_folders_only(site, tmp_path):
-    async def work(house):
+    async def teach(house):
         for name in ("../out", "/etc/x", "a\0b", ".", "..", "con", "a" * 150):
             await house.teach(known_as(name), "spam", SPAM)
 
-    living(site, tmp_path / "users", work)
+    (outcome,) = living(ask, tmp_path / "users")
+    assert outcome.unknown == 1
+    assert not (tmp_path / "users").exists()
+    living(teach, tmp_path / "users")
     assert [path.name for path in tmp_path.iterdir()] == ["users"]
     folders = sorted((tmp_path / "users").iterdir())
     assert len(folders) == 7
@@ -182,7 +178,7 @@ def test_hostile_users_write_in_their_own_folders_only(site, tmp_path):
         assert {path.name for path in folder.iterdir()} <= {"model", "model.lock", "model.journal"}
 
 
-def test_what_another_process_teaches_a_user_counts_from_the_next_message_on(site, tmp_path):
+def test_what_another_process_teaches_a_user_counts_from_the_next_message_on(living):
     async def work(house):
         await house.teach("ann", "ham", HAM)
         (before,) = await house.ask(("ann", NEWS % (50, 50)))
@@ -192,10 +188,10 @@ def test_what_another_process_teaches_a_user_counts_from_the_next_message_on(sit
         (after,) = await house.ask(("ann", NEWS % (50, 50)))
         return before.verdict.label, after.verdict.label
 
-    assert living(site, tmp_path, work) == ("ham", "spam")
+    assert living(work) == ("ham", "spam")
 
 
-def test_a_link_between_folders_makes_two_names_one_user(site, tmp_path):
+def test_a_link_between_folders_makes_two_names_one_user(living, tmp_path):
     (tmp_path / "ann@example.org").mkdir()
     (tmp_path / "ann").symlink_to("ann@example.org")
 
@@ -206,11 +202,11 @@ def test_a_link_between_folders_makes_two_names_one_user(site, tmp_path):
             await house.teach("ann@example.org" if n % 2 else "ann", "spam", NEWS % (n, n))
         return [each.verdict.label for each in (*before, *await house.ask(*asked))]
 
-    assert living(site, tmp_path, work) == ["ham", "ham", "spam", "spam"]
+    assert living(work) == ["ham", "ham", "spam", "spam"]
     assert {path.name for path in tmp_path.iterdir()} == {"ann", "ann@example.org"}
 
 
-def test_memory_for_users_is_bounded_and_changes_no_verdict(site, tmp_path):
+def test_memory_for_users_is_bounded_and_changes_no_verdict(living):
     async def work(house):
         for k in range(6):
             await house.teach(f"user{k}", "spam", NEWS % (k, k))
@@ -218,48 +214,37 @@ def test_memory_for_users_is_bounded_and_changes_no_verdict(site, tmp_path):
         found = [verdict_of((await house.ask(pair))[0]) for pair in pairs]
         return found, len(house.users), house.users.n_bytes, house.tally.total("personal")
 
-    ample, held, taken, personal = living(site, tmp_path, work)
+    ample, held, taken, personal = living(work)
     assert held == 6
     assert personal == 8
-    scant, few, n_bytes, _ = living(site, tmp_path, work, room=taken // 2)
-    assert 1 <= few <= 3
+    scant, n_held, n_bytes, _ = living(work, room=taken // 2)
+    assert 1 <= n_held <= 3
     assert n_bytes <= taken // 2
     assert scant == ample
 
 
-def test_a_users_model_that_cannot_be_read_is_told_once_and_the_site_judges(site, tmp_path):
-    async def work(house):
-        await house.teach("ann", "spam", NEWS % (1, 1))
-        with open(house.users.path("ann"), "wb") as file:
-            file.write(b"no model")
-        pairs = [("ann", NEWS % (50, 50)), ("bob", NEWS % (50, 50))]
-        found = [*await house.ask(*pairs), *await house.ask(*pairs)]
-        return {verdict_of(each) for each in found}, [str(each) for each in house.troubles]
-
-    verdicts, troubles = living(site, tmp_path, work)
-    assert len(verdicts) == 1
-    assert len(troubles) == 1
-    assert "ann/model" in troubles[0]
-
-
-def test_a_model_of_other_classes_is_no_users_model(site, tmp_path):
-    (tmp_path / "ann").mkdir()
+def test_what_is_no_users_model_is_told_once_and_the_site_judges(living, tmp_path):
     texts = [Item("-", name, b"Subject: %s\n\nx\n" % name.encode()) for name in ("sea", "sky")]
-    save_classifier(str(tmp_path / "ann" / "model"), learn_items(texts, SETTINGS).classifier)
+    for name in ("ann", "eve"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "ann" / "model").write_bytes(b"no model")
+    save_classifier(str(tmp_path / "eve" / "model"), learn_items(texts, SETTINGS).classifier)
 
     async def work(house):
-        found = await house.ask(("ann", HAM), ("bob", HAM))
-        return [verdict_of(each) for each in found], [str(each) for each in house.troubles]
+        pairs = [(user, NEWS % (50, 50)) for user in ("ann", "bob", "eve")]
+        found = [*await house.ask(*pairs), *await house.ask(*pairs)]
+        return {verdict_of(each) for each in found}, sorted(map(str, house.troubles))
 
-    (ann, bob), troubles = living(site, tmp_path, work)
-    assert ann == bob
-    assert "not a user's model" in troubles[0]
+    verdicts, (unread, other) = living(work)
+    assert len(verdicts) == 1
+    assert "ann/model" in unread
+    assert "not a user's model" in other
 
 
 # ---- lessons of nobody, and other models ----
 
 
-def test_a_lesson_of_nobody_is_refused(site, tmp_path):
+def test_a_lesson_of_nobody_is_refused(living, tmp_path):
     async def work(house):
         at = desk()
         at.teacher = house.teacher
@@ -272,7 +257,7 @@ def test_a_lesson_of_nobody_is_refused(site, tmp_path):
             await asyncio.sleep(0.01)
         return spamd.answer, http.answer, at.tally.total("trouble user")
 
-    spamd, http, n = living(site, tmp_path, work)
+    spamd, http, n = living(work)
     assert spamd.startswith(b"SPAMD/1.0 67 EX_NOUSER: no user is named")
     assert http.startswith(b"HTTP/1.1 400 ")
     assert b"no user is named" in http

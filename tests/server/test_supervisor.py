@@ -11,19 +11,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from serving import PATIENCE, ask, check, connected, rest_of, serving, until
+from serving import PATIENCE, ask, check, connected, is_refused, rest_of, serving, until
 from support import HAM, ROOT, SPAM
 
 TELL = check(SPAM, "TELL", "1.5", "Message-class: spam", "Set: local")
-
-
-def is_refused(path):
-    """Return whether nobody listens at a path any more."""
-    try:
-        connected(path).close()
-    except ConnectionRefusedError:
-        return True
-    return False
 
 
 @pytest.fixture

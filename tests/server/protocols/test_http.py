@@ -7,7 +7,7 @@ from functools import partial
 import scripted
 from http_requests import get, parsed, post
 from nbspam.server.rspamd import RspamdConnection
-from scripted import Client, answer_to, desk
+from scripted import Client, answer_to, desk, go_on
 from support import HAM, SPAM
 
 
@@ -55,54 +55,40 @@ def test_requests_one_after_the_other_are_answered_in_their_order():
 
 def test_a_request_that_comes_before_the_answer_waits_for_it():
     async def converse():
-        at = desk()
-        at.judge.held_back = []
+        at = desk(waits=True)
         client = await Client(RspamdConnection, at).send(post("/checkv2"))
         client.connection.data_received(get("/ping"))
         assert client.wire.is_paused
         assert client.answer == b""
-        at.judge.go_on()
-        for _ in range(9):
-            await asyncio.sleep(0)
-        return client
+        await go_on(at)
+        assert [body[:5] for _, _, body in parsed(client.answer)] == [b'{"is_', b"pong\r"]
+        assert not client.wire.is_paused
 
-    client = asyncio.run(converse())
-    found = parsed(client.answer)
-
-    assert [body[:5] for _, _, body in found] == [b'{"is_', b"pong\r"]
-    assert not client.wire.is_paused
+    asyncio.run(converse())
 
 
 def test_who_is_to_be_closed_is_still_read_so_that_its_end_is_noticed():
     async def converse():
-        at = desk()
-        at.judge.held_back = []
-        client = await Client(RspamdConnection, at).send(
-            post("/checkv2", SPAM, "Connection: close"), b"more"
-        )
+        at = desk(waits=True)
+        request = post("/checkv2", SPAM, "Connection: close")
+        client = await Client(RspamdConnection, at).send(request, b"more")
         assert client.wire.is_paused
-        at.judge.go_on()
-        for _ in range(9):
-            await asyncio.sleep(0)
+        await go_on(at)
         assert client.wire.is_ended
         assert not client.wire.is_paused
         await client.end()
-        return client.wire.is_closed
+        assert client.wire.is_closed
 
-    assert asyncio.run(converse())
+    asyncio.run(converse())
 
 
-def test_requests_in_one_piece_are_answered_up_to_the_first():
+def test_requests_in_one_piece_are_answered_up_to_the_first_and_an_upgrade_is_not_taken():
     # The connection closes, and the client sends the others again (RFC 9112, 9.3.2).
     client = talk(get("/ping") + get("/ping") + get("/ping"))
-
     assert [body for _, _, body in parsed(client.answer)] == [b"pong\r\n"]
     assert client.is_over
 
-
-def test_an_upgrade_is_not_taken_and_the_request_is_answered():
     lines = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
-
     assert [body for _, _, body in answers(get("/ping", *lines))] == [b"pong\r\n"]
 
 
@@ -139,18 +125,14 @@ def test_a_wrong_request_is_told_what_is_wrong_with_it():
         assert found[1]["error"].startswith(error)
 
 
-def test_a_head_that_does_not_end_is_refused_before_it_fills_memory():
-    for start in (b"GET /ping HTTP/1.1\r\nA: ", b"GET /", b"GET /ping HTTP/1.1\r\nA"):
+def test_a_head_or_trailer_that_does_not_end_is_refused_before_it_fills_memory():
+    chunked = b"POST /checkv2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
+    ping = b"GET /ping HTTP/1.1\r\n"
+    for start in (ping + b"A: ", b"GET /", ping + b"A", chunked + b"A: "):
         client = talk(start, *[b"a" * 10_000] * 15)
 
         assert client.answer.startswith(b"HTTP/1.1 400 ")
         assert client.is_over
-
-
-def test_trailers_that_do_not_end_are_refused_before_they_fill_memory():
-    head = b"POST /checkv2 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nA: "
-
-    assert talk(head, *[b"a" * 10_000] * 15).answer.startswith(b"HTTP/1.1 400 ")
 
 
 def test_a_message_over_the_limit_is_judged_by_its_beginning_and_counted():
@@ -176,9 +158,7 @@ def test_a_message_for_which_there_is_no_room_is_refused_while_it_comes():
 def test_a_connection_beyond_the_limit_is_answered_and_closed():
     async def converse():
         at = desk(limits={"connections": 1})
-        first = Client(RspamdConnection, at)
-        second = Client(RspamdConnection, at)
-        third = Client(RspamdConnection, at)
+        first, second, third = (Client(RspamdConnection, at) for _ in range(3))
         await second.send(post("/checkv2"))
         await first.send(post("/checkv2"))
         return first, second, third

@@ -38,22 +38,17 @@ def test_a_verdict_in_the_words_of_rspamd():
         assert found["action"] == "add header"
         assert found["thresholds"] == {"add header": 5.0}
         assert set(found["symbols"]) == {"BAYES_80", "NBSPAM_SPAM"}
-        assert set(found["symbols"]["NBSPAM_SPAM"]) == {
-            "name", "score", "metric_score", "description", "options",
-        }  # fmt: skip
-        assert found["milter"]["add_headers"]["X-Nbspam"]["value"].startswith(
-            "spam, probability=0.9"
-        )
+        facts = {"name", "score", "metric_score", "description", "options"}
+        assert set(found["symbols"]["NBSPAM_SPAM"]) == facts
+        added = found["milter"]["add_headers"]["X-Nbspam"]["value"]
+        assert added.startswith("spam, probability=0.9")
         assert "X-Nbspam" in found["milter"]["remove_headers"]
 
 
-def test_the_page_is_at_no_address_of_mail_systems():
-    assert values(get(f"/?token={scripted.ACCESS.token_of('')}"))[0] == 404
-
-
-def test_ham_and_unsure_are_no_action():
+def test_ham_and_unsure_are_no_action_and_the_page_is_elsewhere():
     for data in (HAM, UNSURE):
         assert values(post("/checkv2", data))[1]["action"] == "no action"
+    assert values(get(f"/?token={scripted.ACCESS.token_of('')}"))[0] == 404
 
 
 def test_the_answer_names_the_message_as_it_names_itself():
@@ -92,11 +87,11 @@ def test_a_verdict_with_its_strongest_tokens():
 
 
 def test_what_cannot_be_judged_is_an_error_that_says_why():
-    assert values(post("/checkv2", b"failure")) == (
-        500,
-        {"error": "-: cannot be read; give another"},
-    )
-    assert values(post("/checkv2", b"our bug")) == (500, {"error": "internal error"})
+    for data, why in (
+        (b"failure", "-: cannot be read; give another"),
+        (b"our bug", "internal error"),
+    ):
+        assert values(post("/checkv2", data)) == (500, {"error": why})
 
 
 # ---- lessons ----
@@ -120,29 +115,24 @@ def test_lessons_are_learned_moved_taken_back_and_known():
     assert found == [(200, {"success": True, "outcome": name}) for name in outcomes]
 
 
-def test_who_does_not_know_the_password_teaches_nothing():
+def test_who_does_not_know_the_password_teaches_nothing_and_is_counted():
     for path in ("/learnspam", "/learnham", "/forget", "/relabel"):
-        for request in (lesson(path, password=b"guess"), post(path), lesson(path, password=b"")):
-            status, found = values(request)
-
-            assert status == 401
-            assert found == {"error": "the header Password is missing or wrong"}
-        status, found = values(lesson(path), password=None)
-        assert status == 403
-        assert found == {"error": "this server learns nothing; start it with --password-file"}
-
-
-def test_lessons_of_who_may_not_teach_are_counted():
-    for choices in ({}, {"password": None}):
-        client = talk(lesson("/learnspam", password=b"guess"), **choices)
-        assert client.desk.tally.total("trouble forbidden") == 1
+        for request, choices, status, why in (
+            (lesson(path, password=b"guess"), {}, 401, "the header Password is missing or wrong"),
+            (lesson(path, password=b""), {}, 401, "the header Password is missing or wrong"),
+            (post(path), {}, 401, "the header Password is missing or wrong"),
+            (lesson(path), {"password": None}, 403, "this server learns nothing; start it with"),
+        ):
+            client = talk(request, **choices)
+            [(code, _, body)] = parsed(client.answer)
+            assert code == status
+            assert json.loads(body)["error"].startswith(why)
+            assert client.desk.tally.total("trouble forbidden") == 1
 
 
 def test_a_wrong_lesson_is_refused_and_a_failed_one_is_no_success():
-    assert values(lesson("/relabel", SPAM, "Class: eggs")) == (
-        400,
-        {"error": "header Class: neither ham nor spam"},
-    )
+    refused = values(lesson("/relabel", SPAM, "Class: eggs"))
+    assert refused == (400, {"error": "header Class: neither ham nor spam"})
     status, found = values(lesson("/learnspam", b"failure"))
     assert status == 500
     assert "No space left on device" in found["error"]

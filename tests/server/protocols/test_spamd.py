@@ -15,26 +15,27 @@ def answer(*pieces, **more):
     return answer_to(SpamdConnection, *pieces, **more)
 
 
+def tell(label, data=SPAM, *lines):
+    named = [f"Message-class: {label}"] * bool(label)
+    return check(data, "TELL", "1.5", *named, *lines)
+
+
 # By the history of the protocol: which headers each version's clients can read.
 SPAM_LINE = b"Spam: True ; 7.2 / 5.0\r\n"  # log(.9 / .1) = 2.2 above the cutoff
 
 
 def test_each_version_gets_the_headers_that_it_can_read():
     for command, version, has_length, has_spam in (
-        ("CHECK", "1.2", False, True),
-        ("CHECK", "1.3", False, True),
-        ("CHECK", "1.5", False, True),
+        *(("CHECK", version, False, True) for version in ("1.2", "1.3", "1.5")),
         ("SYMBOLS", "1.2", False, True),
-        ("SYMBOLS", "1.3", True, True),
-        ("SYMBOLS", "1.5", True, True),
+        *(("SYMBOLS", version, True, True) for version in ("1.3", "1.5")),
         ("REPORT", "1.2", False, True),
         ("REPORT", "1.3", True, True),
         ("REPORT_IFSPAM", "1.2", False, True),
         ("REPORT_IFSPAM", "1.5", True, True),
         ("PROCESS", "1.1", False, False),
         ("PROCESS", "1.2", True, False),
-        ("PROCESS", "1.3", True, True),
-        ("PROCESS", "1.5", True, True),
+        *(("PROCESS", version, True, True) for version in ("1.3", "1.5")),
         ("HEADERS", "1.2", True, False),
         ("HEADERS", "1.3", True, True),
     ):
@@ -60,20 +61,14 @@ def test_spam_is_true_in_all_commands_and_unsure_is_false():
         assert b"\r\nSpam: False ; " in answer(check(UNSURE, command))
 
 
-def test_names_of_rules_end_with_a_line_before_version_1_3():
+def test_rules_and_reports_have_what_their_version_reads_and_no_control_characters():
+    # Names of rules end with a line before version 1.3.
     assert answer(check(SPAM, "SYMBOLS", "1.2")).endswith(b"\r\n\r\nBAYES_80,NBSPAM_SPAM\r\n")
     assert answer(check(SPAM, "SYMBOLS", "1.3")).endswith(b"\r\n\r\nBAYES_80,NBSPAM_SPAM")
-
-
-def test_a_report_has_the_strongest_tokens_without_control_characters():
     found = answer(check(SPAM, "REPORT"))
-
     assert b"spam, probability of spam 0.900000\r\n7.2 points, 5.0 required\r\n" in found
     assert b"\r\n  +2.5  pi" in found
     assert b"\x1b" not in found
-
-
-def test_a_report_only_if_spam_is_empty_for_ham():
     assert answer(check(HAM, "REPORT_IFSPAM")).endswith(b" / 5.0\r\n\r\n")
     assert b"Content-length: 0\r\n" in answer(check(HAM, "REPORT_IFSPAM"))
 
@@ -86,14 +81,9 @@ def test_process_returns_the_message_with_our_headers_and_without_forged_ones():
     assert b"\nX-Spam-Flag: YES\nX-Spam-Status: Yes, score=7.2 required=5.0" in body
     assert body.endswith(SPAM)
     assert b"swear" not in body
-
-
-def test_headers_are_those_of_process_and_the_empty_line():
-    whole = answer(check(SPAM, "PROCESS")).partition(b"\r\n\r\n")[2]
-    head = answer(check(SPAM, "HEADERS")).partition(b"\r\n\r\n")[2]
-
+    head = answer(check(forged, "HEADERS")).partition(b"\r\n\r\n")[2]
     assert head.endswith(b"\n\n")
-    assert whole == head + SPAM.partition(b"\n\n")[2]
+    assert body == head + SPAM.partition(b"\n\n")[2]
 
 
 def test_exim_with_rspamd_gets_its_own_answer():
@@ -106,25 +96,14 @@ def test_exim_with_rspamd_gets_its_own_answer():
         b"Action: add header\r\nSymbol: BAYES_80(7.20)\r\n\r\n"
     )
     assert client.is_over
+    ham = answer(b"CHECK RSPAMC/1.3\r\nContent-length: %d\r\n\r\n" % len(HAM) + HAM)
+    assert b"default; False; " in ham
+    assert b"\r\nAction: no action\r\n" in ham
 
 
-def test_ham_is_no_action_for_exim_with_rspamd():
-    head = b"CHECK RSPAMC/1.3\r\nContent-length: %d\r\n\r\n" % len(HAM)
-
-    assert b"default; False; " in answer(head + HAM)
-    assert b"\r\nAction: no action\r\n" in answer(head + HAM)
-
-
-def test_ping_is_answered_with_or_without_an_empty_line():
-    for request_bytes in (
-        b"PING SPAMC/1.2\r\n",
-        b"PING SPAMC/1.5\r\n\r\n",
-        b"PING SPAMC/1.5\nUser: a\n\n",
-    ):
-        assert answer(request_bytes) == b"SPAMD/1.5 0 PONG\r\n"
-
-
-def test_skip_closes_without_a_word():
+def test_ping_is_answered_with_or_without_an_empty_line_and_skip_is_not():
+    for request in (b"PING SPAMC/1.2\r\n", b"PING SPAMC/1.5\r\n\r\n", b"PING SPAMC/1.5\nA: b\n\n"):
+        assert answer(request) == b"SPAMD/1.5 0 PONG\r\n"
     assert answer(b"SKIP SPAMC/1.5\r\n\r\n") == b""
 
 
@@ -148,15 +127,24 @@ def test_a_wrong_request_is_told_what_is_wrong_with_it():
         (b"CHECK SPAMC/1.5\r\nCompress: zlib\r\n\r\n", b"76 EX_PROTOCOL: Compress needs"),
         (b"CHECK SPAMC/1.5\r\nCompress: br\r\n\r\n", b"76 EX_PROTOCOL: Compress: only zlib"),
         (check(HAM, "CHECK", "1.5", "Compress: zlib"), b"65 EX_DATAERR: the body is not comp"),
+        (check(zlib.compress(HAM)[:-8], "CHECK", "1.5", "Compress: zlib"),
+         b"65 EX_DATAERR: the body that zlib compressed ends too early"),
         (b"A" * 70_000, b"76 EX_PROTOCOL: too many header lines"),
         (b"CHECK SPAMC/1.5\r\n" + b"A: b\r\n" * 257, b"76 EX_PROTOCOL: too many header lines"),
-    ):
+        (b"CHECK SPAMC\r\n\r\n", b"76 EX_PROTOCOL: the first line is not COMMAND SPAMC/VERSION"),
+        (b"check SPAMC/1.5\r\n\r\n", b"76 EX_PROTOCOL: the first line is not COMMAND"),
+        (b"CHECK SPAMC/1.5 \r\n\r\n", b"76 EX_PROTOCOL: the first line is not COMMAND"),
+        (b"EXPLODE SPAMC/1.5\r\n\r\n", b"76 EX_PROTOCOL: unknown command EXPLODE"),
+        (b"CHECK SPAMC/1.5\r\nno colon\r\n\r\n", b"76 EX_PROTOCOL: a header line is not NAME"),
+        (b"CHECK SPAMC/1.5\r\nUser: a\rb\r\n\r\n", b"76 EX_PROTOCOL: a header line is not NAME"),
+        (tell("spam", SPAM, "Set: local", "Remove: local"), b"76 EX_PROTOCOL: Set and Remove"),
+        (tell("eggs", SPAM, "Set: local"), b"76 EX_PROTOCOL: Message-class is neither"),
+        (tell("spam", b"failure", "Set: local"), b"70 EX_SOFTWARE: [Errno 28] No space left"),
+    ):  # fmt: skip
         assert answer(request_bytes).startswith(b"SPAMD/1.0 " + line)
-
-
-def test_256_header_lines_are_read():
-    lines = b"A: b\r\n" * 254 + b"Content-length: 0\r\n"
-
+    hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"  # of TLS, and no end
+    assert answer(hello, ends=False).startswith(b"SPAMD/1.0 76 EX_PROTOCOL: the first line")
+    lines = b"A: b\r\n" * 254 + b"Content-length: 0\r\n"  # 256 with the first and the last
     assert answer(b"CHECK SPAMC/1.5\r\n" + lines + b"\r\n").startswith(b"SPAMD/1.1 0 EX_OK")
 
 
@@ -169,14 +157,6 @@ def test_a_compressed_message_is_judged_as_what_it_is():
     assert b"Spam: True" in answer(check(packed, "CHECK", "1.5", "Compress: zlib"))
     body = answer(check(packed, "PROCESS", "1.5", "Compress: zlib")).partition(b"\r\n\r\n")[2]
     assert body.endswith(SPAM * 50)
-
-
-def test_a_compressed_message_that_ends_too_early_is_no_message():
-    packed = zlib.compress(SPAM * 50)[:-8]
-
-    assert b"65 EX_DATAERR: the body that zlib compressed ends too early" in answer(
-        check(packed, "CHECK", "1.5", "Compress: zlib")
-    )
 
 
 def test_what_a_compressed_message_expands_to_is_bounded_and_counted():
@@ -231,47 +211,27 @@ def test_a_message_over_the_limit_is_judged_by_its_beginning_and_counted():
 # ---- lessons ----
 
 
-def tell(label, data=SPAM, *lines):
-    named = [f"Message-class: {label}"] * bool(label)
-    return check(data, "TELL", "1.5", *named, *lines)
-
-
 def test_a_lesson_is_told_once_and_taken_back():
+    lessons = (
+        (tell("spam", SPAM, "Set: local"), b"DidSet: local\r\n"),
+        (tell("spam", SPAM, "Set: local"), b""),
+        (tell("ham", SPAM, "Set: local, remote", "Remove: spam"), b"DidSet: local\r\n"),
+        (tell("", SPAM, "Remove: local"), b"DidRemove: local\r\n"),
+        (tell("", SPAM, "Remove: local"), b""),
+        (tell("spam", SPAM, "Set: remote"), b""),
+        (tell("ham", SPAM, "Set: local", "Remove: remote"), b"DidSet: local\r\n"),
+    )
+
     async def converse():
         at = desk()
-        requests = (
-            tell("spam", SPAM, "Set: local"),
-            tell("spam", SPAM, "Set: local"),
-            tell("ham", SPAM, "Set: local, remote", "Remove: spam"),
-            tell("", SPAM, "Remove: local"),
-            tell("", SPAM, "Remove: local"),
-            tell("spam", SPAM, "Set: remote"),
-        )
-        clients = [await Client(SpamdConnection, at).send(request) for request in requests]
-        return [client.answer for client in clients], at.tally
+        for request, done in lessons:
+            client = await Client(SpamdConnection, at).send(request)
+            assert client.answer == b"SPAMD/1.1 0 EX_OK\r\n%bContent-length: 0\r\n\r\n" % done
+        return at.tally
 
-    found, tally = asyncio.run(converse())
-    ok, nothing = b"SPAMD/1.1 0 EX_OK\r\n", b"Content-length: 0\r\n\r\n"
-
-    assert found == [
-        ok + b"DidSet: local\r\n" + nothing,
-        ok + nothing,
-        ok + b"DidSet: local\r\n" + nothing,
-        ok + b"DidRemove: local\r\n" + nothing,
-        ok + nothing,
-        ok + nothing,
-    ]
+    tally = asyncio.run(converse())
     kinds = ("learned", "known", "moved", "unlearned")
-    assert [tally.total(f"lesson {kind}") for kind in kinds] == [1, 2, 1, 1]
-
-
-def test_a_wrong_lesson_is_refused():
-    for request_bytes, line in (
-        (tell("spam", SPAM, "Set: local", "Remove: local"), b"76 EX_PROTOCOL: Set and Remove"),
-        (tell("eggs", SPAM, "Set: local"), b"76 EX_PROTOCOL: Message-class is neither"),
-        (tell("spam", b"failure", "Set: local"), b"70 EX_SOFTWARE: [Errno 28] No space left"),
-    ):
-        assert answer(request_bytes).startswith(b"SPAMD/1.0 " + line)
+    assert [tally.total(f"lesson {kind}") for kind in kinds] == [2, 2, 1, 1]
 
 
 def test_lessons_are_refused_and_counted_unless_they_are_allowed():
@@ -313,16 +273,8 @@ def test_when_busy_mail_passes_as_no_spam_if_that_is_wanted():
         assert b"Spam: False ; 0.0 / 5.0\r\n" in found
     for command in ("PROCESS", "HEADERS"):  # spamc itself passes a message that it wants back
         assert busy(check(SPAM, command), passes=True) == later
-
-
-def test_when_busy_exim_with_rspamd_passes_too():
-    assert busy(b"CHECK RSPAMC/1.3\r\nContent-length: 0\r\n\r\n", passes=True) == (
+    exim = b"CHECK RSPAMC/1.3\r\nContent-length: 0\r\n\r\n"
+    assert busy(exim, passes=True) == (
         b"RSPAMD/1.3 0 EX_OK\r\nMetric: default; False; 0.00 / 5.00 / 5.00\r\n"
         b"Action: no action\r\n\r\n"
     )
-
-
-def test_who_speaks_tls_is_refused_at_once():
-    hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
-
-    assert answer(hello, ends=False).startswith(b"SPAMD/1.0 76 EX_PROTOCOL: the first line")

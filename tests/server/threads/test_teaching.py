@@ -37,19 +37,11 @@ def lessons(path, *told):
 @pytest.mark.usefixtures("quick_disk")
 def test_lessons_are_done_in_their_order_and_on_disk(tmp_path):
     path = tmp_path / "m.nbspam"
-    found = lessons(
-        path, (HAM, "ham"), (SPAM, "ham"), (SPAM, "spam"), (SPAM, "spam"), (HAM, None), (HAM, None)
-    )
-
-    names = ("learned", "moved", "already_known", "unlearned", "unknown")
-    assert [tuple(getattr(each, name) for name in names) for each in found] == [
-        (1, 0, 0, 0, 0),
-        (1, 0, 0, 0, 0),
-        (0, 1, 0, 0, 0),
-        (0, 0, 1, 0, 0),
-        (0, 0, 0, 1, 0),
-        (0, 0, 0, 0, 1),
-    ]
+    told = [(HAM, "ham"), (SPAM, "ham", "ann"), (SPAM, "spam", "bob"), (SPAM, "spam")]
+    found = lessons(path, *told, (HAM, None), (HAM, None))  # all teach the same model
+    kinds = ("learned", "learned", "moved", "already_known", "unlearned", "unknown")
+    for outcome, happened in zip(found, kinds, strict=True):
+        assert {kind for kind in kinds if getattr(outcome, kind)} == {happened}
     again = StoredModel(str(path)).classifier()
     assert again.table.class_count.tolist() == [0, 1]
 
@@ -63,15 +55,6 @@ def test_a_message_taught_by_the_server_is_the_one_that_the_command_line_reads(t
     (tmp_path / "message").write_bytes(data)
     items = read_items([str(tmp_path / "message")])
     assert StoredModel(str(path)).unlearn(items, day=0).unlearned == 1
-
-
-@pytest.mark.usefixtures("quick_disk")
-def test_without_users_everybody_teaches_the_same_model(tmp_path):
-    path = tmp_path / "m.nbspam"
-    found = lessons(path, (HAM, "ham", "ann"), (SPAM, "spam", "bob"), (SPAM, "spam", ""))
-
-    assert [(each.learned, each.already_known) for each in found] == [(1, 0), (1, 0), (0, 1)]
-    assert StoredModel(str(path)).classifier().table.class_count.tolist() == [1, 1]
 
 
 @pytest.mark.usefixtures("quick_disk")
