@@ -217,8 +217,10 @@ class Classifier(AnyClassifier):
             "group": vocabulary.groups,
             "feature_count": compact(table.feature_count),
             "document_frequency": compact(table.document_frequency),
+            "log_prior": np.zeros(n_classes),
             "intercept": np.zeros(n_classes),
             "weight": np.zeros((0, n_classes)),
+            "n_required": np.zeros(n_classes),
             "worth": None,
             "correction": None,
             "blend": None,
@@ -267,7 +269,7 @@ def _fit_of(state: dict[str, Any]) -> Fit:
         return blend_from_dict(state)
     from nbspam.classifier.sum import LogTables
 
-    return LogTables(state["intercept"], state["weight"])
+    return LogTables(*(state[name] for name in LogTables._fields))
 
 
 def mark_from_group(

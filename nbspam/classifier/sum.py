@@ -10,17 +10,22 @@ import numpy as np
 
 from nbspam.arrays import Floats, Floats32
 from nbspam.counts.table import CountTable, entry_weights, inverse_document_frequency
-from nbspam.errors import UsageError
 from nbspam.models import estimator_class
 from nbspam.settings import TF_IDF, Settings
 from nbspam.tokens.documents import Documents
 
 
 class LogTables(NamedTuple):
-    """Joint log-probability = intercept + sum of the weights of a message's tokens, nats."""
+    """Joint log-probability = intercept + sum of the weights of a message's tokens, nats.
 
+    Weights are infinite only with alpha 0, as those of `models.tokens.Tables`: a message with a
+    token of -inf, or without one of +inf, is impossible in that class.
+    """
+
+    log_prior: Floats  # (n_classes,)
     intercept: Floats  # (n_classes,)
     weight: Floats | Floats32  # (n_features, n_classes)
+    n_required: Floats  # (n_classes,) the tokens of weight +inf
 
     def joint(self, table: CountTable, documents: Documents, weighting: str) -> Floats:
         """Return log P(class, document), nats, shape (n_docs, n_classes).
@@ -28,10 +33,18 @@ class LogTables(NamedTuple):
         documents: over columns of the table.
         """
         value = entry_weights(documents, table.vocabulary.groups[documents.tokens], weighting)
-        joint = weighted_sums(documents, self.weight[documents.tokens], value) + self.intercept
+        weight = self.weight[documents.tokens]
+        if self.n_required.any():
+            required = np.isposinf(weight)
+            found = weighted_sums(documents, required.astype(np.float64), np.ones(len(value)))
+            joint = weighted_sums(documents, np.where(required, 0.0, weight), value)
+            joint[found < self.n_required] = -np.inf
+        else:
+            joint = weighted_sums(documents, weight, value)
+        joint += self.intercept
         # Without smoothing a document may be impossible in every class; then the prior decides.
-        joint[np.isneginf(joint).all(axis=1)] = self.intercept
-        return np.asarray(joint)
+        joint[np.isneginf(joint).all(axis=1)] = self.log_prior
+        return joint
 
     def shares(
         self, table: CountTable, documents: Documents, weighting: str, towards: int, against: int
@@ -41,12 +54,17 @@ class LogTables(NamedTuple):
         documents: one document, over columns of the table.
         """
         value = entry_weights(documents, table.vocabulary.groups[documents.tokens], weighting)
-        weight = self.weight[documents.tokens].astype(np.float64)
-        # A token that is impossible in both classes does not distinguish them.
-        both = np.isneginf(weight[:, towards]) & np.isneginf(weight[:, against])
-        weight = np.where(both[:, None], 0.0, weight)
-        difference = (weight[:, towards] - weight[:, against]).take(documents.columns)
-        return difference * value, float(self.intercept[towards] - self.intercept[against])
+        classes = [towards, against]
+        weight = self.weight[documents.tokens[documents.columns]][:, classes].astype(np.float64)
+        required = np.isposinf(weight)
+        weight[required] = 0.0
+        lacking = required.sum(axis=0) < self.n_required[classes]
+        start = np.where(lacking, -np.inf, self.intercept[classes])
+        with np.errstate(invalid="ignore"):
+            differences = np.append((weight[:, 0] - weight[:, 1]) * value, start[0] - start[1])
+        # Whatever is impossible in both classes does not distinguish them.
+        differences[np.isnan(differences)] = 0.0
+        return differences[:-1], float(differences[-1])
 
     def recounted(self, table: CountTable, settings: Settings) -> "LogTables":
         """Return the log-probability tables of a changed count table."""
@@ -93,13 +111,9 @@ def log_tables(table: CountTable, settings: Settings) -> LogTables:
         class_prior=prior if isinstance(prior, str) else np.array(prior),
     )
     tables = model.tables()
-    if np.isposinf(tables.weight).any():
-        raise UsageError(
-            "--alpha 0: a token occurs in every message of a class, which makes messages"
-            " without it impossible; give a small number, such as 1e-6"
-        )
-    if rarity is None:
-        return LogTables(tables.intercept, tables.weight)
-    # Without smoothing, a token that is in every document would get the weight 0 * infinity.
-    weight = np.where(rarity[:, None] > 0, tables.weight, 0.0)
-    return LogTables(tables.intercept, weight * rarity[:, None])
+    weight, intercept = tables.weight, tables.intercept
+    n_required = np.isposinf(weight).sum(axis=0, dtype=np.float64)
+    if rarity is not None:
+        # Without smoothing, a token that is in every document would get the weight 0 * infinity.
+        weight = np.where(rarity[:, None] > 0, weight, 0.0) * rarity[:, None]
+    return LogTables(model.class_log_prior_, intercept, weight, n_required)

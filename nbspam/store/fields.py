@@ -207,8 +207,10 @@ BLENDED: _Rules = {
     "group_size": ArrayRule("f8", "G"),
 }
 SUMMED: _Rules = {  # the logarithm of 0 is -inf
+    "log_prior": ArrayRule("f8", "C", 0, least=-np.inf),
     "intercept": ArrayRule("f", "C", least=-np.inf),
-    "weight": ArrayRule("f", "T C", least=-np.inf),
+    "weight": ArrayRule("f", "T C", np.inf, least=-np.inf),
+    "n_required": ArrayRule("f8", "C", "T"),
 }
 CUTOFFS: Mapping[str, _Check] = {
     "spam": lambda value: is_number_between(value, 0, 1),

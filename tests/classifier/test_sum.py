@@ -1,6 +1,9 @@
 """Plain models of documents: Bernoulli counts documents, as textbooks and scikit-learn do."""
 
+import math
 import string
+from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -79,6 +82,49 @@ def test_bernoulli_refuses_to_weigh_tokens(nbspam, model, sources):
         result = nbspam(*command, sources / "six.tsv")
         assert complains(result, 2, "sees only whether a token is in a document")
     assert not model.exists()
+
+
+# --- maximum likelihood, by fractions --------------------------------------------------------
+
+
+def _by_fractions(corpus, text):
+    """Return P(class given text) by Ng's equation 4, and the prior if no class allows the text."""
+    classes, words = sorted({c for c, _ in corpus}), {w for _, t in corpus for w in t.split()}
+    joint, prior = [], []
+    for name in classes:
+        own = [set(t.split()) for c, t in corpus if c == name]
+        prior.append(Fraction(len(own), len(corpus)))
+        phi = {w: Fraction(sum(w in d for d in own), len(own)) for w in words}
+        factors = [p if w in text.split() else 1 - p for w, p in phi.items()]
+        joint.append(prior[-1] * math.prod(factors))
+    weights = joint if any(joint) else prior
+    return {c: float(w / sum(weights)) for c, w in zip(classes, weights, strict=True)}
+
+
+@pytest.mark.parametrize(
+    "corpus",
+    [SIX, [("ham", "a b"), ("ham", "a"), ("spam", "c")], [("x", "a"), ("y", "a b"), ("z", "a c")]],
+)
+def test_without_smoothing_every_text_gets_its_fraction(corpus):
+    words = sorted({word for _, text in corpus for word in text.split()})
+    texts = [" ".join(some) for n in range(4) for some in combinations(words, n)]
+
+    model = nbspam.train([(t, c) for c, t in corpus], model="bernoulli", alpha=0)
+
+    for text in texts:
+        assert model.classify(text).posterior == pytest.approx(_by_fractions(corpus, text))
+
+
+def test_an_explanation_without_smoothing_says_which_tokens_decide(nbspam, model, sources):
+    assert nbspam("train", sources / "six.tsv", *BERNOULLI, "--alpha", "0")[0] == 0
+
+    result = nbspam("explain", "-", stdin=b"cash plum")[1]
+
+    assert result.startswith("ham  probability 0.5000  score +0.00 for ham  -\n")
+    assert "  +inf    2     0  text  plum\n" in result and "  -inf    0     2  text  cash" in result
+
+
+# --- against scikit-learn --------------------------------------------------------------------
 
 
 def _oracle(train, y, asked, alpha):
