@@ -46,14 +46,14 @@ class Settings:
     weighting: str = PRESENCE
     model: str = "multinomial"
     alpha: float | str = 0.01  # Lidstone's addend, or "auto": chosen from the counts
-    class_prior: str | tuple[float, ...] = "estimated"  # or "uniform", or given
+    class_prior: str | tuple[float, ...] = "estimated"  # or "smoothed", "uniform", or given
     min_df: int = 1
     max_features: int | None = None
     # Weigh groups of evidence instead of summing it: two classes are combined
     # (combine.py), more are blended (blend.py).
     combine: bool = False
     strip: tuple[str, ...] = ()  # parts of a text that are removed before it is read
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # of a model in FEATURES
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the model
     columns: TextColumns = NO_COLUMNS  # of the table that the model was trained on
 
     def __post_init__(self) -> None:
@@ -161,15 +161,16 @@ class SettingsChoices(NamedTuple):
     preset: str | None = None  # one of PRESETS
     model: str | None = None  # one of MODELS; for a table one of TABLE_MODELS, too
     alpha: float | str | None = None  # from 0, or "auto"
-    class_prior: str | tuple[float, ...] | None = None  # "smoothed" is for tables only
+    class_prior: str | tuple[float, ...] | None = None
     weighting: str | None = None  # one of WEIGHTINGS
     pairs: bool | None = None
     characters: bool | None = None
     strip: tuple[str, ...] | None = None  # of STRIPPABLE
     min_df: int | None = None
     max_features: int | None = None
-    # Parameters of models in FEATURES, and of tables.
+    # Parameters of estimators.
     estimate: str | None = None
+    beta: tuple[float, ...] | None = None  # of bernoulli, for texts
     min_support: float | None = None
     criterion: str | None = None
     start: str | None = None
@@ -203,9 +204,9 @@ class TableChoices(NamedTuple):
         return {name: value for name, value in values if value not in (None, ())}
 
 
-PARAMETERS = ("estimate", "min_support", "criterion", "start", "climb", "max_parents")
+PARAMETERS = ("estimate", "beta", "min_support", "criterion", "start", "climb", "max_parents")
 # A user who decides any of these wants one model as textbooks have it, and no combination.
-_PLAIN = {"model", "alpha", "class_prior", "weighting"}
+_PLAIN = {"model", "alpha", "class_prior", "weighting", "estimate", "beta"}
 # How far ahead `look_at_items` searches for a third class.
 MAX_ITEMS, MAX_BYTES = 50_000, 1 << 26
 
@@ -240,22 +241,33 @@ def chosen_settings(choices: SettingsChoices, is_text: bool, many: bool = False)
     settings = MANY.get(name, PRESETS[name]) if many else PRESETS[name]
     if given.keys() & _PLAIN:
         settings = PLAIN.get(name, settings)
-    if given.get("class_prior") == "smoothed":
-        raise UsageError("--class-prior smoothed: for tables only; say estimated or uniform")
     parameters = {name: given.pop(name) for name in PARAMETERS if name in given}
-    if choices.model in PRESENCE_MODELS:
-        # As textbooks have them: shares of documents, by Laplace's rule.  D-110.
-        settings = replace(settings, weighting=PRESENCE, alpha=1.0)
+    if "beta" in parameters:
+        parameters["beta"] = list(parameters["beta"])  # as the model file will return it
+    if choices.model is not None and name != "tutorial":
+        # As textbooks have them, by Laplace's rule.  D-110.
+        weighting = PRESENCE if choices.model in PRESENCE_MODELS else COUNTS
+        settings = replace(settings, weighting=weighting, alpha=1.0)
+    elif choices.model in PRESENCE_MODELS:
+        settings = replace(settings, weighting=PRESENCE)
     if choices.model in FEATURES:
-        n_tokens = FEATURES[choices.model]
-        settings = replace(settings, max_features=n_tokens, parameters=parameters)
-    elif parameters:
-        raise UsageError(
-            f"{option_name(next(iter(parameters)))}: for tables and"
-            f" --model {', '.join(FEATURES)}; leave it out"
-        )
+        settings = replace(settings, max_features=FEATURES[choices.model])
+    else:
+        _check_parameters(parameters, choices.model)
+    settings = replace(settings, parameters=parameters)
     tokens = {name: given.pop(name) for name in ("pairs", "characters") if name in given}
     return replace(settings, tokens=settings.tokens._replace(**tokens), **given)
+
+
+def _check_parameters(parameters: Mapping[str, Any], model: str | None) -> None:
+    """Raise UsageError for parameters that a model of all tokens does not have."""
+    for name in parameters.keys() - {"estimate"}:
+        if name != "beta":
+            raise UsageError(
+                f"{option_name(name)}: for tables and --model {', '.join(FEATURES)}; leave it out"
+            )
+        if model != "bernoulli":
+            raise UsageError("--beta: for --model bernoulli; say that too, or leave it out")
 
 
 def first_is_text(items: Iterable[Item]) -> tuple[bool, Iterator[Item]]:

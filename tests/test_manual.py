@@ -7,6 +7,7 @@ import select
 import shutil
 import subprocess
 import sys
+from time import monotonic
 
 import click
 import pytest
@@ -158,12 +159,13 @@ ZSH_LINES = [
 ]
 
 
-def read(terminal):
-    """Return what comes from a terminal until it is silent for half a second."""
-    seen = b""
-    while select.select([terminal], [], [], 0.5)[0]:
-        seen += os.read(terminal, 10_000)
-    return seen.decode()
+def read(terminal, sign):
+    """Return the match of a pattern in what comes from a terminal, waiting up to a minute."""
+    seen, end = "", monotonic() + 60
+    while (found := re.search(sign, seen)) is None:
+        assert select.select([terminal], [], [], end - monotonic())[0], (sign, seen)
+        seen += os.read(terminal, 10_000).decode(errors="replace")
+    return found
 
 
 @pytest.mark.slow
@@ -175,14 +177,13 @@ def test_zsh_completes(mails, tmp_path):
     streams = {"stdin": its_end, "stdout": its_end, "stderr": its_end}
     zsh = subprocess.Popen(["zsh", "-f", "-i"], env=environment, start_new_session=True, **streams)
     try:
-        read(terminal)
-        os.write(terminal, setup.encode())
-        read(terminal)
+        os.write(terminal, f"{setup}print -r -- rea''dy\n".encode())
+        read(terminal, "\nready\r")
         for line, completed in ZSH_LINES:
             os.write(terminal, f"nbspam {line}\t".encode())
-            read(terminal)
+            read(terminal, re.escape(completed))
             os.write(terminal, b"\x01print -r -- do''ne \n")  # to the beginning of the line
-            (printed,) = re.findall("\ndone nbspam (.*)\r", read(terminal))
+            printed = read(terminal, "\ndone nbspam (.*)\r")[1]
             assert printed.rstrip(" /") == completed
     finally:
         zsh.kill()

@@ -191,7 +191,7 @@ def test_bernoulli_is_the_textbooks_model_whatever_the_source(preset, many):
 @pytest.mark.parametrize(
     ("choices", "words"),
     [
-        (SettingsChoices(estimate="map"), "--estimate: for tables and --model spode"),
+        (SettingsChoices(criterion="bic"), "--criterion: for tables and --model spode"),
         (SettingsChoices(model="bernoulli", min_support=2.0), "--min-support: for tables"),
         (SettingsChoices(preset="letters"), "--preset letters: unknown; choose from mail, text"),
         (SettingsChoices(model="oracle"), "model: 'oracle' is none of bernoulli"),
@@ -200,7 +200,7 @@ def test_bernoulli_is_the_textbooks_model_whatever_the_source(preset, many):
             SettingsChoices(strip=("feet",)),
             "--strip feet: not a part of a text; choose from headers",
         ),
-        (SettingsChoices(class_prior="smoothed"), "--class-prior smoothed: for tables only"),
+        (SettingsChoices(beta=(2, 5)), "--beta: for --model bernoulli"),
         *(
             (
                 SettingsChoices(model=model, weighting=weighting),

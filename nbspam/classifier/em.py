@@ -197,7 +197,8 @@ def _untrained(settings: Settings) -> Any:
     """Return the estimator that settings name."""
     prior = settings.class_prior
     class_prior = prior if isinstance(prior, str) else np.array(prior)
-    return estimator_class(settings.model)(alpha=settings.alpha, class_prior=class_prior)
+    parameters = {"alpha": settings.alpha, "class_prior": class_prior, **settings.parameters}
+    return estimator_class(settings.model)(**parameters)
 
 
 def _without_labels(items: Iterable[Item]) -> Iterator[Item]:

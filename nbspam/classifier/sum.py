@@ -11,6 +11,7 @@ import numpy as np
 from nbspam.arrays import Floats, Floats32
 from nbspam.counts.table import CountTable, entry_weights, inverse_document_frequency
 from nbspam.models import estimator_class
+from nbspam.models.estimates import addend
 from nbspam.settings import TF_IDF, Settings
 from nbspam.tokens.documents import Documents
 
@@ -90,6 +91,11 @@ def assumed_prior(class_count: Floats, settings: Settings) -> Floats:
         return np.asarray(class_count / max(class_count.sum(), 1.0))
     if prior == "uniform":
         return np.full(len(class_count), 1 / len(class_count))
+    if prior == "smoothed":
+        estimate, alpha = settings.parameters.get("estimate", "mean"), settings.alpha
+        assert not isinstance(alpha, str)  # the estimator refused it
+        count = class_count + addend(estimate, alpha)
+        return np.asarray(count / count.sum())
     return np.array(prior, np.float64)
 
 
@@ -109,6 +115,7 @@ def log_tables(table: CountTable, settings: Settings) -> LogTables:
         np.array(table.classes),
         alpha=settings.alpha,
         class_prior=prior if isinstance(prior, str) else np.array(prior),
+        **settings.parameters,
     )
     tables = model.tables()
     weight, intercept = tables.weight, tables.intercept

@@ -21,12 +21,20 @@ from nbspam.counts.counting import Training, count_items
 from nbspam.counts.memory import (
     LabelChange,
     Memory,
+    added,
     kept_sample,
     ledger_of,
     overlaid,
     signed_table,
 )
-from nbspam.counts.table import CountTable, most_frequent, pruned_table, token_counts_of
+from nbspam.counts.table import (
+    CountTable,
+    add_tables,
+    most_frequent,
+    no_counts,
+    pruned_table,
+    token_counts_of,
+)
 from nbspam.errors import NotTrainedError
 from nbspam.settings import FEATURES, PRESENCE, UNBOUNDED, Bounds, Settings, check_unbounded
 from nbspam.sources.items import Item
@@ -299,6 +307,10 @@ def overlay(classifier: Classifier, changes: Sequence[LabelChange]) -> Classifie
     if not changes:
         return classifier
     settings, base = classifier.settings, classifier.table
-    table = overlaid(base, signed_table(changes, base.vocabulary, settings.weighting))
+    signed = signed_table(changes, base.vocabulary, settings.weighting)
+    if settings.combine:
+        table = overlaid(base, signed)
+    else:  # sums depend on the number of tokens, so those that no message has any more go
+        table = add_tables([added(base, signed), no_counts(base.classes)])
     fit = classifier.fit.recounted(table, settings)
     return replace(classifier, table=table, fit=fit, memory=None)

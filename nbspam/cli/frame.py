@@ -428,6 +428,7 @@ def _record(option: click.Option, ctx: click.Context, is_full: bool) -> tuple[st
     names, text = option.get_help_record(ctx) or ("", "")
     if is_full:
         return names, text
+    names = re.sub(r"(--([a-z-]+)) / --no-\2", r"\1 / --no-…", names)
     sentence, dot, rest = text.partition(".  ")
     default = re.search(r"\[default: [^]]*\]", rest)
     short = f"{sentence}{dot} {default[0]}" if dot and default else ""

@@ -137,6 +137,11 @@ def _dirichlet(text: str) -> tuple[str | None, tuple[float, ...]]:
     return name or None, parameters
 
 
+def _beta(text: str) -> tuple[float, ...]:
+    present, absent = map(_number_from_zero, text.split(","))
+    return present, absent
+
+
 _WRONG_NUMBER = "not a number from 0 up; give one, or auto"
 _WRONG_SHARE = "not NAME=P; write it as --prior spam=0.8"
 
@@ -164,6 +169,7 @@ DECLARED = Value(
 DIRICHLET = Value(
     "dirichlet", _dirichlet, "not [COLUMN=]A,A with numbers from 0 up; write --dirichlet 2,5"
 )
+BETA = Value("beta", _beta, "not two numbers from 0 up; write them as --beta 2,5")
 PARTS = Value("parts", _parts, "")
 
 Shares = dict[str, float]

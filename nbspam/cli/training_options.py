@@ -7,6 +7,7 @@ import click
 from nbspam.cli.frame import Decorator
 from nbspam.cli.options import (
     ALPHA,
+    BETA,
     CLASS_PRIOR,
     DECLARED,
     DIRICHLET,
@@ -51,17 +52,17 @@ _class_prior_option = click.option(
     "--class-prior",
     type=CLASS_PRIOR,
     metavar="NAME|P,P,…",
-    help="Prior: estimated, uniform, or P,P,….  The probabilities follow the order of the class"
-    " names; for tables there is smoothed, too.",
+    help="Prior: estimated, smoothed, uniform, or P,P,….  The probabilities follow the order of"
+    " the class names; smoothed adds --alpha to every class.",
+)
+_estimate_option = click.option(
+    "--estimate",
+    type=click.Choice(["mle", "map", "mean"]),
+    metavar="NAME",
+    help="From counts to probabilities: mle, map or mean.  [default: mean]  --alpha sets the"
+    " Dirichlet prior.",
 )
 _dependent_options = (
-    click.option(
-        "--estimate",
-        type=click.Choice(["mle", "map", "mean"]),
-        metavar="NAME",
-        help="From counts to probabilities: mle, map or mean.  [default: mean]  --alpha sets the"
-        " Dirichlet prior.",
-    ),
     click.option(
         "--min-support",
         type=click.FloatRange(min=0, min_open=True),
@@ -112,6 +113,14 @@ training_options = filling(
         help="Lidstone smoothing; 1 is Laplace's rule.",
     ),
     _class_prior_option,
+    _estimate_option,
+    click.option(
+        "--beta",
+        type=BETA,
+        metavar="A,B",
+        help="For bernoulli: Beta prior of a token.  Of its presence and of its absence."
+        "  [default: --alpha for each]",
+    ),
     TOKENS,
     click.option(
         "--weighting",
@@ -252,6 +261,7 @@ table_training_options = filling(
         help="Lidstone smoothing; 1 is Laplace's rule.",
     ),
     _class_prior_option,
+    _estimate_option,
     *_dependent_options,
 )
 _categorical_option = click.option(

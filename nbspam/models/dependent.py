@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from nbspam.models.base import DataError, logsumexp
-from nbspam.models.columns import log_shares
+from nbspam.models.estimates import log_shares
 from nbspam.models.network.structure import spanning_tree
 from nbspam.models.pairs import (
     PairModel,

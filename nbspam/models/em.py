@@ -228,12 +228,13 @@ class UnlabelledDocuments:
     def _of_known(self, model: LinearModel) -> float:
         """Return the log-likelihood of labelled documents and of the parameters, nats.
 
-        alpha acts like documents seen before: for Bernoulli, 2 alpha documents per class, of
-        which alpha have the token.  The multinomial's intercept does not depend on it.
+        A prior acts like documents seen before: for Bernoulli, so many of each class with the
+        token, and so many without.  The multinomial's intercept does not depend on it.
         """
-        tables, alpha = model.tables(), model.alpha_
+        tables, (of_token, of_others) = model.tables(), model.prior_counts_
         beyond_prior = tables.intercept - model.class_log_prior_
-        log_prior = float(2 * alpha * beyond_prior.sum() + alpha * tables.weight.sum())
+        log_prior = float((of_token + of_others) * beyond_prior.sum())
+        log_prior += float(of_token * tables.weight.sum())
         if self.known is None:
             return log_prior
         n, x = self.known.class_count_, self.known.feature_count_

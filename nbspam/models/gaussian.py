@@ -120,17 +120,17 @@ def bells(sums: Sums, ddof: int, var_smoothing: float) -> Bells:
     """Return the normal distributions with these moments.
 
     A class with too few values of a column for a variance gets the variance of all rows;
-    with no value at all, it also gets their mean.  var_smoothing times the variance of all
-    rows is added to every variance, so that none is zero.  A column that is constant over
-    all rows gets variance 1 and the same mean in every class, and so is no evidence.
+    with no value at all, it also gets their mean.  No variance is below var_smoothing times the
+    variance of all rows; all others are exact.  A column that is constant over all rows gets
+    variance 1 and the same mean in every class, and so is no evidence.
     ddof: 1 divides by n - 1, 0 by n.
     """
     n, mean, deviation = (sums[name] for name in ("value_count_", "mean_", "deviation_"))
     mean_all, variance_all = over_all_rows(n, mean, deviation)
     enough = n > ddof
     variance = np.where(enough, deviation / np.where(enough, n - ddof, 1.0), variance_all)
-    variance = variance + var_smoothing * variance_all
-    variance = np.where(variance > 0, np.maximum(variance, 1 / _FARTHEST), 1.0)
+    variance = np.maximum(variance, np.maximum(var_smoothing * variance_all, 1 / _FARTHEST))
+    variance = np.where(variance_all > 0, variance, 1.0)
     return Bells(np.where(n > 0, mean, mean_all), variance)
 
 
@@ -156,9 +156,9 @@ def divisor(ddof: int | None, estimate: str) -> int:
 
 
 def checked_var_smoothing(var_smoothing: float) -> float:
-    """Return var_smoothing; raises DataError unless it is above zero."""
-    if not 0 < var_smoothing < np.inf:
-        raise DataError(f"var_smoothing: {var_smoothing!r} is not a number above 0; give one")
+    """Return var_smoothing; raises DataError unless it is a number from 0 up."""
+    if not 0 <= var_smoothing < np.inf:
+        raise DataError(f"var_smoothing: {var_smoothing!r} is not a number from 0 up; give one")
     return var_smoothing
 
 
@@ -168,8 +168,8 @@ class GaussianNB(Estimator):
 
     Zhou Zhihua, Machine Learning, eq. 7.18.  estimate: "mle" divides the squared deviations
     by n, "mean" by n - 1, as that book's example does; ddof: subtracted from n, whatever the
-    estimate.  var_smoothing: fraction of a column's variance over all rows that is added to
-    its variance in each class.
+    estimate.  var_smoothing: the least share of a column's variance over all rows that its
+    variance in a class may have; 0 is maximum likelihood throughout.
 
     >>> from nbspam.models import GaussianNB
     >>> model = GaussianNB().fit([[1.0], [2.0], [7.0], [9.0]], ["low", "low", "high", "high"])

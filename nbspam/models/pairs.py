@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from nbspam.models.base import DataError, is_sparse
-from nbspam.models.columns import BinaryByDefault, Levels, log_shares
+from nbspam.models.columns import BinaryByDefault, Levels
+from nbspam.models.estimates import log_shares
 
 if TYPE_CHECKING:
     from nbspam.models.base import Array, Codes, Sums

@@ -6,7 +6,6 @@ and complement scores a class by the tokens of all other classes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -21,8 +20,11 @@ from nbspam.models.base import (
     is_sparse,
     sums_by_class,
 )
+from nbspam.models.estimates import addend, best_alpha, log_shares, log_shares_of_classes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import ArrayLike
 
     from nbspam.models.base import Array, Codes, Sums
@@ -73,12 +75,15 @@ class Contributions:
 class LinearModel(Estimator):
     """A model of token counts whose joint log-probability is linear in them.
 
-    alpha: number added to every count (Lidstone smoothing); 0 is maximum likelihood,
-    "auto" chooses the best by leave-one-out likelihood.
-    class_prior: "estimated" from the documents, "uniform", or one probability per class.
+    alpha: parameter of the prior, and so the number added to every count (Lidstone smoothing); 0
+    is maximum likelihood, "auto" chooses the best by leave-one-out likelihood.
+    estimate: "mean" (posterior mean), "map" (adds alpha - 1) or "mle" (adds nothing).
+    class_prior: "estimated" from the documents, "smoothed" as tokens are, "uniform", or one
+    probability per class.
     """
 
     alpha: float | str = 1.0
+    estimate: str = "mean"
     class_prior: str | ArrayLike = "estimated"
     feature_count_: Array = field(init=False)
 
@@ -108,8 +113,13 @@ class LinearModel(Estimator):
     def alpha_(self) -> float:
         """Return the number added to every count; if alpha is "auto", chosen from the counts."""
         self._learnt()
-        alpha = self._checked_alpha()
-        return self._best_alpha() if alpha is None else alpha
+        added = self._checked_addend()
+        return self._best_alpha() if added is None else added
+
+    @property
+    def prior_counts_(self) -> tuple[float, float]:
+        """Return the numbers added to the counts of a token and of everything that is not it."""
+        return self.alpha_, self.alpha_
 
     @property
     def feature_log_prob_(self) -> Array:
@@ -164,99 +174,31 @@ class LinearModel(Estimator):
         return {"feature_count_": sums_by_class(self._events(X), code, weight, n_classes)}
 
     def _become(self, learnt: Statistics, n_features: int) -> Self:
-        self._checked_alpha()
+        self._checked_addend()
         return super()._become(learnt, n_features)
 
-    def _checked_alpha(self) -> float | None:
-        """Return alpha, or None if it is "auto"; raises DataError."""
+    def _checked_addend(self) -> float | None:
+        """Return the number added to every count, None if it is to be chosen; raises DataError."""
         if isinstance(self.alpha, str) and self.alpha == "auto":
+            if self.estimate != "mean":
+                raise DataError(f"estimate: {self.estimate!r} needs a number as alpha; give one")
             return None
-        if isinstance(self.alpha, str) or not 0 <= self.alpha < np.inf:
-            raise DataError(f"alpha: {self.alpha!r} is invalid; give a number from 0 up, or auto")
-        return float(self.alpha)
+        return addend(self.estimate, self.alpha)  # type: ignore[arg-type]  # which it checks
 
-
-# Smoothed log-probabilities, and the choice of alpha, the number added to every count.
-#
-# Leave one event out at a time, and predict it from the counts of all others. An outcome counted
-# n times among N events, with k possible outcomes, then has probability
-#
-#     (n - 1 + alpha) / (N - 1 + k alpha),
-#
-# so the leave-one-out log-likelihood of all events follows from the counts alone:
-#
-#     sum n log(n - 1 + alpha)  -  sum N log(N - 1 + k alpha).
-#
-# The alpha that maximises it is the choice of leave-one-out cross-validation, without refitting.
-
-LOWEST, HIGHEST = 1e-4, 10.0
-NO_EVIDENCE = 1.0  # Laplace's alpha, when there are no counts to choose by
-_GRID = 24
-_STEPS = 24
-_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
-
-
-def smoothed_log_prob(count: Array, total: Array, outcomes: int, alpha: float) -> Array:
-    """Return log((count + alpha) / (total + outcomes * alpha)) in nats, shape of count.
-
-    count: (n_classes, n); total: (n_classes, 1).  With alpha 0 this is the limit of alpha
-    going to 0: a count of 0 gives -inf, a total of 0 gives log(1 / outcomes).
-    """
-    total = total + outcomes * alpha
-    with np.errstate(divide="ignore", invalid="ignore"):
-        log = count + alpha
-        np.log(log, out=log)
-        log -= np.log(total)
-        log[total[:, 0] <= 0] = -np.log(outcomes)
-    return log
-
-
-def leave_one_out(counts: Array, totals: Array, outcomes: int) -> Callable[[float], float]:
-    """Return the function alpha -> log-likelihood of every event given all others, nats.
-
-    counts: of the outcomes, any shape; totals: of the distributions, any shape; outcomes:
-    how many each distribution has.  A count below 1 (of weighted documents) has less than
-    one event to leave out: the count left is then 0.
-    """
-    # A vocabulary of millions of tokens has only a few hundred distinct counts.
-    count, times = np.unique(counts, return_counts=True)
-    total, total_times = np.unique(totals, return_counts=True)
-    seen, some = count > 0, total > 0
-    weight, rest = (count * times)[seen], np.maximum(count[seen] - 1.0, 0.0)
-    total_weight, total_rest = (total * total_times)[some], np.maximum(total[some] - 1.0, 0.0)
-
-    def log_likelihood(alpha: float) -> float:
-        numerators = weight @ np.log(rest + alpha)
-        return float(numerators - total_weight @ np.log(total_rest + outcomes * alpha))
-
-    return log_likelihood
-
-
-def best_alpha(counts: Array, totals: Array, outcomes: int) -> float:
-    """Return the alpha from LOWEST to HIGHEST with the highest leave-one-out likelihood.
-
-    counts, totals, outcomes: as for `leave_one_out`.  The likelihood may have several
-    peaks: a grid finds the highest one, and a golden-section search its maximum, to a
-    relative precision of 1e-5.
-    """
-    if not (totals > 0).any():
-        return NO_EVIDENCE
-    likelihood = leave_one_out(counts, totals, outcomes)
-    grid = np.linspace(np.log(LOWEST), np.log(HIGHEST), _GRID)
-    best = int(np.argmax([likelihood(alpha) for alpha in np.exp(grid)]))
-    low, high = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
-    for _ in range(_STEPS):
-        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        if likelihood(np.exp(left)) < likelihood(np.exp(right)):
-            low = left
-        else:
-            high = right
-    return float(np.exp((low + high) / 2.0))
+    def _log_prior(self, class_count: Array) -> Array:
+        if isinstance(self.class_prior, str) and self.class_prior == "smoothed":
+            added = self._checked_addend()
+            if added is None:
+                raise DataError("class_prior: 'smoothed' needs a number as alpha; give one")
+            n = len(class_count)
+            return log_shares(class_count, class_count.sum(), n, added, n * added)
+        return super()._log_prior(class_count)
 
 
 # --- the three models ------------------------------------------------------------------------
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BernoulliNB(LinearModel):
     """A probability per class and token: P(token in document given class).
 
@@ -264,11 +206,28 @@ class BernoulliNB(LinearModel):
     Ng's lecture on naive Bayes (CS229), eq. 4 for maximum likelihood and eq. 7 for
     Laplace's (count + 1) / (n + 2).  A value of X above 0 means "present".
 
+    beta: parameters of the Beta prior of a token, for present and absent, instead of alpha.
+
     >>> from nbspam.models import BernoulliNB
     >>> model = BernoulliNB().fit([[1, 0], [0, 1], [1, 1]], ["spam", "ham", "ham"])
     >>> model.predict_proba([[1, 0]]).round(3).tolist()
     [[0.36, 0.64]]
     """
+
+    beta: Sequence[float] | None = None
+
+    @property
+    def prior_counts_(self) -> tuple[float, float]:
+        """Return the numbers added to the documents with and without a token."""
+        if self.beta is None:
+            return super().prior_counts_
+        present, absent = (addend(self.estimate, parameter) for parameter in self.beta)
+        return present, absent
+
+    def _become(self, learnt: Statistics, n_features: int) -> Self:
+        if self.beta is not None and (self.alpha == "auto" or len(self.beta) != 2):
+            raise DataError(f"beta: {self.beta!r}; give two numbers, and no alpha")
+        return super()._become(learnt, n_features)
 
     def _events(self, X: Any) -> Any:
         if not is_sparse(X):
@@ -282,10 +241,11 @@ class BernoulliNB(LinearModel):
     @property
     def feature_log_prob_(self) -> Array:
         """Return log P(token present given class) in nats, shape (n_classes, n_features)."""
-        return self._log_prob(self.feature_count_, self.alpha_)
+        present, absent = self.prior_counts_
+        return self._log_prob(self.feature_count_, present, present + absent)
 
-    def _log_prob(self, count: Array, alpha: float) -> Array:
-        return smoothed_log_prob(count, self.class_count_[:, None], 2, alpha)
+    def _log_prob(self, count: Array, added: float, added_to_all: float) -> Array:
+        return log_shares_of_classes(count, self.class_count_[:, None], 2, added, added_to_all)
 
     def _absent_count(self) -> Array:
         """Return the number of documents without the token, shape (n_classes, n_features)."""
@@ -298,11 +258,11 @@ class BernoulliNB(LinearModel):
         return np.maximum(absent, 0.0)
 
     def _derive(self) -> Tables:
-        alpha = self.alpha_
-        present = self._log_prob(self.feature_count_, alpha)
+        of_present, of_absent = self.prior_counts_
+        present = self._log_prob(self.feature_count_, of_present, of_present + of_absent)
         # From counts, not as log(1 - exp(present)), which loses every digit when a token
         # is in nearly all, or nearly no, documents of a class.
-        absent = self._log_prob(self._absent_count(), alpha)
+        absent = self._log_prob(self._absent_count(), of_absent, of_present + of_absent)
         # The intercept treats every token as absent; weights replace the terms of present ones.
         constant = absent.sum(axis=1, where=np.isfinite(absent))
         present -= absent
@@ -336,7 +296,7 @@ class MultinomialNB(LinearModel):
 
     def _log_prob(self, alpha: float) -> Array:
         n, d = self.feature_count_, self.n_features_in_
-        return smoothed_log_prob(n, n.sum(axis=1, keepdims=True), d, alpha)
+        return log_shares_of_classes(n, n.sum(axis=1, keepdims=True), d, alpha, d * alpha)
 
     def _derive(self) -> Tables:
         weight = np.ascontiguousarray(self._log_prob(self.alpha_).T)
@@ -383,7 +343,8 @@ class ComplementNB(LinearModel):
     def weight(self, alpha: float) -> Array:
         """Return -log P(token given not class) in nats, shape (n_classes, n_features)."""
         n, d = self.complement_count(), self.n_features_in_
-        log_prob = smoothed_log_prob(n, n.sum(axis=1, keepdims=True), d, alpha)
+        total = n.sum(axis=1, keepdims=True)
+        log_prob = log_shares_of_classes(n, total, d, alpha, d * alpha)
         return np.negative(log_prob, out=log_prob)
 
     def _derive(self) -> Tables:

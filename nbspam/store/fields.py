@@ -401,6 +401,7 @@ LEARNT: _Rules = {
 _TOGETHER = (("parent_errors_", "parent_loss_"), ("rows_", "row_count_", "arrows_"))
 PARAMETERS: Mapping[str, _Check] = {
     "alpha": _is_alpha,
+    "beta": _or_none(_list_of(is_number_between)),
     "class_prior": _is_prior,
     "climb": _is_flag,
     "criterion": _one_of("bic", "aic", "mdl", "likelihood"),

@@ -193,7 +193,8 @@ def train_table(table: Table, settings: TableSettings) -> TableClassifier:
     parameters = dict(settings.parameters)
     if name == "bernoulli":
         table = cut_into_intervals(table, dict.fromkeys(range(len(table.schema.columns)), (0.0,)))
-        parameters.setdefault("class_prior", "estimated")
+        if all(name != settings.target for name, _ in settings.dirichlet):
+            parameters.setdefault("class_prior", "estimated")
     elif name not in (*NUMERIC_MODELS, *COUNTED):
         table = _in_intervals(table, settings)
     if "parent" in parameters:

@@ -99,7 +99,7 @@ def test_shares_of_tokens_add_up_to_the_score(corpus, name):
     ("flags", "words"),
     [
         (["--model", "tan", "--min-support", "3"], ["--min-support", "tan"]),
-        (["--model", "bernoulli", "--estimate", "mle"], ["--estimate", "spode"]),
+        (["--model", "bernoulli", "--criterion", "aic"], ["--criterion", "spode"]),
         (["--model", "aode", "--parent", "x"], ["--parent: for tables; use: nbspam table train"]),
         (["--model", "aode", "--alpha", "auto"], ["alpha"]),
         (["--model", "a2de", "--features", "2000"], ["values cubed", "GiB", "fewer"]),

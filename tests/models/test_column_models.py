@@ -1,13 +1,23 @@
 """Models of columns give the textbooks' numbers and scikit-learn's."""
 
 import csv
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.stats import norm
 
-from nbspam.models import A2DE, AODE, SPODE, BayesianNetwork, CategoricalNB, GaussianNB, MixedNB
+from nbspam.models import (
+    A2DE,
+    AODE,
+    SPODE,
+    BayesianNetwork,
+    BernoulliNB,
+    CategoricalNB,
+    GaussianNB,
+    MixedNB,
+)
 from nbspam.models.base import DataError
 from support import PAIR_MODELS, ROOT
 
@@ -182,6 +192,15 @@ def test_the_mode_with_alpha_is_the_mean_with_alpha_minus_one(alpha):
     assert (mode == mle).all() == (alpha == 1)
 
 
+def test_the_posterior_mean_of_two_values_is_that_of_the_beta_distribution():
+    # N_jc heads of N_c throws, Beta(b1, b0): (N_jc + b1) / (N_c + b0 + b1), and its mode.
+    throws = [[1]] * 3 + [[0]] * 7
+    model = BernoulliNB(beta=(2.0, 5.0)).fit(throws, ["coin"] * 10)
+    assert np.exp(model.feature_log_prob_) == pytest.approx((3 + 2) / (10 + 2 + 5))
+    mode = BernoulliNB(beta=(2.0, 5.0), estimate="map").fit(throws, ["coin"] * 10)
+    assert np.exp(mode.feature_log_prob_) == pytest.approx((3 + 1) / (10 + 1 + 4))
+
+
 def test_a_beta_prior_may_differ_for_either_value():
     """Document 004: (N_jc + b1) / (N_c + b0 + b1), and (N_c + alpha_c) / (N + sum of alpha)."""
     X, y = [[1], [1], [0], [1], [0]], ["a", "a", "a", "b", "b"]
@@ -227,16 +246,23 @@ def test_gaussian_agrees_with_scikit_learn(seed):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 3, 300)
     X = rng.normal(size=(300, 5)) + y[:, None]
-    # scikit-learn adds the same number to the variances of all columns; so do we if all
-    # columns have the same variance.
     for weights in (None, rng.random(300)):
-        X = X - np.average(X, 0, weights)
-        X /= np.sqrt(np.average(X**2, 0, weights))
         ours = GaussianNB(ddof=0).fit(X, y, weights)
-        peer = theirs(var_smoothing=1e-9 * float(1 / X.var(axis=0).max())).fit(X, y, weights)
-        np.testing.assert_allclose(ours.var_, peer.var_, rtol=1e-9)
+        peer = theirs(var_smoothing=0).fit(X, y, weights)  # it adds to all variances
+        np.testing.assert_allclose(ours.var_, peer.var_, rtol=1e-12)
         joint, expected = (each.predict_joint_log_proba(X) for each in (ours, peer))
-        np.testing.assert_allclose(joint, expected, rtol=1e-9)
+        np.testing.assert_allclose(joint, expected, rtol=1e-12)
+
+
+def test_variances_are_exact_unless_they_are_zero():
+    X, y = [[0.1], [0.2], [0.4], [5.0], [5.0]], ["a", "a", "a", "b", "b"]
+    mean, all_rows = Fraction(7, 30), Fraction(np.var(X))
+    exact = sum((Fraction(n, 10) - mean) ** 2 for n in (1, 2, 4)) / 3
+    model = GaussianNB(estimate="mle").fit(X, y)
+    assert model.var_[0, 0] == pytest.approx(float(exact), rel=1e-15)
+    assert model.var_[1, 0] == pytest.approx(float(all_rows) * 1e-9, rel=1e-12)
+    spike = GaussianNB(estimate="mle", var_smoothing=0).fit(X, y)
+    assert spike.predict([[5.0], [4.9], [0.3]]).tolist() == ["b", "a", "a"]
 
 
 def test_moments_keep_their_digits_far_from_zero():
@@ -309,8 +335,8 @@ MANY = sparse.csr_array((2, 10_000))
 @pytest.mark.parametrize(
     ("model", "X", "words"),
     [
-        (GaussianNB(var_smoothing=0.0), ROWS, "var_smoothing"),
-        (MixedNB(var_smoothing=0.0), ROWS, "var_smoothing"),
+        (GaussianNB(var_smoothing=-1e-9), ROWS, "var_smoothing"),
+        (MixedNB(var_smoothing=-1e-9), ROWS, "var_smoothing"),
         (GaussianNB(estimate="map"), ROWS, "'map' is none of a variance; choose from mle, mean"),
         (AODE(min_support=0), ROWS, "min_support"),
         (SPODE(parent=2), ROWS, "none of the columns 0 to 1"),

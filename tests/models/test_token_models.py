@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 
 from nbspam.errors import NotTrainedError, UsageError
-from nbspam.models import BernoulliNB, ComplementNB, MultinomialNB, tokens
+from nbspam.models import BernoulliNB, ComplementNB, MultinomialNB, estimates
 from nbspam.models.base import logsumexp
 from nbspam.models.tokens import Tables
 
@@ -267,9 +267,9 @@ def test_alpha_auto_maximises_the_leave_one_out_likelihood(Model, seed):
     counts = distributions(Model, model)
     outcomes = counts.shape[1]
 
-    fast = tokens.leave_one_out(counts, counts.sum(axis=1), outcomes)
+    fast = estimates.leave_one_out(counts, counts.sum(axis=1), outcomes)
     assert fast(0.37) == pytest.approx(left_out(counts, outcomes, 0.37), rel=1e-12)
-    assert tokens.LOWEST * 2 < model.alpha_ < tokens.HIGHEST / 2  # inside
+    assert estimates.LOWEST * 2 < model.alpha_ < estimates.HIGHEST / 2  # inside
     chosen, others = left_out(counts, outcomes, model.alpha_), np.geomspace(1e-6, 1e3, 25)
     assert all(chosen >= left_out(counts, outcomes, alpha) - 1e-6 for alpha in others)
     close(model.predict_proba(X), Model(alpha=model.alpha_).fit(X, y).predict_proba(X))
@@ -280,11 +280,11 @@ def test_alpha_auto_works_for_fractions_and_without_any_counts(Model):
     X, y, weight = corpus(2)
     length = np.sqrt((X**2).sum(axis=1, keepdims=True))
     model = Model(alpha="auto").fit(X / np.maximum(length, 1), y, weight)
-    assert tokens.LOWEST <= model.alpha_ <= tokens.HIGHEST
+    assert estimates.LOWEST <= model.alpha_ <= estimates.HIGHEST
     assert np.isfinite(model.predict_log_proba(X)).all()
 
     nothing = Model(alpha="auto").partial_fit(np.zeros((0, 3)), [], classes=["a", "b"])
-    assert nothing.alpha_ == tokens.NO_EVIDENCE
+    assert nothing.alpha_ == estimates.NO_EVIDENCE
 
 
 # --- counts, tables, state ---

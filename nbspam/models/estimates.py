@@ -1,0 +1,146 @@
+"""From counts to probabilities: maximum likelihood, MAP, posterior mean, and the best alpha."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nbspam.models.base import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import ArrayLike
+
+    from nbspam.models.base import Array
+
+# Estimates of probabilities from counts: maximum likelihood, MAP and posterior mean.
+#
+# Given counts n_1 ... n_v with sum n, and a Dirichlet prior with parameters alpha_1 ... alpha_v
+# (for two values, a Beta distribution), the estimates are
+#
+#     maximum likelihood   n_i / n                                        no prior
+#     MAP, the mode        (n_i + alpha_i - 1) / (n + sum of alpha - v)
+#     posterior mean       (n_i + alpha_i) / (n + sum of alpha)           Laplace's with alpha 1
+#
+# All three have the form (n_i + a_i) / (n + sum of a), with a = 0, alpha - 1 and alpha. Hence
+# the mode under alpha equals the mean under alpha - 1.
+
+ESTIMATES = ("mle", "map", "mean")
+
+
+def addend(estimate: str, alpha: float) -> float:
+    """Return the number that an estimate adds to every count; raises DataError.
+
+    estimate: one of ESTIMATES; alpha: parameter of the prior.
+
+    >>> addend("mle", 1.0), addend("map", 2.0), addend("mean", 1.0)
+    (0.0, 1.0, 1.0)
+    """
+    if estimate not in ESTIMATES:
+        raise DataError(f"estimate: {estimate!r} is unknown; choose from {', '.join(ESTIMATES)}")
+    lowest = 1.0 if estimate == "map" else 0.0
+    if isinstance(alpha, str) or not lowest <= alpha < np.inf:
+        why = "; below 1 the mode is not unique" if estimate == "map" else ""
+        raise DataError(f"alpha: {alpha!r} is not a number from {lowest:g} up{why}; give one")
+    return {"mle": 0.0, "map": alpha - 1.0, "mean": float(alpha)}[estimate]
+
+
+def log_shares(
+    count: ArrayLike,
+    total: ArrayLike,
+    values: ArrayLike,
+    added: ArrayLike,
+    added_to_all: ArrayLike,
+) -> Array:
+    """Return log((count + added) / (total + added_to_all)) in nats, broadcast.
+
+    values: the number of values that share the total; added_to_all: the sum of what is added
+    to them.  With nothing added this is the limit of adding the same little to all: 0 of n
+    gives -inf, 0 of 0 gives log(1 / values).
+    """
+    counts, totals = np.asarray(count, np.float64), np.asarray(total, np.float64)
+    everything = totals + np.asarray(added_to_all)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (counts + np.asarray(added)) / everything
+        return np.log(np.where(everything > 0, share, 1.0 / np.asarray(values)))
+
+
+def log_shares_of_classes(
+    count: Array, total: Array, outcomes: int, added: float, added_to_all: float
+) -> Array:
+    """Return `log_shares` of large tables, with few arrays beside the result, shape of count.
+
+    count: (n_classes, n); total: (n_classes, 1); outcomes: how many share each total.
+    """
+    total = total + added_to_all
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = count + added
+        np.log(log, out=log)
+        log -= np.log(total)
+        log[total[:, 0] <= 0] = -np.log(outcomes)
+    return log
+
+
+# --- the choice of alpha, the number added to every count -----------------------------------
+#
+# Leave one event out at a time, and predict it from the counts of all others. An outcome counted
+# n times among N events, with k possible outcomes, then has probability
+#
+#     (n - 1 + alpha) / (N - 1 + k alpha),
+#
+# so the leave-one-out log-likelihood of all events follows from the counts alone:
+#
+#     sum n log(n - 1 + alpha)  -  sum N log(N - 1 + k alpha).
+#
+# The alpha that maximises it is the choice of leave-one-out cross-validation, without refitting.
+
+LOWEST, HIGHEST = 1e-4, 10.0
+NO_EVIDENCE = 1.0  # Laplace's alpha, when there are no counts to choose by
+_GRID = 24
+_STEPS = 24
+_GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+
+
+def leave_one_out(counts: Array, totals: Array, outcomes: int) -> Callable[[float], float]:
+    """Return the function alpha -> log-likelihood of every event given all others, nats.
+
+    counts: of the outcomes, any shape; totals: of the distributions, any shape; outcomes:
+    how many each distribution has.  A count below 1 (of weighted documents) has less than
+    one event to leave out: the count left is then 0.
+    """
+    # A vocabulary of millions of tokens has only a few hundred distinct counts.
+    count, times = np.unique(counts, return_counts=True)
+    total, total_times = np.unique(totals, return_counts=True)
+    seen, some = count > 0, total > 0
+    weight, rest = (count * times)[seen], np.maximum(count[seen] - 1.0, 0.0)
+    total_weight, total_rest = (total * total_times)[some], np.maximum(total[some] - 1.0, 0.0)
+
+    def log_likelihood(alpha: float) -> float:
+        numerators = weight @ np.log(rest + alpha)
+        return float(numerators - total_weight @ np.log(total_rest + outcomes * alpha))
+
+    return log_likelihood
+
+
+def best_alpha(counts: Array, totals: Array, outcomes: int) -> float:
+    """Return the alpha from LOWEST to HIGHEST with the highest leave-one-out likelihood.
+
+    counts, totals, outcomes: as for `leave_one_out`.  The likelihood may have several
+    peaks: a grid finds the highest one, and a golden-section search its maximum, to a
+    relative precision of 1e-5.
+    """
+    if not (totals > 0).any():
+        return NO_EVIDENCE
+    likelihood = leave_one_out(counts, totals, outcomes)
+    grid = np.linspace(np.log(LOWEST), np.log(HIGHEST), _GRID)
+    best = int(np.argmax([likelihood(alpha) for alpha in np.exp(grid)]))
+    low, high = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
+    for _ in range(_STEPS):
+        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+        if likelihood(np.exp(left)) < likelihood(np.exp(right)):
+            low = left
+        else:
+            high = right
+    return float(np.exp((low + high) / 2.0))
