@@ -78,6 +78,21 @@ def _alternative(mail: Mail, good: Good, n_texts: int) -> bytes:
     )
 
 
+def _amp(mail: Mail, good: Good, *, spam_in_amp: bool) -> bytes:
+    """Write spam where programs that know AMP show it, or ham there and spam in HTML."""
+    kinds = ("html", "x-amp-html") if spam_in_amp else ("x-amp-html", "html")
+    texts = zip((mail.ham(good), mail.html), kinds, strict=True)
+    ham, spam = (text_part(text, kind) for text, kind in texts)
+    return mail.message(multipart(text_part(mail.ham(good)), spam, ham, kind="alternative"))
+
+
+def _framed(mail: Mail, good: Good) -> bytes:
+    """Show the spam in a frame of a page of ham."""
+    root = text_part(mail.ham(good) + '<iframe src="cid:page"></iframe>', "html")
+    page = part("text/html", mail.html.encode(), id="<page>")
+    return mail.message(multipart(root, page, kind="related"))
+
+
 def _alternative_words(mail: Mail, good: Good) -> bytes:
     words = text_part(lines(good.words[:300]))
     return mail.message(multipart(words, text_part(mail.html, "html"), kind="alternative"))
@@ -149,6 +164,9 @@ PLACE: dict[str, Form] = {
     "ham alternative": partial(_alternative, n_texts=1),
     "ham alternative, ten": partial(_alternative, n_texts=10),
     "alternative of words": _alternative_words,
+    "AMP beside ham": partial(_amp, spam_in_amp=True),
+    "ham AMP beside it": partial(_amp, spam_in_amp=False),
+    "in a frame of ham": _framed,
     "ham part first": partial(_mixed, spam_first=False),
     "ham part second": partial(_mixed, spam_first=True),
     "related, after images": _related,

@@ -20,12 +20,14 @@ from hashlib import sha256
 
 from nbspam.charsets import MARKED
 from nbspam.mail.headers import (
+    LAST,
     after_envelope,
     content_value,
     delimited,
     looks_like_header,
     looks_like_html,
     read_head,
+    transfer_encoding,
 )
 
 Values = tuple[bytes | None, ...]
@@ -173,15 +175,18 @@ def _content(headers: Mapping[bytes, bytes], body: bytes) -> tuple[Values, list[
     if charset == b"us-ascii" and not (kind or encoding):
         # Without a charset, bytes beyond ASCII and escapes would be read in another way.
         charset = None if body.isascii() and b"\x1b" not in body else charset
+    # Some readers take the last of several headers.
+    last = [name + headers[name] for name in sorted(headers) if name.startswith(LAST)]
+    kind = b"\n".join([kind or b"text/plain", *last]) if last else kind
     kinds, texts = delimited(body, boundary) if boundary else ([], [body])
     return (kind, charset, encoding, shown), kinds, texts
 
 
 @lru_cache(maxsize=128)  # most mail has one of a few values
-def _described(content_type: bytes, transfer_encoding: bytes) -> tuple[bytes | None, ...]:
+def _described(content_type: bytes, encoding: bytes) -> tuple[bytes | None, ...]:
     """Return the last four values of `essence`, and the boundary; None for those not there."""
     kind, parameters = content_value(content_type or b"text/plain")
-    encoding, _ = content_value(transfer_encoding)
+    encoding = transfer_encoding(encoding)
     return (
         None if kind == b"text/plain" else kind,
         parameters.get("charset", b"").strip(b" \"'").lower() or None,

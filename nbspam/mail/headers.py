@@ -37,10 +37,12 @@ _PARAMETER = re.compile(
     rb"(?:\"([^\"\\]*+(?:\\.[^\"\\]*+)*+)|([^\s;\"]*+))"
 )
 _QUOTED_PAIR = re.compile(rb"\\(.)")
+_COMMENTS = re.compile(rb"\([^()]*+\)|[\"']")
 _HTML = re.compile(rb"\s*+<(?:html|!doctype html)", re.IGNORECASE)
 _NOT_BASE64 = bytes(
     set(range(256)) - set(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 )
+LAST = b"last "
 PART, END = 1, 2  # what a boundary line does: it begins a part, or ends the last one
 _KINDS = {b"": PART, b"--": END}
 _MAX_PADS = 100  # runs of base64 text, each ended by padding, that are decoded
@@ -182,7 +184,8 @@ def read_head(data: bytes) -> _Head:
     data: a line feed, and the message.  A blank line ends the head, and so does any other line
     that is not a header, as it does for mail servers; the body begins with that line then.
     Telling are the headers on content, the subject and the Message-ID; the keys are lower-case
-    names, and of several headers of one name the first counts.
+    names, and of several headers of one name the first counts.  If the last one on content says
+    something else, it is there, too, by LAST and its name.
     """
     global _last_head
     last, (stop, body, telling) = _last_head
@@ -200,7 +203,9 @@ def _read_head(data: bytes) -> _Head:
         if name is None:
             stop, body = match.span()
             return stop, body + data.startswith(b"\n", body), telling
-        telling.setdefault(name.lower(), match[2])
+        name, value = name.lower(), match[2]
+        if telling.setdefault(name, value) != value and name.startswith(b"content-"):
+            telling[LAST + name] = value
     return len(data), len(data), telling
 
 
@@ -338,6 +343,12 @@ def content_value(value: bytes) -> tuple[bytes, Mapping[str, bytes]]:
     value = unfold(value)
     words = value.partition(b";")[0].split(None, 1)
     return words[0].lower() if words else b"", parameters(value)
+
+
+@lru_cache(maxsize=128)
+def transfer_encoding(value: bytes) -> bytes:
+    """Return the transfer encoding that a raw header states, without comments and quotes."""
+    return content_value(_COMMENTS.sub(b" ", value))[0]
 
 
 def parameters(value: bytes) -> dict[str, bytes]:

@@ -6,12 +6,23 @@ raises.  Errors in a message are noted as defects, which are evidence, too.
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
 
 from nbspam.charsets import CharsetGuess, to_utf8
 from nbspam.mail.headers import HEADS, LIMITS, Field, ReadingLimits, header_lines
 from nbspam.mail.html import read_html
-from nbspam.mail.parts import FoundText, Parts, decode_transfer, sampled, shared, spread_indices
+from nbspam.mail.parts import (
+    SHOWN_BY_SOME,
+    Choice,
+    FoundText,
+    Parts,
+    decode_transfer,
+    sampled,
+    shared,
+    spread_indices,
+)
 
 # Two patterns that begin with a literal are five times as fast as one that does not.
 _LINK = re.compile(rb"://[^\s<>\"'()\[\]{}]{1,2000}")
@@ -25,6 +36,9 @@ _UUENCODED = re.compile(
 )
 _META_CHARSET = re.compile(rb"<meta[^<>]{1,200}?charset=[\"']?([\w-]{1,40})", re.IGNORECASE)
 _META_REACH = 1024  # bytes in which HTML must declare its charset
+_FRAMED = re.compile(
+    rb"<(?:i?frame|object|embed)\b[^<>]{0,500}?\bcid:([^\s\"'<>]{1,200})", re.IGNORECASE
+)
 # Words that are compared between alternatives: of scripts that have words, and the characters of
 # those that write without blanks.
 _WORD = re.compile(rb"(?:[a-z]|[\xc3-\xdf][\x80-\xbf])++|[\xe0-\xef][\x80-\xbf]{2}")
@@ -154,23 +168,23 @@ class _MessageReader:
         """
         branches: list[dict[int, list[int]]] = [{} for _ in self.parts.choices]
         for i, text in enumerate(self.parts.texts):
-            for choice, branch in text.branches:
-                branches[choice].setdefault(branch, []).append(i)
+            for number, branch in text.branches:
+                branches[number].setdefault(branch, []).append(i)
         left_out: set[int] = set()
         differing: dict[int, set[bytes]] = {}
         # Inner choices come first: what they do not show is not shown by outer ones either.
-        for own, root in reversed(list(zip(branches, self.parts.choices, strict=True))):
+        for own, choice in reversed(list(zip(branches, self.parts.choices, strict=True))):
             if len(own) < 2:  # one text is no choice, and pictures have none
                 continue
-            shown = self.shown(own) if root is None else root
-            if shown not in own or not self.can_hide(own[shown], root):
+            shown = self.shown(own, choice)
+            texts = [i for branch in shown for i in own.get(branch, ())]
+            if not self.can_hide(texts, choice):
                 continue
-            seen = set().union(*(_words(visible[i]) for i in own[shown] if i not in left_out))
-            for branch, texts in own.items():
-                if branch != shown:
-                    left_out.update(texts)
-                    for i in texts:
-                        differing[i] = _words(visible[i]) - seen
+            seen = set().union(*(_words(visible[i]) for i in texts if i not in left_out))
+            for branch in own.keys() - shown:
+                left_out.update(own[branch])
+                for i in own[branch]:
+                    differing[i] = _words(visible[i]) - seen
         # All together, because an attacker can write many alternatives that differ a little.
         words = set().union(*differing.values())
         if sum(len(word) >= _MIN_LETTERS for word in words) <= _FEW_WORDS:
@@ -178,21 +192,31 @@ class _MessageReader:
         self.defects.add("alternatives-differ")
         return {i for i, words in differing.items() if words}
 
-    def can_hide(self, shown: list[int], root: int | None) -> bool:
+    def can_hide(self, shown: list[int], choice: Choice) -> bool:
         """Return whether mail programs show these texts only, and nothing beside them.
 
         They do so of alternatives.  The root of related parts must be HTML: plain text refers
         to nothing, so what is related to it is shown below it.
         """
-        return root is None or any(self.parts.texts[i].is_html for i in shown)
+        return choice.root is None or any(self.parts.texts[i].is_html for i in shown)
 
-    def shown(self, branches: dict[int, list[int]]) -> int:
-        """Return the branch of alternatives that mail programs show."""
+    def shown(self, branches: dict[int, list[int]], choice: Choice) -> set[int]:
+        """Return the branches that mail programs show: one, and those that some of them show.
 
-        def rank(branch: int) -> tuple[int, int]:
-            return max(self.parts.texts[i].rank for i in branches[branch]), branch
-
-        return max(branches, key=rank)
+        These are AMP beside HTML, and documents that stand in a frame of the root.
+        """
+        if choice.root is not None:
+            sources = [self.texts[i] for i in branches.get(choice.root, ())]
+            names = chain.from_iterable(map(_FRAMED.findall, sources))
+            framed = {choice.ids.get(unquote_to_bytes(name)) for name in names}
+            return {choice.root, *(branch for branch in framed if branch is not None)}
+        rank = {
+            branch: max(self.parts.texts[i].rank for i in texts)
+            for branch, texts in branches.items()
+        }
+        by_some = {branch for branch in rank if rank[branch] == SHOWN_BY_SOME}
+        others = rank.keys() - by_some
+        return by_some | {max(others, key=lambda branch: (rank[branch], branch), default=0)}
 
 
 def _words(text: bytes) -> set[bytes]:

@@ -4,7 +4,7 @@ A part too deep or beyond the limit of parts is read as raw text, not left out.
 """
 
 import re
-from binascii import a2b_qp
+from binascii import Error, a2b_qp, a2b_uu
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
@@ -16,6 +16,7 @@ from nbspam.mail.headers import (
     END,
     HEAD,
     HEADS,
+    LAST,
     NESTED_HEAD,
     PART,
     PART_HEAD,
@@ -31,8 +32,10 @@ from nbspam.mail.headers import (
     looks_like_header,
     looks_like_html,
     read_head,
+    transfer_encoding,
     unfold,
 )
+from nbspam.mail.wrappings import card_texts, cms_content, tnef_parts
 
 # --- how much of a long message is read ------------------------------------------------------
 
@@ -187,7 +190,11 @@ def _character(text: bytes, stop: int, start: int) -> int:
 # --- parts -----------------------------------------------------------------------------------
 
 _MESSAGES = (b"message/rfc822", b"message/global", b"message/news")
-_HTML_TYPES = (b"text/html", b"application/xhtml+xml")
+_AMP = b"text/x-amp-html"
+_HTML_TYPES = (b"text/html", b"application/xhtml+xml", _AMP)
+_CARDS = (b"text/calendar", b"text/vcard", b"text/x-vcard", b"text/directory")
+_SIGNED = (b"application/pkcs7-mime", b"application/x-pkcs7-mime")
+_TNEF = b"\x78\x9f\x3e\x22"  # the first bytes of winmail.dat
 # Files that are text if they look like it only if their names say so, too.
 _MEDIA = (b"image/", b"audio/", b"video/", b"font/", b"model/")
 _NAMED = {
@@ -197,6 +204,8 @@ _NAMED = {
     b"xhtml": b"text/html",
     b"shtml": b"text/html",
     b"eml": b"message/rfc822",
+    b"ics": b"text/calendar",
+    b"vcf": b"text/vcard",
 }
 _SNIFFED = 1024  # bytes at the beginning that tell text from binary data
 # Control characters that text does not have, and how files in letters begin that are not text:
@@ -205,9 +214,17 @@ _BINARY = re.compile(
     rb"[\0-\x08\x0e-\x1a\x1c-\x1f\x7f]|\A(?:%PDF|%!PS|\{\\rtf|-----BEGIN|\(This file)"
 )
 _MAIL = re.compile(rb"(?:From |(?i:received|return-path|delivered-to|mime-version):)")
-_SHOWN_FIRST, _SHOWN_SECOND, _NOT_SHOWN = 2, 1, 0  # ranks: HTML, plain text, anything else
+# Ranks: AMP, which some programs show; HTML and pictures; plain text; anything else.
+SHOWN_BY_SOME, _SHOWN_FIRST, _SHOWN_SECOND, _NOT_SHOWN = 3, 2, 1, 0
 # Lines of base64 in a part that is read raw.
 _BASE64_LINES = re.compile(rb"(?:^[A-Za-z0-9+/]{24,}+={0,2}\n?){1,9999}", re.MULTILINE)
+_QUOTED_BYTE = re.compile(rb"=[0-9A-Fa-f]{2}|=\n")
+_UUENCODE = (b"x-uuencode", b"uuencode", b"x-uue", b"uue")
+_PLAIN = (b"", b"7bit", b"8bit", b"binary")
+_ENCODINGS = (*_PLAIN, b"base64", b"quoted-printable", *_UUENCODE)
+_ON_CONTENT = (b"content-type", b"content-transfer-encoding", b"content-disposition")
+_CONTENT_ID = re.compile(rb"\n(?i:content-id)[ \t]*+:(.*+(?:\n[ \t].*+)*+)")
+_MAX_READINGS = 16  # of parts in a second way, and of winmail.dat
 
 
 class FoundText(NamedTuple):
@@ -218,7 +235,7 @@ class FoundText(NamedTuple):
     charset: str
     is_html: bool
     field: int  # its fields stand before this one
-    rank: int  # among alternatives the text of the highest rank is shown
+    rank: int  # among alternatives the last text of the highest rank is shown
     branches: tuple[tuple[int, int], ...]  # choices that it is part of, and its branch in each
 
 
@@ -233,6 +250,13 @@ class _UnreadPart(NamedTuple):
     branches: tuple[tuple[int, int], ...] = ()
 
 
+class Choice(NamedTuple):
+    """Parts of which a reader is shown one, or some."""
+
+    root: int | None  # the branch that is shown; None: the one of the highest rank
+    ids: Mapping[bytes, int]  # the branches that have a Content-ID; a root can show them, too
+
+
 class Parts:
     """The parts of one message; reading never raises."""
 
@@ -242,12 +266,11 @@ class Parts:
         # Which of them have to be decoded, and the charset that a head states for its body.
         self.encoded: list[tuple[int, str]] = []
         self.texts: list[FoundText] = []
-        # Parts of which a reader is shown one, outer ones first: the branch that is shown, or None
-        # for the last one of the highest rank.
-        self.choices: list[int | None] = []
+        self.choices: list[Choice] = []  # outer ones first
         self.defects: set[str] = set()
         self.stack: list[_UnreadPart] = []
         self.room = limits.parts  # parts that may still be read
+        self.readings = _MAX_READINGS
         self.read(data)
 
     def read(self, data: bytes) -> None:
@@ -256,7 +279,7 @@ class Parts:
             data = ends(data, self.limits.data)
             self.defects.add("truncated")
         if b"\r" in data:
-            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            data = _with_line_feeds(data)
         start = after_envelope(data)
         if start < len(data) and not looks_like_header(data, start):
             data = data[start:]
@@ -289,6 +312,8 @@ class Parts:
             self.encoded += ((place, _charset(settings)) for place in places)
         self.fields += fields
         self.read_body(body, telling, part)
+        for other in self.other_readings(body, telling):
+            self.read_body(body, other, part)
 
     def undeclared(self) -> Iterator[bytes]:
         """Yield the heads and file names in raw bytes, and the texts, that have no charset."""
@@ -332,11 +357,38 @@ class Parts:
         tail = block.find(b"\n", len(block) - half)
         return block[:half] + (block[tail:] if tail >= 0 else b"")
 
+    def other_readings(
+        self, body: bytes, content: dict[bytes, bytes]
+    ) -> Iterator[dict[bytes, bytes]]:
+        """Yield other headers on content, by which some mail programs read a body.
+
+        Of two headers of one name some take the first one and others the last.  Data in an unknown
+        encoding are shown as they are, or decoded as what they look like.
+        """
+        doubled = {name: content[LAST + name] for name in _ON_CONTENT if LAST + name in content}
+        if doubled and self.readings:
+            self.defects.add("doubled-header")
+            self.readings -= 1
+            yield {**content, **doubled}
+        if (
+            self.readings
+            and transfer_encoding(content.get(b"content-transfer-encoding", b"")) not in _ENCODINGS
+        ):
+            self.defects.add("unknown-encoding")
+            for encoding, pattern in (
+                (b"base64", _BASE64_LINES),
+                (b"quoted-printable", _QUOTED_BYTE),
+            ):
+                if pattern.search(body):
+                    self.readings -= 1
+                    yield {**content, b"content-transfer-encoding": encoding}
+                    break
+
     def read_body(self, body: bytes, content: dict[bytes, bytes], part: _UnreadPart) -> None:
         """Read a body of any type: text, parts, a message, or something that is not read."""
         value = content.get(b"content-type", b"").strip() or part.default_type
         kind, settings = content_value(value)
-        encoding, _ = content_value(content.get(b"content-transfer-encoding", b""))
+        encoding = transfer_encoding(content.get(b"content-transfer-encoding", b""))
         disposition, more = content_value(content.get(b"content-disposition", b""))
         filename = more.get("filename") or settings.get("name")
         if filename:
@@ -344,23 +396,56 @@ class Parts:
                 self.encoded.append((len(self.fields), ""))
             self.fields.append(Field("filename", filename))
         if kind.startswith(b"multipart/"):
-            self.read_multipart(body, settings, kind, part)
+            self.read_multipart(body, settings, kind, part, encoding)
             return
         is_text = kind.startswith((b"text/", b"message/")) or b"/" not in kind
+        is_shown = not disposition.startswith(b"attachment")
         if not is_text:
+            if is_shown and kind.startswith(b"image/") and self.is_alternative(part.branches):
+                # A picture that is shown instead of texts: it has no words.
+                self.add_text(b"", False, rank=_SHOWN_FIRST, branches=part.branches)
+            if inner := self.unwrapped(kind, filename or b"", body, encoding):
+                inside = [_UnreadPart(each, part.depth + 1) for each in inner]
+                self.push([each._replace(branches=part.branches) for each in inside])
+                return
             kind = _type_of_file(kind, filename or b"", body, encoding)
         if kind in _MESSAGES:
             nested = _UnreadPart(decode_transfer(body, encoding), part.depth + 1, is_nested=True)
             self.push([nested._replace(branches=part.branches)])
+        elif kind in _CARDS:
+            self.read_card(decode_transfer(body, encoding), _charset(settings), kind, part)
         elif kind:
             is_html = kind in _HTML_TYPES or (not content and looks_like_html(body))
-            is_shown = is_text and not disposition.startswith(b"attachment")
             rank = _NOT_SHOWN
-            if is_shown and (is_html or kind == b"text/plain"):
+            if is_text and is_shown and (is_html or kind == b"text/plain"):
                 rank = _SHOWN_FIRST if is_html else _SHOWN_SECOND
-            # Mail programs show an invitation above the alternatives.
-            branches = () if kind == b"text/calendar" else part.branches
-            self.add_text(body, is_html, encoding, _charset(settings), rank, branches)
+            if is_shown and kind == _AMP:
+                rank = SHOWN_BY_SOME
+            self.add_text(body, is_html, encoding, _charset(settings), rank, part.branches)
+
+    def unwrapped(self, kind: bytes, filename: bytes, body: bytes, encoding: bytes) -> list[bytes]:
+        """Return the MIME parts inside signed mail or winmail.dat; none of any other file."""
+        if kind in _SIGNED or filename.lower().endswith(b".p7m"):
+            content = cms_content(decode_transfer(body, encoding))
+            return [_with_line_feeds(content)] if content else []
+        if decode_transfer(body[:_SNIFFED], encoding).startswith(_TNEF):
+            if self.readings:
+                self.readings -= 1
+                return tnef_parts(decode_transfer(body, encoding))
+            self.defects.add("too-many-parts")
+        return []
+
+    def read_card(self, data: bytes, charset: str, kind: bytes, part: _UnreadPart) -> None:
+        """Read an invitation, which mail programs show above the alternatives, or a card."""
+        branches = () if kind == b"text/calendar" else part.branches
+        text, html = card_texts(data)
+        self.add_text(text, False, charset=charset, branches=branches)
+        if html:
+            self.add_text(html, True, charset=charset, branches=branches)
+
+    def is_alternative(self, branches: tuple[tuple[int, int], ...]) -> bool:
+        """Return whether a part with these branches is itself one of several alternatives."""
+        return bool(branches) and self.choices[branches[-1][0]].root is None
 
     def add_text(
         self,
@@ -376,7 +461,12 @@ class Parts:
         self.texts.append(FoundText(data, encoding, charset, is_html, field, rank, branches))
 
     def read_multipart(
-        self, body: bytes, settings: Mapping[str, bytes], kind: bytes, part: _UnreadPart
+        self,
+        body: bytes,
+        settings: Mapping[str, bytes],
+        kind: bytes,
+        part: _UnreadPart,
+        encoding: bytes,
     ) -> None:
         """Push the parts of a multipart body; without a boundary read it as text.
 
@@ -387,6 +477,10 @@ class Parts:
         goes_on = False
         if boundary := settings.get("boundary"):
             bodies, goes_on = _bodies(body, boundary)
+            if not bodies and encoding not in _PLAIN:  # against the standard, and decoded by some
+                bodies, goes_on = _bodies(
+                    _with_line_feeds(decode_transfer(body, encoding)), boundary
+                )
         if goes_on:
             self.defects.add("parts-after-end")
         if not bodies:
@@ -404,9 +498,10 @@ class Parts:
         branches = [part.branches] * len(parts)
         if len(parts) > 1 and kind in (b"multipart/alternative", b"multipart/related"):
             is_related = kind == b"multipart/related"
-            root = _root(parts, settings.get("start", b"")) if is_related else None
+            ids = _ids(parts) if is_related else {}
+            root = ids.get(settings.get("start", b"").strip(b"<> "), 0) if is_related else None
             branches = [(*part.branches, (len(self.choices), i)) for i in range(len(parts))]
-            self.choices.append(root)
+            self.choices.append(Choice(root, ids))
         self.push([each._replace(branches=own) for each, own in zip(parts, branches, strict=True)])
 
     def push(self, parts: list[_UnreadPart]) -> None:
@@ -417,14 +512,19 @@ class Parts:
         self.stack.extend(reversed(parts))
 
 
-def _root(parts: Sequence[_UnreadPart], start: bytes) -> int:
-    """Return the index of the part that the parameter `start` names, or of the first one."""
-    name = start.strip(b"<> ")
-    for i, part in enumerate(parts if name else ()):
-        head = part.data[: part.data.find(b"\n\n")]
-        if name in head and b"\ncontent-id:" in b"\n" + head.lower():
-            return i
-    return 0
+def _ids(parts: Sequence[_UnreadPart]) -> dict[bytes, int]:
+    """Return the indices of the parts that have a Content-ID, the first of each."""
+    found: dict[bytes, int] = {}
+    for i, part in enumerate(parts):
+        end = part.data.find(b"\n\n")
+        if match := _CONTENT_ID.search(b"\n" + part.data[: end if end >= 0 else None]):
+            found.setdefault(unfold(match[1]).strip(b"<> "), i)
+    return found
+
+
+def _with_line_feeds(data: bytes) -> bytes:
+    """Return data with the line ends that messages are read with."""
+    return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def _type_of_file(kind: bytes, filename: bytes, body: bytes, encoding: bytes) -> bytes:
@@ -472,4 +572,13 @@ def decode_transfer(body: bytes, encoding: bytes) -> bytes:
         return decode_base64(body)
     if encoding == b"quoted-printable":
         return a2b_qp(body)
+    if encoding in _UUENCODE:
+        return b"".join(map(_uudecoded, body.partition(b"begin ")[2].split(b"\n")[1:]))
     return body
+
+
+def _uudecoded(line: bytes) -> bytes:
+    try:
+        return a2b_uu(line)
+    except Error:
+        return b""

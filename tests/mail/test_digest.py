@@ -31,7 +31,7 @@ ASSUMED = [
     b"content-type :\n\tTEXT/PLAIN; charset=US-ASCII; format=flowed; name=x\n",
     b'Content-Type: Text/Plain (a comment); charset="us-ascii"\n',
     b"Content-Transfer-Encoding: 7BIT\nMIME-Version: 1.0\n",
-    b"Content-Type: text/plain\nContent-Type: text/html\n",
+    b"Content-Type: text/plain\nContent-Type: text/plain\n",
 ]
 TWO_IDS = b"message-id : <1@a>\n%s\nhello"
 
@@ -78,6 +78,8 @@ HEADERS = [
     b"Content-Transfer-Encoding: quoted-printable\n",
     b"Content-Transfer-Encoding: base64\n",
     b"Content-Transfer-Encoding: 8bit\n",
+    b"Content-Transfer-Encoding: (a comment) base64\n",
+    b"Content-Type: text/plain\nContent-Type: text/html\n",  # some readers take the last
 ]
 ASCII = b"Content-Type: text/plain; charset=us-ascii\n"
 NO_SPACE = b"Message-ID: <1@a>\n%s\nX: y\n\nthe end\n"

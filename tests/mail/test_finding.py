@@ -1,6 +1,7 @@
 """Which parts of a message are read, wherever they stand, and which a reader is shown."""
 
 import base64
+from binascii import b2a_uu
 from collections import defaultdict
 
 import pytest
@@ -194,6 +195,83 @@ def test_a_part_that_is_not_shown_and_says_something_else_is_hidden(parts, kind)
     assert HAM in found["hidden"]
     assert b"alternatives-differ" in found["defect"]
     assert "url" not in found
+
+
+AMP = part(b"<p>" + SPAM, b"text/x-amp-html")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_amp_and_html_are_both_shown_because_programs_differ(order):
+    others = [part(HAM), part(b"<p>honest words", b"text/html"), AMP]
+    found = alternatives(*others[::order])
+    assert SPAM in found["body"]
+    assert b"honest words" in found["body"]
+    assert HAM in found["hidden"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "is_shown"),
+    [
+        (b"<iframe width=9 src='cid:a%40b'>", True),
+        (b"<object data=cid:a@b>", True),
+        (b"<img src=cid:a@b>", False),
+        (b"<iframe src=cid:other>", False),
+    ],
+)
+def test_a_document_in_a_frame_of_the_root_is_shown(frame, is_shown):
+    root = part(b"<p>" + HAM + frame, b"text/html")
+    page = part(b"<p>" + SPAM * 5 + b" for gout colds lumbago hiccups warts baldness snoring",
+                b"text/html", b"Content-ID: <a@b>\n")  # fmt: skip
+    found = read(multipart(root, page, kind=b"related"))
+    assert HAM in found["body"]
+    assert (SPAM in found["body"]) == is_shown
+    assert (SPAM in found.get("hidden", b"")) != is_shown
+
+
+def test_a_picture_is_shown_instead_of_its_alternatives():
+    picture = part(b"GIF89a", b"image/gif")
+    assert HAM in alternatives(part(HAM), picture)["hidden"]
+    related = multipart(part(b"<p>" + HAM, b"text/html"), picture, kind=b"related", boundary=b"c")
+    assert HAM in alternatives(part(HAM), related)["body"]
+
+
+# --- headers that programs understand differently --------------------------------------------
+
+CODED = base64.encodebytes(SPAM)
+
+
+@pytest.mark.parametrize(
+    ("head", "data"),
+    [
+        (b"Content-Type: text/plain\nContent-Type: text/html\n", b"cheap <i></i>" + SPAM[6:]),
+        (b"Content-Transfer-Encoding: 8bit\nContent-Transfer-Encoding: base64\n", CODED),
+        (b"Content-Transfer-Encoding: base64\nContent-Transfer-Encoding: 8bit\n", CODED),
+        (b"Content-Transfer-Encoding: base-64\n", CODED),
+        (b"Content-Transfer-Encoding: (x) base64\n", CODED),
+        (b'Content-Transfer-Encoding: "base64"\n', CODED),
+        (b"Content-Transfer-Encoding: quoted\n", SPAM.replace(b"a", b"=61")),
+        (
+            b"Content-Transfer-Encoding: x-uuencode\n",
+            b"begin 644 x\n@" + b2a_uu(SPAM)[1:] + b"`\nend",
+        ),
+    ],
+)
+def test_a_body_is_read_in_every_way_that_programs_read_it(head, data):
+    assert SPAM in b" ".join(read(head + b"\n" + data)["body"].split())
+
+
+def test_a_multipart_is_decoded_if_it_has_no_parts_otherwise():
+    whole = base64.encodebytes(b"--b\r\nContent-Type: text/html\r\n\r\n<p>" + SPAM)
+    head = b"Content-Transfer-Encoding: base64\nContent-Type: multipart/mixed; boundary=b\n\n"
+    assert read(head + whole)["body"].split()[1:] == SPAM.split()
+
+
+def test_parts_that_are_doubled_again_and_again_are_read_a_few_times():
+    inner = part(SPAM)
+    for i in range(18):
+        inner = multipart(inner, boundary=b"b%d-" % i)
+        inner = b"Content-Type: text/plain\n" + inner
+    assert len(read(inner)["body"]) < 1_000_000
 
 
 def test_alternatives_that_say_the_same_are_both_read():

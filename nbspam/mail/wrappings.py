@@ -1,0 +1,246 @@
+"""What is inside the wrappings that mail programs open by themselves.
+
+Signed mail of S/MIME has a message inside a structure of ASN.1 (CMS, RFC 5652), Outlook has one
+inside `winmail.dat` (TNEF, MS-OXTNEF), and invitations and cards write their texts as folded lines
+(RFC 5545, RFC 6350).  The readers below find the content and check nothing.  Damaged data end them
+early; they never raise, and take linear time.
+"""
+
+import re
+from collections.abc import Iterator
+from quopri import decodestring
+from struct import error, unpack_from
+from typing import NamedTuple
+
+from nbspam.charsets import to_utf8
+from nbspam.mail.rtf import decompressed, rtf_text
+
+# --- S/MIME ----------------------------------------------------------------------------------
+
+_SIGNED = bytes.fromhex("2a864886f70d010702")  # the object identifier of signed data
+_SEQUENCE, _OBJECT_ID, _CONTENT, _OCTETS, _OCTETS_IN_PIECES = 0x30, 0x06, 0xA0, 0x04, 0x24
+
+
+class _Element(NamedTuple):
+    """A BER element: its tag, and where its content starts and stops."""
+
+    tag: int
+    start: int
+    stop: int | None  # None: it ends with an element of tag 0
+
+
+def cms_content(data: bytes) -> bytes:
+    """Return the MIME part inside signed CMS; nothing if there is none to read."""
+    try:
+        kind, place = _named_content(data, 0)
+        if kind != _SIGNED:
+            return b""
+        # The version and the digest algorithms stand before the content.
+        place = _behind(data, _behind(data, _inside(data, place, _SEQUENCE).start))
+        return _octets(data, _named_content(data, place)[1])
+    except ValueError:
+        return b""
+
+
+def _element(data: bytes, place: int) -> _Element:
+    """Return the element that begins at a place; raises ValueError where there is none."""
+    if place + 2 > len(data):
+        raise ValueError("the data end")
+    tag, length, start = data[place], data[place + 1], place + 2
+    if length == 0x80:
+        return _Element(tag, start, None)
+    if length > 0x80:
+        start += length & 0x7F
+        length = int.from_bytes(data[place + 2 : start], "big")
+    return _Element(tag, start, min(start + length, len(data)))
+
+
+def _inside(data: bytes, place: int, tag: int) -> _Element:
+    """Return the element that begins at a place; raises ValueError for another tag."""
+    found = _element(data, place)
+    if found.tag != tag:
+        raise ValueError(f"not {tag}")
+    return found
+
+
+def _behind(data: bytes, place: int) -> int:
+    """Return where the element that begins at a place ends."""
+    n_open = 0
+    while True:
+        found = _element(data, place)
+        place = found.start if found.stop is None else found.stop
+        n_open += (found.stop is None) - (found.tag == 0)
+        if n_open <= 0:
+            return place
+
+
+def _named_content(data: bytes, place: int) -> tuple[bytes, int]:
+    """Return the name of a ContentInfo, and where its content begins."""
+    name = _inside(data, _inside(data, place, _SEQUENCE).start, _OBJECT_ID)
+    content = _inside(data, name.stop or len(data), _CONTENT)
+    return data[name.start : name.stop], content.start
+
+
+def _octets(data: bytes, place: int) -> bytes:
+    """Return the octet string that begins at a place, in one piece or in many."""
+    pieces = []
+    while place < len(data):
+        found = _element(data, place)
+        if found.tag == _OCTETS:
+            pieces.append(data[found.start : found.stop])
+            place = found.stop or len(data)
+        elif found.tag == _OCTETS_IN_PIECES:
+            place = found.start
+        else:
+            break
+    return b"".join(pieces)
+
+
+# --- TNEF ------------------------------------------------------------------------------------
+
+_TNEF = 0x223E9F78
+_BODY, _MESSAGE_PROPERTIES, _CODE_PAGE = 0x2800C, 0x69003, 0x69007  # attributes
+_NEW_FILE, _FILE_TITLE, _FILE_DATA, _FILE_PROPERTIES = 0x69002, 0x18010, 0x6800F, 0x69005
+_TEXT, _RTF, _HTML, _LONG_NAME, _DATA = 0x1000, 0x1009, 0x1013, 0x3707, 0x3701  # properties
+_SIZES = {0x2: 4, 0x3: 4, 0x4: 4, 0xA: 4, 0xB: 4, 0x48: 16}  # bytes; of other fixed types 8
+_UNICODE, _OBJECT = 0x1F, 0xD
+_VARIABLE = (0x1E, _UNICODE, 0x102, _OBJECT)
+_MAX_FILES = 100
+
+
+def tnef_parts(data: bytes) -> list[bytes]:
+    """Return the text and the files inside TNEF as MIME parts without a transfer encoding."""
+    texts: dict[int, bytes] = {}
+    files: list[dict[int, bytes]] = []
+    charset = ""
+    for attribute, value in _attributes(data):
+        if attribute == _CODE_PAGE and len(value) >= 4:
+            charset = f"cp{int.from_bytes(value[:4], 'little')}"
+        elif attribute == _BODY:
+            texts.setdefault(_TEXT, to_utf8(value.rstrip(b"\0"), charset)[0])
+        elif attribute == _MESSAGE_PROPERTIES:
+            texts.update(_properties(value, (_TEXT, _RTF, _HTML), charset))
+        elif attribute == _NEW_FILE and len(files) < _MAX_FILES:
+            files.append({})
+        elif files and attribute == _FILE_TITLE:
+            files[-1].setdefault(_LONG_NAME, to_utf8(value.rstrip(b"\0"), charset)[0])
+        elif files and attribute == _FILE_DATA:
+            files[-1][_DATA] = value
+        elif files and attribute == _FILE_PROPERTIES:
+            files[-1].update(_properties(value, (_LONG_NAME,), charset))
+    parts = []
+    if _HTML in texts:
+        parts.append(b"Content-Type: text/html\n\n" + texts[_HTML])
+    text = texts.get(_TEXT, b"") + b"\n" + rtf_text(decompressed(texts.get(_RTF, b"")))
+    if text.strip():
+        parts.append(b"\n" + text)
+    for file in files:
+        name = re.sub(rb'[\0-\x1f"\\]', b"_", file.get(_LONG_NAME, b""))
+        disposition = b'Content-Disposition: attachment; filename="' + name + b'"\n\n'
+        kind = b"Content-Type: application/octet-stream\n"
+        parts.append(kind + disposition + file.get(_DATA, b""))
+    return parts
+
+
+def _attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the tag and the value of each attribute of TNEF."""
+    place = 6
+    if len(data) < place or unpack_from("<I", data)[0] != _TNEF:
+        return
+    while place + 9 <= len(data):
+        tag, length = unpack_from("<II", data, place + 1)
+        yield tag, data[place + 9 : place + 9 + length]
+        place += 9 + length + 2  # a checksum
+
+
+def _properties(data: bytes, wanted: tuple[int, ...], charset: str) -> dict[int, bytes]:
+    """Return the texts and data of MAPI properties, by number; texts are in UTF-8."""
+    found: dict[int, bytes] = {}
+    try:
+        place = 4
+        while place < len(data):
+            kind, number = unpack_from("<HH", data, place)
+            place = _behind_name(data, place + 4) if number >= 0x8000 else place + 4
+            is_many, kind = kind & 0x1000, kind & 0xFFF
+            is_variable = kind in _VARIABLE
+            count = 1
+            if is_many or is_variable:
+                (count,) = unpack_from("<I", data, place)
+                place += 4
+            if not is_variable:
+                place += count * _SIZES.get(kind, 8)
+                continue
+            for _ in range(min(count, len(data) - place)):
+                (length,) = unpack_from("<I", data, place)
+                value = data[place + 4 : place + 4 + length]
+                place += 4 + length + -length % 4
+                if number in wanted:
+                    found[number] = _property_text(value, kind, number, charset)
+                if place >= len(data):
+                    break
+    except error:  # the data end
+        pass
+    return found
+
+
+def _behind_name(data: bytes, place: int) -> int:
+    """Return where the name of a property ends: a GUID, and a number or a text."""
+    is_text, length = unpack_from("<II", data, place + 16)
+    return place + 24 + (length + -length % 4 if is_text else 0)
+
+
+def _property_text(value: bytes, kind: int, number: int, charset: str) -> bytes:
+    if number == _RTF:
+        return value
+    if kind == _UNICODE:
+        value, charset = value.decode("utf-16-le", "replace").encode(), "utf-8"
+    return to_utf8(value.rstrip(b"\0"), charset)[0]
+
+
+# --- invitations and cards -------------------------------------------------------------------
+
+_FOLD = re.compile(rb"\n[ \t]")
+# The properties whose values nobody is shown: numbers, dates, and data such as photographs.
+_NO_TEXT = re.compile(
+    rb"(?i:BEGIN|END|VERSION|PRODID|UID|REV|METHOD|CALSCALE|SEQUENCE|STATUS|TRANSP|CLASS|TRIGGER"
+    rb"|ACTION|PRIORITY|RRULE|EXDATE|TZID|TZNAME|TZOFFSETFROM|TZOFFSETTO|DTSTAMP|DTSTART|DTEND"
+    rb"|CREATED|LAST-MODIFIED|PHOTO|LOGO|SOUND|KEY)\b"
+)
+_ESCAPED = re.compile(rb"\\([nN,;:\\])")
+_CARD_LINE = re.compile(rb"(?:[\w.-]{1,40}\.)?([\w-]{1,80})([;:].*)", re.DOTALL)
+# The parameters of a property, and the colon behind them: quoted values may have colons.
+_PARAMETERS = re.compile(rb"((?:;[\w-]{1,40}(?:=(?:\"[^\"]*\"|[^\":;]*))?){0,20}+):")
+_BROKEN_QUOTED = re.compile(rb"=\n[ \t]?")
+
+
+def card_texts(data: bytes) -> tuple[bytes, bytes]:
+    """Return the text and the HTML of an invitation (text/calendar) or a card (vCard).
+
+    Both are in the charset of the data.
+    """
+    data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if b"QUOTED-PRINTABLE" in data.upper():  # of cards of version 2.1: it has folds of its own
+        data = _BROKEN_QUOTED.sub(b"", data)
+    texts: list[bytes] = []
+    html: list[bytes] = []
+    for line in _FOLD.sub(b"", data).split(b"\n"):
+        match = _CARD_LINE.fullmatch(line)
+        if match is None or _NO_TEXT.match(match[1]):
+            texts += [] if match else [line]
+            continue
+        found = _PARAMETERS.match(match[2])
+        settings, value = (found[1], match[2][found.end() :]) if found else (b"", match[2])
+        upper = settings.upper()
+        if b"QUOTED-PRINTABLE" in upper:
+            value = decodestring(value)
+        if b"ENCODING=B" in upper or value[:5].lower() == b"data:":
+            continue
+        value = _ESCAPED.sub(_unescaped, value)
+        (html if b"TEXT/HTML" in upper else texts).append(value)
+        # Names of people, and texts in other forms, are parameters.
+        texts += [settings.replace(b";", b" ")] * (b"CN=" in upper or b"ALTREP=" in upper)
+    return b"\n".join(texts), b"\n".join(html)
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    return b"\n" if match[1] in b"nN" else match[1]
