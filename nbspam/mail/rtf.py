@@ -60,7 +60,10 @@ def rtf_text(data: bytes) -> bytes:
             ]
             written, left = bytearray(), instead
         elif text is not None:
-            written += b" ".join([b"", *_LINK.findall(text), b""]) if skipped else text[left:]
+            found = (
+                [b" " + link + b" " for link in _LINK.findall(text)] if skipped else [text[left:]]
+            )
+            written += b"".join(found)
             left = 0
         elif code is not None and not skipped:
             written += bytes.fromhex(code.decode()) if not left else b""

@@ -25,7 +25,7 @@ DELIVERED = (
     b"Return-Path: <ann@example.org>\nX-Spam-Status: No\n X-Folded: yes\n"
     b"X-Nbspam: ham, probability=0.1\nDelivered-To: bob@example.org\nStatus: RO\n"
 )
-# What a reader assumes without these headers is the same with them; of two the first counts.
+# What a reader assumes without these headers is the same with them, and with two equal ones.
 ASSUMED = [
     b"Content-Type: text/plain\n",
     b"content-type :\n\tTEXT/PLAIN; charset=US-ASCII; format=flowed; name=x\n",
