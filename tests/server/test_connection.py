@@ -163,15 +163,6 @@ def test_who_does_not_read_its_answer_ends_after_its_time_and_its_bytes_count_un
     asyncio.run(converse())
 
 
-def test_of_a_message_in_pieces_no_more_is_kept_than_of_one_in_a_piece():
-    data = SPAM + b"x" * 500
-    for pieces in ([check(data)], [check(data)[at : at + 60] for at in range(0, 800, 60)]):
-        client = talk(SpamdConnection, *pieces, limits={"message_bytes": 100})
-
-        assert client.desk.judge.seen == [data[:100]]
-        assert client.desk.tally.total("oversized") == 1
-
-
 def test_all_messages_together_are_bounded():
     async def converse():
         at = desk(waits=True, limits={"bytes_held": 2 * len(SPAM) + 5})

@@ -1,6 +1,5 @@
 """The processes of a server that runs: started again, renewed, ended without losing anybody."""
 
-import json
 import os
 import signal
 import socket
@@ -25,21 +24,6 @@ def config(tmp_path, monkeypatch):
     path.write_text("")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     return path
-
-
-@pytest.mark.slow
-def test_a_worker_that_is_killed_is_started_again(tmp_path, own_model):
-    with serving(own_model, tmp_path, "--jobs", "2") as served:
-        before = until(lambda: len(served.pids) == 2 and served.pids)
-        served.ask(check(SPAM))
-        os.kill(before[0], signal.SIGKILL)
-        for _ in range(5):
-            assert b"Spam: " in served.ask(check(SPAM))
-        until(lambda: len(served.pids) == 2 and before[0] not in served.pids)
-
-        assert before[1] in served.pids
-        assert served.metrics()["nbspam_restarts_total"] == 1
-        assert served.metrics()['nbspam_messages_total{verdict="spam"}'] == 6
 
 
 @pytest.mark.slow
@@ -140,26 +124,6 @@ def test_systemd_hands_over_a_socket_and_is_told_how_we_are(tmp_path, own_model)
     assert [line for line in lines if "workers, model" in line] == 2 * [
         f"nbspam serve: spamd on 127.0.0.1:{port}, 2 workers, model {own_model}"
     ]
-
-
-@pytest.mark.slow
-def test_logs_are_lines_of_json_without_words_of_mail(tmp_path, own_model):
-    with serving(own_model, tmp_path, "--log", "json", "--jobs", "2") as served:
-        served.ask(check(SPAM, "REPORT", "1.5", "User: ann"))
-        lines = until(lambda: (text := served.errors.read_text()).count("\n") == 4 and text)
-        *listening, found = map(json.loads, lines.splitlines())
-        addresses = [
-            str(tmp_path / "spamd"),
-            *(f"127.0.0.1:{p}" for p in (served.http, served.milter)),
-        ]
-
-    assert listening == [
-        {"listening": name, "address": address, "workers": 2, "model": str(own_model)}
-        for name, address in zip(("spamd", "http", "milter"), addresses, strict=True)
-    ]
-    assert (found["user"], found["asked"], found["verdict"]) == ("ann", "REPORT", "spam")
-    assert 0 <= found["probability"] <= 1
-    assert "pills" not in lines
 
 
 @pytest.mark.slow

@@ -126,28 +126,20 @@ def test_another_prior_is_bayes_rule_whatever_the_kind(run, make, model, kind):
     expected = p * q / r / (p * q / r + (1 - p) * (1 - q) / (1 - r))
     np.testing.assert_allclose(posteriors("--prior", f"{name}=0.9"), expected, rtol=1e-9)
 
+    assert run(kind, "classify", source, "--prior", "estimated")[0] == 0
+    shares = json.loads(run(kind, "eval", source, "--prior", "estimated", "--json")[1])["shares"]
+    assert shares["assumed"] == pytest.approx(shares["estimated"], abs=1e-6)
+
     status, out, _ = run(kind, "explain", source, "--json", "-n", 99, "--prior", f"{name}=0.9")
     assert status == 0
+    if kind == "table":
+        factors = run(kind, "explain", source, "--factors", "--json", "--prior", f"{name}=0.9")[1]
+        first = json.loads(factors.splitlines()[0])["factors"][0]
+        assert first["factor"] == pytest.approx({"否": 0.1, "是": 0.9})
     for line in out.splitlines():
         row = json.loads(line)
         total = row["constant"] + sum(token["contribution"] for token in row["tokens"])
         assert row["score"] == pytest.approx(total)
-
-
-def test_factors_begin_with_the_prior_that_was_stated(table, make):
-    make("table")
-    status, out, _ = table("explain", MELONS, "--factors", "--json", "--prior", "是=0.9")
-    assert status == 0
-    first = json.loads(out.splitlines()[0])["factors"][0]
-    assert first["factor"] == pytest.approx({"否": 0.1, "是": 0.9})
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_prior_can_be_estimated_whatever_the_kind(run, make, kind):
-    source = make(kind)
-    assert run(kind, "classify", source, "--prior", "estimated")[0] == 0
-    shares = json.loads(run(kind, "eval", source, "--prior", "estimated", "--json")[1])["shares"]
-    assert shares["assumed"] == pytest.approx(shares["estimated"], abs=1e-6)
 
 
 # --- one trial, whatever the model ---------------------------------------------------------
@@ -178,6 +170,8 @@ def test_models_of_features_are_judged_alike(nbspam, folder, few_resamples, how)
     assert status == 0
     assert "Scores: log-odds" in out
     assert complains(nbspam("eval", folder, "--model", "tan", "--online"), 2, "--online: not for")
+    against = ("--cv", 2, "--against", "--model tan --features 5")
+    assert nbspam("compare", folder, *against)[0] == 0
 
 
 def test_compare_on_a_table_is_eval_twice(table):
@@ -206,8 +200,3 @@ def test_compare_says_what_does_not_go_together(nbspam, table, folder):
     assert complains(nbspam(*mail, "--parent x"), 2, "give options of `nbspam train`, in quotes")
     online = nbspam("compare", folder, "--online", "--against", "--model tan")
     assert complains(online, 2, "--online: not for --model tan")
-
-
-def test_compare_knows_models_of_features(nbspam, folder):
-    mail = ("compare", folder, "--cv", 2, "--against", "--model tan --features 5")
-    assert nbspam(*mail)[0] == 0

@@ -93,14 +93,6 @@ def test_many_are_judged_in_order_and_what_cannot_be_read_is_skipped(mail_model,
     assert found == [first.posterior, third.posterior]
 
 
-def test_an_explanation_adds_up(mail_model):
-    explanation = mail_model.explain(SPAM)
-    total = explanation.constant + sum(row.contribution for row in explanation.evidence)
-
-    assert total == pytest.approx(explanation.score)
-    assert explanation.verdict == mail_model.classify(SPAM)
-
-
 def test_a_model_in_memory_learns_on_and_is_saved_with_what_it_learned(folder, tmp_path):
     model = nbspam.train(folder)
     new = b"Subject: seed catalogue\n\ntulips and roses\n"

@@ -19,7 +19,6 @@ from nbspam.store.journal import journal_path
 from nbspam.store.merging import merge
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_tokens as load
-from nbspam.store.prune import PruningRule, prune_model
 from stored import DAY, EVERY_SETTING, few, whole_bytes
 from support import HAM, ROOT, SPAM, examples, plain
 
@@ -215,23 +214,6 @@ def test_models_that_strip_other_parts_are_not_merged(tmp_path):
 
     with pytest.raises(UsageError, match=r"settings \(strip\)"):
         merge(paths, DAY)
-
-
-@pytest.mark.parametrize("preset", ["mail", "tutorial", "many, text"])
-def test_what_has_faded_weighs_less_by_the_same_factor(path, preset):
-    train_on(THREE, path, preset)
-    before = load(str(path)).table
-    prune_model(str(path), PruningRule(half_life=10.0), DAY + 5)
-    after = load(str(path)).table
-
-    column = before.vocabulary.columns(after.vocabulary.keys)
-    old, new = before.document_frequency[column], after.document_frequency
-    assert (np.abs(new - old / 2**0.5) < 1).all()  # rounded up or down, by chance
-    if preset != "mail":  # whose weights are whole numbers, rounded in the same way
-        expected = before.feature_count[column] * (new / old)[:, None]
-        assert after.feature_count == pytest.approx(expected, abs=2**-13)
-    total = before.feature_count.sum() / 2**0.5
-    assert after.feature_count.sum() == pytest.approx(total, rel=0.1)
 
 
 def test_of_a_dispute_the_later_word_holds(tmp_path):
