@@ -1,5 +1,6 @@
 """The processes of a server that runs: started again, renewed, ended without losing anybody."""
 
+import json
 import os
 import signal
 import socket
@@ -127,9 +128,18 @@ def test_systemd_hands_over_a_socket_and_is_told_how_we_are(tmp_path, own_model)
 
 
 @pytest.mark.slow
+def four_lines(served):
+    lines = served.errors.read_text().splitlines()
+    return lines[3:] and lines
+
+
 def test_a_model_that_knows_nothing_is_unsure_and_learns_from_the_start(tmp_path):
-    with serving(tmp_path / "new.nbspam", tmp_path, "--allow-tell", "--jobs", "2") as served:
-        assert b"Spam: False ; 4.9 / 5.0" in served.ask(check(SPAM))
+    options = ("--allow-tell", "--jobs", "2", "--log", "json")
+    with serving(tmp_path / "new.nbspam", tmp_path, *options) as served:
+        assert b"Spam: False ; 4.9 / 5.0" in served.ask(check(SPAM, "CHECK", "1.5", "User: ann"))
+        *listening, answer = map(json.loads, until(lambda: four_lines(served)))
+        assert [line["listening"] for line in listening] == ["spamd", "http", "milter"]
+        assert (answer["user"], answer["asked"], answer["verdict"]) == ("ann", "CHECK", "unsure")
         assert b"no mail yet" in served.ask(check(SPAM, "REPORT"))
         assert b"DidSet: local" in served.ask(TELL)
         ham = check(HAM, "TELL", "1.5", "Message-class: ham", "Set: local")

@@ -249,16 +249,9 @@ def mutated(state, rng):
 def commands(name, path, sources):
     """Return the command lines that are run on a mutated model."""
     group = ["table"] if name.startswith("table ") else []
-    run = [
-        [*group, "classify", "-m", path, *sources],
-        [*group, "explain", "-m", path, *sources],
-        [*group, "info", "-m", path],
-        [*group, "info", "-m", path, "--json"],
-        ["doctor", "-m", path],
-        ["words", "-m", path],
-        [*group, "export", "-m", path],
-        [*group, "eval", "-m", path, *sources],
-    ]
+    run = [[*group, name, "-m", path, *sources] for name in ("classify", "explain", "eval")]
+    run += [[*group, *words, "-m", path] for words in (["info"], ["info", "--json"], ["export"])]
+    run += [["doctor", "-m", path], ["words", "-m", path]]
     if "network" in name:
         run.append([*group, "query", "-m", path])
     if " " not in name:

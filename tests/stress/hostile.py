@@ -170,17 +170,18 @@ def declarations(rng: random.Random) -> bytes:
 
 
 def sheet(rng: random.Random) -> bytes:
-    """Return a style sheet, closed or not."""
     rules = []
     for _ in range(rng.randrange(1, 9)):
         body = rng.choice((b"{%b}", b"{%b}", b"{%b}", b"{ %b ", b"%b}", b"{%b;};"))
         rules.append(rng.choice(SELECTORS) + body % declarations(rng))
         if rng.random() < 0.2:
             rules.append(rng.choice(RULE_ODDITIES))
-    opening = rng.choice(
-        (b"<style>", b"<STYLE type=text/css>", b"<style", b"<style media='print'>")
+    openings = (b"<style>", b"<STYLE type=text/css>", b"<style", b"<style media='print'>")
+    return (
+        rng.choice(openings)
+        + b"\n".join(rules)
+        + rng.choice((b"</style>", b"</style>", b"</STYLE >", b""))
     )
-    return opening + b"\n".join(rules) + rng.choice((b"</style>", b"</style>", b"</STYLE >", b""))
 
 
 def tag(rng: random.Random) -> bytes:
@@ -196,18 +197,14 @@ def tag(rng: random.Random) -> bytes:
         else:
             attributes.append(rng.choice(ATTRIBUTES))
     between = rng.choice((b" ", b" ", b"\n", b"\t", b"/", b"  "))
-    return (
-        b"<"
-        + between.join([name, *attributes])
-        + rng.choice((b">", b">", b">", b"/>", b"", b" >"))
-    )
+    end = rng.choice((b">", b">", b">", b"/>", b"", b" >"))
+    return b"<" + between.join([name, *attributes]) + end
 
 
 def html(rng: random.Random) -> bytes:
-    """Return a document of HTML."""
-    pieces = [
-        rng.choice((b"<html>", b"<!DOCTYPE html><html><body>", b"", b"<meta charset=utf-7>"))
-    ]
+    starts = (b"<html>", b"<!DOCTYPE html><html><body>", b"", b"<meta charset=utf-7>")
+    oddities = (b"<!--", b"-->", b"--!>", b"<!-->", b"<!--x-->", b"<", b">")
+    pieces = [rng.choice(starts)]
     for _ in range(rng.choice((3, 10, 30, 60))):
         kind = rng.random()
         if kind < 0.45:
@@ -217,9 +214,7 @@ def html(rng: random.Random) -> bytes:
         elif kind < 0.85:
             pieces.append(rng.choice(ENTITIES))
         elif kind < 0.93:
-            pieces.append(
-                rng.choice((b"<!--", b"-->", b"--!>", b"<!-->", b"<!--x-->", b"<", b">"))
-            )
+            pieces.append(rng.choice(oddities))
         else:
             pieces.append(sheet(rng))
     return b"".join(pieces)
@@ -229,7 +224,6 @@ def html(rng: random.Random) -> bytes:
 
 
 def uuencoded(rng: random.Random) -> bytes:
-    """Return a uuencoded file, whole or damaged."""
     data = rng.randbytes(rng.choice((3, 90, 400)))
     lines = [binascii.b2a_uu(data[at : at + 45]) for at in range(0, len(data), 45)]
     if rng.random() < 0.3:
@@ -262,23 +256,13 @@ def encoded_word(rng: random.Random) -> bytes:
     else:
         words = quopri.encodestring(words).replace(b" ", b"_").replace(b"\n", b"")
     close = rng.choice((b"?=", b"?=", b"?=", b"?", b"", b"=?="))
-    return (
-        b"=?"
-        + rng.choice(CHARSETS)
-        + rng.choice((b"", b"", b"*en"))
-        + b"?"
-        + how
-        + b"?"
-        + words
-        + close
-    )
+    language = rng.choice((b"", b"", b"*en"))
+    return b"=?%b%b?%b?%b%b" % (rng.choice(CHARSETS), language, how, words, close)
 
 
 def parameter(rng: random.Random) -> bytes:
     """Return a parameter, of RFC 2045 or RFC 2231, right or wrong."""
-    name = rng.choice(
-        (b"charset", b"name", b"filename", b"boundary", b"format", b"", b"*", b"name*")
-    )
+    name = rng.choice(b"charset name filename boundary format  * name*".split(b" "))
     value = rng.choice(rng.choice((CHARSETS, FILENAMES, WORDS)))
     way = rng.random()
     if way < 0.4:
@@ -302,9 +286,8 @@ def header(rng: random.Random) -> bytes:
     """Return a header, or what may be taken for one."""
     kind = rng.random()
     if kind < 0.3:
-        value = rng.choice((b"", b" ", b"\n ")).join(
-            encoded_word(rng) for _ in range(rng.randrange(1, 4))
-        )
+        words = [encoded_word(rng) for _ in range(rng.randrange(1, 4))]
+        value = rng.choice((b"", b" ", b"\n ")).join(words)
     elif kind < 0.7:
         value = rng.choice(VALUES)
     elif kind < 0.85:
@@ -319,9 +302,8 @@ def headers(rng: random.Random) -> bytes:
     """Return the head of a message, mostly of well-formed lines."""
     lines = []
     if rng.random() < 0.7:
-        lines.append(
-            b"Subject: " + _some(rng, (*WORDS, encoded_word(rng)), 4).replace(b"\n", b" ") + b"\n"
-        )
+        words = _some(rng, (*WORDS, encoded_word(rng)), 4)
+        lines.append(b"Subject: %b\n" % words.replace(b"\n", b" "))
     lines += [header(rng) for _ in range(rng.choice((0, 1, 2, 5, 12)))]
     rng.shuffle(lines)
     return b"".join(lines)
@@ -372,21 +354,15 @@ def multipart(rng: random.Random, depth: int) -> tuple[bytes, bytes]:
     line = b"\n--" + boundary
     pieces = [rng.choice((b"", b"preamble", b"--" + boundary))]
     for _ in range(rng.choice((0, 1, 2, 2, 3, 5))):
-        opening = rng.choice(
-            (line, line, line, line + b" ", line + b"\t", line + b"x", line[1:], line + b"--",
-             b"\r" + line)
-        )  # fmt: skip
-        pieces.append(
-            opening + rng.choice((b"\n", b"\n", b"\n", b"\r\n", b"\r", b"")) + part(rng, depth + 1)
-        )
-    pieces.append(
-        rng.choice((line + b"--\n", line + b"--\n", b"", line + b"--epilogue", line + b"-"))
-    )
+        altered = (line + b" ", line + b"\t", line + b"x", line[1:], line + b"--", b"\r" + line)
+        opening = rng.choice((line, line, line, *altered))
+        opening += rng.choice((b"\n", b"\n", b"\n", b"\r\n", b"\r", b""))
+        pieces.append(opening + part(rng, depth + 1))
+    ends = (line + b"--\n", line + b"--\n", b"", line + b"--epilogue", line + b"-")
+    pieces.append(rng.choice(ends))
     quote = rng.choice((b'"', b'"', b"", b"'"))
     kind = rng.choice((b"mixed", b"alternative", b"alternative", b"related", b"digest", b"x", b""))
-    name = rng.choice(
-        (b"boundary=", b"boundary=", b"boundary=", b"BOUNDARY =", b"boundary*0=", b"boundary*=")
-    )
+    name = rng.choice((*[b"boundary="] * 3, b"BOUNDARY =", b"boundary*0=", b"boundary*="))
     return b"".join(pieces), b"multipart/" + kind + b"; " + name + quote + boundary + quote
 
 
@@ -412,9 +388,8 @@ def table(rng: random.Random) -> bytes:
         rows.append(between.join(rng.choices(CELLS, k=n_cells)))
     data = end.join(rows) + rng.choice((end, b""))
     if rng.random() < 0.15:
-        data = data.decode("utf-8", "replace").encode(
-            rng.choice(("utf-16", "utf-16le", "utf-32", "gb18030"))
-        )
+        encoding = rng.choice(("utf-16", "utf-16le", "utf-32", "gb18030"))
+        data = data.decode("utf-8", "replace").encode(encoding)
     return rng.choice((b"", b"", b"", b"\xef\xbb\xbf")) + data
 
 
@@ -456,7 +431,6 @@ def mutated(rng: random.Random, data: bytes, times: int, others: Sequence[bytes]
 
 
 def scrap(rng: random.Random) -> bytes:
-    """Return a small piece of anything."""
     way = rng.randrange(10)
     if way < 4:
         return (tag, header, encoded_word, declarations)[way](rng)
