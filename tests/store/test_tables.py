@@ -1,15 +1,19 @@
-"""Models of tables on disk: update, unlearn, merge and relabel as commands and in the library."""
+"""Models of tables on disk, and models of every kind under every command."""
 
 import json
 import os
 from concurrent.futures import ProcessPoolExecutor
+from itertools import product
 
+import numpy as np
 import pytest
 
 import nbspam as library
-from nbspam.errors import UsageError
-from nbspam.store.open import load_classifier
-from support import MELONS, complains
+from nbspam.errors import ModelFileError, UsageError
+from nbspam.store.journal import journal_path
+from nbspam.store.modelfile import load_state, save_state
+from nbspam.store.open import load_classifier, save_classifier
+from support import HAM, MELONS, SPAM, complains, json_lines, write_mails
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 TARGET = ("--target", "好瓜")
@@ -163,3 +167,192 @@ def test_the_library_teaches_rows_in_memory_and_on_disk(model, halves):
     assert other.classify({"size": "huge"}) == answer  # taught by another object
     stored.save(model)
     assert library.load(model).classify({"size": "huge"}) == answer
+
+
+# ---- models of every kind under every command ----
+
+KINDS = ("table", "features")
+
+
+@pytest.fixture
+def make(nbspam, folder, model):
+    """Train a model of a kind on a source; return the source, which the model can judge."""
+
+    def call(kind, *options):
+        source, *how = {
+            "table": (MELONS, *TARGET),
+            "features": (folder, "--model", "aode", "--features", "9"),
+            "tokens": (folder,),
+        }[kind]
+        group = ("table",) if kind == "table" else ()
+        assert nbspam(*group, "train", source, *how, *options)[0] == 0
+        return source
+
+    return call
+
+
+@pytest.fixture
+def run(nbspam, table):
+    """Run a command for the model of a kind."""
+
+    def call(kind, *words):
+        return (table if kind == "table" else nbspam)(*words)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        *product(("prune", "tune SOURCE", "filter", "sort MAILDIR"), KINDS),
+        ("export", "features"),
+    ],
+)
+def test_what_needs_all_tokens_refuses_other_models(nbspam, make, model, tmp_path, kind, command):
+    source = make(kind)
+    for name in ("cur", "new"):
+        (tmp_path / "box" / name).mkdir(parents=True)
+    (tmp_path / "box" / "new" / "1").write_bytes(HAM)
+    before = model.read_bytes()
+    names = {"SOURCE": source, "MODEL": model, "MAILDIR": tmp_path / "box"}
+    status, out, err = nbspam(*(names.get(word, word) for word in command.split()), stdin=SPAM)
+
+    said = "the model of a table" if kind == "table" else "a model of kind features"
+    assert complains((status, out, err), 2, f"{model}: {said}")
+    assert out == (SPAM.decode() if command == "filter" else "")
+    assert model.read_bytes() == before
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_doctor_and_info_know_every_kind(nbspam, run, make, model, kind):
+    make(kind)
+    status, out, _ = nbspam("doctor", "--json")
+    assert status == 0
+    assert [each["what"] for each in json.loads(out)["findings"]] == ["file", "rights", "model"]
+    assert run(kind, "info")[0] == run(kind, "info", "--json")[0] == 0
+
+    save_state(str(model), {**load_state(str(model)), "learnt": {}})
+    status, out, _ = nbspam("doctor")
+    assert status == 1
+    assert out.startswith("bad\tfile\t")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_takes_the_place_of_another_and_of_its_journal(
+    nbspam, run, make, folder, model, tmp_path, kind
+):
+    assert nbspam("train", write_mails(tmp_path / "more", 24))[0] == 0
+    (folder / "more.eml").write_bytes(SPAM + b"more")
+    assert nbspam("update", "--spam", folder / "more.eml")[0] == 0
+    (folder / "more.eml").unlink()
+    assert os.path.exists(journal_path(str(model)))
+    source = make(kind, "-m", model)
+    assert not os.path.exists(journal_path(str(model)))
+    assert run(kind, "predict", source)[0] == 0
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "tokens"])
+def test_a_model_opened_and_saved_is_the_same_to_the_byte(make, model, tmp_path, kind):
+    make(kind)
+    copy = tmp_path / "copy.nbspam"
+    save_classifier(str(copy), load_classifier(str(model)))
+    assert copy.read_bytes() == model.read_bytes()
+
+
+def test_a_model_of_a_kind_to_come_is_refused(make, model):
+    make("tokens")
+    save_state(str(model), {**load_state(str(model)), "kind": "dreams"})
+    with pytest.raises(ModelFileError, match="a model of kind 'dreams'; upgrade nbspam"):
+        load_classifier(str(model))
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "tokens"])
+def test_another_prior_is_bayes_rule_whatever_the_kind(run, make, model, kind):
+    source = make(kind)
+    classifier = load_classifier(str(model))
+    name = classifier.classes[1]
+
+    def posteriors(*options):
+        status, out, _ = run(kind, "classify", source, "--json", *options)
+        assert status == 0
+        return np.array([json.loads(row)["posterior"][name] for row in out.splitlines()])
+
+    p, (q, r) = posteriors(), (0.9, classifier.prior[1])
+    expected = p * q / r / (p * q / r + (1 - p) * (1 - q) / (1 - r))
+    np.testing.assert_allclose(posteriors("--prior", f"{name}=0.9"), expected, rtol=1e-9)
+
+    assert run(kind, "classify", source, "--prior", "estimated")[0] == 0
+    shares = json.loads(run(kind, "eval", source, "--prior", "estimated", "--json")[1])["shares"]
+    assert shares["assumed"] == pytest.approx(shares["estimated"], abs=1e-6)
+
+    status, out, _ = run(kind, "explain", source, "--json", "-n", 99, "--prior", f"{name}=0.9")
+    assert status == 0
+    if kind == "table":
+        factors = run(kind, "explain", source, "--factors", "--json", "--prior", f"{name}=0.9")[1]
+        first = json.loads(factors.splitlines()[0])["factors"][0]
+        assert first["factor"] == pytest.approx({"否": 0.1, "是": 0.9})
+    for line in out.splitlines():
+        row = json.loads(line)
+        total = row["constant"] + sum(token["contribution"] for token in row["tokens"])
+        assert row["score"] == pytest.approx(total)
+
+
+# --- one trial, whatever the model ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", [("--cv", "4"), ("--test", MELONS)])
+def test_a_table_is_judged_with_all_that_mail_is_judged_with(table, tmp_path, few_resamples, how):
+    loss = tmp_path / "loss.json"
+    loss.write_text('{"actions": ["是", "?"], "loss": {"是": [0, 1], "否": [5, 1]}}')
+    status, out, err = table(
+        "eval", MELONS, *TARGET, *how, "--intervals", "--plot", "-", "--loss", loss
+    )
+    assert (status, err) == (0, "")
+    assert "cost per document" in out
+    assert "95 % interval" in out
+    assert "Scores: log-odds" in out
+
+    values = json.loads(table("eval", MELONS, *TARGET, *how, "--prior", "是=0.9", "--json")[1])
+    assert values["n_docs"] == 17
+    assert values["shares"]["assumed"]["是"] == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("how", [("--cv", "2"), ("--test", "FOLDER")])
+def test_models_of_features_are_judged_alike(nbspam, folder, few_resamples, how):
+    how = [folder if word == "FOLDER" else word for word in how]
+    arguments = ("--model", "tan", "--features", "5", "--plot", "-", "--intervals")
+    status, out, _ = nbspam("eval", folder, *arguments, *how)
+    assert status == 0
+    assert "Scores: log-odds" in out
+    assert complains(nbspam("eval", folder, "--model", "tan", "--online"), 2, "--online: not for")
+    against = ("--cv", 2, "--against", "--model tan --features 5")
+    assert nbspam("compare", folder, *against)[0] == 0
+
+
+def test_compare_on_a_table_is_eval_twice(table):
+    others = ("--against", "--model aode", "--against", "--discretise width --bins 3")
+    status, out, err = table("compare", MELONS, *TARGET, "--cv", 4, *others, "--json")
+    assert (status, err) == (0, "")
+    for comparison, options in zip(json_lines(out), others[1::2], strict=True):
+        errors = comparison["differences"][0]
+        assert errors["name"] == "errors"
+        for which, how in (("first", ""), ("second", options)):
+            arguments = (*TARGET, "--cv", 4, *how.split(), "--json")
+            judged = json.loads(table("eval", MELONS, *arguments)[1])
+            assert errors[which] == round(judged["n_docs"] * (1 - judged["accuracy"]))
+
+    out = table("compare", MELONS, *TARGET, "--cv", 4, *others[:2])[1]
+    assert out.startswith("A  --target 好瓜\nB  --model aode\n17 rows, 4 folds\n")
+
+
+def test_compare_says_what_does_not_go_together(nbspam, table, folder):
+    rows = ("compare", MELONS, *TARGET, "--against")
+    assert complains(table(*rows, "--model tan", "--online"), 2, "--online: for mail and text")
+    assert complains(table(*rows, "--target y"), 2, "give it outside the quotes")
+    assert complains(table(*rows, "--pairs"), 2, "give options of `nbspam table train`, in quo")
+    mail = ("compare", folder, "--cv", 2, "--against")
+    assert complains(nbspam(*mail, "--model mixed"), 2, "--against '--model mixed': --model")
+    assert complains(nbspam(*mail, "--parent x"), 2, "give options of `nbspam train`, in quotes")
+    online = nbspam("compare", folder, "--online", "--against", "--model tan")
+    assert complains(online, 2, "--online: not for --model tan")
