@@ -1,4 +1,4 @@
-"""Users: their names, the folder of their models, and how each protocol names them."""
+"""Users: names, folders, how each protocol names them, and models that only they notice."""
 
 import asyncio
 import os
@@ -8,24 +8,33 @@ from tempfile import TemporaryDirectory
 from urllib.parse import unquote
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from http_requests import post
-from nbspam.errors import InputError
+from nbspam.classifier.training import learn_items
+from nbspam.errors import InputError, UsageError
+from nbspam.server.judge import Judge, Teacher
+from nbspam.server.metrics import ServerTally
 from nbspam.server.milter import MilterConnection
 from nbspam.server.rspamd import RspamdConnection
 from nbspam.server.spamd import SpamdConnection
 from nbspam.server.users import (
     UserError,
+    Users,
     check_folder,
+    check_site,
     known_as,
     user_folder_name,
     users_in,
 )
+from nbspam.settings import SettingsChoices, chosen_settings
+from nbspam.sources.items import Item, read_items
+from nbspam.store.model import StoredModel
+from nbspam.store.open import save_classifier
 from scripted import PASSWORD, Client, desk
 from serving import OFFER, check, packet
-from support import SPAM
+from support import HAM, SPAM, examples, first_mails
 
 # ---- names ----
 
@@ -153,3 +162,261 @@ def test_the_only_recipient_is_the_user_of_a_milter():
     stream = OFFER + mail(one) + mail(one, two) + mail(two) + mail(one, one) + mail(two, one, two)
     found = users_of(MilterConnection, stream)[0]
     assert found == ["ann@b.example", "", "bob@b.example", "ann@b.example", ""]
+
+
+# ---- models of their own ----
+
+SETTINGS = chosen_settings(SettingsChoices(), is_text=False)
+ROOM = 1 << 20
+NEWS = b"From: news@club.example\nSubject: zanzibar news %d\n\nmeeting of the kayak club %d\n"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The path of the site's model, which calls the news of the club ham."""
+    path = str(tmp_path_factory.mktemp("site") / "model")
+    items = [*read_items([str(first_mails())])]
+    items += [Item("-", "ham", NEWS % (n, n)) for n in range(20)]
+    save_classifier(path, learn_items(items, SETTINGS).classifier)
+    return path
+
+
+def verdict_of(judgement):
+    return judgement.verdict.posterior["spam"]
+
+
+class House:
+    """A judge and a teacher of users, in threads of their own; use it in a running loop."""
+
+    def __init__(self, site, folder, room=ROOM):
+        self.troubles = []
+        self.users = Users(str(folder), room, self.troubles.append)
+        self.tally = ServerTally(2)
+        model = StoredModel(site)
+        rule = lambda classifier: classifier.rule  # noqa: E731
+        self.judge = Judge(model, rule, self.troubles.append, self.tally, self.users)
+        self.teacher = Teacher(lambda: StoredModel(site), self.users)
+
+    async def teach(self, user, label, *messages):
+        return [await self.teacher.teach(data, label, user) for data in messages]
+
+    async def ask(self, *pairs, explain=False):
+        """Return the judgements of pairs of user and message, which may be of one batch."""
+        return await asyncio.gather(*(self.judge.judge(d, explain, user) for user, d in pairs))
+
+    def end(self):
+        self.judge.end()
+        self.teacher.end()
+
+
+@pytest.fixture
+def living(site, tmp_path):
+    """Run a piece of work in a house, and return what it returns."""
+
+    def call(work, folder=tmp_path, **more):
+        async def run():
+            house = House(site, folder, **more)
+            try:
+                return await work(house)
+            finally:
+                house.end()
+
+        return asyncio.run(run())
+
+    return call
+
+
+def test_a_users_lessons_overrule_the_site_for_that_user_only(living):
+    async def work(house):
+        for n in range(30, 36):
+            await house.teach("ann", "spam", NEWS % (n, n))
+        await house.teach("ann", "ham", HAM)
+        asked = NEWS % (50, 50)
+        return await house.ask(("ann", asked), ("bob", asked), ("", asked), ("ann", HAM))
+
+    ann, bob, nobody, other = living(work)
+    assert [each.verdict.label for each in (ann, bob, nobody)] == ["spam", "ham", "ham"]
+    assert verdict_of(bob) == verdict_of(nobody)
+    assert other.verdict.label == "ham"
+
+
+USERS = st.sampled_from(["ann", "bob", "eve"])
+LESSONS = st.tuples(USERS, st.sampled_from(["ham", "spam", None]), st.integers(0, 5))
+few = settings(examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@few
+@given(st.lists(LESSONS, max_size=8))
+def test_the_lessons_of_others_change_no_verdict(living, tmp_path_factory, lessons):
+    asked = [(user, NEWS % (n, n)) for user in ("ann", "bob", "new") for n in (1, 99)]
+
+    async def taught(house, only=None):
+        for user, label, n in lessons:
+            if only in (None, user):
+                await house.teach(user, label, NEWS % (n, n))
+        return dict(zip(asked, await house.ask(*asked), strict=True))
+
+    together = living(taught, tmp_path_factory.mktemp("all"))
+    for user in ("ann", "bob", "new"):
+        work = lambda house, only=user: taught(house, only)  # noqa: E731
+        alone = living(work, tmp_path_factory.mktemp("one"))
+        for pair in asked:
+            if pair[0] == user:
+                # The last bits depend on how many messages are in a batch.
+                assert verdict_of(together[pair]) == pytest.approx(verdict_of(alone[pair]), 1e-9)
+
+
+def test_words_of_one_user_are_in_no_explanation_of_another(living):
+    secret = b"From: doctor@clinic.example\nSubject: xylographer\n\nyour quixotic diagnosis\n"
+
+    async def work(house):
+        await house.teach("ann", "spam", secret)
+        await house.teach("ann", "ham", HAM)
+        asked = (("ann", secret), ("bob", secret), ("bob", NEWS % (1, 1)))
+        return await house.ask(*asked, explain=True)
+
+    ann, bob, other = living(work)
+    told = [{each.token for each in asked.explanation.evidence} for asked in (ann, bob, other)]
+    assert {"subject:xylographer", "quixotic"} <= told[0]
+    for words in told[1:]:
+        assert not any("xylograph" in word or "quixotic" in word for word in words)
+    total = sum(each.contribution for each in ann.explanation.evidence)
+    assert total + ann.explanation.constant == pytest.approx(ann.explanation.score)
+
+
+def test_a_users_model_moves_unlearns_and_knows_lessons_that_come_again(living):
+    async def work(house):
+        data = NEWS % (1, 1)
+        (before,) = await house.ask(("ann", data))
+        outcomes = [
+            *await house.teach("ann", "spam", data, data),
+            *await house.teach("ann", "ham", data),
+            *await house.teach("ann", None, data, data),
+        ]
+        (after,) = await house.ask(("ann", data))
+        assert verdict_of(after) == verdict_of(before)
+        return outcomes
+
+    kinds = ("learned", "already_known", "moved", "unlearned", "unknown")
+    for outcome, happened in zip(living(work), kinds, strict=True):
+        assert [kind for kind in kinds if getattr(outcome, kind)] == [happened]
+
+
+def test_whoever_has_taught_nothing_has_no_files_and_others_write_in_their_folders(
+    living, tmp_path
+):
+    async def ask(house):
+        await house.ask(("ann", SPAM), ("../bob", SPAM), ("a" * 999, SPAM))
+        return await house.teach("ann", None, SPAM)
+
+    async def teach(house):
+        for name in ("../out", "/etc/x", "a\0b", ".", "..", "con", "a" * 150):
+            await house.teach(known_as(name), "spam", SPAM)
+
+    (outcome,) = living(ask, tmp_path / "users")
+    assert outcome.unknown == 1
+    assert not (tmp_path / "users").exists()
+    living(teach, tmp_path / "users")
+    assert [path.name for path in tmp_path.iterdir()] == ["users"]
+    folders = sorted((tmp_path / "users").iterdir())
+    assert len(folders) == 7
+    for folder in folders:
+        assert {path.name for path in folder.iterdir()} <= {"model", "model.lock", "model.journal"}
+
+
+def test_what_another_process_teaches_a_user_counts_from_the_next_message_on(living):
+    async def work(house):
+        await house.teach("ann", "ham", HAM)
+        (before,) = await house.ask(("ann", NEWS % (50, 50)))
+        model = StoredModel(house.users.path("ann"))
+        lessons = [Item("-", "spam", NEWS % (n, n)) for n in range(30, 40)]
+        model.learn(lessons, day=1, classes=["spam"])
+        (after,) = await house.ask(("ann", NEWS % (50, 50)))
+        return before.verdict.label, after.verdict.label
+
+    assert living(work) == ("ham", "spam")
+
+
+def test_a_link_between_folders_makes_two_names_one_user(living, tmp_path):
+    (tmp_path / "ann@example.org").mkdir()
+    (tmp_path / "ann").symlink_to("ann@example.org")
+
+    async def work(house):
+        asked = [(name, NEWS % (50, 50)) for name in ("ann", "ann@example.org")]
+        before = await house.ask(*asked)
+        for n in range(30, 36):
+            await house.teach("ann@example.org" if n % 2 else "ann", "spam", NEWS % (n, n))
+        return [each.verdict.label for each in (*before, *await house.ask(*asked))]
+
+    assert living(work) == ["ham", "ham", "spam", "spam"]
+    assert {path.name for path in tmp_path.iterdir()} == {"ann", "ann@example.org"}
+
+
+def test_memory_for_users_is_bounded_and_changes_no_verdict(living):
+    async def work(house):
+        for k in range(6):
+            await house.teach(f"user{k}", "spam", NEWS % (k, k))
+        pairs = [(f"user{k}", NEWS % (50, 50)) for k in (0, 1, 2, 3, 4, 5, 0, 3)]
+        found = [verdict_of((await house.ask(pair))[0]) for pair in pairs]
+        return found, len(house.users), house.users.n_bytes, house.tally.total("personal")
+
+    ample, held, taken, personal = living(work)
+    assert held == 6
+    assert personal == 8
+    scant, n_held, n_bytes, _ = living(work, room=taken // 2)
+    assert 1 <= n_held <= 3
+    assert n_bytes <= taken // 2
+    assert scant == ample
+
+
+def test_what_is_no_users_model_is_told_once_and_the_site_judges(living, tmp_path):
+    texts = [Item("-", name, b"Subject: %s\n\nx\n" % name.encode()) for name in ("sea", "sky")]
+    for name in ("ann", "eve"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "ann" / "model").write_bytes(b"no model")
+    save_classifier(str(tmp_path / "eve" / "model"), learn_items(texts, SETTINGS).classifier)
+
+    async def work(house):
+        pairs = [(user, NEWS % (50, 50)) for user in ("ann", "bob", "eve")]
+        found = [*await house.ask(*pairs), *await house.ask(*pairs)]
+        return {verdict_of(each) for each in found}, sorted(map(str, house.troubles))
+
+    verdicts, (unread, other) = living(work)
+    assert len(verdicts) == 1
+    assert "ann/model" in unread
+    assert "not a user's model" in other
+
+
+# ---- lessons of nobody, and other models ----
+
+
+def test_a_lesson_of_nobody_is_refused(living, tmp_path):
+    async def work(house):
+        at = desk()
+        at.teacher = house.teacher
+        tell = b"TELL SPAMC/1.5\r\nMessage-class: spam\r\nSet: local\r\n\r\nabcd"
+        spamd = await Client(SpamdConnection, at).send(tell)
+        await spamd.end()
+        post = b"POST /learnspam HTTP/1.1\r\nPassword: %s\r\nContent-Length: 4\r\n\r\nabcd"
+        http = await Client(RspamdConnection, at).send(post % PASSWORD)
+        while not (spamd.answer and http.answer):
+            await asyncio.sleep(0.01)
+        return spamd.answer, http.answer, at.tally.total("trouble user")
+
+    spamd, http, n = living(work)
+    assert spamd.startswith(b"SPAMD/1.0 67 EX_NOUSER: no user is named")
+    assert http.startswith(b"HTTP/1.1 400 ")
+    assert b"no user is named" in http
+    assert n == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_to_which_lessons_cannot_be_added_is_refused(tmp_path):
+    path = str(tmp_path / "model")
+    settings = chosen_settings(SettingsChoices(model="multinomial"), is_text=False)
+    save_classifier(
+        path, learn_items([Item("-", "ham", HAM), Item("-", "spam", SPAM)], settings).classifier
+    )
+
+    with pytest.raises(UsageError, match="does not combine"):
+        check_site(StoredModel(path))
