@@ -17,7 +17,7 @@ import numpy as np
 
 from nbspam.arrays import Floats, Integers
 from nbspam.classifier.classifier import Classifier, token_weights
-from nbspam.classifier.sum import log_tables
+from nbspam.classifier.sum import estimator_of, log_tables
 from nbspam.counts.corpus import Corpus, read_corpus, stratified_folds, weighted
 from nbspam.counts.table import CountTable, inverse_document_frequency
 from nbspam.errors import InputError, NotTrainedError, UsageError
@@ -32,12 +32,12 @@ from nbspam.workers import Workers
 # Weights tried by cross-validation; 0 ignores the unlabelled documents.
 WEIGHTS = (0.0, 0.1, 0.3, 1.0)
 _FOLDS = 5
-_ROUNDS_TO_CHOOSE = 5  # rounds of EM at most, when the weight is chosen
+_TO_CHOOSE = em.Stopping(most=5)  # when the weight is chosen
 # Smoothing adds this share of the sum of all counts unless alpha is given: E-070.
 _SHARE = 0.1
 # The prior that stays that of the labelled documents; "estimated" is estimated in every round.
 _LABELLED = "labelled"
-_MAX_ROUNDS = 30  # rounds of EM at most, for the final model
+BEFORE_OVERFITTING = em.Stopping(most=30)  # for the final model
 
 
 class _PartlyLabelled(NamedTuple):
@@ -127,6 +127,7 @@ def train_with_unlabelled(
     hard: bool = False,
     jobs: Workers = 1,
     seed: int = 0,
+    stopping: em.Stopping = BEFORE_OVERFITTING,
 ) -> em.EMReport:
     """Return a classifier trained on labelled and unlabelled documents, with a report.
 
@@ -150,7 +151,7 @@ def train_with_unlabelled(
         accuracy = _weigh_unlabelled(data, settings, hard, seed)
         # Among weights of equal accuracy take the largest: there are many unlabelled documents.
         weight = max(accuracy, key=lambda w: (accuracy[w], w)) if accuracy else 1.0
-    fit, settings = _fit(data, settings, weight, hard, _MAX_ROUNDS)
+    fit, settings = _fit(data, settings, weight, hard, stopping)
     classifier = data.classifier(settings, fit.responsibility, weight)
     counted = len(one.names), len(other.names)
     return em.EMReport(classifier, fit, weight, *counted, accuracy, (*skipped, *more_skipped))
@@ -172,14 +173,14 @@ def _weigh_unlabelled(
         held, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
         part = data._replace(y=data.y[rest], labelled=data.labelled[rest])
         for weight in WEIGHTS:
-            fit, _ = _fit(part, settings, weight, hard, _ROUNDS_TO_CHOOSE)
+            fit, _ = _fit(part, settings, weight, hard, _TO_CHOOSE)
             asked = _columns_times(data.labelled[held], part.rarity(settings, weight))
             right[weight] += int((fit.model.predict(asked) == data.y[held]).sum())
     return {weight: n / len(data.y) for weight, n in right.items()}
 
 
 def _fit(
-    data: _PartlyLabelled, settings: Settings, weight: float, hard: bool, rounds: int
+    data: _PartlyLabelled, settings: Settings, weight: float, hard: bool, stopping: em.Stopping
 ) -> tuple[em.Fit, Settings]:
     """Return the fit, and settings with which its counts give the same model."""
     settings, labelled, unlabelled = data.prepared(settings, weight)
@@ -190,7 +191,8 @@ def _fit(
         settings = replace(settings, class_prior=tuple(shares.tolist()))
     known = _untrained(settings).fit(labelled, data.y)
     missing = em.UnlabelledDocuments(known, known.classes_, unlabelled, known, weight, hard)
-    return em.climb(known, missing, em.Stopping(most=rounds if weight else 0)), settings
+    # Of weight 0 the unlabelled documents change nothing.
+    return em.climb(known, missing, stopping if weight else em.Stopping(most=0)), settings
 
 
 def _untrained(settings: Settings) -> Any:
@@ -273,13 +275,13 @@ def cluster(
     jobs: int = 1,
     seed: int = 0,
     starts: Sequence[ComponentStart] = (),
-    rounds: int | None = None,
+    stopping: em.Stopping = em.AT_CONVERGENCE,
 ) -> Clusters:
     """Return k clusters of documents, the most likely of several random starts.
 
     The items' labels are ignored.  settings: from `em_settings`.  hard: give each document to its
-    most probable cluster.  starts: k components to start from, instead of random ones.  rounds:
-    of EM, without a test of convergence; None runs until it converges.  Raises UsageError.
+    most probable cluster.  starts: k components to start from, instead of random ones.  Raises
+    UsageError.
     """
     corpus, skipped = read_corpus(_without_labels(items), settings, jobs)
     n_docs = len(corpus.names)
@@ -289,7 +291,6 @@ def cluster(
     names = tuple(f"{number:0{len(str(k))}}" for number in range(1, k + 1))
     data = _PartlyLabelled(names, np.empty(0, np.int64), vocabulary, X[:0], X)
     settings, _, seen = data.prepared(replace(settings, class_prior="estimated"), 1.0)
-    stopping = em.AT_CONVERGENCE if rounds is None else em.Stopping(0.0, 0.0, rounds)
     like = _untrained(settings)
     missing = em.UnlabelledDocuments(like, np.arange(k), seen, hard=hard)
     if starts:
@@ -359,10 +360,7 @@ def typical_tokens(clusters: Clusters, n: int) -> dict[str, list[Typical]]:
     table, weight = clusters.classifier.table, token_weights(clusters.classifier)
     k = len(table.classes)
     odds = weight - (weight.sum(axis=1, keepdims=True) - weight) / (k - 1)
-    counts = table.feature_count
-    of_model = clusters.classifier.settings.model
-    total = table.class_count if of_model == "bernoulli" else counts.sum(axis=0)
-    share = counts / np.maximum(total, 1e-300)
+    share = np.exp(estimator_of(table, clusters.classifier.settings).feature_log_prob_.T)
     worth = share * odds
     best = np.argsort(-worth, axis=0, kind="stable")[:n]
     return {

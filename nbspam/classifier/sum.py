@@ -4,7 +4,7 @@ The joint log-probability of a message is a constant per class plus the sum of i
 weights: multinomial, Bernoulli and complement naive Bayes all have this form.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -99,17 +99,11 @@ def assumed_prior(class_count: Floats, settings: Settings) -> Floats:
     return np.array(prior, np.float64)
 
 
-def log_tables(table: CountTable, settings: Settings) -> LogTables:
-    """Return the tables of the model that the settings name; raises UsageError."""
+def estimator_of(table: CountTable, settings: Settings) -> Any:
+    """Return the estimator that the settings name, with the counts of a table."""
+    counts, rarity = table.feature_count.T, _rarity(table, settings)
     prior = settings.class_prior
-    # tf-idf multiplies counts, and the values of a message to classify, by the same factor; the
-    # factor of the message's values is put into the tables.
-    rarity = None
-    if settings.weighting == TF_IDF:
-        n_docs = float(table.class_count.sum())
-        rarity = inverse_document_frequency(table.document_frequency, n_docs)
-    counts = table.feature_count.T
-    model = estimator_class(settings.model).from_counts(
+    return estimator_class(settings.model).from_counts(
         table.class_count,
         counts if rarity is None else counts * rarity,
         np.array(table.classes),
@@ -117,9 +111,24 @@ def log_tables(table: CountTable, settings: Settings) -> LogTables:
         class_prior=prior if isinstance(prior, str) else np.array(prior),
         **settings.parameters,
     )
+
+
+def _rarity(table: CountTable, settings: Settings) -> Floats | None:
+    """Return the factor of each token's counts, (n_features,); None without tf-idf."""
+    if settings.weighting != TF_IDF:
+        return None
+    return inverse_document_frequency(table.document_frequency, float(table.class_count.sum()))
+
+
+def log_tables(table: CountTable, settings: Settings) -> LogTables:
+    """Return the tables of the model that the settings name."""
+    model = estimator_of(table, settings)
     tables = model.tables()
     weight, intercept = tables.weight, tables.intercept
     n_required = np.isposinf(weight).sum(axis=0, dtype=np.float64)
+    # tf-idf multiplies counts, and the values of a message to classify, by the same factor; the
+    # factor of the message's values is put into the tables.
+    rarity = _rarity(table, settings)
     if rarity is not None:
         # Without smoothing, a token that is in every document would get the weight 0 * infinity.
         weight = np.where(rarity[:, None] > 0, weight, 0.0) * rarity[:, None]

@@ -429,6 +429,7 @@ def _record(option: click.Option, ctx: click.Context, is_full: bool) -> tuple[st
     if is_full:
         return names, text
     names = re.sub(r"(--([a-z-]+)) / --no-\2", r"\1 / --no-…", names)
+    names = re.sub(r"(--[a-z-]+), --[a-z-]+", r"\1", names)  # without an alias
     sentence, dot, rest = text.partition(".  ")
     default = re.search(r"\[default: [^]]*\]", rest)
     short = f"{sentence}{dot} {default[0]}" if dot and default else ""

@@ -7,7 +7,7 @@ import click
 
 from nbspam.cli import inputs, options, output
 from nbspam.cli.frame import Command
-from nbspam.cli.training_options import pairs_option, preset_option
+from nbspam.cli.training_options import pairs_option, preset_option, rounds_options
 from nbspam.errors import UsageError
 from nbspam.models import EM_MODELS
 from nbspam.settings import SettingsChoices, chosen_settings, first_is_text
@@ -367,8 +367,10 @@ class ClusterForm(NamedTuple):
     k: int
     restarts: int
     rounds: int | None
+    epsilon: float | None
     hard: bool
     seed: int
+    trace: bool
     number: int
     assignments: bool
     as_json: bool
@@ -388,14 +390,10 @@ cluster_options = options.filling(
         show_default=True,
         help="Number of random starts, of which the most likely result is kept.",
     ),
-    click.option(
-        "--rounds",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Largest number of rounds of EM.  [default: until it converges]",
-    ),
+    *rounds_options,
     click.option("--hard", is_flag=True, help="Assign every document to one cluster entirely."),
     options.seed_option("the starts"),
+    click.option("--trace", is_flag=True, help="Print every round of EM first."),
     options.number_option(10, "cluster"),
     click.option("--assignments", is_flag=True, help="Print the cluster of every item instead."),
     options.json_option,
@@ -466,16 +464,21 @@ def cluster_command(
     nbspam cluster tickets.csv -k 8 --assignments
     """
     from nbspam.classifier.em import cluster, typical_tokens
-    from nbspam.cli.training import items_for_em
+    from nbspam.cli.training import items_for_em, rounds_rows
+    from nbspam.models.em import stopping
 
     settings, items = items_for_em(sources, reading, inputs.NO_LABELS, mixture)
-    k, restarts, rounds, hard, seed, number, assignments, as_json = form
-    found = cluster(items, settings, k, restarts, hard, jobs, seed, _starts_in(start), rounds)
+    found = cluster(
+        *(items, settings, form.k, form.restarts, form.hard, jobs, form.seed),
+        *(_starts_in(start), stopping(form.rounds, form.epsilon)),
+    )
     output.report_skipped(found.skipped, strict)
-    if assignments:
-        show_assignments(found.classifier.classes, found.share, found.names, as_json)
+    if form.trace:
+        output.echo_rows(rounds_rows(found.fit.steps))
+    if form.assignments:
+        show_assignments(found.classifier.classes, found.share, found.names, form.as_json)
     else:
-        _show_clusters(found, typical_tokens(found, number), as_json)
+        _show_clusters(found, typical_tokens(found, form.number), form.as_json)
 
 
 def _starts_in(path: str | None) -> "list[ComponentStart]":
@@ -501,6 +504,8 @@ def show_assignments(
 
 def _show_clusters(found: "Clusters", tokens: "dict[str, list[Typical]]", as_json: bool) -> None:
     """Print the size of each cluster and its typical tokens."""
+    from nbspam.cli.training import rounds_json
+
     size = dict(zip(found.classifier.classes, found.share.sum(axis=0).tolist(), strict=True))
     if not as_json:
         output.echo_rows([("cluster", "documents", "typical tokens")])
@@ -520,4 +525,4 @@ def _show_clusters(found: "Clusters", tokens: "dict[str, list[Typical]]", as_jso
         }
         for c, n in size.items()
     ]
-    output.echo_json({"log_likelihood": found.fit.steps[-1].log_likelihood, "clusters": rows})
+    output.echo_json({**rounds_json(found.fit.steps), "clusters": rows})

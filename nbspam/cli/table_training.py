@@ -45,10 +45,8 @@ def table_train_command(
     """Learn from rows whose class is in a column, and write a new model.
 
     SOURCE is a table in CSV, TSV or JSON lines.  nbspam tells from the cells whether a
-    column holds categories or numbers, and prints it.
-
-    If the model file holds a model that knows anything which the new one does not, that model
-    is kept as FILE~.  The model of a mail filter is replaced only where -m says so.
+    column holds categories or numbers, and prints it.  A model that knows more than the new
+    one is kept as FILE~.  The model of a mail filter is replaced only where -m says so.
 
     \b
     nbspam table train iris.csv --target species
@@ -67,7 +65,7 @@ def table_train_command(
         return
     weight = _weight_of_row(unlabelled)
     more = inputs.records_of(unlabelled.paths, rows.reading) if unlabelled.paths else iter(())
-    found = _learn_rows_by_em(inputs.records_of(*rows), more, settings, weight, unlabelled.hard)
+    found = _learn_rows_by_em(inputs.records_of(*rows), more, settings, weight, unlabelled)
     kept = output.save_model(found.classifier, model_path)
     _show_em(found, weight, model_path, kept, as_json)
 
@@ -91,7 +89,8 @@ def _weight_of_row(unlabelled: training_options.UnlabelledSources) -> float:
     """Return the weight of a row without a class; raises UsageError."""
     if not (unlabelled.paths or unlabelled.em):
         raise UsageError(
-            "--unlabelled-weight, --hard: for rows without a class; say --em or --unlabelled PATH"
+            "--unlabelled-weight, --hard, --rounds, --epsilon, --restarts, --seed: for rows"
+            " without a class; say --em or --unlabelled PATH"
         )
     return 1.0 if unlabelled.weight is None else float(unlabelled.weight)
 
@@ -101,9 +100,10 @@ def _learn_rows_by_em(
     others: "Iterator[Record]",
     settings: "TableSettings",
     weight: float,
-    hard: bool,
+    how: training_options.UnlabelledSources,
 ) -> "EMReport":
     """Return the model that EM makes of rows with a class and of rows whose class is not read."""
+    from nbspam.models.em import stopping
     from nbspam.tables.em import train_by_em, without_class
     from nbspam.tables.training import read_table
 
@@ -111,7 +111,8 @@ def _learn_rows_by_em(
     data = read_table(rows, settings, with_unlabelled=True)
     for note in data.notes:
         output.warn(note)
-    return train_by_em(data.table, settings, weight, hard)
+    when = stopping(how.rounds, how.epsilon)
+    return train_by_em(data.table, settings, weight, how.hard, when, how.restarts, how.seed)
 
 
 def _show_table(
@@ -286,16 +287,19 @@ def table_cluster_command(
     \b
     nbspam table cluster iris.csv -k 3 --drop species
     """
+    from nbspam.models.em import stopping
     from nbspam.tables.em import cluster_rows
 
-    k, restarts, rounds, hard, seed, number, assignments, as_json = form
     found = cluster_rows(
-        inputs.records_of(*rows), k, alpha, *columns, restarts, hard, seed, rounds
+        *(inputs.records_of(*rows), form.k, alpha, *columns),
+        *(form.restarts, form.hard, form.seed, stopping(form.rounds, form.epsilon)),
     )
-    if assignments:
-        show_assignments(found.clusters, found.share, found.names, as_json)
+    if form.trace:
+        output.echo_rows(rounds_rows(found.fit.steps))
+    if form.assignments:
+        show_assignments(found.clusters, found.share, found.names, form.as_json)
     else:
-        _show_clusters(found, number, as_json)
+        _show_clusters(found, form.number, form.as_json)
 
 
 def _show_clusters(found: "TableClusters", number: int, as_json: bool) -> None:
@@ -313,4 +317,4 @@ def _show_clusters(found: "TableClusters", number: int, as_json: bool) -> None:
         {"cluster": c, "rows": n, "values": [feature._asdict() for feature in features[:number]]}
         for (c, n), features in typical
     ]
-    output.echo_json({"log_likelihood": found.fit.steps[-1].log_likelihood, "clusters": rows})
+    output.echo_json({**rounds_json(found.fit.steps), "clusters": rows})

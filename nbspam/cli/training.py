@@ -1,7 +1,7 @@
 """nbspam train, shard and lazy: from labelled mail and texts to models, and to parts of one."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -52,9 +52,8 @@ def train_command(
     """Learn from labelled mail and write a new model.
 
     SOURCE is a folder with one sub-folder for each class, a Maildir, an mbox, an MH folder,
-    a TREC index, or a table of texts in CSV, TSV or JSON lines.  Where SOURCE does not name
-    the classes, --spam, --ham and --label do.  A model that knows anything which the new one
-    does not is kept as FILE~.
+    a TREC index, or a table of texts.  Where SOURCE does not name the classes, --spam, --ham
+    and --label do.  A model that knows more than the new one is kept as FILE~.
 
     \b
     nbspam train mails/
@@ -110,15 +109,21 @@ def _learn_unlabelled(
 ) -> "EMReport":
     """Return the model that EM makes of labelled and unlabelled sources; raises UsageError."""
     if not unlabelled.paths:
-        raise UsageError("--unlabelled-weight, --hard: for --unlabelled PATH; give it too")
-    from nbspam.classifier.em import train_with_unlabelled
+        raise UsageError(
+            "--unlabelled-weight, --hard, --rounds, --epsilon: for --unlabelled PATH; give it too"
+        )
+    from nbspam.classifier.em import BEFORE_OVERFITTING, train_with_unlabelled
+    from nbspam.models.em import stopping
 
     settings, items = items_for_em(*corpus, training)
     # The classes of the others do not matter, and so need no column.
     reading = corpus.reading._replace(label_column=None, learned=settings.columns)
     others = inputs.items_of_sources(unlabelled.paths, reading)
     weight = unlabelled.weight if isinstance(unlabelled.weight, float) else None
-    return train_with_unlabelled(items, others, settings, weight, unlabelled.hard, jobs)
+    when = stopping(unlabelled.rounds, unlabelled.epsilon, BEFORE_OVERFITTING)
+    return train_with_unlabelled(
+        items, others, settings, weight, unlabelled.hard, jobs, stopping=when
+    )
 
 
 def items_for_em(
@@ -166,18 +171,18 @@ def _show(learned: "TrainingResult", model_path: str, kept: str | None, as_json:
 
 def rounds_json(steps: "Iterable[Step]") -> dict[str, object]:
     """Return the rounds of EM, for JSON."""
-    rounds = [
-        {"log_likelihood": s.log_likelihood, "gain": s.gain, "change": s.change} for s in steps
-    ]
-    return {"rounds": rounds}
+    return {"rounds": [asdict(step) for step in steps]}
 
 
 def rounds_rows(steps: "Iterable[Step]") -> list[tuple[str, ...]]:
     """Return the rounds of EM as rows, under a row of headings."""
     return [
-        ("round", "log-likelihood", "gain of Q", "largest change"),
+        ("round", "log-likelihood", "log-posterior", "gain of Q", "largest change"),
         *(
-            (str(n), f"{s.log_likelihood:.1f}", f"{s.gain:.1f}", f"{s.change:.6f}")
+            (
+                *(str(n), f"{s.log_likelihood:.1f}", f"{s.log_posterior:.1f}"),
+                *(f"{s.gain:.1f}", f"{s.change:.6f}"),
+            )
             for n, s in enumerate(steps)
         ),
     ]

@@ -15,6 +15,7 @@ from nbspam.cli.options import (
     PLAIN_ALPHA,
     WEIGHT,
     filling,
+    seed_option,
 )
 from nbspam.models import ESTIMATORS
 from nbspam.settings import MODELS, PRESETS, WEIGHTINGS, Bounds, SettingsChoices, TableChoices
@@ -26,7 +27,11 @@ class UnlabelledSources(NamedTuple):
     paths: tuple[str, ...] = ()
     weight: float | str | None = None  # None and "auto": by cross-validation; of a table 1
     hard: bool = False
+    rounds: int | None = None
+    epsilon: float | None = None
     em: bool = False  # the rows of a table that lack a class take part
+    restarts: int | None = None
+    seed: int = 0
 
 
 # Titles under which help lists options.
@@ -191,10 +196,30 @@ _hard_option = click.option(
 )
 
 
+rounds_options = (
+    click.option(
+        "--rounds",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Stop EM after N rounds.  [default: when it converges]",
+    ),
+    click.option(
+        "--epsilon",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="X",
+        help="Stop EM when no probability changes by X.  [default: .0001, or when Q gains little]",
+    ),
+)
+
+
 def _unlabelled(
-    paths: tuple[str, ...], weight: float | str | None, hard: bool
+    paths: tuple[str, ...],
+    weight: float | str | None,
+    hard: bool,
+    rounds: int | None,
+    epsilon: float | None,
 ) -> UnlabelledSources:
-    return UnlabelledSources(paths, weight, hard)
+    return UnlabelledSources(paths, weight, hard, rounds, epsilon)
 
 
 unlabelled_options = filling(
@@ -211,6 +236,7 @@ unlabelled_options = filling(
         " one has 1.",
     ),
     _hard_option,
+    *rounds_options,
 )
 
 
@@ -345,6 +371,15 @@ table_unlabelled_options = filling(
         help="Weight of a row without a class.  [default: 1]",
     ),
     _hard_option,
+    *rounds_options,
+    click.option(
+        "--restarts",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Random starts of EM beside the known values.  The most likely result is kept."
+        "  [default: 5 for a network with a column that is never known, else 0]",
+    ),
+    seed_option("the starts"),
 )
 
 

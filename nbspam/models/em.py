@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _SEEDS = 10  # documents whose mean a component of a mixture starts from
 _TRACE = 1e-9  # documents that a class keeps at least
 _NEGLIGIBLE = 1e-9  # share of a row that is dropped; a network takes it for a rounding error
+_MOST = 10_000  # rounds until a change is below a user's epsilon
 MAX_WAYS = 1 << 20  # to complete all rows
 # In EM a variance is at least this share of the column's over all rows: otherwise a class that
 # shrinks to one row would be infinitely likely.
@@ -53,15 +54,30 @@ class Stopping:
 AT_CONVERGENCE = Stopping()
 
 
+def stopping(
+    rounds: int | None, epsilon: float | None, otherwise: Stopping = AT_CONVERGENCE
+) -> Stopping:
+    """Return when a user wants EM to stop; if both are None, as `otherwise` says.
+
+    rounds: the number of rounds, at most if there is an epsilon; epsilon: the largest change of
+    any probability falls below it.
+    """
+    if rounds is None and epsilon is None:
+        return otherwise
+    return Stopping(epsilon or 0.0, 0.0, _MOST if rounds is None else rounds)
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One round: the log-likelihood it reached, and how far the parameters moved.
+    """One round: the likelihood it reached, and how far the parameters moved.
 
-    log_likelihood: nats, of the observed documents (hard: with their best labels) plus
-    the log-prior of the parameters that alpha implies; without the prior it could fall.
+    log_likelihood: nats, of the observed documents (hard: with their best labels).
+    log_posterior: that plus the log-density of the parameters under the prior that alpha
+    implies, nats up to a constant; EM never lowers it, while the likelihood may fall.
     """
 
     log_likelihood: float
+    log_posterior: float
     gain: float  # of Q, nats
     change: float  # the largest change of any probability
 
@@ -95,8 +111,13 @@ class Expected:
     share: Array  # of each way to complete the data, such as (n_docs, n_classes) posteriors
     joint: Array  # log P of each of these ways, nats, same shape
     log_likelihood: float  # see `Step`
-    apart: float  # the part of it that is the same for all ways, nats
+    log_prior: float  # of the parameters, nats up to a constant
+    of_known: float = 0.0  # the part of the likelihood that is the same for all ways, nats
     weight: float = 1.0  # of all shares
+
+    def step(self, gain: float = 0.0, change: float = 0.0) -> Step:
+        """Return the round that reached this; gain, change: see `Step`."""
+        return Step(self.log_likelihood, self.log_likelihood + self.log_prior, gain, change)
 
     def q(self, share: Array) -> float:
         """Return Q in nats: the expected log-likelihood of the data completed by these shares.
@@ -104,7 +125,8 @@ class Expected:
         Zhou, eq. 7.36, plus the log-prior of the model.
         """
         likely = share > 0
-        return self.apart + self.weight * float(share[likely] @ self.joint[likely])
+        completed = self.weight * float(share[likely] @ self.joint[likely])
+        return self.log_prior + self.of_known + completed
 
 
 class Incomplete(Protocol):
@@ -128,16 +150,21 @@ def climb(start: Any, data: Incomplete, stopping: Stopping = AT_CONVERGENCE) -> 
     """Return the model that EM reaches from a start; raises DataError."""
     model, expected = start, data.expect(start)
     share = expected.share
-    steps = [Step(expected.log_likelihood, 0.0, 0.0)]
+    steps = [expected.step()]
     for _ in tracked(range(stopping.most), "rounds", Extent(lambda: None)):  # most end earlier
         share, before, old = expected.share, expected, model
         model = data.maximise(share)
         expected = data.expect(model)
         gain, change = expected.q(share) - before.q(share), data.change(model, old)
-        steps.append(Step(expected.log_likelihood, gain, change))
+        steps.append(expected.step(gain, change))
         if change < stopping.change or gain <= stopping.gain * data.n_docs:
             break
     return Fit(model, share, tuple(steps))
+
+
+def likeliest(fits: Iterator[Fit]) -> Fit:
+    """Return the fit of the highest log-posterior, the first one of equals."""
+    return max(fits, key=lambda fit: fit.steps[-1].log_posterior)
 
 
 def mixture(
@@ -164,7 +191,7 @@ def mixture(
             share[drawn, np.arange(k)[:, None]] = 1.0
             yield climb(data.maximise(share), data, stopping)
 
-    best = max(fits(), key=lambda fit: fit.steps[-1].log_likelihood)
+    best = likeliest(fits())
     return Fit(best.model, best.responsibility.reshape(n_docs, k), best.steps)
 
 
@@ -205,9 +232,9 @@ class UnlabelledDocuments:
         else:
             seen = logsumexp(joint)
             share = np.exp(joint - seen)
-        apart = self._of_known(model)
-        likely = apart + self.weight * float(seen.sum())
-        return Expected(share, joint, likely, apart, self.weight)
+        of_known, log_prior = self._of_known(model), _log_prior_of_tokens(model)
+        likely = of_known + self.weight * float(seen.sum())
+        return Expected(share, joint, likely, log_prior, of_known, self.weight)
 
     def maximise(self, share: Array) -> LinearModel:
         """Return the model of documents that belong to classes by shares, plus known counts."""
@@ -226,19 +253,24 @@ class UnlabelledDocuments:
         return float(np.abs(np.exp(new.feature_log_prob_) - np.exp(old.feature_log_prob_)).max())
 
     def _of_known(self, model: LinearModel) -> float:
-        """Return the log-likelihood of labelled documents and of the parameters, nats.
-
-        A prior acts like documents seen before: for Bernoulli, so many of each class with the
-        token, and so many without.  The multinomial's intercept does not depend on it.
-        """
-        tables, (of_token, of_others) = model.tables(), model.prior_counts_
-        beyond_prior = tables.intercept - model.class_log_prior_
-        log_prior = float((of_token + of_others) * beyond_prior.sum())
-        log_prior += float(of_token * tables.weight.sum())
+        """Return the log-likelihood of labelled documents, nats."""
         if self.known is None:
-            return log_prior
+            return 0.0
+        tables = model.tables()
         n, x = self.known.class_count_, self.known.feature_count_
-        return float(n @ tables.intercept + (x.T * tables.weight).sum() + log_prior)
+        return float(n @ tables.intercept + (x.T * tables.weight).sum())
+
+
+def _log_prior_of_tokens(model: LinearModel) -> float:
+    """Return the log-density of the parameters under the prior, nats, up to a constant.
+
+    A prior acts like documents seen before: for Bernoulli, so many of each class with the
+    token, and so many without.  The multinomial's intercept does not depend on it.
+    """
+    tables, (of_token, of_others) = model.tables(), model.prior_counts_
+    beyond_prior = tables.intercept - model.class_log_prior_
+    of_absent = float((of_token + of_others) * beyond_prior.sum())
+    return of_absent + float(of_token * tables.weight.sum())
 
 
 # --- rows without a class, and for a network with missing cells ------------------------------
@@ -287,8 +319,13 @@ class Completions:
             share[best[np.unique(self.row[best], return_index=True)[1]]] = 1.0
         share *= self.weight[self.row]
         share[share <= _NEGLIGIBLE] = 0.0
-        apart = _log_prior(model)
-        return Expected(share, joint, float(self.weight @ seen) + apart, apart)
+        return Expected(share, joint, float(self.weight @ seen), _log_prior_of_columns(model))
+
+    def random_share(self, rng: np.random.Generator) -> Array:
+        """Return the weight of each row divided among its ways at random, (n_ways,)."""
+        share = rng.exponential(size=len(self.label))
+        share /= np.add.reduceat(share, self.begin)[self.row]
+        return share * self.weight[self.row]
 
     def maximise(self, share: Array) -> Any:
         """Return the model of all ways, weighted; share: (n_ways,), of any shape."""
@@ -316,7 +353,7 @@ class Completions:
         return largest
 
 
-def _log_prior(model: Any) -> float:
+def _log_prior_of_columns(model: Any) -> float:
     """Return the log-density of the parameters under the prior, nats, up to a constant.
 
     The estimate (n_i + a_i) / (n + sum of a) maximises the likelihood times theta_i^a_i.

@@ -8,6 +8,7 @@ so all columns count alike, whether they hold categories or numbers.
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from nbspam.sources.records import Record
 from nbspam.tables.schema import Column, Table, coded, detect, in_intervals
 from nbspam.tables.training import TableSettings, chosen_model, table_rows, train_table
 
+_RESTARTS = 5
 EM_MODELS = ("categorical", "bernoulli", "gaussian", "mixed", "network")
 
 
@@ -31,13 +33,21 @@ def without_class(records: Iterable[Record], target: str) -> Iterator[Record]:
 
 
 def train_by_em(
-    table: Table, settings: TableSettings, weight: float = 1.0, hard: bool = False
+    table: Table,
+    settings: TableSettings,
+    weight: float = 1.0,
+    hard: bool = False,
+    stopping: em.Stopping = em.AT_CONVERGENCE,
+    restarts: int | None = None,
+    seed: int = 0,
 ) -> em.EMReport:
     """Return the classifier of rows of which some have no class; raises UsageError.
 
     table: of all rows, see `read_table`.  weight: of a row without a class.  hard: give each of
     these rows to its most probable class.  The class prior is estimated again in every round,
-    unless the settings give it.
+    unless the settings give it.  restarts: random starts beside the one from what is known, of
+    which the most likely result is kept; None: 5 if no row has a value of some column, because
+    its values are then equal at first and would stay so, else 0.
     """
     name = chosen_model(table.schema, settings)
     if name not in EM_MODELS:
@@ -55,7 +65,12 @@ def train_by_em(
         start.schema.levels if name == "network" else None,
         hard,
     )
-    fit = em.climb(data.maximise(data.expect(first).share), data)
+    if restarts is None:
+        is_hidden = name == "network" and bool(np.isnan(X).all(axis=0).any())
+        restarts = _RESTARTS if is_hidden else 0
+    rng = np.random.default_rng(seed)
+    starts = chain([data.expect(first).share], (data.random_share(rng) for _ in range(restarts)))
+    fit = em.likeliest(em.climb(data.maximise(share), data, stopping) for share in starts)
     classifier = replace(start, model=fit.model, by_em=True)
     n_labelled = int(known.sum())
     return em.EMReport(classifier, fit, weight, n_labelled, len(known) - n_labelled)
@@ -123,13 +138,12 @@ def cluster_rows(
     restarts: int = 5,
     hard: bool = False,
     seed: int = 0,
-    rounds: int | None = None,
+    stopping: em.Stopping = em.AT_CONVERGENCE,
 ) -> TableClusters:
     """Return k clusters of rows, the most likely of several random starts; raises UsageError.
 
     alpha: added to the count of every value.  categorical, numeric: columns whose kind is given;
-    drop: columns that take no part.  hard: give each row to one cluster.  rounds: of EM, without
-    a test of convergence; None runs until it converges.
+    drop: columns that take no part.  hard: give each row to one cluster.
     """
     rows = list(records)
     schema, _ = detect(rows, None, categorical, numeric, drop=drop)
@@ -139,7 +153,6 @@ def cluster_rows(
             f"-k {k}: not from 2 to the number of rows, {len(rows)}; give another k, or more rows"
         )
     like = MixedNB(levels=schema.levels, alpha=alpha, ddof=0)
-    stopping = em.AT_CONVERGENCE if rounds is None else em.Stopping(0.0, 0.0, rounds)
     nowhere, classes, weight = np.full(len(rows), -1), np.arange(k), np.ones(len(rows))
     data = em.completions(like, table.X, nowhere, classes, weight, hard=hard)
     fit = em.mixture(data, k, np.random.default_rng(seed), restarts, stopping)

@@ -135,7 +135,7 @@ def test_train_with_unlabelled_shows_each_round(nbspam, few, model):
     status, out, err = nbspam(*command)
 
     assert (status, err) == (0, "")
-    assert out.startswith("round\tlog-likelihood\tgain of Q\tlargest change\n")
+    assert out.startswith("round\tlog-likelihood\tlog-posterior\tgain of Q\tlargest change\n")
     assert "read 4 labelled, 40 unlabelled" in out
     assert "held-out accuracy by weight 0: " in out
     assert load_tokens(str(model)).classes == ("sea", "sky")
@@ -143,7 +143,7 @@ def test_train_with_unlabelled_shows_each_round(nbspam, few, model):
     assert nbspam("predict", few / "q.jsonl", "--text-column", "text")[1] == "sea\n"
 
     report = json.loads(nbspam(*command, "--unlabelled-weight", "0.5", "--hard", "--json")[1])
-    reached = [row["log_likelihood"] for row in report["rounds"]]
+    reached = [row["log_posterior"] for row in report["rounds"]]
     assert reached == sorted(reached)
     assert (report["weight"], report["labelled"], report["unlabelled"]) == (0.5, 4, 40)
 
