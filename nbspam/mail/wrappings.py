@@ -1,4 +1,4 @@
-"""What is inside the wrappings that mail programs open by themselves.
+"""Wrappings that mail programs open by themselves: their contents.
 
 Signed mail of S/MIME has a message inside a structure of ASN.1 (CMS, RFC 5652), Outlook has one
 inside `winmail.dat` (TNEF, MS-OXTNEF), and invitations and cards write their texts as folded lines
