@@ -6,29 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from nbspam.classifier.combine import (
-    ALPHA,
-    BAND,
-    DAMPING,
-    MOST,
-    MOST_OF_ONE,
-    NEAR,
-    PRIOR_WORTH,
-    RATE,
-    RIDGE,
-    STRONGEST,
-    Combination,
-    correction_step,
-    fit_combination,
-    fit_worth,
-    group_means,
-    ham_step,
-    limits_of,
-    log_odds,
-    means_left_out,
-    probability,
-    trust,
-)
+from nbspam.classifier import combine
 from nbspam.counts.table import CountTable
 from nbspam.settings import PRESENCE, TokenSettings
 from nbspam.tokens.definition import GROUPS
@@ -70,8 +48,8 @@ def test_a_score_is_a_sum_over_tokens(documents):
     table, documents, _ = counted(documents)
     rng = np.random.default_rng(documents.n_docs)
     correction = rng.normal(size=len(table.vocabulary)).astype(np.float32)
-    combination = Combination(rng.normal(size=len(GROUPS) + 1), correction)
-    odds = log_odds(table.feature_count, table.class_count)
+    combination = combine.Combination(rng.normal(size=len(GROUPS) + 1), correction)
+    odds = combine.log_odds(table.feature_count, table.class_count)
 
     found = log_odds_of(combination, table, documents)
     for row in range(documents.n_docs):
@@ -83,7 +61,7 @@ def test_a_score_is_a_sum_over_tokens(documents):
 
 
 ODDS = st.lists(st.floats(-9, 9), max_size=40)
-BOUNDED = limits_of(CountTable(HAM_OR_SPAM, *[None] * 4))
+BOUNDED = combine.limits_of(CountTable(HAM_OR_SPAM, *[None] * 4))
 
 
 def one_document(n):
@@ -104,8 +82,8 @@ def test_hidden_words_never_lower_the_score(seen, hidden, seed):
     rng = np.random.default_rng(seed)
     n, n_seen = len(seen) + len(hidden), len(seen)
     table = counts_like([*seen, *hidden], np.repeat([TEXT, HIDDEN], [n_seen, len(hidden)]))
-    worth = fit_worth(rng.normal(size=(50, len(GROUPS))), rng.integers(0, 2, 50), BOUNDED)
-    combination = Combination(worth, rng.normal(size=n).astype(np.float32))
+    worth = combine.fit_worth(rng.normal(size=(50, len(GROUPS))), rng.integers(0, 2, 50), BOUNDED)
+    combination = combine.Combination(worth, rng.normal(size=n).astype(np.float32))
 
     scores = [log_odds_of(combination, table, one_document(m))[0] for m in range(n_seen, n + 1)]
     assert (np.diff(scores) >= -1e-12).all()
@@ -116,7 +94,7 @@ def test_shares_and_constant_add_up_to_the_score(odds, groups, seed):
     rng = np.random.default_rng(seed)
     table = counts_like(odds, np.resize(groups, len(odds)))
     correction = (5 * rng.normal(size=len(odds))).astype(np.float32)
-    combination = Combination(rng.normal(size=len(GROUPS) + 1), correction)
+    combination = combine.Combination(rng.normal(size=len(GROUPS) + 1), correction)
 
     document = one_document(len(odds))
     for towards in (0, 1):
@@ -127,19 +105,19 @@ def test_shares_and_constant_add_up_to_the_score(odds, groups, seed):
 
 def test_the_share_of_corrections_is_bounded_too():
     table = counts_like([0.0] * 4, np.full(4, TEXT))
-    combination = Combination(np.zeros(len(GROUPS) + 1), np.float32([-30, -20, 4, 6]))
+    combination = combine.Combination(np.zeros(len(GROUPS) + 1), np.float32([-30, -20, 4, 6]))
 
     shares, _ = combination.shares(table, one_document(4), PRESENCE, 1, 0)
-    assert shares == pytest.approx(np.array([-30, -20, 4, 6]) * MOST / 40)
+    assert shares == pytest.approx(np.array([-30, -20, 4, 6]) * combine.MOST / 40)
 
 
 def test_of_equally_strong_tokens_the_first_count():
-    n = 3 * STRONGEST[1]
+    n = 3 * combine.STRONGEST[1]
     table = counts_like([5.0] * n, np.full(n, TEXT))
-    combination = Combination(np.ones(len(GROUPS) + 1), np.zeros(n, np.float32))
+    combination = combine.Combination(np.ones(len(GROUPS) + 1), np.zeros(n, np.float32))
 
     shares, _ = combination.shares(table, one_document(n), PRESENCE, 1, 0)
-    assert np.flatnonzero(shares).tolist() == list(range(STRONGEST[1]))
+    assert np.flatnonzero(shares).tolist() == list(range(combine.STRONGEST[1]))
 
 
 def means_of_others(documents, row):
@@ -148,9 +126,11 @@ def means_of_others(documents, row):
     table, *_ = counted(rest)
     batch = tokenize([message(**{"subject": subject, "from": sender})], TokenSettings(pairs=True))
     known = table.known(batch.documents)
-    odds = log_odds(table.feature_count[known.tokens], table.class_count)
+    odds = combine.log_odds(table.feature_count[known.tokens], table.class_count)
     groups = table.vocabulary.groups[known.tokens]
-    return group_means(known, groups, odds.take(known.columns), limits_of(table))[0]
+    return combine.group_means(known, groups, odds.take(known.columns), combine.limits_of(table))[
+        0
+    ]
 
 
 def test_long_messages_left_out_are_bounded_alike():
@@ -161,11 +141,11 @@ def test_long_messages_left_out_are_bounded_alike():
         for _ in range(9)
     ]
     table, known, y = counted(documents)
-    means = means_left_out(table, known, y)
+    means = combine.means_left_out(table, known, y)
 
     for row in range(0, len(documents), 9):
         assert means[row] == pytest.approx(means_of_others(documents, row), abs=1e-6)
-    unbounded = means_left_out(table._replace(classes=("a", "b")), known, y)
+    unbounded = combine.means_left_out(table._replace(classes=("a", "b")), known, y)
     assert (np.abs(means[:27, TEXT] - unbounded[:27, TEXT]) > 0.1).all()
 
 
@@ -173,7 +153,7 @@ def test_long_messages_left_out_are_bounded_alike():
 @given(DOCUMENTS)
 def test_any_message_left_out_is_judged_by_the_others(documents):
     table, known, y = counted(documents)
-    means = means_left_out(table, known, y)
+    means = combine.means_left_out(table, known, y)
 
     for row in range(len(documents)):
         assert means[row] == pytest.approx(means_of_others(documents, row), abs=1e-6)
@@ -183,7 +163,7 @@ def test_any_message_left_out_is_judged_by_the_others(documents):
 @examples(40)
 def test_the_worth_of_groups_hardly_depends_on_the_order_of_documents(documents):
     ours, theirs = (
-        fit_combination(*counted(each)).worth[:-1] for each in (documents, documents[::-1])
+        combine.fit_combination(*counted(each)).worth[:-1] for each in (documents, documents[::-1])
     )
     assert ours == pytest.approx(theirs, abs=1e-6)
 
@@ -193,12 +173,12 @@ def test_the_worth_of_groups_hardly_depends_on_the_order_of_documents(documents)
 def test_corrections_are_those_of_the_plain_loop(documents):
     """Passes alternate in direction; the result is the mean of where the last two end."""
     table, known, y = counted(documents)
-    found = fit_combination(table, known, y)
+    found = combine.fit_combination(table, known, y)
 
-    means = means_left_out(table, known, y)
-    worth = fit_worth(means, y, None)
+    means = combine.means_left_out(table, known, y)
+    worth = combine.fit_worth(means, y, None)
     correction, ends = np.zeros(len(table.vocabulary)), []
-    trusted = trust(means @ worth[:-1] + worth[-1], y)
+    trusted = combine.trust(means @ worth[:-1] + worth[-1], y)
     rows, moved = range(known.n_docs), np.zeros(known.n_docs)
     of = [known.one(row).tokens for row in rows]
     layer = [own[table.vocabulary.groups[own] != PAIRS] for own in of]
@@ -208,14 +188,18 @@ def test_corrections_are_those_of_the_plain_loop(documents):
 
     for number in range(5):
         if number in (0, 2):
-            errors = [abs(y[row] - probability(score(row))) for row in rows]
-            near = [row for row in rows if trusted[row] and errors[row] > NEAR]
+            errors = [abs(y[row] - combine.probability(score(row))) for row in rows]
+            near = [row for row in rows if trusted[row] and errors[row] > combine.NEAR]
         for row in near if number % 2 == 0 else near[::-1]:
-            step = correction_step(score(row), int(y[row]), ham_step(table.classes, len(y)))
+            step = combine.correction_step(
+                score(row), int(y[row]), combine.ham_step(table.classes, len(y))
+            )
             step *= trusted[row]
-            step = np.clip(moved[row] + step, -MOST_OF_ONE, MOST_OF_ONE) - moved[row]
+            step = (
+                np.clip(moved[row] + step, -combine.MOST_OF_ONE, combine.MOST_OF_ONE) - moved[row]
+            )
             moved[row] += step
-            correction[layer[row]] += RATE * step / np.sqrt(max(len(layer[row]), 1))
+            correction[layer[row]] += combine.RATE * step / np.sqrt(max(len(layer[row]), 1))
             worth[-1] += 0.2 * step
         ends.append((worth.copy(), correction.copy()))
     worth, correction = (sum(two) / 2 for two in zip(*ends[-2:], strict=True))
@@ -225,15 +209,17 @@ def test_corrections_are_those_of_the_plain_loop(documents):
 
 def score_of(means, worth, correction, own):
     total = correction[own].sum() / np.sqrt(max(len(own), 1))
-    return means @ worth[:-1] + worth[-1] + max(-MOST, min(total, MOST))
+    return means @ worth[:-1] + worth[-1] + max(-combine.MOST, min(total, combine.MOST))
 
 
 def test_log_odds_worked_by_hand():
     # 10 ham and 20 spam; one token in 0 ham and 4 spam, one in 5 and 10, one in none.
-    odds = log_odds(np.array([[0, 4], [5, 10], [0, 0]]), np.array([10, 20]))
+    odds = combine.log_odds(np.array([[0, 4], [5, 10], [0, 0]]), np.array([10, 20]))
 
-    strong = np.log((4 + ALPHA) / (20 + 2 * ALPHA) / (ALPHA / (10 + 2 * ALPHA)))
-    assert strong > BAND
+    strong = np.log(
+        (4 + combine.ALPHA) / (20 + 2 * combine.ALPHA) / (combine.ALPHA / (10 + 2 * combine.ALPHA))
+    )
+    assert strong > combine.BAND
     assert odds == pytest.approx([strong, 0, 0])
 
 
@@ -242,11 +228,11 @@ def test_leaving_a_document_out_is_counting_without_it(label):
     # Tokens of either class alone, of mostly one, and of that document alone.
     count, n = np.array([[1, 19], [9, 1], [1, 1]]), np.array([10, 20])
     own = np.eye(2, dtype=int)[label]
-    without = log_odds(count - own, n - own)
+    without = combine.log_odds(count - own, n - own)
 
-    assert (np.abs(without[:2]) > BAND).all()
-    assert (log_odds(count, n, left_out=label) == without).all()
-    assert (without != log_odds(count, n)).all()
+    assert (np.abs(without[:2]) > combine.BAND).all()
+    assert (combine.log_odds(count, n, left_out=label) == without).all()
+    assert (without != combine.log_odds(count, n)).all()
     assert count.tolist() == [[1, 19], [9, 1], [1, 1]]
 
 
@@ -261,12 +247,12 @@ def bounded_means(odds, groups):
     means, of = [], [TEXT if group == SUBJECT else group for group in groups]
     for group in range(len(GROUPS)):
         own = sorted(x for x, g in zip(odds, of, strict=False) if g == group and x)
-        ham = [x for x in own if x < 0][: STRONGEST[0]]
-        spam = [x for x in own if x > 0][-STRONGEST[1] :]
+        ham = [x for x in own if x < 0][: combine.STRONGEST[0]]
+        spam = [x for x in own if x > 0][-combine.STRONGEST[1] :]
         if group == HIDDEN:
-            means.append(sum(spam) / (STRONGEST[1] + DAMPING))
+            means.append(sum(spam) / (combine.STRONGEST[1] + combine.DAMPING))
         else:
-            means.append(sum(ham + spam) / (len(ham + spam) + DAMPING))
+            means.append(sum(ham + spam) / (len(ham + spam) + combine.DAMPING))
     return np.array(means)
 
 
@@ -278,7 +264,7 @@ def test_means_are_those_of_sorted_lists(messages):
     odds = np.array([x for own, _ in messages for x in own], float)
     groups = np.array([g for own, kinds in messages for g in kinds[: len(own)]], np.uint8)
 
-    found = group_means(documents, groups, odds, BOUNDED)
+    found = combine.group_means(documents, groups, odds, BOUNDED)
     assert found == pytest.approx(np.array([bounded_means(*each) for each in messages]))
 
 
@@ -291,16 +277,18 @@ def test_stronger_evidence_for_spam_never_lowers_a_mean(odds, groups, which, mor
         after[which] += more if after[which] > 0 else min(more, -after[which] / 2)
     groups, document = np.array(groups, np.uint8)[: len(after)], one_document(len(after))
 
-    first, second = (group_means(document, groups, x, BOUNDED) for x in (before, after))
+    first, second = (combine.group_means(document, groups, x, BOUNDED) for x in (before, after))
     assert (second >= first - 1e-12).all()
 
 
 def test_neither_of_two_classes_that_are_not_ham_and_spam_is_bounded():
     odds = np.array([-3.0] * 50 + [4.0] * 50)
     table = CountTable(("a", "b"), *[None] * 4)
-    means = group_means(one_document(100), np.zeros(100, np.uint8), odds, limits_of(table))
+    means = combine.group_means(
+        one_document(100), np.zeros(100, np.uint8), odds, combine.limits_of(table)
+    )
 
-    assert means[0, TEXT] == pytest.approx(50 / (100 + DAMPING))
+    assert means[0, TEXT] == pytest.approx(50 / (100 + combine.DAMPING))
 
 
 def evidence(seed, n=300):
@@ -308,14 +296,14 @@ def evidence(seed, n=300):
     rng = np.random.default_rng(seed)
     means = rng.normal(size=(n, len(GROUPS))) * rng.uniform(0.2, 3, len(GROUPS))
     worth = rng.normal(0.5, 0.5, len(GROUPS))
-    return means, (rng.random(n) < probability(means @ worth - 1.0)).astype(np.int64)
+    return means, (rng.random(n) < combine.probability(means @ worth - 1.0)).astype(np.int64)
 
 
 def penalised_loss(worth, means, y):
     """Return the log loss of a logistic regression and its penalty."""
     z = np.where(y == 1, -1, 1) * (means @ worth[:-1] + worth[-1])
-    penalty = ((worth[:-1] - PRIOR_WORTH) ** 2).sum() + worth[-1] ** 2
-    return np.logaddexp(0.0, z).sum() + RIDGE / 2 * penalty
+    penalty = ((worth[:-1] - combine.PRIOR_WORTH) ** 2).sum() + worth[-1] ** 2
+    return np.logaddexp(0.0, z).sum() + combine.RIDGE / 2 * penalty
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -323,11 +311,11 @@ def test_the_worth_is_that_of_an_independent_logistic_regression(seed):
     means, y = evidence(seed)
     theirs = minimize(penalised_loss, np.zeros(len(GROUPS) + 1), (means, y), "BFGS")
 
-    assert fit_worth(means, y, None) == pytest.approx(theirs.x, abs=1e-4)
+    assert combine.fit_worth(means, y, None) == pytest.approx(theirs.x, abs=1e-4)
 
 
 def test_without_messages_groups_are_worth_what_is_assumed():
-    worth = fit_worth(np.zeros((0, len(GROUPS))), np.zeros(0, np.int64), None)
+    worth = combine.fit_worth(np.zeros((0, len(GROUPS))), np.zeros(0, np.int64), None)
 
     assert worth.tolist() == [0.5] * len(GROUPS) + [0.0]
 
@@ -338,8 +326,8 @@ def test_hidden_words_that_point_to_ham_are_worth_nothing():
     without = means.copy()
     without[:, HIDDEN] = 0.0
 
-    assert fit_worth(means, y, None)[HIDDEN] < 0
-    bounded = fit_worth(means, y, BOUNDED)
+    assert combine.fit_worth(means, y, None)[HIDDEN] < 0
+    bounded = combine.fit_worth(means, y, BOUNDED)
     assert bounded[HIDDEN] == 0
     others = np.arange(len(bounded)) != HIDDEN
-    assert bounded[others] == pytest.approx(fit_worth(without, y, None)[others])
+    assert bounded[others] == pytest.approx(combine.fit_worth(without, y, None)[others])

@@ -10,16 +10,6 @@ from hypothesis import strategies as st
 from nbspam.classifier import personal
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.combine import BAND, DAMPING, MOST, STRONGEST, Combination
-from nbspam.classifier.personal import (
-    SHARED,
-    OwnCounts,
-    classify,
-    explain,
-    joint_of,
-    lack_of_own,
-    own_of,
-    rule_for,
-)
 from nbspam.classifier.training import learn_items
 from nbspam.decision import UNDECIDED, cutoffs
 from nbspam.settings import PRESENCE, SettingsChoices, TokenSettings, chosen_settings
@@ -58,11 +48,11 @@ def taught(site, labelled):
     padded = tokenized([*(t for t, _ in labelled), "", ""])
     table = count_batch(padded, [*(x for _, x in labelled), *CLASSES], PRESENCE)
     table = table._replace(class_count=table.class_count - 1)
-    return own_of(site, table, batch.documents, np.array(y))
+    return personal.own_of(site, table, batch.documents, np.array(y))
 
 
 def scores(site, texts, owners):
-    joint = joint_of(site, tokenized(texts).documents, owners)
+    joint = personal.joint_of(site, tokenized(texts).documents, owners)
     return joint[:, 1] - joint[:, 0]
 
 
@@ -78,10 +68,10 @@ def test_whose_mail_is_judged_beside_it_changes_no_message(everybodys, mine, ask
     # A user who has taught nothing gets the answer of the shared model.
     documents = tokenized(texts).documents
     plain = site.joint_of(site.table.known(documents))
-    assert np.array_equal(joint_of(site, documents, [None] * len(texts)), plain)
+    assert np.array_equal(personal.joint_of(site, documents, [None] * len(texts)), plain)
 
 
-@given(LABELLED, LABELLED, WORDS, st.sampled_from([SHARED, 2.0]))
+@given(LABELLED, LABELLED, WORDS, st.sampled_from([personal.SHARED, 2.0]))
 @examples(60)
 def test_a_score_is_a_sum_over_tokens_of_both(everybodys, mine, text, shared):
     """All messages of the shared model count as at most so many of the user's."""
@@ -126,11 +116,11 @@ def test_shares_and_constant_add_up_to_the_score(everybodys, mine, text):
     site = site_of(everybodys)
     own = taught(site, mine)
     data = f"Subject: {text[::2]}\n\n{text}\n".encode()
-    explanation = explain(site, Item("-", None, data), own, cutoffs())
+    explanation = personal.explain(site, Item("-", None, data), own, cutoffs())
 
     total = sum(each.contribution for each in explanation.evidence)
     assert total + explanation.constant == pytest.approx(explanation.score, abs=1e-9)
-    (verdict,) = classify(site, [Item("-", None, data)], [own], cutoffs())
+    (verdict,) = personal.classify(site, [Item("-", None, data)], [own], cutoffs())
     assert verdict.posterior == pytest.approx(explanation.verdict.posterior)
     assert verdict.label == explanation.verdict.label
 
@@ -155,7 +145,7 @@ def model_of(site, pairs):
     memory, table = learned.memory, learned.table
     documents = memory.sample.documents
     documents = documents._replace(tokens=table.vocabulary.keys[documents.tokens])
-    return own_of(site, table, documents, memory.sample_labels)
+    return personal.own_of(site, table, documents, memory.sample_labels)
 
 
 LETTER = b"From: shop%d@bulbs.example\nSubject: tulips of week %d\nList-Id: <bulbs.example>\n\n"
@@ -172,10 +162,12 @@ def test_ten_messages_overrule_the_shared_model_where_they_differ(label, other):
 
     later = [Item("-", None, data) for data in letters[30:]]
     assert {v.label for v in site.classify(later)} == {other}
-    assert {v.label for v in classify(site, later, [own] * 10, site.rule)} == {label}
+    assert {v.label for v in personal.classify(site, later, [own] * 10, site.rule)} == {label}
     # Other mail of the same class stays what it was.
     rest = items_of(mails(other, 40))
-    wrong = [v for v in classify(site, rest, [own] * len(rest), site.rule) if v.label != other]
+    wrong = [
+        v for v in personal.classify(site, rest, [own] * len(rest), site.rule) if v.label != other
+    ]
     assert len(wrong) <= len(rest) // 20
 
 
@@ -183,13 +175,13 @@ def test_a_shared_model_that_knows_nothing_leaves_it_to_the_user():
     nothing, taught = begun(SETTINGS), mails("ham", 0, 30) + mails("spam", 0, 30)
     own, items = model_of(nothing, taught), items_of(mails("ham", 30, 60) + mails("spam", 30, 60))
 
-    assert lack_of_own(nothing, own) is None
-    assert rule_for(nothing, own, nothing.rule) == cutoffs()
+    assert personal.lack_of_own(nothing, own) is None
+    assert personal.rule_for(nothing, own, nothing.rule) == cutoffs()
     alone = learn_items(items_of(taught), SETTINGS).classifier
     found, right = (
         sum(verdict.label == item.label for verdict, item in zip(verdicts, items, strict=True))
         for verdicts in (
-            classify(nothing, items, [own] * 60, nothing.rule),
+            personal.classify(nothing, items, [own] * 60, nothing.rule),
             alone.classify(items),
         )
     )
@@ -199,11 +191,13 @@ def test_a_shared_model_that_knows_nothing_leaves_it_to_the_user():
 def test_whoever_knows_one_class_only_is_unsure():
     nothing = begun(SETTINGS)
     keys = np.array([1], np.uint64)
-    own = OwnCounts(keys, np.array([[0, 1, 0]], np.float32), np.array([0.0, 1.0]))
+    own = personal.OwnCounts(keys, np.array([[0, 1, 0]], np.float32), np.array([0.0, 1.0]))
 
-    assert "teach it ham" in lack_of_own(nothing, own)
-    assert rule_for(nothing, own, cutoffs()) == UNDECIDED
-    mine, another = classify(nothing, [Item("-", None, SPAM)] * 2, [own, None], nothing.rule)
+    assert "teach it ham" in personal.lack_of_own(nothing, own)
+    assert personal.rule_for(nothing, own, cutoffs()) == UNDECIDED
+    mine, another = personal.classify(
+        nothing, [Item("-", None, SPAM)] * 2, [own, None], nothing.rule
+    )
     assert (mine.label, another.label) == ("unsure", "unsure")
 
 
@@ -229,7 +223,7 @@ def test_unreadable_items_keep_their_places(site, tmp_path):
     (tmp_path / "a.eml").unlink()
     asked = [Item("first", None, SPAM), unread, Item("last", None, HAM)]
 
-    first, gone, last = classify(site, asked, [own, own, None], site.rule)
+    first, gone, last = personal.classify(site, asked, [own, own, None], site.rule)
     assert (first.name, last.name) == ("first", "last")
     assert "a.eml" in gone.name
     assert gone.reason

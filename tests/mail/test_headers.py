@@ -7,15 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.mail.headers import (
-    decode_base64,
-    decode_value,
-    header_lines,
-    looks_like_header,
-    parameters,
-    read_head,
-    unfold,
-)
+from nbspam.mail import headers
 from nbspam.mail.message import parse_message
 from support import examples
 
@@ -44,8 +36,8 @@ def encoded(charset: str, encoding: str, text: bytes) -> bytes:
     ],
 )
 def test_lines_are_unfolded_and_split(block, lines):
-    found = header_lines(b"\n" + block)
-    assert [(name.rstrip(), unfold(value)) for name, value in found] == lines
+    found = headers.header_lines(b"\n" + block)
+    assert [(name.rstrip(), headers.unfold(value)) for name, value in found] == lines
 
 
 @pytest.mark.parametrize(
@@ -53,7 +45,7 @@ def test_lines_are_unfolded_and_split(block, lines):
     [(b"A:", True), (b"X-Y : z", True), (b"a b: c", False), (b" a: b", False), (b"", False)],
 )
 def test_a_header_line_has_a_name_and_a_colon(data, is_header):
-    assert looks_like_header(data) == is_header
+    assert headers.looks_like_header(data) == is_header
 
 
 @pytest.mark.parametrize(
@@ -80,7 +72,7 @@ def test_a_header_line_has_a_name_and_a_colon(data, is_header):
     ],
 )
 def test_values_are_decoded(value, text):
-    assert decode_value(value).decode() == text
+    assert headers.decode_value(value).decode() == text
 
 
 @pytest.mark.parametrize("encoding", ["B", "Q"])
@@ -88,7 +80,7 @@ def test_a_character_may_be_split_between_encoded_words(encoding):
     data = "你好吗世".encode()
     for cut in range(1, len(data)):
         words = encoded("utf-8", encoding, data[:cut]), encoded("UTF-8", encoding, data[cut:])
-        assert decode_value(b" ".join(words)).decode() == "你好吗世"
+        assert headers.decode_value(b" ".join(words)).decode() == "你好吗世"
 
 
 @pytest.mark.parametrize(
@@ -102,8 +94,8 @@ def test_a_character_may_be_split_between_encoded_words(encoding):
     ],
 )
 def test_headers_written_by_the_standard_library_are_read(charset, text):
-    lines = header_lines(b"\nSubject: " + Header(text, charset).encode().encode())
-    assert decode_value(unfold(lines[0][1])).decode().split() == text.split()
+    lines = headers.header_lines(b"\nSubject: " + Header(text, charset).encode().encode())
+    assert headers.decode_value(headers.unfold(lines[0][1])).decode().split() == text.split()
 
 
 @pytest.mark.parametrize(
@@ -133,28 +125,28 @@ def test_headers_written_by_the_standard_library_are_read(charset, text):
     ],
 )
 def test_parameters_are_found_and_decoded(value, name, text):
-    assert parameters(value)[name].decode() == text
+    assert headers.parameters(value)[name].decode() == text
 
 
 @examples(200)
 @given(values)
 def test_any_value_is_decoded_to_utf8(value):
-    decode_value(value).decode()
-    header_lines(value)
-    parameters(value)
+    headers.decode_value(value).decode()
+    headers.header_lines(value)
+    headers.parameters(value)
 
 
 @given(st.binary(max_size=40), st.binary(max_size=40))
 def test_base64_is_decoded_after_padding_too(first, second):
-    assert decode_base64(b64encode(first)) == first
-    assert decode_base64(b64encode(first) + b"\n" + b64encode(second)) == first + second
+    assert headers.decode_base64(b64encode(first)) == first
+    assert headers.decode_base64(b64encode(first) + b"\n" + b64encode(second)) == first + second
 
 
 @pytest.mark.parametrize(
     "text", [b"aGVsbG8", b"aGVs\nbG8=", b"aG*Vs bG8==", b"aGVsbG8=\n\n", b"aGVsbG8=x"]
 )
 def test_broken_base64_is_decoded_as_far_as_possible(text):
-    assert decode_base64(text).startswith(b"hello")
+    assert headers.decode_base64(text).startswith(b"hello")
 
 
 @pytest.mark.parametrize(
@@ -167,17 +159,17 @@ def test_broken_base64_is_decoded_as_far_as_possible(text):
 )
 def test_a_head_ends_at_a_blank_line_or_at_any_other_line_that_is_no_header(more, body):
     head = b"\nSubject: hi\n  there\nX : y"
-    found = read_head(head + more)
+    found = headers.read_head(head + more)
     assert found == (len(head), len(head) + body, {b"subject": b" hi\n  there"})
     found[2].clear()  # what is done to these headers does not change those of its copy
-    assert read_head(head + more)[2] == {b"subject": b" hi\n  there"}
+    assert headers.read_head(head + more)[2] == {b"subject": b" hi\n  there"}
 
 
 def test_of_telling_headers_of_one_name_the_first_counts():
     block = b"\nmessage-id : a\nMESSAGE-ID: b\nX-Subject: c\nSubject: d\nContent-Type: e"
     found = {b"message-id": b" a", b"subject": b" d", b"content-type": b" e"}
-    assert read_head(block)[2] == found
-    assert read_head(b"\nbuy now")[:2] == (0, 1)
+    assert headers.read_head(block)[2] == found
+    assert headers.read_head(b"\nbuy now")[:2] == (0, 1)
 
 
 @pytest.mark.parametrize("name", [b"=?utf-8?q?Subject?=", b"=?utf-8?q?S?=ubject"])
@@ -197,11 +189,11 @@ LINES = [
 @given(st.lists(st.sampled_from(LINES)))
 def test_a_head_ends_where_it_ends_for_the_reader(lines):
     data = b"X: y\n" + b"".join(lines)
-    stop, body, telling = read_head(b"\n" + data)
+    stop, body, telling = headers.read_head(b"\n" + data)
     message = parse_message(data)
 
     texts = [field.text for field in message.fields if field.origin == "body"]
     if (subject := telling.get(b"subject")) is not None:
-        assert texts.pop(0).split() == decode_value(subject).split()
-    assert texts[-1] == decode_value((b"\n" + data)[body:])
+        assert texts.pop(0).split() == headers.decode_value(subject).split()
+    assert texts[-1] == headers.decode_value((b"\n" + data)[body:])
     assert ("no-blank-line" in message.defects) == (body == stop + 1 <= len(data))

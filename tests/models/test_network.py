@@ -12,22 +12,9 @@ from hypothesis import strategies as st
 
 from nbspam.errors import UsageError
 from nbspam.models import BayesianNetwork
+from nbspam.models.network import structure
 from nbspam.models.network.network import Network, from_json, query, to_json
 from nbspam.models.network.questions import gibbs, network_of_tokens
-from nbspam.models.network.structure import (
-    FamilyScores,
-    ancestors,
-    children,
-    empty_start,
-    family_counts,
-    hill_climb,
-    moral_graph,
-    naive_start,
-    separated,
-    to_dot,
-    topological_order,
-    tree_start,
-)
 from support import examples
 
 some = examples(25)
@@ -94,29 +81,26 @@ def sample(network, n, rng):
 
 def test_the_five_independences_of_figure_7_4():
     for a, b, c in ((2, 3, 0), (3, 4, 1), (2, 1, 0), (2, 4, 0), (2, 4, 1)):
-        assert separated(MELON, [a], [b], [c])
+        assert structure.separated(MELON, [a], [b], [c])
+    assert structure.ancestors(MELON, [3]) == {0, 1, 3}
+    assert structure.children(MELON) == [[2, 3], [3, 4], [], [], []]
+    assert structure.topological_order(((1,), (2,), ())) == [2, 1, 0]
+    with pytest.raises(UsageError, match=r"\[0, 1\] are in a cycle"):
+        structure.topological_order(((1,), (0,), ()))
 
 
 def test_causes_are_independent_unless_their_effect_is_known():
-    assert separated(MELON, [0], [1])  # eq. 7.27
-    assert not separated(MELON, [0], [1], [3])
-    assert not separated(MELON, [2], [4], [3])
-    assert (0, 1) in moral_graph(MELON)
-    assert len(moral_graph(MELON)) == 5
-
-
-def test_topological_order_ancestors_and_children():
-    assert topological_order(((1,), (2,), ())) == [2, 1, 0]
-    assert ancestors(MELON, [3]) == {0, 1, 3}
-    assert children(MELON) == [[2, 3], [3, 4], [], [], []]
-    with pytest.raises(UsageError, match=r"\[0, 1\] are in a cycle"):
-        topological_order(((1,), (0,), ()))
+    assert structure.separated(MELON, [0], [1])  # eq. 7.27
+    assert not structure.separated(MELON, [0], [1], [3])
+    assert not structure.separated(MELON, [2], [4], [3])
+    assert (0, 1) in structure.moral_graph(MELON)
+    assert len(structure.moral_graph(MELON)) == 5
 
 
 def test_dot_has_every_arrow_and_moral_edge():
     names = ["good", 'swe"et', "sound", "colour", "root"]
-    dot = to_dot(MELON, names)
-    moral = to_dot(MELON, names, moral=True)
+    dot = structure.to_dot(MELON, names)
+    moral = structure.to_dot(MELON, names, moral=True)
 
     assert dot.startswith("digraph network {")
     assert dot.count("->") == 4
@@ -130,11 +114,11 @@ def test_dot_has_every_arrow_and_moral_edge():
 
 def test_a_weight_of_two_is_the_row_twice_and_incomplete_families_are_not_counted():
     codes = np.array([[0, 1], [1, 1], [-1, 0], [1, -1]])
-    twice = FamilyScores(np.repeat(codes[:2], 2, axis=0), (2, 2))
-    weighted = FamilyScores(codes[:2], (2, 2), weight=np.array([2.0, 2.0]))
+    twice = structure.FamilyScores(np.repeat(codes[:2], 2, axis=0), (2, 2))
+    weighted = structure.FamilyScores(codes[:2], (2, 2), weight=np.array([2.0, 2.0]))
 
     assert twice.total(((1,), ())) == weighted.total(((1,), ()))
-    counts = family_counts(codes, (2, 2), 1, (0,))
+    counts = structure.family_counts(codes, (2, 2), 1, (0,))
     assert counts.tolist() == [[0, 1], [0, 1]]
 
 
@@ -149,7 +133,7 @@ def all_graphs(n):
         arrows = list(compress(places, chosen))
         graph = tuple(tuple(a for a, b in arrows if b == node) for node in range(n))
         with suppress(UsageError):
-            topological_order(graph)
+            structure.topological_order(graph)
             graphs.append(graph)
     return graphs
 
@@ -162,11 +146,15 @@ def test_hill_climbing_finds_the_best_of_all_graphs_of_three_nodes(seed):
     if codes.shape[1] < 3:
         codes = np.column_stack([codes, rng.integers(0, 2, 60)])
     cardinality = (codes.max(axis=0) + 1).tolist()
-    scores = FamilyScores(codes, cardinality, "aic")
+    scores = structure.FamilyScores(codes, cardinality, "aic")
 
     best = min(map(scores.total, all_graphs(3)))
-    for start in (empty_start(3), naive_start(3, 0), tree_start(scores)):
-        assert scores.total(hill_climb(scores, start)) == pytest.approx(best)
+    for start in (
+        structure.empty_start(3),
+        structure.naive_start(3, 0),
+        structure.tree_start(scores),
+    ):
+        assert scores.total(structure.hill_climb(scores, start)) == pytest.approx(best)
 
 
 @given(seeds)
@@ -174,12 +162,12 @@ def test_hill_climbing_finds_the_best_of_all_graphs_of_three_nodes(seed):
 def test_climbing_never_worsens_its_start_nor_makes_a_cycle(seed):
     rng = np.random.default_rng(seed)
     network = random_network(seed)
-    scores = FamilyScores(sample(network, 50, rng), network.cardinality)
+    scores = structure.FamilyScores(sample(network, 50, rng), network.cardinality)
     start = random_parents(rng, len(network.names), most=2)
-    end = hill_climb(scores, start, max_parents=2)
+    end = structure.hill_climb(scores, start, max_parents=2)
 
     assert scores.total(end) <= scores.total(start) + 1e-9
-    assert len(topological_order(end)) == len(network.names)
+    assert len(structure.topological_order(end)) == len(network.names)
     assert max(map(len, end)) <= 2
 
 
@@ -187,25 +175,25 @@ def test_huge_tables_are_avoided_unless_max_parents_asks_for_them():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 200, (300, 5))
     codes[:, 1] = codes[:, 0]
-    scores = FamilyScores(codes, [200] * 5, "likelihood")
+    scores = structure.FamilyScores(codes, [200] * 5, "likelihood")
 
-    found = hill_climb(scores, empty_start(5))
+    found = structure.hill_climb(scores, structure.empty_start(5))
     assert max(map(len, found)) == 1
     with pytest.raises(UsageError, match=r"a table of 3 parents would need 11.9 GiB"):
-        hill_climb(scores, empty_start(5), max_parents=3)
+        structure.hill_climb(scores, structure.empty_start(5), max_parents=3)
 
 
 @given(seeds)
 @some
 def test_the_tree_start_is_the_most_likely_tree(seed):
     codes = np.random.default_rng(seed).integers(0, 3, (30, 4))
-    scores = FamilyScores(codes, [3] * 4, "likelihood")
+    scores = structure.FamilyScores(codes, [3] * 4, "likelihood")
     trees = [graph for graph in all_graphs(4) if sorted(map(len, graph)) == [0, 1, 1, 1]]
     best = min(map(scores.total, trees))
-    assert scores.total(tree_start(scores)) == pytest.approx(best)
+    assert scores.total(structure.tree_start(scores)) == pytest.approx(best)
 
     # Under the target, which is the parent of all: a tree of the three others.
-    under = tree_start(scores, target=2)
+    under = structure.tree_start(scores, target=2)
     assert under[2] == ()
     assert sorted(map(len, under)) == [0, 1, 2, 2]
     graphs = [
@@ -215,7 +203,9 @@ def test_the_tree_start_is_the_most_likely_tree(seed):
     ]
     best = min(scores.total(g) for g in graphs if sorted(map(len, g)) == [0, 1, 2, 2])
     assert scores.total(under) == pytest.approx(best)
-    assert tree_start(FamilyScores(np.zeros((2, 1), int), (2,)), target=0) == ((),)
+    assert structure.tree_start(structure.FamilyScores(np.zeros((2, 1), int), (2,)), target=0) == (
+        (),
+    )
 
 
 # --- inference ---------------------------------------------------------------------------
@@ -335,7 +325,7 @@ def test_unknown_variables_and_values_are_refused_with_the_known_ones():
 
 def test_counts_beyond_the_limit_of_memory_are_refused_with_their_size():
     with pytest.raises(UsageError, match=r"a table of 2 parents would need 4\.47 GiB"):
-        family_counts(np.zeros((1, 3), int), (20, 10_000, 3_000), 0, (1, 2))
+        structure.family_counts(np.zeros((1, 3), int), (20, 10_000, 3_000), 0, (1, 2))
     model = BayesianNetwork(levels=[500] * 4, start="empty", max_parents=3)
     with pytest.raises(UsageError, match="3 parents would need 466 GiB, more than 512 MiB"):
         model.fit([[0, 1, 2, 3], [1, 1, 2, 3]], [0, 1])
