@@ -102,6 +102,7 @@ def test_the_text_has_number_rate_and_time_left():
         ((5, 0.5, 10.0, 10), "5 of 10, 2.0 s each, 0:10 left"),
         ((3_000, 0.25, 30.0, None), "3,000, 100/s, 1:30 left"),
         ((3_000, None, 30.0, None), "3,000, 100/s"),
+        ((650, 0.5, 65.0, None), "650, 10/s, 1:05 left"),
         ((5, 0.5, 0.5, 10), "5 of 10, 10/s"),  # too early to say how long
     ]:
         assert progress_text(*arguments) == text

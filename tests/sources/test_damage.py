@@ -148,3 +148,13 @@ def test_a_mailbox_that_breaks_off_in_the_middle_ends_the_reading(nbspam, traine
 
     assert complains(nbspam("update", tmp_path / "box"), 1, "1.mbox.gz: damaged (")
     assert trained.read_bytes() == before
+
+
+@pytest.mark.parametrize(("n", "end"), [(5, "not a gzipped file"), (7, "skipped 2 more")])
+def test_five_messages_that_cannot_be_read_are_named(nbspam, folder, model, n, end):
+    for k in range(n):
+        (folder / "ham" / f"bad{k}.eml.gz").write_bytes(b"no gzip")
+    lines = nbspam("train", folder)[2].splitlines()
+    assert [f"bad{k}.eml.gz" in line for k, line in enumerate(lines)][:5] == [True] * 5
+    assert len(lines) == min(n, 6)
+    assert end.lower() in lines[-1].lower()

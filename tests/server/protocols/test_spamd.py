@@ -129,6 +129,8 @@ def test_a_wrong_request_is_told_what_is_wrong_with_it():
         (check(HAM, "CHECK", "1.5", "Compress: zlib"), b"65 EX_DATAERR: the body is not comp"),
         (check(zlib.compress(HAM)[:-8], "CHECK", "1.5", "Compress: zlib"),
          b"65 EX_DATAERR: the body that zlib compressed ends too early"),
+        (b"CHECK SPAMC/1.5\r\nContent-length: " + b"9" * 16 + b"\r\n\r\n",
+         b"76 EX_PROTOCOL: Content-length is not a number"),
         (b"A" * 70_000, b"76 EX_PROTOCOL: too many header lines"),
         (b"CHECK SPAMC/1.5\r\n" + b"A: b\r\n" * 257, b"76 EX_PROTOCOL: too many header lines"),
         (b"CHECK SPAMC\r\n\r\n", b"76 EX_PROTOCOL: the first line is not COMMAND SPAMC/VERSION"),

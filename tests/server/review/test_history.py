@@ -133,6 +133,8 @@ def test_the_range_to_tell_of_is_one_of_probable_spam_if_there_is_any(database):
     for n in range(3):
         note(database, f"ham{n}", at(1), "ham", 0.001)
     assert course(database, TODAY).typical.high == 0.01
+    note(database, "likely", at(1), "spam", 0.6)
+    assert course(database, TODAY).typical.low == 0.5
 
     for n, probability in enumerate([0.95, 0.95, 0.995]):
         note(database, f"spam{n}", at(1), "spam", probability)
