@@ -73,6 +73,7 @@ def test_of_long_messages_and_where_more_than_presence_counts_fewer_are_kept():
     assert 10 < n_kept(100, 9, limit=1000, max_entries=400) <= 400 // 9
     # No message is too long for the number that is enough.
     assert 0 < n_kept(100, 9, limit=1000, max_entries=0) <= 10
+    assert n_kept(10, 9, limit=1000, max_entries=0) == 10
     assert 0 < n_kept(50, 1, LOG_LENGTH) <= 10
     assert n_kept(50, 1) == 50
 
