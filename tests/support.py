@@ -31,7 +31,8 @@ from nbspam.sources.items import Item
 from nbspam.tokens.tokenizer import batch_vocabulary
 
 ROOT = Path(__file__).parent.parent
-MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
+CORPORA = ROOT / "corpora"
+MELONS, LIHANG = CORPORA / "watermelon-3.0.csv", CORPORA / "lihang-4.1.csv"
 FROM = b"From someone@example.org Thu Aug 22 12:36:23 2002\n"  # before a message of an mbox
 HAM = b"From: ann@example.org\nSubject: lunch\n\nshall we have lunch on friday?\n"
 SPAM = b"From: x@example.com\nSubject: cheap pills\n\nbuy cheap pills now http://p.example/\n"
@@ -65,6 +66,13 @@ def complains(result, status, *words):
     for word in words:
         assert word in err, err
     return True
+
+
+def steps_of(table, *rows):
+    """Return the factors of the last row as `table explain --factors` prints them."""
+    status, out, err = table("explain", "--factors", "--json", stdin="\n".join(rows).encode())
+    assert (status, err) == (0, "")
+    return json.loads(out.splitlines()[-1])["factors"]
 
 
 def json_lines(out):

@@ -98,16 +98,13 @@ def test_whoever_waits_for_a_lock_may_give_up(model):
         pass
 
 
-def test_errors_under_the_lock_stay_what_they_are(model):
+def test_a_lock_that_cannot_be_made_is_an_error_of_ours_and_others_stay_what_they_are(model):
+    with pytest.raises(ModelFileError, match="cannot write the model: Not a directory; "):
+        locked(str(model / "m")).__enter__()
     with pytest.raises(FileNotFoundError), locked(str(model)):
         raise FileNotFoundError
     with locked(str(model)):
         pass
-
-
-def test_a_lock_that_cannot_be_made_is_an_error_of_ours(model):
-    with pytest.raises(ModelFileError, match="cannot write the model: Not a directory; "):
-        locked(str(model / "m")).__enter__()
 
 
 def test_a_new_file_is_on_disk_before_it_has_its_name_and_its_folder_after(tmp_path, monkeypatch):

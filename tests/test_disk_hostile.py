@@ -59,19 +59,11 @@ def in_child(work):
         os._exit(1)
 
 
-def put_link(path, secret):
-    path.symlink_to(secret)
-
-
-def put_fifo(path, secret):
-    os.mkfifo(path)
-
-
-def put_folder(path, secret):
-    path.mkdir()
-
-
-WAYS = {"link": put_link, "fifo": put_fifo, "folder": put_folder}
+WAYS = {  # how something is put in the place of our file, and what is said of it
+    "link": (lambda path, secret: path.symlink_to(secret), "a symbolic link"),
+    "fifo": (lambda path, secret: os.mkfifo(path), "not a regular file"),
+    "folder": (lambda path, secret: path.mkdir(), "a folder"),
+}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -79,8 +71,8 @@ WAYS = {"link": put_link, "fifo": put_fifo, "folder": put_folder}
 def test_what_is_no_file_of_ours_is_refused_at_once(nbspam, trained, secret, ending, way):
     place = Path(f"{trained}{ending}")
     place.unlink(missing_ok=True)
-    WAYS[way](place, secret)
-    what = {"link": "a symbolic link", "fifo": "not a regular file", "folder": "a folder"}[way]
+    put, what = WAYS[way]
+    put(place, secret)
     with soon():
         for line in (["update", "--spam", "-"], ["train", ROOT / "corpora" / "mail"], ["prune"]):
             assert complains(nbspam(*line, stdin=SPAM), 1, place.name, what, "remove it")
@@ -211,10 +203,10 @@ def check_that_both_learn(path):
 @root_only
 def test_members_of_a_group_share_a_model(tmp_path):
     model, journal = tmp_path / "m", tmp_path / "m.journal"
-    for path, mode in ((model, 0o660), (journal, 0o660)):
+    for path, owner in ((model, OWNER), (journal, STRANGER)):
         path.write_bytes(b"x")
-        os.chown(path, OWNER if path == model else STRANGER, 777)
-        path.chmod(mode)
+        os.chown(path, owner, 777)
+        path.chmod(0o660)
     assert read_own(str(journal), str(model)) == b"x"
 
     model.chmod(0o644)  # the group may not write the model
@@ -250,17 +242,14 @@ def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
 
     assert in_child(killed) == -signal.SIGKILL
     assert len(list(tmp_path.iterdir())) == 1
-    replace_file(target, lambda file: file.writelines([b"whole"]))
-    assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
-
-def test_a_file_that_is_being_written_is_no_leftover(tmp_path):
-    def write(file):
+    def write(file):  # what is being written is no leftover
         replace_file(str(tmp_path / "other"), lambda other: other.writelines([b"2"]))
-        file.writelines([b"1"])
+        file.writelines([b"whole"])
 
-    replace_file(str(tmp_path / "m"), write)
-    assert (tmp_path / "m").read_bytes() == b"1"
+    replace_file(target, write)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m", "other"]
+    assert (tmp_path / "m").read_bytes() == b"whole"
 
 
 def test_only_our_own_temporary_files_are_removed(tmp_path, secret):

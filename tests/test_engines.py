@@ -17,7 +17,7 @@ from nbspam.sources.items import Item, read_items
 from nbspam.store.text import model_lines
 from nbspam.tokens.reading import with_data
 from nbspam.workers import _VERSIONS, PROTOCOL, answer_chunk, ordered_map, workers_of
-from support import ROOT
+from support import MELONS, ROOT, complains
 
 MAILS = ROOT / "corpora" / "mail"
 DAY = 20_000
@@ -30,10 +30,9 @@ def client():
     """A Dask client of two worker processes on this machine, for one test: some kill them."""
     reason = "dask.distributed is not installed (nbspam[cluster])"
     distributed = pytest.importorskip("distributed", reason=reason)
+    how = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with (
-        distributed.LocalCluster(
-            2, threads_per_worker=1, dashboard_address="127.0.0.1:0"
-        ) as cluster,
+        distributed.LocalCluster(2, **how) as cluster,
         distributed.Client(cluster, set_as_default=False) as made,
     ):
         yield made
@@ -94,14 +93,19 @@ class Sum:
         return self.total
 
 
+def gives_results_and_errors(workers):
+    """Assert that results come in order, and errors as they are."""
+    assert list(ordered_map(square, range(50), workers)) == [n * n for n in range(50)]
+    with pytest.raises(InputError, match="x: broken 3"):
+        list(ordered_map(fail, [3], workers))
+    with pytest.raises(ZeroDivisionError) as caught:
+        list(ordered_map(fail, range(1), workers))
+    assert "nobody expected it" in caught.value.__notes__[0]
+
+
 def test_a_pool_of_processes_gives_the_results_in_order():
     with ProcessPoolExecutor(2, **SPAWNED) as pool, workers_of(pool, 1) as workers:
-        assert list(ordered_map(square, range(50), workers)) == [n * n for n in range(50)]
-        with pytest.raises(InputError, match="x: broken 3"):
-            list(ordered_map(fail, [3], workers))
-        with pytest.raises(ZeroDivisionError) as caught:
-            list(ordered_map(fail, range(1), workers))
-    assert "nobody expected it" in caught.value.__notes__[0]
+        gives_results_and_errors(workers)
 
 
 def test_every_chunk_begins_with_a_fresh_copy_even_in_threads():
@@ -141,15 +145,9 @@ def test_a_worker_of_another_version_is_refused():
 
 @pytest.mark.parametrize("engine", ["dusk", "loky:here", "Dask"])
 def test_unknown_engines_are_refused_with_what_there_is(engine, nbspam, folder, model):
-    status, _, err = nbspam("train", folder, "--engine", engine)
-    assert status == 2
-    assert err == (
-        f"nbspam: --engine {engine}: unknown; choose from fork, dask, loky, ray, or dask:ADDRESS,"
-        " such as dask:tcp://host:8786\n"
-    )
-
-
-def test_what_is_no_engine_is_refused():
+    there = "fork, dask, loky, ray, or dask:ADDRESS, such as dask:tcp://host:8786"
+    said = f"--engine {engine}: unknown; choose from {there}"
+    assert complains(nbspam("train", folder, "--engine", engine), 2, said)
     with pytest.raises(UsageError, match="int is none; give a name"), workers_of(3, 1):
         pass
 
@@ -162,23 +160,18 @@ def test_a_missing_package_is_named(engine, module, package, nbspam, folder, mod
     if engine == "dask":
         pytest.importorskip("dask", reason="dask is not installed (nbspam[cluster])")
     monkeypatch.setitem(sys.modules, module, None)
-    status, _, err = nbspam("train", folder, "--engine", engine)
-    assert status == 1
-    assert err == (
-        f"nbspam: --engine {engine}: {module} is not installed; run `pip install '{package}'`\n"
-    )
+    said = f"--engine {engine}: {module} is not installed; run `pip install '{package}'`"
+    assert complains(nbspam("train", folder, "--engine", engine), 1, said)
 
 
-def test_tables_have_no_engine(nbspam, model, tmp_path):
-    table = ROOT / "corpora" / "watermelon-3.0.csv"
+def test_tables_have_no_engine(nbspam, model):
     how = "--target", "好瓜", "--engine", "loky"
-    trained = nbspam("table", "train", table, *how)
-    assert trained[2] == "nbspam: --engine: for mail and text; use: nbspam train\n"
-    judged = nbspam("table", "eval", table, "--test", table, *how)
-    assert judged[0] == 2
-    assert judged[2].startswith("nbspam: --engine: for --cv; --test trains a single model here")
+    said = "--engine: for mail and text; use: nbspam train"
+    assert complains(nbspam("table", "train", MELONS, *how), 2, said)
+    said = "--engine: for --cv; --test trains a single model here"
+    assert complains(nbspam("table", "eval", MELONS, "--test", MELONS, *how), 2, said)
     with pytest.raises(UsageError, match="engine: for mail and texts"):
-        train(table, target="好瓜", engine="loky")
+        train(MELONS, target="好瓜", engine="loky")
 
 
 def test_files_that_cannot_be_read_are_skipped_with_the_same_words(tmp_path):
@@ -217,6 +210,7 @@ def test_chunks_of_a_worker_that_is_killed_are_counted_once(messages, alone, cli
 def test_a_chunk_that_took_its_worker_down_is_worked_on_again(client, tmp_path):
     work_on = partial(killed_once, tmp_path / "marker")
     with workers_of(client, 1) as workers:
+        gives_results_and_errors(workers)
         assert list(ordered_map(work_on, range(20), workers)) == list(range(20))
     assert (tmp_path / "marker").exists()
 
@@ -224,12 +218,10 @@ def test_a_chunk_that_took_its_worker_down_is_worked_on_again(client, tmp_path):
 @pytest.mark.slow
 def test_a_scheduler_that_does_not_answer_is_one_line(nbspam, folder, model):
     pytest.importorskip("distributed", reason="dask.distributed is not installed")
-    status, _, err = nbspam("train", folder, "--engine", "dask:tcp://127.0.0.1:9")
-    assert status == 1
-    assert err == (
-        "nbspam: --engine dask:tcp://127.0.0.1:9: no scheduler answers there (OSError); start it"
-        " by `dask scheduler`, or correct the address\n"
-    )
+    engine = "dask:tcp://127.0.0.1:9"
+    said = "no scheduler answers there (OSError); start it by `dask scheduler`, or correct the"
+    result = nbspam("train", folder, "--engine", engine)
+    assert complains(result, 1, f"--engine {engine}: {said} address")
 
 
 ENDLESS = """
@@ -302,16 +294,6 @@ def test_a_report_by_an_engine_is_the_same_page(engine, way, request, mails, nbs
     assert b"The share of wrong answers by how many messages were learned" in page
     assert page.count(b'aria-label="Evidence"') > 10
     assert (tmp_path / "there.html").read_bytes() == page
-
-
-@pytest.mark.slow
-def test_errors_in_a_worker_of_dask_arrive_as_they_are(client):
-    with workers_of(client, 1) as workers:
-        with pytest.raises(InputError, match="x: broken 3"):
-            list(ordered_map(fail, [3], workers))
-        with pytest.raises(ZeroDivisionError) as caught:
-            list(ordered_map(fail, range(1), workers))
-    assert "nobody expected it" in caught.value.__notes__[0]
 
 
 @pytest.mark.parametrize("command", [("train",), ("eval", "--cv", "2"), ("tune", "--cv", "2")])

@@ -14,6 +14,7 @@ from nbspam.maildir.maildir import (
     spam_folder,
     write_note,
 )
+from support import write_files
 
 
 @pytest.fixture
@@ -23,39 +24,23 @@ def root(tmp_path):
     return tmp_path
 
 
-def put(root, path, data=b"x"):
-    (root / path).parent.mkdir(parents=True, exist_ok=True)
-    (root / path).write_bytes(data)
+INBOX, SPAM = MaildirEntry("", "new", "1.h"), MaildirEntry(".Spam", "new", "1.h")
 
 
-def test_a_name_splits_into_base_and_flags():
+def test_a_name_has_a_base_and_flags_and_a_flag_moves_the_message_to_cur():
     entry = MaildirEntry("", "cur", "1700.M1P2.host,S=3:2,RS")
-
     assert (entry.base, entry.flags) == ("1700.M1P2.host,S=3", "RS")
-    assert (MaildirEntry("", "new", "17.h").base, MaildirEntry("", "new", "17.h").flags) == (
-        "17.h",
-        "",
-    )
+    assert (INBOX.base, INBOX.flags) == ("1.h", "")
 
-
-def test_a_flag_is_added_in_order_and_moves_the_message_to_cur():
-    assert MaildirEntry("", "new", "1.h").flagged("F") == MaildirEntry("", "cur", "1.h:2,F")
-    assert MaildirEntry("", "cur", "1.h:2,RS").flagged("S") == MaildirEntry("", "cur", "1.h:2,RS")
-    assert MaildirEntry(".A", "cur", "1.h:2,RS").flagged("F") == MaildirEntry(
-        ".A", "cur", "1.h:2,FRS"
-    )
+    assert INBOX.flagged("F") == MaildirEntry("", "cur", "1.h:2,F")
+    read = MaildirEntry(".A", "cur", "1.h:2,RS")
+    assert read.flagged("S") == read
+    assert read.flagged("F") == MaildirEntry(".A", "cur", "1.h:2,FRS")
 
 
 def test_every_message_is_one_entry(root):
-    for path in (
-        "new/2.h",
-        "cur/1.h:2,S",
-        "cur/2.h:2,",
-        "cur/.hidden",
-        "tmp/3.h",
-        ".Spam/cur/4.h",
-    ):
-        put(root, path)
+    names = "new/2.h cur/1.h:2,S cur/2.h:2, cur/.hidden tmp/3.h .Spam/cur/4.h"
+    write_files(root, dict.fromkeys(names.split(), b"x"))
     (root / "cur" / "folder").mkdir()
     (root / "cur" / "link").symlink_to("1.h:2,S")
 
@@ -64,37 +49,24 @@ def test_every_message_is_one_entry(root):
     assert list(maildir_entries(str(root), ".None")) == []
 
 
-def test_a_new_folder_is_a_maildir_plus_plus_folder(root):
-    put(root, "new/1.h")
+@pytest.mark.parametrize("there", [{}, {".Spam/cur/2.h": b"x"}])
+def test_a_new_folder_is_a_maildir_plus_plus_folder_and_what_it_lacks_is_made(root, there):
+    write_files(root, {"new/1.h": b"x", **there})
 
-    assert move(str(root), MaildirEntry("", "new", "1.h"), MaildirEntry(".Spam", "new", "1.h"))
-
+    assert move(str(root), INBOX, SPAM)
     folder = root / ".Spam"
     assert sorted(p.name for p in folder.iterdir()) == ["cur", "maildirfolder", "new", "tmp"]
     assert (folder / "maildirfolder").read_bytes() == b""
-    assert {p.stat().st_mode & 0o777 for p in (folder, folder / "cur")} == {0o700}
+    assert {p.stat().st_mode & 0o777 for p in (folder / "tmp", folder / "new")} == {0o700}
     assert (folder / "new" / "1.h").read_bytes() == b"x"
-
-
-def test_what_a_folder_lacks_is_made(root):
-    put(root, "new/1.h")
-    put(root, ".Spam/cur/2.h")
-
-    assert move(str(root), MaildirEntry("", "new", "1.h"), MaildirEntry(".Spam", "new", "1.h"))
-    assert sorted(p.name for p in (root / ".Spam").iterdir()) == [
-        "cur",
-        "maildirfolder",
-        "new",
-        "tmp",
-    ]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 def test_what_root_makes_belongs_to_the_owner_of_the_maildir(root):
-    put(root, "new/1.h")
+    write_files(root, {"new/1.h": b"x"})
     os.chown(root, 1234, 1235)
 
-    assert move(str(root), MaildirEntry("", "new", "1.h"), MaildirEntry(".Spam", "new", "1.h"))
+    assert move(str(root), INBOX, SPAM)
     made = [root / ".Spam", *(p for p in (root / ".Spam").iterdir())]
     assert len(made) == 5
     assert {(p.stat().st_uid, p.stat().st_gid) for p in made} == {(1234, 1235)}
@@ -108,39 +80,29 @@ def test_a_file_in_the_place_of_a_folder_is_none(root):
 
 
 def test_moving_overwrites_nothing_and_ignores_missing_messages(root):
-    put(root, "new/1.h", b"one")
-    put(root, ".Spam/new/1.h", b"other")
-    here, there = MaildirEntry("", "new", "1.h"), MaildirEntry(".Spam", "new", "1.h")
+    write_files(root, {"new/1.h": b"one", ".Spam/new/1.h": b"other"})
 
-    assert not move(str(root), here, there)
-    assert (root / here.path).read_bytes() == b"one"
-    assert (root / there.path).read_bytes() == b"other"
-    assert not move(str(root), MaildirEntry("", "new", "2.h"), MaildirEntry(".Spam", "new", "2.h"))
+    assert not move(str(root), INBOX, SPAM)
+    assert (root / INBOX.path).read_bytes() == b"one"
+    assert (root / SPAM.path).read_bytes() == b"other"
+    assert not move(str(root), INBOX._replace(file="2.h"), SPAM._replace(file="2.h"))
 
 
-def test_a_note_is_read_as_it_was_written(root):
+def test_a_note_is_read_as_it_was_written_without_damaged_lines(root):
     left = {"1.h": MaildirNote("spam", "0f"), os.fsdecode(b"a b\xff"): MaildirNote("unsure", "10")}
 
     assert read_note(str(root)) == {}
     write_note(str(root), left)
     assert read_note(str(root)) == left
     assert (root / "nbspam-sorted").stat().st_mode & 0o777 == 0o600
-
-
-def test_damaged_lines_of_a_note_are_skipped(root):
     (root / "nbspam-sorted").write_bytes(b"spam 0f 1.h\nspam\n\xff\xff 1 2\n\nham 1")
-
     assert read_note(str(root)) == {"1.h": MaildirNote("spam", "0f")}
 
 
-def test_other_folders_are_not_maildirs(tmp_path):
+def test_folders_may_be_named_with_or_without_their_dot(tmp_path):
+    assert maildir_folder_name("Junk") == maildir_folder_name(".Junk") == ".Junk"
     with pytest.raises(InputError, match=r"not a Maildir \(no cur/ and new/\)"):
         check_maildir(str(tmp_path))
-
-
-@pytest.mark.parametrize("name", ["Junk", ".Junk"])
-def test_folders_may_be_named_with_or_without_their_dot(name):
-    assert maildir_folder_name(name) == ".Junk"
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "...", "a/b", "../x", "a\nb"])

@@ -25,17 +25,15 @@ ZSH = SHARE / "zsh" / "site-functions"
 FISH = SHARE / "fish" / "vendor_completions.d" / "nbspam.fish"
 
 
-def test_the_files_are_those_that_would_be_made_now():
+def test_the_files_are_those_that_would_be_made_now_and_are_installed():
     made = manual.files()
     there = {str(path.relative_to(ROOT / "data")) for path in SHARE.rglob("*") if path.is_file()}
 
     assert there == set(made), "run `make manual`"
     for name, text in made.items():
         assert (ROOT / "data" / name).read_text("utf-8") == text, f"{name}: run `make manual`"
-
-
-def test_the_package_installs_the_files():
     assert 'directory = "data"' in (ROOT / "pyproject.toml").read_text()
+    assert manual._roff(".hidden -x \\n") == "\\&.hidden \\-x \\en"  # marks of roff stay text
 
 
 # --- man pages -------------------------------------------------------------------------------
@@ -56,10 +54,9 @@ def test_a_man_page_has_every_option(name):
 
     for option in options(name):
         assert re.search(rf"(?<![\w-]){option}(?![\w-])", page.replace("\\-", "-")), option
-    sections = re.findall(r"^\.SH (.*)$", page, re.MULTILINE)
-    assert sections == [
-        *("NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLES", "OPTIONS", "EXIT STATUS", "SEE ALSO")
-    ]
+    sections = ", ".join(re.findall(r"^\.SH (.*)$", page, re.MULTILINE))
+    usual = "NAME, SYNOPSIS, DESCRIPTION, EXAMPLES, OPTIONS, EXIT STATUS, SEE ALSO"
+    assert sections == usual
 
 
 def test_the_first_man_page_has_every_command():
@@ -81,10 +78,6 @@ def test_groff_has_nothing_to_say_about_the_man_pages():
     done = subprocess.run(command, capture_output=True, check=False)
 
     assert (done.returncode, done.stderr) == (0, b"")
-
-
-def test_text_with_the_marks_of_roff_stays_text():
-    assert manual._roff(".hidden -x \\n") == "\\&.hidden \\-x \\en"
 
 
 # --- completion ------------------------------------------------------------------------------

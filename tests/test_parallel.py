@@ -12,18 +12,13 @@ from nbspam.errors import InputError, NbspamError
 from nbspam.workers import available_cores, ordered_map
 
 
-def test_results_come_in_order_whatever_the_number_of_jobs():
-    for jobs in (1, 2, 3):
-        assert list(ordered_map(lambda n: n * n, range(20), jobs)) == [n * n for n in range(20)]
-
-
 @pytest.mark.parametrize("jobs", [1, 2, 3])
-def test_every_process_calls_last_once_after_its_chunks(jobs):
+def test_results_come_in_order_and_every_process_calls_last_once_after_its_chunks(jobs):
+    assert list(ordered_map(lambda n: n * n, range(20), jobs)) == [n * n for n in range(20)]
     sums = [0]
 
     def add(n):
         sums[0] += n
-        return None
 
     results = list(ordered_map(add, range(20), jobs, lambda: sums[0]))
     assert results[:20] == [None] * 20
@@ -31,48 +26,27 @@ def test_every_process_calls_last_once_after_its_chunks(jobs):
     assert sum(results[20:]) == sum(range(20))
 
 
-def test_an_error_in_last_reaches_the_caller():
-    def fail():
-        raise InputError("x: broken")
-
-    with pytest.raises(InputError, match="x: broken"):
-        list(ordered_map(lambda n: n, range(4), 2, fail))
-
-
-def test_a_single_chunk_starts_no_process():
+def test_only_several_chunks_are_worked_on_in_other_processes():
+    assert available_cores() >= 1
     assert list(ordered_map(lambda _: os.getpid(), [0], 4)) == [os.getpid()]
-
-
-def test_several_chunks_are_worked_on_in_other_processes():
     assert os.getpid() not in list(ordered_map(lambda _: os.getpid(), range(4), 2))
 
 
-def test_chunks_are_drawn_only_as_they_are_needed():
-    drawn = []
-    results = ordered_map(lambda n: n, (drawn.append(n) or n for n in range(1000)), 2)
-
-    next(results)
-    assert len(drawn) < 20
-    results.close()
-
-
 def test_an_error_in_a_worker_reaches_the_caller():
-    def fail(_):
+    def fail(*_):
         raise InputError("x: broken")
 
-    with pytest.raises(InputError, match="x: broken"):
-        list(ordered_map(fail, range(4), 2))
+    for work in ((fail, range(4), 2), (lambda n: n, range(4), 2, fail)):
+        with pytest.raises(InputError, match="x: broken"):
+            list(ordered_map(*work))
+    with pytest.raises(ZeroDivisionError) as caught:
+        list(ordered_map(lambda n: 1 // n, range(4), 2))
+    assert "1 // n" in caught.value.__notes__[0]
 
 
 def test_a_worker_that_is_killed_is_a_clear_error():
     with pytest.raises(NbspamError, match=r"ended from outside.*--jobs 1"):
         list(ordered_map(lambda _: os.kill(os.getpid(), signal.SIGKILL), range(4), 2))
-
-
-def test_an_error_nobody_expected_tells_where_it_was_raised():
-    with pytest.raises(ZeroDivisionError) as caught:
-        list(ordered_map(lambda n: 1 // n, range(4), 2))
-    assert "1 // n" in caught.value.__notes__[0]
 
 
 def test_one_slow_chunk_does_not_let_the_others_run_away():
@@ -148,7 +122,3 @@ def test_arrays_large_and_small_arrive_whole():
     for got in ordered_map(lambda _: arrays, range(3), 2):
         assert all(map(np.array_equal, got, arrays))
         got[2][0] = 1  # they are the caller's own
-
-
-def test_there_is_at_least_one_core():
-    assert available_cores() >= 1

@@ -23,6 +23,14 @@ def test_printable_escapes_what_it_replaces_and_nothing_else():
     assert printable("a\tb\x1b[0m \u202egpj\udcff") == r"a\tb\x1b[0m \u202egpj\udcff"
     assert printable("Grüße, 好瓜 \\n 🙂") == "Grüße, 好瓜 \\n 🙂"
 
+    raw = io.BytesIO()
+    write_lines([b"caf\xe9 \xc3\xa9".decode("utf-8", "surrogateescape")], raw)
+    assert raw.getvalue() == b"caf\\udce9 \xc3\xa9\n"
+    ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="")
+    write_lines(["é 好"], ascii_only)
+    ascii_only.flush()
+    assert ascii_only.buffer.getvalue() == b"\\xe9 \\u597d\n"
+
 
 @given(st.lists(st.text(st.characters(exclude_characters="\r\n")), max_size=5))
 @example(["caf\udce9", "好\ud800", "é"])
@@ -41,16 +49,6 @@ def test_any_line_can_be_written_to_any_stream(encoding, lines):
     assert written.count(b"\n") == len(lines)
     if encoding == "utf-8":
         assert written == utf8
-
-
-def test_names_that_are_not_valid_text_are_escaped():
-    raw = io.BytesIO()
-    write_lines([b"caf\xe9 \xc3\xa9".decode("utf-8", "surrogateescape")], raw)
-    assert raw.getvalue() == b"caf\\udce9 \xc3\xa9\n"
-    ascii_only = io.TextIOWrapper(io.BytesIO(), encoding="ascii", newline="")
-    write_lines(["é 好"], ascii_only)
-    ascii_only.flush()
-    assert ascii_only.buffer.getvalue() == b"\\xe9 \\u597d\n"
 
 
 @pytest.mark.parametrize(

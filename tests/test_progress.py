@@ -3,12 +3,10 @@
 from nbspam.printing import Extent, tracked, watched
 
 
-def test_a_loop_that_nobody_watches_is_the_loop_itself():
+def test_whoever_watches_gets_the_things_their_name_and_their_number():
     things = [1, 2]
     assert tracked(things, "things") is things
 
-
-def test_whoever_watches_gets_the_things_their_name_and_their_number():
     seen = []
 
     def watch(things, what, extent):

@@ -1,5 +1,6 @@
 """From choices to settings: the defaults, what changes them, and what is refused."""
 
+import click
 import pytest
 
 from nbspam.classifier.em import em_chosen, train_with_unlabelled
@@ -23,9 +24,7 @@ from nbspam.sources.items import Item, read_items
 from nbspam.sources.records import read_records
 from nbspam.store.open import load_classifier, save_classifier
 from nbspam.tables.training import read_table, table_settings, train_table
-from support import ROOT
-
-LIHANG = ROOT / "corpora" / "lihang-4.1.csv"
+from support import LIHANG
 
 
 def items(labels, is_text=False):
@@ -43,20 +42,16 @@ def write_texts(path, labels):
 @pytest.mark.parametrize(
     ("corpus", "options", "choices"),
     [
-        ("mail", [], SettingsChoices()),
-        ("two", [], SettingsChoices()),
-        ("many", [], SettingsChoices()),
-        ("mail", ["--pairs", "--min-df", "2"], SettingsChoices(pairs=True, min_df=2)),
-        ("mail", ["--model", "bernoulli"], SettingsChoices(model="bernoulli")),
-        ("two", ["--alpha", "auto"], SettingsChoices(alpha="auto")),
-        ("two", ["--class-prior", "0.3,0.7"], SettingsChoices(class_prior=(0.3, 0.7))),
-        ("mail", ["--preset", "tutorial"], SettingsChoices(preset="tutorial")),
-        ("many", ["--strip", "quotes"], SettingsChoices(strip=("quotes",))),
-        (
-            "two",
-            ["--model", "tan", "--features", "3"],
-            SettingsChoices(model="tan", max_features=3),
-        ),
+        ("mail", "", {}),
+        ("two", "", {}),
+        ("many", "", {}),
+        ("mail", "--pairs --min-df 2", {"pairs": True, "min_df": 2}),
+        ("mail", "--model bernoulli", {"model": "bernoulli"}),
+        ("two", "--alpha auto", {"alpha": "auto"}),
+        ("two", "--class-prior 0.3,0.7", {"class_prior": (0.3, 0.7)}),
+        ("mail", "--preset tutorial", {"preset": "tutorial"}),
+        ("many", "--strip quotes", {"strip": ("quotes",)}),
+        ("two", "--model tan --features 3", {"model": "tan", "max_features": 3}),
     ],
 )
 def test_the_command_and_the_library_train_the_same_model(
@@ -64,22 +59,18 @@ def test_the_command_and_the_library_train_the_same_model(
 ):
     classes = {"two": "ab", "many": "abc"}.get(corpus)
     source = write_texts(tmp_path / "t.tsv", enumerate(classes * 5)) if classes else folder
-    status, _, err = nbspam("train", source, *options, "-j", 1)
+    status, _, err = nbspam("train", source, *options.split(), "-j", 1)
     assert (status, err) == (0, "")
     by_command = load_classifier(str(model))
+    memory = getattr(by_command, "memory", None)
+    day = 0 if memory is None else int(memory.last_seen.max())
 
-    settings, found = settings_for(read_items([str(source)]), choices)
-    by_library = learn_items(found, settings, day=by_command_day(by_command)).classifier
+    settings, found = settings_for(read_items([str(source)]), SettingsChoices(**choices))
+    by_library = learn_items(found, settings, day=day).classifier
 
     assert by_library.settings == by_command.settings
     save_classifier(str(tmp_path / "library.nbspam"), by_library)
     assert (tmp_path / "library.nbspam").read_bytes() == model.read_bytes()
-
-
-def by_command_day(classifier):
-    """Return the day on which a model was trained, where it keeps that."""
-    memory = getattr(classifier, "memory", None)
-    return 0 if memory is None else int(memory.last_seen.max())
 
 
 def test_the_same_holds_of_tables(table, model, tmp_path):
@@ -97,20 +88,20 @@ def test_the_same_holds_of_em(nbspam, model, folder, tmp_path):
     others = folder / "ham"
     assert nbspam("train", folder, "--unlabelled", others, "--min-df", "1", "-j", 1)[0] == 0
 
-    report = train_with_unlabelled(
-        read_items([str(folder)]),
-        read_items([str(others)]),
-        em_chosen(SettingsChoices(min_df=1), False),
-    )
+    labelled, unlabelled = (read_items([str(path)]) for path in (folder, others))
+    how = em_chosen(SettingsChoices(min_df=1), False)
+    report = train_with_unlabelled(labelled, unlabelled, how)
     save_classifier(str(tmp_path / "library.nbspam"), report.classifier)
     assert (tmp_path / "library.nbspam").read_bytes() == model.read_bytes()
 
 
 def test_every_choice_is_an_option_of_train():
-    import click
-
     command = click.command("x")(training_options(lambda training: training))
     assert {parameter.name for parameter in command.params} == set(SettingsChoices._fields)
+
+
+def chosen(is_text=False, many=False, **choices):
+    return chosen_settings(SettingsChoices(**choices), is_text, many)
 
 
 # --- what the defaults are -------------------------------------------------------------------
@@ -121,100 +112,76 @@ def test_every_choice_is_an_option_of_train():
 def test_without_choices_a_corpus_gets_its_preset(is_text, many):
     presets = MANY if many else PRESETS
 
-    assert (
-        chosen_settings(SettingsChoices(), is_text, many) == presets["text" if is_text else "mail"]
-    )
-    assert (
-        chosen_settings(SettingsChoices(preset="tutorial"), is_text, many) == PRESETS["tutorial"]
-    )
+    assert chosen(is_text, many) == presets["text" if is_text else "mail"]
+    assert chosen(is_text, many, preset="tutorial") == PRESETS["tutorial"]
 
 
 @pytest.mark.parametrize(
-    "choices",
+    ("name", "value"),
     [
-        SettingsChoices(model="complement"),
-        SettingsChoices(alpha=0.1),
-        SettingsChoices(class_prior="estimated"),
-        SettingsChoices(weighting="counts"),
+        ("model", "complement"),
+        ("alpha", 0.1),
+        ("class_prior", "estimated"),
+        ("weighting", "counts"),
     ],
 )
 @pytest.mark.parametrize("many", [False, True])
-def test_choosing_part_of_a_model_gives_one_that_sums_its_evidence(choices, many):
-    settings = chosen_settings(choices, True, many)
+def test_choosing_part_of_a_model_gives_one_that_sums_its_evidence(name, value, many):
+    settings = chosen(True, many, **{name: value})
 
     assert not settings.combine
     assert settings.tokens == PLAIN["text"].tokens
-    for name, value in choices.given.items():
-        assert getattr(settings, name) == value
+    assert getattr(settings, name) == value
 
 
 def test_choosing_tokens_keeps_the_preset():
-    settings = chosen_settings(
-        SettingsChoices(pairs=True, characters=False, min_df=3), is_text=True
-    )
+    settings = chosen(is_text=True, pairs=True, characters=False, min_df=3)
 
     assert settings.combine
     assert (settings.tokens.pairs, settings.tokens.characters) == (True, False)
     assert settings.min_df == 3
-
-
-def test_stripping_reads_mail_as_text():
-    assert chosen_settings(SettingsChoices(strip=("quotes",)), is_text=False).reading == "text"
+    assert chosen(strip=("quotes",)).reading == "text"  # stripping reads mail as text
 
 
 @pytest.mark.parametrize("model", FEATURES)
 def test_models_of_dependent_tokens_use_few_tokens(model):
-    settings = chosen_settings(SettingsChoices(model=model, estimate="map"), is_text=False)
+    settings = chosen(model=model, estimate="map")
 
     assert settings.max_features == FEATURES[model]
     assert (settings.weighting, settings.alpha) == ("presence", 1.0)
     assert settings.parameters == {"estimate": "map"}
-    assert (
-        chosen_settings(SettingsChoices(model=model, max_features=7), is_text=False).max_features
-        == 7
-    )
+    assert chosen(model=model, max_features=7).max_features == 7
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("many", [False, True])
 def test_bernoulli_is_the_textbooks_model_whatever_the_source(preset, many):
-    settings = chosen_settings(
-        SettingsChoices(model="bernoulli", preset=preset), is_text=False, many=many
-    )
+    settings = chosen(many=many, model="bernoulli", preset=preset)
 
     assert (settings.weighting, settings.alpha, settings.combine) == ("presence", 1.0, False)
-    assert (
-        chosen_settings(SettingsChoices(model="bernoulli", alpha=0.1), is_text=True).alpha == 0.1
-    )
+    assert chosen(is_text=True, model="bernoulli", alpha=0.1).alpha == 0.1
 
 
 @pytest.mark.parametrize(
     ("choices", "words"),
     [
-        (SettingsChoices(criterion="bic"), "--criterion: for tables and --model spode"),
-        (SettingsChoices(model="bernoulli", min_support=2.0), "--min-support: for tables"),
-        (SettingsChoices(preset="letters"), "--preset letters: unknown; choose from mail, text"),
-        (SettingsChoices(model="oracle"), "model: 'oracle' is none of bernoulli"),
-        (SettingsChoices(weighting="gold"), "weighting: 'gold' is none of presence"),
-        (
-            SettingsChoices(strip=("feet",)),
-            "--strip feet: not a part of a text; choose from headers",
-        ),
-        (SettingsChoices(beta=(2, 5)), "--beta: for --model bernoulli"),
+        ({"criterion": "bic"}, "--criterion: for tables and --model spode"),
+        ({"model": "bernoulli", "min_support": 2.0}, "--min-support: for tables"),
+        ({"preset": "letters"}, "--preset letters: unknown; choose from mail, text"),
+        ({"model": "oracle"}, "model: 'oracle' is none of bernoulli"),
+        ({"weighting": "gold"}, "weighting: 'gold' is none of presence"),
+        ({"strip": ("feet",)}, "--strip feet: not a part of a text; choose from headers"),
+        ({"beta": (2, 5)}, "--beta: for --model bernoulli"),
         *(
-            (
-                SettingsChoices(model=model, weighting=weighting),
-                f"{weighting}: --model {model} sees only",
-            )
+            ({"model": model, "weighting": kind}, f"{kind}: --model {model} sees only")
             for model in ("bernoulli", "tan")
-            for weighting in ("counts", "unit-length", "log-length", "tf-idf")
+            for kind in ("counts", "unit-length", "log-length", "tf-idf")
         ),
     ],
 )
 def test_choices_that_contradict_each_other_are_refused(choices, words):
-    with pytest.raises(UsageError) as refused:
-        chosen_settings(choices, is_text=False)
-    assert words in str(refused.value)
+    with pytest.raises(UsageError, match=words):
+        chosen(**choices)
 
 
 # --- what a corpus is ------------------------------------------------------------------------
@@ -238,27 +205,14 @@ def test_a_look_tells_text_and_many_classes_and_loses_no_item(labels, many, is_t
     assert list(found[2]) == given
 
 
-def test_the_search_for_a_third_class_ends():
+def test_a_look_draws_no_more_than_it_needs():
+    drawn = []
+    look_at_items(drawn.append(item) or item for item in items(["ham", "spam", "ham"]))
+    assert len(drawn) == 1
     given = items("ababc")
-
     assert look_at_items(given, max_items=4)[1] is False
     assert look_at_items(given, max_items=5)[1] is True
     assert look_at_items(given, max_bytes=4 * len(b"some text"))[1] is False
-
-
-def test_a_look_draws_no_more_mail_than_it_needs():
-    drawn = []
-
-    def stream():
-        for item in items(["ham", "spam", "ham"]):
-            drawn.append(item)
-            yield item
-
-    look_at_items(stream())
-    assert len(drawn) == 1
-
-
-def test_without_items_there_is_nothing_to_look_at():
     with pytest.raises(InputError, match="nothing to read"):
         look_at_items([])
 
@@ -266,26 +220,19 @@ def test_without_items_there_is_nothing_to_look_at():
 # --- tables ----------------------------------------------------------------------------------
 
 
-def test_a_target_makes_a_table():
-    assert is_for_table(SettingsChoices(model="mixed"), TableChoices(target="y"))
-    assert not is_for_table(SettingsChoices(model="tan"), TableChoices())
-
-
 @pytest.mark.parametrize(
     ("choices", "columns", "words"),
     [
-        (SettingsChoices(), TableChoices(numeric=("x",)), "--numeric: for the columns of a table"),
-        (SettingsChoices(), TableChoices(parent="x"), "--parent: for the columns of a table"),
-        (
-            SettingsChoices(model="mixed"),
-            TableChoices(),
-            "--model mixed: for the columns of a table",
-        ),
+        ({}, {"numeric": ("x",)}, "--numeric: for the columns of a table"),
+        ({}, {"parent": "x"}, "--parent: for the columns of a table"),
+        ({"model": "mixed"}, {}, "--model mixed: for the columns of a table"),
     ],
 )
 def test_choices_for_tables_need_a_target(choices, columns, words):
     with pytest.raises(UsageError, match=words):
-        is_for_table(choices, columns)
+        is_for_table(SettingsChoices(**choices), TableChoices(**columns))
+    assert is_for_table(SettingsChoices(**choices), TableChoices(target="y", **columns))
+    assert not is_for_table(SettingsChoices(model="tan"), TableChoices())
 
 
 def test_table_settings_keep_what_was_chosen_and_default_the_rest():

@@ -114,7 +114,7 @@ def test_explanations_skip_what_cannot_be_read():
     assert second == Skipped("same", "same: not a number")
 
 
-def test_shifts_add_up_and_reach_answers_and_explanations():
+def test_shifts_add_up_and_a_rule_given_replaces_the_classifiers_own():
     shift = np.array([0.0, 1.5])
     classifier = Signs(1.0).shifted(shift).shifted(shift)
     (answer,) = classifier.answers([Number("x", 1.0)])
@@ -122,17 +122,11 @@ def test_shifts_add_up_and_reach_answers_and_explanations():
     assert classifier.explain(Number("x", 1.0)).score == -2
     assert classifier.scale == 1.0
 
-
-def test_a_rule_given_replaces_the_classifiers_own():
     always = LossMatrix(("maybe",), np.zeros((2, 1)))
     classifier = Signs(1.0)
     assert [v.label for v in classifier.classify(INPUTS[:1], rule=always)] == ["maybe"]
     assert classifier.explain(INPUTS[0], always).verdict.label == "maybe"
     assert [v.label for v in classifier.classify(INPUTS[:1])] == ["above"]
-
-
-def test_no_inputs_get_no_answers():
-    assert list(Signs(1.0).answers([])) == list(Signs(1.0).classify([])) == []
 
 
 def test_a_classifier_is_frozen_has_slots_and_defines_all_that_the_scaffold_needs():
@@ -142,6 +136,7 @@ def test_a_classifier_is_frozen_has_slots_and_defines_all_that_the_scaffold_need
         classifier.scale = 2.0
     with pytest.raises(TypeError, match="abstract"):
         AnyClassifier()
+    assert list(Signs(1.0).answers([])) == list(Signs(1.0).classify([])) == []
 
 
 def test_shares_and_start_of_a_chain_add_up_to_the_last_log_odds():

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from nbspam.store.open import load_tokens as load
-from support import HAM, SPAM, complains, write_mails
+from support import SPAM, complains, write_files
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 
@@ -17,41 +17,30 @@ pytestmark = pytest.mark.usefixtures("quick_disk")
 @pytest.fixture
 def new(tmp_path):
     """Return files of a Maildir's cur, as a shell's glob lists them."""
-    folder = tmp_path / ".Spam" / "cur"
-    folder.mkdir(parents=True)
-    for n in range(3):
-        (folder / f"{n}:2,S").write_bytes(SPAM + b"new %d\n" % n)
-    return sorted(folder.iterdir())
+    messages = {f"{n}:2,S": SPAM + b"new %d\n" % n for n in range(3)}
+    return sorted(write_files(tmp_path / ".Spam" / "cur", messages).iterdir())
 
 
-def test_update_learns_all_files_of_a_glob(nbspam, trained, new):
+def test_files_of_a_glob_and_standard_input_have_the_class(nbspam, trained, new, folder):
+    assert nbspam("update", *new)[:2] == (1, "skipped 3\n")
     assert nbspam("update", "--spam", *new) == (0, "learned 3\n", "")
-    assert load(str(trained)).table.class_count.tolist() == [2, 5]
-
-
-def test_the_same_option_given_twice_is_one_class(nbspam, trained, new):
-    assert nbspam("update", "--spam", new[0], "--spam", *new[1:]) == (0, "learned 3\n", "")
-
-
-def test_folders_that_state_classes_keep_theirs(nbspam, trained, new, tmp_path):
-    more = write_mails(tmp_path / "more", 3)
-
-    assert nbspam("update", "--ham", *new, more)[1] == "learned 5, already known 4\n"
-    assert load(str(trained)).table.class_count.tolist() == [6, 3]
+    result = nbspam("update", "--spam", new[0], "--spam", *new[1:], "-", stdin=SPAM + b"x")
+    assert result == (0, "learned 1, already known 3\n", "")
+    assert load(str(trained)).table.class_count.tolist() == [2, 6]
+    # Folders that state classes keep theirs.
+    assert nbspam("update", "--ham", *new, folder)[1] == "already known 4, moved 3\n"
 
 
 def test_a_table_keeps_its_classes_and_a_folder_without_any_is_skipped(
-    nbspam, trained, new, tmp_path
+    nbspam, trained, folder, new, tmp_path
 ):
     (tmp_path / "t.csv").write_text("label,text\nham,lunch on friday\n")
     status, out, err = nbspam("update", "--spam", new[0], tmp_path / "t.csv", new[0].parent)
-
     assert (status, out) == (1, "learned 2, skipped 3\n")
     assert "no label" in err
 
-
-def test_standard_input_has_the_class_too(nbspam, trained, new):
-    assert nbspam("update", "--spam", new[0], "-", stdin=SPAM + b"x") == (0, "learned 2\n", "")
+    two = ("--ham", new[1], "--spam", new[2], tmp_path / "t.csv", folder)
+    assert nbspam("update", *two)[:2] == (0, "learned 2, already known 5\n")
 
 
 @pytest.mark.parametrize("command", ["update", "train", "eval"])
@@ -63,26 +52,10 @@ def test_beside_two_classes_a_file_without_one_is_wrong_usage(nbspam, trained, n
     assert trained.read_bytes() == before
 
 
-def test_beside_two_classes_a_table_and_a_folder_are_read(nbspam, trained, folder, new, tmp_path):
-    (tmp_path / "t.csv").write_text("label,text\nham,lunch on friday\n")
-    options = ("--ham", new[0], "--spam", new[1])
-
-    assert nbspam("update", *options, tmp_path / "t.csv", folder)[:2] == (
-        0,
-        "learned 3, already known 4\n",
-    )
-
-
 def test_train_and_eval_read_globs(nbspam, model, folder, new, tmp_path):
     assert nbspam("train", "--spam", *new, folder)[1].startswith("read 7 messages (2 ham, 5 spam)")
     answer = json.loads(nbspam("eval", "--spam", *new, folder, "--cv", "2", "--json")[1])
     assert answer["n_docs"] == 7
-
-
-def test_without_class_options_files_have_no_class(nbspam, trained, tmp_path):
-    (tmp_path / "a.eml").write_bytes(HAM)
-
-    assert nbspam("update", tmp_path / "a.eml")[:2] == (1, "skipped 1\n")
 
 
 def test_without_a_source_at_a_terminal_it_says_that_it_waits(trained):

@@ -80,19 +80,16 @@ def test_long_loops_show_bars_which_are_cleared(
     assert quiet == ""
 
 
-def test_quick_commands_show_no_bar(on_terminal, trained, folder):
+def test_quick_commands_results_on_the_terminal_and_pipes_show_no_bar(
+    on_terminal, nbspam, trained, folder, monkeypatch
+):
     assert on_terminal("classify", folder, delay=60) == ""
 
-
-def test_no_terminal_no_bar(nbspam, trained, folder, monkeypatch):
-    monkeypatch.setattr(bars, "DELAY", 0)
-    assert nbspam("classify", folder)[2] == ""
-
-
-def test_results_on_the_terminal_are_progress_enough(on_terminal, trained, folder):
     screen = Terminal()
     assert on_terminal("classify", folder, stdout=screen) == ""
     assert screen.text.count("\n") == 4
+    monkeypatch.setattr(bars, "DELAY", 0)
+    assert nbspam("classify", folder)[2] == ""
 
 
 def test_the_text_has_number_rate_and_time_left():
@@ -108,7 +105,7 @@ def test_the_text_has_number_rate_and_time_left():
         assert progress_text(*arguments) == text
 
 
-def test_of_loops_within_loops_the_outer_one_is_shown(monkeypatch):
+def test_the_outer_of_loops_is_shown_and_worker_processes_draw_nothing(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
@@ -119,8 +116,6 @@ def test_of_loops_within_loops_the_outer_one_is_shown(monkeypatch):
     assert "outer" in terminal.text
     assert "inner" not in terminal.text
 
-
-def test_worker_processes_draw_nothing(monkeypatch):
     terminal, watcher = Terminal(), Watcher(0)
     monkeypatch.setattr(sys, "stderr", terminal)
     parent = os.getpid()
@@ -130,7 +125,7 @@ def test_worker_processes_draw_nothing(monkeypatch):
     assert terminal.text == ""
 
 
-def test_reading_is_measured_in_bytes(folder, tmp_path):
+def test_reading_is_measured_in_bytes_and_streams_have_no_size(folder, tmp_path):
     def share(paths, things):
         extent = extent_of(paths)
         return sum(map(extent.weight, things)) / extent.total()
@@ -141,8 +136,6 @@ def test_reading_is_measured_in_bytes(folder, tmp_path):
     assert 0.7 < share([str(table)], read_items([str(table)])) <= 1
     assert 0.9 < share([str(table)], read_records([str(table)])) <= 1
 
-
-def test_streams_and_compressed_files_have_no_size(tmp_path):
     (tmp_path / "a.mbox.gz").write_bytes(b"")
 
     assert extent_of(["-"]).total() is None

@@ -10,7 +10,7 @@ import pytest
 
 from nbspam.cli.main import cli
 from nbspam.cli.options import default_model_path
-from support import HAM, ROOT, SPAM, complains, write_misfiled
+from support import SPAM, complains
 
 # Every command, with arguments that it succeeds on.  FOLDER is the folder that MODEL learned.
 RUNS = {
@@ -62,32 +62,8 @@ LEAVES = dict(cli.leaves())
 
 
 @pytest.fixture
-def run(nbspam, trained, folder, tmp_path):
+def run(nbspam, places):
     """Return a function that runs a command of RUNS with more options."""
-    (tmp_path / "box" / "cur").mkdir(parents=True)
-    (tmp_path / "box" / "new").mkdir()
-    (tmp_path / "box" / "new" / "1").write_bytes(HAM)
-    (tmp_path / "new.eml").write_bytes(SPAM + b"new\n")
-    (tmp_path / "text").write_text(nbspam("export")[1])
-    (tmp_path / "rows.csv").write_text("X1,X2\n2,S\n")
-    (tmp_path / "row.csv").write_text("X1,X2,Y\n1,S,-1\n")
-    lihang = ROOT / "corpora" / "lihang-4.1.csv"
-    nbspam("table", "train", lihang, "--target", "Y", "-m", tmp_path / "table")
-    places = {
-        "FOLDER": folder,
-        "ONE": folder / "ham" / "1.eml",
-        "MODEL": trained,
-        "OTHER": tmp_path / "other",
-        "BOX": tmp_path / "box",
-        "NEW": tmp_path / "new.eml",
-        "MISFILED": write_misfiled(tmp_path / "misfiled"),
-        "TEXT": tmp_path / "text",
-        "TABLE": tmp_path / "table",
-        "ROWS": tmp_path / "rows.csv",
-        "ROW": tmp_path / "row.csv",
-        "LIHANG": lihang,
-        "NETWORK": ROOT / "corpora" / "melon-network.json",
-    }
 
     def call(name, *options):
         words = [places.get(word, word) for word in shlex.split(RUNS[name])]
@@ -98,9 +74,11 @@ def run(nbspam, trained, folder, tmp_path):
     return call
 
 
-def test_every_command_is_run_here():
+def test_every_command_is_run_here_and_quiet_ones_print_json(run):
     # Except the one that runs until a signal: tests/cli/test_serve.py.
     assert sorted(RUNS) == sorted({*LEAVES} - {"serve"})
+    for name in DOING:
+        assert run(name, "-q", "--json")[0].startswith("{"), name
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -133,11 +111,6 @@ def test_quiet_silences_warnings_and_keeps_the_status(nbspam, trained, folder):
     assert (status, "skipped" in err) == (1, True)
     assert nbspam("classify", folder, "-q") == (status, out, "")
     assert complains(nbspam("classify", folder, "-q", "--strict"), 1, "3.eml")
-
-
-def test_quiet_commands_still_print_json(run):
-    for name in DOING:
-        assert run(name, "-q", "--json")[0].startswith("{"), name
 
 
 # --- options that commands share -------------------------------------------------------------
@@ -178,19 +151,16 @@ def test_every_command_that_has_a_model_takes_it_the_same_way():
 
 
 def test_every_option_has_an_environment_variable_of_its_own():
-    names = [(each.envvar, name) for name, each in options() if each.envvar is not None]
+    found = [(each.envvar, name) for name, each in options() if each.envvar is not None]
+    names = [envvar for envvar, _ in found if envvar != "NBSPAM_MODEL"]
 
-    assert len({envvar for envvar, _ in names} - {"NBSPAM_MODEL"}) == len(
-        [envvar for envvar, _ in names if envvar != "NBSPAM_MODEL"]
-    )
-    assert {
-        ("NBSPAM_TRAIN_MIN_DF", "train"),
-        ("NBSPAM_EVAL_JSON", "eval"),
-        ("NBSPAM_TABLE_EVAL_CV", "table eval"),
-    } <= set(names)
+    assert len(set(names)) == len(names)
+    assert ("NBSPAM_TRAIN_MIN_DF", "train") in found
+    assert ("NBSPAM_EVAL_JSON", "eval") in found
+    assert ("NBSPAM_TABLE_EVAL_CV", "table eval") in found
 
 
-def test_the_environment_sets_options(nbspam, trained, monkeypatch):
+def test_the_environment_sets_options_and_options_win_over_it(nbspam, trained, monkeypatch):
     for variable, value, label in [
         ("FP_COST", "1e9", "ham"),
         ("FP_COST", "0.5", "spam"),
@@ -201,14 +171,8 @@ def test_the_environment_sets_options(nbspam, trained, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setenv(f"NBSPAM_CLASSIFY_{variable}", value)
             assert nbspam("classify", stdin=SPAM)[1].startswith(label)
-
-
-def test_options_win_over_the_environment(nbspam, trained, monkeypatch):
     monkeypatch.setenv("NBSPAM_CLASSIFY_FP_COST", "1e9")
     assert nbspam("classify", "--fp-cost", "2", stdin=SPAM)[1].startswith("spam")
-
-
-def test_a_wrong_value_of_the_environment_is_named_by_its_variable(nbspam, monkeypatch):
     monkeypatch.setenv("NBSPAM_TRAIN_ALPHA", "much")
     assert complains(nbspam("train"), 2, "NBSPAM_TRAIN_ALPHA much: not a number from 0 up")
 

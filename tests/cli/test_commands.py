@@ -34,8 +34,6 @@ def test_a_command_imports_no_other_and_no_room_that_it_does_not_need(trained):
     assert not rooms & {"tables", "evaluation", "server", "maildir"}
     assert not {name for name in found if "training" in name and name.startswith("nbspam.cli")}
 
-
-def test_a_command_of_mail_imports_nothing_of_tables(trained):
     for words in (["predict"], ["explain"], ["filter"], ["train", "--help"], ["update", "--help"]):
         found = imported(*words)
         assert not {name for name in found if name.startswith("nbspam.cli.table")}, words

@@ -49,29 +49,29 @@ def test_the_file_sets_options(nbspam, trained, config):
         assert nbspam("classify", "--no-config", stdin=SPAM)[1].startswith("spam")
 
 
-def test_the_environment_wins_over_the_file_and_options_over_both(
+def test_options_win_over_the_environment_and_that_over_the_file(
     nbspam, trained, config, monkeypatch
 ):
-    config.write_text("[classify]\nfp-cost = 1e9\n")
+    config.write_text("[classify]\nfp-cost = 1e9\n[tokens]\npairs = true\n")
     monkeypatch.setenv("NBSPAM_CLASSIFY_FP_COST", "2")
     assert nbspam("classify", stdin=SPAM)[1].startswith("spam")
-
     assert nbspam("classify", "--fp-cost", "1e9", stdin=SPAM)[1].startswith("ham")
+    # Options that turn a default off can be set.
+    assert "cheap pills" in nbspam("tokens", stdin=SPAM)[1]
+    assert "cheap pills" not in nbspam("tokens", "--no-pairs", stdin=SPAM)[1]
 
 
-def test_paths_in_the_file_may_begin_at_home(nbspam, trained, config, monkeypatch):
-    config.write_text('[common]\nmodel-file = "~/m.nbspam"\n')
+def test_paths_in_the_file_may_begin_at_home_and_verbose_names_it(
+    nbspam, trained, config, monkeypatch
+):
+    config.write_text('[common]\nmodel-file = "~/m.nbspam"\nverbose = true\n')
     monkeypatch.delenv("NBSPAM_MODEL")
     monkeypatch.setenv("HOME", str(trained.parent))
 
-    assert nbspam("predict", stdin=SPAM) == (0, "spam\n", "")
-
-
-def test_options_that_turn_a_default_off_can_be_set(nbspam, folder, model, config):
-    config.write_text("[tokens]\npairs = true\n")
-
-    assert "cheap pills" in nbspam("tokens", stdin=SPAM)[1]
-    assert "cheap pills" not in nbspam("tokens", "--no-pairs", stdin=SPAM)[1]
+    status, out, err = nbspam("predict", stdin=SPAM)
+    assert (status, out) == (0, "spam\n")
+    assert f"nbspam: configuration {config}\n" in err
+    assert nbspam("predict", "-q", stdin=SPAM)[2] == ""
 
 
 @pytest.mark.parametrize(
@@ -87,13 +87,6 @@ def test_a_status_of_failures_holds_wherever_it_is_set(
     assert nbspam(command, *none, "--no-config", stdin=SPAM)[0] == 1
     monkeypatch.setenv(f"NBSPAM_{command}_{option}".replace("-", "_").upper(), "1")
     assert nbspam(command, *none, "--no-config", stdin=SPAM)[0] == status
-
-
-def test_verbose_names_the_file(nbspam, trained, config):
-    config.write_text("[common]\nverbose = true\n")
-
-    assert f"nbspam: configuration {config}\n" in nbspam("predict", stdin=SPAM)[2]
-    assert nbspam("predict", "-q", stdin=SPAM)[2] == ""
 
 
 def test_a_wrong_file_is_refused_in_one_line_that_names_it(nbspam, trained, config):
@@ -123,21 +116,14 @@ def test_a_wrong_file_is_refused_in_one_line_that_names_it(nbspam, trained, conf
         assert nbspam("classify", "--help")[0] == 0
 
 
-def test_a_file_that_cannot_be_read_is_refused(nbspam, trained, config):
-    config.mkdir()
-    assert complains(nbspam("classify", stdin=SPAM), 2, f"{config}: Is a directory")
-
-
-def test_keys_of_other_commands_concern_only_them(nbspam, trained, config):
-    config.write_text("[common]\ncv = 5\n[eval]\nfp-cots = 2\n")
-
+def test_a_wrong_file_stops_only_the_commands_that_it_concerns(nbspam, trained, config):
+    config.write_text("[common]\ncv = 5\n[eval]\nfp-cots = 2\n[filter]\nsure = 2\n")
     assert nbspam("predict", stdin=SPAM)[0] == 0
     assert complains(nbspam("eval"), 2, "[eval] fp-cots: no such option")
-
-
-def test_the_filter_passes_mail_on_although_the_file_is_wrong(nbspam, trained, config):
-    config.write_text("[filter]\nsure = 2\n")
+    # The filter passes mail on.
     status, out, err = nbspam("filter", stdin=SPAM)
-
     assert (status, out) == (2, SPAM.decode())
     assert "[filter] sure: 2.0 is not in the range" in err
+    config.unlink()
+    config.mkdir()
+    assert complains(nbspam("classify", stdin=SPAM), 2, f"{config}: Is a directory")

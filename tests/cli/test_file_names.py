@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nbspam.errors import InputError
 from nbspam.sources.files import file_names_in
-from support import HAM, SPAM, complains
+from support import HAM, SPAM, complains, write_files
 
 NAMES = [
     b"plain.eml", b"a b.eml", b"line\nbreak.eml", b"tab\there.eml", b"caf\xe9.eml", b"\xff\xfe",
@@ -26,12 +27,9 @@ def run(*arguments, stdin=b""):
 
 @pytest.fixture
 def box(tmp_path):
-    folder = os.fsencode(tmp_path / "box")
-    os.mkdir(folder)
-    for number, name in enumerate(NAMES):
-        with open(os.path.join(folder, name), "wb") as file:
-            file.write(SPAM + b"number %d\n" % number)
-    return folder
+    names = [os.fsdecode(name) for name in NAMES]
+    files = {name: SPAM + b"number %d\n" % number for number, name in enumerate(names)}
+    return os.fsencode(write_files(tmp_path / "box", files))
 
 
 def test_names_of_any_bytes_go_from_classify_by_xargs_to_update(trained, box):
@@ -52,13 +50,13 @@ def test_names_of_any_bytes_go_from_classify_by_xargs_to_update(trained, box):
     )
 
 
-def test_names_of_any_bytes_are_the_same_in_json(trained, box):
+def test_names_of_any_bytes_are_the_same_in_json_and_escaped_where_lines_end_in_newlines(
+    trained, box
+):
     _, out, _ = run("classify", "--json", box)
     names = {os.fsencode(json.loads(line)["name"]) for line in out.splitlines()}
     assert names == {os.path.join(box, name) for name in NAMES}
 
-
-def test_names_are_escaped_where_lines_end_in_newlines(trained, box):
     _, out, err = run("classify", box)
     assert len(out.splitlines()) == len(NAMES)
     assert b"\x1b" not in out
@@ -90,7 +88,7 @@ def test_a_list_of_names_is_read_back(tmp_path, listed, ends):
     assert [os.fsencode(name) for name in file_names_in(str(tmp_path / "list"))] == listed
 
 
-def test_listed_names_come_after_those_of_the_command_line(nbspam, trained, folder):
+def test_lists_of_names_are_read_after_those_of_the_command_line(nbspam, trained, folder):
     files = sorted(folder.rglob("*.eml"))
     listed = b"\0".join(os.fsencode(path) for path in files[1:]) + b"\0"
     both = nbspam("classify", files[0], "--files0-from", "-", stdin=listed)
@@ -98,15 +96,13 @@ def test_listed_names_come_after_those_of_the_command_line(nbspam, trained, fold
     (folder.parent / "list").write_bytes(listed)
     assert nbspam("classify", files[0], "--files0-from", folder.parent / "list") == both
 
-
-def test_an_empty_list_is_nothing_to_do(nbspam, trained):
     for command in (("classify",), ("predict",), ("explain",), ("classify", "--json")):
         assert nbspam(*command, "--files0-from", "-") == (0, "", "")
     assert nbspam("update", "--files0-from", "-") == (0, "nothing to do\n", "")
     assert complains(nbspam("train", "--files0-from", "-"), 1, "nothing to read")
 
 
-def test_wrong_lists_are_refused(nbspam, trained):
+def test_wrong_lists_are_refused(nbspam, trained, tmp_path, monkeypatch):
     for listed, words in [
         (b"a.eml\nb.eml\n", "--files0-from -: no NUL in it, its names end in newlines"),
         (b"a.eml\0\0b.eml\0", "--files0-from -: name 2 is empty; leave it out"),
@@ -115,18 +111,13 @@ def test_wrong_lists_are_refused(nbspam, trained):
     ]:
         assert complains(nbspam("classify", "--files0-from", "-", stdin=listed), 1, words)
 
-
-def test_a_list_that_cannot_be_read_is_refused(nbspam, trained, tmp_path, monkeypatch):
-    assert complains(nbspam("classify", "--files0-from", tmp_path / "no"), 1, "no such file")
-    monkeypatch.setattr("sys.stdin", None)
-    from nbspam.errors import InputError
-
-    with pytest.raises(InputError, match="--files0-from -: standard input is closed"):
-        file_names_in("-")
-
-
-def test_two_ways_to_answer_are_refused(nbspam, trained):
     for one, other in (("-0", "--json"), ("--csv", "-0"), ("--csv", "--exit-code")):
         status, _, err = nbspam("classify", one, other)
         assert status in (2, 3)
         assert "two forms of answer" in err
+
+    assert complains(nbspam("classify", "--files0-from", tmp_path / "no"), 1, "no such file")
+    monkeypatch.setattr("sys.stdin", None)
+
+    with pytest.raises(InputError, match="--files0-from -: standard input is closed"):
+        file_names_in("-")

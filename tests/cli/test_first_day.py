@@ -11,7 +11,7 @@ from nbspam.sources import items
 from nbspam.sources.items import Item, looked_through
 from nbspam.store import model
 from nbspam.store.open import load_tokens as load
-from support import HAM, SPAM, complains, write_mails
+from support import HAM, SPAM, complains, write_files, write_mails
 
 pytestmark = pytest.mark.usefixtures("quick_disk")
 ONLY_SPAM = (
@@ -29,24 +29,13 @@ def test_update_makes_a_model_and_says_what_it_needs(nbspam, model):
 
 
 def test_update_makes_the_model_that_train_makes(nbspam, model, folder, tmp_path):
-    assert nbspam("update", folder)[1:] == ("learned 4\n", f"nbspam: {model}: a new model\n")
-    nbspam("train", folder, "-m", tmp_path / "at once")
-
-    assert model.read_bytes() == (tmp_path / "at once").read_bytes()
-
-
-def test_update_makes_models_of_texts_too(nbspam, model, tmp_path):
-    (tmp_path / "t.csv").write_text("label,text\nham,lunch on friday\nspam,cheap pills\n")
-    nbspam("update", tmp_path / "t.csv")
-    nbspam("train", tmp_path / "t.csv", "-m", tmp_path / "at once")
-
-    assert model.read_bytes() == (tmp_path / "at once").read_bytes()
-
-
-def test_json_has_the_notes(nbspam, model):
-    answer = json.loads(nbspam("update", "--spam", "-", "--json", stdin=SPAM)[1])
-
-    assert answer["notes"] == [f"{model}: a new model", ONLY_SPAM[8:-1]]
+    table = tmp_path / "t.csv"
+    table.write_text("label,text\nham,lunch on friday\nspam,cheap pills\n")
+    for source, learned in ((folder, "learned 4\n"), (table, "learned 2\n")):
+        model.unlink(missing_ok=True)
+        assert nbspam("update", source)[1:] == (learned, f"nbspam: {model}: a new model\n")
+        nbspam("train", source, "-m", tmp_path / "at once")
+        assert model.read_bytes() == (tmp_path / "at once").read_bytes()
 
 
 @pytest.mark.parametrize("options", [(), ("--fp-cost", "99"), ("--unsure-cost", "0.1")])
@@ -70,37 +59,31 @@ def test_every_command_is_unsure_with_one_class_and_says_why(nbspam, model, tmp_
     assert out.endswith(SPAM.decode())
 
 
-def test_eval_finds_every_message_undecided_with_one_class(nbspam, model, folder, few_resamples):
-    nbspam("update", "--spam", "-", stdin=SPAM)
+def test_evaluation_headers_and_info_of_a_model_of_one_class(nbspam, model, folder, few_resamples):
+    answer = json.loads(nbspam("update", "--spam", "-", "--json", stdin=SPAM)[1])
+    assert answer["notes"] == [f"{model}: a new model", ONLY_SPAM[8:-1]]
+
     status, out, err = nbspam("eval", folder, "--json")
     answer = json.loads(out)
-
     assert (status, err) == (0, ONLY_SPAM)
     assert (answer["n_docs"], answer["undecided"], answer["errors"]) == (4, 4, 0)
 
-
-def test_other_filters_headers_say_unsure_too(nbspam, model):
-    nbspam("update", "--spam", "-", stdin=SPAM)
     out = nbspam("filter", "--spam-status", "--subject-tag", "[SPAM] ", stdin=SPAM)[1]
-
     assert "X-Spam-Status: No, score=4.9 required=5.0 tests=BAYES_50" in out
     assert "X-Spam-Flag" not in out
     assert "[SPAM]" not in out
 
-
-def test_a_filter_that_learns_what_it_is_sure_of_learns_nothing(nbspam, model):
-    nbspam("update", "--spam", "-", stdin=SPAM)
+    # A filter that learns what it is sure of learns nothing.
     nbspam("filter", "--learn", "confident", "--sure", "0.6", stdin=HAM)
-
-    assert load(str(model)).table.n_docs == 1
-
-
-def test_info_says_what_a_model_needs(nbspam, model):
-    nbspam("update", "--spam", "-", stdin=SPAM)
     out = nbspam("info")[1]
-
     assert "trained\t1 messages (0 ham, 1 spam)" in out
     assert f"decision\t{ONLY_SPAM[8:]}" in out
+
+    words = b".MSG_COUNT 3 0 20260101\npills 3 0 20260101\n"
+    status, out, err = nbspam("import", "-", stdin=words)
+    assert (status, err.endswith(f"\n{ONLY_SPAM}")) == (0, True)
+    assert "(0 ham, 3 spam)" in out
+    assert nbspam("classify", stdin=SPAM)[1] == "unsure\t0.500000\t-\n"
 
 
 def test_training_with_one_class_is_refused_and_names_update(nbspam, model, folder):
@@ -110,25 +93,15 @@ def test_training_with_one_class_is_refused_and_names_update(nbspam, model, fold
     assert not model.exists()
 
 
-def test_an_import_of_one_class_says_what_it_needs(nbspam, model):
-    words = b".MSG_COUNT 3 0 20260101\npills 3 0 20260101\n"
-    status, out, err = nbspam("import", "-", stdin=words)
-
-    assert (status, err) == (0, ONLY_SPAM)
-    assert "(0 ham, 3 spam)" in out
-    assert nbspam("classify", stdin=SPAM)[1] == "unsure\t0.500000\t-\n"
-
-
 # --- sort ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def maildir(tmp_path):
-    root = tmp_path / "Maildir"
-    for folder in ("cur", "new", "tmp", ".Spam/cur", ".Spam/new"):
-        (root / folder).mkdir(parents=True)
-    (root / "new" / "1").write_bytes(HAM)
-    return root
+    folders = ("cur", "tmp", ".Spam/cur", ".Spam/new")
+    for folder in folders:
+        (tmp_path / "Maildir" / folder).mkdir(parents=True)
+    return write_files(tmp_path / "Maildir", {"new/1": HAM})
 
 
 def test_sort_leaves_mail_alone_before_it_has_a_model(nbspam, model, maildir):
@@ -141,12 +114,11 @@ def test_sort_leaves_mail_alone_before_it_has_a_model(nbspam, model, maildir):
     assert not model.exists()
 
 
-@pytest.mark.parametrize("options", [(), ("--flag", "F")])
-def test_sort_makes_a_model_of_what_the_user_moves(nbspam, model, maildir, options):
-    for n in range(3):
-        (maildir / (f"cur/m{n}:2,SF" if options else f".Spam/cur/m{n}")).write_bytes(
-            SPAM + b"%d\n" % n
-        )
+@pytest.mark.parametrize(
+    ("options", "place"), [((), ".Spam/cur/m{}"), (("--flag", "F"), "cur/m{}:2,SF")]
+)
+def test_sort_makes_a_model_of_what_the_user_moves(nbspam, model, maildir, options, place):
+    write_files(maildir, {place.format(n): SPAM + b"%d\n" % n for n in range(3)})
     status, out, err = nbspam("sort", *options, maildir)
 
     assert (status, out) == (0, "new: 1 unsure; learned from moves: 3 spam\n")
@@ -161,11 +133,6 @@ def test_sort_makes_a_model_of_what_the_user_moves(nbspam, model, maildir, optio
 
 
 # --- classes that the model does not have ----------------------------------------------------
-
-
-def on_disk(model):
-    journal = model.with_name(model.name + ".journal")
-    return model.read_bytes(), journal.exists() and journal.read_bytes()
 
 
 @pytest.fixture
@@ -204,39 +171,33 @@ def typo(tmp_path):
 def test_a_misspelt_class_is_refused_before_anything_is_learned(
     nbspam, with_journal, typo, monkeypatch, command
 ):
+    def on_disk():
+        return with_journal.read_bytes(), with_journal.with_name("m.nbspam.journal").read_bytes()
+
     monkeypatch.chdir(typo)
     monkeypatch.setattr(model, "MAX_ENTRIES", 1)
     monkeypatch.setattr(items, "_WAITING_BYTES", 1)
-    before = on_disk(with_journal)
+    before = on_disk()
     stdin = (typo / "t.csv").read_bytes()
     result = nbspam(*command.split(), stdin=stdin)
 
     assert complains(result, 2, "spma: not among", "(ham, spam)", "did you mean spam?")
-    assert on_disk(with_journal) == before
+    assert on_disk() == before
     status, _, err = nbspam(*command.split(), "--new-class", stdin=stdin)
     assert status == 0
     assert "spma: a new class; the model had ham, spam" in err
     assert load(str(with_journal)).classes == ("ham", "spam", "spma")
 
 
-def test_a_class_like_no_other_gets_no_suggestion(nbspam, trained, tmp_path):
-    result = nbspam("update", "--label", "work=-", stdin=HAM)
-
-    assert complains(result, 2, "work: not among the model's classes (ham, spam); --new-class")
-
-
-def test_ham_and_spam_need_leave_in_a_model_of_other_classes(nbspam, model, folder):
+def test_classes_unlike_those_of_the_model_need_leave(nbspam, model, folder):
+    assert complains(nbspam("update", "--label", "sapm=-", stdin=SPAM), 2, "did you mean spam?")
+    assert not model.parent.exists()
     (folder / "ham").rename(folder / "work")
     (folder / "spam").rename(folder / "home")
     nbspam("train", folder)
-
-    assert complains(nbspam("update", "--spam", "-", stdin=SPAM), 2, "spam: not among")
+    said = "spam: not among the model's classes (home, work); --new-class"
+    assert complains(nbspam("update", "--spam", "-", stdin=SPAM), 2, said)
     assert nbspam("update", "--spam", "-", "--new-class", stdin=SPAM)[0] == 0
-
-
-def test_a_misspelt_class_makes_no_model(nbspam, model):
-    assert complains(nbspam("update", "--label", "sapm=-", stdin=SPAM), 2, "did you mean spam?")
-    assert not model.parent.exists()
 
 
 def test_items_wait_on_disk_and_come_back_as_they_were(monkeypatch):

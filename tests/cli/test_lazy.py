@@ -9,7 +9,7 @@ from scipy import sparse
 from nbspam.errors import NotTrainedError, UsageError
 from nbspam.models.lazy import Lazy
 from nbspam.models.tokens import BernoulliNB, ComplementNB, MultinomialNB
-from support import ROOT, examples
+from support import MELONS, examples
 
 MODELS = [BernoulliNB(alpha=0.5), MultinomialNB(), ComplementNB(), MultinomialNB(alpha="auto")]
 
@@ -56,8 +56,10 @@ def test_the_lazy_command_answers_as_train_and_classify(nbspam, folder, trained)
     assert lazy[0] == 0
     assert nbspam("lazy", folder, folder, "--json") == nbspam("classify", folder, "--json")
 
+    status, _, err = nbspam("lazy", folder, "no/such.eml")
 
-def test_the_lazy_command_sees_what_was_added_since(nbspam, folder):
+    assert (status, err) == (1, nbspam("classify", "no/such.eml")[2])
+
     question = b"From: a@b.c\nSubject: quarterly zebra\n\nzebra zebra\n"
     before = nbspam("lazy", folder, "-", "--model", "multinomial", stdin=question)[1]
     (folder / "spam" / "3.eml").write_bytes(question)
@@ -67,25 +69,15 @@ def test_the_lazy_command_sees_what_was_added_since(nbspam, folder):
     assert before != after
 
 
-def test_a_lazy_question_that_cannot_be_read_fails_as_classify_does(nbspam, folder, trained):
-    status, _, err = nbspam("lazy", folder, "no/such.eml")
-
-    assert (status, err) == (1, nbspam("classify", "no/such.eml")[2])
-
-
 @pytest.mark.parametrize(
     "how", [("--model", "aode", "--features", "20"), ("--model", "network", "--features", "5")]
 )
-def test_the_lazy_command_knows_models_of_dependent_tokens(nbspam, mails, model, how):
+def test_the_lazy_command_knows_models_of_dependent_tokens_and_tables(nbspam, mails, model, how):
     assert nbspam("train", mails, *how)[0] == 0
-
     assert nbspam("lazy", mails, mails / "spam", *how) == nbspam("classify", mails / "spam")
 
-
-def test_the_lazy_command_knows_tables(nbspam, model):
-    melons = ROOT / "corpora" / "watermelon-3.0.csv"
-    assert nbspam("table", "train", melons, "--target", "好瓜")[0] == 0
-
-    assert nbspam("table", "lazy", melons, melons, "--target", "好瓜") == nbspam(
-        "table", "classify", melons
-    )
+    model.unlink()
+    target = ("--target", "好瓜", *how[:2])
+    assert nbspam("table", "train", MELONS, *target)[0] == 0
+    lazy = nbspam("table", "lazy", MELONS, MELONS, *target)
+    assert lazy == nbspam("table", "classify", MELONS)

@@ -7,7 +7,12 @@ import sys
 
 import pytest
 
+from nbspam import __version__
+from nbspam.classifier.classifier import mark_from_group
+from nbspam.cli.main import COMMANDS
 from nbspam.mail.head import without_headers
+from nbspam.mail.verdict_headers import HeaderChoices
+from nbspam.store.open import load_tokens as load
 from support import HAM, ROOT, SPAM
 
 DOCUMENT = (ROOT / "docs" / "howto" / "mail.md").read_text()
@@ -70,14 +75,11 @@ class Home:
         rules.chmod(0o600)
         # With -m procmail does not touch the mailbox of the system.
         command = [name, "-m", str(rules)] if name == "procmail" else [name, str(rules)]
-        return subprocess.run(
-            command,
-            input=message,
-            env=self.environment,
-            cwd=self.path,
-            capture_output=True,
-            check=False,
-        )
+        return self.run(command, message)
+
+    def run(self, command, data):
+        how = {"env": self.environment, "cwd": self.path, "capture_output": True}
+        return subprocess.run(command, input=data, check=False, **how)
 
     def mail(self, folder=""):
         return [p.read_bytes() for p in sorted((self.path / "Maildir" / folder / "new").iterdir())]
@@ -149,13 +151,7 @@ def test_the_scripts_of_the_document_learn(home):
     path.write_text(learn)
     path.chmod(0o755)
 
-    done = subprocess.run(
-        [path, "spam"],
-        input=b"Subject: new\n\nspam\n",
-        env=home.environment,
-        capture_output=True,
-        check=False,
-    )
+    done = home.run([path, "spam"], b"Subject: new\n\nspam\n")
     assert (done.returncode, done.stdout) == (0, b"learned 1\n")
 
 
@@ -167,44 +163,24 @@ def test_the_recipes_work_from_the_first_message_on(home, name):
     home.environment["NBSPAM_MODEL"] = str(home.path / "none" / "m.nbspam")
     home.install()
 
-    def deliver():
-        assert home.deliver(name, recipe(name), SPAM).returncode == 0
-
     def learn(label, message):
-        subprocess.run(
-            [home.bin / "nbspam", "update", f"--{label}", "-"],
-            input=message,
-            env=home.environment,
-            capture_output=True,
-            check=True,
-        )
+        done = home.run([home.bin / "nbspam", "update", f"--{label}", "-"], message)
+        assert done.returncode == 0, done.stderr
 
-    deliver()
+    assert home.deliver(name, recipe(name), SPAM).returncode == 0
     assert home.mail() == [SPAM]
     learn("spam", SPAM)
-    deliver()
+    assert home.deliver(name, recipe(name), SPAM).returncode == 0
     (judged,) = set(home.mail()) - {SPAM}
     assert judged.startswith(b"X-Nbspam: unsure, probability=0.500000")
     for n in range(3):
         learn("ham", HAM + b"%d\n" % n)
         learn("spam", SPAM + b"%d\n" % n)
-    deliver()
+    assert home.deliver(name, recipe(name), SPAM).returncode == 0
     assert [b"X-Nbspam: spam" in message for message in home.mail(".Spam")] == [True]
 
 
-def test_every_command_of_the_document_is_one():
-    from nbspam.cli.main import COMMANDS
-
-    found = set(re.findall(r"nbspam ([a-z]+)", DOCUMENT)) - {"to", "is", "itself", "in", "does"}
-    assert {"filter", "update", "sort", "import", "train"} <= found
-    assert found <= set(COMMANDS), found - set(COMMANDS)
-
-
 def test_header_forms_in_the_document_are_those_written(trained):
-    from nbspam import __version__
-    from nbspam.classifier.classifier import mark_from_group
-    from nbspam.mail.verdict_headers import HeaderChoices
-    from nbspam.store.open import load_tokens as load
 
     classifier = load(str(trained))
     wanted = HeaderChoices(bogosity=True, spam_status=True)
@@ -213,3 +189,8 @@ def test_header_forms_in_the_document_are_those_written(trained):
         shape = re.escape(re.sub(r"\d+\.\d+|BAYES_\d\d", "#", line.replace(__version__, "#")))
         numbered = DOCUMENT.replace(__version__, "#")
         assert re.search(shape.replace(r"\#", "#"), re.sub(r"\d+\.\d+|BAYES_\d\d", "#", numbered))
+
+
+def test_every_command_of_the_document_is_one():
+    found = set(re.findall(r"nbspam ([a-z]+)", DOCUMENT)) - {"to", "is", "itself", "in", "does"}
+    assert {"filter", "update", "sort", "import", "train"} <= found <= set(COMMANDS)

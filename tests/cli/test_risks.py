@@ -7,9 +7,8 @@ from itertools import product
 
 import pytest
 
-from support import ROOT, SPAM, json_lines
+from support import LIHANG, SPAM, json_lines
 
-LIHANG = ROOT / "corpora" / "lihang-4.1.csv"
 COSTS = {"actions": ["buy", "leave", "ask"], "loss": {"1": [0, 4, 1], "-1": [6, 0, 1]}}
 QUESTIONS = list(product("123", "SML"))
 

@@ -18,67 +18,40 @@ def no_server(monkeypatch):
     monkeypatch.setattr(supervisor.Supervisor, "run", run)
 
 
-@pytest.mark.usefixtures("trained")
-def test_wrong_options_are_refused(nbspam):
+def test_wrong_options_are_refused(nbspam, trained, tmp_path):
+    password = tmp_path / "password"
+    password.write_text("\nsecret\n")
+    no_users = "--review none: No such file or directory; with --users, give the folder of mail"
+    no_maildir = "--move: --review . is no Maildir, and only in one can messages be moved; give"
+    no_password = f"{password}: its first line is empty; write a password"
     for options, status, words in [
-        ([], 2, ["no address to listen on; give --spamd ADDRESS or --http ADDRESS or --milter"]),
-        (["--spamd", "here"], 2, ["--spamd here: not an address; write HOST:PORT, or a path"]),
-        (["--spamd", "/nonexistent/a/b"], 1, ["--spamd /nonexistent/a/b: No such file"]),
-        (["--http", "0", "--password-file", "none"], 1, ["--password-file none: No such file"]),
-        (["--milter", "0", "--reject-above", "2"], 2, ["--reject-above"]),
-        (["--milter", "0", "--when-busy", "wait"], 2, ["--when-busy"]),
-        (["--spamd", "0", "--log", "xml"], 2, ["--log"]),
-        (["--spamd", "0", "--review", "box"], 2, ["--review box: shown on a page; give --web"]),
-        (
-            ["--web", "0", "--review", "none"],
-            1,
-            ["--review none: no such mailbox; give a Maildir"],
-        ),
-        (
-            ["--web", "0", "--users", "u", "--review", "none"],
-            1,
-            ["--review none: No such file or directory; with --users, give the folder of mail"],
-        ),
-        (
-            ["--web", "0", "--move"],
-            2,
-            ["--move: moves the mail that --review shows; give --review"],
-        ),
-        (
-            ["--web", "0", "--review", ".", "--move"],
-            2,
-            ["--move: --review . is no Maildir, and only in one can messages be moved; give"],
-        ),
-        (["--web", "0.0.0.0:0"], 2, ["--web 0.0.0.0:", "other machines can reach it"]),
+        ("", 2, "no address to listen on; give --spamd ADDRESS or --http ADDRESS or --milter"),
+        ("--spamd here", 2, "--spamd here: not an address; write HOST:PORT, or a path"),
+        ("--spamd /nonexistent/a/b", 1, "--spamd /nonexistent/a/b: No such file"),
+        ("--http 0 --password-file none", 1, "--password-file none: No such file"),
+        (f"--http 0 --password-file {password}", 1, no_password),
+        ("--milter 0 --reject-above 2", 2, "--reject-above"),
+        ("--milter 0 --when-busy wait", 2, "--when-busy"),
+        ("--spamd 0 --log xml", 2, "--log"),
+        ("--spamd 0 --review box", 2, "--review box: shown on a page; give --web"),
+        ("--web 0 --review none", 1, "--review none: no such mailbox; give a Maildir"),
+        ("--web 0 --users u --review none", 1, no_users),
+        ("--web 0 --move", 2, "--move: moves the mail that --review shows; give --review"),
+        ("--web 0 --review . --move", 2, no_maildir),
+        ("--web 0.0.0.0:0", 2, "other machines can reach it"),
     ]:
-        assert complains(nbspam("serve", *options), status, *words)
-
-
-@pytest.mark.usefixtures("trained")
-def test_an_empty_password_is_refused(nbspam, tmp_path):
-    (tmp_path / "password").write_text("\nsecret\n")
-    found = nbspam("serve", "--http", "0", "--password-file", tmp_path / "password")
-
-    assert complains(found, 1, "its first line is empty; write a password")
-
-
-def test_a_port_that_is_taken_is_told(nbspam, trained):
+        assert complains(nbspam("serve", *options.split()), status, words)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         found = nbspam("serve", "-m", trained, "--spamd", port)
-
     assert complains(found, 1, f"--spamd 127.0.0.1:{port}: Address already in use")
 
 
-def test_a_model_of_other_classes_or_of_texts_is_refused(nbspam, tmp_path):
-    (tmp_path / "topics.tsv").write_text("sea\tship sail\nsky\tcloud wing\n" * 3)
-    (tmp_path / "texts.tsv").write_text("ham\tlunch tea\nspam\tpills cheap\n" * 3)
-    for name in ("topics", "texts"):
-        model = tmp_path / f"{name}.nbspam"
-        assert nbspam("train", "-m", model, tmp_path / f"{name}.tsv")[0] == 0
-        found = nbspam("serve", "-m", model, "--spamd", "0")
-
-        assert complains(found, 2, "serve a model of mail, of ham and spam")
+@pytest.mark.parametrize("rows", ["sea\tship sail\nsky\tcloud wing\n", "ham\ttea\nspam\tpills\n"])
+def test_a_model_of_other_classes_or_of_texts_is_refused(nbspam, model, tmp_path, rows):
+    (tmp_path / "t.tsv").write_text(rows * 3)
+    assert nbspam("train", tmp_path / "t.tsv")[0] == 0
+    assert complains(nbspam("serve", "--spamd", "0"), 2, "serve a model of mail, of ham and spam")
 
 
 def test_a_protocol_whose_library_is_missing_says_what_to_install(nbspam, trained, monkeypatch):

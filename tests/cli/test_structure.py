@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from support import ROOT, complains
+from support import MELONS, complains
 
-MELONS = ROOT / "corpora" / "watermelon-3.0.csv"
 TARGET = ("--target", "好瓜")
 ARROWS = [["好瓜", "纹理"], ["好瓜", "脐部"], ["纹理", "脐部"]]
 PARENTS = {"脐部": ["好瓜", "纹理"], "纹理": ["好瓜"], "色泽": []}
@@ -18,9 +17,7 @@ def trained_by(table, model, tmp_path):
 
     def call(structure, *options):
         path = tmp_path / "structure.json"
-        path.write_text(
-            structure if isinstance(structure, str) else json.dumps(structure), "utf-8"
-        )
+        path.write_text(structure if isinstance(structure, str) else json.dumps(structure))
         status, out, _ = table("train", MELONS, *TARGET, "--structure", path, *options)
         assert (status, "learned 好瓜 by network" in out) == (0, True)
         return table("query")[1]
@@ -36,6 +33,8 @@ def test_parents_arrows_and_a_printed_network_give_the_same_graph(table, trained
     assert trained_by(ARROWS).splitlines() == lines
     assert trained_by(printed).splitlines() == lines
     assert table("query", "--json")[1] == printed
+    assert table("update", MELONS)[:2] == (0, "learned 17\n")
+    assert table("query")[1].splitlines() == lines  # the graph stays when rows are learned
 
 
 def test_the_tables_of_a_given_graph_are_smoothed_counts(table, trained_by):
@@ -58,12 +57,6 @@ def test_the_class_of_a_given_graph_may_have_parents(table, trained_by):
     assert table("explain", MELONS)[0] == 0
 
 
-def test_a_given_graph_stays_when_rows_are_learned(table, trained_by):
-    graph = trained_by(ARROWS)
-    assert table("update", MELONS)[:2] == (0, "learned 17\n")
-    assert table("query")[1] == graph
-
-
 def test_given_graphs_are_compared_and_cross_validated(table, tmp_path):
     (tmp_path / "s.json").write_text(json.dumps(ARROWS), "utf-8")
     how = ("--structure", tmp_path / "s.json", "--cv", "4", "--json")
@@ -72,7 +65,7 @@ def test_given_graphs_are_compared_and_cross_validated(table, tmp_path):
     assert table("compare", MELONS, *TARGET, *against)[0] == 0
 
 
-def test_what_is_no_structure_is_refused_in_one_line(table, tmp_path):
+def test_what_is_no_structure_and_what_does_not_go_with_one_is_refused(table, tmp_path):
     for structure, words in [
         ([["大小", "好瓜"]], "'大小' is no column; choose from: 色泽, 根蒂"),
         ({"色泽": "好瓜"}, 'not a structure; write {"child": ["parent", …], …}'),
@@ -88,8 +81,6 @@ def test_what_is_no_structure_is_refused_in_one_line(table, tmp_path):
         result = table("train", MELONS, *TARGET, "--structure", path)
         assert complains(result, 2, f"nbspam: --structure {path}: {words}")
 
-
-def test_what_does_not_go_with_a_structure_is_refused(table, tmp_path):
     path = tmp_path / "s.json"
     path.write_text(json.dumps({"好瓜": ["纹理"]}))
     train = ("train", MELONS, *TARGET, "--structure", path)

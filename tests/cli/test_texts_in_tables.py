@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import nbspam as library
 from nbspam.store.open import load_classifier
 from support import ROOT, complains
 
@@ -45,32 +46,29 @@ def test_a_table_in_any_encoding_makes_the_same_model(nbspam, tmp_path, encoding
 
 
 def test_an_encoding_that_does_not_fit_is_an_error_with_the_line(nbspam, tmp_path, model):
-    (tmp_path / "a.csv").write_bytes(b"label,text\nham,x\nspam,\xff\n")
-    answer = nbspam("train", tmp_path / "a.csv", "--encoding", "utf-8")
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"label,text\nham,x\nspam,\xff\n")
+    answer = nbspam("train", path, "--encoding", "utf-8")
     assert complains(answer, 1, "a.csv: line 3: not utf-8; give another --encoding")
-    answer = nbspam("train", tmp_path / "a.csv", "--encoding", "utf-9")
-    assert complains(answer, 2, "--encoding utf-9: unknown")
-    table = nbspam(
-        "table", "train", tmp_path / "a.csv", "--target", "label", "--encoding", "utf-9"
-    )
-    assert complains(table, 2, "--encoding utf-9: unknown")
+    for command in (["train"], ["table", "train", "--target", "label"]):
+        answer = nbspam(*command, path, "--encoding", "utf-9")
+        assert complains(answer, 2, "--encoding utf-9: unknown")
 
 
-def test_train_says_which_columns_it_took(nbspam, tickets, tmp_path):
-    status, out, _ = nbspam("train", tickets, "--label-column", "queue", "--text-column", "body")
-    assert (status, out.splitlines()[1]) == (0, "  text in 'body'; class in 'queue'")
-    out = nbspam("train", tickets, "--label-column", "queue", "--text-column", "body", "--json")[1]
-    assert (json.loads(out)["text_columns"], json.loads(out)["label_column"]) == (
-        ["body"],
-        "queue",
-    )
+def test_train_and_info_say_which_columns_they_took(nbspam, tickets, tmp_path):
+    assert "text_columns\ttitle, body\nlabel_column\tqueue\n" in nbspam("info")[1]
+    train = ("train", tickets, "--label-column", "queue", "--text-column", "body")
+    assert nbspam(*train)[1].splitlines()[1] == "  text in 'body'; class in 'queue'"
+    told = json.loads(nbspam(*train, "--json")[1])
+    assert (told["text_columns"], told["label_column"]) == (["body"], "queue")
     (tmp_path / "x.csv").write_text("text\nx\n")
     out = nbspam("train", "--spam", tmp_path / "x.csv", "--ham", tickets, "-m", tmp_path / "m")[1]
     assert out.splitlines()[1] == "  text in 'text'"
-
-
-def test_info_shows_the_columns(nbspam, tickets, tmp_path):
-    assert "text_columns\ttitle, body\nlabel_column\tqueue\n" in nbspam("info")[1]
+    # A model of dependent tokens remembers them too.
+    columns = ("--text-column", "title", "--label-column", "queue", "--model", "aode")
+    assert "text in 'title'" in nbspam("train", tickets, *columns)[1]
+    assert "title" in nbspam("info")[1]
+    assert nbspam("classify", tickets)[1].count("\n") == 4
 
 
 def test_columns_survive_export_and_merge(nbspam, tickets, model, tmp_path):
@@ -81,13 +79,6 @@ def test_columns_survive_export_and_merge(nbspam, tickets, model, tmp_path):
     assert load_classifier(str(tmp_path / "both")).settings.columns == (("title", "body"), "queue")
     wrong = text.replace('"text": ["title", "body"]', '"text": [1]').encode()
     assert complains(nbspam("import", "-", stdin=wrong), 1, "line 1: settings: columns")
-
-
-def test_a_model_of_dependent_tokens_remembers_columns_too(nbspam, tickets):
-    columns = ("--text-column", "title", "--label-column", "queue", "--model", "aode")
-    assert "text in 'title'" in nbspam("train", tickets, *columns)[1]
-    assert "title" in nbspam("info")[1]
-    assert nbspam("classify", tickets)[1].count("\n") == 4
 
 
 def test_every_command_remembers_the_columns(nbspam, tickets, tmp_path):
@@ -115,7 +106,7 @@ def test_a_table_without_a_known_column_of_classes_is_refused_with_its_columns(n
     assert "--label-column" not in labels[2]
 
 
-def test_an_option_overrides_what_the_model_remembers(nbspam, tickets):
+def test_options_override_the_remembered_columns_and_rows_are_named_by_a_column(nbspam, tickets):
     whole = nbspam("classify", tickets)[1]
     body = nbspam("classify", tickets, "--text-column", "body")[1]
     assert [line.split("\t")[0] for line in body.splitlines()] == ["sales", "help"] * 2
@@ -123,8 +114,6 @@ def test_an_option_overrides_what_the_model_remembers(nbspam, tickets):
     answer = nbspam("classify", tickets, "--text-column", "boddy")
     assert complains(answer, 1, "no column 'boddy'; did you mean 'body'? there are: nr, queue,")
 
-
-def test_rows_are_named_by_a_column(nbspam, tickets):
     out = nbspam("classify", tickets, "--id-column", "nr")[1]
     assert [line.split("\t")[2] for line in out.splitlines()] == ["1", "2", "3", "4"]
     out = nbspam("explain", tickets, "--id-column", "nr", "--json")[1]
@@ -143,11 +132,10 @@ def test_unlabelled_tables_need_no_column_of_classes(nbspam, tickets, tmp_path, 
 
 
 def test_the_library_remembers_columns_too(tmp_path):
-    import nbspam
 
     (tmp_path / "a.csv").write_text(TICKETS.replace("queue,title", "label,title"))
     (tmp_path / "b.csv").write_text("x,body\nbroken,what does it cost\n")
-    model = nbspam.train(tmp_path / "a.csv")
+    model = library.train(tmp_path / "a.csv")
     (verdict,) = model.classify_many(tmp_path / "b.csv")
     assert verdict.label == "sales"
     assert model.update(tmp_path / "a.csv").already_known == 4

@@ -16,48 +16,36 @@ pytestmark = pytest.mark.usefixtures("quick_disk")
 
 
 def test_commands_say_what_happened(nbspam, trained, folder):
-    new = SPAM + b"new\n"
+    new, work = SPAM + b"new\n", "nbspam: work: a new class; the model had ham, spam\n"
 
     assert nbspam("update", "--spam", "-", stdin=new) == (0, "learned 1\n", "")
-    assert nbspam("update", "--spam", "-", stdin=new) == (0, "already known 1\n", "")
+    answer = json.loads(nbspam("update", "--json", "--spam", "-", stdin=new)[1])
+    assert (answer["learned"], answer["already_known"], answer["skipped"]) == (0, 1, [])
+    assert answer["model"] == str(trained)
     assert nbspam("update", "--ham", "-", stdin=new) == (0, "moved 1\n", "")
     assert nbspam("relabel", "--to", "spam", stdin=new) == (0, "moved 1\n", "")
     assert nbspam("unlearn", stdin=new) == (0, "un-learned 1\n", "")
     assert nbspam("unlearn", stdin=new) == (0, "not known 1\n", "")
+    ham = HAM + b"again\n"
+    assert nbspam("update", "--policy=error", "--ham", "-", stdin=ham)[1] == "right already 1\n"
     result = nbspam("update", "--label", "work=-", "--new-class", stdin=new)
-    assert result == (0, "learned 1\n", "nbspam: work: a new class; the model had ham, spam\n")
+    assert result == (0, "learned 1\n", work)
     assert nbspam("update", folder) == (0, "already known 4\n", "")
-    assert load(str(trained)).classes == ("ham", "spam", "work")
+    assert nbspam("relabel", "--to", "work", folder / "ham") == (0, "moved 2\n", "")
+    assert load(str(trained)).classes == ("spam", "work")
 
 
-def test_json_says_the_same(nbspam, trained):
-    answer = json.loads(nbspam("update", "--json", "--spam", "-", stdin=SPAM)[1])
-
-    assert (answer["learned"], answer["already_known"], answer["skipped"]) == (1, 0, [])
-    assert answer["model"] == str(trained)
-
-
-def test_unreadable_messages_are_skipped_and_reported(nbspam, trained, folder):
+def test_unreadable_messages_and_those_without_a_class_are_skipped(nbspam, trained, folder):
     (folder / "ham" / "9.eml.gz").write_bytes(b"not gzip")
     (folder / "spam" / "9.eml").write_bytes(SPAM)
     status, out, err = nbspam("update", folder)
-
     assert (status, out) == (1, "learned 1, already known 4, skipped 1\n")
     assert "skipped" in err
     assert "9.eml.gz" in err
 
-
-def test_mail_without_a_class_is_skipped(nbspam, trained):
     status, out, err = nbspam("update", stdin=SPAM)
-
     assert (status, out) == (1, "skipped 1\n")
     assert "no label" in err
-
-
-def test_folders_move_as_a_whole(nbspam, trained, folder):
-    result = nbspam("relabel", "--to", "work", "--new-class", folder / "ham")
-    assert result == (0, "moved 2\n", "nbspam: work: a new class; the model had ham, spam\n")
-    assert load(str(trained)).classes == ("spam", "work")
 
 
 def test_a_model_must_be_there(nbspam, tmp_path):
@@ -68,22 +56,10 @@ def test_a_model_must_be_there(nbspam, tmp_path):
         assert complains(result, 1, f"{model}: no such model", "nbspam train SOURCE -m"), command
         assert result[1] == (SPAM.decode() if command == "filter" else "")
         assert not model.parent.exists()
-
-
-def test_a_folder_in_place_of_the_model(nbspam, tmp_path):
     assert complains(nbspam("update", "--spam", "-", "-m", tmp_path, stdin=SPAM), 1, "a folder")
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"\n",
-        SPAM.rstrip(b"\n"),
-        bytes(range(256)),
-    ],
-    ids=["empty", "blank", "no-line-end", "binary"],
-)
+@pytest.mark.parametrize("data", [b"", b"\n", SPAM.rstrip(b"\n"), bytes(range(256))])
 def test_any_message_is_learned_once_and_unlearned_again(nbspam, trained, data):
     before = load(str(trained)).table
 
@@ -93,16 +69,15 @@ def test_any_message_is_learned_once_and_unlearned_again(nbspam, trained, data):
     assert load(str(trained)).table.feature_count.sum() == before.feature_count.sum()
 
 
-def size_on_disk(model):
-    return sum(path.stat().st_size for path in model.parent.iterdir())
-
-
 def test_a_message_of_a_hundred_megabytes_is_learned(nbspam, trained):
+    def size_on_disk():
+        return sum(path.stat().st_size for path in trained.parent.iterdir())
+
     data = SPAM + b"cheap pills " * (100_000_000 // 12)
-    before = size_on_disk(trained)
+    before = size_on_disk()
 
     assert nbspam("update", "--spam", "-", stdin=data)[:2] == (0, "learned 1\n")
-    assert size_on_disk(trained) < before + 2000
+    assert size_on_disk() < before + 2000
     assert load(str(trained)).table.n_docs == 5
 
 
@@ -145,36 +120,23 @@ def test_training_again_removes_the_old_journal(nbspam, trained, folder):
     assert load(str(trained)).table.n_docs == 24
 
 
-def test_policy_error_does_not_learn_what_is_classified_rightly(nbspam, trained):
-    out = nbspam("update", "--policy", "error", "--ham", "-", stdin=HAM + b"again\n")[1]
-
-    assert out == "right already 1\n"
-
-
 def test_merge_says_what_models_had_in_common(nbspam, trained, folder, tmp_path):
     other, both = tmp_path / "other.nbspam", tmp_path / "both.nbspam"
     (folder / "spam" / "3.eml").write_bytes(SPAM)
     nbspam("train", "-m", other, folder)
     nbspam("relabel", "-m", other, "--to", "ham", folder / "spam" / "1.eml")
     status, out, err = nbspam("merge", trained, other, "-o", both)
-
     assert (status, err) == (0, "")
     assert "added 2 models: 5 messages (3 ham, 2 spam)" in out
     assert "4 known to several, 1 as different classes" in out
     assert json.loads(nbspam("merge", trained, other, "-o", both, "--json")[1])["in_both"] == 4
 
-
-def test_models_of_other_tokens_are_not_added(nbspam, trained, folder, tmp_path):
-    other = tmp_path / "other.nbspam"
+    both.unlink()
     nbspam("train", "-m", other, "--pairs", folder)
-    result = nbspam("merge", trained, other, "-o", tmp_path / "both.nbspam")
-
+    result = nbspam("merge", trained, other, "-o", both)
     assert complains(result, 2, str(other), "tokens", "train both with the same options")
-    assert not (tmp_path / "both.nbspam").exists()
-
-
-def test_one_model_is_not_merged(nbspam, trained, tmp_path):
-    assert complains(nbspam("merge", trained, "-o", tmp_path / "x"), 2, "name two or more")
+    assert complains(nbspam("merge", trained, "-o", both), 2, "name two or more")
+    assert not both.exists()
 
 
 def test_a_shared_message_outside_the_samples_is_refused_and_not_counted_twice(
