@@ -179,17 +179,19 @@ def test_commands_in_place_of_other_filters_run(terminal, tmp_path):
         terminal(line.replace("\\|", "|"))
 
 
-def test_documents_link_to_what_exists():
+def test_documents_name_what_exists():
     for path in DOCUMENTS:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text("utf-8")):
             assert (path.parent / target).exists(), (path, target)
 
-
-def test_documents_name_benchmarks_that_exist():
     for path in [*DOCUMENTS, ROOT / "Makefile"]:
         if path != MEASUREMENTS:  # that page names the commit which has them all
             for name in re.findall(r"benchmarks/[a-z_]+\.[a-z]+", path.read_text("utf-8")):
                 assert (ROOT / name).exists(), (path, name)
+
+    for path in DOCUMENTS:
+        found = re.findall(r"(?:^\$ |\| |`|^    )nbspam ([a-z]+)", path.read_text("utf-8"), re.M)
+        assert set(found) <= {*COMMANDS, "COMMAND"}, path
 
 
 def test_the_front_page_is_short_and_fits_a_terminal():
@@ -200,12 +202,6 @@ def test_the_front_page_is_short_and_fits_a_terminal():
 
 
 # --- reference -------------------------------------------------------------------------------
-
-
-def test_commands_in_documents_exist():
-    for path in DOCUMENTS:
-        found = re.findall(r"(?:^\$ |\| |`|^    )nbspam ([a-z]+)", path.read_text("utf-8"), re.M)
-        assert set(found) <= {*COMMANDS, "COMMAND"}, path
 
 
 def documented_keys(page, heading):

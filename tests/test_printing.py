@@ -1,4 +1,4 @@
-"""No text from strangers can control a terminal, and any text can be written."""
+"""No text from strangers can control a terminal, any text can be written, and loops watched."""
 
 import io
 import unicodedata
@@ -7,7 +7,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.printing import clipped, display_width, left, printable, right, write_lines
+from nbspam.printing import (
+    Extent,
+    clipped,
+    display_width,
+    left,
+    printable,
+    right,
+    tracked,
+    watched,
+    write_lines,
+)
 
 
 @given(st.text(st.characters()))
@@ -93,3 +103,30 @@ def test_explanations_line_up_whatever_the_classes_are_called(nbspam, model, tmp
     starts = [tokens[0].removesuffix("token"), tokens[1].removesuffix("大小=小")]
     assert starts != tokens
     assert len({display_width(start) for start in starts}) == 1
+
+
+def test_whoever_watches_gets_the_things_their_name_and_their_number():
+    things = [1, 2]
+    assert tracked(things, "things") is things
+
+    seen = []
+
+    def watch(things, what, extent):
+        for thing in things:
+            seen.append((what, extent.total(), thing))
+            yield thing
+
+    with watched(watch):
+        assert list(tracked([7, 8], "numbers")) == [7, 8]
+        assert list(tracked(iter("a"), "letters")) == ["a"]
+        assert list(tracked(iter("b"), "letters", 5)) == ["b"]
+        assert list(tracked(iter("c"), "letters", Extent(lambda: 6))) == ["c"]
+    assert list(tracked([9], "numbers")) == [9]
+
+    assert seen == [
+        ("numbers", 2, 7),
+        ("numbers", 2, 8),
+        ("letters", None, "a"),
+        ("letters", 5, "b"),
+        ("letters", 6, "c"),
+    ]

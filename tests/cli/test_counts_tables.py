@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from nbspam.models import ComplementNB
+from nbspam.models import estimator_class
 from support import complains
 
 # The six texts of `ham: apple apple pear, plum, plum pear; spam: cash apple, cash, pear`.
@@ -69,22 +69,15 @@ def test_multinomial_counts_words(table, model, texts):
     assert products(table, "1,0,0,0") == [pytest.approx({"ham": ham, "spam": spam})]
 
 
-@pytest.mark.parametrize("name", ["bernoulli", "multinomial"])
+@pytest.mark.parametrize("name", ["bernoulli", "multinomial", "complement"])
 @pytest.mark.parametrize("seed", range(3))
-def test_answers_are_those_of_scikit_learn(table, model, tmp_path, name, seed):
-    theirs = pytest.importorskip("sklearn.naive_bayes")
+def test_answers_are_those_of_the_model_of_tokens(table, model, tmp_path, name, seed):
+    """Which are those of scikit-learn: tests/models/test_token_models.py."""
     X, y, asked = drawn(tmp_path, seed)
     trained(table, tmp_path / "t.csv", name, "--alpha", "0.3")
-    peer = {"bernoulli": theirs.BernoulliNB, "multinomial": theirs.MultinomialNB}[name](alpha=0.3)
-    np.testing.assert_allclose(posteriors(table, asked), peer.fit(X, y).predict_proba(asked))
-
-
-def test_complement_is_the_model_of_tokens(table, model, tmp_path):
-    X, y, asked = drawn(tmp_path, 0)
-    trained(table, tmp_path / "t.csv", "complement")
-    expected = ComplementNB().fit(X, y).predict_proba(asked)
-    np.testing.assert_allclose(posteriors(table, asked), expected)
-    how = ("--target=y", "--model=complement", "--cv=4")
+    peer = estimator_class(name)(alpha=0.3).fit(X, y)
+    np.testing.assert_allclose(posteriors(table, asked), peer.predict_proba(asked))
+    how = ("--target=y", f"--model={name}", "--cv=4")
     assert " of 40 right" in table("eval", tmp_path / "t.csv", *how)[1]
 
 

@@ -6,7 +6,7 @@ import pytest
 from support import HAM, SPAM, complains, json_lines, write_files
 
 
-def test_train_says_what_it_read_and_learned(nbspam, folder, model):
+def test_train_and_info_say_what_was_read_and_learned(nbspam, folder, model):
     status, out, err = nbspam("train", folder)
 
     assert status == 0
@@ -14,6 +14,13 @@ def test_train_says_what_it_read_and_learned(nbspam, folder, model):
     assert str(model) in out
     assert err == ""
     assert model.stat().st_mode & 0o777 == 0o600
+
+    status, out, _ = nbspam("info")
+
+    assert status == 0
+    assert "4 messages (2 ham, 2 spam)" in out
+    assert {"min_df\t1", "max_features\tno", "combine\tyes"} <= set(out.splitlines())
+    assert json.loads(nbspam("info", "--json")[1])["read"] == {"ham": 2, "spam": 2}
 
 
 def test_classify_prints_label_posterior_and_name(nbspam, trained, folder):
@@ -142,15 +149,6 @@ def test_words_and_tokens_are_shown(nbspam, trained):
     rows = json_lines(nbspam("words", "--json", "-n", "3")[1])
     assert [row["class"] for row in rows] == ["ham"] * 3 + ["spam"] * 3
     assert rows[0]["counts"] == {"ham": 2, "spam": 0}
-
-
-def test_info_shows_what_is_in_a_model(nbspam, trained):
-    status, out, _ = nbspam("info")
-
-    assert status == 0
-    assert "4 messages (2 ham, 2 spam)" in out
-    assert {"min_df\t1", "max_features\tno", "combine\tyes"} <= set(out.splitlines())
-    assert json.loads(nbspam("info", "--json")[1])["read"] == {"ham": 2, "spam": 2}
 
 
 def test_options_state_the_class_of_a_path(nbspam, folder, model):

@@ -46,6 +46,8 @@ def test_names_that_are_taken_are_not_used_twice(nbspam, texts):
     names, *answers = rows(nbspam("classify", "--csv", texts / "t.csv")[1])
     assert names == ["label", "text", "predicted_label", "probability"]
     assert all(row[0] == row[2] for row in answers)
+    moved = rows(nbspam("classify", "--csv", texts / "t.csv", "--prior", "estimated")[1])
+    assert [row[:3] for row in moved[1:]] == [row[:3] for row in answers]
     (texts / "two.csv").write_text("label,text,predicted_label,probability\nham,x,y,z\n")
     names, row = rows(nbspam("classify", "--csv", texts / "two.csv")[1])
     assert names[4:] == ["predicted_predicted_label", "predicted_probability"]

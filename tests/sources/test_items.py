@@ -320,13 +320,10 @@ def test_each_format_works_or_names_the_mistake(name, format, tmp_path):
             read(path, format=format)
 
 
-@pytest.mark.parametrize("format", ["maildir", "mh", "classes"])
-def test_standard_input_is_not_a_folder(format):
-    with pytest.raises(InputError, match=f"-: a file, but --format {format} is a folder"):
-        read("-", stdin=b"", format=format)
-
-
-def test_unknown_formats_and_closed_standard_input_are_refused(monkeypatch):
+def test_formats_of_folders_unknown_ones_and_closed_streams_are_refused(monkeypatch):
+    for format in ("maildir", "mh", "classes"):
+        with pytest.raises(InputError, match=f"-: a file, but --format {format} is a folder"):
+            read("-", stdin=b"", format=format)
     with pytest.raises(UsageError, match="--format rar: unknown; choose from eml, mbox"):
         read("x", format="rar")
     monkeypatch.setattr("sys.stdin", None)

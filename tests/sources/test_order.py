@@ -31,14 +31,12 @@ def own_numberings(n_ham, n_spam):
     return items_of([f"ham/{n}" for n in range(n_ham)] + [f"spam/{n}" for n in range(n_spam)])
 
 
-def test_names_are_ordered_by_the_first_number_of_the_file():
+def test_messages_are_ordered_by_the_first_number_of_the_name_or_by_date():
     found, order = arranged(items_of(NAMES), "name")
 
     assert [item.name for item in found] == [NAMES[row] for row in (3, 0, 4, 1, 2)]
     assert order == "name"
 
-
-def test_messages_without_a_date_follow_the_one_before():
     dates = ["", "Date: 9 Jan 1970 00:00\n", "", "Date: 1 Jan 1970 00:00\n", ""]
     items = [Item(str(n), "ham", f"{date}\nx".encode()) for n, date in enumerate(dates)]
 
