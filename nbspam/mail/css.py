@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _MAX_KNOWN, _MAX_BLOCKS = 4096, 8192  # values and texts of declarations that are cached
+_MAX_LENGTH = 2000  # bytes of a text that is cached
 _LARGEST = 1e6
 VIEW = 1000.0  # assumed width of the window in pixels
 MEDIUM = 16.0  # pixels of text of no stated size
@@ -296,14 +297,37 @@ def is_scaled_away(value: bytes) -> bool:
     return any(abs(read_pixels(each) or 0.0) < _MIN_SCALE for each in _NUMBERS.findall(value))
 
 
-def read_margin(value: bytes) -> dict[str, float | None]:
+# Where a length leads.
+LEFT, RIGHT = b"left", b"right"
+
+
+def _far(value: bytes) -> bytes | None:
+    """Return whether a length leads out of sight: to the left or above, to the right, or b""."""
+    pixels = read_pixels(value)
+    if pixels is None:
+        return None
+    return LEFT if pixels <= FAR else RIGHT if pixels >= FAR_RIGHT else b""
+
+
+def _tiny(value: bytes) -> bool | None:
+    pixels = read_pixels(value)
+    return None if pixels is None else pixels < READABLE
+
+
+def _overlaid(value: bytes) -> bool | None:
+    """Return whether a spacing lays letters on top of each other."""
+    pixels = read_pixels(value)
+    return None if pixels is None else pixels <= -MEDIUM / 2
+
+
+def read_margin(value: bytes) -> dict[str, bytes | None]:
     """Return the margins above and to the left that the shorthand states."""
     sides = value.split()
     if not 1 <= len(sides) <= 4:
         return {}
     return {
-        "margin-top": read_pixels(sides[0]),
-        "margin-left": read_pixels(sides[-1] if len(sides) in (1, 2, 4) else sides[1]),
+        "margin-top": _far(sides[0]),
+        "margin-left": _far(sides[-1] if len(sides) in (1, 2, 4) else sides[1]),
     }
 
 
@@ -359,9 +383,14 @@ class Block(NamedTuple):
     important: Declared
 
 
-@lru_cache(_MAX_BLOCKS)
 def read_block(text: bytes) -> Block:
     """Return the declarations of a style attribute or of a rule, in lower case."""
+    # Long ones are hostile: they would fill memory.
+    return _block(text) if len(text) <= _MAX_LENGTH else _block.__wrapped__(text)
+
+
+@lru_cache(_MAX_BLOCKS)
+def _block(text: bytes) -> Block:
     block = Block({}, {})
     text = without_comments(text)
     split = _ITEMS.findall(text) if b"(" in text or b"'" in text or b'"' in text else None
@@ -518,16 +547,17 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"transform": _one("transform", is_transformed_away),
     b"-webkit-transform": _one("transform", is_transformed_away),
     b"scale": _one("transform", is_scaled_away),
-    b"block-size": _one("height", read_pixels),
-    b"max-block-size": _one("max-height", read_pixels),
-    b"inline-size": _one("width", read_pixels),
-    b"max-inline-size": _one("max-width", read_pixels),
+    b"block-size": _one("height", _tiny),
+    b"max-block-size": _one("max-height", _tiny),
+    b"inline-size": _one("width", _tiny),
+    b"max-inline-size": _one("max-width", _tiny),
+    b"letter-spacing": _one("letter-spacing", _overlaid),
     b"margin": lambda value: {**read_margin(value)},
     **{
-        name.encode(): _one(name, read_pixels)
-        for name in (
-            *("height", "max-height", "width", "max-width", "left", "top", "right", "bottom"),
-            *("margin-left", "margin-top", "text-indent", "letter-spacing"),
-        )
+        name.encode(): _one(name, _tiny) for name in ("height", "max-height", "width", "max-width")
+    },
+    **{
+        name.encode(): _one(name, _far)
+        for name in ("left", "top", "right", "bottom", "margin-left", "margin-top", "text-indent")
     },
 }

@@ -12,20 +12,8 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from nbspam.mail.visibility import (
-    MARK,
-    OWN,
-    ROOT,
-    Look,
-    Sheet,
-    StartTag,
-    StyledPath,
-    can_hide,
-    is_for_screen,
-    look_of,
-    read_sheet,
-    start_tag,
-)
+from nbspam.mail.sheets import MARK, Sheet, StartTag, StyledPath, is_for_screen, start_tag
+from nbspam.mail.visibility import OWN, ROOT, Look, Style, hiding_styles, look_of, reduced
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser
@@ -166,7 +154,8 @@ def _parse(html: bytes, most: int) -> tuple[list["LexborHTMLParser"], bytes]:
 def _without_repeats(html: bytes) -> bytes:
     """Return a document in which no formatting goes on in every element that follows it."""
     tags = html.count(b"<")
-    if tags * tags > _MAX_REPEATED and (
+    # A half of the tags, at most, is repeated in the other half.
+    if tags * tags > 4 * _MAX_REPEATED and (
         tags * len(set(_FORMATTING.findall(html))) > _MAX_REPEATED
     ):
         return _FORMATTING_START.sub(rb"<\1x-", html)  # to the parser, names of no meaning
@@ -191,7 +180,7 @@ def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
     """Return the parts of a document, given its trees and text that is not in them."""
     pieces = _pieces(trees)
     known = _known_tags(pieces)
-    sheet = _sheet_of(known.values())
+    sheet = _sheet_of(known)
     # Pseudo-classes compare siblings: the time is quadratic in them.
     marked = [_mark(tree, sheet, len(trees) == 1) for tree in trees if sheet.marks]
     if any(marked):
@@ -202,11 +191,9 @@ def _read(html: bytes, trees: list["LexborHTMLParser"], rest: bytes) -> Html:
     if b"<!--" in html:
         facts |= _facts_of_comments(html, pieces)
     pieces[1::2] = [tag.shown for tag in tags]
-    styles = [tag.start.style for tag in known.values() if tag.start and tag.start.style]
     hidden = [tag.hidden for tag in known.values() if tag.name in _HIDDEN_RAW]
-    if can_hide([*styles, *sheet.styles()]):
-        walk = _Walk(pieces, facts)
-        walk.follow(tags, sheet)
+    walk = _Walk(pieces, facts)
+    if walk.follow(tags, known.values(), sheet):
         pieces = walk.shown
         hidden += walk.hidden
     visible = _unescape(b"".join(pieces))
@@ -243,10 +230,12 @@ def _known_tags(pieces: list[bytes]) -> dict[bytes, _Tag]:
     return known
 
 
-def _sheet_of(tags: Iterable[_Tag]) -> Sheet:
+def _sheet_of(known: dict[bytes, _Tag]) -> Sheet:
     """Return the rules of a document's style elements that are for a screen."""
-    rules = [tag.hidden for tag in tags if tag.name == b"style"]
-    return read_sheet(b"\n".join(rules)) if rules else NO_SHEET
+    rules = [tag.hidden for tag in known.values() if tag.name == b"style"]
+    if not rules:
+        return NO_SHEET
+    return Sheet(b"\n".join(rules), {tag.start for tag in known.values() if tag.start})
 
 
 def _mark(tree: "LexborHTMLParser", sheet: Sheet, with_siblings: bool) -> bool:
@@ -346,20 +335,35 @@ class _Walk:
         self.hidden: list[bytes] = []
         self._unread: list[bytes] = []  # text of the present look, if it cannot be read
 
-    def follow(self, tags: list[_Tag], sheet: Sheet) -> None:
-        """Follow the elements that have a style, or all under a sheet."""
-        path = StyledPath(sheet) if sheet else None
+    def follow(self, tags: list[_Tag], known: Iterable[_Tag], sheet: Sheet) -> bool:
+        """Follow the elements that could hide text; return whether there are any.
+
+        known: the different tags.
+        """
+        starts = {tag.start: None for tag in known if tag.start}
+        path = StyledPath(sheet) if sheet.has_relations else None
+        styles: dict[StartTag, Style | None] = {start: sheet.style(start) for start in starts}
+        stated = [
+            style for style in {*styles.values(), *(sheet.styles() if path else ())} if style
+        ]
+        hiding = hiding_styles(stated)
+        if hiding is None:
+            return False
+        less = {style: reduced(style, hiding) for style in stated}
+        less[None] = None
+        changing = {start: less[style] for start, style in styles.items() if less[style]}
         # As every element is closed, those of other names can be left out.
-        names = {tag.name for tag in tags if path or (tag.start and tag.start.style)}
+        names = {tag.name for tag in tags} if path else {start.name for start in changing}
         open_names, looks = [b""], [ROOT]
-        done = 0
+        look, done = ROOT, 0
         for i in [i for i, tag in enumerate(tags) if tag.name in names]:
-            tag, place, look = tags[i], 2 * i + 1, looks[-1]
-            self._add(look, done, place)
-            done = place + 1
-            now = look
+            tag, now = tags[i], look
             if tag.start is not None:
-                style = path.enter(tag.start) if path else tag.start.style
+                if path:
+                    style = path.enter(tag.start)
+                    style = reduced(style, hiding)
+                else:
+                    style = changing.get(tag.start)
                 if tag.is_start:
                     if style is not None and len(looks) < _MAX_DEPTH:
                         now = look_of(look, style)
@@ -373,16 +377,25 @@ class _Walk:
                 now = looks[-1]
                 if path:
                     path.leave()
-            if now is not look and look.why:
-                self._take(look)
-            if tag.shown:
-                if not (look.is_absent or now.is_absent):
-                    self.shown.append(tag.shown)
-                if now.why:
-                    self._unread.append(b"\n")
-        self._add(looks[-1], done, len(self.pieces))
-        if looks[-1].why:
-            self._take(looks[-1])
+            if look.why or now.why:
+                done = self._change(look, now, tag.shown, done, 2 * i + 1)
+            look = now
+        self._add(look, done, len(self.pieces))
+        if look.why:
+            self._take(look)
+        return True
+
+    def _change(self, look: Look, now: Look, shown: bytes, done: int, place: int) -> int:
+        """Add the pieces before a tag and what stands in its place; return the next place."""
+        self._add(look, done, place)
+        if now is not look and look.why:
+            self._take(look)
+        if shown:
+            if not (look.is_absent or now.is_absent):
+                self.shown.append(shown)
+            if now.why:
+                self._unread.append(b"\n")
+        return place + 1
 
     def _add(self, look: Look, start: int, stop: int) -> None:
         """Add pieces of one look, which begin and end with a text."""

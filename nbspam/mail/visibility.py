@@ -4,27 +4,20 @@ A style is what one element changes: by its name, its attributes, and the rules 
 that select it.  A look is what its text gets from all elements around it.  Both are compared by
 identity, so that what follows from two of them is found quickly again.
 `docs/explanation/visibility.md` says what counts.
-
-A selector is a list of compounds, such as `td.x` and `#y`, with what relates them: a blank, >, +
-or ~.  Names, classes and ids are compared here, while the elements are walked through, so that
-the time is linear in the elements; a compound with attributes or pseudo-classes is found by the
-parser's own engine, which marks its elements.  A sheet is asked for a screen of 1,000 pixels.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from nbspam.mail.css import (
     BLACK,
-    FAR,
-    FAR_RIGHT,
+    LEFT,
     LINK,
     MEDIUM,
     READABLE,
+    RIGHT,
     UNKNOWN,
-    VIEW,
     WHITE,
     Block,
     Colour,
@@ -34,8 +27,6 @@ from nbspam.mail.css import (
     laid_over,
     read_block,
     read_hints,
-    read_pixels,
-    without_comments,
 )
 
 _MAX_KNOWN = 8192  # styles and looks that are cached
@@ -60,51 +51,70 @@ _OF_TABLES = frozenset(b"table tbody td tfoot th thead tr".split())
 STYLING = frozenset(b"style hidden open href color bgcolor background text link".split())
 _TINY = ("height", "max-height", "width", "max-width")
 _PLACES = ("left", "right", "top", "bottom")
+_MOVING = frozenset(
+    [
+        *("hides", "clip", "clip-path", "transform", "overflow", "margin-left", "margin-top"),
+        *("text-indent", "letter-spacing", *_PLACES),
+    ]
+)
 
 
 class Style:
-    """The changes that an element makes to the look of its text."""
+    """The changes that an element makes to the look of its text; equal ones are one object."""
 
-    def __init__(self, declared: Declared, is_inline: bool, is_of_table: bool) -> None:
-        display = declared.get("display")
+    __slots__ = (
+        *("is_own", "is_absent", "is_away", "shown", "color", "ground", "link", "is_link"),
+        *("size", "zoom", "opacity", "shrinks", "mixes"),
+    )
+
+    def __init__(
+        self,
+        display: bytes,
+        is_away: bool,
+        shown: bool | None,
+        color: Colour | None,
+        ground: Colour | None,
+        link: Colour | None,
+        is_link: bool,
+        size: tuple[float, bool],
+        zoom: float,
+        opacity: float,
+    ) -> None:
         self.is_own = display == b"absent"  # hidden without any style, as templates are
         self.is_absent = self.is_own or display == b"none"
-        self.is_away = _is_away(declared, is_inline, is_of_table)
-        shown = declared.get("shown")
-        self.shown = shown if isinstance(shown, bool) else None
-        self.color = _colour(declared, "color")
-        self.ground = UNKNOWN if declared.get("image") else _colour(declared, "ground")
-        self.link = _colour(declared, "link")  # of the links in it
-        self.is_link = declared.get("is-link") is True and self.color is None
-        self.size: tuple[float, bool] = (1.0, True)
-        if isinstance(size := declared.get("size"), tuple) and not isinstance(size, Colour):
-            self.size = size
-        self.zoom = _number(declared, "zoom", 1.0)
-        self.opacity = _number(declared, "opacity", 1.0) * _number(declared, "filter", 1.0)
-
-    @property
-    def hides(self) -> bool:
-        """Whether it may hide text by other means than colours."""
-        size, is_relative = self.size
-        return (
-            self.is_absent
-            or self.is_away
-            or self.shown is False
-            or self.opacity < 1
-            or size * self.zoom < (1 if is_relative else READABLE)
-            or (self.color is not None and self.color.alpha < 1)
+        self.is_away = is_away
+        self.shown = shown
+        self.color, self.ground = color, ground
+        self.link = link  # of the links in it
+        self.is_link = is_link
+        self.size, self.zoom, self.opacity = size, zoom, opacity
+        # Whether it may make text too small.
+        self.shrinks = size[0] * zoom < (1 if size[1] else READABLE)
+        # Whether the colour that is seen is one that no style states.
+        self.mixes = _MIN_OPACITY <= opacity < 1 or any(
+            colour is not None and _MIN_OPACITY <= colour.alpha < 1 for colour in (color, link)
         )
+        self.mixes |= ground is not None and ground.alpha < 1
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether it changes nothing."""
-        return (
-            self.size == (1.0, True)
-            and self.zoom == self.opacity == 1
-            and self.color is self.ground is self.link is None
-            and self.shown is None
-            and not (self.is_absent or self.is_away or self.is_link)
-        )
+
+@lru_cache(_MAX_KNOWN)
+def _interned(
+    display: bytes,
+    is_away: bool,
+    shown: bool | None,
+    color: Colour | None,
+    ground: Colour | None,
+    link: Colour | None,
+    is_link: bool,
+    size: tuple[float, bool] = (1.0, True),
+    zoom: float = 1.0,
+    opacity: float = 1.0,
+) -> Style | None:
+    """Return the style of these values, None if it changes nothing."""
+    changes = color or ground or link or is_link or display or is_away or shown is not None
+    if not changes and size == (1.0, True) and zoom == opacity == 1:
+        return None
+    return Style(display, is_away, shown, color, ground, link, is_link, size, zoom, opacity)
 
 
 def style_of(
@@ -131,15 +141,35 @@ def style_of(
         declared["is-link"] = True
     if not declared:
         return None
-    return _style(frozenset(declared.items()), name in _INLINE, name in _OF_TABLES)
+    telling = frozenset([item for item in declared.items() if item[1] or item[0] in _ZEROES])
+    return _style(telling, name in _INLINE, name in _OF_TABLES)
+
+
+# Properties of which nothing or zero says something.
+_ZEROES = frozenset(("shown", "opacity", "filter", "zoom"))
 
 
 @lru_cache(_MAX_KNOWN)
 def _style(
-    declared: frozenset[tuple[str, Value]], is_inline: bool, is_of_table: bool
+    items: frozenset[tuple[str, Value]], is_inline: bool, is_of_table: bool
 ) -> Style | None:
-    style = Style(dict(declared), is_inline, is_of_table)
-    return None if style.is_plain else style
+    declared = dict(items)
+    display, shown, size = (declared.get(key) for key in ("display", "shown", "size"))
+    color, ground = _colour(declared, "color"), _colour(declared, "ground")
+    if ground is not None and ground.alpha == 0:
+        ground = None
+    return _interned(
+        display if display in (b"absent", b"none") else b"",
+        _is_away(declared, is_inline, is_of_table),
+        shown if isinstance(shown, bool) else None,
+        color,
+        UNKNOWN if declared.get("image") else ground,
+        _colour(declared, "link"),
+        declared.get("is-link") is True and color is None,
+        size if isinstance(size, tuple) and not isinstance(size, Colour) else (1.0, True),
+        _number(declared, "zoom", 1.0),
+        _number(declared, "opacity", 1.0) * _number(declared, "filter", 1.0),
+    )
 
 
 def _is_away(declared: Declared, is_inline: bool, is_of_table: bool) -> bool:
@@ -147,6 +177,8 @@ def _is_away(declared: Declared, is_inline: bool, is_of_table: bool) -> bool:
 
     The box of inline text has neither a height nor an indent, and cells grow with their text.
     """
+    if _MOVING.isdisjoint(declared):  # of most elements
+        return False
     position = declared.get("position")
     is_placed = position in (b"absolute", b"fixed")
     is_inline = is_inline and not (
@@ -159,17 +191,20 @@ def _is_away(declared: Declared, is_inline: bool, is_of_table: bool) -> bool:
     if not is_inline and declared.get("transform"):
         return True
     if not (is_inline or is_of_table) and declared.get("overflow"):
-        if any(_number(declared, side, READABLE) < READABLE for side in _TINY):
+        if any(declared.get(side) for side in _TINY):
             return True
-        if _number(declared, "text-indent", 0.0) >= FAR_RIGHT:
+        if declared.get("text-indent") == RIGHT:
             return True
-    far = [_number(declared, side, 0.0) for side in ("margin-left", "margin-top")]
-    far += [] if is_inline else [_number(declared, "text-indent", 0.0)]
+    if declared.get("margin-left") == LEFT or declared.get("margin-top") == LEFT:
+        return True
+    if not is_inline and declared.get("text-indent") == LEFT:
+        return True
     if is_placed or position == b"relative":
-        far += [_number(declared, side, 0.0) for side in _PLACES]
-        if max(_number(declared, side, 0.0) for side in ("left", "right")) >= FAR_RIGHT:
+        if any(declared.get(side) == LEFT for side in _PLACES):
             return True
-    return min(far) <= FAR or _number(declared, "letter-spacing", 0.0) <= -MEDIUM / 2
+        if RIGHT in (declared.get("left"), declared.get("right")):
+            return True
+    return declared.get("letter-spacing") is True
 
 
 def _number(declared: Declared, key: str, default: float) -> float:
@@ -245,324 +280,75 @@ def look_of(parent: Look, style: Style) -> Look:
     return look
 
 
-_MAX_PAIRS = 4096  # of colours that are compared; with more, all elements are followed
+_MAX_PAIRS = 4096  # of colours that are compared; with more, all of them may hide text
 
 
-def can_hide(styles: Iterable[Style]) -> bool:
-    """Return whether elements of some styles could hide text, however they are nested.
+class HidingStyles(NamedTuple):
+    """What a document states that could hide text, however its elements are nested.
 
-    Most documents cannot: no style takes text away, and no colour of text is near any ground.
+    Most sizes and colours of a document cannot: they need not be followed.
     """
+
+    sizes: bool  # whether text may become too small
+    shares: bool  # whether it may do so by sizes that are parts of others
+    texts: frozenset[Colour] | None  # colours of text that are near to a ground; None: all
+    grounds: frozenset[Colour]
+
+
+ALL_HIDING = HidingStyles(True, True, None, frozenset())
+
+
+def hiding_styles(styles: Iterable[Style]) -> HidingStyles | None:
+    """Return what in the styles of a document could hide text, None for nothing."""
     texts, grounds = {BLACK}, {WHITE}
+    hides = shrinks = shares = mixes = False
     for style in styles:
-        if style.hides:
-            return True
+        shrinks = shrinks or style.shrinks
+        shares = shares or (style.shrinks and style.size[1]) or style.zoom != 1
+        mixes = mixes or style.mixes
+        hides = hides or style.is_absent or style.is_away or style.shown is False
+        hides = hides or style.opacity < 1
         texts |= {style.color or BLACK, style.link or BLACK, LINK if style.is_link else BLACK}
         grounds.add(style.ground or WHITE)
-    return len(texts) * len(grounds) > _MAX_PAIRS or _clash(frozenset(texts), frozenset(grounds))
+    if mixes or len(texts) * len(grounds) > _MAX_PAIRS:
+        return HidingStyles(shrinks, shares, None, frozenset())
+    near_texts, near_grounds = _near(frozenset(texts), frozenset(grounds))
+    if hides or shrinks or near_texts:
+        return HidingStyles(shrinks, shares, near_texts, near_grounds)
+    return None
 
 
 @lru_cache(_MAX_KNOWN)
-def _clash(texts: frozenset[Colour], grounds: frozenset[Colour]) -> bool:
-    """Return whether text of one of the colours could not be read on one of the grounds."""
-    return any(is_near(text, ground) for text in texts for ground in grounds)
+def _near(
+    texts: frozenset[Colour], grounds: frozenset[Colour]
+) -> tuple[frozenset[Colour], frozenset[Colour]]:
+    """Return the colours of text that are hard to read on a ground, and these grounds."""
+    faint = {text for text in texts if text.alpha < _MIN_OPACITY}
+    pairs = [(text, ground) for text in texts for ground in grounds if is_near(text, ground)]
+    return frozenset([*faint, *[pair[0] for pair in pairs]]), frozenset([g for _, g in pairs])
 
 
-# Style sheets.
-
-_MAX_SHEETS, _MAX_COMPOUNDS, _MAX_STEPS = 64, 16384, 4096  # cached
-# Bounds for hostile sheets: rules that one key has to be compared with, compounds before the
-# last one of a selector, and compounds that the parser's engine looks for.
-_MAX_RULES, _MAX_BITS, _MAX_MARKS = 100, 500, 32
-
-# The attribute that carries the marks of an element, and all attributes that decide about styles.
-MARK = b"nbspam-mark"
-_DECIDING = frozenset((b"class", b"id", MARK, *STYLING))
-
-_COMPOUND = re.compile(rb"(\*|[a-z][a-z0-9-]*+)?+((?:[.#][\w\x80-\xff-]++)*+)\Z", re.IGNORECASE)
-_KEY = re.compile(rb"[.#][\w\x80-\xff-]++")
-_PARTS = re.compile(rb"\s*([>+~])\s*|\s+|((?:[^\s>+~\[(]|\[[^]]*\]?|\([^)]*\)?)+)")
-_SELECTORS = re.compile(rb"(?:[^,\[(]|\[[^]]*\]?|\([^)]*\)?)+")
-# What the parser's engine is asked: nothing that leads it from one element to others.
-_SIMPLE_PSEUDO = re.compile(
-    rb"(?:\[[^]\[(]*\]|:(?:first|last|only)-(?:child|of-type)|:root|:empty"
-    rb"|:nth-(?:last-)?(?:child|of-type)\([\dn +a-z-]{1,20}\)"
-    rb"|:(?:not|is|where)\([\w.#*\x80-\xff-]{1,100}\)|[\w.#*\x80-\xff-])+\Z",
-    re.IGNORECASE,
-)
-_CHUNK = re.compile(rb"([^{}]*+)([{}])")
-_GROUPS = (b"@media", b"@supports", b"@layer", b"@container")
-_FEATURE = re.compile(rb"\(\s*(min|max)-(?:device-)?width\s*:\s*([^()]*)\)")
-
-
-# Bits of the compounds that relatives of an element match: of all elements that it stands in, of
-# its parent, of all siblings before it, and of the last of them.
-_Context = tuple[int, int, int, int]
-_NO_RELATIVES: _Context = (0, 0, 0, 0)
-# The style of an element, the context behind it, and the one inside it.
-_Step = tuple[Style | None, _Context, _Context]
-_RELATIONS = {b"": 0, b">": 1, b"~": 2, b"+": 3}
-
-
-class _StyleRule(NamedTuple):
-    """Declarations, and what an element must be for them to apply."""
-
-    keys: frozenset[bytes]  # names, .classes, #ids and :marks
-    relation: int  # to the element that the compound before it matches, see `_Context`
-    needs: int  # bit of that compound; 0 for nothing
-    gives: int  # bit of this compound for the ones behind it; 0 for nothing
-    weight: tuple[int, int]  # specificity, and the number of the rule
-    block: Block
-
-
-_NOTHING = Block({}, {})
-
-
-class Sheet:
-    """The rules of a document."""
-
-    def __init__(self, text: bytes = b"") -> None:
-        self.marks: dict[bytes, bytes] = {}  # compounds for the parser's engine, and their keys
-        self._rules: dict[bytes, list[_StyleRule]] = {}
-        self._keys = {b"*"}  # of all rules
-        self._steps: dict[tuple[StartTag, _Context], _Step] = {}
-        self._count = self._bits = 0
-        self.has_siblings = False  # whether rules ask for siblings
-        for selectors, declarations in _rules(text):
-            block = read_block(declarations.lower())
-            if block.normal or block.important:
-                for selector in _SELECTORS.findall(selectors):
-                    self._add(selector, block)
-
-    def __bool__(self) -> bool:
-        return bool(self._rules)
-
-    def styles(self) -> Iterator[Style]:
-        """Yield the styles that single rules state."""
-        # One block may have a hundred thousand selectors.
-        blocks = {id(rule.block): rule.block for rules in self._rules.values() for rule in rules}
-        for block in blocks.values():
-            yield Style({**block.normal, **block.important}, False, False)
-
-    def _add(self, selector: bytes, block: Block) -> None:
-        """Add the declarations for one selector; ignore selectors that are not read."""
-        self._count += 1
-        relations, keys = [b""], []
-        for relation, compound in _PARTS.findall(selector.strip()):
-            if compound:
-                keys.append(self._keys_of(compound))
-                relations.append(b"")
-            elif relation:
-                relations[-1] = relation
-        if not keys or None in keys or self._bits + len(keys) > _MAX_BITS:
-            return
-        known = [each for each in keys if each is not None]
-        needs, specificity = 0, sum(map(_specificity, known))
-        for relation, each in zip(relations, known[:-1], strict=False):
-            self._bits += 1
-            gives = 1 << self._bits
-            self._put(_StyleRule(each, _RELATIONS[relation], needs, gives, (0, 0), _NOTHING))
-            needs = gives
-        weight = specificity, self._count
-        relation = relations[len(known) - 1]
-        self._put(_StyleRule(known[-1], _RELATIONS[relation], needs, 0, weight, block))
-
-    def _keys_of(self, compound: bytes) -> frozenset[bytes] | None:
-        """Return the conditions of a compound on an element, None if they are not known."""
-        for harmless in (b":link", b":any-link"):
-            compound = compound.removesuffix(harmless)
-        keys = _plain_keys(compound)
-        if keys is None and _SIMPLE_PSEUDO.match(compound):
-            if compound not in self.marks and len(self.marks) < _MAX_MARKS:
-                self.marks[compound] = b":%d" % len(self.marks)
-            keys = frozenset((self.marks[compound],)) if compound in self.marks else None
-        return keys
-
-    def _put(self, rule: _StyleRule) -> None:
-        """Put a rule where elements with its rarest key will find it."""
-        self._keys |= rule.keys
-        self.has_siblings |= rule.relation in (_RELATIONS[b"~"], _RELATIONS[b"+"])
-        rules = self._rules.setdefault(max(rule.keys, key=_rareness), [])
-        if rules and len(rule.keys) == 1 and not (rule.needs or rule.gives):
-            last = rules[-1]
-            if last.keys == rule.keys and not (last.needs or last.gives):
-                # Together they are one rule, so that any number of them is used.
-                rules[-1] = rule._replace(block=_joined(last.block, rule.block))
-                return
-        if len(rules) < _MAX_RULES:
-            rules.append(rule)
-
-    def step(self, tag: "StartTag", context: _Context) -> _Step:
-        """Return the style of an element, and the contexts of its next sibling and children."""
-        step = self._steps.get((tag, context))
-        if step is None:
-            blocks, gives = self._matching(tag.name, tag.attributes, context)
-            outer, parent, earlier, _ = context
-            behind = (outer, parent, earlier | gives, gives) if self.has_siblings else context
-            style = style_of(tag.name, tag.attributes, blocks)
-            step = style, behind, (outer | gives, gives, 0, 0)
-            if len(self._steps) >= _MAX_STEPS:
-                self._steps.clear()
-            self._steps[tag, context] = step
-        return step
-
-    def _matching(
-        self, name: bytes, attributes: Mapping[bytes, bytes], context: _Context
-    ) -> tuple[list[Block], int]:
-        """Return the declarations that apply to an element, the weakest first, and its bits."""
-        keys = {b"*", name, *[b"." + each for each in attributes.get(b"class", b"").split()]}
-        keys.add(b"#" + attributes.get(b"id", b"").strip())
-        keys.update(attributes.get(MARK, b"").split())
-        known = keys & self._keys
-        rules = [
-            rule
-            for key in known & self._rules.keys()
-            for rule in self._rules[key]
-            if rule.needs & context[rule.relation] == rule.needs and rule.keys <= known
-        ]
-        rules.sort(key=_weight)
-        gives = 0
-        for rule in rules:
-            gives |= rule.gives
-        return [rule.block for rule in rules if rule.block is not _NOTHING], gives
-
-
-class StartTag:
-    """Name and attributes that decide about an element's style; equal ones are one object."""
-
-    __slots__ = "attributes", "name", "style"
-
-    def __init__(self, name: bytes, attributes: dict[bytes, bytes]) -> None:
-        self.name = name
-        self.attributes = attributes  # in lower case
-        self.style = style_of(name, attributes)  # under no rules
-
-
-_START_TAGS: dict[tuple[bytes, tuple[tuple[bytes, bytes], ...]], StartTag] = {}
-
-
-def start_tag(name: bytes, attributes: Mapping[bytes, bytes]) -> StartTag:
-    """Return the start tag of a name with those attributes that decide about its style."""
-    deciding = {
-        key: b"" if key == b"href" else attributes[key] for key in attributes if key in _DECIDING
-    }
-    key = name, tuple(deciding.items())
-    tag = _START_TAGS.get(key)
-    if tag is None:
-        if len(_START_TAGS) >= _MAX_KNOWN:
-            _START_TAGS.clear()
-        tag = _START_TAGS[key] = StartTag(name, deciding)
-    return tag
-
-
-class StyledPath:
-    """The elements from the root of a document to where a walk is, under the rules of a sheet."""
-
-    def __init__(self, sheet: Sheet) -> None:
-        self._sheet = sheet
-        self._path = [_NO_RELATIVES]  # of the next element in each of them
-
-    def enter(self, tag: StartTag) -> Style | None:
-        """Enter an element, and return its style, None if it changes nothing."""
-        style, self._path[-1], inside = self._sheet.step(tag, self._path[-1])
-        self._path.append(inside)
-        return style
-
-    def leave(self) -> None:
-        """Leave the innermost element."""
-        self._path.pop()
-
-
-@lru_cache(_MAX_SHEETS)
-def read_sheet(text: bytes) -> Sheet:
-    """Return the style sheet of a text; all sheets of a document are one."""
-    return Sheet(text)
-
-
-def _weight(rule: _StyleRule) -> tuple[int, int]:
-    return rule.weight
-
-
-def _joined(first: Block, second: Block) -> Block:
-    """Return the declarations of two rules of equal weight, the second being stronger."""
-    return Block({**first.normal, **second.normal}, {**first.important, **second.important})
-
-
-def _rareness(key: bytes) -> tuple[bool, bool, bytes]:
-    return key.startswith((b"#", b":")), key.startswith(b"."), key
-
-
-def _specificity(keys: frozenset[bytes]) -> int:
-    """Return the weight of a compound: ids before classes before names."""
-    return sum(
-        1_000_000
-        if key.startswith(b"#")
-        else 1000
-        if key.startswith((b".", b":"))
-        else key != b"*"
-        for key in keys
-    )
-
-
-@lru_cache(_MAX_COMPOUNDS)
-def _plain_keys(compound: bytes) -> frozenset[bytes] | None:
-    """Return the name, classes and id of a compound, None if it has other conditions."""
-    match = _COMPOUND.match(compound)
-    if not compound or match is None:
+def reduced(style: Style | None, hiding: HidingStyles) -> Style | None:
+    """Return a style without what cannot hide text, None if it has nothing else."""
+    if style is None:
         return None
-    keys = {match[1].lower()} if match[1] else set()
-    return frozenset(keys | set(_KEY.findall(match[2].lower())))
-
-
-def _rules(text: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the selectors and the declarations of rules that apply on a screen."""
-    text = without_comments(text).replace(b"<!--", b" ").replace(b"-->", b" ")
-    groups = [True]  # whether the rules of groups that are open apply
-    selectors = None
-    # Only up to the last bracket: from every byte behind it the end would be searched for one.
-    for before, bracket in _CHUNK.findall(text, 0, max(text.rfind(b"{"), text.rfind(b"}")) + 1):
-        if bracket == b"}":
-            if selectors is not None:
-                if groups[-1]:
-                    yield selectors, before
-                selectors = None
-            elif len(groups) > 1:
-                groups.pop()
-            continue
-        prelude = before.rpartition(b";")[2].strip()
-        if selectors is not None:  # a rule inside of a rule
-            groups += [False, False]
-            selectors = None
-        elif prelude.startswith(b"@"):
-            groups.append(groups[-1] and _applies(prelude.lower()))
+    texts, is_link = hiding.texts, style.is_link
+    colours = style.color, style.ground, style.link
+    if texts is not None:
+        if texts:
+            color, ground, link = colours
+            # A colour that is known to be seen may still cover one that is not.
+            colours = (
+                color if color is None or color in texts else UNKNOWN,
+                ground if ground is None or ground in hiding.grounds else UNKNOWN,
+                link if link is None or link in texts else UNKNOWN,
+            )
         else:
-            selectors = prelude
-
-
-def _applies(prelude: bytes) -> bool:
-    """Return whether the rules of a group are for a screen."""
-    if prelude.startswith(b"@media"):
-        return is_for_screen(prelude[len(b"@media") :])
-    return prelude.startswith(_GROUPS)
-
-
-def is_for_screen(media: bytes) -> bool:
-    """Return whether a list of media queries is true for a screen of 1,000 pixels."""
-    return any(_is_true(query.split(b" and ")) for query in media.strip().split(b","))
-
-
-def _is_true(terms: list[bytes]) -> bool:
-    first = terms[0].split()
-    if first[:1] == [b"not"]:
-        return len(terms) == 1 and len(first) == 2 and first[1] not in (b"all", b"screen")
-    for term in terms:
-        feature = _FEATURE.fullmatch(term.strip())
-        if feature is None:
-            word = term.split()[-1:] or [b"all"]
-            if word[0] not in (b"all", b"screen"):
-                return False
-        else:
-            width = read_pixels(feature[2].strip()) or 0.0
-            if width > VIEW if feature[1] == b"min" else width < VIEW:
-                return False
-    return True
+            colours, is_link = (None, None, None), False
+    size, zoom = (style.size, style.zoom) if hiding.sizes else ((1.0, True), 1.0)
+    if not (hiding.shares or size[1] or style.shrinks):
+        size = MEDIUM, False
+    display = b"absent" if style.is_own else b"none" if style.is_absent else b""
+    return _interned(
+        display, style.is_away, style.shown, *colours, is_link, size, zoom, style.opacity
+    )

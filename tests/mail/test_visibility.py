@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.mail.html import read_html
+from nbspam.mail.visibility import ALL_HIDING
 from support import examples
 
 
@@ -283,7 +284,7 @@ def test_following_only_what_could_hide_changes_nothing(html):
     html = html.replace("<option>", "")  # ends with the next tag unless elements are followed
     quick = shown_and_hidden(html)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nbspam.mail.html.can_hide", lambda *_: True)
+        patch.setattr("nbspam.mail.html.hiding_styles", lambda *_: ALL_HIDING)
         assert shown_and_hidden(html) == quick
 
 

@@ -1,0 +1,353 @@
+"""Style sheets: which rules apply to an element.
+
+A selector is a list of compounds, such as `td.x` and `#y`, with what relates them: a blank, >, +
+or ~.  Names, classes and ids are compared here, while the elements are walked through, so that
+the time is linear in the elements; a compound with attributes or pseudo-classes is found by the
+parser's own engine, which marks its elements.  A sheet is asked for a screen of 1,000 pixels.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from nbspam.mail.css import VIEW, Block, read_block, read_pixels, without_comments
+from nbspam.mail.visibility import STYLING, Style, style_of
+
+_MAX_KNOWN = 8192  # start tags that are cached
+_MAX_SHEETS, _MAX_SELECTORS, _MAX_STEPS = 128, 16384, 4096  # cached
+_MAX_SHEET, _MAX_SELECTOR = 40_000, 1000  # bytes of those that are cached or read
+# Bounds for hostile sheets: rules that one key has to be compared with, compounds before the
+# last one of a selector, and compounds that the parser's engine looks for.
+_MAX_RULES, _MAX_BITS, _MAX_MARKS = 100, 500, 32
+
+# The attribute that carries the marks of an element, and all attributes that decide about styles.
+MARK = b"nbspam-mark"
+_DECIDING = frozenset((b"class", b"id", MARK, *STYLING))
+
+_COMPOUND = re.compile(rb"(\*|[a-z][a-z0-9-]*+)?+((?:[.#][\w\x80-\xff-]++)*+)\Z", re.IGNORECASE)
+_KEY = re.compile(rb"[.#][\w\x80-\xff-]++")
+_PARTS = re.compile(rb"\s*([>+~])\s*|\s+|((?:[^\s>+~\[(]|\[[^]]*\]?|\([^)]*\)?)+)")
+_SELECTORS = re.compile(rb"(?:[^,\[(]|\[[^]]*\]?|\([^)]*\)?)+")
+# What the parser's engine is asked: nothing that leads it from one element to others.
+_SIMPLE_PSEUDO = re.compile(
+    rb"(?:\[[^]\[(]*\]|:(?:first|last|only)-(?:child|of-type)|:root|:empty"
+    rb"|:nth-(?:last-)?(?:child|of-type)\([\dn +a-z-]{1,20}\)"
+    rb"|:(?:not|is|where)\([\w.#*\x80-\xff-]{1,100}\)|[\w.#*\x80-\xff-])+\Z",
+    re.IGNORECASE,
+)
+_CHUNK = re.compile(rb"([^{}]*+)([{}])")
+_GROUPS = (b"@media", b"@supports", b"@layer", b"@container")
+_FEATURE = re.compile(rb"\(\s*(min|max)-(?:device-)?width\s*:\s*([^()]*)\)")
+
+
+# Bits of the compounds that relatives of an element match: of all elements that it stands in, of
+# its parent, of all siblings before it, and of the last of them.
+_Context = tuple[int, int, int, int]
+_NO_RELATIVES: _Context = (0, 0, 0, 0)
+# The style of an element, the context behind it, and the one inside it.
+_Step = tuple[Style | None, _Context, _Context]
+_RELATIONS = {b"": 0, b">": 1, b"~": 2, b"+": 3}
+
+
+class _Selector(NamedTuple):
+    """A selector: its compounds, and what relates each to the one before it."""
+
+    keys: tuple[frozenset[bytes], ...]  # names, .classes and #ids of each compound
+    asked: tuple[bytes, ...]  # for each compound, what the parser's engine is asked, or nothing
+    relations: tuple[int, ...]
+    specificity: int
+
+
+class _StyleRule(NamedTuple):
+    """Declarations, and what an element must be for them to apply."""
+
+    keys: frozenset[bytes]  # names, .classes, #ids and :marks
+    relation: int  # to the element that the compound before it matches, see `_Context`
+    needs: int  # bit of that compound; 0 for nothing
+    gives: int  # bit of this compound for the ones behind it; 0 for nothing
+    weight: tuple[int, int]  # specificity, and the number of the rule
+    block: Block
+
+
+_NOTHING = Block({}, {})
+
+
+class Sheet:
+    """The rules of a document that could apply to its elements."""
+
+    def __init__(self, text: bytes = b"", tags: Iterable["StartTag"] = ()) -> None:
+        """text: of all its sheets.  tags: its different start tags."""
+        self.marks: dict[bytes, bytes] = {}  # compounds for the parser's engine, and their keys
+        self._rules: dict[bytes, list[_StyleRule]] = {}
+        self._keys = {b"*"}  # of all rules
+        self._steps: dict[tuple[StartTag, _Context], _Step] = {}
+        self._bits = 0
+        self.has_siblings = False  # whether rules ask for siblings
+        rules = _read_rules(text) if text else ()
+        if rules:
+            present = frozenset((b"*",)).union(*[tag.keys for tag in tags])
+            read, block = b"", _NOTHING
+            for number, (selector, declarations) in enumerate(rules):
+                if all(keys <= present for keys in selector.keys):
+                    if declarations is not read:
+                        read, block = declarations, read_block(declarations.lower())
+                    if block.normal or block.important:
+                        self._add(selector, block, number)
+
+    def __bool__(self) -> bool:
+        return bool(self._rules)
+
+    @property
+    def has_relations(self) -> bool:
+        """Whether rules ask for other elements than the one that they apply to."""
+        return self._bits > 0
+
+    def styles(self) -> Iterator[Style]:
+        """Yield the styles that single rules state."""
+        # One block may have a hundred thousand selectors.
+        blocks = {id(rule.block): rule.block for rules in self._rules.values() for rule in rules}
+        for block in blocks.values():
+            if style := style_of(b"", {}, [block]):
+                yield style
+
+    def _add(self, selector: _Selector, block: Block, number: int) -> None:
+        """Add the declarations for one selector, unless there are too many."""
+        keys = list(selector.keys)
+        if self._bits + len(keys) > _MAX_BITS:
+            return
+        for i, compound in enumerate(selector.asked):
+            if compound:
+                if compound not in self.marks and len(self.marks) >= _MAX_MARKS:
+                    return
+                mark = self.marks.setdefault(compound, b":%d" % len(self.marks))
+                keys[i] = frozenset((mark,))
+        needs = 0
+        for relation, each in zip(selector.relations, keys[:-1], strict=False):
+            self._bits += 1
+            gives = 1 << self._bits
+            self._put(_StyleRule(each, relation, needs, gives, (0, 0), _NOTHING))
+            needs = gives
+        weight = selector.specificity, number
+        self._put(_StyleRule(keys[-1], selector.relations[-1], needs, 0, weight, block))
+
+    def _put(self, rule: _StyleRule) -> None:
+        """Put a rule where elements with its rarest key will find it."""
+        self._keys |= rule.keys
+        self.has_siblings |= rule.relation in (_RELATIONS[b"~"], _RELATIONS[b"+"])
+        rules = self._rules.setdefault(max(rule.keys, key=_rareness), [])
+        if rules and len(rule.keys) == 1 and not (rule.needs or rule.gives):
+            last = rules[-1]
+            if last.keys == rule.keys and not (last.needs or last.gives):
+                # Together they are one rule, so that any number of them is used.
+                rules[-1] = rule._replace(block=_joined(last.block, rule.block))
+                return
+        if len(rules) < _MAX_RULES:
+            rules.append(rule)
+
+    def style(self, tag: "StartTag") -> Style | None:
+        """Return the style of an element, if no rule asks for other elements."""
+        if self._keys.isdisjoint(tag.keys) and b"*" not in self._rules:
+            return tag.style
+        return self.step(tag, _NO_RELATIVES)[0]
+
+    def step(self, tag: "StartTag", context: _Context) -> _Step:
+        """Return the style of an element, and the contexts of its next sibling and children."""
+        step = self._steps.get((tag, context))
+        if step is None:
+            blocks, gives = self._matching(tag, context)
+            outer, parent, earlier, _ = context
+            behind = (outer, parent, earlier | gives, gives) if self.has_siblings else context
+            style = style_of(tag.name, tag.attributes, blocks) if blocks else tag.style
+            step = style, behind, (outer | gives, gives, 0, 0)
+            if len(self._steps) >= _MAX_STEPS:
+                self._steps.clear()
+            self._steps[tag, context] = step
+        return step
+
+    def _matching(self, tag: "StartTag", context: _Context) -> tuple[list[Block], int]:
+        """Return the declarations that apply to an element, the weakest first, and its bits."""
+        known = self._keys & (tag.keys | {b"*"})
+        rules = [
+            rule
+            for key in known & self._rules.keys()
+            for rule in self._rules[key]
+            if rule.needs & context[rule.relation] == rule.needs and rule.keys <= known
+        ]
+        rules.sort(key=_weight)
+        gives = 0
+        for rule in rules:
+            gives |= rule.gives
+        return [rule.block for rule in rules if rule.block is not _NOTHING], gives
+
+
+class StartTag:
+    """Name and attributes that decide about an element's style; equal ones are one object."""
+
+    __slots__ = "attributes", "keys", "name", "style"
+
+    def __init__(self, name: bytes, attributes: dict[bytes, bytes]) -> None:
+        self.name = name
+        self.attributes = attributes  # in lower case
+        self.style = style_of(name, attributes)  # under no rules
+        keys = [name, *[b"." + each for each in attributes.get(b"class", b"").split()]]
+        if b"id" in attributes:
+            keys.append(b"#" + attributes[b"id"].strip())
+        self.keys = frozenset(keys + attributes.get(MARK, b"").split())
+
+
+_START_TAGS: dict[tuple[bytes, tuple[tuple[bytes, bytes], ...]], StartTag] = {}
+
+
+def start_tag(name: bytes, attributes: Mapping[bytes, bytes]) -> StartTag:
+    """Return the start tag of a name with those attributes that decide about its style."""
+    deciding = {
+        key: b"" if key == b"href" else attributes[key] for key in attributes if key in _DECIDING
+    }
+    key = name, tuple(deciding.items())
+    tag = _START_TAGS.get(key)
+    if tag is None:
+        if len(_START_TAGS) >= _MAX_KNOWN:
+            _START_TAGS.clear()
+        tag = _START_TAGS[key] = StartTag(name, deciding)
+    return tag
+
+
+class StyledPath:
+    """The elements from the root of a document to where a walk is, under the rules of a sheet."""
+
+    def __init__(self, sheet: Sheet) -> None:
+        self._sheet = sheet
+        self._path = [_NO_RELATIVES]  # of the next element in each of them
+
+    def enter(self, tag: StartTag) -> Style | None:
+        """Enter an element, and return its style, None if it changes nothing."""
+        style, self._path[-1], inside = self._sheet.step(tag, self._path[-1])
+        self._path.append(inside)
+        return style
+
+    def leave(self) -> None:
+        """Leave the innermost element."""
+        self._path.pop()
+
+
+def _read_rules(text: bytes) -> tuple[tuple[_Selector, bytes], ...]:
+    """Return the rules of a style sheet: selectors that are read, and their declarations."""
+    return (_rules if len(text) <= _MAX_SHEET else _rules.__wrapped__)(text)
+
+
+@lru_cache(_MAX_SHEETS)
+def _rules(text: bytes) -> tuple[tuple[_Selector, bytes], ...]:
+    found: list[tuple[_Selector, bytes]] = []
+    for selectors, declarations in _split_rules(text):
+        each = map(_selector, _SELECTORS.findall(selectors))
+        found += [(selector, declarations) for selector in each if selector is not None]
+    return tuple(found)
+
+
+@lru_cache(_MAX_SELECTORS)
+def _selector(text: bytes) -> _Selector | None:
+    """Return the parts of a selector, None if it is not read."""
+    relations, keys, asked = [b""], [], []
+    for relation, compound in _PARTS.findall(text.strip()):
+        if compound:
+            for harmless in (b":link", b":any-link"):
+                compound = compound.removesuffix(harmless)
+            plain = _plain_keys(compound)
+            if plain is None and not _SIMPLE_PSEUDO.match(compound):
+                return None
+            keys.append(plain or frozenset())
+            asked.append(compound if plain is None else b"")
+            relations.append(b"")
+        elif relation:
+            relations[-1] = relation
+    if not keys:
+        return None
+    specificity = sum(map(_specificity, zip(keys, asked, strict=True)))
+    numbers = tuple([_RELATIONS[relation] for relation in relations[: len(keys)]])
+    return _Selector(tuple(keys), tuple(asked), numbers, specificity)
+
+
+def _weight(rule: _StyleRule) -> tuple[int, int]:
+    return rule.weight
+
+
+def _joined(first: Block, second: Block) -> Block:
+    """Return the declarations of two rules of equal weight, the second being stronger."""
+    return Block({**first.normal, **second.normal}, {**first.important, **second.important})
+
+
+def _rareness(key: bytes) -> tuple[bool, bool, bytes]:
+    return key.startswith((b"#", b":")), key.startswith(b"."), key
+
+
+def _specificity(keys_and_asked: tuple[frozenset[bytes], bytes]) -> int:
+    """Return the weight of a compound: ids before classes before names."""
+    keys, asked = keys_and_asked
+    return 1000 * bool(asked) + sum(
+        1_000_000 if key.startswith(b"#") else 1000 if key.startswith(b".") else key != b"*"
+        for key in keys
+    )
+
+
+def _plain_keys(compound: bytes) -> frozenset[bytes] | None:
+    """Return the name, classes and id of a compound, None if it has other conditions."""
+    match = _COMPOUND.match(compound)
+    if not compound or match is None:
+        return None
+    keys = {match[1].lower()} if match[1] else set()
+    return frozenset(keys | set(_KEY.findall(match[2].lower())))
+
+
+def _split_rules(text: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the selectors and the declarations of rules that apply on a screen."""
+    text = without_comments(text).replace(b"<!--", b" ").replace(b"-->", b" ")
+    groups = [True]  # whether the rules of groups that are open apply
+    selectors = None
+    # Only up to the last bracket: from every byte behind it the end would be searched for one.
+    for before, bracket in _CHUNK.findall(text, 0, max(text.rfind(b"{"), text.rfind(b"}")) + 1):
+        if bracket == b"}":
+            if selectors is not None:
+                if groups[-1]:
+                    yield selectors, before
+                selectors = None
+            elif len(groups) > 1:
+                groups.pop()
+            continue
+        prelude = before.rpartition(b";")[2].strip()
+        if selectors is not None:  # a rule inside of a rule
+            groups += [False, False]
+            selectors = None
+        elif prelude.startswith(b"@"):
+            groups.append(groups[-1] and _applies(prelude.lower()))
+        else:
+            selectors = prelude
+
+
+def _applies(prelude: bytes) -> bool:
+    """Return whether the rules of a group are for a screen."""
+    if prelude.startswith(b"@media"):
+        return is_for_screen(prelude[len(b"@media") :])
+    return prelude.startswith(_GROUPS)
+
+
+def is_for_screen(media: bytes) -> bool:
+    """Return whether a list of media queries is true for a screen of 1,000 pixels."""
+    return any(_is_true(query.split(b" and ")) for query in media.strip().split(b","))
+
+
+def _is_true(terms: list[bytes]) -> bool:
+    first = terms[0].split()
+    if first[:1] == [b"not"]:
+        return len(terms) == 1 and len(first) == 2 and first[1] not in (b"all", b"screen")
+    for term in terms:
+        feature = _FEATURE.fullmatch(term.strip())
+        if feature is None:
+            word = term.split()[-1:] or [b"all"]
+            if word[0] not in (b"all", b"screen"):
+                return False
+        else:
+            width = read_pixels(feature[2].strip()) or 0.0
+            if width > VIEW if feature[1] == b"min" else width < VIEW:
+                return False
+    return True
