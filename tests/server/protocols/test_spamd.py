@@ -195,13 +195,15 @@ def test_a_message_over_the_limit_is_not_learned_by_its_beginning():
 
 
 def test_a_message_over_the_limit_is_judged_by_its_beginning_and_counted():
+    data = (SPAM + b"x" * 1000)[:1001]
+
     def asked(command):
-        request = check(SPAM + b"x" * 2000, command)
+        request = check(data, command)
         return talk(SpamdConnection, request, limits={"message_bytes": 1000})
 
     client = asked("CHECK")
     assert b"Spam: True" in client.answer
-    assert client.desk.judge.seen == [(SPAM + b"x" * 2000)[:1000]]
+    assert client.desk.judge.seen == [data[:1000]]
     assert client.desk.tally.total("oversized") == 1
     # Its end is not there, so it cannot be sent back: a permanent error, upon which spamc
     # lets the message pass as it is.
