@@ -55,6 +55,7 @@ def words(path):
     [
         (DEFAULT, {"common", "new6", "new7", "new8", "new9"}),
         (PruningRule(min_df=2), {"common"}),
+        (PruningRule(min_df=10), {"common"}),
         (PruningRule(older_than=365), {"common", "new6", "new7", "new8", "new9"}),
         (PruningRule(older_than=600), None),
         (PruningRule(min_df=2, older_than=NEW - OLD), None),  # old is more than so many days
