@@ -106,7 +106,11 @@ def test_spam_above_a_probability_is_rejected_or_held():
     held = answered(*mail(), quarantine_above=0.89)
     assert (b"q", b"nbspam: spam, probability 0.9000\0") in held
     assert held[-1] == (b"c", b"")
-    assert b"q" not in [command for command, _ in answered(*mail(b"lunch"), quarantine_above=0.89)]
+    for subject, above in ((b"lunch", 0.89), (b"cheap pills", 0.9)):
+        found = answered(*mail(subject), quarantine_above=above)
+        assert b"q" not in [command for command, _ in found]
+    unable = packets(talk(offer(actions=0x11), *mail(), quarantine_above=0.89).answer)
+    assert b"q" not in [command for command, _ in unable]
 
 
 def test_a_connection_carries_message_after_message():
