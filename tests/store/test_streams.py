@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nbspam.classifier import training
@@ -117,6 +117,7 @@ def equal_losses(found, expected):
 
 @examples(100)
 @given(TOKENS, st.integers(1, 30), st.none() | st.integers(1, 5), st.integers(1, 9))
+@example(dict.fromkeys(range(4), (1, 1, 0, 0)), 3, None, 9)  # one too many
 def test_what_a_model_has_room_for_is_what_derive_keeps(tokens, room, lost, block):
     tokens = {key: (abs(row[0]) + 1, *row[1:]) for key, row in tokens.items()}
     settings, n_bytes = PRESETS["mail"], 35 + 2 * 12
