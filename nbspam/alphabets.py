@@ -184,7 +184,7 @@ def _charsets_of_one_byte() -> tuple[list[str], Any, Any, Any]:
     names, prior, columns, chains = [], [], [], []
     for language in _LANGUAGES:
         for place, charset in enumerate(language.charsets.split()):
-            letters = [bytes([byte]).decode(charset, "replace") for byte in range(128, 256)]
+            letters = bytes(range(128, 256)).decode(charset, "replace")
             for is_shouted, capitals in enumerate((_CAPITAL, _SHOUTED)):
                 shares = _even(_SIGNS, _SIGN) | _shares(language.letters, 1 - _SIGN, capitals)
                 shares |= dict.fromkeys(_NEVER, _VERY_RARE)
@@ -202,9 +202,10 @@ def _charsets_of_several_bytes() -> list[tuple[str, Any, Any]]:
     found = []
     for language in _LANGUAGES_OF_WIDE:
         standard, rows = _ROWS[language.charsets]
-        pairs = (bytes([row, cell]) for row in rows for cell in range(0x40, 0xFF))
-        decoded = {pair.decode(standard, "ignore") for pair in pairs}
-        common = "".join(text for text in decoded if len(text) == 1 and not text.isascii())
+        # All at once, on lines of their own: a call for each pair would take far longer.
+        pairs = b"\n".join([bytes([row, cell]) for row in rows for cell in range(0x40, 0xFF)])
+        decoded = set(pairs.decode(standard, "ignore").split("\n"))
+        common = "".join([text for text in decoded if len(text) == 1 and not text.isascii()])
         listed = _shares(language.letters, 1 - _COMMON - _WIDE_SIGN, 0)
         each = _even(common, _COMMON) | _even(_WIDE_SIGNS, _WIDE_SIGN) | listed
         shares = np.full(1 << 16, _VERY_RARE)

@@ -241,8 +241,9 @@ def decode_head(block: bytes, charset: str = "", guess: CharsetGuess | None = No
     bytes without a charset.
     """
     lines = _LINE_FEED.split(block)
+    is_ascii = block.isascii() and b"\x1b" not in block
     for i, line in enumerate(lines):
-        if not is_plain(line):
+        if b"=?" in line or not (is_ascii or is_plain(line)):
             name, colon, value = line.partition(b":")
             if not (colon and name.isascii()):  # no header, or what is left of two
                 name, colon, value = b"", b"", line
@@ -283,28 +284,28 @@ def decode_value(value: bytes, charset: str = "", guess: CharsetGuess | None = N
     """
     if is_plain(value):
         return value
-    # Valid UTF-8 is hardly ever anything else; other text is tried in the body's charset first.
-    value = to_utf8(value, None if is_utf8(value) else charset, guess)[0]
+    if not value.isascii() or b"\x1b" in value:
+        # Valid UTF-8 is hardly ever anything else; the body's charset is tried on other text.
+        value = to_utf8(value, None if is_utf8(value) else charset, guess)[0]
     # Search only up to the last "?=": otherwise every "=?" without an end would be followed to
     # the end of the value, which takes quadratic time.
-    pieces: list[bytes] = []
+    end = value.rfind(b"?=") + 2
+    before, *found = _WORD.split(value[:end])
+    pieces = [before]
     words: list[bytes] = []  # adjacent words of one charset: a character may be split between two
-    before, done = b"", 0
-    for match in _WORD.finditer(value, 0, value.rfind(b"?=") + 2):
-        start, end = match.span()
-        between = value[done:start]
-        is_apart = done == 0 or not (between.isspace() or not between)
-        name = match[1].lower()
-        if words and (is_apart or name != before):
-            pieces.append(_decode_words(words, before, guess))
+    last = b""
+    for at in range(0, len(found), 4):
+        name, encoding, text, between = found[at : at + 4]
+        name = name.lower()
+        if words and name != last:
+            pieces.append(_decode_words(words, last, guess))
             words = []
-        if is_apart:
-            pieces.append(between)
-        words.append(_decode_word(match[2], match[3]))
-        before, done = name, end
-    if words:
-        pieces.append(_decode_words(words, before, guess))
-    pieces.append(value[done:])
+        words.append(_decode_word(encoding, text))
+        last = name
+        if at + 4 == len(found) or (between and not between.isspace()):
+            pieces += _decode_words(words, last, guess), between
+            words = []
+    pieces.append(value[end:])
     return b"".join(pieces)
 
 

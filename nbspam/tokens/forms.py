@@ -4,11 +4,11 @@ A table replaces characters one by one.  Words in which neighbours matter, and t
 look-alikes, are left to the functions that define the normal form.
 """
 
-import re
 import unicodedata
 from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 from operator import and_
 from threading import Lock
 from typing import NamedTuple
@@ -171,8 +171,6 @@ def _classes_in_words(whole: str) -> int:
     return found | MARKED * (marks[0] or any(map(and_, letters, marks[1:])))
 
 
-_GAP = 256  # bytes of ASCII lines that are skipped: all that can change in them is case
-_ODD = re.compile(rb"[\x80-\xff]")
 _LINE_FEED, _SPACE = b"\n "
 _IS_LETTER = np.array([code < 128 and chr(code).isalpha() for code in range(129)])
 
@@ -191,75 +189,27 @@ def _table() -> CharacterTable:
 
 
 def normal_forms(texts: Sequence[bytes]) -> NormalForms:
-    """Normalize each UTF-8 text, as `normalize` does; lines of ASCII may differ in case."""
-    pieces = [_odd_pieces(text) for text in texts]
-    odd = [text[start:end] for text, of in zip(texts, pieces, strict=True) for start, end in of]
+    """Normalize each UTF-8 text, as `normalize` does; lines of ASCII stay as they are."""
+    lines = b"\n".join(texts).split(b"\n")
+    odd = [number for number, line in enumerate(lines) if not line.isascii()]
     if not odd:
         return NormalForms(list(texts), {})
-    first = offsets_of([piece.count(b"\n") + 1 for piece in odd])
-    lines = _normal_lines(b"\n".join(odd))
-    found = iter(_cut(lines.form, first))
-    forms = [_with_pieces(text, of, found) for text, of in zip(texts, pieces, strict=True)]
+    found = _normal_lines(b"\n".join([lines[number] for number in odd]))
+    for number, form in zip(odd, found.form.split(b"\n"), strict=True):
+        lines[number] = form
+    first = offsets_of([text.count(b"\n") + 1 for text in texts])
+    forms = [b"\n".join(lines[start:end]) for start, end in pairwise(first.tolist())]
 
-    def texts_at(numbers: Integers) -> set[int]:
-        """Return the texts that these lines of the pieces belong to."""
-        text = np.repeat(np.arange(len(texts)), list(map(len, pieces)))
-        return set(text.take(np.searchsorted(first, numbers, "right") - 1).tolist())
+    def texts_at(places: Integers) -> set[int]:
+        """Return the texts that these odd lines belong to."""
+        return set((np.searchsorted(first, np.take(odd, places), "right") - 1).tolist())
 
     facts: dict[int, tuple[str, ...]] = {}
-    for fact, numbers in sorted(lines.facts.items()):
-        facts |= {text: (*facts.get(text, ()), fact) for text in texts_at(numbers)}
-    for number in texts_at(lines.unclear):
+    for fact, places in sorted(found.facts.items()):
+        facts |= {text: (*facts.get(text, ()), fact) for text in texts_at(places)}
+    for number in texts_at(found.unclear):
         forms[number], facts[number] = normalize(texts[number])
-    return NormalForms(forms, {text: found for text, found in facts.items() if found})
-
-
-def _odd_pieces(text: bytes) -> list[tuple[int, int]]:
-    """Return starts and ends of pieces of whole lines with all bytes beyond ASCII, in order."""
-    if text.isascii():
-        return []
-    pieces: list[tuple[int, int]] = []
-    begin = 0
-    while (first := _first_odd(text, begin)) >= 0:
-        start = text.rfind(b"\n", begin, first) + 1 or begin
-        end = first
-        while not text[end : end + _GAP].isascii():
-            end = text.find(b"\n", end + _GAP)
-            end = end if end >= 0 else len(text)
-        pieces.append((start, end))
-        begin = end + 1
-    return pieces
-
-
-def _first_odd(text: bytes, begin: int) -> int:
-    """Return where the first byte beyond ASCII is from here on, -1 if there is none."""
-    for start in range(begin, len(text), _GAP):
-        if not text[start : start + _GAP].isascii():
-            return next(_ODD.finditer(text, start)).start()
-    return -1
-
-
-def _with_pieces(text: bytes, pieces: list[tuple[int, int]], forms: Iterator[bytes]) -> bytes:
-    """Return a text with its pieces replaced by the next of these forms."""
-    parts: list[bytes] = []
-    copied = 0
-    for (start, end), form in zip(pieces, forms, strict=False):
-        parts += text[copied:start], form
-        copied = end
-    return b"".join((*parts, text[copied:]))
-
-
-def _cut(text: bytes, first: Integers) -> list[bytes]:
-    """Return a text cut into pieces of lines.
-
-    first: (n_pieces + 1,) the numbers of the lines where pieces start, and the number of lines.
-    """
-    if len(first) == 2:
-        return [text]
-    feeds = np.flatnonzero(np.frombuffer(text, np.uint8) == _LINE_FEED)
-    ends = np.append(feeds, len(text)).take(first[1:] - 1).tolist()
-    starts = [0, *(end + 1 for end in ends)]
-    return [text[start:end] for start, end in zip(starts, ends, strict=False)]
+    return NormalForms(forms, {text: named for text, named in facts.items() if named})
 
 
 class _CharacterArray(NamedTuple):
