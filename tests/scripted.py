@@ -16,7 +16,7 @@ from nbspam.verdicts import Evidence, Explanation, Verdict
 
 RULE = Cutoffs(0.5, 0.5)
 PASSWORD = b"open sesame"
-ACCESS = Access(b"1" * 32)
+ACCESS = Access("1" * 64)
 
 
 def verdict_of(data):

@@ -47,6 +47,8 @@ ONLY_IN = {
     "joblib": set(),
     "asyncio": {"server"},
     "httptools": {"server"},
+    "itsdangerous": {"server"},
+    "starlette": {"server"},
     "prometheus_client": {"server"},
 }
 NAMES_OF_EVERY_MODULE = {"main"}  # of each module that is run as a program

@@ -91,11 +91,16 @@ def warn(line: str) -> None:
     click.echo(f"nbspam: {printable(line)}", err=True)
 
 
+def at_terminal() -> bool:
+    """Return whether a person can answer a question."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
 def or_standard_input(sources: Iterable[str]) -> list[str]:
     """Return the sources, or standard input if there are none; say so where it is a terminal."""
     if sources:  # which a list of names is, though it may hold none
         return list(sources)
-    if sys.stdin is not None and sys.stdin.isatty():
+    if at_terminal():
         warn("no SOURCE: reading from this terminal; end with Ctrl-D")
     return ["-"]
 

@@ -3,6 +3,7 @@
 The options become what the server is to do, and are read again while it runs: by SIGHUP.
 """
 
+import os
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import click
 
 from nbspam.cli import options
 from nbspam.cli.frame import Call, Command, titled
-from nbspam.cli.output import warn
+from nbspam.cli.output import at_terminal, warn
 from nbspam.errors import NbspamError, UsageError
 from nbspam.server.metrics import FORMATS
 
@@ -126,13 +127,25 @@ def serve_command(**values: Any) -> None:
 
     context = click.get_current_context()
     choices = service_options(**values)
+    is_new = _is_new(values["model_path"])
     with closing(listeners_of(values, choices)) as listeners:
+        if is_new:
+            warn(f"{values['model_path']}: there is no model yet; the first lesson begins one")
         serve(
             choices,
             listeners.sockets,
             values["jobs"],
             lambda: service_options(**values_again(context)),
         )
+
+
+def _is_new(model: str) -> bool:
+    """Return whether there is no model yet; raises UsageError if a person meant another one."""
+    if os.path.lexists(model):
+        return False
+    if at_terminal() and not click.confirm(f"{model}: no such model; begin a new one?", err=True):
+        raise UsageError(f"{model}: no such model; give the right one by -m")
+    return True
 
 
 def values_again(ctx: click.Context) -> dict[str, Any]:
@@ -212,15 +225,17 @@ def listeners_of(values: dict[str, Any], choices: "ServerChoices") -> "Listeners
     """
     from nbspam.server.addresses import listen
     from nbspam.server.page.access import page_of
-    from nbspam.server.worker import PROTOCOLS
+    from nbspam.server.worker import PROTOCOLS, protocol
 
     listeners = listen({name: values[name] for name in PROTOCOLS})
-    if "web" in listeners.sockets:
-        try:
+    try:
+        for name in listeners.sockets:
+            protocol(name)
+        if "web" in listeners.sockets:
             click.echo(page_of(listeners.sockets["web"], values["model_path"]), err=True)
-        except NbspamError:
-            listeners.close()
-            raise
+    except NbspamError:
+        listeners.close()
+        raise
     teaching = {"spamd": choices.allows_tell, "http": choices.password is not None}
     for name, address in listeners.open_to_others.items():
         if teaching.get(name):

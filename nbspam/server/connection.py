@@ -243,19 +243,10 @@ class Connection(asyncio.Protocol):
             return
 
         def answered(outcome: Outcome) -> None:
-            self.note_lesson(user, label, outcome)
+            self.desk.note_lesson(user, label, outcome, self._took())
             answer(outcome)
 
         self.wait(teacher.teach(data, label, known_as(user)), answered)
-
-    def note_lesson(self, user: str | None, label: str | None, outcome: Outcome) -> None:
-        """Count and log the outcome of a lesson."""
-        became = what_became(outcome)
-        self.desk.tally.add(f"lesson {became}")
-        milliseconds = round(1000 * self._took(), 1)
-        self.desk.log.answered(
-            user=user, taught=label or "forget", outcome=became, ms=milliseconds
-        )
 
     def _took(self) -> float:
         """Return the seconds since the request was whole."""
@@ -282,14 +273,6 @@ class Connection(asyncio.Protocol):
                 self.trouble("failed", str(error) if foreseen else "internal error")
 
         future.add_done_callback(settled)
-
-
-def what_became(outcome: Outcome) -> str:
-    """Return the outcome of one lesson in a word, one of metrics.LESSONS."""
-    for name in ("learned", "moved", "confirmed", "unlearned"):
-        if getattr(outcome, name):
-            return name
-    return "known"
 
 
 # ---- the words of a verdict for mail systems ----

@@ -3,11 +3,16 @@
 It says when there is no room, and which connections end when the server does.
 """
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from nbspam.counts.counting import Outcome
 from nbspam.server.choices import Service
 from nbspam.server.judge import Judge, Teacher
+from nbspam.server.metrics import what_became
 from nbspam.server.page.reviewer import Reviewer
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 
 class BusyError(Exception):
@@ -54,6 +59,7 @@ class Desk:
         self.reviewer = reviewer
         self.connections: set[ClientGuest] = set()
         self.visitors: set[ClientGuest] = set()  # those of them that are on the page
+        self.page: ASGIApp | None = None  # it answers them, from the first one on
         self.held = 0  # bytes of messages that are received, or wait
         self.ends = False  # no further requests are taken
 
@@ -70,6 +76,15 @@ class Desk:
         if self.held + size > self.limits.bytes_held:
             raise BusyError
         self.held += size
+
+    def note_lesson(
+        self, user: str | None, label: str | None, outcome: Outcome, seconds: float
+    ) -> None:
+        """Count and log the outcome of a lesson; None: it was un-learned."""
+        became = what_became(outcome)
+        self.tally.add(f"lesson {became}")
+        taught, milliseconds = label or "forget", round(1000 * seconds, 1)
+        self.log.answered(user=user, taught=taught, outcome=became, ms=milliseconds)
 
     def end(self) -> None:
         """Take no further requests: close connections at rest, the others after their answer."""

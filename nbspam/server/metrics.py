@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nbspam.counts.counting import Outcome
 from nbspam.errors import NbspamError
 from nbspam.printing import printable
 
@@ -116,6 +117,14 @@ _SLOTS = (
     *(f"within {bound:g}" for bound in (*BOUNDS, float("inf"))),
 )
 _PLACE = {name: number for number, name in enumerate(_SLOTS)}
+
+
+def what_became(outcome: Outcome) -> str:
+    """Return the outcome of one lesson in a word, one of LESSONS."""
+    for name in ("learned", "moved", "confirmed", "unlearned"):
+        if getattr(outcome, name):
+            return name
+    return "known"
 
 
 class ServerTally:

@@ -7,7 +7,7 @@
 
 Lessons need the password, in the header Password, and are refused if the server has none.
 `HttpConnection` reads requests of HTTP one after the other, within the bounds of every connection;
-the page is spoken over it, too.
+the page is shown over it, too.
 """
 
 import json
@@ -31,11 +31,10 @@ from nbspam.server.connection import (
     is_spam,
     rules,
     score,
-    what_became,
 )
 from nbspam.server.desk import BusyError, Desk
 from nbspam.server.judge import Judgement
-from nbspam.server.metrics import VERDICTS, open_metrics
+from nbspam.server.metrics import VERDICTS, open_metrics, what_became
 
 _STATUS = {
     "busy": HTTPStatus.SERVICE_UNAVAILABLE,

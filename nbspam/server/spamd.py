@@ -20,10 +20,10 @@ from nbspam.server.connection import (
     report,
     rules,
     score,
-    what_became,
 )
 from nbspam.server.desk import BusyError, Desk
 from nbspam.server.judge import Judgement
+from nbspam.server.metrics import what_became
 
 REWRITING = {"PROCESS", "HEADERS"}
 EXPLAINED = {"REPORT", "REPORT_IFSPAM"}

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NoReturn
 
-from nbspam.errors import InputError, NbspamError, UsageError
+from nbspam.errors import InputError, NbspamError
 from nbspam.server.addresses import listened
 from nbspam.server.choices import LIMITS, ServerChoices, ServerLimits, Service
 from nbspam.server.metrics import Log, ServerTally
@@ -258,12 +258,7 @@ def serve(
     tally = ServerTally(2 * n_workers + 1)
     _allow_files(2 * (limits.connections + limits.visitors) + _FILES)
     for name in sockets:
-        try:
-            protocol(name)
-        except ImportError as error:
-            raise UsageError(
-                f"--{name}: needs {error.name}; install it with: pip install 'nbspam[serve]'"
-            ) from error
+        protocol(name)  # imported once, before workers are forked
 
     def service(choices: ServerChoices) -> tuple[Service, StoredModel]:
         model = open_served(choices.model_path)

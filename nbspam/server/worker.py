@@ -66,9 +66,15 @@ def run_worker(service: Service, model: StoredModel, row: int, supervisor: int) 
 
 
 def protocol(name: str) -> type[Connection]:
-    """Return the class of a protocol's connections; raises ImportError without its library."""
+    """Return the class of a protocol's connections; raises UsageError without its library."""
     module, kind = PROTOCOLS[name]
-    found: type[Connection] = getattr(import_module(module), kind)
+    try:
+        found: type[Connection] = getattr(import_module(module), kind)
+    except ImportError as error:
+        extra = "web" if name == "web" else "serve"
+        raise UsageError(
+            f"--{name}: needs {error.name}; install it with: pip install 'nbspam[{extra}]'"
+        ) from error
     return found
 
 

@@ -55,10 +55,34 @@ def test_a_model_of_other_classes_or_of_texts_is_refused(nbspam, model, tmp_path
 
 
 def test_a_protocol_whose_library_is_missing_says_what_to_install(nbspam, trained, monkeypatch):
-    monkeypatch.setitem(worker.PROTOCOLS, "http", ("nbspam_missing", "X"))
-    found = nbspam("serve", "-m", trained, "--http", "0")
+    for name, extra in (("http", "serve"), ("web", "web")):
+        monkeypatch.setitem(worker.PROTOCOLS, name, ("nbspam_missing", "X"))
+        found = nbspam("serve", "-m", trained, f"--{name}", "0")
 
-    assert complains(found, 2, "--http: needs nbspam_missing", "pip install 'nbspam[serve]'")
+        assert complains(found, 2, f"--{name}: needs nbspam_missing", f"'nbspam[{extra}]'")
+
+
+@pytest.mark.parametrize(("answer", "status"), [(b"y\n", 0), (b"n\n", 2), (b"\n", 2)])
+def test_a_model_that_is_not_there_is_asked_about_at_a_terminal(
+    nbspam, tmp_path, monkeypatch, answer, status
+):
+    monkeypatch.setattr(supervisor.Supervisor, "run", lambda _: None)
+    monkeypatch.setattr("nbspam.cli.serving.at_terminal", lambda: True)
+    found, _, err = nbspam("serve", "-m", tmp_path / "typo", "--web", "0", stdin=answer)
+
+    assert found == status
+    assert err.startswith(f"{tmp_path}/typo: no such model; begin a new one? [y/N]: ")
+    assert ("/?token=" in err) == (status == 0)
+    assert not (tmp_path / "typo").exists()
+
+
+def test_without_a_terminal_a_model_that_is_not_there_is_told(nbspam, tmp_path, monkeypatch):
+    monkeypatch.setattr(supervisor.Supervisor, "run", lambda _: None)
+    status, _, err = nbspam("serve", "-m", tmp_path / "typo", "--web", "0")
+    address, told = err.splitlines()
+
+    assert (status, "/?token=" in address) == (0, True)
+    assert told == f"nbspam: {tmp_path}/typo: there is no model yet; the first lesson begins one"
 
 
 def test_who_lets_strangers_teach_is_warned(nbspam, trained, monkeypatch):

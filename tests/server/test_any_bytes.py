@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from time import time
 
 import pytest
 from hypothesis import given
@@ -15,6 +14,7 @@ from nbspam.server.spamd import SpamdConnection
 from scripted import ACCESS, Client, desk
 from serving import OFFER, check, milter_mail, packet
 from support import HAM, SPAM, examples
+from visitors import Visitor
 
 KINDS = [SpamdConnection, RspamdConnection, MilterConnection, WebConnection]
 EACH_KIND = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -42,7 +42,7 @@ WORDS = {
         f"GET /?token={ACCESS.token_of('')} HTTP/1.1\r\n".encode(), b"Host: 127.0.0.1:8025\r\n",
         b"Origin: http://127.0.0.1:8025\r\n", b"Cookie: nbspam-8025=.; =;\xff\r\n", b"\r\n",
         b"Content-Length: 9\r\n", b"token=%ff", b"POST /logout HTTP/1.1\r\n", b"\0", b"\xff",
-        f"Cookie: nbspam-8025={ACCESS.new_session(time(), '')}\r\n".encode(),
+        f"Cookie: nbspam-8025={Visitor(desk()).session}\r\n".encode(),
         b"GET //[ HTTP/1.0\r\n",
     ],
 }  # fmt: skip

@@ -26,7 +26,7 @@ def test_the_first_line_is_the_address_that_logs_in(folder, log):
     options = ("--web", str(port), "--jobs", "2", "--log", log)
     with serving(folder / "m.nbspam", folder, *options) as server:
         first, *others = server.errors.read_text().splitlines()
-        path = re.fullmatch(rf"http://127\.0\.0\.1:{port}(/\?token=[\w-]{{43}})", first)[1]
+        path = re.fullmatch(rf"http://127\.0\.0\.1:{port}(/\?token=[\w.-]{{20,}})", first)[1]
         browser = Browser(port)
         assert browser.ask("GET", "/")[0] == 403
         assert browser.ask("GET", path) == (303, "/", "")

@@ -7,6 +7,7 @@ mail is judged as before.
 import asyncio
 import re
 import socket
+from base64 import b64encode
 from collections import Counter
 from http.client import HTTPConnection
 from urllib.parse import quote, urlencode
@@ -51,7 +52,7 @@ class Page:
         self.port, self.token = int(found[1]), found[2]
         self.own = f"127.0.0.1:{self.port}"
         head = self.raw(f"GET /?token={self.token} HTTP/1.1\r\nHost: {self.own}\r\n\r\n")
-        found = re.search(r"Set-Cookie: ([^;]+)", head)
+        found = re.search(r"(?i)set-cookie: ([^;]+)", head)
         assert found
         self.cookie = found[1]
         found = re.search(r'name="form" value="([^"]+)"', self.asked()[1])
@@ -66,7 +67,12 @@ class Page:
             return b"".join(iter(lambda: wire.recv(1 << 16), b"")).decode("latin-1")
 
     def asked(self, method="GET", path="/", body=b"", head=None):
-        """Return the status and the text for a request with our session.
+        """Return the status and the text for a request; see `request`."""
+        found, text = self.request(method, path, body, head)
+        return found.status, text
+
+    def request(self, method="GET", path="/", body=b"", head=None):
+        """Return the answer and its text for a request with our session.
 
         head: further lines, or others in the place of ours; None: no such line.
         """
@@ -80,7 +86,7 @@ class Page:
         found = wire.getresponse()
         text = found.read().decode()
         wire.close()
-        return found.status, text
+        return found, text
 
     def posted(self, fields):
         """Return the status and the text for a form of ours."""
@@ -107,7 +113,7 @@ def other_sites(page, key="0.M1.host"):
     yield "a form as multipart", 403, *page.asked("POST", "/tell", parts, kind)
     other = b"form=x&spam=" + key.encode()
     yield "another session's form", 403, *page.asked("POST", "/tell", other, {"Origin": ours})
-    for method, status in (("GET", 404), ("PUT", 405), ("DELETE", 405), ("OPTIONS", 405)):
+    for method, status in (("GET", 405), ("PUT", 405), ("DELETE", 405), ("OPTIONS", 405)):
         yield f"teaching by {method}", status, *page.asked(method, "/tell", form)
     for dest, mode in (("script", "no-cors"), ("iframe", "navigate"), ("empty", "cors")):
         fetch = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Dest": dest, "Sec-Fetch-Mode": mode}
@@ -164,18 +170,23 @@ def wires(page):
 def guesses(page):
     """Guess sessions, tokens and keys."""
     name, _, session = page.cookie.partition("=")
+    data, moment, mac = session.split(".")
+    user = b64encode(b'{"user": "x", "form": "x"}').decode()
     for what, value in (
         ("altered", session[:-2] + ("A" if session[-2] != "A" else "B") + session[-1]),
-        ("of another time", f"9999999999.{session.partition('.')[2]}"),
-        ("of another user", session.replace("..", ".eA.")),
+        ("of another time", f"{data}.zzzzzz.{mac}"),
+        ("of another user", f"{user}.{moment}.{mac}"),
+        ("without a signature", user),
         ("that is the token", page.token),
+        ("with a token's signature", f"{data}.{page.token.partition('.')[2]}"),
     ):
         yield f"a session {what}", 403, *page.asked(head={"Cookie": f"{name}={value}"})
     tossed = {"Cookie": f"{name}=x; {page.cookie}"}
     yield "a tossed cookie beside ours", 200, *page.asked(head=tossed)
     for what, token in (
         ("cut", page.token[:-1]), ("longer", page.token + "A"), ("in small", page.token.lower()),
-        ("of NUL", "%00"), ("of 50 KB", "a" * 50_000), ("of a user", f"eA.{page.token}"),
+        ("of NUL", "%00"), ("of 50 KB", "a" * 50_000),
+        ("of a user", f"IngI.{page.token.partition('.')[2]}"), ("that is a session", session),
     ):  # fmt: skip
         found = page.asked(path=f"/?token={token}", head={"Cookie": None})
         yield f"a token {what}", 403, *found
@@ -191,6 +202,19 @@ def guesses(page):
     for field in ("next", "back", "page"):
         split = "\r\nSet-Cookie: a=b\r\n\r\n<script>"
         yield f"line ends in {field}", 404, *page.posted({"undo": "0", field: split})
+
+
+def leads(page):
+    """Have the login lead to other sites."""
+    for address in (
+        "//evil.example/", "/\\evil.example/", "/\t/evil.example/", "http:/", "http://evil.example/",
+        "javascript:alert(1)", "///evil.example/message", "/\r\nSet-Cookie: a=b", "//?",
+    ):  # fmt: skip
+        form = urlencode({"token": page.token, "next": address}).encode()
+        head = {"Cookie": None, "Origin": f"http://{page.own}"}
+        found, _ = page.request("POST", "/login", form, head)
+        home = found.status == 303 and found.getheader("Location") == "/"
+        yield f"login that leads to {address!r}", True, home, ""
 
 
 def shows(page):
@@ -229,7 +253,7 @@ def page(served):
     return Page(next(w for w in served.errors.read_text().split() if "?token=" in w))
 
 
-@pytest.mark.parametrize("attacks", [other_sites, other_names, wires, guesses, shows])
+@pytest.mark.parametrize("attacks", [other_sites, other_names, wires, guesses, leads, shows])
 def test_every_attack_gets_the_answer_it_should_get(served, page, attacks):
     told = served.errors.read_text()
     answers = [(what, should, status) for what, should, status, _ in attacks(page)]

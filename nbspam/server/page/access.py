@@ -1,99 +1,55 @@
-"""Access to the page: a secret beside the model, and the tokens that are made from it.
+"""Access to the page: the secret beside the model, login tokens, and requests of other sites.
 
-    token     logs in; the site's is in the address that the server prints when it starts, and
-              with --users each user has one, which names the user
-    session   is in the cookie of a browser that has logged in, says as whom, and ends after a
-              month
-    form      is in each form of a session, and must come back with what is posted
-
-Nothing is kept of them: the secret is enough to check them, so all workers know all sessions, and
-so does a restarted server.  Another secret ends them all.
+A token logs in: the site's is in the address that the server prints when it starts, and with
+--users each user has one, which names the user.  A browser that has logged in has a session in a
+signed cookie.  The secret is enough to check both, so every worker knows them, and so does a
+restarted server.  Another secret ends them all.
 """
 
-import base64
 import os
+import re
 import secrets
 import socket
 import stat
 import sys
 from collections.abc import Mapping
-from hashlib import sha256
-from hmac import compare_digest, digest
 
 from nbspam.disk import locked, open_own, parent_folder, replace_file, resolved
 from nbspam.errors import ModelFileError, UsageError
 from nbspam.server.addresses import Address, listened
 
 _SECRET_BYTES = 32
-SESSION_SECONDS = 30 * 86_400
 _EMBEDDED = {"cross-site", "same-site"}  # Sec-Fetch-Site of what another site asks for
 
 
 class Access:
-    """Makes tokens, and names their users.
+    """Makes login tokens, and names their users.
 
-    secret: bytes that nobody else knows.  Users are named as by `users.known_as`; "" is the site.
+    secret: a text that nobody else knows; it signs sessions, too.  Users are named as by
+    `users.known_as`; "" is the site.
     """
 
-    def __init__(self, secret: bytes) -> None:
-        self._secret = secret
+    def __init__(self, secret: str) -> None:
+        from itsdangerous import URLSafeSerializer  # of the extra `web`
 
-    def _signed(self, text: str) -> str:
-        return _coded(digest(self._secret, _bytes(text), sha256))
+        self.secret = secret
+        # A user's name need not be UTF-8, and as ASCII any is.
+        self._tokens = URLSafeSerializer(
+            secret, salt="token", serializer_kwargs={"ensure_ascii": True}
+        )
 
     def token_of(self, user: str) -> str:
-        """Return the token that logs a user in."""
-        if not user:
-            return self._signed("token")
-        return f"{_coded(_bytes(user))}.{self._signed(f'token {user}')}"
+        """Return the token that logs a user in, always the same one."""
+        return str(self._tokens.dumps(user))
 
     def user_of(self, token: str) -> str | None:
         """Return the user of a token, None if it is not ours."""
+        from itsdangerous import BadData
+
         try:
-            user = _decoded(token.rpartition(".")[0])
-        except ValueError:
+            return str(self._tokens.loads(token))
+        except BadData:
             return None
-        return user if _same(token, self.token_of(user)) else None
-
-    def new_session(self, now: float, user: str) -> str:
-        """Return a session of a user that begins; now: seconds since 1970."""
-        begun = f"{now:.0f}.{secrets.token_urlsafe(16)}.{_coded(_bytes(user))}"
-        return f"{begun}.{self._signed(f'session {begun}')}"
-
-    def session_user(self, session: str, now: float) -> str | None:
-        """Return the user of a session, None if it has ended or is not ours."""
-        begun, _, mac = session.rpartition(".")
-        if not _same(mac, self._signed(f"session {begun}")):
-            return None
-        moment, _, user = begun.split(".")
-        return _decoded(user) if now - int(moment) < SESSION_SECONDS else None
-
-    def form_token(self, session: str) -> str:
-        """Return the token that the forms of a session contain."""
-        return self._signed(f"form {session}")
-
-    def is_form_token(self, text: str, session: str) -> bool:
-        """Return whether a text was in a form of a session."""
-        return _same(text, self.form_token(session))
-
-
-def _same(text: str, other: str) -> bool:
-    return compare_digest(_bytes(text), _bytes(other))
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def _coded(data: bytes) -> str:
-    """Return bytes as text of which every character may be in an address and in a cookie."""
-    return base64.urlsafe_b64encode(data).decode().rstrip("=")
-
-
-def _decoded(text: str) -> str:
-    """Return the text that was coded; raises ValueError."""
-    padding = "=" * (-len(text) % 4)
-    return base64.urlsafe_b64decode(text + padding).decode("utf-8", "surrogatepass")
 
 
 # ---- the secret ----
@@ -118,20 +74,16 @@ def access_beside(model: str) -> Access:
             raise ModelFileError(f"{name}: {reason}; --web keeps a secret there") from error
 
 
-def _read(name: str, model: str) -> bytes:
+def _read(name: str, model: str) -> str:
     with open(open_own(name, model), "rb") as file:
         if sys.platform != "win32" and os.fstat(file.fileno()).st_mode & (
             stat.S_IRWXG | stat.S_IRWXO
         ):
             raise ModelFileError(f"{name}: others than its owner can read it; remove it")
-        text = file.read(1000)
-    try:
-        secret = bytes.fromhex(text.decode("ascii"))
-    except ValueError:
-        secret = b""
-    if len(secret) != _SECRET_BYTES:
+        text = file.read(1000).strip().decode("latin-1")
+    if not re.fullmatch(f"[0-9a-f]{{{2 * _SECRET_BYTES}}}", text):
         raise ModelFileError(f"{name}: not a secret; remove it, and a new one is made")
-    return secret
+    return text
 
 
 # ---- the address of the page, and where a request comes from ----

@@ -101,7 +101,7 @@ _LABELS = {
     "trouble model": "the model could not be read again",
 }
 
-PAGE_SIZE = 1000  # messages
+PAGE_SIZE = 100  # messages
 
 
 class PageBar(NamedTuple):
@@ -112,6 +112,7 @@ class PageBar(NamedTuple):
     has_mail: bool
     has_people: bool = False  # each user has a page of their own
     user: str = ""  # whose page it is; "" for the site's
+    done: str = ""  # what the last form did
 
     @property
     def links(self) -> list[tuple[str, str]]:
@@ -142,7 +143,7 @@ def _templates() -> Any:
 
 
 @cache
-def guards() -> tuple[str, ...]:
+def guards() -> dict[str, str]:
     """Return the headers of every answer.
 
     A page may load its own style and its script for keys, by their hashes, and post its forms to
@@ -155,19 +156,27 @@ def guards() -> tuple[str, ...]:
         f" script-src '{hash_of(str(values['script']))}'; form-action 'self';"
         " frame-ancestors 'none'; base-uri 'none'"
     )
-    return (
-        f"Content-Security-Policy: {policy}",
-        "X-Content-Type-Options: nosniff",
-        "Referrer-Policy: same-origin",
-        "Cross-Origin-Resource-Policy: same-origin",
-        "Cross-Origin-Opener-Policy: same-origin",
-        "Cache-Control: no-store",
-    )
+    return {
+        "Content-Security-Policy": policy,
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cache-Control": "no-store",
+    }
 
 
-def login_page(why: str = "") -> str:
-    """Return the page that asks for the token; why: the fault of the last one."""
-    return _render("login.html", why=why)
+def login_page(why: str = "", wanted: str = "") -> str:
+    """Return the page that asks for the token.
+
+    why: the fault of the last one.  wanted: the address to which it leads.
+    """
+    return _render("login.html", why=why, wanted=wanted)
+
+
+def trouble_page(bar: PageBar, why: str) -> str:
+    """Return the page that says why there is nothing to show, and leads back."""
+    return _render("trouble.html", bar=bar, why=why)
 
 
 def counts_page(bar: PageBar, tally: ServerTally, model_age: float) -> str:

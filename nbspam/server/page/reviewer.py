@@ -72,6 +72,7 @@ class LessonOutcome(NamedTuple):
     key: str  # of the message
     label: str | None  # None: it was un-learned
     outcome: Outcome
+    subject: str
     unmoved: str | None = None  # why it could not be moved
 
 
@@ -264,7 +265,7 @@ class Reviewer:
             except NbspamError as error:
                 self._log.failed("a message was learned, but not moved", error)
                 unmoved = str(error)
-        return LessonOutcome(key, label, outcome, unmoved)
+        return LessonOutcome(key, label, outcome, heading(data).subject, unmoved)
 
     @contextlib.asynccontextmanager
     async def _turn(self, box: ReviewBox) -> AsyncIterator[None]:
@@ -294,7 +295,7 @@ class Reviewer:
         if told.before != told.label:
             outcome = await self._teacher.teach(data, told.before, box.user, told.label)
         await self.run(box.database.undo, number, time())
-        return LessonOutcome(told.key, told.before, outcome)
+        return LessonOutcome(told.key, told.before, outcome, heading(data).subject)
 
 
 def _listed(box: ReviewBox, wanted: MessageFilter, start: int, number: int) -> Listing:

@@ -1,0 +1,391 @@
+"""The routes of the page: what each address shows or does, and for whom.
+
+Every request passes the gate first: it comes from a page of ours or by a link, its browser has
+logged in, and its form is one of that session.  The session, a signed cookie, alone says whose
+mail and model a request is about.
+"""
+
+import asyncio
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from time import monotonic, time
+from urllib.parse import parse_qsl
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.sessions import SessionMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from nbspam.errors import NbspamError
+from nbspam.printing import printable
+from nbspam.server.addresses import Address
+from nbspam.server.desk import Desk
+from nbspam.server.page import pages
+from nbspam.server.page.access import stranger
+from nbspam.server.page.mailbox import NoMailError, RemovedError
+from nbspam.server.page.pages import PAGE_SIZE, PageBar, guards, view_of
+from nbspam.server.page.reviewer import Reviewer
+
+SESSION_SECONDS = 30 * 86_400
+MAX_FORM = 10_000  # bytes
+_MAX_FIELDS = 20
+_MAX_DIGITS = 9
+_MAX_SUBJECT = 80  # characters in a session, which a cookie of 4 KB holds
+_OF_SITE = {"/", "/server", "/logout"}  # for the site, if users have pages of their own
+_AFTER_LOGIN = re.compile(r"/(message|doubtful|course|server)?(\?.*)?")  # nowhere else
+_WRONG = "This is not the token of this server, or not its newest."
+_ENDED = "You are not logged in any more, so nothing was done."
+_REMOVED = "You have neither a mailbox nor a model here any more."
+
+
+def page_app(desk: Desk, port: int) -> Starlette:
+    """Return the application that answers browsers.
+
+    port: of the page, for the name of its cookie: browsers send cookies to all ports of a host.
+    """
+    assert desk.access is not None
+    sessions = Middleware(
+        SessionMiddleware,
+        secret_key=desk.access.secret,
+        session_cookie=f"nbspam-{port}",
+        max_age=SESSION_SECONDS,
+        same_site="strict",
+    )
+    app = Starlette(
+        routes=[
+            Route("/", show_mail),
+            Route("/message", show_message),
+            Route("/doubtful", show_doubtful),
+            Route("/course", show_course),
+            Route("/server", show_counts),
+            Route("/login", log_in, methods=["POST"]),
+            Route("/logout", log_out, methods=["POST"]),
+            Route("/tell", tell, methods=["POST"]),
+        ],
+        middleware=[sessions, Middleware(Gate)],
+        exception_handlers={
+            HTTPException: trouble,
+            NoMailError: without_mail,
+            RemovedError: removed,
+            NbspamError: failed,
+            OSError: failed,
+        },
+    )
+    app.router.redirect_slashes = False  # such an answer would not be one of ours
+    app.state.desk = desk
+    return app
+
+
+# ---- the gate ----
+
+
+class Gate:
+    """Passes on what a page of ours asks for in a session of its browser, and nothing else."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request that is refused, and pass the others on."""
+        answer = await refusal(Request(scope, receive)) if scope["type"] == "http" else None
+        await (answer or self.app)(scope, receive, send)
+
+
+async def refusal(request: Request) -> Response | None:
+    """Return the answer to a request that may not pass, None if it may.
+
+    The fields of a form are in the request's state from now on.
+    """
+    path, session, posts = request.url.path, request.session, request.method == "POST"
+    why = stranger(request.method, request.headers, Address(*request.scope["server"]))
+    if why is not None:
+        desk_of(request).tally.add("trouble forbidden")
+        return line(HTTPStatus.FORBIDDEN, why)
+    if request.method not in ("GET", "POST"):
+        return line(HTTPStatus.METHOD_NOT_ALLOWED, f"{request.method[:20]}: GET or POST it")
+    form = request.state.form = fields_of(await request.body()) if posts else {}
+    if form is None:
+        return line(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "a form is smaller")
+    if path == "/login" if posts else path == "/" and "token" in request.query_params:
+        return None
+    user = session.get("user")
+    if user is None or not admits(request, user):
+        return asked_to_log_in(request, _ENDED if posts else "")
+    if posts and not same(form.get("form", ""), session["form"]):
+        return forbidden(request, "This form is from an earlier session, so nothing was done.")
+    if user and path == "/server":
+        return forbidden(request, "What the server does is for the token in its first line.")
+    if not user and has_users(request) and path not in _OF_SITE:
+        return forbidden(request, "Mail is for its user only. Log in as one.")
+    return None
+
+
+def same(text: str, other: str) -> bool:
+    """Return whether two texts are the same, in a time that says nothing of them."""
+    return secrets.compare_digest(text.encode(), other.encode())
+
+
+def fields_of(data: bytes) -> dict[str, str] | None:
+    """Return the fields of a form by name, none if they are too many; None if it is too large."""
+    if len(data) > MAX_FORM:
+        return None
+    try:
+        text = data.decode("utf-8", "replace")
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_MAX_FIELDS))
+    except ValueError:
+        return {}
+
+
+# ---- of a request ----
+
+
+def desk_of(request: Request) -> Desk:
+    """Return what all connections of this worker share."""
+    desk: Desk = request.app.state.desk
+    return desk
+
+
+def reviewer_of(request: Request) -> Reviewer:
+    """Return the reviewer of mailboxes; raises HTTPException if no mailbox is on the page."""
+    reviewer = desk_of(request).reviewer
+    if reviewer is None:
+        raise HTTPException(HTTPStatus.NOT_FOUND)
+    return reviewer
+
+
+def has_users(request: Request) -> bool:
+    """Return whether users have pages of their own."""
+    reviewer = desk_of(request).reviewer
+    return reviewer is not None and reviewer.mailboxes.has_users
+
+
+def admits(request: Request, user: str) -> bool:
+    """Return whether a user's token or session may be used."""
+    return user == "" or has_users(request)
+
+
+def bar_of(request: Request) -> PageBar:
+    """Return the bar of a page; it tells once what the last form did."""
+    session, has_mail = request.session, desk_of(request).reviewer is not None
+    done = session.pop("done", "")
+    return PageBar(
+        session["form"], request.url.path, has_mail, has_users(request), session["user"], done
+    )
+
+
+# ---- answers ----
+
+
+class PageResponse(HTMLResponse):
+    """A page, with the headers that forbid it everything else."""
+
+    def __init__(self, text: str, status: int = HTTPStatus.OK) -> None:
+        super().__init__(text, status, guards())
+
+    def render(self, content: str) -> bytes:
+        """Return the bytes of a page, which may have names of files that are not UTF-8."""
+        return content.encode("utf-8", "backslashreplace")
+
+
+def line(status: HTTPStatus, why: str) -> Response:
+    """Return an answer of one line, for programs and other sites."""
+    return PlainTextResponse(f"{printable(why)}\n", status, guards())
+
+
+def led_to(address: str) -> Response:
+    """Return an answer that leads to one of our own pages."""
+    return RedirectResponse(address, HTTPStatus.SEE_OTHER, guards())
+
+
+def asked_to_log_in(request: Request, why: str = "") -> Response:
+    """Return the page that asks for the token, and leads to the wanted page after that."""
+    if why:
+        desk_of(request).tally.add("trouble forbidden")
+    wanted = request.state.form.get("next", "")
+    if request.method == "GET" and "token" not in request.query_params:
+        wanted = str(request.url.replace(scheme="", netloc=""))
+    return PageResponse(pages.login_page(why, wanted), HTTPStatus.FORBIDDEN)
+
+
+def forbidden(request: Request, why: str) -> Response:
+    """Refuse a request of somebody who is logged in."""
+    desk_of(request).tally.add("trouble forbidden")
+    return PageResponse(pages.trouble_page(bar_of(request), why), HTTPStatus.FORBIDDEN)
+
+
+async def page_shown(request: Request, page: Callable[..., str], *values: object) -> Response:
+    """Return a page, which the reviewer's thread writes: a long one takes a while."""
+    return PageResponse(await reviewer_of(request).run(page, bar_of(request), *values))
+
+
+# ---- what went wrong ----
+
+_UNKNOWN = {
+    HTTPStatus.NOT_FOUND: "There is no such page.",
+    HTTPStatus.METHOD_NOT_ALLOWED: "This address only takes what a form of a page sends.",
+}
+_NO_MESSAGE = "This message is not there any more: it was moved or deleted in the meantime."
+_NO_LESSON = (
+    "There is nothing to take back: that was done before, the message was marked again since, or"
+    " it is not there any more."
+)
+
+
+async def trouble(request: Request, error: Exception) -> Response:
+    """Say why there is nothing to show, and lead back."""
+    assert isinstance(error, HTTPException)
+    status = HTTPStatus(error.status_code)
+    why = error.detail if error.detail != status.phrase else _UNKNOWN[status]
+    return PageResponse(pages.trouble_page(bar_of(request), why), status)
+
+
+async def without_mail(request: Request, _: Exception) -> Response:
+    """Say that the user has no mailbox."""
+    status = HTTPStatus.OK if request.url.path == "/" else HTTPStatus.NOT_FOUND
+    return PageResponse(pages.no_mail_page(bar_of(request)), status)
+
+
+async def removed(request: Request, _: Exception) -> Response:
+    """Refuse a user who was removed."""
+    return asked_to_log_in(request, _REMOVED)
+
+
+async def failed(request: Request, error: Exception) -> Response:
+    """Say that something failed, and why."""
+    desk = desk_of(request)
+    desk.tally.add("trouble failed")
+    desk.log.failed("a request of the page failed", error)
+    page = pages.trouble_page(bar_of(request), f"This failed: {error}")
+    return PageResponse(page, HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+# ---- logging in and out ----
+
+
+async def log_in(request: Request) -> Response:
+    """Begin a session by the token of the form, and lead to the wanted page."""
+    form = request.state.form
+    wanted = form.get("next", "")
+    token = form.get("token", "").strip()
+    return logged_in(request, token, wanted if _AFTER_LOGIN.fullmatch(wanted) else "/")
+
+
+def logged_in(request: Request, token: str, wanted: str) -> Response:
+    """Begin a session, if the token is ours, and lead to the wanted page."""
+    access = desk_of(request).access
+    assert access is not None
+    user = access.user_of(token)
+    if user is None or not admits(request, user):
+        return asked_to_log_in(request, _WRONG)
+    request.session.clear()
+    request.session.update(user=user, form=secrets.token_urlsafe(16))
+    return led_to(wanted)
+
+
+async def log_out(request: Request) -> Response:
+    """End the session."""
+    request.session.clear()
+    return led_to("/")
+
+
+# ---- what is shown ----
+
+
+async def show_mail(request: Request) -> Response:
+    """Show the mail; to the site, the users if they have pages of their own."""
+    query, reviewer = request.query_params, desk_of(request).reviewer
+    if "token" in query:
+        return logged_in(request, query["token"], "/")
+    if reviewer is None:
+        return await show_counts(request)
+    user = request.session["user"]
+    if reviewer.mailboxes.has_users and not user:
+        access, people = desk_of(request).access, await reviewer.run(reviewer.mailboxes.people)
+        assert access is not None
+        return await page_shown(request, pages.people_page, people, access.token_of)
+    view = view_of(query)
+    listing = await reviewer.listing(user, view.wanted, view.start, PAGE_SIZE)
+    if view.start and not listing.rows:  # an old link, or the last message of a page was marked
+        return led_to(view.at(0).address)
+    return await page_shown(request, pages.list_page, view, listing)
+
+
+async def show_message(request: Request) -> Response:
+    """Show one message, and why it has its verdict."""
+    user, query = request.session["user"], request.query_params
+    reading = await reviewer_of(request).reading(user, query.get("key", ""))
+    if reading is None:
+        raise HTTPException(HTTPStatus.NOT_FOUND, _NO_MESSAGE)
+    settings = desk_of(request).judge.settings
+    return await page_shown(request, pages.message_page, view_of(query), reading, settings)
+
+
+async def show_doubtful(request: Request) -> Response:
+    """Show the messages that were probably learned in the wrong class."""
+    found = await reviewer_of(request).doubts(request.session["user"])
+    return await page_shown(request, pages.doubtful_page, found)
+
+
+async def show_course(request: Request) -> Response:
+    """Show how well the model does."""
+    found = await reviewer_of(request).course(request.session["user"])
+    return await page_shown(request, pages.course_page, found)
+
+
+async def show_counts(request: Request) -> Response:
+    """Show the server's counts."""
+    desk = desk_of(request)
+    age = time() - desk.judge.model_time
+    return PageResponse(pages.counts_page(bar_of(request), desk.tally, age))
+
+
+# ---- lessons ----
+
+
+async def tell(request: Request) -> Response:
+    """Teach the class of a message, or take a lesson back, and lead to the next page."""
+    # A lesson goes on when the browser has gone.
+    return await asyncio.shield(taught(request, monotonic()))
+
+
+async def taught(request: Request, began: float) -> Response:
+    """Learn a lesson, or take it back; began: on the monotonic clock, seconds."""
+    form, user, reviewer = request.state.form, request.session["user"], reviewer_of(request)
+    label = next((each for each in ("spam", "ham") if each in form), None)
+    if label is not None:
+        lesson = await reviewer.tell(user, form[label], label, "doubtful" in form)
+    elif form.get("undo", "").isdecimal() and len(form["undo"]) <= _MAX_DIGITS:
+        lesson = await reviewer.undo(user, int(form["undo"]))
+    else:
+        raise HTTPException(
+            HTTPStatus.BAD_REQUEST, "This form says neither spam nor ham nor undo."
+        )
+    if lesson is None:
+        raise HTTPException(HTTPStatus.NOT_FOUND, _NO_MESSAGE if label else _NO_LESSON)
+    desk_of(request).note_lesson(user, lesson.label, lesson.outcome, monotonic() - began)
+    if lesson.unmoved is not None:
+        why = f"The message was learned as {label}, but not moved: {lesson.unmoved}"
+        raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, why)
+    if label is None:
+        request.session["done"] = f"Taken back: {lesson.subject[:_MAX_SUBJECT]}"
+    return led_to(address_after(form, lesson.key))
+
+
+def address_after(form: Mapping[str, str], key: str) -> str:
+    """Return where a form leads: to the list or the message that it came from.
+
+    key: of the message that was taught.
+    """
+    if "doubtful" in form:
+        return "/doubtful"
+    view = view_of(dict(parse_qsl(form.get("back", ""), keep_blank_values=True)))
+    if "page" in form:  # it was told from the page of that message
+        return view.of(form["page"])
+    place = form.get("next", "")
+    return f"{view.address}#{place if pages.is_row_id(place) else pages.row_id(key)}"

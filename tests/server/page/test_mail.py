@@ -1,0 +1,243 @@
+"""The page's mail: lists, messages, lessons, and forms that are none of ours."""
+
+import re
+
+import pytest
+
+from mailboxes import key_of, put, written
+from markup import Page
+from nbspam.server.page import pages
+from scripted import desk
+from visitors import Visitor
+
+GONE = "This message is not there any more"
+HOSTILE = '"><script>document.title = 1</script><img src=x onerror=alert(1)>\u202e'
+
+
+# ---- what is shown ----
+
+
+def test_the_list_shows_the_newest_first_with_verdict_reasons_and_buttons(page, box):
+    put(box, 1)
+    put(box, 2, written(2, "cheap pills"))
+    put(box, 3, written(3, "perhaps"))
+
+    assert page.rows() == [
+        "number 3 3@a.example 1970-01-01 00:16 unsure (14.5 % spam) pi\\x1bll +2.5 Spam Ham",
+        "number 2 2@a.example 1970-01-01 00:16 spam (90 % spam) pi\\x1bll +2.5 Spam Ham",
+        "number 1 1@a.example 1970-01-01 00:16 ham (15.3 % spam) pi\\x1bll +2.5 Spam Ham",
+    ]
+    assert page.shown().within("h1") == ["Mail"]
+    assert "3 of 3 messages." in page.shown().text
+
+
+@pytest.mark.parametrize(
+    ("query", "numbers"),
+    [
+        ("order=unsure", [3, 1, 2]),
+        ("verdict=spam", [2]),
+        ("words=NUMBER+2", [2]),
+        ("words=3%40a", [3]),
+        ("verdict=ham&words=2", []),
+        ("start=x&order=%00&verdict=%3Cb%3E", [3, 2, 1]),
+    ],
+)
+def test_the_list_is_searched_and_ordered(page, box, query, numbers):
+    put(box, 1)
+    put(box, 2, written(2, "pills"))
+    put(box, 3, written(3, "perhaps"))
+    found = page.shown(f"/?{query}")
+
+    links = [text for text in found.within("a") if text.startswith("number")]
+    assert links == [f"number {number}" for number in numbers]
+    assert numbers or "No message matches." in found.text
+
+
+def test_a_mailbox_without_mail_says_so(page, box):
+    put(box, 1).unlink()
+
+    assert "No mail has come in yet." in page.shown().text
+
+
+@pytest.mark.parametrize(
+    ("n_new", "query", "words"),
+    [
+        (1, "", "One message has no verdict yet; it is judged now."),
+        (2, "", "2 messages have no verdict yet; they are judged now."),
+        (1, "?words=number", "Not everything is searched yet: one message has no verdict yet;"),
+        (2, "?verdict=ham", "Not everything is searched yet: 2 messages have no verdict yet;"),
+        (2, "?words=none", "Nothing matches so far."),
+    ],
+)  # fmt: skip
+def test_the_list_says_how_many_messages_wait_for_a_verdict(
+    page, box, monkeypatch, n_new, query, words
+):
+    monkeypatch.setattr("nbspam.server.page.reviewer._AT_ONCE", 3)
+    for number in range(3 + n_new):
+        put(box, number)
+    assert words in page.shown(f"/{query}").text
+
+
+def test_the_servers_page_says_which_verdicts_it_counts(page, box):
+    put(box, 1)
+    text = page.shown("/server").text
+    assert "Messages judged for mail programs" in text
+    assert "Messages judged for the page alone are counted under Over time, not here." in text
+
+
+def test_long_lists_have_pages(page, box, monkeypatch):
+    monkeypatch.setattr("nbspam.server.page.routes.PAGE_SIZE", 2)
+    monkeypatch.setitem(pages._templates().globals, "size", 2)
+    for number in range(5):
+        put(box, number)
+    first, middle, last = (page.get(f"/?words=number&start={start}").text for start in (0, 2, 4))
+
+    assert "5 of 5 messages, here 3 to 4." in Page(middle).text
+    ways = [re.findall('rel="([a-z]+)" href="([^"]+)"', text) for text in (first, middle, last)]
+    back, on = ("prev", "/?words=number"), ("next", "/?words=number&amp;start=4")
+    assert ways == [
+        [("next", "/?words=number&amp;start=2")], [back, on],
+        [("prev", "/?words=number&amp;start=2")],
+    ]  # fmt: skip
+    beyond = page.get("/?words=number&start=6")
+    assert (beyond.status_code, beyond.headers["location"]) == (303, "/?words=number")
+
+
+def test_one_message_is_shown_with_its_evidence_and_as_text_only(page, box):
+    put(box, 1, written(1, "<script>document.title = 1</script> pills \u202e"))
+    text = page.get(f"/message?key={key_of(1)}").text
+
+    found = Page(text)
+    assert found.within("h1") == ["number 1"]
+    assert "spam (90 % spam)" in found.text
+    assert "the constant, before any evidence−0.50" in found.text
+    assert "<script>document.title" not in text
+    assert "\u202e" not in text
+
+
+@pytest.mark.parametrize("key", ["", "gone", "../m", "%2e%2e%2fm", "%ff%00", "#x", "a" * 5000])
+def test_a_message_that_has_gone_leads_back(page, box, key):
+    put(box, 1)
+    answer = page.get(f"/message?key={key}")
+    found = Page(answer.text)
+
+    assert answer.status_code == 404
+    assert GONE in found.text
+    assert "Back to the mail" in found.within("a")
+
+
+def test_hostile_heads_are_text(page, box):
+    put(box, 1, f"From: {HOSTILE}\nSubject: {HOSTILE}\n\npills\n".encode())
+    for text in (page.get("/").text, page.tell(spam=key_of(1)) and page.tell(undo="1").text):
+        assert "<img" not in text
+    text = page.get("/").text
+    assert "Taken back: &#34;&gt;&lt;script&gt;" in text
+    assert text.count("<script") == 1  # that of the keys
+    assert "\u202e" not in text
+
+
+# ---- lessons ----
+
+
+def test_a_click_teaches_and_undo_takes_it_back_and_says_so(page, box):
+    put(box, 1)
+    before = page.get("/").text
+    told = page.tell(spam=key_of(1))
+    between = page.get("/").text
+    undone = page.tell(undo="1")
+    after, later = page.shown().text, page.shown().text
+
+    place = told.headers["location"].partition("#")[2]
+    assert (told.status_code, told.headers["location"]) == (303, f"/#{place}")
+    assert f'<li id="{place}"' in before
+    assert Page(between).text.count("number 1 1@a.example") == 1
+    assert "you said spam Undo Ham" in Page(between).text
+    assert "Learned as spam: number 1 just now Undo" in Page(between).text
+    assert "Learned as spam: number 1 — nbspam: mail" in Page(between).within("title")
+    assert (undone.status_code, undone.headers["location"]) == (303, f"/#{place}")
+    assert "Taken back: number 1" in after
+    assert not any(words in later for words in ("Taken back", "you said", "Learned"))
+    assert page.desk.teacher.known == {}
+    assert page.desk.tally.total("lesson learned") == 1
+    assert page.desk.tally.total("lesson unlearned") == 1
+
+
+def test_a_second_undo_leads_back_and_says_why(page, box):
+    put(box, 1)
+    page.tell(spam=key_of(1))
+    page.tell(undo="1")
+    answer = page.tell(undo="1")
+
+    assert answer.status_code == 404
+    assert "There is nothing to take back: that was done before" in Page(answer.text).text
+    assert "Back to the mail" in Page(answer.text).within("a")
+
+
+@pytest.mark.parametrize(
+    ("form", "leads"),
+    [
+        ({"back": "order=unsure&words=a+b"}, "/?words=a+b&order=unsure#"),
+        ({"back": "x=\r\nSet-Cookie: a=b"}, "/#"),
+        ({"back": "words=%0d%0aSet-Cookie:+a"}, "/?words=Set-Cookie%3A+a#"),
+        ({"next": "m0123456789ab"}, "/#m0123456789ab"),
+        ({"next": "\r\nSet-Cookie: a=b"}, "/#"),
+        ({"next": "//evil.example"}, "/#"),
+        ({"page": "1.M1.host"}, "/message?key=1.M1.host"),
+        ({"page": "\r\n//evil.example"}, "/message?key=%0D%0A%2F%2Fevil.example"),
+    ],
+)
+def test_a_lesson_leads_to_a_page_of_ours_and_nowhere_else(page, box, form, leads):
+    put(box, 1)
+    answer = page.tell(ham=key_of(1), **form)
+
+    assert answer.status_code == 303
+    assert answer.headers["location"].startswith(leads)
+    assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("form", "status"),
+    [
+        ({"spam": "gone"}, 404),
+        ({"ham": "../m"}, 404),
+        ({"undo": "7"}, 404),
+        ({"undo": "-1"}, 400),
+        ({"undo": "9" * 30}, 400),
+        ({"undo": "\N{SUPERSCRIPT TWO}"}, 400),
+        ({}, 400),
+        ({"unsure": "1.M1.host"}, 400),
+    ],
+)
+def test_forms_that_we_did_not_make_teach_nothing(page, box, form, status):
+    put(box, 1)
+
+    assert page.tell(**form).status_code == status
+    assert page.desk.teacher.known == {}
+
+
+def test_a_lesson_that_cannot_be_learned_is_told(page, box):
+    put(box, 1, written(1, "failure"))
+    answer = page.tell(spam=key_of(1))
+
+    assert answer.status_code == 500
+    assert "This failed: [Errno 28] No space left on device" in Page(answer.text).text
+    assert page.desk.tally.total("trouble failed") == 1
+
+
+def test_without_a_mailbox_there_is_no_mail():
+    bare = Visitor(desk())
+
+    assert bare.get("/message?key=1").status_code == 404
+    assert bare.tell(spam="1").status_code == 404
+
+
+def test_a_message_that_is_learned_and_cannot_be_moved_is_told(page, box):
+    put(box, 1)
+    page.desk.reviewer._moves = True
+    (box / ".Spam").symlink_to(box.parent)
+    answer = page.tell(spam=key_of(1))
+
+    assert (answer.status_code, page.desk.teacher.known) == (503, {written(1): "spam"})
+    text = Page(answer.text).text
+    assert "The message was learned as spam, but not moved: " in text
+    assert ".Spam: not moved there, as it is elsewhere by a link; remove it" in text

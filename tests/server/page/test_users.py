@@ -1,0 +1,308 @@
+"""Pages of users: whose mail each sees and teaches, and what attacks on each other get."""
+
+import re
+import shutil
+from urllib.parse import quote, urlencode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mailboxes import key_of, put, written
+from markup import Page
+from nbspam.server.page.mailbox import Mailboxes
+from nbspam.server.users import user_folder_name
+from nbspam.settings import PRESETS
+from nbspam.sources.items import Item
+from nbspam.store.model import StoredModel
+from scripted import ACCESS, desk
+from support import examples
+from visitors import Visitor, furnished
+
+HOSTILE = (
+    "\"><script>document.title = 1</script>x", "' onclick='x", "\u202eeve", "a" * 200, "site", ".",
+    "..", "../bob", "%2e", "jos\u00e9", "\u4e2d\u6587", "a;b=c", "a\r\nb", "token", "\0",
+    "caf\udce9",
+)  # fmt: skip
+
+
+def subjects(visitor, path="/"):
+    links = visitor.shown(path).within("a")
+    return [found for found in links if found.startswith("number")]
+
+
+def tokens(site):
+    """Return the users for whom the site's page has links that log in."""
+    return [ACCESS.user_of(each) for each in re.findall(r'/\?token=([^"]+)"', site.get("/").text)]
+
+
+# ---- their own mail ----
+
+
+def test_each_user_sees_the_mail_of_their_own_by_their_own_model(house):
+    for _ in range(2):
+        assert subjects(house.ann) == ["number 2", "number 1"]
+        assert subjects(house.bob) == ["number 7"]
+    judged = zip(house.desk.judge.users, house.desk.judge.seen, strict=True)
+
+    assert [user for user, data in judged if data != b"\n"] == ["ann", "ann", "bob"]
+    assert set(house.desk.judge.users) == {"ann", "bob"}
+    for user in ("ann", "bob"):
+        page = getattr(house, user).shown()
+        assert f"Mail of {user}" in page.text
+        assert ("a", {"href": "/server"}) not in page.attributes
+
+
+def test_each_user_has_a_course_and_doubtful_mail_of_their_own(house, monkeypatch):
+    begun = []
+    monkeypatch.setattr(
+        "nbspam.server.page.doubtful.Doubting.begin",
+        lambda _, mailbox, database: begun.append((mailbox, database.model)),
+    )
+    (house.folder / "boxes" / "ann" / "new" / key_of(2)).touch()  # it comes today
+    house.ann.shown()
+
+    assert "1 on mail of 30 days 1 spam" in house.ann.shown("/course").text
+    assert "There is nothing to show yet" in house.bob.shown("/course").text
+    for user in ("ann", "bob"):
+        getattr(house, user).shown("/doubtful")
+    assert begun == [
+        (str(house.folder / "boxes" / user), str(house.folder / "users" / user / "model"))
+        for user in ("ann", "bob")
+    ]
+
+
+def test_mail_that_a_users_own_model_had_learned_is_counted_apart(house):
+    model = StoredModel(str(house.folder / "users" / "ann" / "model"), new=PRESETS["mail"])
+    model.learn([Item("-", "ham", written(1))], day=1, classes=["ham"])
+    (house.folder / "users" / "bob").mkdir()
+    (house.folder / "users" / "bob" / "model").write_bytes(b"no model")
+    for path in (house.folder / "boxes").glob("*/new/*"):
+        path.touch()  # it comes today
+    known = "Verdicts on messages that the model had learned before: "
+
+    for visitor, words in ((house.ann, f"{known}1."), (house.bob, known)):
+        visitor.shown()
+        assert (words in visitor.shown("/course").text) == (visitor is house.ann)
+
+
+def test_what_a_user_says_teaches_and_notes_nothing_of_others(house):
+    house.bob.shown()
+    house.ann.shown()
+    assert house.ann.tell(spam=key_of(1)).status_code == 303
+    assert "you said" not in house.bob.get("/").text
+    assert house.ann.shown().text.count("you said spam") == 1
+    assert house.ann.tell(undo="1").status_code == 303
+
+    assert house.desk.teacher.users == ["ann", "ann"]
+    notes = {path.parent.name for path in (house.folder / "users").glob("*/model.review")}
+    assert notes == {"ann", "bob"}
+    assert not list(house.folder.glob("*.review"))
+
+
+def test_one_message_is_shown_to_its_user_only(house):
+    path = f"/message?key={key_of(7)}"
+
+    assert "bobs own" in house.bob.get(path).text
+    assert [each.get(path).status_code for each in (house.ann, house.site)] == [404, 403]
+    assert house.desk.judge.users == ["bob"]
+    assert house.ann.forbidden() == 1
+
+
+# ---- attacks of one user on another ----
+
+
+@pytest.mark.parametrize("label", ["spam", "ham"])
+@pytest.mark.parametrize(
+    "key",
+    [key_of(7), f"../bob/new/{key_of(7)}", f"../../boxes/bob/new/{key_of(7)}", "../bob", "bob"],
+)
+def test_a_message_of_another_can_neither_be_taught_nor_read(house, key, label):
+    assert house.ann.tell(**{label: key}).status_code == 404
+    assert house.ann.get(f"/message?key={quote(key)}").status_code == 404
+    assert house.desk.teacher.users == house.desk.judge.users == []
+
+
+def test_links_in_a_mailbox_lead_to_nobodys_mail(house):
+    ann, bob = house.folder / "boxes" / "ann", house.folder / "boxes" / "bob"
+    (ann / "cur" / "5.M1.host").symlink_to(bob / "new" / key_of(7))
+    (ann / ".Spam").symlink_to(bob)
+
+    assert subjects(house.ann) == ["number 2", "number 1"]
+    assert house.ann.get("/message?key=5.M1.host").status_code == 404
+    assert house.ann.tell(spam=key_of(7)).status_code == 404
+    assert house.desk.teacher.users == []
+
+
+def test_a_lesson_of_another_cannot_be_undone(house):
+    assert house.bob.tell(spam=key_of(7)).status_code == 303
+    assert house.ann.tell(undo="1").status_code == 404
+    assert house.desk.teacher.users == ["bob"]
+
+
+def test_a_form_of_another_is_refused(house):
+    for other in (house.bob, house.site):
+        answer = house.ann.post("/tell", data={"form": other.form, "spam": key_of(1)})
+        assert answer.status_code == 403
+    assert house.desk.teacher.users == []
+    assert house.ann.forbidden() == 2
+
+
+@pytest.mark.parametrize("where", ["user", "nbspam-user", "name", "from"])
+def test_no_field_says_whose_mail_it_is(house, where):
+    assert house.ann.tell(spam=key_of(7), **{where: "bob"}).status_code == 404
+    assert subjects(house.ann, f"/?{where}=bob&user=bob") == ["number 2", "number 1"]
+    assert house.desk.teacher.users == []
+
+
+def test_a_user_sees_neither_the_counts_of_the_server_nor_other_users(house):
+    answer = house.ann.get("/server")
+
+    assert answer.status_code == 403
+    assert "What the server does is for the token in its first line." in Page(answer.text).text
+    assert house.ann.forbidden() == 1
+    assert not any(
+        re.search(r"\b(bob|eve)\b", text) for text in (answer.text, house.ann.get("/").text)
+    )
+
+
+# ---- the site ----
+
+
+def test_the_site_sees_users_with_links_that_log_in_and_nobodys_mail(house):
+    page = house.site.shown()
+    assert page.within("h1") == ["Users"]
+    assert "number" not in page.text
+    rows = re.findall("<tr>.*?</tr>", house.site.get("/").text, re.DOTALL)[1:]
+    assert [[word for _, word in Page(row).texts] for row in rows] == [
+        ["ann", "yes", "none"], ["bob", "yes", "none"], ["eve", "none", "yes"],
+    ]  # fmt: skip
+    assert tokens(house.site) == ["ann", "bob", "eve"]
+    assert house.site.shown("/server").within("h1") == ["What the server has done"]
+
+
+def test_the_site_can_neither_read_nor_teach(house):
+    paths = (f"message?key={key_of(1)}", f"message?key=ann/new/{key_of(1)}", "course", "doubtful",
+             "anything")  # fmt: skip
+    answers = [house.site.get(f"/{path}") for path in paths]
+    answers += [house.site.tell(spam=key_of(1)), house.site.tell(undo="1")]
+
+    for answer in answers:
+        assert answer.status_code == 403
+        assert "Mail is for its user only. Log in as one." in Page(answer.text).text
+    assert house.desk.teacher.users == house.desk.judge.users == []
+    assert house.site.forbidden() == len(answers)
+
+
+def test_a_site_without_users_says_so(tmp_path):
+    at = desk(mailboxes=Mailboxes(None, "", str(tmp_path / "users")))
+    assert "Nobody has a mailbox in the folder of" in Visitor(at).shown().text
+    at.reviewer.end()
+
+
+# ---- who has no mail, and who is there no more ----
+
+
+def test_a_user_without_a_mailbox_is_told_so(house):
+    for answer, status in (
+        (house.eve.get("/"), 200),
+        (house.eve.get(f"/message?key={key_of(1)}"), 404),
+        (house.eve.tell(spam=key_of(1)), 404),
+    ):
+        assert answer.status_code == status
+        assert "The server has no mailbox of your name" in Page(answer.text).text
+    assert house.desk.teacher.users == []
+    assert [path.name for path in (house.folder / "users" / "eve").iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("looks", [False, True], ids=["unseen", "seen"])
+def test_token_and_session_of_a_removed_user_are_refused(house, looks):
+    paths = ("/", f"/message?key={key_of(7)}", "/course", "/doubtful")
+    assert not looks or {house.bob.get(path).status_code for path in paths} == {200}
+    shutil.rmtree(house.folder / "boxes" / "bob")
+    answers = [house.bob.get(path) for path in paths]
+    answers += [house.bob.tell(spam=key_of(7)), house.bob.tell(undo="1")]
+
+    for answer in answers:
+        assert answer.status_code == 403
+        assert "neither a mailbox nor a model here any more" in Page(answer.text).text
+    assert house.bob.get("/", params={"token": ACCESS.token_of("bob")}).status_code == 303
+    assert house.bob.get("/").status_code == 403
+    assert house.bob.forbidden() == 7
+    assert (house.folder / "users" / "bob").exists() == looks  # who is refused leaves nothing
+    assert house.desk.teacher.users == []
+
+
+def test_without_users_their_tokens_and_sessions_are_not_ours(house):
+    bare = Visitor(desk(), "ann")
+    assert bare.session is None
+    bare.cookies = house.ann.cookies
+
+    assert bare.get("/").status_code == 403
+    assert bare.tell(spam="1").status_code == 403
+    assert bare.forbidden() == 2
+
+
+# ---- names of any kind ----
+
+
+def test_users_of_hostile_names_have_pages_and_their_names_are_text(house):
+    for number, name in enumerate(HOSTILE):
+        put(house.folder / "boxes" / user_folder_name(name), 10 + number)
+    text = house.site.get("/").text
+
+    assert "<script" not in text
+    assert "\u202e" not in text
+    assert not any("onclick" in attributes for _, attributes in Page(text).attributes)
+    assert {*tokens(house.site)} == {*HOSTILE, "ann", "bob", "eve"}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_who_has_a_hostile_name_sees_and_teaches_their_own_mail(house, name):
+    put(house.folder / "boxes" / user_folder_name(name), 10)
+    visitor = Visitor(house.desk, name)
+    text = visitor.get("/").text
+
+    assert subjects(visitor) == ["number 10"]
+    assert text.count("<script") == 1  # that of the keys
+    assert "\u202e" not in text
+    assert visitor.tell(spam=key_of(10)).status_code == 303
+    assert house.desk.teacher.users == [name]
+    assert {path.name for path in house.folder.iterdir()} == {"boxes", "users"}
+    users = {path.name for path in (house.folder / "users").iterdir()}
+    assert users == {"eve", user_folder_name(name)}
+
+
+# ---- whatever a user asks for ----
+
+WORDS = st.sampled_from([
+    key_of(1), key_of(2), key_of(7), f"../bob/new/{key_of(7)}", "bob", "ann", "1", "2", "spam",
+    "form of bob", "form of site", ACCESS.token_of("ann"), "words=number",
+]) | st.text(max_size=10)  # fmt: skip
+NAMES = st.sampled_from([
+    "key", "spam", "ham", "undo", "form", "back", "next", "page", "user", "words", "start",
+    "verdict", "order", "doubtful",
+])  # fmt: skip
+PATHS = st.sampled_from(["/", "/message", "/tell", "/course", "/server", "/bob", "/../bob"])
+REQUESTS = st.tuples(PATHS, st.dictionaries(NAMES, WORDS, max_size=4), st.sampled_from("GFP"))
+
+
+@examples(40)
+@given(st.lists(REQUESTS, min_size=1, max_size=5))
+def test_whatever_a_user_asks_for_concerns_nobody_else(tmp_path_factory, wanted):
+    with furnished(tmp_path_factory.mktemp("house")) as house:
+        forms = {"form of bob": house.bob.form, "form of site": house.site.form}
+        answers = []
+        for path, fields, kind in wanted:
+            fields = {name: forms.get(word, word) for name, word in fields.items()}
+            form = {"form": house.ann.form} if kind == "F" else {}
+            query = f"?{urlencode(fields, errors='replace')}" if kind == "G" else ""
+            method = "GET" if kind == "G" else "POST"
+            answers.append(house.ann.request(method, path + query, data={**fields, **form}))
+
+    assert {each.status_code for each in answers} <= {200, 303, 400, 403, 404, 405}
+    assert {*house.desk.judge.users, *house.desk.teacher.users} <= {"ann"}
+    assert not any("bobs own" in each.text or "number 7" in each.text for each in answers)
+    assert {path.name for path in (house.folder / "users").iterdir()} <= {"ann", "eve"}
+    bobs = (house.folder / "boxes" / "bob" / "new").iterdir()
+    assert [path.name for path in bobs] == [key_of(7)]
