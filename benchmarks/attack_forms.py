@@ -365,11 +365,28 @@ PLAIN: dict[str, Form] = {
     "quoted ham below": _quoted,
 }
 
+# --- thread: the spam poses as an answer -------------------------------------------------------
+
+
+def _in_thread(mail: Mail, good: Good) -> bytes:
+    return mail.in_thread(good).message(mail.part())
+
+
+def _above_quoted_thread(mail: Mail, good: Good) -> bytes:
+    return _quoted(mail.in_thread(good), good)
+
+
+THREAD: dict[str, Form] = {
+    "headers of a ham thread": _in_thread,
+    "reply above a quoted ham thread": _above_quoted_thread,
+}
+
 FORMS: dict[str, dict[str, Form]] = {
     "hidden": {name: way.attack for name, way in HIDDEN.items()},
     "place": PLACE,
     "spelling": SPELLING,
     "plain": PLAIN,
+    "thread": THREAD,
 }
 # With the model in hand these are stuffed with other words.
 STUFFED = frozenset(("hidden", "plain"))

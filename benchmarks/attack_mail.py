@@ -14,8 +14,16 @@ from email.message import Message
 from hashlib import md5
 from typing import NamedTuple
 
+from nbspam.mail.headers import decode_value, unfold
+
 _HEADER = re.compile(rb"[!-9;-~]+[ \t]*:.*\n(?:[ \t].*\n)*|From .*\n")
 _SUBJECT = re.compile(rb"^Subject:[ \t]*(.*(?:\n[ \t].*)*)\n", re.IGNORECASE | re.MULTILINE)
+_OF_THREAD = re.compile(
+    rb"(?:subject|in-reply-to|references|thread-\w+|list-[\w-]+|mailing-list|precedence|x-beenthere"
+    rb"|x-mailman-version|x-mailer|user-agent|sender|errors-to|organization)[ \t]*:",
+    re.IGNORECASE,
+)
+_ANSWERS = re.compile(rb"^(?:in-reply-to|references)[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _ON_CONTENT = re.compile(rb"(?:content-|mime-version)", re.IGNORECASE)
 _BODY_TAG = re.compile(r"<body\b[^>]*>", re.IGNORECASE)
 _BODY_END = re.compile(r"</body\b[^>]*>", re.IGNORECASE)
@@ -31,6 +39,7 @@ class Good(NamedTuple):
 
     words: tuple[str, ...]  # words that only ham has, best first
     texts: tuple[str, ...]  # of ham
+    heads: tuple[bytes, ...] = ()  # headers of ham that answers other ham, from `thread_head`
 
 
 class Mail(NamedTuple):
@@ -45,6 +54,12 @@ class Mail(NamedTuple):
     def html(self) -> str:
         """The spam as HTML."""
         return self.text if self.is_html else as_html(self.text)
+
+    @property
+    def subject(self) -> str:
+        """The decoded subject, on one line."""
+        found = _SUBJECT.search(self.head)
+        return " ".join(decode_value(unfold(found[1])).decode().split()) if found else ""
 
     def part(self, encoding: str = "8bit", **settings: str) -> bytes:
         """Return the spam as one part, of the type that it had."""
@@ -69,6 +84,13 @@ class Mail(NamedTuple):
     def ham(self, good: Good, turn: int = 0) -> str:
         """Return the text of a ham; another one for another turn."""
         return good.texts[(self.number + 31 * turn) % len(good.texts)]
+
+    def in_thread(self, good: Good) -> "Mail":
+        """Return the spam with the headers of a ham thread in place of its own."""
+        thread = good.heads[self.number % len(good.heads)]
+        names = set(map(_name, _HEADER.findall(thread)))
+        own = (line for line in _HEADER.findall(self.head) if _name(line) not in names)
+        return self._replace(head=b"".join(own) + thread)
 
     def page(self, extra: str = "", style: str = "", body: str = "") -> bytes:
         """Return the message as HTML with an extra element at the top or at the end of its body.
@@ -99,6 +121,18 @@ def read_mail(data: bytes, number: int = 0) -> Mail | None:
         if texts.get(kind, "").strip():
             return Mail(number, head, texts[kind], kind == "text/html")
     return None
+
+
+def thread_head(data: bytes) -> bytes | None:
+    """Return the headers that put a message into its thread; None if it answers nothing."""
+    head = _head(data)
+    if not _ANSWERS.search(head):
+        return None
+    return b"".join(line for line in _HEADER.findall(head) if _OF_THREAD.match(line))
+
+
+def _name(line: bytes) -> bytes:
+    return line.partition(b":")[0].strip().lower()
 
 
 def _head(data: bytes) -> bytes:

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 from accuracy import CLASSES, call, spamassassin_scores
 from attack_forms import FORMS, STUFFED, Form
-from attack_mail import Good, Mail, as_text, read_mail
+from attack_mail import Good, Mail, as_text, read_mail, thread_head
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.classifier.training import train_classifier
@@ -228,8 +228,10 @@ def main() -> None:
     items = (item for label in CLASSES for item in read_items(half[label], label=label))
     classifier = train_classifier(count_items(items, PRESETS["mail"]), PRESETS["mail"])
     texts = ham_texts(paths["ham"][1::2])
+    threads = (thread_head(Path(path).read_bytes()) for path in paths["ham"][1::2])
+    heads = tuple(head for head in threads if head)
     words = common_ham_words(classifier), best_ham_words(classifier)
-    goods = [Good(each, texts) for each in words]
+    goods = [Good(each, texts, heads) for each in words]
     mails = attackable(classifier, paths["spam"][1::2], options.mails)
     print(f"{options.corpus}: {len(mails)} spams that are called spam; {len(texts)} ham texts")
     print(f"common ham words: {' '.join(words[0][:8])} ... {' '.join(words[0][-3:])}")

@@ -8,13 +8,16 @@ train the same model.  Presets are the decisions that a user never has to make.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.errors import InputError, UsageError
 from nbspam.models import COLUMN_MODELS, PRESENCE_MODELS, TOKEN_MODELS
 from nbspam.models import FEATURES as FEATURES
 from nbspam.sources.items import Item, SourceOptions
 from nbspam.sources.rows import NO_COLUMNS, SILENT, Listener, TextColumns
+
+if TYPE_CHECKING:
+    from nbspam.sent_mail import SentMail
 
 MODELS = (*TOKEN_MODELS, *FEATURES)  # of messages, by name
 TABLE_MODELS = tuple(name for name in COLUMN_MODELS if name not in FEATURES)  # of tables only
@@ -55,6 +58,9 @@ class Settings:
     strip: tuple[str, ...] = ()  # parts of a text that are removed before it is read
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the model
     columns: TextColumns = NO_COLUMNS  # of the table that the model was trained on
+    # The name by which the user's own server signs its Authentication-Results (RFC 8601).
+    authserv_id: str | None = None
+    sent_mail: "SentMail | None" = None  # None: nothing is known of the sender
 
     def __post_init__(self) -> None:
         for part in self.strip:
@@ -76,9 +82,13 @@ class Settings:
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for the model file."""
+        """Return plain values for the model file, where `sent_mail` has a place of its own."""
         columns = {"text": list(self.columns.text), "label": self.columns.label}
-        values = {**asdict(self), "tokens": self.tokens._asdict(), "columns": columns}
+        plain = asdict(replace(self, sent_mail=None))
+        values = {**plain, "tokens": self.tokens._asdict(), "columns": columns}
+        del values["sent_mail"]
+        if self.authserv_id is None:
+            del values["authserv_id"]
         if not self.parameters:
             del values["parameters"]
         if self.columns == NO_COLUMNS:
@@ -99,8 +109,26 @@ class Settings:
         return self.combine and self.reading == "mail"
 
 
+def settings_to_state(settings: Settings) -> dict[str, Any]:
+    """Return the entries of a model file's state that are settings."""
+    state = {"settings": settings.to_dict()}
+    return state | (
+        {} if settings.sent_mail is None else {"sent_mail": settings.sent_mail.to_dict()}
+    )
+
+
+def settings_from_state(state: Mapping[str, Any]) -> Settings:
+    """Return the settings in a model file; the inverse of `settings_to_state`."""
+    settings = settings_from_dict(state["settings"])
+    if "sent_mail" not in state:
+        return settings
+    from nbspam.sent_mail import SentMail
+
+    return replace(settings, sent_mail=SentMail(**state["sent_mail"]))
+
+
 def settings_from_dict(values: dict[str, Any]) -> Settings:
-    """Return the settings a model file holds; the inverse of `to_dict`."""
+    """Return the settings that `to_dict` described."""
     prior = values["class_prior"]
     return Settings(
         **{
@@ -168,6 +196,7 @@ class SettingsChoices(NamedTuple):
     strip: tuple[str, ...] | None = None  # of STRIPPABLE
     min_df: int | None = None
     max_features: int | None = None
+    authserv_id: str | None = None
     # Parameters of estimators.
     estimate: str | None = None
     beta: tuple[float, ...] | None = None  # of bernoulli, for texts
@@ -255,6 +284,8 @@ def chosen_settings(choices: SettingsChoices, is_text: bool, many: bool = False)
     else:
         _check_parameters(parameters, choices.model)
     settings = replace(settings, parameters=parameters)
+    if settings.reading != "mail" and "authserv_id" in given:
+        raise UsageError("--authserv-id: tells of mail, and these are texts; leave it out")
     tokens = {name: given.pop(name) for name in ("pairs", "characters") if name in given}
     return replace(settings, tokens=settings.tokens._replace(**tokens), **given)
 

@@ -24,7 +24,7 @@ from nbspam.decision import (
     default_rule,
 )
 from nbspam.mail.message import Message
-from nbspam.settings import Settings, settings_from_dict
+from nbspam.settings import Settings, settings_from_state, settings_to_state
 from nbspam.sources.items import Item
 from nbspam.tokens.definition import reference_tokens
 from nbspam.tokens.documents import Documents, Vocabulary
@@ -208,7 +208,7 @@ class Classifier(AnyClassifier):
         n_classes = len(self.classes)
         state = {
             "kind": TOKENS,
-            "settings": self.settings.to_dict(),
+            **settings_to_state(self.settings),
             "classes": list(table.classes),
             "class_count": table.class_count,
             "keys": vocabulary.keys,
@@ -254,7 +254,7 @@ class Classifier(AnyClassifier):
             Loss(state["lacks"], state["others_had"]) if "lacks" in state else None,
         )
         memory = memory_from_dict(state["memory"], len(vocabulary)) if state["memory"] else None
-        settings = settings_from_dict(state["settings"])
+        settings = settings_from_state(state)
         cutoffs = cutoffs_from_dict(state["cutoffs"]) if state["cutoffs"] else None
         return cls(settings, table, _fit_of(state), memory, cutoffs)
 

@@ -27,6 +27,7 @@ from nbspam.arrays import (
     Floats32,
     Indices,
     Integers,
+    Keys,
     Octets,
     differences,
     positions_of,
@@ -35,7 +36,7 @@ from nbspam.counts.table import CountTable
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.printing import tracked
 from nbspam.settings import Settings
-from nbspam.tokens.definition import GROUPS
+from nbspam.tokens.definition import GROUPS, UNVOUCHED, Token, reference_key
 from nbspam.tokens.documents import Documents
 from nbspam.verdicts import joint_of_log_odds
 
@@ -53,6 +54,11 @@ _WITH[GROUPS.index("subject")] = GROUPS.index("text")
 HIDDEN = GROUPS.index("hidden")
 _LIMITS = np.tile(STRONGEST, (len(GROUPS), 1))
 _LIMITS[HIDDEN, 0] = 0  # no hidden token speaks for ham
+PEOPLE = GROUPS.index("people")
+_UNVOUCHED = np.array(
+    [reference_key(Token("people", word.encode())) for word in UNVOUCHED], np.uint64
+)
+MOST_UNVOUCHED = 2  # tokens of a group that count for ham at most, beside one of UNVOUCHED
 _DOCS_AT_ONCE = 1 << 8  # documents whose entries fit into the processor's caches
 # The groups whose tokens are corrected, (n_groups,).
 IN_LAYER = ~np.isin(np.arange(len(GROUPS)), [GROUPS.index("pairs"), HIDDEN])
@@ -93,7 +99,7 @@ class WeighedEvidence(NamedTuple):
     odds: Floats  # (nnz,) log-odds of each entry's token, nats
     in_layer: Booleans  # (n_tokens,) whether the token is corrected
     correction: Floats32  # (n_tokens,) nats
-    limits: Integers | None  # from `limits_of`
+    limits: Integers | None  # from `limits_for`
 
 
 class Combination(NamedTuple):
@@ -130,7 +136,7 @@ class Combination(NamedTuple):
             odds.take(documents.columns),
             IN_LAYER[groups],
             self.correction[documents.tokens],
-            limits_of(table),
+            limits_for(limits_of(table), documents, groups, table.vocabulary.keys),
         )
 
     def scores(self, weighed: "WeighedEvidence") -> Floats:
@@ -193,6 +199,26 @@ def limits_of(table: CountTable) -> Integers | None:
     return _LIMITS if table.classes == HAM_AND_SPAM else None
 
 
+def limits_for(
+    limits: Integers | None, documents: Documents, groups: Octets, keys: Keys | None = None
+) -> Integers | None:
+    """Return the limits of each document, (n_docs, n_groups, 2), or of all, from `limits_of`.
+
+    Of a stranger's message that poses as an answer only a few tokens count for ham, as it can
+    have the others from the thread: see `definition.UNVOUCHED`.  groups: (n_tokens,).  keys: of
+    the vocabulary, if the documents are over its columns.
+    """
+    place = positions_of(groups == PEOPLE)
+    if limits is None or not len(place):
+        return limits
+    tokens = documents.tokens.take(place)
+    unvouched = place[np.isin(tokens if keys is None else keys[tokens], _UNVOUCHED)]
+    rows = documents.rows()[np.isin(documents.columns, unvouched)]
+    of_each = np.tile(limits, (documents.n_docs, 1, 1))
+    of_each[rows, :, 0] = np.minimum(limits[:, 0], MOST_UNVOUCHED)
+    return of_each
+
+
 def strongest(
     documents: Documents, groups: Octets, odds: Floats | Floats32, limits: Integers | None
 ) -> EvidenceCounting:
@@ -200,7 +226,7 @@ def strongest(
 
     groups: (n_tokens,); odds: (nnz,) log-odds of each entry's token; zeros do not count.  Of each
     group's tokens for a class those with the strongest log-odds count, and of equally strong ones
-    those whose entries come first.  limits: their number, from `limits_of`.
+    those whose entries come first.  limits: their number, from `limits_for`.
     """
     entry = positions_of(odds)
     cell = documents.rows().take(entry).astype(np.int64)
@@ -234,9 +260,11 @@ def group_means(
 def divisors(number: Integers, limits: Integers | None) -> Floats:
     """Return the divisors of sums of log-odds; number: (..., n_groups) of their tokens.
 
-    The number of hidden tokens does not matter, so that no further one lowers the score.
+    The number of hidden tokens does not matter, so that no further one lowers the score.  Facts
+    about people are few and not repeated in other words: they are summed.
     """
     by = number + DAMPING
+    by[..., PEOPLE] = 1
     if limits is not None:
         by[..., HIDDEN] = STRONGEST[1] + DAMPING
     return np.asarray(by)
@@ -271,7 +299,8 @@ def means_left_out(table: CountTable, documents: Documents, y: Integers) -> Floa
     """Return each message's group means by the counts of all others, shape (n_docs, n_groups)."""
     count, groups = table.feature_count[documents.tokens], table.vocabulary.groups
     groups = groups[documents.tokens]
-    odds, limits = _odds_left_out(count, table.class_count), limits_of(table)
+    odds = _odds_left_out(count, table.class_count)
+    limits = limits_for(limits_of(table), documents, groups, table.vocabulary.keys)
     # Four of five entries have tokens whose log-odds are 0 for both classes.
     is_telling: Any = odds.any(axis=0)
     means = np.empty((len(y), len(GROUPS)))
@@ -281,7 +310,8 @@ def means_left_out(table: CountTable, documents: Documents, y: Integers) -> Floa
         own = y[start:end].take(part.rows())
         own *= odds.shape[1]
         own += part.columns
-        means[start:end] = group_means(part, groups, odds.ravel().take(own), limits)
+        own_limits = limits if limits is None or limits.ndim == 2 else limits[start:end]
+        means[start:end] = group_means(part, groups, odds.ravel().take(own), own_limits)
     return means
 
 
@@ -301,7 +331,9 @@ def _odds_left_out(count: Floats, class_count: Floats) -> Floats32:
 
 def prior_worth() -> Floats:
     """Return the prior worth of the groups' means, and the prior constant, (n_groups + 1,)."""
-    return np.append(np.full(len(GROUPS), PRIOR_WORTH), 0.0)
+    worth = np.append(np.full(len(GROUPS), PRIOR_WORTH), 0.0)
+    worth[PEOPLE] = 1.0  # of a sum
+    return worth
 
 
 def fit_worth(means: Floats, y: Integers, limits: Integers | None) -> Floats:

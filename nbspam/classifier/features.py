@@ -18,7 +18,7 @@ from nbspam.errors import NotTrainedError
 from nbspam.mail.message import Message
 from nbspam.models import model_state, new_column_model, restored
 from nbspam.models.tokens import BernoulliNB
-from nbspam.settings import PRESENCE, Settings, settings_from_dict
+from nbspam.settings import PRESENCE, Settings, settings_from_state, settings_to_state
 from nbspam.sources.items import Item
 from nbspam.tokens.documents import Vocabulary
 from nbspam.tokens.reading import chunks_of, message_of_item, read
@@ -137,7 +137,7 @@ class FeatureClassifier(AnyClassifier):
         table, vocabulary = self.table, self.table.vocabulary.packed()
         return {
             "kind": "features",
-            "settings": self.settings.to_dict(),
+            **settings_to_state(self.settings),
             "classes": list(table.classes),
             "class_count": table.class_count,
             "keys": vocabulary.keys,
@@ -152,7 +152,7 @@ class FeatureClassifier(AnyClassifier):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> "FeatureClassifier":
         """Return the classifier that `to_state` described; raises an error of `DAMAGE`."""
-        settings = settings_from_dict(state["settings"])
+        settings = settings_from_state(state)
         keys = state["keys"], state["text"], state["text_offsets"], state["group"]
         counts = state["feature_count"], state["document_frequency"]
         classes = tuple(state["classes"])

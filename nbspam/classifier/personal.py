@@ -23,6 +23,7 @@ from nbspam.classifier.combine import (
     WeighedEvidence,
     bounded,
     correction_step,
+    limits_for,
     limits_of,
     log_odds,
     prior_worth,
@@ -151,7 +152,8 @@ def weighed(shared: KnownTokens, documents: Documents, own: TokenEntries) -> Wei
         total = shared.class_count + weight * own.class_count
         odds[mine] = log_odds(count, total.take(rows.take(mine), axis=0))
     in_layer = IN_LAYER[groups] & shared.is_met
-    return WeighedEvidence(documents, groups, odds, in_layer, shared.correction, shared.limits)
+    limits = limits_for(shared.limits, documents, groups)
+    return WeighedEvidence(documents, groups, odds, in_layer, shared.correction, limits)
 
 
 def corrected(shared: KnownTokens, documents: Documents, own: TokenEntries) -> CorrectedEvidence:

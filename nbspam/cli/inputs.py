@@ -259,6 +259,11 @@ def columns_read_json(columns: TextColumns) -> dict[str, object]:
 # --- items and rows --------------------------------------------------------------------------
 
 
+def paths_of(sources: Iterable[str], labels: Labels) -> list[str]:
+    """Return the paths of all sources and class options."""
+    return [*sources, *(path for _, path in labels.paths)]
+
+
 def items_of_sources(
     sources: Iterable[str], reading: SourceOptions, labels: Labels = NO_LABELS
 ) -> Iterator[Item]:
@@ -276,7 +281,7 @@ def items_of_sources(
         parts[:0] = [_items_beside(path, reading, names) for path in sources]
     elif sources or not parts:
         parts.insert(0, read_items(or_standard_input(sources), options=reading))
-    paths = [*sources, *(path for _, path in labels.paths)] or ["-"]
+    paths = paths_of(sources, labels) or ["-"]
     return counting_items(chain.from_iterable(parts), "messages", paths)
 
 

@@ -279,6 +279,7 @@ def explanation_lines(
 ) -> Iterator[str]:
     """Yield the lines of an explanation, laid out for 80 columns."""
     from nbspam.printing import clipped, display_width, left, printable, right
+    from nbspam.sent_mail import fact_in_words
 
     verdict, classes = explanation.verdict, classifier.classes
     yield printable(
@@ -289,7 +290,9 @@ def explanation_lines(
     rows = [("nats", *(clipped(printable(classes[k]), 12) for k in pair), "kind", "token")]
     strongest = explanation.strongest(number)
     for token, nats, group, counts in strongest:
-        rows.append((_nats(nats), *(f"{counts[k]:g}" for k in pair), group, printable(token)))
+        words = fact_in_words(token)
+        said = printable(token) if words is None else f"{printable(token)} ({words})"
+        rows.append((_nats(nats), *(f"{counts[k]:g}" for k in pair), group, said))
     # The other tokens share a line, so that the rows add up to the score.
     others = explanation.evidence[len(strongest) :]
     if others:

@@ -12,7 +12,7 @@ from nbspam.cli.frame import Command
 from nbspam.cli.output import echo_json, echo_summary, report_outcome
 from nbspam.settings import SettingsChoices, settings_for
 from nbspam.sources.files import holds_many
-from nbspam.sources.items import Item, SourceOptions
+from nbspam.sources.items import Item, SourceOptions, read_items
 
 if TYPE_CHECKING:
     from nbspam.store.model import StoredModel
@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="Learn every message, those the model gets wrong, or those and the near misses.",
 )
+@options.sent_option
 @options.new_class_option
 @options.jobs_option
 @options.json_option
 def update_command(
     corpus: inputs.LabelledSources,
+    sent: tuple[str, ...],
     model_path: str,
     policy: str,
     new_class: bool,
@@ -62,14 +64,31 @@ def update_command(
     model = living_model(model_path) if os.path.exists(model_path) else None
     sources, reading, labels = corpus
     reading = reading if model is None else inputs.knowing(reading, model)
+    if sent and not inputs.paths_of(sources, labels):
+        sources = inputs.Listed()  # nothing else is read
     items = _told_one(inputs.items_of_sources(sources, reading, labels), sources, labels)
     if model is None:
         model, items = _new_model_for(model_path, items, reading)
+    known = learn_sent_mail(model, sent, corpus)
+    if known is not None and not as_json:
+        echo_summary([(f"learned {known}",)])
     stated = None if sources or not labels.paths else {name for name, _ in labels.paths}
     outcome = model.learn(
         items, day=options.today(), policy=policy, jobs=jobs, classes=stated, new_class=new_class
     )
     return report_outcome(outcome, model_path, as_json)
+
+
+def learn_sent_mail(
+    model: "StoredModel", sent: Sequence[str], corpus: inputs.LabelledSources
+) -> str | None:
+    """Learn sent mail at some paths, or beside the sources; return what is known, if more is."""
+    from nbspam.tokens.people import knowing_sent_mail
+
+    paths = inputs.paths_of(corpus.sources, corpus.labels)
+    found = knowing_sent_mail(model.settings, sent, paths).sent_mail
+    is_new = found is not None and model.learn_sent_mail(found)
+    return model.settings.sent_mail.in_words if is_new and model.settings.sent_mail else None
 
 
 def living_model(model_path: str) -> "StoredModel":
@@ -116,11 +135,17 @@ def _told_one(
 @click.command("unlearn", cls=Command, first=("--model-file", "--json", "--format", "--jobs"))
 @inputs.sources_argument
 @options.model_option
+@click.option("--sent", multiple=True, metavar="PATH", help="Forget mail at PATH that you sent.")
 @inputs.reading_options
 @options.jobs_option
 @options.json_option
 def unlearn_command(
-    sources: tuple[str, ...], model_path: str, reading: SourceOptions, jobs: int, as_json: bool
+    sources: tuple[str, ...],
+    model_path: str,
+    sent: tuple[str, ...],
+    reading: SourceOptions,
+    jobs: int,
+    as_json: bool,
 ) -> int:
     """Take messages out of the model, as if it had never learned them.
 
@@ -132,6 +157,9 @@ def unlearn_command(
     nbspam unlearn ~/Maildir/.Trash
     """
     model = living_model(model_path)
+    if sent:
+        model.unlearn_sent_mail(read_items(sent))
+        sources = inputs.Listed(sources)
     items = inputs.items_of_sources(sources, inputs.knowing(reading, model))
     outcome = model.unlearn(items, day=options.today(), jobs=jobs)
     return report_outcome(outcome, model_path, as_json)

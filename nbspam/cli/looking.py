@@ -47,6 +47,9 @@ def _show_model(classifier: "Classifier", model_path: str, n_bytes: int, as_json
     if as_json:
         facts = {"model": model_path, "bytes": n_bytes, "read": n_docs, "tokens": n_tokens}
         facts["forgotten"] = output.loss_json(table.loss)
+        if (sent := classifier.settings.sent_mail) is not None:
+            known = {"messages": len(sent.messages), "correspondents": sent.n_correspondents}
+            facts["sent_mail"] = known
         cutoffs = getattr(classifier, "cutoffs", None)
         output.echo_json({**facts, "settings": settings, "cutoffs": cutoffs and cutoffs._asdict()})
         return
@@ -60,6 +63,7 @@ def _show_model(classifier: "Classifier", model_path: str, n_bytes: int, as_json
             ("trained", f"{table.n_docs:,} {classifier.noun} ({output.counts_text(n_docs)})"),
             ("tokens", f"{n_tokens:,}"),
             *([("forgotten", output.loss_text(table.loss))] if table.loss else []),
+            *([("people", sent.in_words)] if (sent := classifier.settings.sent_mail) else []),
             ("decision", _decision(classifier)),
             *((name, _shown(value)) for name, value in settings.items()),
         ]

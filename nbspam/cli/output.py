@@ -82,6 +82,12 @@ def echo_summary(rows: Iterable[Iterable[str]]) -> None:
         echo_rows(rows)
 
 
+def sent_mail_rows(settings: "Settings") -> list[tuple[str]]:
+    """Return the line, if any, that says what is known of sent mail."""
+    sent = settings.sent_mail
+    return [] if sent is None else [(f"learned {sent.in_words}",)]
+
+
 def warn(line: str) -> None:
     """Print one line of diagnosis on standard error, unless -q forbids it."""
     if is_quiet():

@@ -1,6 +1,6 @@
 """nbspam train, shard and lazy: from labelled mail and texts to models, and to parts of one."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 @click.command("train", cls=Command, first=("--spam", "--ham", "--label", "--model-file"))
 @inputs.corpus_options
+@options.sent_option
 @options.model_option
 @training_options.training_options
 @training_options.unlabelled_options
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 @options.json_option
 def train_command(
     corpus: inputs.LabelledSources,
+    sent: tuple[str, ...],
     model_path: str,
     training: SettingsChoices,
     unlabelled: training_options.UnlabelledSources,
@@ -61,11 +63,13 @@ def train_command(
     nbspam train tickets.csv --label-column queue
     """
     if unlabelled == training_options.UnlabelledSources():
-        learned = learn_sources(*corpus, training, jobs, strict, bounds)
+        learned = learn_sources(*corpus, training, jobs, strict, bounds, sent)
         kept = output.save_model(learned.classifier, model_path)
         _show(learned, model_path, kept, as_json)
         return
     check_unbounded(bounds, "EM")
+    if sent:
+        raise UsageError("--sent: not for EM; leave out --unlabelled or --sent")
     report = _learn_unlabelled(corpus, training, unlabelled, jobs)
     output.report_skipped(report.skipped, strict)
     kept = output.save_model(report.classifier, model_path)
@@ -80,6 +84,7 @@ def learn_sources(
     jobs: "Workers",
     strict: bool = False,
     bounds: Bounds = UNBOUNDED,
+    sent: Sequence[str] = (),
 ) -> "TrainingResult":
     """Return the classifier of labelled sources; report on standard error what was skipped."""
     # Import numpy from here and not from deep inside our own imports: Python 3.11 extends its
@@ -87,10 +92,12 @@ def learn_sources(
     # a chunk (E-015).
     import_module("numpy")
     from nbspam.classifier import training as library
+    from nbspam.tokens.people import knowing_sent_mail
 
     settings, items = settings_for(
         inputs.items_of_sources(sources, reading, labels), training, reading.listener
     )
+    settings = knowing_sent_mail(settings, sent, inputs.paths_of(sources, labels))
     try:
         learned = library.learn_items(items, settings, jobs, options.today(), bounds)
     except NotTrainedError:
@@ -164,6 +171,7 @@ def _show(learned: "TrainingResult", model_path: str, kept: str | None, as_json:
             (f"read {table.n_docs:,} {noun} ({output.counts_text(n_docs)}){again}{failed}",),
             *inputs.columns_read_rows(learned.classifier.settings.columns),
             *([(f"forgot {output.loss_text(table.loss)}",)] if table.loss else []),
+            *output.sent_mail_rows(learned.classifier.settings),
             (f"learned {len(table.vocabulary):,} tokens; model in {model_path}",),
         ]
     )
@@ -234,6 +242,7 @@ class CountedShard(NamedTuple):
 @click.command("shard", cls=Command, first=("--output", "--spam", "--ham", "--label"))
 @click.argument("shard", type=options.SHARD, metavar="I/N")
 @inputs.corpus_options
+@options.sent_option
 @options.output_option("The file of the part to write.")
 @training_options.training_options
 @options.workers_options
@@ -242,6 +251,7 @@ class CountedShard(NamedTuple):
 def shard_command(
     shard: tuple[int, int],
     corpus: inputs.LabelledSources,
+    sent: tuple[str, ...],
     output_path: str,
     training: SettingsChoices,
     jobs: "Workers",
@@ -258,7 +268,7 @@ def shard_command(
     nbspam shard 3/8 mails/ -o part.3
     nbspam merge part.* -o model.nbspam
     """
-    counted = _count_part(corpus, training, shard, jobs)
+    counted = _count_part(corpus, training, shard, jobs, sent)
     output.report_skipped(counted.skipped, strict)
     kept = output.save_training_part(counted.share, counted.settings, output_path)
     _show_part(counted, output_path, kept, as_json)
@@ -269,10 +279,12 @@ def _count_part(
     training: SettingsChoices,
     shard: tuple[int, int],
     jobs: "Workers",
+    sent: Sequence[str],
 ) -> CountedShard:
     """Return the counts of one shard of labelled sources, and the settings of all shards."""
     import_module("numpy")  # as in `learn_sources`
     from nbspam.counts.shards import Shard, count_share
+    from nbspam.tokens.people import knowing_sent_mail
 
     items = inputs.items_of_sources(*corpus)
     settings, items = settings_for(items, training, corpus.reading.listener)
@@ -280,6 +292,8 @@ def _count_part(
         raise UsageError(
             f"shard: --model {settings.model} needs all documents at once; use: nbspam train"
         )
+    paths = inputs.paths_of(corpus.sources, corpus.labels)
+    settings = knowing_sent_mail(settings, sent, paths)
     share, skipped = count_share(items, settings, Shard(*shard), jobs)
     return CountedShard(share, settings, skipped)
 

@@ -160,6 +160,13 @@ training_options = filling(
         metavar="N",
         help="Keep the N tokens that tell most.",
     ),
+    click.option(
+        "--authserv-id",
+        metavar="NAME",
+        help="Learn from what your server NAME says of SPF, DKIM, DMARC and ARC.  It says so in"
+        " the topmost header Authentication-Results that begins with NAME, and must remove those"
+        " that others wrote in its name.",
+    ),
     DEPENDENT,
     *_dependent_options,
 )

@@ -102,7 +102,7 @@ _OF_MESSAGE = {
 }
 # All origins; first those that do not come from headers.
 ORIGINS = (
-    *("body", "hidden", "alt", "url", "html", "filename", "defect", "header"),
+    *("body", "hidden", "alt", "url", "html", "filename", "defect", "header", "people", "auth"),
     *dict.fromkeys((*_OF_MESSAGE.values(), *_OF_NESTED.values())),
 )
 _MAX_KNOWN = 4096  # header names that a table caches

@@ -193,6 +193,27 @@ def _maildir_places(
         yield Place(tree.below(below + part), label, "eml", tree.scan(below + part))
 
 
+def sent_folders(paths: Iterable[str]) -> list[str]:
+    """Return the Maildirs of sent mail in some folders or, if these are Maildirs, beside them."""
+    found: dict[str, str] = {}
+    for path in paths:
+        above, name = os.path.split(os.path.abspath(path))
+        path = above if name in ("cur", "new") else path
+        # A folder called Sent among folders of classes is a class.
+        is_maildir = _is_maildir(path)
+        beside = os.path.dirname(os.path.abspath(path))
+        for place in (path, beside) if is_maildir else (path,):
+            for own in (".Sent", "Sent") if is_maildir else (".Sent",):
+                folder = os.path.join(place, own)
+                if _is_maildir(folder):
+                    found.setdefault(os.path.realpath(folder), folder)
+    return list(found.values())
+
+
+def _is_maildir(path: str) -> bool:
+    return all(os.path.isdir(os.path.join(path, part)) for part in ("cur", "new"))
+
+
 def file_kind(name: str) -> str:
     """Return the kind of a file in a tree, "unsure" if its name does not tell."""
     if name.lower().endswith(MBOX_NAMES):

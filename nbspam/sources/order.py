@@ -31,6 +31,7 @@ _MIXED = 0.1
 _HEAD_BYTES = 1 << 16  # in which the Date header is looked for
 _BLANK = re.compile(rb"\r?\n\r?\n")
 # The value may be folded, and a hostile one must not keep the parser busy.
+_MOST_OF_DATE = 200  # bytes
 _DATE = re.compile(rb"^Date:((?:.|\n[ \t]){1,200})", re.MULTILINE | re.IGNORECASE)
 
 
@@ -116,14 +117,21 @@ def _sent(item: Item) -> float | None:
 def date_of(data: bytes) -> float | None:
     """Return when a message says it was sent, in seconds since 1970, or None.
 
-    It never raises, and reads no more than 200 bytes of a Date header.  A time without a zone
-    is taken as UTC, so that the order does not depend on this machine.
+    It never raises, and reads no more than 200 bytes of a Date header.
+    """
+    found = _DATE.search(_BLANK.split(data[:_HEAD_BYTES], 1)[0])
+    return seconds_of(found[1]) if found else None
+
+
+def seconds_of(date: bytes) -> float | None:
+    """Return the seconds since 1970 of a date as headers have it, None if it is none.
+
+    A time without a zone is taken as UTC, so that the order does not depend on this machine.
     """
     from datetime import UTC, datetime
     from email.utils import parsedate_tz  # here, because the import takes 10 ms
 
-    found = _DATE.search(_BLANK.split(data[:_HEAD_BYTES], 1)[0])
-    parsed = parsedate_tz(found[1].decode("latin-1")) if found else None
+    parsed = parsedate_tz(date[:_MOST_OF_DATE].decode("latin-1"))
     if parsed is None:
         return None
     year, month, day, hour, minute, second, *_, offset = parsed

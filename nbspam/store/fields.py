@@ -27,7 +27,7 @@ MAX_TOKEN = 1 << 16  # bytes; no real token is nearly as long
 _LARGEST_DAY = 65_535
 _MOST_ITEMS = 1 << 40
 _FAR = 1e150  # of means: their squares must not overflow
-ASCENDING, OFFSETS = "ascending", "offsets"
+ASCENDING, RISING, OFFSETS = "ascending", "rising", "offsets"
 SHAPES, RANGES, ORDERS = 1, 2, 3  # how closely arrays are looked at
 
 Sizes = dict[str, int]  # the numbers that letters stand for
@@ -41,7 +41,7 @@ class ArrayRule(NamedTuple):
     shape: str  # sizes such as "T C" or "T+1"; a letter that is not known yet may be any number
     most: float | str = MOST
     least: float = 0
-    order: str = ""  # ASCENDING; or OFFSETS: never falling, from 0 to the greatest possible
+    order: str = ""  # ASCENDING; RISING: never falling; OFFSETS: so, from 0 to the greatest
     or_none: bool = False
 
 
@@ -177,6 +177,8 @@ def _check_range(value: Any, what: str, rule: ArrayRule, sizes: Sizes) -> None:
 def _check_order(value: Any, what: str, rule: ArrayRule) -> None:
     if rule.order == ASCENDING:
         require(bool((value[1:] > value[:-1]).all()), f"{what}: not ascending")
+    elif rule.order == RISING:
+        require(bool((value[1:] >= value[:-1]).all()), f"{what}: not rising")
     elif rule.order == OFFSETS:
         rises = int(value[0]) == 0 and bool((value[1:] >= value[:-1]).all())
         require(rises, f"{what}: not ascending")
@@ -246,6 +248,11 @@ PART: _Rules = {
     "document_offsets": ArrayRule("u", "D+1", "E", order=OFFSETS),
     "times": ArrayRule("u", "E", or_none=True),
 }
+SENT_MAIL: _Rules = {
+    "facts": ArrayRule("u8", "P", _ANY, order=RISING),
+    "when": ArrayRule("u4", "P", _ANY),
+    "sent": ArrayRule("u8", "P", _ANY),
+}
 SETTINGS: Mapping[str, _Check] = {
     "tokens": _is_dict,
     "reading": _one_of(*READINGS),
@@ -257,6 +264,7 @@ SETTINGS: Mapping[str, _Check] = {
     "max_features": _or_none(_whole(1, 1 << 62)),
     "combine": _is_flag,
     "strip": _list_of(_one_of(*STRIPPABLE)),
+    "authserv_id": _is_text,
     "parameters": _is_dict,
     "columns": lambda value: (
         _is_dict(value)
@@ -286,6 +294,7 @@ def check_state(state: State) -> None:
         _check_table(state)
         return
     check_settings(state["settings"], len(classes))
+    _check_sent_mail(state)
     sizes = _check_counts(state, RANGES)
     if state["kind"] == "features":
         require(len(classes) > 1, "classes")
@@ -306,6 +315,13 @@ def check_settings(settings: Any, n_classes: int) -> None:
     _check_known(settings["tokens"], TOKENIZER, "settings: tokens")
     prior = settings["class_prior"]
     require(type(prior) is str or len(prior) == n_classes, "settings: class_prior")
+
+
+def _check_sent_mail(state: State) -> None:
+    """Check what is known of sent mail, whose order every look-up relies on."""
+    if "sent_mail" in state:
+        require(set(state["sent_mail"]) == set(SENT_MAIL), "sent_mail")
+        check_fields(state["sent_mail"], SENT_MAIL, {}, "sent_mail: ")
 
 
 def _check_known(values: Any, checks: Mapping[str, _Check], what: str) -> None:
@@ -367,6 +383,7 @@ def check_part(state: State) -> None:
     require(classes == [] or (are_names(classes) and classes == sorted(classes)), "classes")
     prior = state["settings"]["class_prior"]
     check_settings(state["settings"], 0 if type(prior) is str else len(prior))
+    _check_sent_mail(state)
     sizes = _check_counts(state, ORDERS)
     check_fields(state, PART, sizes | {"I": state["items"]})
     number, of = state["number"], state["of"]

@@ -5,7 +5,7 @@ on disk.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -23,13 +23,14 @@ from nbspam.settings import (
     is_for_table,
     settings_for,
 )
-from nbspam.sources.items import SourceOptions, item_of, items_given, only_paths
+from nbspam.sources.items import SourceOptions, item_of, items_given, only_paths, path_of
 from nbspam.sources.rows import Rememberer
 from nbspam.store.journal import read_journal
 from nbspam.store.model import StoredModel
 from nbspam.store.open import load_classifier, save_classifier
 from nbspam.store.tables import LivingTable
 from nbspam.tables.classifier import TableClassifier
+from nbspam.tokens.people import knowing_sent_mail, learned_sent_mail
 from nbspam.verdicts import AnyClassifier, Explanation, Skipped, Verdict
 
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -105,6 +106,14 @@ class Model:
         return self._learning().learn(
             items, day=_day(day), policy=policy, jobs=jobs, new_class=new_class
         )
+
+    def learn_sent_mail(self, given: Any) -> bool:
+        """Learn from mail that the user has sent which senders are known; whether it was new.
+
+        given: a path, or an iterable of the bytes of messages or Items.  Raises NbspamError.
+        """
+        found = learned_sent_mail(items_given(given, self._reading))
+        return found is not None and self._learning().learn_sent_mail(found)
 
     def relabel(
         self,
@@ -184,15 +193,17 @@ def train(
     engine: Any = None,
     day: int | None = None,
     target: str | None = None,
+    sent: "Sequence[str | os.PathLike[str]]" = (),
     **choices: Any,
 ) -> Model:
     """Return the model that labelled mail, texts or the rows of a table make.
 
     given: a path, or an iterable of paths, (data, label) pairs or Items.  engine: other workers
     than `jobs` forked processes, such as "dask", a Dask Client or an Executor; see
-    `workers.workers_of`.  target: the column of a table that holds the class.  choices: the
-    options of `nbspam train` as keywords, such as model="multinomial" or alpha=0.1.  The model
-    is the one that `nbspam train` makes.  Raises NbspamError.
+    `workers.workers_of`.  target: the column of a table that holds the class.  sent: paths of
+    mail that the user has sent; unless given, Maildirs beside a path (`folders.sent_folders`).
+    choices: the options of `nbspam train` as keywords, such as model="multinomial" or alpha=0.1.
+    The model is the one that `nbspam train` makes.  Raises NbspamError.
     """
     columns = TableChoices(
         target, **{name: choices.pop(name) for name in TableChoices._fields if name in choices}
@@ -216,6 +227,8 @@ def train(
     tables = Rememberer()
     reading = SourceOptions(listener=tables, is_mail=chosen.preset == "mail")
     how, items = settings_for(items_given(given, reading), chosen, tables)
+    beside = [path_of(given)] if isinstance(given, os.PathLike) else ()
+    how = knowing_sent_mail(how, [os.fsdecode(path) for path in sent], beside)
     with workers_of(engine, jobs) as workers:
         learned = learn_items(items, how, workers, _day(day), bounds)
     classifier = learned.classifier

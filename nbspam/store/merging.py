@@ -9,6 +9,7 @@ copies may be in other parts: the merged model is that of training at once, to t
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -34,7 +35,8 @@ from nbspam.disk import locked, resolved
 from nbspam.errors import ModelFileError, UsageError
 from nbspam.models import DAMAGE
 from nbspam.printing import tracked
-from nbspam.settings import Settings, settings_from_dict
+from nbspam.sent_mail import SentMail
+from nbspam.settings import Settings, settings_from_state, settings_to_state
 from nbspam.store.assembly import (
     ModelMessages,
     StreamedModel,
@@ -116,7 +118,7 @@ def merge_models(paths: Sequence[str]) -> Merged:
     models = [_opened(path, place) for place, path in enumerate(tracked(paths, "models"))]
     _check_agreement(models)
     shared = _shared(models)
-    settings = models[0].settings
+    settings = _united_settings(models)
     runs = [model.run for model in models]
     corrections = _corrections(models, shared.lost, settings.weighting)
     if corrections.classes:
@@ -162,6 +164,13 @@ def _check_agreement(models: Sequence[_MergedModel]) -> None:
                 f" ({', '.join(different)}), so their counts cannot be added; train both with the"
                 " same options"
             )
+
+
+def _united_settings(models: Sequence[_MergedModel]) -> Settings:
+    """Return the settings of the first model, with the sent mail that any of them knows."""
+    settings = models[0].settings
+    known = [m.settings.sent_mail for m in models if m.settings.sent_mail is not None]
+    return replace(settings, sent_mail=reduce(SentMail.united, known)) if known else settings
 
 
 def _copies(models: Sequence[_MergedModel]) -> Iterator[list[_ModelCopy]]:
@@ -298,7 +307,7 @@ def _state_of(share: Share, settings: Settings) -> State:
     return {
         "program": f"nbspam {__version__}",
         "kind": PART,
-        "settings": settings.to_dict(),
+        **settings_to_state(settings),
         "number": share.shard.number,
         "of": share.shard.of,
         "items": share.census.n_items,
@@ -331,9 +340,7 @@ def read_part(path: str, snapshot: Snapshot) -> TrainingPart:
     state = snapshot.state
     try:
         check_part(state)
-        return TrainingPart(
-            path, snapshot.identity, settings_from_dict(state["settings"]), _share(state)
-        )
+        return TrainingPart(path, snapshot.identity, settings_from_state(state), _share(state))
     except DAMAGE as error:
         raise ModelFileError(
             f"{path}: its contents do not fit ({error}); make this part again"

@@ -7,7 +7,7 @@ at once would have made.
 """
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from difflib import get_close_matches
@@ -23,6 +23,7 @@ from nbspam.decision import HAM_AND_SPAM, POLICIES, Cutoffs, is_worth_learning
 from nbspam.disk import Stamp, locked, resolved, stamp_of, unwritable
 from nbspam.errors import ModelFileError, NbspamError, NotTrainedError, UsageError
 from nbspam.mail.digest import Copies, digest_of
+from nbspam.sent_mail import SentMail
 from nbspam.settings import Settings
 from nbspam.sources.items import Item, looked_through
 from nbspam.sources.order import GIVEN, ORDERS, arranged
@@ -248,6 +249,33 @@ class StoredModel:
         check_ledger(self.base, self.name)
         items = (item._replace(label="") for item in items)
         return self._change(items, day, jobs, Copies(), to_none=True) + self._needs_more()
+
+    def learn_sent_mail(self, found: SentMail) -> bool:
+        """Learn what the user's sent mail tells of senders; return whether it was new.
+
+        It bears on messages from now on.  The model file is written; raises ModelFileError.
+        """
+        return self._change_sent_mail(
+            lambda known: found if known is None else known.united(found)
+        )
+
+    def unlearn_sent_mail(self, items: Iterable[Item]) -> bool:
+        """Forget messages that the user sent; return whether the model knew any of them."""
+        digests = [digest_of(item.read()) for item in items]
+        return self._change_sent_mail(lambda known: known and known.without(digests))
+
+    def _change_sent_mail(self, change: Callable[[SentMail | None], SentMail | None]) -> bool:
+        with self._alone():
+            known = self.settings.sent_mail
+            sent = change(known)
+            if sent == known:
+                return False
+            whole = compacted(self.base, self._changes)
+            settings = replace(whole.settings, sent_mail=sent or None)
+            self._take_base(replace(whole, settings=settings))
+            if self.is_on_disk:
+                self._load()
+        return True
 
     # ---- deciding ----
 

@@ -25,7 +25,8 @@ from nbspam.counts.memory import Ledger, Memory, Sample, ledger_of
 from nbspam.counts.table import CountTable, Loss
 from nbspam.decision import HAM_AND_SPAM
 from nbspam.errors import InputError, UsageError
-from nbspam.settings import PRESENCE, PRESETS, settings_from_dict
+from nbspam.sent_mail import SentMessage, sent_mail_of
+from nbspam.settings import PRESENCE, PRESETS, Settings, settings_from_dict
 from nbspam.store.fields import MAX_TOKEN, check_settings
 from nbspam.tokens.definition import (
     BODY,
@@ -124,7 +125,8 @@ def model_lines(classifier: Classifier) -> Iterator[bytes]:
         header["others_had"] = table.loss.of_others
     if not memory.has_ledger:
         header["ledger"] = False
-    for line in chain([header], _token_lines(table, memory), _message_lines(names, memory)):
+    lines = _token_lines(table, memory), _message_lines(names, memory)
+    for line in chain([header], *lines, _sent_lines(classifier.settings)):
         readable = line.get("token", "\n").isprintable()
         yield json.dumps(line, ensure_ascii=not readable).encode("utf-8", "surrogatepass") + b"\n"
 
@@ -168,6 +170,13 @@ def _message_lines(classes: tuple[str, ...], memory: Memory) -> Iterator[Line]:
         yield line
 
 
+def _sent_lines(settings: Settings) -> Iterator[Line]:
+    """Yield a line for each sent message; its facts are hashes, too."""
+    for message in settings.sent_mail.by_message() if settings.sent_mail is not None else ():
+        facts = [f"{fact:016x}" for fact in message.facts]
+        yield {"sent": f"{message.digest:016x}", "when": message.when, "facts": facts}
+
+
 def model_of_lines(lines: Iterable[bytes], name: str) -> Classifier:
     """Return the model that lines hold; raises InputError.  name: the file, for errors."""
     loader: _Loader | None = None
@@ -179,6 +188,8 @@ def model_of_lines(lines: Iterable[bytes], name: str) -> Classifier:
                 loader = _Loader(values)
             elif "token" in values:
                 loader.add_token(values)
+            elif "sent" in values:
+                loader.add_sent(values)
             else:
                 loader.add_message(values)
         except (*_WRONG, UsageError) as error:
@@ -234,6 +245,7 @@ class _Loader:
         self.documents: list[int] = []
         self.seen: list[int] = []
         self.messages: list[tuple[int, str, int, bool]] = []  # digest, class, day, told
+        self.sent: list[SentMessage] = []
         self.sampled: list[tuple[int, list[int], list[int]]] = []  # digest, columns, times
 
     def add_token(self, line: Line) -> None:
@@ -271,6 +283,14 @@ class _Loader:
                 raise ValueError("a token that occurs in a message 0 times")
             self.sampled.append((digest, columns, times))
 
+    def add_sent(self, line: Line) -> None:
+        """Add the line of a sent message; raises an exception of _WRONG if it is malformed."""
+        digest, *facts = (
+            as_whole(int(checked_text(each), 16), 2**64 - 1)
+            for each in (line["sent"], *line["facts"])
+        )
+        self.sent.append(SentMessage(digest, as_whole(line["when"], 2**32 - 1), tuple(facts)))
+
     def classifier(self) -> Classifier:
         """Return the model; raises NotTrainedError, or an exception of _WRONG."""
         keys = np.array(self.keys, np.uint64)
@@ -285,7 +305,8 @@ class _Loader:
         )
         seen = np.array(self.seen, np.uint16)[order]
         memory = Memory(self._ledger(), self._sample(order), seen, self.decayed, self.has_ledger)
-        return derive(table, memory, self.settings)
+        sent = sent_mail_of(self.sent) if self.sent else None
+        return derive(table, memory, replace(self.settings, sent_mail=sent))
 
     def _loss(self, order: Integers) -> Loss | None:
         """Return the counts that are forgotten; order: (n_tokens,) argsort of the keys."""

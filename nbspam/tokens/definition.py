@@ -160,9 +160,13 @@ PAIR = "2g"
 CHARACTERS = "char"
 # Groups of tokens, which are added up apart: the text that the writer wrote, the route of the
 # message, its markup and links, pairs of words and runs of characters (both repeat the evidence
-# of words), the subject, and words that a mail program does not show, with their pairs.
-GROUPS = ("text", "route", "web", "pairs", "characters", "subject", "hidden")
-_TEXT, _ROUTE, _WEB, _PAIRS, _CHARACTERS, _SUBJECT, _HIDDEN = range(len(GROUPS))
+# of words), the subject, words that a mail program does not show, with their pairs, and facts
+# about the sender that the text cannot forge (see `tokens/people.py`).
+GROUPS = ("text", "route", "web", "pairs", "characters", "subject", "hidden", "people")
+_TEXT, _ROUTE, _WEB, _PAIRS, _CHARACTERS, _SUBJECT, _HIDDEN, _PEOPLE = range(len(GROUPS))
+# Facts that say that a stranger's message poses as an answer: all else that it has of ham can come
+# from the thread that it answers.
+UNVOUCHED = ("reply-from-a-stranger", "reply-to-nothing")
 # The kinds of words in the order of their numbers, which may never change, and their groups.  All
 # origins of a kind are in the same part of the tokenizer's buffer: see `tokenizer._count`.
 _KINDS = {
@@ -173,10 +177,12 @@ _KINDS = {
     "web": _WEB,
     "hidden": _HIDDEN,
     "characters": _CHARACTERS,
+    "people": _PEOPLE,
 }
 N_KINDS = 2 * len(_KINDS)  # of words and of pairs
 _KIND_OF = {BODY: "text", CHARACTERS: "characters"}
 _KIND_OF |= {name: name for name in ("nested", "subject", "hidden")}
+_KIND_OF |= dict.fromkeys(("people", "auth"), "people")
 _KIND_OF |= dict.fromkeys(("alt", "url", "html", "filename", "defect"), "web")
 
 

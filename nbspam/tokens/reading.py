@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from nbspam.errors import InputError
 from nbspam.mail.headers import Field
-from nbspam.mail.message import Message, parse_messages, plain_text
+from nbspam.mail.message import Message, parse_message, parse_messages, plain_text
 from nbspam.settings import STRIPPABLE, Settings
 from nbspam.sources.items import Chunk, Item, chunks, oddity
 from nbspam.verdicts import Skipped
@@ -163,7 +163,11 @@ def _messages_of(data: Iterable[bytes], is_text: bool, settings: Settings) -> li
         return list(map(_latin1_text, stripped))
     if is_text or settings.reading == "text":
         return list(map(plain_text, stripped))
-    return parse_messages(stripped)
+    if settings.sent_mail is None and settings.authserv_id is None:
+        return parse_messages(stripped)
+    from nbspam.tokens.people import with_facts
+
+    return [with_facts(parse_message(each), each, settings) for each in stripped]
 
 
 def _latin1_text(data: bytes) -> Message:

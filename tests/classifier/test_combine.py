@@ -9,12 +9,14 @@ from scipy.optimize import minimize
 from nbspam.classifier import combine
 from nbspam.counts.table import CountTable
 from nbspam.settings import PRESENCE, TokenSettings
-from nbspam.tokens.definition import GROUPS
+from nbspam.tokens.definition import GROUPS, UNVOUCHED, Token, reference_key
 from nbspam.tokens.documents import Documents, Vocabulary
-from nbspam.tokens.tokenizer import tokenize
+from nbspam.tokens.tokenizer import groups_of, tokenize
 from support import count_batch, examples, message
 
-TEXT, SUBJECT, PAIRS, HIDDEN = map(GROUPS.index, ("text", "subject", "pairs", "hidden"))
+TEXT, SUBJECT, PAIRS, HIDDEN, PEOPLE = map(
+    GROUPS.index, ("text", "subject", "pairs", "hidden", "people")
+)
 HAM_OR_SPAM = ("ham", "spam")
 WORDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6).map(" ".join)
 DOCUMENTS = st.lists(
@@ -251,6 +253,8 @@ def bounded_means(odds, groups):
         spam = [x for x in own if x > 0][-combine.STRONGEST[1] :]
         if group == HIDDEN:
             means.append(sum(spam) / (combine.STRONGEST[1] + combine.DAMPING))
+        elif group == PEOPLE:
+            means.append(sum(ham + spam))
         else:
             means.append(sum(ham + spam) / (len(ham + spam) + combine.DAMPING))
     return np.array(means)
@@ -279,6 +283,23 @@ def test_stronger_evidence_for_spam_never_lowers_a_mean(odds, groups, which, mor
 
     first, second = (combine.group_means(document, groups, x, BOUNDED) for x in (before, after))
     assert (second >= first - 1e-12).all()
+
+
+def test_of_a_stranger_who_poses_as_answering_few_tokens_count_for_ham():
+    fact = reference_key(Token("people", UNVOUCHED[0].encode()))
+    keys = np.array([1, 2, 3, 4, fact], np.uint64)
+    groups, odds = groups_of(keys), np.tile([-4.0, -3.0, -5.0, 6.0, 1.0], 2)
+    assert groups.tolist() == [PAIRS] * 4 + [PEOPLE]
+    both = Documents(keys, np.array([0, 5, 9]), np.array([0, 1, 2, 3, 4, 0, 1, 2, 3]), None)
+    limits = combine.limits_for(BOUNDED, both, groups)
+
+    means = combine.group_means(both, groups, odds[:9], limits)
+    assert means[:, PEOPLE].tolist() == [1, 0]
+    assert means[:, PAIRS] == pytest.approx(
+        [(6 - 5 - 4) / (3 + combine.DAMPING), (6 - 5 - 4 - 3) / (4 + combine.DAMPING)]
+    )
+    assert combine.limits_for(BOUNDED, both, groups[:4]) is BOUNDED
+    assert combine.limits_for(None, both, groups) is None
 
 
 def test_neither_of_two_classes_that_are_not_ham_and_spam_is_bounded():
@@ -317,7 +338,7 @@ def test_the_worth_is_that_of_an_independent_logistic_regression(seed):
 def test_without_messages_groups_are_worth_what_is_assumed():
     worth = combine.fit_worth(np.zeros((0, len(GROUPS))), np.zeros(0, np.int64), None)
 
-    assert worth.tolist() == [0.5] * len(GROUPS) + [0.0]
+    assert worth.tolist() == [0.5] * (len(GROUPS) - 1) + [1.0, 0.0]  # people's are summed
 
 
 def test_hidden_words_that_point_to_ham_are_worth_nothing():

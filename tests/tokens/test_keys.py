@@ -49,7 +49,8 @@ def test_a_kind_is_in_one_part_of_the_buffer():
     ]
 
     assert heads > {"received", "subject", "nested", "header"}
-    assert others == {"body", "hidden", "alt", "url", "html", "filename", "defect"}
+    web = {"alt", "url", "html", "filename", "defect"}
+    assert others == {"body", "hidden", *web, "people", "auth"}
     assert not parts[0] & parts[1]
     assert kind_of(CHARACTERS) not in parts[0] | parts[1]
 

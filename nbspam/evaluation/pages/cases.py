@@ -313,6 +313,7 @@ _KINDS = {
     "pairs": "pairs of words",
     "characters": "runs of characters",
     "hidden": "hidden words",
+    "people": "what is known of the sender",
     "category": "categories",
     "number": "numbers",
 }

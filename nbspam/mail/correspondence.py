@@ -1,0 +1,142 @@
+"""Who writes to whom: what a head says of people, of the messages it answers, and of checks.
+
+The values are read raw, as mail programs read addresses: an encoded word is never an address.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from nbspam.mail.headers import (
+    LIMITS,
+    after_envelope,
+    decode_value,
+    header_lines,
+    read_head,
+    unfold,
+)
+
+_WANTED = frozenset(
+    b"from to cc bcc message-id in-reply-to references date received"
+    b" authentication-results".split()
+)
+_MAX_IDS = 200  # that a message answers
+_ID = re.compile(rb"<([^<>\s]{1,998})>")
+# A quoted string, an address in angle brackets, a comment, a separator, or a word.
+_PIECE = re.compile(
+    rb'"((?:[^"\\]|\\.)*+)"?|<([^<>]*+)>?|\(([^()]*+)\)?|([,;])|([^\s"<>(),;]++)', re.DOTALL
+)
+# Within Authentication-Results: a quoted string, an escaped character, a parenthesis, other text.
+_RESULT_PIECE = re.compile(rb'"((?:[^"\\]|\\.)*+)"|\\.|([()])|([^"()\\]++)', re.DOTALL)
+_RESULT = re.compile(rb"\s*+([\w-]++)\s*+(?:/\s*+\d++\s*+)?=\s*+([\w-]++)")
+_METHODS = frozenset((b"spf", b"dkim", b"dmarc", b"arc"))
+_RESULTS = frozenset(b"none pass fail softfail policy neutral temperror permerror".split())
+_IN_QUOTES = bytes.maketrans(b";=", b"__")
+
+
+class Mailbox(NamedTuple):
+    """A person as a head names them."""
+
+    name: bytes  # UTF-8; empty if there is none
+    address: bytes  # lower case
+
+
+class Correspondence(NamedTuple):
+    """The headers on people and threads; of several of one name, all count, topmost first."""
+
+    values: dict[bytes, list[bytes]]  # by lower-case name; raw, unfolded
+
+    def mailboxes(self, *names: bytes) -> list[Mailbox]:
+        """Return the people in headers of some names."""
+        values = (value for name in names for value in self.values.get(name, ()))
+        return [mailbox for value in values for mailbox in _mailboxes(value)]
+
+    @property
+    def own_id(self) -> bytes | None:
+        """The Message-ID of the message."""
+        found = _ID.search(b" ".join(self.values.get(b"message-id", ())))
+        return found[1] if found else None
+
+    @property
+    def answered(self) -> list[bytes]:
+        """The ids of the messages that this one says it answers, the nearest first."""
+        values = (v for name in (b"references", b"in-reply-to") for v in self.values.get(name, ()))
+        return _ID.findall(b" ".join(values))[: -_MAX_IDS - 1 : -1]
+
+    @property
+    def times(self) -> list[bytes]:
+        """The values that tell when the message arrived, the most trustworthy first."""
+        received = [value.rpartition(b";")[2] for value in self.values.get(b"received", ())[:1]]
+        return received + self.values.get(b"date", [])[:1]
+
+    def results(self, authserv_id: str) -> list[tuple[str, str]]:
+        """Return the methods and results in the topmost Authentication-Results of a server.
+
+        RFC 8601.  The server must remove those that others have written in its name (section 5).
+        """
+        for value in self.values.get(b"authentication-results", ()):
+            server, _, results = _without_comments(value).partition(b";")
+            words = server.split()
+            if words and words[0].lower() == authserv_id.lower().encode():
+                return list(dict.fromkeys(_known_results(results)))
+        return []
+
+
+def read_correspondence(data: bytes) -> Correspondence:
+    """Return what the head of a message says of people and threads; never raises."""
+    head = data[: LIMITS.headers].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    text = b"\n" + head[after_envelope(head) :]
+    values: dict[bytes, list[bytes]] = {}
+    for raw, value in header_lines(text[: read_head(text)[0]]):
+        name = raw.rstrip(b" \t").lower()
+        if name in _WANTED:
+            values.setdefault(name, []).append(unfold(value))
+    return Correspondence(values)
+
+
+def _mailboxes(value: bytes) -> Iterator[Mailbox]:
+    """Yield the mailboxes of a header; one with several addresses is several."""
+    words: list[bytes] = []
+    comment = b""
+    addresses: list[bytes] = []
+    for quoted, angle, said, separator, word in (m.groups(b"") for m in _PIECE.finditer(value)):
+        if separator:
+            yield from _people(words, addresses, comment)
+            words, addresses, comment = [], [], b""
+        elif angle:
+            addresses.append(angle)
+        elif said:
+            comment = comment or said
+        elif word.endswith(b":"):  # the name of a group
+            words = []
+        elif quoted or word:
+            words.append(quoted or word)
+    yield from _people(words, addresses, comment)
+
+
+def _people(words: list[bytes], addresses: list[bytes], comment: bytes) -> Iterator[Mailbox]:
+    if not addresses:  # no angle brackets: the words are addresses, and a comment is the name
+        addresses = [word for word in words if b"@" in word]
+        words = [comment]
+    name = decode_value(b" ".join(words)).strip()
+    for address in addresses:
+        if b"@" in address:
+            yield Mailbox(name, address.strip().lower())
+
+
+def _without_comments(value: bytes) -> bytes:
+    """Return a value without comments and quotation marks; separators in quotes do not count."""
+    depth, pieces = 0, []
+    for quoted, parenthesis, text in (m.groups(b"") for m in _RESULT_PIECE.finditer(value)):
+        if parenthesis:
+            depth = max(depth + (1 if parenthesis == b"(" else -1), 0)
+        elif not depth:
+            pieces.append(quoted.translate(_IN_QUOTES) or text)
+    return b"".join(pieces)
+
+
+def _known_results(text: bytes) -> Iterator[tuple[str, str]]:
+    for part in text.split(b";"):
+        found = _RESULT.match(part)
+        if found and found[1].lower() in _METHODS and found[2].lower() in _RESULTS:
+            yield found[1].lower().decode(), found[2].lower().decode()

@@ -1,0 +1,138 @@
+"""Facts about the sender as evidence: whether a message answers its user, and who wrote it.
+
+A fact is a token like a word, and training learns what it is worth.  Words of a message cannot
+pose as facts, because the kind of a token is a part of its key.  Messages are judged as they
+arrived: an address counts as known only from the time of the first message to it on.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from nbspam.errors import InputError, UsageError
+from nbspam.mail.correspondence import Correspondence, Mailbox, read_correspondence
+from nbspam.mail.digest import digest_of
+from nbspam.mail.headers import Field
+from nbspam.mail.message import Message
+from nbspam.sent_mail import ADDRESS, ID, NAME, OWN, SentMail, SentMessage, sent_fact, sent_mail_of
+from nbspam.settings import Settings
+from nbspam.sources.folders import sent_folders
+from nbspam.sources.items import Item, read_items
+from nbspam.sources.order import seconds_of
+from nbspam.tokens.normalize import normalize
+
+_MIN_WORDS = 2  # of a name that tells who it is
+
+
+def with_facts(message: Message, data: bytes, settings: Settings) -> Message:
+    """Return a message with what is known of its sender; data: the message as it was read."""
+    head = read_correspondence(data)
+    fields = list(message.fields)
+    if settings.sent_mail is not None:
+        facts = " ".join(_facts(head, settings.sent_mail))
+        fields.append(Field("people", facts.encode()))
+    if settings.authserv_id is not None:
+        results = "\n".join(f"{m}-{r}" for m, r in head.results(settings.authserv_id))
+        fields.append(Field("auth", results.encode()))
+    return message._replace(fields=tuple(fields))
+
+
+def _facts(head: Correspondence, sent: SentMail) -> Iterator[str]:
+    # An answer to others' messages is no fact: anybody can write to the members of a list, and
+    # training would take it for evidence of ham.
+    arrived = _first_time(head)
+
+    def knows(kind: int, text: bytes) -> bool:
+        since = sent.since(kind, text)
+        return since is not None and (arrived is None or since <= arrived)
+
+    senders = head.mailboxes(b"from")
+    is_known = bool(senders) and all(knows(ADDRESS, each.address) for each in senders)
+    if answered := head.answered:
+        # An id is proof by itself; the clocks of two machines may differ.
+        is_yours = any(sent.since(ID, each) is not None for each in answered)
+        readers = head.mailboxes(b"to", b"cc")
+        is_private = readers and all(sent.since(OWN, each.address) is not None for each in readers)
+        if is_yours:
+            # What the user wrote to a list is public, and so is its id.
+            if any(sent.was_sent_to(each, senders[0].address) for each in answered if senders):
+                yield "reply-to-you"
+            elif not is_known:
+                yield "reply-from-a-stranger"
+        elif is_private and not is_known:
+            yield "reply-to-nothing"
+    yield "known-correspondent" if is_known else "first-contact"
+    if not is_known and any(knows(*claim) for each in senders for claim in _claims(each)):
+        yield "known-name-from-another-address"
+
+
+def _claims(sender: Mailbox) -> Iterator[tuple[int, bytes]]:
+    """Yield what a sender's name says: a name, or words that are addresses."""
+    if name := _normal_name(sender.name):
+        yield NAME, name
+    for word in sender.name.lower().split():
+        if b"@" in word and word.strip(b"'\"<>()[],;") != sender.address:
+            yield ADDRESS, word.strip(b"'\"<>()[],;")
+
+
+def _normal_name(name: bytes) -> bytes | None:
+    """Return a name's words in lower case, sorted; None if there are too few of them.
+
+    Letters of other alphabets that look like Latin ones are replaced.
+    """
+    text = name.lower() if name.isascii() else normalize(name)[0]
+    words = sorted(word.strip(b".,'\"") for word in text.replace(b",", b" ").split())
+    return b" ".join(words) if len(words) >= _MIN_WORDS and b"@" not in text else None
+
+
+def _first_time(head: Correspondence) -> float | None:
+    return next((found for value in head.times if (found := seconds_of(value)) is not None), None)
+
+
+# --- sent mail --------------------------------------------------------------------------------
+
+
+def knowing_sent_mail(
+    settings: Settings, sent: Sequence[str], sources: Iterable[str] = ()
+) -> Settings:
+    """Return settings that know the sent mail at some paths, or beside sources; raises UsageError.
+
+    Without `sent`, these are Maildirs called .Sent or Sent (see `folders.sent_folders`).
+    """
+    paths = sent or sent_folders(sources)
+    if settings.reading == "mail":
+        return replace(settings, sent_mail=learned_sent_mail(read_items(paths)))
+    if sent:
+        raise UsageError(
+            f"--sent {sent[0]}: tells of mail, and this model is of texts; leave it out"
+        )
+    return settings
+
+
+def learned_sent_mail(items: Iterable[Item]) -> SentMail | None:
+    """Return what sent mail tells, None if it tells nothing.
+
+    Items that cannot be read, and texts, tell nothing.
+    """
+    return sent_mail_of(_sent_messages(items)) or None
+
+
+def _sent_messages(items: Iterable[Item]) -> Iterator[SentMessage]:
+    for item in items:
+        try:
+            data = item.read()
+        except InputError:
+            continue
+        if not item.is_text:
+            yield _sent_message(data)
+
+
+def _sent_message(data: bytes) -> SentMessage:
+    head = read_correspondence(data)
+    facts = {sent_fact(ID, head.own_id)} if head.own_id else set()
+    facts |= {sent_fact(OWN, each.address) for each in head.mailboxes(b"from")}
+    for each in head.mailboxes(b"to", b"cc", b"bcc"):
+        facts.add(sent_fact(ADDRESS, each.address))
+        if name := _normal_name(each.name):
+            facts.add(sent_fact(NAME, name))
+    when = next(filter(None, map(seconds_of, head.values.get(b"date", ())[:1])), None)
+    return SentMessage(digest_of(data), max(int(when or 0), 0), tuple(sorted(facts)))

@@ -1,0 +1,169 @@
+"""Sent mail in models: learned, un-learned, merged, written and read again, and its commands."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nbspam.errors import ModelFileError
+from nbspam.settings import PRESETS
+from nbspam.sources.items import Item
+from nbspam.store import library
+from nbspam.store.merging import merge
+from nbspam.store.model import StoredModel
+from nbspam.store.modelfile import load_state, save_state
+from nbspam.store.open import load_tokens, read_text_model, save_classifier
+from nbspam.store.text import model_lines
+from nbspam.tokens.people import learned_sent_mail
+from stored import DAY, half_spam, numbered, train_on, whole_bytes
+from support import SPAM, complains
+
+pytestmark = pytest.mark.usefixtures("quick_disk")
+
+
+def sent(n):
+    """Return a message that the user sent to person n."""
+    head = b"From: me@x\nTo: Person No%d <p%d@x>\nMessage-ID: <sent%d@x>\n\nhello %d\n"
+    return Item(f"sent{n}", None, head % (n, n, n, n))
+
+
+def answers(numbers):
+    """Return ham that answers sent messages, and spam that pretends to."""
+    head = b"From: p%d@x\nTo: me@x\nIn-Reply-To: <%s%d@x>\nMessage-ID: <a%d@x>\n\nword%d\n"
+    return [
+        Item(f"{label}{n}", label, head % (own, kind, n, own, own))
+        for n in numbers
+        for label, kind, own in (("ham", b"sent", n), ("spam", b"false", 1000 + n))
+    ]
+
+
+KNOWN = learned_sent_mail(map(sent, range(9)))
+SETTINGS = replace(PRESETS["mail"], sent_mail=KNOWN)
+
+
+def test_the_facts_are_learned_and_decide(tmp_path):
+    train_on(answers(range(9)), tmp_path / "m", SETTINGS)
+    model = load_tokens(str(tmp_path / "m"))
+    vocabulary = model.table.vocabulary
+    counts = {
+        vocabulary.text(j): model.table.feature_count[j].tolist() for j in range(len(vocabulary))
+    }
+    assert counts["people:reply-to-you"] == counts["people:known-correspondent"] == [9, 0]
+    assert counts["people:reply-to-nothing"] == counts["people:first-contact"] == [0, 9]
+    unseen = [each._replace(data=each.data.replace(b"word", b"new")) for each in answers([3])]
+    assert [verdict.label for verdict in model.classify(unseen)] == ["ham", "spam"]
+
+
+def test_without_sent_mail_a_file_has_nothing_of_it(tmp_path):
+    train_on(answers(range(3)), tmp_path / "m")
+    state = load_state(str(tmp_path / "m"))
+    assert "sent_mail" not in state
+    assert "authserv_id" not in state["settings"]
+
+
+def test_learning_and_unlearning_sent_mail_are_inverse(tmp_path):
+    path = tmp_path / "m"
+    train_on(half_spam(range(40)), path, SETTINGS)
+    before = whole_bytes(path)
+    model, other = StoredModel(str(path)), StoredModel(str(path))
+    model.learn([numbered(50)], day=DAY)
+    assert model.learn_sent_mail(learned_sent_mail([sent(3), sent(20)]))
+    assert not other.learn_sent_mail(learned_sent_mail([sent(20)]))
+    assert len(other.settings.sent_mail.messages) == 10
+    assert other.learn([numbered(50)], day=DAY).already_known == 1
+    assert model.unlearn_sent_mail([sent(20)])
+    assert not model.unlearn_sent_mail([sent(20)])
+    model.unlearn([numbered(50)], day=DAY)
+    assert whole_bytes(path) == before
+    assert model.unlearn_sent_mail(map(sent, range(9)))
+    assert StoredModel(str(path)).settings == PRESETS["mail"]
+
+
+def test_merging_unites_sent_mail(tmp_path):
+    for name, numbers in (("a", (1, 2)), ("b", (2, 3)), ("c", ())):
+        known = learned_sent_mail(map(sent, numbers))
+        train_on(half_spam(range(8)), tmp_path / name, replace(SETTINGS, sent_mail=known))
+    merged = merge([str(tmp_path / name) for name in "cab"], DAY).classifier
+    assert merged.settings.sent_mail == learned_sent_mail(map(sent, (1, 2, 3)))
+
+
+def test_text_gives_the_same_model(tmp_path):
+    train_on(answers(range(9)), tmp_path / "m", replace(SETTINGS, authserv_id="mx.x"))
+    lines = list(model_lines(load_tokens(str(tmp_path / "m"))))
+    assert sum(b'"sent"' in line for line in lines) == 9
+    assert b"sent3@x" not in b"".join(lines)
+    (tmp_path / "text").write_bytes(b"".join(lines))
+    save_classifier(str(tmp_path / "again"), read_text_model(str(tmp_path / "text")))
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "what"),
+    [
+        ("facts", KNOWN.facts[::-1], "sent_mail: facts: not rising"),
+        ("when", KNOWN.when[1:], "sent_mail: when: of shape"),
+        ("sent", KNOWN.sent.astype(np.int64), "sent_mail: sent"),
+    ],
+)
+def test_wrong_contents_are_refused(tmp_path, name, value, what):
+    path = str(tmp_path / "m")
+    train_on(half_spam(range(8)), path, SETTINGS)
+    state = load_state(path)
+    save_state(path, {**state, "sent_mail": {**state["sent_mail"], name: np.array(value)}})
+    with pytest.raises(ModelFileError, match=what):
+        load_tokens(path)
+
+
+@pytest.fixture
+def maildir(tmp_path):
+    """Make a Maildir with a folder of spam and one of sent mail; return its path."""
+    for folder, items in (
+        ("", answers(range(6))[::2]),
+        (".Junk", answers(range(6))[1::2]),
+        (".Sent", map(sent, range(6))),
+    ):
+        for part in ("cur", "new", "tmp"):
+            (tmp_path / "Maildir" / folder / part).mkdir(parents=True)
+        for item in items:
+            (tmp_path / "Maildir" / folder / "cur" / item.name).write_bytes(item.data)
+    return tmp_path / "Maildir"
+
+
+def test_commands_find_the_sent_mail_of_a_maildir(nbspam, maildir, model):
+    told = nbspam("train", "--spam", maildir / ".Junk", "--ham", maildir / "cur")[1]
+    assert "learned 6 sent messages, 6 correspondents\n" in told
+    assert "6 sent messages, 6 correspondents" in nbspam("info")[1]
+    known = json.loads(nbspam("info", "--json")[1])["sent_mail"]
+    assert known == {"messages": 6, "correspondents": 6}
+    said = nbspam("explain", maildir / "cur" / "ham1")[1]
+    assert "people:reply-to-you (answers a message that you" in said
+
+    more = maildir.parent / "more.eml"
+    more.write_bytes(sent(7).data)
+    assert (
+        nbspam("update", "--sent", more)[1]
+        == "learned 7 sent messages, 7 correspondents\nnothing to do\n"
+    )
+    assert nbspam("update", "--sent", more, "--spam", "-", stdin=SPAM)[1] == "learned 1\n"
+    assert nbspam("unlearn", "--sent", more)[0] == 0
+    assert "6 sent messages" in nbspam("info")[1]
+    assert library.load(Path(model)).learn_sent_mail([sent(8)])
+    assert "7 sent messages" in nbspam("info")[1]
+
+
+def test_parts_of_a_training_know_it_too(nbspam, maildir, tmp_path):
+    sources = "--spam", maildir / ".Junk", "--ham", maildir
+    nbspam("train", *sources, "-m", tmp_path / "whole")
+    for number in (1, 2):
+        nbspam("shard", f"{number}/2", *sources, "-o", tmp_path / f"part.{number}")
+    nbspam("merge", tmp_path / "part.1", tmp_path / "part.2", "-o", tmp_path / "sum")
+    assert (tmp_path / "sum").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_sent_mail_is_refused_where_it_has_no_use(nbspam, maildir, tmp_path):
+    table = tmp_path / "texts.csv"
+    table.write_text("text,label\na,ham\nb,spam\n")
+    complains(nbspam("train", table, "--sent", maildir), 2, "this model is of texts")
+    complains(nbspam("train", maildir, "--sent", maildir, "--unlabelled", table), 2, "not for EM")
