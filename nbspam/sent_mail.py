@@ -32,7 +32,7 @@ FACTS = {
 
 
 def fact_in_words(token: str) -> str | None:
-    """Return what a token says of the sender; None if it is no fact."""
+    """Return the meaning of a token about the sender; None for other tokens."""
     origin, _, word = token.partition(":")
     if origin == "people":
         return FACTS.get(word)
@@ -110,11 +110,11 @@ class SentMail:
         return {"facts": self.facts, "when": self.when, "sent": self.sent}
 
     def united(self, other: "SentMail") -> "SentMail":
-        """Return what both know."""
+        """Return the facts of both."""
         return _ordered(*map(np.concatenate, zip(self.arrays, other.arrays, strict=True)))
 
     def without(self, digests: Iterable[int]) -> "SentMail":
-        """Return what is left without some messages."""
+        """Return the facts without those of some messages."""
         stays = ~np.isin(self.sent, np.fromiter(digests, np.uint64))
         return SentMail(*(array[stays] for array in self.arrays))
 
@@ -130,7 +130,7 @@ class SentMail:
 
 
 def sent_mail_of(messages: Iterable[SentMessage]) -> SentMail:
-    """Return what messages tell."""
+    """Return the facts of messages."""
     rows = [(f, min(m.when, _LATEST), m.digest) for m in messages for f in m.facts]
     facts, when, sent = zip(*rows, strict=True) if rows else ((), (), ())
     return _ordered(

@@ -26,6 +26,7 @@ PAGE = (
 GOOD = Good(
     tuple(f"{a}{b}ish" for a in "bcdfghjklmnpqrstvwxz" for b in "abcdefghijklmnopqrstuvwxy"),
     ("Dear all,\n\nthe meeting is on Monday.\n" * 20, "Thank you for the patch.\n" * 30),
+    (b"In-Reply-To: <7@example.org>\nList-Id: <lists.example.org>\n",),
 )
 MISSPELT = ("swapped letters", "doubled letters", "no vowel in the middle")
 # What the forms of spelling did to letters, undone.

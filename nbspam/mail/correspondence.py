@@ -1,4 +1,4 @@
-"""Who writes to whom: what a head says of people, of the messages it answers, and of checks.
+"""Correspondence: the people and threads that a head names, and the checks it reports.
 
 The values are read raw, as mail programs read addresses: an encoded word is never an address.
 """
@@ -83,7 +83,7 @@ class Correspondence(NamedTuple):
 
 
 def read_correspondence(data: bytes) -> Correspondence:
-    """Return what the head of a message says of people and threads; never raises."""
+    """Return the people and threads that the head of a message names; never raises."""
     head = data[: LIMITS.headers].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     text = b"\n" + head[after_envelope(head) :]
     values: dict[bytes, list[bytes]] = {}

@@ -66,7 +66,7 @@ def _facts(head: Correspondence, sent: SentMail) -> Iterator[str]:
 
 
 def _claims(sender: Mailbox) -> Iterator[tuple[int, bytes]]:
-    """Yield what a sender's name says: a name, or words that are addresses."""
+    """Yield the name that a sender claims, and addresses in it that are not the sender's."""
     if name := _normal_name(sender.name):
         yield NAME, name
     for word in sender.name.lower().split():
@@ -109,7 +109,7 @@ def knowing_sent_mail(
 
 
 def learned_sent_mail(items: Iterable[Item]) -> SentMail | None:
-    """Return what sent mail tells, None if it tells nothing.
+    """Return the facts of sent mail, None if there are none.
 
     Items that cannot be read, and texts, tell nothing.
     """

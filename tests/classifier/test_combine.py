@@ -323,7 +323,7 @@ def evidence(seed, n=300):
 def penalised_loss(worth, means, y):
     """Return the log loss of a logistic regression and its penalty."""
     z = np.where(y == 1, -1, 1) * (means @ worth[:-1] + worth[-1])
-    penalty = ((worth[:-1] - combine.PRIOR_WORTH) ** 2).sum() + worth[-1] ** 2
+    penalty = ((worth - combine.prior_worth()) ** 2).sum()
     return np.logaddexp(0.0, z).sum() + combine.RIDGE / 2 * penalty
 
 
