@@ -54,10 +54,8 @@ def rtf_text(data: bytes) -> bytes:
         elif word == b"uc":
             instead = number
         elif word == b"u" and not skipped:
-            pieces += [
-                to_utf8(bytes(written), page)[0].decode("utf-8", "replace"),
-                chr(number & 0xFFFF),
-            ]
+            pieces.append(to_utf8(bytes(written), page)[0].decode("utf-8", "replace"))
+            pieces.append(chr(number & 0xFFFF))
             written, left = bytearray(), instead
         elif text is not None:
             found = (

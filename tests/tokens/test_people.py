@@ -119,6 +119,7 @@ def test_hostile_heads_never_raise(value, name):
     assert len(read_correspondence(b"From: " + b"a@b," * 9).mailboxes(b"from")) == 9
 
 
+@pytest.mark.slow
 def test_a_long_head_is_read_in_linear_time():
     for text in (b"<", b'"', b"(", b"\\", b"a@b ", b"=?", b"=?a?q?"):
         for name in (b"From", b"To", b"Authentication-Results", b"References"):
