@@ -110,11 +110,12 @@ def test_a_score_is_a_sum_over_tokens_of_both(everybodys, mine, text, shared):
     assert answer == pytest.approx(found, abs=1e-5)  # corrections are numbers of 32 bits
 
 
-@given(LABELLED, LABELLED, WORDS)
+@given(LABELLED, LABELLED, WORDS, st.sampled_from([1, 99]))
 @examples(40)
-def test_shares_and_constant_add_up_to_the_score(everybodys, mine, text):
+def test_shares_and_constant_add_up_to_the_score(everybodys, mine, text, strength):
     site = site_of(everybodys)
     own = taught(site, mine)
+    own = own._replace(values=own.values * np.float32([1, 1, strength]))  # beyond the bound, too
     data = f"Subject: {text[::2]}\n\n{text}\n".encode()
     explanation = personal.explain(site, Item("-", None, data), own, cutoffs())
 

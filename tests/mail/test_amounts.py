@@ -74,6 +74,8 @@ def test_a_sample_has_whole_words_of_the_beginning_the_middle_and_the_end():
     assert {number // 10_000 for number in numbers} == set(range(10))
     # Its places depend on the text.
     assert len(set(sampled(WORDS + b".", 100_000).split()) - set(found)) > 1000
+    one, other = ([b"%03d" % (n + k) for n in range(200)] for k in (0, 1))
+    assert spread_indices(one, 20) != spread_indices(other, 20)
 
 
 @examples(60)

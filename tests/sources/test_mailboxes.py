@@ -169,6 +169,7 @@ WALKS = {  # the names of files, what is found of them: path=label, and what is 
         "20n-test/sea/3=sea 20n-test/sky/4=sky 20n-train/sea/1=sea 20n-train/sky/2=sky",
     ),
     "halves with other folders": ("train/sea/1 test/sky/3", "test/sky/3=test train/sea/1=train"),
+    "one half": ("train/sea/1 train/sky/2", "train/sea/1=train train/sky/2=train"),
     "halves without folders": ("train/1 test/3", "test/3=test train/1=train"),
     "a class that holds ham and spam": (
         "ours/ham/1 ours/spam/2 spam/3",
