@@ -166,25 +166,12 @@ def guards() -> dict[str, str]:
     }
 
 
-def login_page(why: str = "", wanted: str = "") -> str:
-    """Return the page that asks for the token.
-
-    why: the fault of the last one.  wanted: the address to which it leads.
-    """
-    return _render("login.html", why=why, wanted=wanted)
-
-
-def trouble_page(bar: PageBar, why: str) -> str:
-    """Return the page that says why there is nothing to show, and leads back."""
-    return _render("trouble.html", bar=bar, why=why)
-
-
 def counts_page(bar: PageBar, tally: ServerTally, model_age: float) -> str:
     """Return the page of the server's counts.
 
     model_age: seconds since the model was written.
     """
-    return _render(
+    return filled(
         "counts.html",
         bar=bar,
         has_mail=bar.has_mail,
@@ -200,12 +187,7 @@ def counts_page(bar: PageBar, tally: ServerTally, model_age: float) -> str:
 def people_page(bar: PageBar, people: Sequence[Person], token_of: Callable[[str], str]) -> str:
     """Return the page of users, with a link for each that logs in."""
     rows = [(each, token_of(each.name)) for each in people]
-    return _render("people.html", bar=bar, rows=rows)
-
-
-def no_mail_page(bar: PageBar) -> str:
-    """Return the page of a user who has no mailbox."""
-    return _render("nomail.html", bar=bar)
+    return filled("people.html", bar=bar, rows=rows)
 
 
 def list_page(bar: PageBar, view: View, listing: "Listing") -> str:
@@ -215,7 +197,7 @@ def list_page(bar: PageBar, view: View, listing: "Listing") -> str:
         about = listing.last_subject or "(no subject)"
         news = f"Learned as {listing.last.label}: {about}"
         age = _ago(time() - listing.last.at)
-    return _render("list.html", bar=bar, view=view, listing=listing, news=news, last_age=age)
+    return filled("list.html", bar=bar, view=view, listing=listing, news=news, last_age=age)
 
 
 def message_page(bar: PageBar, view: View, reading: "MessageReading", settings: Settings) -> str:
@@ -224,18 +206,18 @@ def message_page(bar: PageBar, view: View, reading: "MessageReading", settings: 
     if reading.explanation is not None:
         case = case_of(reading.explanation, Item("-", None, reading.data), settings)
         spam = reading.explanation.verdict.posterior["spam"]
-    return _render("message.html", bar=bar, view=view, seen=reading.seen, case=case, spam=spam)
+    return filled("message.html", bar=bar, view=view, seen=reading.seen, case=case, spam=spam)
 
 
 def course_page(bar: PageBar, course: Course) -> str:
     """Return the page of the model's course."""
-    return _render("course.html", bar=bar, course=course, drawn=drawings(course), lately=LATELY)
+    return filled("course.html", bar=bar, course=course, drawn=drawings(course), lately=LATELY)
 
 
 def doubtful_page(bar: PageBar, state: State) -> str:
     """Return the page of messages that were probably learned in the wrong class."""
     age = _ago(time() - state.begun)
-    return _render("doubtful.html", bar=bar, view=View(), state=state, age=age, least=LEAST)
+    return filled("doubtful.html", bar=bar, view=View(), state=state, age=age, least=LEAST)
 
 
 def percentage(probability: float) -> str:
@@ -271,5 +253,6 @@ def _counts(tally: ServerTally, names: "tuple[str, ...] | list[str]") -> list[tu
     return [(_LABELS.get(name, name), int(tally.total(name))) for name in names]
 
 
-def _render(template: str, **values: Any) -> str:
+def filled(template: str, **values: Any) -> str:
+    """Return a page; template: the name of a file, values: its variables."""
     return str(_templates().get_template(template).render(values))

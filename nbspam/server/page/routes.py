@@ -117,18 +117,14 @@ async def refusal(request: Request) -> Response | None:
     user = session.get("user")
     if user is None or not admits(request, user):
         return asked_to_log_in(request, _ENDED if posts else "")
-    if posts and not same(form.get("form", ""), session["form"]):
+    given = form.get("form", "").encode()
+    if posts and not secrets.compare_digest(given, session["form"].encode()):
         return forbidden(request, "This form is from an earlier session, so nothing was done.")
     if user and path == "/server":
         return forbidden(request, "What the server does is for the token in its first line.")
     if not user and has_users(request) and path not in _OF_SITE:
         return forbidden(request, "Mail is for its user only. Log in as one.")
     return None
-
-
-def same(text: str, other: str) -> bool:
-    """Return whether two texts are the same, in a time that says nothing of them."""
-    return secrets.compare_digest(text.encode(), other.encode())
 
 
 def fields_of(data: bytes) -> dict[str, str] | None:
@@ -210,13 +206,18 @@ def asked_to_log_in(request: Request, why: str = "") -> Response:
     wanted = request.state.form.get("next", "")
     if request.method == "GET" and "token" not in request.query_params:
         wanted = str(request.url.replace(scheme="", netloc=""))
-    return PageResponse(pages.login_page(why, wanted), HTTPStatus.FORBIDDEN)
+    return PageResponse(pages.filled("login.html", why=why, wanted=wanted), HTTPStatus.FORBIDDEN)
+
+
+def page_of_trouble(request: Request, status: HTTPStatus, why: str) -> Response:
+    """Return a page that says why there is nothing to show, and leads back."""
+    return PageResponse(pages.filled("trouble.html", bar=bar_of(request), why=why), status)
 
 
 def forbidden(request: Request, why: str) -> Response:
     """Refuse a request of somebody who is logged in."""
     desk_of(request).tally.add("trouble forbidden")
-    return PageResponse(pages.trouble_page(bar_of(request), why), HTTPStatus.FORBIDDEN)
+    return page_of_trouble(request, HTTPStatus.FORBIDDEN, why)
 
 
 async def page_shown(request: Request, page: Callable[..., str], *values: object) -> Response:
@@ -242,13 +243,13 @@ async def trouble(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     status = HTTPStatus(error.status_code)
     why = error.detail if error.detail != status.phrase else _UNKNOWN[status]
-    return PageResponse(pages.trouble_page(bar_of(request), why), status)
+    return page_of_trouble(request, status, why)
 
 
 async def without_mail(request: Request, _: Exception) -> Response:
     """Say that the user has no mailbox."""
     status = HTTPStatus.OK if request.url.path == "/" else HTTPStatus.NOT_FOUND
-    return PageResponse(pages.no_mail_page(bar_of(request)), status)
+    return PageResponse(pages.filled("nomail.html", bar=bar_of(request)), status)
 
 
 async def removed(request: Request, _: Exception) -> Response:
@@ -261,8 +262,7 @@ async def failed(request: Request, error: Exception) -> Response:
     desk = desk_of(request)
     desk.tally.add("trouble failed")
     desk.log.failed("a request of the page failed", error)
-    page = pages.trouble_page(bar_of(request), f"This failed: {error}")
-    return PageResponse(page, HTTPStatus.INTERNAL_SERVER_ERROR)
+    return page_of_trouble(request, HTTPStatus.INTERNAL_SERVER_ERROR, f"This failed: {error}")
 
 
 # ---- logging in and out ----
