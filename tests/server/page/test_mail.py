@@ -7,8 +7,6 @@ import pytest
 from mailboxes import key_of, put, written
 from markup import Page
 from nbspam.server.page import pages
-from scripted import desk
-from visitors import Visitor
 
 GONE = "This message is not there any more"
 HOSTILE = '"><script>document.title = 1</script><img src=x onerror=alert(1)>\u202e'
@@ -53,12 +51,6 @@ def test_the_list_is_searched_and_ordered(page, box, query, numbers):
     assert numbers or "No message matches." in found.text
 
 
-def test_a_mailbox_without_mail_says_so(page, box):
-    put(box, 1).unlink()
-
-    assert "No mail has come in yet." in page.shown().text
-
-
 @pytest.mark.parametrize(
     ("n_new", "query", "words"),
     [
@@ -78,9 +70,10 @@ def test_the_list_says_how_many_messages_wait_for_a_verdict(
     assert words in page.shown(f"/{query}").text
 
 
-def test_the_servers_page_says_which_verdicts_it_counts(page, box):
-    put(box, 1)
+def test_without_mail_the_list_says_so_and_counts_which_verdicts_they_are_of(page, box):
+    put(box, 1).unlink()
     text = page.shown("/server").text
+    assert "No mail has come in yet." in page.shown().text
     assert "Messages judged for mail programs" in text
     assert "Messages judged for the page alone are counted under Over time, not here." in text
 
@@ -168,9 +161,10 @@ def test_a_second_undo_leads_back_and_says_why(page, box):
     page.tell(undo="1")
     answer = page.tell(undo="1")
 
+    found = Page(answer.text)
     assert answer.status_code == 404
-    assert "There is nothing to take back: that was done before" in Page(answer.text).text
-    assert "Back to the mail" in Page(answer.text).within("a")
+    assert "There is nothing to take back: that was done before" in found.text
+    assert "Back to the mail" in found.within("a")
 
 
 @pytest.mark.parametrize(
@@ -215,23 +209,13 @@ def test_forms_that_we_did_not_make_teach_nothing(page, box, form, status):
     assert page.desk.teacher.known == {}
 
 
-def test_a_lesson_that_cannot_be_learned_is_told(page, box):
-    put(box, 1, written(1, "failure"))
-    answer = page.tell(spam=key_of(1))
-
+def test_a_lesson_that_cannot_be_learned_or_not_be_moved_is_told(page, box):
+    put(box, 2, written(2, "failure"))
+    answer = page.tell(spam=key_of(2))
     assert answer.status_code == 500
     assert "This failed: [Errno 28] No space left on device" in Page(answer.text).text
     assert page.desk.tally.total("trouble failed") == 1
 
-
-def test_without_a_mailbox_there_is_no_mail():
-    bare = Visitor(desk())
-
-    assert bare.get("/message?key=1").status_code == 404
-    assert bare.tell(spam="1").status_code == 404
-
-
-def test_a_message_that_is_learned_and_cannot_be_moved_is_told(page, box):
     put(box, 1)
     page.desk.reviewer._moves = True
     (box / ".Spam").symlink_to(box.parent)
