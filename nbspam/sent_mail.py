@@ -87,8 +87,10 @@ class SentMail:
 
     def since(self, kind: int, text: bytes) -> int | None:
         """Return the second in which a fact was first true; 0: not known when; None: never."""
-        own = self._rows(kind, text)
-        return int(self.when[own.start]) if own.start < own.stop else None
+        fact = np.uint64(sent_fact(kind, text))
+        place = int(self.facts.searchsorted(fact))
+        is_there = place < len(self.facts) and self.facts[place] == fact
+        return int(self.when[place]) if is_there else None
 
     def was_sent_to(self, message_id: bytes, address: bytes) -> bool:
         """Return whether the message of an id went to an address."""

@@ -47,9 +47,11 @@ def _show_model(classifier: "Classifier", model_path: str, n_bytes: int, as_json
     if as_json:
         facts = {"model": model_path, "bytes": n_bytes, "read": n_docs, "tokens": n_tokens}
         facts["forgotten"] = output.loss_json(table.loss)
-        if (sent := classifier.settings.sent_mail) is not None:
-            known = {"messages": len(sent.messages), "correspondents": sent.n_correspondents}
-            facts["sent_mail"] = known
+        sent = classifier.settings.sent_mail
+        facts["sent_mail"] = sent and {
+            "messages": len(sent.messages),
+            "correspondents": sent.n_correspondents,
+        }
         cutoffs = getattr(classifier, "cutoffs", None)
         output.echo_json({**facts, "settings": settings, "cutoffs": cutoffs and cutoffs._asdict()})
         return
