@@ -266,7 +266,7 @@ class Clusters:
     skipped: tuple[Skipped, ...]
 
 
-def cluster(
+def cluster_documents(
     items: Iterable[Item],
     settings: Settings,
     k: int,

@@ -469,12 +469,12 @@ def cluster_command(
     nbspam cluster ~/Maildir -k 5
     nbspam cluster tickets.csv -k 8 --assignments
     """
-    from nbspam.classifier.em import cluster, typical_tokens
+    from nbspam.classifier.em import cluster_documents, typical_tokens
     from nbspam.cli.training import items_for_em, rounds_rows
     from nbspam.models.em import stopping
 
     settings, items = items_for_em(sources, reading, inputs.NO_LABELS, mixture)
-    found = cluster(
+    found = cluster_documents(
         *(items, settings, form.k, form.restarts, form.hard, jobs, form.seed),
         *(_starts_in(start), stopping(form.rounds, form.epsilon)),
     )

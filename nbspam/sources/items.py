@@ -404,15 +404,6 @@ def item_of(data: Any, name: str = "-", label: str | None = None) -> Item:
     )
 
 
-def only_paths(given: Any) -> Iterable[str]:
-    """Return the paths in what is given, for tables; raises UsageError if there is more."""
-    several = [given] if isinstance(given, os.PathLike) else list(given)
-    for each in several:
-        if not isinstance(each, os.PathLike):
-            raise UsageError(f"{type(each).__name__}: not a table; give a pathlib.Path of one")
-    return map(path_of, several)
-
-
 # --- items that wait -------------------------------------------------------------------------
 
 _WAITING_BYTES = 64 << 20  # of items that wait in memory; more of them wait on disk

@@ -6,8 +6,11 @@ on disk.
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
-from typing import Any
+from difflib import get_close_matches
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.classifier.classifier import Classifier
 from nbspam.counts.counting import Outcome
@@ -20,10 +23,11 @@ from nbspam.settings import (
     TableChoices,
     as_learned,
     check_unbounded,
+    first_is_text,
     is_for_table,
     settings_for,
 )
-from nbspam.sources.items import SourceOptions, item_of, items_given, only_paths, path_of
+from nbspam.sources.items import SourceOptions, item_of, items_given, path_of
 from nbspam.sources.rows import Rememberer
 from nbspam.store.journal import read_journal
 from nbspam.store.model import StoredModel
@@ -32,6 +36,11 @@ from nbspam.store.tables import LivingTable
 from nbspam.tables.classifier import TableClassifier
 from nbspam.tokens.people import knowing_sent_mail, learned_sent_mail
 from nbspam.verdicts import AnyClassifier, Explanation, Skipped, Verdict
+from nbspam.workers import Workers
+
+if TYPE_CHECKING:
+    from nbspam.models.em import Step
+    from nbspam.sources.records import Record
 
 _EPOCH = date(1970, 1, 1).toordinal()
 
@@ -39,7 +48,8 @@ _EPOCH = date(1970, 1, 1).toordinal()
 class Model:
     """A trained model of mail, of text, of dependent tokens, or of a table's columns.
 
-    Not for two threads at once.  skipped: what could not be read when it was trained.
+    Not for two threads at once.  skipped: what could not be read when it was trained.  steps:
+    the rounds of EM, if EM trained it: likelihood, posterior and change of each.
     """
 
     def __init__(
@@ -47,10 +57,11 @@ class Model:
         classifier: AnyClassifier,
         living: StoredModel | LivingTable | None = None,
         skipped: tuple[Skipped, ...] = (),
+        steps: "tuple[Step, ...]" = (),
     ) -> None:
         self._classifier = classifier
         self._living = living
-        self.skipped = skipped
+        self.skipped, self.steps = skipped, steps
 
     @property
     def classifier(self) -> AnyClassifier:
@@ -171,7 +182,8 @@ class Model:
 
     def _input(self, data: Any) -> Any:
         if isinstance(self._classifier, TableClassifier):
-            return _record(data, "row")
+            (record,) = rows_given(data if isinstance(data, Mapping) else [data])
+            return record
         return item_of(data)
 
     def _inputs(self, given: Any) -> Iterator[Any]:
@@ -180,10 +192,9 @@ class Model:
         elif isinstance(given, os.PathLike):
             from nbspam.sources.records import read_records
 
-            yield from read_records(only_paths(given), names=self._classifier.schema.names)
+            yield from read_records([os.fsdecode(given)], names=self._classifier.schema.names)
         else:
-            for number, row in enumerate(given):
-                yield _record(row, f"#{number}")
+            yield from rows_given(given)
 
 
 def train(
@@ -194,46 +205,178 @@ def train(
     day: int | None = None,
     target: str | None = None,
     sent: "Sequence[str | os.PathLike[str]]" = (),
+    structure: Any = None,
+    unlabelled: Any = None,
+    em: "bool | Mapping[str, Any]" = False,
     **choices: Any,
 ) -> Model:
     """Return the model that labelled mail, texts or the rows of a table make.
 
-    given: a path, or an iterable of paths, (data, label) pairs or Items.  engine: other workers
-    than `jobs` forked processes, such as "dask", a Dask Client or an Executor; see
-    `workers.workers_of`.  target: the column of a table that holds the class.  sent: paths of
-    mail that the user has sent; unless given, Maildirs beside a path (`folders.sent_folders`).
-    choices: the options of `nbspam train` as keywords, such as model="multinomial" or alpha=0.1.
-    The model is the one that `nbspam train` makes.  Raises NbspamError.
+    given: a path, or an iterable of paths, (data, label) pairs or Items; with a target also rows,
+    see `rows_given`.  engine: other workers than `jobs` forked processes, such as "dask", a Dask
+    Client or an Executor; see `workers.workers_of`.  target: the column of a table that holds the
+    class.  sent: paths of mail that the user has sent; unless given, Maildirs beside a path
+    (`folders.sent_folders`).  structure: of a network, the parents of each variable, or the path
+    of a JSON file.  unlabelled: more documents or rows, whose classes EM finds; em: the rows of a
+    table that lack a class take part, too.  em may be a dict of `EMOptions`, such as
+    {"rounds": 5}; `steps` of the model are its rounds.  choices: the other options of `nbspam
+    train` or `nbspam table train` as keywords, such as model="multinomial" or alpha=0.1.  The
+    model is the one that these commands make.  Raises NbspamError.
     """
-    columns = TableChoices(
-        target, **{name: choices.pop(name) for name in TableChoices._fields if name in choices}
-    )
-    bounds = Bounds(**{name: choices.pop(name) for name in Bounds._fields if name in choices})
+    _check_keywords(choices)
+    options = EMOptions(**em) if isinstance(em, Mapping) else EMOptions()
+    columns = TableChoices(target, **_taken(choices, TableChoices))
+    bounds = Bounds(**_taken(choices, Bounds))
     chosen = SettingsChoices(**choices)
     if is_for_table(chosen, columns):
         if engine is not None:
             raise UsageError("engine: for mail and texts; a table is counted here, leave it out")
         check_unbounded(bounds, "a table of columns")
-        from nbspam.sources.records import read_records
-        from nbspam.tables.training import read_table, table_settings, train_table
-
-        settings = table_settings(chosen, columns)
-        data = read_table(read_records(only_paths(given)), settings)
-        of_table = train_table(data.table, settings)
-        return Model(of_table, LivingTable(of_table), data.skipped)
-    from nbspam.classifier.training import learn_items
+        return _trained_on_rows(given, chosen, columns, structure, unlabelled, em, options)
+    if structure is not None:
+        raise UsageError("structure: for the network of a table; give target too")
+    if em and unlabelled is None:
+        raise UsageError("em: for rows that lack a class; give texts as unlabelled")
     from nbspam.workers import workers_of
 
+    with workers_of(engine, jobs) as workers:
+        if unlabelled is None:
+            return _trained_on_documents(given, chosen, sent, bounds, workers, _day(day))
+        check_unbounded(bounds, "EM")
+        return _trained_with(unlabelled, given, chosen, options, workers)
+
+
+class EMOptions(NamedTuple):
+    """How EM learns: the options of the command line."""
+
+    weight: float | None = None  # of an unlabelled document; None: by cross-validation, of rows 1
+    hard: bool = False
+    rounds: int | None = None
+    epsilon: float | None = None
+    restarts: int | None = None  # of tables
+    seed: int = 0
+
+
+def _trained_on_documents(
+    given: Any,
+    choices: SettingsChoices,
+    sent: "Sequence[str | os.PathLike[str]]",
+    bounds: Bounds,
+    workers: Workers,
+    day: int,
+) -> Model:
+    """Return the model of labelled mail or texts."""
+    from nbspam.classifier.training import learn_items
+
     tables = Rememberer()
-    reading = SourceOptions(listener=tables, is_mail=chosen.preset == "mail")
-    how, items = settings_for(items_given(given, reading), chosen, tables)
+    reading = SourceOptions(listener=tables, is_mail=choices.preset == "mail")
+    how, items = settings_for(items_given(given, reading), choices, tables)
     beside = [path_of(given)] if isinstance(given, os.PathLike) else ()
     how = knowing_sent_mail(how, [os.fsdecode(path) for path in sent], beside)
-    with workers_of(engine, jobs) as workers:
-        learned = learn_items(items, how, workers, _day(day), bounds)
+    learned = learn_items(items, how, workers, day, bounds)
     classifier = learned.classifier
     living = StoredModel.in_memory(classifier) if isinstance(classifier, Classifier) else None
     return Model(classifier, living, learned.skipped)
+
+
+def _trained_with(
+    unlabelled: Any, given: Any, choices: SettingsChoices, em: EMOptions, jobs: Workers
+) -> Model:
+    """Return the model of labelled and unlabelled documents."""
+    from nbspam.classifier.em import BEFORE_OVERFITTING, em_chosen, train_with_unlabelled
+    from nbspam.models.em import stopping
+
+    is_text, items = first_is_text(items_given(given))
+    when = stopping(em.rounds, em.epsilon, BEFORE_OVERFITTING)
+    settings = em_chosen(choices, is_text)
+    others = items_given(unlabelled)
+    report = train_with_unlabelled(
+        items, others, settings, em.weight, em.hard, jobs, em.seed, stopping=when
+    )
+    return Model(report.classifier, None, tuple(report.skipped), report.fit.steps)
+
+
+def _trained_on_rows(
+    given: Any,
+    choices: SettingsChoices,
+    columns: TableChoices,
+    structure: Any,
+    unlabelled: Any,
+    em: Any,
+    options: EMOptions,
+) -> Model:
+    """Return the model of a table's rows."""
+    from nbspam.tables.em import train_by_em, without_class
+    from nbspam.tables.training import read_table, table_settings, train_table
+
+    is_path = isinstance(structure, str | os.PathLike)
+    settings = table_settings(
+        choices, columns._replace(structure=os.fsdecode(structure) if is_path else None)
+    )
+    if structure is not None and not is_path:
+        settings = replace(settings, structure=structure, model="network")
+    if not em and unlabelled is None:
+        data = read_table(rows_given(given), settings)
+        of_table = train_table(data.table, settings)
+        return Model(of_table, LivingTable(of_table), data.skipped)
+    from nbspam.models.em import stopping
+
+    more = () if unlabelled is None else rows_given(unlabelled)
+    rows = chain(rows_given(given), without_class(more, settings.target))
+    data = read_table(rows, settings, with_unlabelled=True)
+    weight = 1.0 if options.weight is None else options.weight
+    when = stopping(options.rounds, options.epsilon)
+    report = train_by_em(
+        data.table, settings, weight, options.hard, when, options.restarts, options.seed
+    )
+    return Model(report.classifier, LivingTable(report.classifier), (), report.fit.steps)
+
+
+def rows_given(given: Any) -> "Iterator[Record]":
+    """Yield the rows of a table; raises InputError, UsageError.
+
+    given: a path, or an iterable of paths or of dicts from columns to cells; a DataFrame; or an
+    array or sparse matrix (n_rows, n_columns), whose columns are called 0, 1, ….  A cell that is
+    None or NaN is missing.
+    """
+    from nbspam.sources.records import Record, read_records
+
+    if hasattr(given, "to_dict"):
+        given = given.to_dict("records")
+    elif hasattr(given, "shape"):
+        rows = given.toarray() if hasattr(given, "toarray") else given
+        given = [dict(enumerate(row)) for row in rows.tolist()]
+    several = [given] if isinstance(given, os.PathLike | Mapping) else given
+    for number, each in enumerate(several):
+        if isinstance(each, os.PathLike):
+            yield from read_records([os.fsdecode(each)])
+        elif isinstance(each, Mapping):
+            yield Record(f"#{number}", {str(name): _cell(value) for name, value in each.items()})
+        else:
+            raise UsageError(
+                f"{type(each).__name__}: not a row of a table; give a dict from columns to cells,"
+                " or a pathlib.Path of a table"
+            )
+
+
+def _cell(value: Any) -> str:
+    """Return a cell as a file would have it; empty if it is missing."""
+    return "" if value is None or value != value else str(value)
+
+
+def _check_keywords(choices: Mapping[str, Any]) -> None:
+    """Raise UsageError for a keyword that is no option of training."""
+    known = [*SettingsChoices._fields, *TableChoices._fields[1:], *Bounds._fields]
+    wrong = [name for name in choices if name not in known]
+    if wrong:
+        near = get_close_matches(wrong[0], [*known, "em", "unlabelled", "target", "jobs"], 1)
+        hint = f"did you mean {near[0]}?" if near else "they are those of `nbspam train --help`"
+        raise UsageError(f"train: no option {wrong[0]!r}; {hint}")
+
+
+def _taken(choices: dict[str, Any], kind: Any) -> dict[str, Any]:
+    """Return the choices that belong to a type of choices, removed from the others."""
+    return {name: choices.pop(name) for name in kind._fields if name in choices}
 
 
 def load(path: "str | os.PathLike[str]") -> Model:
@@ -251,17 +394,6 @@ def load(path: "str | os.PathLike[str]") -> Model:
     ):
         return Model(classifier, StoredModel(where))
     return Model(classifier)
-
-
-def _record(row: Any, name: str) -> Any:
-    """Return one row of a table; row: a mapping from columns to cells."""
-    from nbspam.sources.records import Record
-
-    if not isinstance(row, Mapping):
-        raise UsageError(
-            f"{type(row).__name__}: not a row of a table; give a dict from columns to cells"
-        )
-    return Record(name, {str(column): str(cell) for column, cell in row.items()})
 
 
 def _day(day: int | None) -> int:

@@ -8,7 +8,7 @@ import pytest
 
 from nbspam.classifier.em import (
     WEIGHTS,
-    cluster,
+    cluster_documents,
     em_settings,
     train_with_unlabelled,
     typical_tokens,
@@ -177,7 +177,7 @@ def test_impossible_choices_are_refused(nbspam, few, model, monkeypatch, options
 @pytest.mark.parametrize("model", ["multinomial", "bernoulli"])
 def test_two_topics_are_told_apart_and_named_by_their_words(model):
     items = texts(60, 1, length=6)
-    found = cluster(items, em_settings(PLAIN["text"], {"model": model}), 2)
+    found = cluster_documents(items, em_settings(PLAIN["text"], {"model": model}), 2)
 
     of = dict(zip(found.names, found.share.argmax(axis=1).tolist(), strict=True))
     sea = np.array([of[item.name] for item in items if item.label == "sea"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nbspam.errors import UsageError
 from nbspam.models import BayesianNetwork
 from nbspam.models.network import structure
-from nbspam.models.network.network import Network, from_json, query, to_json
+from nbspam.models.network.network import Network, from_json, infer, to_json
 from nbspam.models.network.questions import gibbs, network_of_tokens
 from support import examples
 
@@ -214,7 +214,7 @@ def test_the_tree_start_is_the_most_likely_tree(seed):
 def test_two_thousand_pieces_of_evidence_do_not_underflow():
     names = {"c": "01"} | {f"x{i}": "01" for i in range(2000)}
     network = uniform(names, {f"x{i}": ["c"] for i in range(2000)})
-    answer = query(network, [0], dict.fromkeys(range(1, 2001), 0))
+    answer = infer(network, [0], dict.fromkeys(range(1, 2001), 0))
 
     assert answer.probability.tolist() == [0.5, 0.5]
     assert answer.log_evidence == pytest.approx(-2000 * log(2))
@@ -224,12 +224,12 @@ def test_queries_without_an_answer_are_refused():
     rain, wet = variable("rain", "ny", "", [1, 0]), variable("wet", "ny", ["rain"], [1, 0], [0, 1])
     sure = from_json({"variables": [rain, wet]})
     with pytest.raises(UsageError, match="evidence: impossible"):
-        query(sure, [0], {1: 1})
+        infer(sure, [0], {1: 1})
     with pytest.raises(UsageError, match="target 'wet': it is among the evidence"):
-        query(sure, [1], {1: 0})
+        infer(sure, [1], {1: 0})
     independent = uniform({f"x{i}": "01" for i in range(26)}, {})
     with pytest.raises(UsageError, match=r"a table of 0.5 GiB; sample instead, with --gibbs N"):
-        query(independent, range(26), {})
+        infer(independent, range(26), {})
 
 
 # --- sampling ----------------------------------------------------------------------------
@@ -243,7 +243,7 @@ def test_gibbs_agrees_with_elimination_within_its_standard_error(seed, n_targets
     tables = tuple(0.8 * table + 0.2 / table.shape[1] for table in network.tables)
     network = Network(network.names, network.states, network.parents, tables)
     known, *targets = rng.choice(len(network.names), n_targets + 1, replace=False).tolist()
-    exact = query(network, targets, {known: 1}).probability
+    exact = infer(network, targets, {known: 1}).probability
     sampled = gibbs(network, targets, {known: 1}, 8000, rng)
 
     assert sampled.probability.sum() == pytest.approx(1)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from nbspam.errors import UsageError
 from nbspam.models import BayesianNetwork
-from nbspam.models.network.network import Network, from_json, query
+from nbspam.models.network.network import Network, from_json, infer
 from nbspam.models.network.questions import gibbs
 from nbspam.models.network.structure import SCORES, FamilyScores, separated
 from support import examples
@@ -158,9 +158,9 @@ def test_answers_are_sums_over_all_joint_values(network, data):
 
     if of_evidence == 0:
         with pytest.raises(UsageError, match="evidence: impossible"):
-            query(with_floats(network), targets, evidence)
+            infer(with_floats(network), targets, evidence)
         return
-    answer = query(with_floats(network), targets, evidence)
+    answer = infer(with_floats(network), targets, evidence)
     assert math.exp(answer.log_evidence) == pytest.approx(float(of_evidence))
     for place in np.ndindex(answer.probability.shape):
         asked = {t: variables[t]["values"][k] for t, k in zip(targets, place, strict=True)}

@@ -5,10 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy import sparse
 
 import nbspam
 from nbspam.errors import InputError, NbspamError, NotTrainedError, UsageError
+from nbspam.models import BernoulliNB, MultinomialNB
 from nbspam.sources.items import read_items
 from nbspam.store.open import load_tokens
 from support import HAM, MELONS, ROOT, SPAM
@@ -27,8 +30,8 @@ def stored(folder, tmp_path):
     return nbspam.load(tmp_path / "m.nbspam")
 
 
-def test_the_face_has_at_most_twelve_names_and_all_of_them_are_there():
-    assert len(nbspam.__all__) <= 12
+def test_the_face_has_at_most_sixteen_names_and_all_of_them_are_there():
+    assert len(nbspam.__all__) <= 16
     assert set(nbspam.__all__) <= set(dir(nbspam))
     for name in nbspam.__all__:
         assert getattr(nbspam, name).__name__ == name
@@ -180,8 +183,16 @@ def test_what_makes_no_sense_is_refused(stored):
     melons = nbspam.train(MELONS, target="好瓜")
     for call, error, why in (
         (lambda: nbspam.train([("a", "x"), ("b", "x")]), NotTrainedError, "only one class"),
-        (lambda: nbspam.train(PAIRS, bogus=1), TypeError, "bogus"),
-        (lambda: nbspam.train(["a,b\n1,2"], target="b"), UsageError, "not a table"),
+        (lambda: nbspam.train(PAIRS, weightin=1), UsageError, "did you mean weighting"),
+        (lambda: nbspam.train(PAIRS, bogus=1), UsageError, "no option 'bogus'; they are those"),
+        (lambda: nbspam.train(PAIRS, structure={}), UsageError, "give target too"),
+        (lambda: nbspam.train(PAIRS, em=True), UsageError, "em: for rows"),
+        (lambda: nbspam.train(["a,b\n1,2"], target="b"), UsageError, "not a row of a table"),
+        (lambda: nbspam.vectorize(["a"], vocabulary=["a", "a"]), UsageError, "twice"),
+        (lambda: nbspam.vectorize([Path("gone.eml")]), UsageError, "gone.eml: .*; leave it out"),
+        (lambda: nbspam.cluster(["a"], 2, drop=["x"]), UsageError, "say rows=True"),
+        (lambda: nbspam.cluster(MELONS, 2, rows=True, alpha="auto"), UsageError, "for texts"),
+        (lambda: nbspam.query(stored, "class"), UsageError, "holds another kind of model"),
         (lambda: stored.classify(3), UsageError, "neither text nor mail"),
         (lambda: stored.classify(None), UsageError, "neither text nor mail"),
         (lambda: melons.classify("清晰"), UsageError, "give a dict"),
@@ -189,3 +200,98 @@ def test_what_makes_no_sense_is_refused(stored):
     ):
         with pytest.raises(error, match=why):
             call()
+
+
+# --- rows in memory, vectors, EM, clusters, queries ------------------------------------------
+
+ROWS = [
+    {"sky": s, "wind": w, "play": p} for s, w, p in zip("ssrrsr", "hlhllh", "ynynyn", strict=True)
+]
+
+
+class Frame:
+    """The one method of a DataFrame that is used."""
+
+    def to_dict(self, orient):
+        assert orient == "records"
+        return [
+            {**row, "wind": float("nan") if row["wind"] == "?" else row["wind"]} for row in ROWS
+        ]
+
+
+def test_rows_in_memory_train_the_model_of_their_file(tmp_path):
+    (tmp_path / "play.csv").write_text(
+        "sky,wind,play\n" + "".join(f"{','.join(row.values())}\n" for row in ROWS)
+    )
+    of_file = nbspam.train(tmp_path / "play.csv", target="play")
+    for given in (ROWS, Frame(), iter(ROWS)):
+        model = nbspam.train(given, target="play")
+        assert model.classify({"sky": "s", "wind": None}) == of_file.classify({"sky": "s"})
+
+
+def test_arrays_are_rows_whose_columns_are_numbered():
+    X = np.array([[0, 1, 0], [1, 0, 1], [1, 1, 1], [0, 0, 0]])
+    for given in (X, sparse.csr_array(X)):
+        model = nbspam.train(given, target="2", categorical=("0", "1"))
+        # Laplace: P(1) = 1/2, P(column 0 is 1 | 1) = 3/4, P(column 1 is 1 | 1) = 2/4.
+        assert model.classify({"0": 1, "1": 1}).probability == pytest.approx(3 / 4)
+
+
+def test_vectors_are_counts_or_presence_over_a_vocabulary():
+    X, tokens = nbspam.vectorize(["plum pear plum", "cash", ""])
+    assert (tokens, X.toarray().tolist()) == (
+        ["cash", "pear", "plum"],
+        [[0, 1, 2], [1, 0, 0], [0] * 3],
+    )
+    binary, words = nbspam.vectorize(["plum pear plum"], binary=True, vocabulary=["plum", "fig"])
+    assert (words, binary.toarray().tolist()) == (["plum", "fig"], [[1, 0]])
+    assert nbspam.vectorize(["a b", "a c"], min_df=2)[1] == ["a"]
+
+
+def test_vectors_and_an_estimator_are_the_model_by_name():
+    pairs = [*PAIRS[:2], ("start the cost meter", "sales")]  # a text counts once in a model
+    texts, labels = zip(*pairs, strict=True)
+    X, tokens = nbspam.vectorize(texts)
+    text = "what does it start start"
+    asked = nbspam.vectorize([text], vocabulary=tokens)[0]
+    for name, estimator in (("multinomial", MultinomialNB()), ("bernoulli", BernoulliNB())):
+        posterior = estimator.fit(X, labels).predict_proba(asked)[0]
+        ours = nbspam.train(pairs, model=name).classify(text).posterior
+        assert list(ours.values()) == pytest.approx(posterior)
+
+
+def test_em_shows_its_rounds():
+    few, many = PAIRS[:4], [text for text, _ in PAIRS] * 3
+    model = nbspam.train(few, unlabelled=many, em={"weight": 0.5, "rounds": 3}, min_df=1)
+    assert len(model.steps) == 4
+    assert [s.log_posterior for s in model.steps] == sorted(s.log_posterior for s in model.steps)
+    rows = [*ROWS, {"sky": "s", "wind": "h", "play": ""}]
+    by_rows = nbspam.train(rows, target="play", em={"epsilon": 1e-9, "hard": True})
+    assert by_rows.steps[-1].change < 1e-9
+    assert nbspam.train(ROWS, target="play", unlabelled=ROWS[:2], em=True).steps
+
+
+def test_clusters_of_texts_and_of_rows():
+    found = nbspam.cluster(["plum pear fig", "pear plum", "tax rent", "rent tax bill"] * 3, 2)
+    best = found.share.argmax(axis=1).tolist()
+    assert best in ([0, 0, 1, 1] * 3, [1, 1, 0, 0] * 3)
+    fruit = {token.token for token in found.typical[found.clusters[best[0]]]}
+    assert {"plum", "pear"} <= fruit
+    assert found.names[:2] == ("#0", "#1")
+    rows = nbspam.cluster([{"n": n} for n in (1, 2, 1.5, 9, 9.5, 8)], 2, rows=True, epsilon=1e-6)
+    assert sorted(round(f[0].mean) for f in rows.typical.values()) == [2, 9]
+    assert rows.steps[-1].change < 1e-6
+
+
+def test_a_network_is_asked_by_the_library():
+    graph = {"wind": ["sky"], "play": ["sky"]}
+    model = nbspam.train(ROWS, target="play", structure=graph)
+    # With Laplace's rule: P(wind h | sky s) = (1 + 1) / (3 + 2).
+    belief = nbspam.query(model, "wind=h", {"sky": "s"})
+    assert belief.probability.tolist() == pytest.approx([2 / 5])
+    assert nbspam.query(model, ["wind", "play"]).probability.sum() == pytest.approx(1)
+    assert nbspam.query(model, independent=("wind", "play"), evidence=["sky=s"]) is True
+    assert nbspam.query(model, independent=("wind", "play")) is False
+    assert nbspam.query(model, "wind", gibbs=400, seed=1).sampled.n_samples == 400
+    with pytest.raises(UsageError, match="no target"):
+        nbspam.query(model)

@@ -222,7 +222,7 @@ class InferredTable:
     log_evidence: float
 
 
-def query(network: Network, targets: Sequence[int], evidence: Mapping[int, int]) -> InferredTable:
+def infer(network: Network, targets: Sequence[int], evidence: Mapping[int, int]) -> InferredTable:
     """Return P(targets given evidence) and log P(evidence).
 
     targets: distinct variables; evidence: the value of each known variable.  Raises

@@ -16,7 +16,7 @@ import numpy as np
 
 from nbspam.arrays import Booleans, Floats, Integers
 from nbspam.errors import UsageError
-from nbspam.models.network.network import Network, query
+from nbspam.models.network.network import Network, infer
 from nbspam.models.network.structure import ancestors, children, separated, topological_order
 from nbspam.printing import tracked
 
@@ -319,7 +319,7 @@ def believe(
     states = [network.states[node][value] for node, value in asked]
     kept = tuple(value for _, value in asked)
     if n_samples is None:
-        answer = query(network, nodes, evidence)
+        answer = infer(network, nodes, evidence)
         probability = answer.probability[kept]
         return Belief(names, tuple(product(*states)), probability, answer.log_evidence)
     sampled = gibbs(network, nodes, evidence, n_samples, np.random.default_rng(seed))
