@@ -1,8 +1,7 @@
 """CSS as mail writes it: colours, lengths, and the declarations that can hide text.
 
 All text is in lower case.  A declaration that CSS calls invalid is dropped, so that it does not
-override a valid one; a property that cannot hide text is skipped.  Numbers are cut to a range in
-which all arithmetic is finite.
+override a valid one; a property that cannot hide text is skipped.
 """
 
 import re
@@ -11,11 +10,27 @@ from colorsys import hls_to_rgb
 from functools import lru_cache
 from typing import NamedTuple
 
+from nbspam.mail.lengths import (
+    LEFT,
+    MEDIUM,
+    NUMBER,
+    cut_number,
+    far,
+    is_clipped,
+    is_clipped_to_shape,
+    is_scaled_away,
+    is_transformed_away,
+    letters_overlap,
+    read_length,
+    read_share,
+    share_of,
+    tiny,
+    with_results,
+    within,
+)
+
 _MAX_KNOWN, _MAX_BLOCKS = 4096, 8192  # values and texts of declarations that are cached
 _MAX_LENGTH = 2000  # bytes of a text that is cached
-_LARGEST = 1e6
-VIEW = 1000.0  # assumed width of the window in pixels
-MEDIUM = 16.0  # pixels of text of no stated size
 
 
 class Colour(NamedTuple):
@@ -78,23 +93,7 @@ _HEX = re.compile(rb"#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$")
 _FUNCTION = re.compile(rb"(rgb|hsl)a?\(([^()]{1,100})\)$")
 # Functions whose colour is not computed.
 _OTHER_FUNCTION = re.compile(rb"(?:var|hwb|lab|lch|oklab|oklch|color|color-mix|light-dark)\(")
-_NUMBER = re.compile(rb"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(%|[a-z]*)")
-_PIXELS = {
-    b"": 1.0,
-    b"px": 1.0,
-    b"pt": 4 / 3,
-    b"pc": 16.0,
-    b"in": 96.0,
-    b"cm": 37.8,
-    b"mm": 3.78,
-    b"q": 0.945,
-    b"rem": MEDIUM,
-    b"vw": VIEW / 100,
-    b"vh": 7.0,
-    b"vmin": 7.0,
-    b"vmax": 10.0,
-}
-_EMS = {b"em": 1.0, b"%": 0.01, b"ex": 0.5, b"ch": 0.5}  # parts of the size of text
+_COLOURS = re.compile(rb"(?:rgb|hsl)a?\([^()]{1,100}\)|#?[a-z0-9]{1,30}")
 _DEGREES = {b"": 1.0, b"deg": 1.0, b"turn": 360.0, b"grad": 0.9, b"rad": 57.29578}
 # WCAG 2.2, "relative luminance".
 _LINEAR = [c / 3294.6 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in range(256)]
@@ -113,7 +112,7 @@ def read_colour(value: bytes) -> Colour | None:
     if value == b"transparent":
         return Colour(0, 0, 0, 0)
     if match := _FUNCTION.match(value):
-        return _of_function(match[1], _NUMBER.findall(match[2]))
+        return _of_function(match[1], NUMBER.findall(match[2]))
     return UNKNOWN if _OTHER_FUNCTION.match(value) else None
 
 
@@ -152,58 +151,17 @@ def _of_function(name: bytes, numbers: Sequence[tuple[bytes, bytes]]) -> Colour 
     """Return the colour of rgb(), rgba(), hsl() or hsla(), given their numbers and units."""
     if len(numbers) not in (3, 4):
         return None
-    alpha = 1.0 if len(numbers) == 3 else _share(*numbers[3])
+    alpha = 1.0 if len(numbers) == 3 else share_of(*numbers[3])
     if name == b"rgb":
-        whole = [_within(float(n), 100 if u == b"%" else 255) for n, u in numbers[:3]]
+        whole = [within(float(n), 100 if u == b"%" else 255) for n, u in numbers[:3]]
         scaled = [
             2.55 * n if u == b"%" else n for n, (_, u) in zip(whole, numbers[:3], strict=True)
         ]
         return Colour(scaled[0], scaled[1], scaled[2], alpha)
-    hue = _cut(float(numbers[0][0])) * _DEGREES.get(numbers[0][1], 1.0) / 360
-    saturation, lightness = (_within(float(n), 100) / 100 for n, _ in numbers[1:3])
+    hue = cut_number(float(numbers[0][0])) * _DEGREES.get(numbers[0][1], 1.0) / 360
+    saturation, lightness = (within(float(n), 100) / 100 for n, _ in numbers[1:3])
     red, green, blue = hls_to_rgb(hue % 1, lightness, saturation)
     return Colour(255 * red, 255 * green, 255 * blue, alpha)
-
-
-def _within(number: float, most: float) -> float:
-    """Return the number, not below 0 and not above `most`."""
-    return min(max(number, 0.0), most)
-
-
-def _cut(number: float) -> float:
-    """Return the number, cut to the range of all lengths."""
-    return min(max(number, -_LARGEST), _LARGEST)
-
-
-def _share(number: bytes, unit: bytes) -> float:
-    """Return a number from 0 to 1 that may be a percentage."""
-    return _within(float(number) / (100 if unit == b"%" else 1), 1)
-
-
-def read_share(value: bytes) -> float | None:
-    """Return an opacity, from 0 to 1, or None."""
-    match = _NUMBER.match(value)
-    return _share(match[1], match[2]) if match else None
-
-
-def read_length(value: bytes) -> tuple[float, bool] | None:
-    """Return a length and whether it counts sizes of text; otherwise it is in pixels."""
-    match = _NUMBER.match(value)
-    if match is None:
-        return None
-    number, unit = _cut(float(match[1])), match[2]
-    if unit in _EMS:
-        return number * _EMS[unit], True
-    return (number * _PIXELS[unit], False) if unit in _PIXELS else None
-
-
-def read_pixels(value: bytes) -> float | None:
-    """Return a length in pixels; percentages are of the width of the window."""
-    match = _NUMBER.match(value)
-    if match is None:
-        return None
-    scale = VIEW / 100 if match[2] == b"%" else _PIXELS.get(match[2], MEDIUM)
-    return _cut(float(match[1])) * scale
 
 
 def laid_over(colour: Colour, ground: Colour, share: float = 1.0) -> Colour:
@@ -240,94 +198,14 @@ def _luminance(colour: Colour) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-# Boxes: what clips them, shrinks them to nothing or moves them out of sight.
-
-READABLE = 6.0  # pixels: lower text is not read, nor text in a lower or narrower box
-FAR, FAR_RIGHT = -500.0, 1000.0  # pixels: a box beyond them is out of sight
-_MIN_SCALE = 0.1  # of a box that can still be read
-_NUMBERS = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[a-z%]*")
-_CALL = re.compile(rb"(?<![a-z0-9])([a-z0-9]++)\(([^()]*)\)")
-
-
-def is_clipped(value: bytes) -> bool:
-    """Return whether rect(top, right, bottom, left) is too small to read in."""
-    if not value.startswith(b"rect("):
-        return False
-    edges = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(value)]
-    if len(edges) != 4:
-        return False
-    top, right, bottom, left = edges
-    return bottom - top < READABLE or right - left < READABLE
-
-
-def is_clipped_to_shape(value: bytes) -> bool:
-    """Return whether a shape leaves nothing to read."""
-    call = _CALL.match(value)
-    if call is None:
-        return False
-    numbers = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(call[2])]
-    if call[1] == b"inset" and b"%" in call[2] and 1 <= len(numbers) <= 4:
-        top, right, bottom, left = (
-            (numbers * 4)[:4] if len(numbers) < 3 else [*numbers, numbers[1]][:4]
-        )
-        return max(top + bottom, left + right) >= VIEW
-    if call[1] in (b"circle", b"ellipse"):
-        return bool(numbers) and min(numbers[: 1 + (call[1] == b"ellipse")]) < READABLE / 2
-    return call[1] == b"polygon" and bool(numbers) and max(numbers) < READABLE
-
-
-def is_transformed_away(value: bytes) -> bool:
-    """Return whether a transform shrinks text to nothing or moves it out of sight."""
-    for name, arguments in _CALL.findall(value):
-        numbers = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(arguments)]
-        if name.startswith(b"scale"):
-            sizes = numbers[: 2 if name in (b"scale", b"scale3d") else 1]
-            hides = any(abs(size) < _MIN_SCALE for size in sizes)
-        elif name == b"matrix" and len(numbers) == 6:
-            hides = abs(numbers[0] * numbers[3] - numbers[1] * numbers[2]) < _MIN_SCALE**2
-        else:
-            hides = name.startswith(b"translate") and any(n <= FAR for n in numbers)
-        if hides:
-            return True
-    return False
-
-
-def is_scaled_away(value: bytes) -> bool:
-    """Return whether a scale shrinks text to nothing."""
-    return any(abs(read_pixels(each) or 0.0) < _MIN_SCALE for each in _NUMBERS.findall(value))
-
-
-# Where a length leads.
-LEFT, RIGHT = b"left", b"right"
-
-
-def _far(value: bytes) -> bytes | None:
-    """Return whether a length leads out of sight: to the left or above, to the right, or b""."""
-    pixels = read_pixels(value)
-    if pixels is None:
-        return None
-    return LEFT if pixels <= FAR else RIGHT if pixels >= FAR_RIGHT else b""
-
-
-def _tiny(value: bytes) -> bool | None:
-    pixels = read_pixels(value)
-    return None if pixels is None else pixels < READABLE
-
-
-def _overlaid(value: bytes) -> bool | None:
-    """Return whether a spacing lays letters on top of each other."""
-    pixels = read_pixels(value)
-    return None if pixels is None else pixels <= -MEDIUM / 2
-
-
 def read_margin(value: bytes) -> dict[str, bytes | None]:
     """Return the margins above and to the left that the shorthand states."""
     sides = value.split()
     if not 1 <= len(sides) <= 4:
         return {}
     return {
-        "margin-top": _far(sides[0]),
-        "margin-left": _far(sides[-1] if len(sides) in (1, 2, 4) else sides[1]),
+        "margin-top": far(sides[0]),
+        "margin-left": far(sides[-1] if len(sides) in (1, 2, 4) else sides[1]),
     }
 
 
@@ -376,6 +254,31 @@ def _escaped(match: re.Match[bytes]) -> bytes:
     return match[2] or b""
 
 
+_VARIABLE = re.compile(rb"var\(\s*(--[\w-]+)\s*(?:,([^()]*(?:\([^()]*\)[^()]*)*))?\)")
+_CUSTOM = re.compile(rb"(--[\w-]+)\s*:([^;{}]*)")
+_MAX_VARIABLES, _MAX_VALUE, _MAX_STEPS = 1000, 1000, 3  # their number, bytes, and values in values
+
+
+def custom_properties(text: bytes) -> dict[bytes, bytes]:
+    """Return the values of custom properties that a text of styles states, the last of each.
+
+    Which element inherits which value is not followed, and a loop has no value.
+    """
+    stated = dict(_CUSTOM.findall(text)[:_MAX_VARIABLES])
+    short = {name: value.strip() for name, value in stated.items() if len(value) < _MAX_VALUE}
+    found = short
+    for _ in range(_MAX_STEPS):
+        found = {name: with_values(value, short) for name, value in found.items()}
+    return {name: value for name, value in found.items() if b"var(" not in value}
+
+
+def with_values(text: bytes, properties: Mapping[bytes, bytes]) -> bytes:
+    """Return declarations with the values of their variables, or the stated fallback."""
+    if b"var(" not in text or len(text) > _MAX_VALUE:
+        return text
+    return _VARIABLE.sub(lambda match: properties.get(match[1]) or match[2] or b"", text)
+
+
 class Block(NamedTuple):
     """Declarations in order of their text: those without and with !important."""
 
@@ -392,7 +295,7 @@ def read_block(text: bytes) -> Block:
 @lru_cache(_MAX_BLOCKS)
 def _block(text: bytes) -> Block:
     block = Block({}, {})
-    text = without_comments(text)
+    text = with_results(without_comments(text))
     split = _ITEMS.findall(text) if b"(" in text or b"'" in text or b'"' in text else None
     for item in text.split(b";") if split is None else split:
         name, _, value = item.partition(b":")
@@ -431,6 +334,29 @@ def read_hints(name: bytes, attributes: Mapping[bytes, bytes]) -> Declared:
         elif hint in attributes and (colour := read_legacy_colour(attributes[hint])):
             found[_COLOURED[hint]] = colour
     return found
+
+
+def _inset(value: bytes) -> Declared:
+    """Return the places that inset states; one value is that of all sides."""
+    sides = value.split()
+    if not 1 <= len(sides) <= 4:
+        return {}
+    top, right, bottom, left = (sides * 4)[:4] if len(sides) < 3 else [*sides, sides[1]][:4]
+    named = {"top": top, "right": right, "bottom": bottom, "left": left}
+    return {name: found for name, side in named.items() if (found := far(side)) is not None}
+
+
+def _is_moved_away(value: bytes) -> bool:
+    """Return whether a translation moves text out of sight to the left or above."""
+    return any(far(each) == LEFT for each in value.split()[:2])
+
+
+def _masks(value: bytes) -> bool:
+    """Return whether a mask lets nothing through: a gradient without an opaque colour."""
+    if b"gradient(" not in value:
+        return False
+    colours = [found for each in _COLOURS.findall(value) if (found := read_colour(each))]
+    return bool(colours) and all(colour.alpha == 0 for colour in colours)
 
 
 def _one(key: str, read: Callable[[bytes], Value]) -> Callable[[bytes], Declared]:
@@ -536,6 +462,12 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"opacity": _one("opacity", read_share),
     b"filter": _one("filter", _filter),
     b"-ms-filter": _one("filter", _filter),
+    b"translate": _one("translate", _is_moved_away),
+    b"mask": _one("hides", _masks),
+    b"mask-image": _one("hides", _masks),
+    b"-webkit-mask": _one("hides", _masks),
+    b"-webkit-mask-image": _one("hides", _masks),
+    b"inset": _inset,
     b"clip": _one("clip", is_clipped),
     b"clip-path": _one("clip-path", is_clipped_to_shape),
     b"-webkit-clip-path": _one("clip-path", is_clipped_to_shape),
@@ -547,17 +479,15 @@ _PROPERTIES: dict[bytes, Callable[[bytes], Declared]] = {
     b"transform": _one("transform", is_transformed_away),
     b"-webkit-transform": _one("transform", is_transformed_away),
     b"scale": _one("transform", is_scaled_away),
-    b"block-size": _one("height", _tiny),
-    b"max-block-size": _one("max-height", _tiny),
-    b"inline-size": _one("width", _tiny),
-    b"max-inline-size": _one("max-width", _tiny),
-    b"letter-spacing": _one("letter-spacing", _overlaid),
+    b"block-size": _one("height", tiny),
+    b"max-block-size": _one("max-height", tiny),
+    b"inline-size": _one("width", tiny),
+    b"max-inline-size": _one("max-width", tiny),
+    b"letter-spacing": _one("letter-spacing", letters_overlap),
     b"margin": lambda value: {**read_margin(value)},
+    **{name.encode(): _one(name, tiny) for name in ("height", "max-height", "width", "max-width")},
     **{
-        name.encode(): _one(name, _tiny) for name in ("height", "max-height", "width", "max-width")
-    },
-    **{
-        name.encode(): _one(name, _far)
+        name.encode(): _one(name, far)
         for name in ("left", "top", "right", "bottom", "margin-left", "margin-top", "text-indent")
     },
 }

@@ -55,7 +55,7 @@ _ATTRIBUTE = re.compile(rb' ([^\s/>][^\s/>=]*+)(?:="([^"]*+)")?')
 # For bytes.translate: lower case, as tokens will be, and every blank a space.
 _PLAIN = bytes(ord(" ") if bytes([c]).isspace() else c for c in bytes(range(256)).lower())
 _LINKS = (b"href", b"src", b"action", b"background")
-_TITLES = (b"alt", b"title")
+_TITLES = (b"alt", b"title", b"aria-label")
 _EVENT = re.compile(rb"on[a-z]+\Z")
 _WHITE = re.compile(rb"color(?<=[\s;\"']color)\s*+[:=]\s*+[\"']?+\s*+(?:#?fff(?:fff)?|white)\b")
 _WORD = re.compile(r"[^\W_]")

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from nbspam.mail.css import VIEW, Block, read_block, read_pixels, without_comments
+from nbspam.mail.css import Block, custom_properties, read_block, with_values, without_comments
+from nbspam.mail.lengths import VIEW, read_pixels
 from nbspam.mail.visibility import STYLING, Style, style_of
 
 _MAX_KNOWN = 8192  # start tags that are cached
@@ -85,13 +86,15 @@ class Sheet:
         self._bits = 0
         self.has_siblings = False  # whether rules ask for siblings
         rules = _read_rules(text) if text else ()
+        self.properties = custom_properties(text.lower()) if b"var(" in text.lower() else {}
         if rules:
             present = frozenset((b"*",)).union(*[tag.keys for tag in tags])
             read, block = b"", _NOTHING
             for number, (selector, declarations) in enumerate(rules):
                 if all(keys <= present for keys in selector.keys):
                     if declarations is not read:
-                        read, block = declarations, read_block(declarations.lower())
+                        read, stated = declarations, declarations.lower()
+                        block = read_block(with_values(stated, self.properties))
                     if block.normal or block.important:
                         self._add(selector, block, number)
 

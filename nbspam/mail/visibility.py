@@ -12,11 +12,7 @@ from typing import NamedTuple
 
 from nbspam.mail.css import (
     BLACK,
-    LEFT,
     LINK,
-    MEDIUM,
-    READABLE,
-    RIGHT,
     UNKNOWN,
     WHITE,
     Block,
@@ -28,6 +24,7 @@ from nbspam.mail.css import (
     read_block,
     read_hints,
 )
+from nbspam.mail.lengths import LEFT, MEDIUM, READABLE, RIGHT
 
 _MAX_KNOWN = 8192  # styles and looks that are cached
 _LARGEST = 10_000.0  # pixels of text
@@ -40,7 +37,9 @@ _OWN: dict[bytes, Declared] = {
     **dict.fromkeys(b"template datalist option optgroup rp title".split(), _ABSENT),
     b"small": {"size": (1 / 1.2, True)},
     b"big": {"size": (1.2, True)},
-    b"dialog": {},  # hidden unless it is open
+    b"dialog": {},  # hidden unless it is open, as is all of <details> but its summary
+    b"details": {},
+    b"summary": {"shown": True},
 }
 _INLINE = frozenset(
     b"a abbr acronym b bdi bdo big cite code del dfn em font i ins kbd label nobr q s samp small"
@@ -53,8 +52,8 @@ _TINY = ("height", "max-height", "width", "max-width")
 _PLACES = ("left", "right", "top", "bottom")
 _MOVING = frozenset(
     [
-        *("hides", "clip", "clip-path", "transform", "overflow", "margin-left", "margin-top"),
-        *("text-indent", "letter-spacing", *_PLACES),
+        *("hides", "clip", "clip-path", "transform", "translate", "overflow", "margin-left"),
+        *("margin-top", "text-indent", "letter-spacing", *_PLACES),
     ]
 )
 
@@ -135,6 +134,8 @@ def style_of(
         normal.update(own.normal)
         important.update(own.important)
     declared = {**normal, **important}
+    if name == b"details" and b"open" not in attributes:
+        declared["shown"] = False
     if name == b"dialog" and b"open" not in attributes:
         declared["display"] = b"none"
     if name == b"a" and b"href" in attributes:
@@ -188,7 +189,7 @@ def _is_away(declared: Declared, is_inline: bool, is_of_table: bool) -> bool:
     )
     if declared.get("hides") or declared.get("clip-path") or (is_placed and declared.get("clip")):
         return True
-    if not is_inline and declared.get("transform"):
+    if not is_inline and (declared.get("transform") or declared.get("translate")):
         return True
     if not (is_inline or is_of_table) and declared.get("overflow"):
         if any(declared.get(side) for side in _TINY):

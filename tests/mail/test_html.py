@@ -94,8 +94,8 @@ def test_links_come_in_order_and_once(html, urls):
 
 
 def test_alternative_texts_and_titles_are_kept_apart():
-    html = read(b"<img src=x alt='buy &amp; save'><a title=now href=y>z</a>")
-    assert html.alt == b"buy & save\nnow"
+    html = read(b"<img src=x alt='buy &amp; save'><a title=now href=y aria-label=here>z</a>")
+    assert html.alt == b"buy & save\nnow\nhere"
     assert html.visible == b"z"
 
 

@@ -50,6 +50,11 @@ def shown_and_hidden(html: str) -> tuple[str, str]:
         "style='margin-left:-9999px'",
         "style='text-indent:-999em'",
         "style='letter-spacing:-1em'",
+        "style='position:absolute;inset:-9999px auto auto 0'",
+        "style='translate:-9999px'",
+        "style='mask:linear-gradient(transparent, rgba(0,0,0,0))'",
+        "style='font-size:calc(2px + 1px * 2)'",
+        "style='font-size:min(1px, 20px)'",
     ],
 )
 def test_a_block_can_be_hidden(attributes):
@@ -74,6 +79,11 @@ def test_a_block_can_be_hidden(attributes):
         "style='margin:-10px'",
         "title='style=display:none'",
         "color=white",  # an attribute of <font> only
+        "style='position:absolute;inset:0'",
+        "style='translate:10px'",
+        "style='mask:linear-gradient(black, transparent)'",
+        "style='font-size:calc(1em + 2px)'",
+        "style='font-size:clamp(1px, calc(100px * 2), 20px)'",
     ],
 )
 def test_a_block_is_shown(attributes):
@@ -108,6 +118,9 @@ def test_a_block_is_shown(attributes):
         ("<noframes>no</noframes><iframe src=x>no</iframe>a", "a", "no no"),
         ("<datalist>no<option>no</datalist>a", "a", "no no"),
         ("<dialog>no</dialog><dialog open>a</dialog>", "a", "no"),
+        ("<details>no<summary>a</summary></details>", "a", "no"),
+        ("<details open>a</details>", "a", ""),
+        ("<b aria-label=x aria-hidden=true>a</b><svg><text>b</text></svg>", "ab", ""),
         ("<noscript>a</noscript><object>b</object>", "ab", ""),
         ("display:none is what I write", "display:none is what I write", ""),
     ],
@@ -170,6 +183,11 @@ def test_elements_end_where_a_mail_program_ends_them(html, shown, hidden):
         ("@media print{p{display:none}}", "<p>a", "a", ""),
         ("@media only screen and (max-width:480px) {p{display:none}}", "<p>a", "a", ""),
         ("@media (min-width:1px) and (max-width:9999px) {p{display:none}}", "<p>no", "", "no"),
+        # Variables.
+        (":root {--c:#fff} p {color:var(--c)}", "<p>no", "", "no"),
+        ("p {display:var(--d, none)}", "<p>no", "", "no"),
+        ("p {--d:block; display:var(--d, none)}", "<p>a", "a", ""),
+        ("p {--a:var(--b); --b:var(--a); display:var(--a)}", "<p>a", "a", ""),
         # Which declaration wins.
         ("p {display:none} p {display:block}", "<p>a", "a", ""),
         ("p {display:block !important} p {display:none}", "<p>a", "a", ""),
@@ -229,7 +247,7 @@ CSS = st.sampled_from(
         "!important", "font-size", "1e999", "-1e-999", "px", "%", "rgb(", "hsl(", "1,",
         "opacity", "clip", "rect(", "transform", "scale(", "matrix(", "left", "position",
         "absolute", "font", "/", "background", "\\110000", "\\64 ", "é", "nan", "inf", "+", "-",
-        ".", "9" * 400, "margin", "zoom",
+        ".", "9" * 400, "margin", "zoom", "calc(", "max(", "--x:", "var(--x", "mask:gradient(",
     ]
 )  # fmt: skip
 PARTS = st.sampled_from(

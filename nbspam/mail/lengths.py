@@ -1,0 +1,213 @@
+"""Lengths as CSS writes them: units, formulas, and boxes too small or too far away to read in.
+
+Numbers are cut to a range in which all arithmetic is finite.
+"""
+
+import re
+
+_LARGEST = 1e6
+VIEW = 1000.0  # assumed width of the window in pixels
+MEDIUM = 16.0  # pixels of text of no stated size
+
+NUMBER = re.compile(rb"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(%|[a-z]*)")
+_PIXELS = {
+    b"": 1.0,
+    b"px": 1.0,
+    b"pt": 4 / 3,
+    b"pc": 16.0,
+    b"in": 96.0,
+    b"cm": 37.8,
+    b"mm": 3.78,
+    b"q": 0.945,
+    b"rem": MEDIUM,
+    b"vw": VIEW / 100,
+    b"vh": 7.0,
+    b"vmin": 7.0,
+    b"vmax": 10.0,
+}
+_EMS = {b"em": 1.0, b"%": 0.01, b"ex": 0.5, b"ch": 0.5}  # parts of the size of text
+
+
+def within(number: float, most: float) -> float:
+    """Return the number, not below 0 and not above `most`."""
+    return min(max(number, 0.0), most)
+
+
+def cut_number(number: float) -> float:
+    """Return the number, cut to the range of all lengths."""
+    return min(max(number, -_LARGEST), _LARGEST)
+
+
+def share_of(number: bytes, unit: bytes) -> float:
+    """Return a number from 0 to 1 that may be a percentage."""
+    return within(float(number) / (100 if unit == b"%" else 1), 1)
+
+
+def read_share(value: bytes) -> float | None:
+    """Return an opacity, from 0 to 1, or None."""
+    match = NUMBER.match(value)
+    return share_of(match[1], match[2]) if match else None
+
+
+def read_length(value: bytes) -> tuple[float, bool] | None:
+    """Return a length and whether it counts sizes of text; otherwise it is in pixels."""
+    match = NUMBER.match(value)
+    if match is None:
+        return None
+    number, unit = cut_number(float(match[1])), match[2]
+    if unit in _EMS:
+        return number * _EMS[unit], True
+    return (number * _PIXELS[unit], False) if unit in _PIXELS else None
+
+
+def read_pixels(value: bytes) -> float | None:
+    """Return a length in pixels; percentages are of the width of the window."""
+    match = NUMBER.match(value)
+    if match is None:
+        return None
+    scale = VIEW / 100 if match[2] == b"%" else _PIXELS.get(match[2], MEDIUM)
+    return cut_number(float(match[1])) * scale
+
+
+# Arithmetic.
+
+_MAX_NESTED, _MAX_FORMULA = 16, 1000  # calls in a formula, and its bytes
+_FORMULA = re.compile(rb"(calc|min|max|clamp)?\(([^()]*)\)")
+_TERM = re.compile(rb"\s*([-+*/]?)\s*((?:[+-]?\d*\.?\d+)(?:e[+-]?\d+)?)(%|[a-z]*)")
+
+
+def with_results(text: bytes) -> bytes:
+    """Return declarations with their calc(), min(), max() and clamp() computed.
+
+    A formula that is not read, or too deep, stays as it is.
+    """
+    if not any(name in text for name in (b"calc(", b"min(", b"max(", b"clamp(")):
+        return text
+    for _ in range(_MAX_NESTED):
+        computed = _FORMULA.sub(_computed, text)
+        if computed == text:
+            break
+        text = computed
+    return text
+
+
+def _computed(match: re.Match[bytes]) -> bytes:
+    """Return the result of a call without calls in it, or the call."""
+    before = match.string[max(match.start() - 1, 0) : match.start()]
+    if len(match[2]) > _MAX_FORMULA or (match[1] is None and before[-1:].isalnum()):
+        return match[0]  # of another function
+    results = [_sum(each) for each in match[2].split(b",")]
+    known = [each for each in results if each is not None]
+    if len(known) < len(results) or not known:
+        return match[0]
+    units = {unit for _, unit in known if unit}
+    numbers = [number for number, _ in known]
+    if match[1] == b"clamp" and len(numbers) == 3:
+        numbers = [max(numbers[0], min(numbers[1:]))]
+    result = max(numbers) if match[1] == b"max" else min(numbers)
+    return b"%.4f%b" % (cut_number(result), units.pop() if len(units) == 1 else b"")
+
+
+def _sum(text: bytes) -> tuple[float, bytes] | None:
+    """Return the value of terms with + - * /, and its unit, None if they are not read.
+
+    Terms of different units are added in pixels.
+    """
+    terms = _TERM.findall(text)
+    if not terms or _TERM.sub(b"", text).strip():
+        return None
+    units = {unit for _, _, unit in terms if unit}
+    total, last, unit = 0.0, 0.0, units.copy().pop() if units else b""
+    for sign, number, own in terms:
+        value = cut_number(float(number))
+        if own and len(units) > 1:
+            value, unit = read_pixels(number + own) or 0.0, b"px"
+        if sign == b"*":
+            last *= value
+        elif sign == b"/":
+            last = last / value if value else _LARGEST
+        else:
+            total, last = total + last, -value if sign == b"-" else value
+        last = cut_number(last)
+    return cut_number(total + last), unit
+
+
+# Boxes: what clips them, shrinks them to nothing or moves them out of sight.
+
+READABLE = 6.0  # pixels: lower text is not read, nor text in a lower or narrower box
+FAR, FAR_RIGHT = -500.0, 1000.0  # pixels: a box beyond them is out of sight
+_MIN_SCALE = 0.1  # of a box that can still be read
+_NUMBERS = re.compile(rb"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?[a-z%]*")
+_CALL = re.compile(rb"(?<![a-z0-9])([a-z0-9]++)\(([^()]*)\)")
+
+
+def is_clipped(value: bytes) -> bool:
+    """Return whether rect(top, right, bottom, left) is too small to read in."""
+    if not value.startswith(b"rect("):
+        return False
+    edges = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(value)]
+    if len(edges) != 4:
+        return False
+    top, right, bottom, left = edges
+    return bottom - top < READABLE or right - left < READABLE
+
+
+def is_clipped_to_shape(value: bytes) -> bool:
+    """Return whether a shape leaves nothing to read."""
+    call = _CALL.match(value)
+    if call is None:
+        return False
+    numbers = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(call[2])]
+    if call[1] == b"inset" and b"%" in call[2] and 1 <= len(numbers) <= 4:
+        top, right, bottom, left = (
+            (numbers * 4)[:4] if len(numbers) < 3 else [*numbers, numbers[1]][:4]
+        )
+        return max(top + bottom, left + right) >= VIEW
+    if call[1] in (b"circle", b"ellipse"):
+        return bool(numbers) and min(numbers[: 1 + (call[1] == b"ellipse")]) < READABLE / 2
+    return call[1] == b"polygon" and bool(numbers) and max(numbers) < READABLE
+
+
+def is_transformed_away(value: bytes) -> bool:
+    """Return whether a transform shrinks text to nothing or moves it out of sight."""
+    for name, arguments in _CALL.findall(value):
+        numbers = [read_pixels(each) or 0.0 for each in _NUMBERS.findall(arguments)]
+        if name.startswith(b"scale"):
+            sizes = numbers[: 2 if name in (b"scale", b"scale3d") else 1]
+            hides = any(abs(size) < _MIN_SCALE for size in sizes)
+        elif name == b"matrix" and len(numbers) == 6:
+            hides = abs(numbers[0] * numbers[3] - numbers[1] * numbers[2]) < _MIN_SCALE**2
+        else:
+            hides = name.startswith(b"translate") and any(n <= FAR for n in numbers)
+        if hides:
+            return True
+    return False
+
+
+def is_scaled_away(value: bytes) -> bool:
+    """Return whether a scale shrinks text to nothing."""
+    return any(abs(read_pixels(each) or 0.0) < _MIN_SCALE for each in _NUMBERS.findall(value))
+
+
+# Where a length leads.
+LEFT, RIGHT = b"left", b"right"
+
+
+def far(value: bytes) -> bytes | None:
+    """Return whether a length leads out of sight: to the left or above, to the right, or b""."""
+    pixels = read_pixels(value)
+    if pixels is None:
+        return None
+    return LEFT if pixels <= FAR else RIGHT if pixels >= FAR_RIGHT else b""
+
+
+def tiny(value: bytes) -> bool | None:
+    """Return whether a box of this height or width is too small to read in, None if invalid."""
+    pixels = read_pixels(value)
+    return None if pixels is None else pixels < READABLE
+
+
+def letters_overlap(value: bytes) -> bool | None:
+    """Return whether a spacing lays letters on top of each other."""
+    pixels = read_pixels(value)
+    return None if pixels is None else pixels <= -MEDIUM / 2
