@@ -111,6 +111,23 @@ class Browser:
         wire.close()
         return found.status, found.getheader("Location"), text
 
+    def log_in(self, server):
+        """Follow the address in the first line that a server has written."""
+        first = server.errors.read_text().splitlines()[0]
+        return self.ask("GET", first.partition(str(self.port))[2])
+
+    def token(self):
+        """Return the token that the forms of the session contain."""
+        return re.search(r'name="form" value="([^"]+)"', self.ask("GET", "/")[2])[1]
+
+    def tell(self, **form):
+        """Send a form of the page; return the status."""
+        return self.ask("POST", "/tell", {"form": self.token(), **form})[0]
+
+    def lesson(self):
+        """Return the number of the lesson that can be taken back."""
+        return re.search(r'name="undo" value="(\d+)"', self.ask("GET", "/")[2])[1]
+
 
 def until(true):
     """Wait until a function returns something true, and return that."""

@@ -42,10 +42,6 @@ def verdicts(browser):
             for each in words}  # fmt: skip
 
 
-def form_of(browser):
-    return {"form": re.search(r'name="form" value="([^"]+)"', browser.ask("GET", "/")[2])[1]}
-
-
 def test_the_lessons_of_one_move_their_verdicts_and_nobody_elses(site, tmp_path):
     users, boxes = tmp_path / "users", tmp_path / "boxes"
     for user in ("ann", "bob"):
@@ -56,7 +52,7 @@ def test_the_lessons_of_one_move_their_verdicts_and_nobody_elses(site, tmp_path)
     options = ("--web", str(port), "--users", users, "--review", boxes, "--jobs", "2")
     with serving(site, tmp_path, *options) as server:
         looker, ann, bob = Browser(port), Browser(port), Browser(port)
-        looker.ask("GET", server.errors.read_text().splitlines()[0].partition(str(port))[2])
+        looker.log_in(server)
         page = looker.ask("GET", "/")[2]
         links = re.findall(r'href="(/\?token=[^"]+)"><bdi>(\w+)', page)
         assert [name for _, name in links] == ["ann", "bob"]
@@ -64,10 +60,9 @@ def test_the_lessons_of_one_move_their_verdicts_and_nobody_elses(site, tmp_path)
             assert browser.ask("GET", link) == (303, "/", "")
             assert set(verdicts(browser).values()) == {"ham"}
 
-        form = form_of(ann)
         for n in range(30, 36):
-            assert ann.ask("POST", "/tell", {**form, "spam": key_of(n)})[0] == 303
-        assert ann.ask("POST", "/tell", {**form_of(bob), "ham": key_of(36)})[0] == 403
+            assert ann.tell(spam=key_of(n)) == 303
+        assert ann.tell(form=bob.token(), ham=key_of(36)) == 403
         for _ in range(4):  # whichever worker answers
             assert verdicts(ann)["36"] == "spam"
             assert set(verdicts(bob).values()) == {"ham"}
@@ -78,10 +73,10 @@ def test_the_lessons_of_one_move_their_verdicts_and_nobody_elses(site, tmp_path)
 
         told = told_at(str(users / "ann" / "model"))
         assert list(told.values()) == ["spam"] * 6
-        number = re.search(r'name="undo" value="(\d+)"', ann.ask("GET", "/")[2])[1]
-        assert bob.ask("POST", "/tell", {**form_of(bob), "undo": number})[0] == 404
+        number = ann.lesson()
+        assert bob.tell(undo=number) == 404
         assert told_at(str(users / "ann" / "model")) == told
-        assert ann.ask("POST", "/tell", {**form, "undo": number})[0] == 303
+        assert ann.tell(undo=number) == 303
         assert len(told_at(str(users / "ann" / "model"))) == 5
     assert Path(site).read_bytes() == before
     assert not list(Path(site).parent.glob("*.journal"))
@@ -100,13 +95,13 @@ def test_mail_moves_in_the_mailbox_of_its_user_if_that_is_a_maildir(site, tmp_pa
     options = ("--web", str(port), "--users", users, "--review", boxes, "--jobs", "1", "--move")
     with serving(site, tmp_path, *options) as server:
         looker = Browser(port)
-        looker.ask("GET", server.errors.read_text().splitlines()[0].partition(str(port))[2])
+        looker.log_in(server)
         page = looker.ask("GET", "/")[2]
         for link, name in re.findall(r'href="(/\?token=[^"]+)"><bdi>(\w+)', page):
             browser = Browser(port)
             browser.ask("GET", link)
             key = re.search(r'name="spam" value="([^"]+)"', browser.ask("GET", "/")[2])[1]
-            assert browser.ask("POST", "/tell", {**form_of(browser), "spam": key})[0] == 303
+            assert browser.tell(spam=key) == 303
             assert list(told_at(str(users / name / "model")).values()) == ["spam"]
     assert not path.exists()
     assert (boxes / "ann/.Spam/new" / path.name).read_bytes() == NEWS % (1, 1)

@@ -36,8 +36,7 @@ def test_the_first_line_is_the_address_that_logs_in(folder, log):
             status, _, text = browser.ask("GET", "/")
             assert status == 200
             assert "spam 1 " in Page(text).text
-        form = re.search(r'name="form" value="([^"]+)"', text)[1]
-        assert browser.ask("POST", "/logout", {"form": form})[:2] == (303, "/")
+        assert browser.ask("POST", "/logout", {"form": browser.token()})[:2] == (303, "/")
         assert browser.ask("GET", "/")[0] == 403
         assert path[8:] not in server.errors.read_text().partition("\n")[2]
     assert any("web on 127.0.0.1" in line for line in others)
@@ -48,7 +47,7 @@ def test_who_is_logged_in_stays_so_when_the_server_reads_its_options_or_starts_a
     browser = Browser(port)
     with serving(folder / "m.nbspam", folder, "--web", str(port), "--jobs", "1") as server:
         first = server.errors.read_text().splitlines()[0]
-        browser.ask("GET", first.partition(str(port))[2])
+        browser.log_in(server)
         assert browser.ask("GET", "/")[0] == 200
         before = server.pids
         server.process.send_signal(signal.SIGHUP)
@@ -67,15 +66,10 @@ def test_what_a_click_teaches_is_in_the_model_on_disk(folder):
     options = ("--web", str(port), "--jobs", "2", "--review", str(folder / "box"))
     with serving(model, folder, *options) as server:
         browser = Browser(port)
-        browser.ask("GET", server.errors.read_text().splitlines()[0].partition(str(port))[2])
-        _, _, text = browser.ask("GET", "/")
-        form = {"form": re.search(r'name="form" value="([^"]+)"', text)[1]}
-
-        assert browser.ask("POST", "/tell", {**form, "spam": key_of(1)})[0] == 303
+        browser.log_in(server)
+        assert browser.tell(spam=key_of(1)) == 303
         assert list(told_at(str(model)).values()) == ["spam"]
-        _, _, text = browser.ask("GET", "/")
-        number = re.search(r'name="undo" value="(\d+)"', text)[1]
-        assert browser.ask("POST", "/tell", {**form, "undo": number})[0] == 303
+        assert browser.tell(undo=browser.lesson()) == 303
         assert told_at(str(model)) == {}
         assert server.metrics()['nbspam_lessons_total{outcome="unlearned"}'] == 1
     assert "taught=spam outcome=learned" in server.errors.read_text()
@@ -94,24 +88,20 @@ def test_what_a_click_moves_is_no_lesson_for_sort_and_undoing_moves_it_back(fold
     options = ("--web", str(port), "--jobs", "1", "--review", str(box), "--move")
     with serving(model, folder, *options) as server:
         browser = Browser(port)
-        browser.ask("GET", server.errors.read_text().splitlines()[0].partition(str(port))[2])
-        _, _, text = browser.ask("GET", "/")
-        form = {"form": re.search(r'name="form" value="([^"]+)"', text)[1]}
+        browser.log_in(server)
         before = server.pids
         server.process.send_signal(signal.SIGHUP)
         until(lambda: set(server.pids).isdisjoint(before) and server.pids)
 
-        assert browser.ask("POST", "/tell", {**form, "spam": key_of(1)})[0] == 303
+        assert browser.tell(spam=key_of(1)) == 303
         assert list(told_at(str(model)).values()) == ["spam"]
         assert (path.exists(), moved.read_bytes()) == (False, data)
         assert sort() == ([], [])
-        _, _, text = browser.ask("GET", "/")
-        number = re.search(r'name="undo" value="(\d+)"', text)[1]
-        assert browser.ask("POST", "/tell", {**form, "undo": number})[0] == 303
+        assert browser.tell(undo=browser.lesson()) == 303
         assert (path.read_bytes(), moved.exists(), told_at(str(model))) == (data, False, {})
         assert sort() == ([], [])
         assert path.exists()
-        assert browser.ask("POST", "/tell", {**form, "spam": "../../m.nbspam"})[0] == 404
+        assert browser.tell(spam="../../m.nbspam") == 404
 
 
 def test_who_begins_without_a_model_teaches_one_by_clicks(tmp_path):
@@ -123,11 +113,10 @@ def test_who_begins_without_a_model_teaches_one_by_clicks(tmp_path):
     options = ("--web", str(port), "--jobs", "1", "--review", str(tmp_path / "box"))
     with serving(model, tmp_path, *options) as server:
         browser = Browser(port)
-        browser.ask("GET", server.errors.read_text().splitlines()[0].partition(str(port))[2])
+        browser.log_in(server)
         before = browser.ask("GET", "/")[2]
-        form = {"form": re.search(r'name="form" value="([^"]+)"', before)[1]}
         for label, number in (("spam", 1), ("ham", 2)):
-            assert browser.ask("POST", "/tell", {**form, label: key_of(number)})[0] == 303
+            assert browser.tell(**{label: key_of(number)}) == 303
         after = browser.ask("GET", "/?words=cheap")[2], browser.ask("GET", "/?words=lunch")[2]
 
     assert "too little to judge" in Page(before).text
